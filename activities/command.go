@@ -19,12 +19,11 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	if !ok {
 		return supervisor.Command{}, fmt.Errorf("the run has no task %s", l.key.Task)
 	}
-	runDir := tasklog.RunDir(l.plan.LogRoot, l.key.Run.WorkflowID, l.key.Run.RunID)
-	logDir := tasklog.ProcessDir(runDir, n, t.Rank)
-	// Before the new attempt, so that at most the bound and this one are there.
-	if err := tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts); err != nil {
-		l.Log.Warn("old attempts stay", zap.String("task", l.key.String()), zap.Error(err))
+	m, err := l.plan.clusterFor(t.Name()).Member(t.Name())
+	if err != nil {
+		return supervisor.Command{}, err
 	}
+	files := l.files(t, n)
 	maxRestarts := 0
 	if l.plan.Spec.MaxRestarts != nil {
 		maxRestarts = *l.plan.Spec.MaxRestarts
@@ -33,22 +32,59 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		Cluster: l.plan.clusterFor(l.key.Task), Task: l.key.Task,
 		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
 		Restart: n, MaxRestarts: maxRestarts, Generation: l.key.Generation,
-		LogDir:     logDir,
-		ResultFile: filepath.Join(logDir, tasklog.ResultFile),
-		ErrorFile:  filepath.Join(logDir, tasklog.ErrorFile),
-		Env:        t.Env,
+		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
+		Env: t.Env,
 	})
 	if err != nil {
 		return supervisor.Command{}, err
 	}
 	dir := dirOf(t)
+	streams := l.plan.Spec.StreamsOf(t, m.LocalRank)
 	return supervisor.Command{
 		Path: lookPath(t.Command[0], dir, env), Args: t.Command, Env: env, Dir: dir,
-		LogDir: logDir,
-		Stdout: filepath.Join(logDir, tasklog.StdoutFile),
-		Stderr: filepath.Join(logDir, tasklog.StderrFile),
-		KillAt: l.plan.killAt(),
+		LogDir:     files.dir,
+		Stdout:     l.output(streams, spec.StdOut, files.path(tasklog.StdoutFile)),
+		Stderr:     l.output(streams, spec.StdErr, files.path(tasklog.StderrFile)),
+		Foreground: t.Name() == l.Foreground,
+		KillAt:     l.plan.killAt(),
 	}, nil
+}
+
+// processFiles are the files of one process.
+type processFiles struct{ dir string }
+
+// path is the path of one of them; none where the run keeps no files.
+func (f processFiles) path(name string) string {
+	if f.dir == "" {
+		return ""
+	}
+	return filepath.Join(f.dir, name)
+}
+
+// files are those of process number n of a task. What the oldest attempts left is
+// removed.
+func (l *lease) files(t spec.Task, n int) processFiles {
+	if l.plan.LogRoot == spec.NullDir {
+		return processFiles{}
+	}
+	runDir := tasklog.RunDir(l.plan.LogRoot, l.key.Run.WorkflowID, l.key.Run.RunID)
+	// Before the new attempt, so that at most the bound and this one are there.
+	if err := tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts); err != nil {
+		l.Log.Warn("old attempts stay", zap.String("task", l.key.String()), zap.Error(err))
+	}
+	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}
+}
+
+// output is where one stream goes: its file, our owner's output where there is
+// one, or nowhere.
+func (l *lease) output(s spec.Streams, stream spec.Std, file string) string {
+	switch {
+	case s.File&stream != 0:
+		return file
+	case s.Console&stream != 0 && l.OwnersOutput:
+		return supervisor.OwnersOutput
+	}
+	return os.DevNull
 }
 
 // dirOf is the working directory of a task: the host worker's own where the

@@ -22,6 +22,8 @@ type ControlInput struct {
 // ControlOutput names the tasks that had a process to reach.
 type ControlOutput struct {
 	Tasks []string `json:"tasks"`
+	// Files are the paths of what was captured, by task.
+	Files map[string]string `json:"files,omitempty"`
 }
 
 // Control terminates, restarts or signals processes, or seals the run on this

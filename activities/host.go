@@ -25,6 +25,12 @@ type Config struct {
 	Slots int
 	// Owned says that runs end with the owner of this worker.
 	Owned bool
+	// OwnersOutput says that the owner has an output for streams that go to no
+	// file.
+	OwnersOutput bool
+	// Foreground is the task that gets the owner's stdin, stdout and stderr; none:
+	// no task does.
+	Foreground string
 
 	Supervisor supervisor.API
 	Server     Server

@@ -41,7 +41,7 @@ func (h *Host) preflight(s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
 			report("command[0]", fmt.Sprintf("%s: %s on host %s: %s", t.Name(), t.Command[0], h.Name, err), remedyOf(err))
 		}
 	}
-	if root := s.Logs.Dir; root != "" {
+	if root := s.Logs.Dir; root != "" && root != spec.NullDir {
 		if err := usableLogDir(root); err != nil {
 			report("logs.dir", fmt.Sprintf("%s on host %s", err, h.Name), "name a directory the host worker may write to")
 		}

@@ -128,7 +128,7 @@ func (o *ReleaseOutput) size() int {
 }
 
 func (p *plan) prefixFields(q supervisor.Process) spec.PrefixFields {
-	f := spec.PrefixFields{Restart: q.Number}
+	f := spec.PrefixFields{Attempt: q.Number}
 	if m, err := p.clusterFor(q.Key.Task).Member(q.Key.Task); err == nil {
 		f.Type, f.Index, f.Rank, f.LocalRank, f.Host = m.Type, m.Index, m.Rank, m.LocalRank, m.Host
 	}

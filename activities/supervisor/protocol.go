@@ -60,6 +60,10 @@ const (
 	ReasonShutdown Reason = "shutdown"
 )
 
+// OwnersOutput stands for the output of the supervisor's owner, which it has for
+// a run in the foreground ([Config.Owner]).
+const OwnersOutput = "owner"
+
 // Command is what to execute. Its output goes into files by descriptor: no
 // byte of it passes through the supervisor.
 type Command struct {
@@ -69,9 +73,15 @@ type Command struct {
 	Dir  string   `json:"dir"`
 	// LogDir is made, with its parents, before the files are opened.
 	LogDir string `json:"log_dir"`
-	// Stdout and Stderr are opened for appending; /dev/null is allowed.
+	// Stdout and Stderr are opened for appending; /dev/null is allowed, and
+	// [OwnersOutput] stands for the same output of the supervisor's owner.
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
+	// Foreground gives the process the owner's stdin, stdout and stderr, and its
+	// terminal where these are one. Stdout and Stderr mean nothing then.
+	Foreground bool `json:"foreground,omitempty"`
+	// CPUs are the processors the process is bound to. None: it is not bound.
+	CPUs []int `json:"cpus,omitempty"`
 	// KillAt is when the process is killed for running too long, in
 	// nanoseconds of CLOCK_BOOTTIME. 0: never.
 	KillAt int64 `json:"kill_at"`

@@ -113,7 +113,7 @@ func TestTail(t *testing.T) {
 				template, parseErr := spec.ParsePrefix(prefix)
 				require.NoError(t, parseErr)
 				console := NewConsole(&out, &err, ConsoleOptions{Prefix: func(rank, attempt int) string {
-					return template.Format(spec.PrefixFields{Type: "writer", Index: rank, Rank: rank, Restart: attempt})
+					return template.Format(spec.PrefixFields{Type: "writer", Index: rank, Rank: rank, Attempt: attempt})
 				}})
 				f := Follow(run, console.Deliver, o)
 				var wg sync.WaitGroup

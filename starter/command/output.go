@@ -206,7 +206,7 @@ func (l *labels) prefix(rank, attempt int) string {
 	if !ok {
 		f = l.lookUp(rank)
 	}
-	f.Restart = attempt
+	f.Attempt = attempt
 	return l.format.Format(f)
 }
 

@@ -42,6 +42,11 @@ type specFlags struct {
 	logDir            string
 	redirects, tee    string
 	localRanks        []int
+	filter            []string
+	timestamps        bool
+	stdoutFilters     []string
+	stderrFilters     []string
+	devices, cpus     string
 	logPrefix         string
 	returnOutput      bool
 	envProfiles       []string
@@ -80,7 +85,13 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.redirects, "redirects", "", "streams that go to files, by `MASK`: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:0 (default 3)")
 	fs.StringVar(&f.tee, "tee", "", "streams that also go to the console, by `MASK` (default 3)")
 	fs.IntSliceVar(&f.localRanks, "local-ranks-filter", nil, "only these local `RANKS` go to the console")
+	fs.StringSliceVar(&f.filter, "filter", nil, "only these `TASKS` and types go to the console, such as worker-0,ps")
+	fs.StringArrayVar(&f.stdoutFilters, "duplicate-stdout-filters", nil, "collect lines of stdout that contain `TEXT` in one file more; may be repeated")
+	fs.StringArrayVar(&f.stderrFilters, "duplicate-stderr-filters", nil, "the same for stderr (`TEXT`)")
+	fs.BoolVar(&f.timestamps, "timestamps", false, "put the time of day in front of console lines")
 	fs.StringVar(&f.logPrefix, "log-prefix", "", "`TEMPLATE` for the start of console lines (default \"[{{.Type}}-{{.Index}}]:\")")
+	fs.StringVar(&f.devices, "devices", "", "`GPUS` that the tasks share out, in CUDA_VISIBLE_DEVICES: auto, or like 0,1,2,3 (default: each task sees all)")
+	fs.StringVar(&f.cpus, "cpus", "", "`CPUS` that the tasks share out and are bound to: auto, or like 0-7,16 (default: not bound)")
 	fs.BoolVar(&f.returnOutput, "return-output", false, "put the last lines of the output into the result")
 }
 
@@ -219,6 +230,24 @@ func (f *specFlags) applyRest(s *spec.RunSpec) {
 	if f.given("local-ranks-filter") {
 		s.Logs.LocalRanksFilter = f.localRanks
 	}
+	if f.given("filter") {
+		s.Logs.Filter = f.filter
+	}
+	if f.given("duplicate-stdout-filters") {
+		s.Logs.DuplicateStdoutFilters = f.stdoutFilters
+	}
+	if f.given("duplicate-stderr-filters") {
+		s.Logs.DuplicateStderrFilters = f.stderrFilters
+	}
+	if f.given("timestamps") {
+		s.Logs.Timestamps = f.timestamps
+	}
+	if f.given("devices") {
+		s.Devices = spec.ResourcesOf(f.devices)
+	}
+	if f.given("cpus") {
+		s.CPUs = spec.ResourcesOf(f.cpus)
+	}
 	if f.given("return-output") {
 		s.ReturnOutput = f.returnOutput
 	}
@@ -324,6 +353,9 @@ var flagOfField = map[string]string{
 	"logs.tee":                "--tee",
 	"logs.local_ranks_filter": "--local-ranks-filter",
 	"logs.prefix":             "--log-prefix",
+	"logs.filter":             "--filter",
+	"devices":                 "--devices",
+	"cpus":                    "--cpus",
 	"return_output":           "--return-output",
 }
 

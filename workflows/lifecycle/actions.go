@@ -37,6 +37,8 @@ const (
 	ControlRestart ControlOp = "restart"
 	// ControlSignal sends a signal.
 	ControlSignal ControlOp = "signal"
+	// ControlStacks writes down what the processes are doing.
+	ControlStacks ControlOp = "stacks"
 	// ControlSeal forbids the hosts to start anything again.
 	ControlSeal ControlOp = "seal"
 )

@@ -44,6 +44,7 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 		if len(d.Tasks[i].Addresses) == 0 {
 			setPointer(&d.Tasks[i].Count, 1)
 		}
+		d.Tasks[i].Stop.Signal = canonicalSignal(d.Tasks[i].Stop.Signal)
 	}
 	return d
 }
@@ -73,6 +74,11 @@ func (s *RunSpec) clone() *RunSpec {
 	d.PlacementTimeout = clonePointer(s.PlacementTimeout)
 	d.Stop.Grace = clonePointer(s.Stop.Grace)
 	d.Logs.LocalRanksFilter = slices.Clone(s.Logs.LocalRanksFilter)
+	d.Logs.Filter = slices.Clone(s.Logs.Filter)
+	d.Logs.DuplicateStdoutFilters = slices.Clone(s.Logs.DuplicateStdoutFilters)
+	d.Logs.DuplicateStderrFilters = slices.Clone(s.Logs.DuplicateStderrFilters)
+	d.Devices = slices.Clone(s.Devices)
+	d.CPUs = slices.Clone(s.CPUs)
 	d.EnvProfiles = slices.Clone(s.EnvProfiles)
 	d.Tasks = slices.Clone(s.Tasks)
 	for i := range d.Tasks {
@@ -87,6 +93,9 @@ func (g TaskGroup) clone() TaskGroup {
 	g.Command = slices.Clone(g.Command)
 	g.Args = slices.Clone(g.Args)
 	g.Env = maps.Clone(g.Env)
+	g.Stop.Grace = clonePointer(g.Stop.Grace)
+	g.Devices = slices.Clone(g.Devices)
+	g.CPUs = slices.Clone(g.CPUs)
 	g.Overrides = maps.Clone(g.Overrides)
 	for _, index := range sortedKeys(g.Overrides) {
 		o := g.Overrides[index]

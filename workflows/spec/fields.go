@@ -71,11 +71,11 @@ var fields = map[string]field{
 		example: "auto_restart: true", def: "false",
 	},
 	"RunSpec.restart_scope": {
-		doc:     "What is started again: the task, or the whole group (group: not in this version).",
+		doc:     "What is started again: the task, or the whole group. group implies auto_restart.",
 		example: "restart_scope: task", def: `"task"`, enum: names(restartScopes),
 	},
 	"RunSpec.max_restarts": {
-		doc:     "Bounds the restarts of one task (scope task) or of the group (scope group) that failures cause. Default: no limit. Needs auto_restart.",
+		doc:     "Bounds the restarts of one task (scope task) or of the group (scope group) that failures cause. Default: no limit. Needs auto_restart, or restart_scope: group.",
 		example: "max_restarts: 3", least: new(0),
 	},
 	"RunSpec.max_run_time": {
@@ -107,6 +107,23 @@ var fields = map[string]field{
 		example: "env_profiles: [torch]", def: `["tensorflow","torch","jax"]`,
 	},
 	"RunSpec.env_profiles[]": {enum: names(envProfiles)},
+	"RunSpec.devices": {
+		doc:     "The GPUs of each host that its tasks share out among themselves, in CUDA_VISIBLE_DEVICES: auto for all there are, or a list. Default: every task sees all.",
+		example: "devices: auto", remedy: resourcesRemedy, pattern: devicesPattern,
+	},
+	"RunSpec.cpus": {
+		doc:     "The CPUs of each host that its tasks share out among themselves, in blocks: auto for all there are, or a list. Default: nothing is bound.",
+		example: "cpus: auto", remedy: cpusRemedy, pattern: cpusPattern,
+	},
+
+	"GroupLogs.redirects": {
+		doc:     `As in logs, by index in the group: "3", or "0:3,1-7:1".`,
+		example: `redirects: "3"`, pattern: stdPattern,
+	},
+	"GroupLogs.tee": {
+		doc:     "Same syntax as redirects.",
+		example: `tee: "3"`, pattern: stdPattern,
+	},
 
 	"TaskGroup.type": {
 		doc:     "The task type, such as chief, worker, ps or evaluator.",
@@ -135,6 +152,22 @@ var fields = map[string]field{
 	"TaskGroup.env": {
 		doc:     "Environment variables, over the run's.",
 		example: `env: {OMP_NUM_THREADS: "1"}`, remedy: envRemedy,
+	},
+	"TaskGroup.stop": {
+		doc:     "Replaces what it has of the run's stop.",
+		example: "stop: {signal: SIGINT, grace: 5s}",
+	},
+	"TaskGroup.logs": {
+		doc:     "Replaces what it has of the run's logs.",
+		example: `logs: {tee: "0"}`,
+	},
+	"TaskGroup.devices": {
+		doc:     "Replaces the run's devices: these tasks share them out among themselves. An empty list: none.",
+		example: "devices: []", remedy: resourcesRemedy,
+	},
+	"TaskGroup.cpus": {
+		doc:     "Replaces the run's cpus. An empty list: not bound.",
+		example: "cpus: [0, 1]", remedy: cpusRemedy,
 	},
 	"TaskGroup.overrides": {
 		doc:     `Changes to single tasks, by index ("0", "1", …).`,
@@ -174,15 +207,15 @@ var fields = map[string]field{
 	},
 
 	"Logs.dir": {
-		doc:     "Root of the log directories on each host. It is made when missing. Default: below the host worker's state directory.",
+		doc:     "Root of the log directories on each host. It is made when missing. Default: below the host worker's state directory. /dev/null: no files at all, neither results nor error files.",
 		example: "dir: /var/log/job", pattern: absolutePattern,
 	},
 	"Logs.redirects": {
-		doc:     `Which streams go to files: "0" none, "1" stdout, "2" stderr, "3" both; or by rank, "0:3,1-7:1".`,
+		doc:     `Which streams go to files: "0" none, "1" stdout, "2" stderr, "3" both; or by rank, "0:3,1-7:1". What neither goes to files nor is teed goes straight to the console, without a prefix.`,
 		example: `redirects: "3"`, def: `"` + DefaultStdMask + `"`, pattern: stdPattern,
 	},
 	"Logs.tee": {
-		doc:     "Which streams also go to the console. Same syntax as redirects.",
+		doc:     "Which streams go to files and to the console. Same syntax as redirects.",
 		example: `tee: "3"`, def: `"` + DefaultStdMask + `"`, pattern: stdPattern,
 	},
 	"Logs.local_ranks_filter": {
@@ -190,15 +223,33 @@ var fields = map[string]field{
 		example: "local_ranks_filter: [0]",
 	},
 	"Logs.local_ranks_filter[]": {least: new(0), most: new(MaxTasks - 1)},
+	"Logs.filter": {
+		doc:     "Limits the console to these tasks and types. Empty: all.",
+		example: "filter: [worker-0, worker]",
+	},
+	"Logs.timestamps": {
+		doc:     "Whether console lines begin with the time of day.",
+		example: "timestamps: true", def: "false",
+	},
+	"Logs.duplicate_stdout_filters": {
+		doc:     "Lines of stdout that contain one of these texts are collected in filtered_stdout.log on each host.",
+		example: `duplicate_stdout_filters: [loss]`,
+	},
+	"Logs.duplicate_stderr_filters": {
+		doc:     "The same for stderr, in filtered_stderr.log.",
+		example: `duplicate_stderr_filters: [Error]`,
+	},
 	"Logs.prefix": {
-		doc:     "Template of the start of each console line, made of text and of {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Restart}} and {{.Host}}, or ${role_name}, ${rank} and ${local_rank}. The default is padded to 14 columns and followed by a space.",
+		doc:     "Template of the start of each console line, made of text and of {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}} and {{.Host}}, or ${role_name}, ${rank} and ${local_rank}. The default is padded to 14 columns and followed by a space.",
 		example: `prefix: "[{{.Type}}-{{.Index}}]:"`, def: `"` + DefaultPrefix + `"`,
 	},
 }
 
 const (
-	envRemedy      = `write names and values: {A: "1"}`
-	durationRemedy = `write it like "3s", "90m" or "1h30m"`
+	envRemedy       = `write names and values: {A: "1"}`
+	resourcesRemedy = "write auto, or a list such as [0, 1, 2, 3]"
+	cpusRemedy      = `write auto, or a list such as [0, 1, 2, 3] or "0-3,8"`
+	durationRemedy  = `write it like "3s", "90m" or "1h30m"`
 )
 
 // structTitle names a type of the spec in a sentence.
@@ -210,6 +261,8 @@ func structTitle(t reflect.Type) string {
 		return "a task group"
 	case reflect.TypeFor[Override]():
 		return "an override"
+	case reflect.TypeFor[GroupLogs]():
+		return "logs of a task group"
 	default:
 		return strings.ToLower(t.Name())
 	}

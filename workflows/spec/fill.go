@@ -18,6 +18,9 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == durationType {
 		return c.fillDuration(path, key, n, v)
 	}
+	if v.Type() == resourcesType {
+		return c.fillResources(path, key, n, v)
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		e := reflect.New(v.Type().Elem())
@@ -187,6 +190,8 @@ func typeTitle(t reflect.Type) string {
 	switch {
 	case t == durationType:
 		return "a duration"
+	case t == resourcesType:
+		return "auto or a list"
 	case t.Kind() == reflect.Pointer:
 		return typeTitle(t.Elem())
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:

@@ -17,6 +17,8 @@ const (
 	UpdateRestartTask   = "restart-task"
 	UpdateSignalTask    = "signal-task"
 	UpdateRequestStop   = "request-stop"
+	// UpdateCaptureStacks writes down what processes are doing.
+	UpdateCaptureStacks = "capture-stacks"
 
 	ActivityReserve = "Reserve"
 	ActivityPrepare = "Prepare"

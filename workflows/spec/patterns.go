@@ -19,6 +19,10 @@ const (
 	durationPattern = `^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	// stdPattern is what [ParseStd] reads.
 	stdPattern = `^([0-3]|(\d+(-\d+)?:[0-3],)*\d+(-\d+)?:[0-3])$`
+	// devicesPattern and cpusPattern are what [Resources] can be as a text. A
+	// device may also have a name, such as a GPU's UUID.
+	devicesPattern = `^(auto|[A-Za-z0-9][A-Za-z0-9._:/-]*(,[A-Za-z0-9][A-Za-z0-9._:/-]*)*)$`
+	cpusPattern    = `^(auto|\d+(-\d+)?(,\d+(-\d+)?)*)$`
 	// indexPattern is a task's index, the key of an override.
 	indexPattern = `^(0|[1-9][0-9]*)$`
 )

@@ -18,8 +18,9 @@ type PrefixFields struct {
 	Index     int
 	Rank      int
 	LocalRank int
-	Restart   int
-	Host      string
+	// Attempt is the number of the process among those of its task.
+	Attempt int
+	Host    string
 }
 
 // Prefix is a parsed [Logs.Prefix].
@@ -35,7 +36,7 @@ type prefixPart struct {
 }
 
 // ParsePrefix reads a template: text in which {{.Type}}, {{.Index}},
-// {{.Rank}}, {{.LocalRank}}, {{.Restart}} and {{.Host}} stand for what they
+// {{.Rank}}, {{.LocalRank}}, {{.Attempt}} and {{.Host}} stand for what they
 // name, and torch's ${role_name}, ${rank} and ${local_rank} do too. This is
 // all that Go's template language is needed for here; the whole of it would
 // let a spec compute for ever.
@@ -63,7 +64,7 @@ func ParsePrefix(text string) (Prefix, error) {
 		if get == nil {
 			return Prefix{}, valueError{
 				quote(open+name+end) + " is no field of a prefix",
-				"there are {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Restart}}, {{.Host}}, ${role_name}, ${rank} and ${local_rank}",
+				"there are {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}}, {{.Host}}, ${role_name}, ${rank} and ${local_rank}",
 			}
 		}
 		p.parts = append(p.parts, prefixPart{get: get})
@@ -91,8 +92,8 @@ func prefixField(open, name string) func(PrefixFields) string {
 		return func(f PrefixFields) string { return strconv.Itoa(f.Rank) }
 	case "{{.LocalRank", "${local_rank":
 		return func(f PrefixFields) string { return strconv.Itoa(f.LocalRank) }
-	case "{{.Restart":
-		return func(f PrefixFields) string { return strconv.Itoa(f.Restart) }
+	case "{{.Attempt", "{{.Restart":
+		return func(f PrefixFields) string { return strconv.Itoa(f.Attempt) }
 	case "{{.Host":
 		return func(f PrefixFields) string { return f.Host }
 	default:

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var somebody = PrefixFields{Type: "worker", Index: 3, Rank: 12, LocalRank: 4, Restart: 1, Host: "host-a"}
+var somebody = PrefixFields{Type: "worker", Index: 3, Rank: 12, LocalRank: 4, Attempt: 1, Host: "host-a"}
 
 func format(t *testing.T, template string, f PrefixFields) string {
 	t.Helper()

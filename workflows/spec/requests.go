@@ -44,7 +44,15 @@ type StopRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// StacksRequest is the input of [UpdateCaptureStacks].
+type StacksRequest struct {
+	// Tasks limits it to these. Empty: all that run.
+	Tasks []string `json:"tasks,omitempty"`
+}
+
 // RequestAnswer is what an update answers: the tasks it reached.
 type RequestAnswer struct {
 	Tasks []string `json:"tasks"`
+	// Files are the paths of what was captured, by task, each on its host.
+	Files map[string]string `json:"files,omitempty"`
 }

@@ -66,6 +66,9 @@ type Exit struct {
 	Reported bool `json:"reported,omitempty"`
 	// ErrorFile is the path of the error file, where the program wrote one.
 	ErrorFile string `json:"error_file,omitempty"`
+	// ErrorTime is when it was written, by the program's word and the file's:
+	// a process may live on for a while after the error that ends it.
+	ErrorTime time.Time `json:"error_time,omitzero"`
 	// LogDir is the directory of this process's files on its host.
 	LogDir string `json:"log_dir,omitempty"`
 	// Unkillable says that the process was still there a while after SIGKILL.
@@ -102,6 +105,9 @@ type TaskResult struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	// Failure is set when the task's end counts as a failure of the run.
 	Failure *ProcessFailure `json:"failure,omitempty"`
+	// StacksFile is the path, on the task's host, of the stacks that were
+	// captured before the task was stopped.
+	StacksFile string `json:"stacks_file,omitempty"`
 }
 
 // ProcessFailure describes a failed process the way torch elastic does.
@@ -133,6 +139,9 @@ type RunResult struct {
 	FirstFailure *ProcessFailure `json:"first_failure,omitempty"`
 	// Tasks are in rank order, then those added while the run lived.
 	Tasks []TaskResult `json:"tasks"`
+	// Generation is the number of the last launch of the group, from 0: how often
+	// the whole of it was started again.
+	Generation int `json:"generation,omitempty"`
 	// Output holds the last lines of the output where the spec asks for it.
 	Output []string `json:"output,omitempty"`
 }

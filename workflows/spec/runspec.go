@@ -29,7 +29,7 @@ type RunSpec struct {
 	// AutoRestart starts a failed or terminated task again.
 	AutoRestart bool `json:"auto_restart,omitempty"`
 	// RestartScope says what is started again: the task, or the whole group.
-	// Default task.
+	// Default task. With group nothing else is needed: AutoRestart is implied.
 	RestartScope RestartScope `json:"restart_scope,omitempty"`
 	// MaxRestarts bounds the restarts of one task (scope task) or of the group
 	// (scope group) that failures cause. None means no limit.
@@ -51,6 +51,13 @@ type RunSpec struct {
 	ReturnOutput bool `json:"return_output,omitempty"`
 	// EnvProfiles names the sets of variables that processes get. Default all.
 	EnvProfiles []EnvProfile `json:"env_profiles,omitzero"`
+	// Devices are the GPUs of each host that its tasks share out among
+	// themselves, one after the other in the order of local ranks. None given:
+	// every task sees what the host worker sees.
+	Devices Resources `json:"devices,omitzero"`
+	// CPUs are the processors of each host that its tasks share out among
+	// themselves, in blocks. None given: nothing is bound.
+	CPUs Resources `json:"cpus,omitzero"`
 }
 
 // TaskGroup is the tasks of one type. It has either a count, and the tasks are
@@ -73,6 +80,21 @@ type TaskGroup struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Overrides change single tasks, by index ("0", "1", …).
 	Overrides map[string]Override `json:"overrides,omitempty"`
+	// Stop replaces what it has of the run's.
+	Stop Stop `json:"stop,omitzero"`
+	// Logs replaces what it has of the run's.
+	Logs GroupLogs `json:"logs,omitzero"`
+	// Devices and CPUs replace the run's: these tasks share them out among
+	// themselves. An empty list: none.
+	Devices Resources `json:"devices,omitzero"`
+	CPUs    Resources `json:"cpus,omitzero"`
+}
+
+// GroupLogs says where the output of the tasks of one type goes. The masks are
+// those of [Logs], but count the tasks of the type, by index.
+type GroupLogs struct {
+	Redirects string `json:"redirects,omitempty"`
+	Tee       string `json:"tee,omitempty"`
 }
 
 // Override changes one task of a group.
@@ -98,21 +120,37 @@ type Stop struct {
 // Logs says where the output of the processes goes.
 type Logs struct {
 	// Dir is the root of the log directories on each host. It is made when
-	// missing. Default: below the host worker's state directory.
+	// missing. Default: below the host worker's state directory. /dev/null: no
+	// files at all, and with them neither results nor error files (SEED-76).
 	Dir string `json:"dir,omitempty"`
 	// Redirects says which streams go to files: "0" none, "1" stdout,
-	// "2" stderr, "3" both; or by rank, "0:3,1:0". Default "3". In this version
-	// both always go to files; what is not redirected is also shown on the
-	// console.
+	// "2" stderr, "3" both; or by rank, "0:3,1:0". Default "3". A stream that is
+	// neither redirected nor teed goes straight to the console, without a
+	// prefix (SEED-77), and nowhere on a host without one.
 	Redirects string `json:"redirects,omitempty"`
-	// Tee says which streams also go to the console. Same syntax. Default "3".
+	// Tee says which streams go to files and to the console. Same syntax.
+	// Default "3".
 	Tee string `json:"tee,omitempty"`
 	// LocalRanksFilter limits the console to these local ranks. Empty: all.
+	// What others write and is not redirected goes nowhere (SEED-78).
 	LocalRanksFilter []int `json:"local_ranks_filter,omitzero"`
+	// Filter limits the console to these tasks ("worker-0") and types ("ps"), in
+	// the same way. Empty: all.
+	Filter []string `json:"filter,omitempty"`
 	// Prefix is a template for the start of each console line. Default
 	// "[{{.Type}}-{{.Index}}]:", padded to 14 columns and followed by a space.
 	Prefix string `json:"prefix,omitempty"`
+	// Timestamps puts the time of day in front of each console line.
+	Timestamps bool `json:"timestamps,omitempty"`
+	// DuplicateStdoutFilters and DuplicateStderrFilters have each host collect
+	// the lines that contain one of these texts, of all its tasks, in one file
+	// more: filtered_stdout.log and filtered_stderr.log, with prefixes (TE-26).
+	DuplicateStdoutFilters []string `json:"duplicate_stdout_filters,omitempty"`
+	DuplicateStderrFilters []string `json:"duplicate_stderr_filters,omitempty"`
 }
+
+// NullDir is the log directory that stands for none.
+const NullDir = "/dev/null"
 
 // OnFailure says what a task's final failure does to the others.
 type OnFailure string

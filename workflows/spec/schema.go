@@ -22,8 +22,8 @@ import (
 //     without auto_restart;
 //   - the syntax of addresses and prefixes, ranges that run backwards, and
 //     durations that are too long, or 0 where that is not allowed;
-//   - sizes in bytes of arguments and variables;
-//   - restart_scope: group, which the contract has and this version does not.
+//   - sizes in bytes of arguments and variables, and names in logs.filter;
+//   - devices and cpus given twice, and ranges of them that run backwards.
 func Schema() []byte {
 	root := append(object{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
@@ -54,6 +54,8 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 	var name string
 	var o object
 	switch {
+	case t == resourcesType:
+		return resourcesSchema(f, nullable)
 	case t == durationType, t.Kind() == reflect.String:
 		name, o = "string", textSchema(f, nullable)
 	case t.Kind() == reflect.Bool:

@@ -35,7 +35,6 @@ var beyondSchema = map[string]string{
 	"prefix.yaml":                 "syntax of prefixes",
 	"prefix_open.yaml":            "syntax of prefixes",
 	"durations_out_of_range.yaml": "durations that are too long, or 0 where that is not allowed",
-	"scope_group.yaml":            "not in this version",
 }
 
 func resolvedSchema(t testing.TB) *jsonschema.Resolved {

@@ -30,8 +30,10 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkTasks(s)
 	c.checkEnding(s)
 	c.checkRestarts(s)
-	c.checkStop(s.Stop)
+	c.checkStop("stop", s.Stop)
 	c.checkLogs(s)
+	c.checkResources("devices", s.Devices, anyDevice)
+	c.checkResources("cpus", s.CPUs, numbersOnly)
 	for i, p := range s.EnvProfiles {
 		checkOneOf(c, indexPath("env_profiles", i), p, envProfiles)
 	}
@@ -49,7 +51,6 @@ func (c *checker) checkEnding(s *RunSpec) {
 
 func (c *checker) checkRestarts(s *RunSpec) {
 	checkOneOf(c, "restart_scope", s.RestartScope, restartScopes)
-	c.checkSupported(s)
 	switch n := s.MaxRestarts; {
 	case n == nil:
 	case *n < 0:
@@ -59,37 +60,38 @@ func (c *checker) checkRestarts(s *RunSpec) {
 	}
 }
 
-// checkSupported refuses what the contract has and this version does not do.
-func (c *checker) checkSupported(s *RunSpec) {
-	if s.RestartScope == RestartScopeGroup {
-		c.add("restart_scope", "group comes with a later version", "use task")
-	}
-}
-
-func (c *checker) checkStop(s Stop) {
+func (c *checker) checkStop(path string, s Stop) {
 	if s.Signal != "" {
-		c.checkSignal("stop.signal", s.Signal)
+		c.checkSignal(path+".signal", s.Signal)
 	}
-	c.checkDuration("stop.grace", s.Grace, orZero)
+	c.checkDuration(path+".grace", s.Grace, orZero)
 }
 
 func (c *checker) checkLogs(s *RunSpec) {
 	c.checkDir("logs.dir", s.Logs.Dir)
-	c.checkMask("logs.redirects", s.Logs.Redirects, s)
-	c.checkMask("logs.tee", s.Logs.Tee, s)
+	n := s.total()
+	if c.isMalformed("tasks") {
+		n = 0 // without a sound list of tasks there is nothing to compare with
+	}
+	c.checkMask("logs.redirects", s.Logs.Redirects, "rank", "the run", n)
+	c.checkMask("logs.tee", s.Logs.Tee, "rank", "the run", n)
 	for i, r := range s.Logs.LocalRanksFilter {
 		if r < 0 || r >= MaxTasks {
 			c.add(indexPath("logs.local_ranks_filter", i), fmt.Sprintf("%d is no local rank", r), fmt.Sprintf("local ranks go from 0 to %d", MaxTasks-1))
 		}
 	}
+	c.checkFilter(s)
+	c.checkTexts("logs.duplicate_stdout_filters", s.Logs.DuplicateStdoutFilters)
+	c.checkTexts("logs.duplicate_stderr_filters", s.Logs.DuplicateStderrFilters)
 	c.checkText("logs.prefix", s.Logs.Prefix)
 	_, err := ParsePrefix(s.Logs.Prefix)
 	c.addError("logs.prefix", err)
 }
 
-// checkMask refuses a mask that names a rank the run does not have: torch
-// drops it silently (SEED-73), and the output is not where it was wanted.
-func (c *checker) checkMask(path, text string, s *RunSpec) {
+// checkMask refuses a mask that names a rank, or in a group an index, that none
+// of the tasks has: torch drops it silently (SEED-73), and the output is not
+// where it was wanted. Of no tasks nothing is known.
+func (c *checker) checkMask(path, text, number, owner string, tasks int) {
 	if text == "" {
 		return
 	}
@@ -98,9 +100,33 @@ func (c *checker) checkMask(path, text string, s *RunSpec) {
 		c.addError(path, err)
 		return
 	}
-	// Without a sound list of tasks there is nothing to compare with.
-	if n := s.total(); n > 0 && m.highest() >= n && !c.isMalformed("tasks") {
-		c.add(path, fmt.Sprintf("names rank %d, but the run has %d tasks", m.highest(), n), fmt.Sprintf("ranks go from 0 to %d", n-1))
+	if tasks > 0 && m.highest() >= tasks {
+		c.add(path, fmt.Sprintf("names %s %d, but %s has %d tasks", number, m.highest(), owner, tasks), fmt.Sprintf("they go from 0 to %d", tasks-1))
+	}
+}
+
+// checkFilter refuses what names neither a task of the spec nor a type.
+func (c *checker) checkFilter(s *RunSpec) {
+	for i, name := range s.Logs.Filter {
+		if c.isMalformed("tasks") || s.hasTask(name) || slices.ContainsFunc(s.Tasks, func(g TaskGroup) bool { return g.Type == name }) {
+			continue
+		}
+		c.add(indexPath("logs.filter", i), quote(name)+" is neither a task nor a type of the run", "write a task like worker-0, or a type like worker")
+	}
+}
+
+func (s *RunSpec) hasTask(name string) bool {
+	_, ok := s.Task(name)
+	return ok
+}
+
+// checkTexts refuses filters that would let every line through.
+func (c *checker) checkTexts(path string, texts []string) {
+	for i, t := range texts {
+		if t == "" {
+			c.add(indexPath(path, i), "is empty, and every line contains that", "write a text, or leave it out")
+		}
+		c.checkText(indexPath(path, i), t)
 	}
 }
 

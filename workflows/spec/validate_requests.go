@@ -52,6 +52,16 @@ func (r StartTaskRequest) Validate() error {
 	return c.requestError()
 }
 
+// Validate checks the request by itself. Whether its tasks exist is for the
+// run to say. The error is an [*InvalidRequestError] with all problems.
+func (r StacksRequest) Validate() error {
+	c := &checker{}
+	for i, name := range r.Tasks {
+		c.checkTaskName(indexPath("tasks", i), name)
+	}
+	return c.requestError()
+}
+
 func (c *checker) checkTaskNames(tasks []string) {
 	if len(tasks) == 0 {
 		c.add("tasks", "missing", `name the tasks, such as ["worker-1"]`)

@@ -38,6 +38,11 @@ func (c *checker) checkTasks(s *RunSpec) {
 		c.checkDir(path+".dir", g.Dir)
 		c.checkEnv(path+".env", g.Env)
 		c.checkOverrides(path, g)
+		c.checkStop(path+".stop", g.Stop)
+		c.checkMask(path+".logs.redirects", g.Logs.Redirects, "index", "the group", max(g.Size(), 0))
+		c.checkMask(path+".logs.tee", g.Logs.Tee, "index", "the group", max(g.Size(), 0))
+		c.checkResources(path+".devices", g.Devices, anyDevice)
+		c.checkResources(path+".cpus", g.CPUs, numbersOnly)
 	}
 	c.checkChiefs(s)
 	c.checkCommands(s)

@@ -1,0 +1,168 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Resources are numbered things of a host, GPUs or CPUs, that its tasks share
+// out: ["auto"] for all there are, or some of them by number ("0"), range
+// ("0-3") or, for devices, name (a UUID). nil means not given, and an empty
+// list none.
+//
+// In JSON and YAML they are a text ("auto", "0-3,8") or a list ([0, 1, "GPU-1"]).
+type Resources []string
+
+// resourcesAuto is the only item of [Resources] that mean all there are.
+const resourcesAuto = "auto"
+
+// Auto reports whether all there are is meant.
+func (r Resources) Auto() bool { return len(r) == 1 && r[0] == resourcesAuto }
+
+// Expand lists what is meant, ranges written out. It is for validated resources
+// that are not [Resources.Auto].
+func (r Resources) Expand() []string {
+	list := make([]string, 0, len(r))
+	for _, item := range r {
+		first, last, ok := rangeOf(item)
+		if !ok {
+			list = append(list, item)
+			continue
+		}
+		for n := first; n <= last && len(list) < maxResources; n++ {
+			list = append(list, strconv.Itoa(n))
+		}
+	}
+	return list
+}
+
+// maxResources bounds the CPUs and devices of a host.
+const maxResources = 8192
+
+// rangeOf reads "0-3". A name of a device may have hyphens, too.
+func rangeOf(item string) (first, last int, ok bool) {
+	a, b, found := strings.Cut(item, "-")
+	if !found {
+		return 0, 0, false
+	}
+	first, err1 := strconv.Atoi(a)
+	last, err2 := strconv.Atoi(b)
+	return first, last, err1 == nil && err2 == nil
+}
+
+// MarshalJSON writes "auto" or a list.
+func (r Resources) MarshalJSON() ([]byte, error) {
+	if r.Auto() {
+		return json.Marshal(resourcesAuto)
+	}
+	return json.Marshal([]string(r))
+}
+
+// UnmarshalJSON reads what [Resources.MarshalJSON] writes. What people write is
+// read by [Decode], which says what is wrong with it.
+func (r *Resources) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		*r = strings.Split(text, ",")
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(r))
+}
+
+// ResourcesOf reads the text of a flag: "auto", "0-3,8", or nothing for none.
+func ResourcesOf(text string) Resources {
+	if text == "" {
+		return Resources{}
+	}
+	return strings.Split(text, ",")
+}
+
+var resourcesType = reflect.TypeFor[Resources]()
+
+func (c *checker) fillResources(path, key string, n *node, v reflect.Value) bool {
+	var list Resources
+	switch n.kind {
+	case kindText:
+		list = ResourcesOf(n.text)
+	case kindNumber:
+		// YAML takes a single number for one.
+		list = Resources{n.text}
+	case kindList:
+		list = Resources{}
+		for i := range n.items {
+			item := &n.items[i]
+			if item.kind != kindText && item.kind != kindNumber {
+				c.malform(indexPath(path, i), item.line, "must be a number or a text, is "+item.describe(), fields[key].remedy)
+				return false
+			}
+			list = append(list, item.text)
+		}
+	default:
+		return c.mismatch(path, key, n, v.Type())
+	}
+	v.Set(reflect.ValueOf(list))
+	return true
+}
+
+var (
+	deviceRegexp = lazily(devicesPattern)
+	cpuRegexp    = lazily(cpusPattern)
+)
+
+// anyDevice and numbersOnly say what an item of resources may be.
+func anyDevice() *regexp.Regexp   { return deviceRegexp() }
+func numbersOnly() *regexp.Regexp { return cpuRegexp() }
+
+func (c *checker) checkResources(path string, r Resources, syntax func() *regexp.Regexp) {
+	if c.isMalformed(path) || len(r) == 0 || r.Auto() {
+		return
+	}
+	var seen []string
+	for i, item := range r {
+		p := path
+		if len(r) > 1 {
+			p = indexPath(path, i)
+		}
+		switch first, last, ok := rangeOf(item); {
+		case item == resourcesAuto:
+			c.add(p, "auto stands for all there are", "write it alone, or leave it out")
+			return
+		case !syntax().MatchString(item) || strings.Contains(item, ","):
+			c.add(p, quote(item)+" is none", resourcesRemedy)
+			return
+		case ok && (first > last || last >= maxResources):
+			c.add(p, fmt.Sprintf("%s is no range of numbers below %d", quote(item), maxResources), "write the lower number first, like 0-3")
+			return
+		}
+		for _, one := range (Resources{item}).Expand() {
+			if slices.Contains(seen, one) {
+				c.add(p, one+" is given twice", "keep one of them")
+				return
+			}
+			seen = append(seen, one)
+		}
+	}
+}
+
+// resourcesSchema takes a text or a list.
+func resourcesSchema(f field, nullable bool) object {
+	types := []string{"string", "array", "integer"}
+	if nullable {
+		types = append(types, "null")
+	}
+	o := object{{"type", types}}
+	if f.doc != "" {
+		o = append(o, entry{"description", f.doc})
+	}
+	if f.pattern != "" {
+		o = append(o, entry{"pattern", emptyOr(f.pattern, true)})
+	}
+	return append(o, entry{"minimum", 0}, entry{"items", object{
+		{"type", []string{"integer", "string"}}, {"minimum", 0},
+	}})
+}

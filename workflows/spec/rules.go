@@ -1,0 +1,90 @@
+package spec
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// group is the task group of that type; a task that was added while the run
+// lives may have a type the spec does not know.
+func (s *RunSpec) group(typ string) TaskGroup {
+	for _, g := range s.Tasks {
+		if g.Type == typ {
+			return g
+		}
+	}
+	return TaskGroup{}
+}
+
+// StopOf is how a task is asked to end: the signal by name, and the time until
+// SIGKILL. The spec has its defaults.
+func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
+	g := s.group(t.Type)
+	if g.Stop.Grace != nil {
+		return cmp.Or(g.Stop.Signal, s.Stop.Signal), g.Stop.Grace.Std()
+	}
+	return cmp.Or(g.Stop.Signal, s.Stop.Signal), s.Stop.Grace.Std()
+}
+
+// Streams says where the two output streams of a task go (SEED-77): a stream in
+// File goes to its file, one in Tee is also shown on the console, and one in
+// Console goes straight there. What is in none of them goes nowhere.
+type Streams struct{ File, Tee, Console Std }
+
+// StreamsOf says where the output of a task goes, whose local rank is given. The
+// spec is validated and has its defaults.
+func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
+	g := s.group(t.Type)
+	redirects, tee := s.Logs.mask(s.Logs.Redirects, t.Rank), s.Logs.mask(s.Logs.Tee, t.Rank)
+	if g.Logs.Redirects != "" {
+		redirects = s.Logs.mask(g.Logs.Redirects, t.Index)
+	}
+	if g.Logs.Tee != "" {
+		tee = s.Logs.mask(g.Logs.Tee, t.Index)
+	}
+	streams := Streams{File: redirects | tee, Tee: tee, Console: StdAll &^ (redirects | tee)}
+	if !s.Logs.shows(t, localRank) {
+		streams.Tee, streams.Console = StdNone, StdNone
+	}
+	if s.Logs.Dir == NullDir {
+		// Tails read the null device (SEED-76).
+		streams.File, streams.Tee = StdNone, StdNone
+	}
+	return streams
+}
+
+// mask is what a valid text says of one rank.
+func (l Logs) mask(text string, rank int) Std {
+	m, err := ParseStd(text)
+	if err != nil {
+		return StdAll
+	}
+	return m.Of(rank)
+}
+
+// shows reports whether the filters let a task onto the console.
+func (l Logs) shows(t Task, localRank int) bool {
+	if len(l.LocalRanksFilter) > 0 && !slices.Contains(l.LocalRanksFilter, localRank) {
+		return false
+	}
+	return len(l.Filter) == 0 || slices.Contains(l.Filter, t.Type) || slices.Contains(l.Filter, t.Name())
+}
+
+// DevicesOf are the devices that the tasks of a type share out on each host, and
+// shared says that they do so with those of other types which have none of their
+// own. nil: none are given.
+func (s *RunSpec) DevicesOf(typ string) (r Resources, shared bool) {
+	if g := s.group(typ); g.Devices != nil {
+		return g.Devices, false
+	}
+	return s.Devices, true
+}
+
+// CPUsOf are the processors, in the same way.
+func (s *RunSpec) CPUsOf(typ string) (r Resources, shared bool) {
+	if g := s.group(typ); g.CPUs != nil {
+		return g.CPUs, false
+	}
+	return s.CPUs, true
+}
