@@ -10,11 +10,31 @@ import (
 type Action interface{ action() }
 
 // Launch starts a task: a new RunTask activity. Launch counts those of the
-// task from 0.
+// task from 0, in each generation.
 type Launch struct {
-	Task   spec.Task
-	Launch int
+	Task       spec.Task
+	Generation int
+	Launch     int
+	// First is the number of the first process of the generation.
+	First int
+	// Added: the task is not as the spec has it.
+	Added bool
 }
+
+// Regroup places the group again, with fresh ports, after a while; [Begin] or
+// [PlacementFailed] answers it. No activity of a task is open.
+type Regroup struct {
+	Generation, First int
+	After             time.Duration
+}
+
+// StopPlacing ends a placement that [Regroup] began: it is not needed any more.
+// The answer comes all the same.
+type StopPlacing struct{}
+
+// Capture writes down what the processes are doing, as [Control] with
+// [ControlStacks], and answers with [Captured], soon and in any case.
+type Capture struct{ Tasks []string }
 
 // Stop cancels the RunTask activities of these tasks, which means: ask the
 // process to end, wait the grace, kill, and never start another. It is final.
@@ -77,10 +97,13 @@ type Release struct{}
 // Finish ends the run with this result.
 type Finish struct{ Result spec.RunResult }
 
-func (Launch) action()     {}
-func (Stop) action()       {}
-func (Control) action()    {}
-func (StartTimer) action() {}
-func (StopTimer) action()  {}
-func (Release) action()    {}
-func (Finish) action()     {}
+func (Launch) action()      {}
+func (Regroup) action()     {}
+func (StopPlacing) action() {}
+func (Stop) action()        {}
+func (Control) action()     {}
+func (Capture) action()     {}
+func (StartTimer) action()  {}
+func (StopTimer) action()   {}
+func (Release) action()     {}
+func (Finish) action()      {}

@@ -27,7 +27,7 @@ func (m *Machine) chiefEnded() {
 		m.stopAll(spec.CauseCollateral)
 		return
 	}
-	if m.spec.AutoRestart {
+	if m.spec.RestartsTasks() {
 		// A failure from now on is final, and so is one whose next process has
 		// not been started yet (MPR-20).
 		m.do(Control{Op: ControlSeal, Tasks: live})

@@ -23,6 +23,11 @@
 //	                    ▼
 //	                  ended: Finish, with the result
 //
+// In restart scope "group" a failure leads from running, by way of a stop of
+// everything (regrouping), back to placing and the next generation, as long as
+// the budget lasts. A timeout has the stacks of everything written down
+// (capturing) before it stops anything.
+//
 // A task is live from its [Launch] to its [TaskEnded]. In between its host may
 // start any number of processes; the machine hears of those it replaced only
 // from [Released]. A later launch of the same task (start-task) has a higher
@@ -88,8 +93,17 @@
 //
 // # Restarts
 //
-// The restart of a process is the host's business and costs the run no history.
-// Its rules are here, as [RestartPolicy], because they are the other half of the
-// same decision. Restart scope "group" comes with a later version; validation
-// refuses it.
+// In scope "task" the restart of a process is the host's business and costs the
+// run no history. Its rules are here, as [RestartPolicy], because they are the
+// other half of the same decision.
+//
+// In scope "group" it is the run's: any failure stops all tasks, and when the last
+// has ended everything is placed and launched again, those that had ended well and
+// those that were added included (SEED-82). What comes from an older generation is
+// ignored. The budget, max_restarts, counts the generations that ended by a
+// program's failure; the loss of a host and restart-task, which here means the
+// whole group, do not count. Generations that fail quickly follow each other more
+// slowly, by the same rule as processes. The timers of the run go on over all of
+// them. Between two generations the workflow may continue as new; a [Snapshot] is
+// what it takes along.
 package lifecycle

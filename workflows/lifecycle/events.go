@@ -9,9 +9,12 @@ import (
 // Event is something that happened to a run.
 type Event interface{ event() }
 
-// Begin: every host is reserved and prepared. It is the first event, at most
-// once, and the run time counts from here.
-type Begin struct{}
+// Begin: every host is reserved and prepared. It is the first event, and comes
+// once for every generation. The run time counts from the first.
+type Begin struct {
+	// Elapsed is the run time so far, where there was an earlier generation.
+	Elapsed time.Duration
+}
 
 // PlacementFailed comes instead of Begin: no host took the tasks. Hosts that did
 // take some are released like any other.
@@ -20,8 +23,9 @@ type PlacementFailed struct{ Message string }
 // TaskEnded: the RunTask activity of a launch closed, and there will be no
 // further process of that launch.
 type TaskEnded struct {
-	Task   string
-	Launch int
+	Task       string
+	Generation int
+	Launch     int
 	// Exit is the last process's; nil where none was started, or where the
 	// activity was cancelled while it waited to start one again.
 	Exit *spec.Exit
@@ -56,7 +60,13 @@ type (
 	}
 	// StartTask has the task as it is to run; the machine gives it its rank.
 	StartTask struct{ Task spec.Task }
+	// CaptureStacks is for these tasks, or for all.
+	CaptureStacks struct{ Tasks []string }
 )
+
+// Captured answers [Capture]: the paths of the files, by task, as far as there
+// are any.
+type Captured struct{ Files map[string]string }
 
 // Released: every host was given back. It brings all exits of all tasks, also
 // those of processes that were started again, which cost the run no history.
@@ -82,4 +92,6 @@ func (TerminateAll) event()    {}
 func (RestartTasks) event()    {}
 func (SignalTasks) event()     {}
 func (StartTask) event()       {}
+func (CaptureStacks) event()   {}
+func (Captured) event()        {}
 func (Released) event()        {}

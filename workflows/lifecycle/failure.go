@@ -56,6 +56,12 @@ func (m *Machine) failures(e Released) []failure {
 			}
 		}
 	}
+	if g := m.group.before; len(all) == 0 && g != nil && g.reported() && (m.decided == byTimeout || m.decided == byMaxRunTime) {
+		// A group that fails again and again until the timeout, in the same way.
+		before := *g
+		before.host = e.Hosts[g.task.Name()]
+		all = append(all, before)
+	}
 	return all
 }
 

@@ -51,6 +51,9 @@ type world struct {
 	stops, releases, finishes int
 	sealed                    bool
 	result                    spec.RunResult
+	generation, first         int
+	// placing: Regroup asks for an answer.
+	placing bool
 }
 
 func newWorld(t *testing.T, data []byte) *world {
@@ -78,6 +81,12 @@ func newWorld(t *testing.T, data []byte) *world {
 	}
 	if flags&64 != 0 {
 		s.Tasks = append(s.Tasks, spec.TaskGroup{Type: "chief"})
+	}
+	if flags&128 != 0 {
+		s.RestartScope = spec.RestartScopeGroup
+		if limit := int(w.byte() % 4); limit > 0 {
+			s.MaxRestarts = &limit
+		}
 	}
 	workers, ps := int(w.byte()%4)+1, int(w.byte()%3)
 	s.Tasks = append(s.Tasks, spec.TaskGroup{Type: "worker", Count: &workers})
@@ -139,20 +148,28 @@ func (w *world) event() Event {
 		typ, index, _ := spec.ParseTaskName(w.task())
 		return StartTask{Task: spec.Task{Type: typ, Index: index, Rank: 77}}
 	case 14:
-		if w.byte()%8 == 0 {
+		switch w.byte() % 8 {
+		case 0:
 			return PlacementFailed{Message: "no room"}
+		case 1, 2:
+			return Captured{Files: map[string]string{w.task(): "/stacks"}}
+		case 3:
+			return CaptureStacks{Tasks: w.tasks()}
 		}
-		return Begin{}
+		return Begin{Elapsed: time.Duration(w.byte()%4) * time.Second}
 	default:
 		return w.releasedEvent()
 	}
 }
 
 func (w *world) ended(task string) TaskEnded {
-	e := TaskEnded{Task: task, Launch: w.launches[task]}
+	e := TaskEnded{Task: task, Generation: w.generation, Launch: w.launches[task]}
 	how := w.byte()
 	if how&128 != 0 {
 		e.Launch += int(how%3) - 1 // sometimes of another launch
+		if how%5 == 0 {
+			e.Generation--
+		}
 	}
 	causes := []spec.Cause{
 		spec.CauseCompleted, spec.CauseOrigin, spec.CauseCollateral, spec.CauseOperator,
@@ -162,7 +179,7 @@ func (w *world) ended(task string) TaskEnded {
 	if how&64 != 0 && how%8 == 6 {
 		return e // no exit
 	}
-	exit := spec.Exit{Restart: len(w.exits[task]), Cause: cause, BootNanos: int64(w.byte() % 4)}
+	exit := spec.Exit{Restart: w.first + len(w.exits[task]), Cause: cause, BootNanos: int64(w.byte() % 4)}
 	if cause != spec.CauseCompleted {
 		exit.ExitCode = int(how%5) - 2
 		exit.Reported = how&32 != 0
@@ -198,7 +215,10 @@ func (w *world) step(e Event) {
 	if refused && len(actions) > 0 {
 		w.t.Fatalf("%#v was refused and met all the same: %#v", e, actions)
 	}
-	if end, ok := e.(TaskEnded); ok && w.launches[end.Task] == end.Launch && w.live[end.Task] {
+	if _, ok := e.(Begin); ok {
+		w.placing = false
+	}
+	if end, ok := e.(TaskEnded); ok && w.launches[end.Task] == end.Launch && w.generation == end.Generation && w.live[end.Task] {
 		w.live[end.Task] = false
 	}
 	if timer, ok := e.(TimerFired); ok {
@@ -231,10 +251,12 @@ func (w *world) carryOut(a Action) {
 		name := a.Task.Name()
 		last, known := w.launches[name]
 		switch {
-		case w.stops > 0 || w.releases > 0 || w.sealed:
+		case w.stops > 0 || w.releases > 0 || w.sealed || w.placing:
 			t.Fatalf("%s launched while the run was ending", name)
 		case w.live[name]:
 			t.Fatalf("%s launched twice", name)
+		case a.Generation != w.generation || a.First != w.first:
+			t.Fatalf("%s launched in generation %d of %d", name, a.Generation, w.generation)
 		case known && a.Launch != last+1, !known && a.Launch != 0:
 			t.Fatalf("%s: launch %d after %d", name, a.Launch, last)
 		}
@@ -253,6 +275,19 @@ func (w *world) carryOut(a Action) {
 		if w.stops > 1 || w.releases > 0 {
 			t.Fatal("stopped twice")
 		}
+	case Regroup:
+		w.noneLive()
+		if w.releases > 0 || w.placing || a.Generation != w.generation+1 || a.First <= w.first || a.After <= 0 {
+			t.Fatalf("%#v", a)
+		}
+		w.placing, w.generation, w.first, w.stops = true, a.Generation, a.First, 0
+		w.launches, w.stopped = map[string]int{}, map[string]bool{}
+	case StopPlacing:
+		if !w.placing {
+			t.Fatal("nothing is being placed")
+		}
+	case Capture:
+		w.allLive(a.Tasks)
 	case Control:
 		w.allLive(a.Tasks)
 		w.sealed = w.sealed || a.Op == ControlSeal
@@ -322,7 +357,7 @@ func (w *world) checkStatus() {
 	if (state == spec.RunEnded) != w.machine.Done() || w.machine.Done() != (w.finishes == 1) {
 		w.t.Fatalf("the run is %s", state)
 	}
-	if len(live) == 0 && w.releases == 0 && state != spec.RunPlacing {
+	if len(live) == 0 && w.releases == 0 && state != spec.RunPlacing && state != spec.RunRestarting {
 		w.t.Fatalf("nothing lives, nothing is released, and the run is %s", state)
 	}
 }
@@ -347,7 +382,7 @@ func (w *world) finish() {
 
 func (w *world) endedLatest(name string) TaskEnded {
 	e := w.ended(name)
-	e.Launch = w.launches[name]
+	e.Launch, e.Generation = w.launches[name], w.generation
 	return e
 }
 

@@ -1,6 +1,10 @@
 package lifecycle
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
 
 // Machine is the state of one run. It is not safe for concurrent use; workflow
 // code is not concurrent.
@@ -17,13 +21,20 @@ type Machine struct {
 	arrivals  int    // ends of tasks so far: the order of history
 	timers    []Timer
 	todo      []Action // of the step at hand
+
+	group group // of restart scope "group"
+	// stacks are the files that were captured before the stop, by task.
+	stacks map[string]string
 }
 
 // task is one task and its latest launch.
 type task struct {
 	spec.Task
-	launch int  // -1 before the first
+	launch int  // of this generation; -1 before the first
 	live   bool // launched, and its end not yet reported
+	// added: it is not in the spec, or an operator started it, perhaps with
+	// another command than there.
+	added bool
 	// asked: an operator asked for the end of the process.
 	asked bool
 	// ending: and there will be no other after it.
@@ -34,7 +45,7 @@ type task struct {
 	exit    *spec.Exit
 	arrived int // the place of that end among all
 	// first is the number of the first process of this launch, and earlier how
-	// the launches before it ended.
+	// the launches before it ended, of all generations.
 	first   int
 	earlier []spec.Exit
 }
@@ -45,7 +56,9 @@ type phase int
 const (
 	placing phase = iota
 	running
-	stopping // everything that lives was told to stop
+	regrouping // everything was told to stop, and will be launched again
+	capturing  // the stacks of everything are written down before the stop
+	stopping   // everything that lives was told to stop
 	releasing
 	ended
 )
@@ -90,7 +103,7 @@ func (m *Machine) Step(e Event) []Action {
 	}
 	switch e := e.(type) {
 	case Begin:
-		m.begin()
+		m.begin(e.Elapsed)
 	case PlacementFailed:
 		m.placementFailed(e)
 	case TaskEnded:
@@ -109,40 +122,59 @@ func (m *Machine) Step(e Event) []Action {
 		m.signalTasks(e)
 	case StartTask:
 		m.startTask(e.Task)
+	case CaptureStacks:
+		m.captureStacks(e)
+	case Captured:
+		m.captured(e)
 	case Released:
 		m.released(e)
 	}
-	if (m.phase == running || m.phase == stopping) && !m.anyLive() {
-		m.release()
+	switch m.phase {
+	case running, capturing, stopping:
+		if !m.anyLive() {
+			m.release()
+		}
+	case regrouping:
+		if !m.anyLive() {
+			m.nextGeneration()
+		}
 	}
 	return m.todo
 }
 
 func (m *Machine) do(a Action) { m.todo = append(m.todo, a) }
 
-func (m *Machine) begin() {
+// begin launches everything. The run time counts from the first time on, which
+// may have been in an earlier execution of the workflow.
+func (m *Machine) begin(elapsed time.Duration) {
 	if m.phase != placing {
 		return
 	}
 	m.phase = running
 	// A limit of 0 has passed before the first process could start. Launching
-	// only to cancel in the same breath would start nothing either.
-	if d := m.spec.Timeout; d != nil && *d <= 0 {
+	// only to cancel in the same breath would start nothing either. Between two
+	// generations any limit may have passed.
+	if d := m.spec.Timeout; d != nil && d.Std() <= elapsed {
 		m.decide(byTimeout)
-		return
 	}
-	if d := m.spec.MaxRunTime; d != nil && *d <= 0 {
+	if d := m.spec.MaxRunTime; d != nil && d.Std() <= elapsed {
 		m.decide(byMaxRunTime)
+	}
+	if m.decided != undecided {
 		return
 	}
 	for _, t := range m.tasks {
 		m.launch(t)
 	}
+	if m.group.timed {
+		return // the timers go on over all generations
+	}
+	m.group.timed = true
 	if d := m.spec.Timeout; d != nil {
-		m.startTimer(TimerTimeout, d.Std())
+		m.startTimer(TimerTimeout, d.Std()-elapsed)
 	}
 	if d := m.spec.MaxRunTime; d != nil {
-		m.startTimer(TimerMaxRunTime, d.Std())
+		m.startTimer(TimerMaxRunTime, d.Std()-elapsed)
 	}
 }
 
@@ -150,7 +182,9 @@ func (m *Machine) placementFailed(e PlacementFailed) {
 	if m.phase != placing {
 		return
 	}
-	m.reason = e.Message
+	if m.decided == undecided {
+		m.reason = e.Message
+	}
 	m.decide(byPlacement)
 	m.release()
 }
@@ -165,24 +199,27 @@ func (m *Machine) launch(t *task) {
 	t.launch++
 	t.live = true
 	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
-	m.do(Launch{Task: t.Task, Launch: t.launch})
+	m.do(Launch{Task: t.Task, Generation: m.group.generation, Launch: t.launch, First: m.group.first, Added: t.added})
 }
 
 func (m *Machine) taskEnded(e TaskEnded) {
 	t := m.named[e.Task]
-	if t == nil || !t.live || e.Launch != t.launch {
+	if t == nil || !t.live || e.Launch != t.launch || e.Generation != m.group.generation {
 		return
 	}
 	m.arrivals++
 	t.live, t.arrived, t.exit = false, m.arrivals, t.account(e.Exit)
 	switch {
-	case m.phase == stopping:
+	case m.phase != running:
+		// It was told to end, or will be in a moment.
 	case t.endedBy(spec.CauseTimeout):
 		// The host keeps max_run_time too, and its clock was first.
 		m.timeUp(byMaxRunTime)
 	case t.endedBy(spec.CauseOperator) && !t.asked:
 		// Nobody asked us: whoever owns the host shut it down.
 		m.cancel(t.Name() + " was stopped on its host")
+	case m.failed(t) && m.mayRegroup(t.exit.Cause):
+		m.regroup(t)
 	case m.isChief(t):
 		m.chiefEnded()
 	case m.decided == undecided && m.failed(t) && m.spec.OnFailure != spec.OnFailureContinue:
@@ -250,12 +287,16 @@ func (m *Machine) cancel(reason string) {
 		m.reason = reason
 		m.decide(byCancel)
 		m.release()
-	case running:
+	case running, capturing:
 		if m.decided == undecided {
 			m.reason = reason
 		}
 		m.decide(byCancel)
-		m.stopAll(spec.CauseOperator)
+		m.stopAll(m.whyStop(spec.CauseOperator))
+	case regrouping:
+		m.reason = reason
+		m.decide(byCancel)
+		m.endRegrouping()
 	}
 }
 

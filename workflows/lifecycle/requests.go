@@ -12,6 +12,8 @@ import (
 var (
 	errNotBegun = errors.New("the run has not started its tasks yet; try again once it is running")
 	errEnding   = errors.New("the run is ending; nothing is started any more")
+	errAgain    = errors.New("the group is being started again; try again once it is running")
+	errNoneLive = errors.New("no task is running")
 	errNoTasks  = errors.New("no task is named; name at least one, like worker-3")
 )
 
@@ -29,6 +31,9 @@ func (m *Machine) Check(e Event) error {
 		if m.Ending() {
 			return errEnding
 		}
+		if m.phase == regrouping {
+			return errAgain
+		}
 		return errors.Join(m.checkTasks(e.Tasks, hasEnded("; use start-task")), checkSignal(e.Signal), checkGrace(e.Grace))
 	case SignalTasks:
 		if e.Signal == "" {
@@ -37,6 +42,16 @@ func (m *Machine) Check(e Event) error {
 		return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), checkSignal(e.Signal))
 	case StartTask:
 		return m.checkStart(e.Task)
+	case CaptureStacks:
+		switch {
+		case len(e.Tasks) > 0:
+			return m.checkTasks(e.Tasks, hasEnded(""))
+		case m.phase == placing:
+			return m.errPlacing()
+		case !m.anyLive():
+			return errNoneLive
+		}
+		return nil
 	default:
 		return nil
 	}
@@ -48,7 +63,7 @@ func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 		return errNoTasks
 	}
 	if m.phase == placing {
-		return errNotBegun
+		return m.errPlacing()
 	}
 	var problems []error
 	for _, name := range names {
@@ -61,6 +76,14 @@ func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// errPlacing says that nothing runs yet, or at the moment.
+func (m *Machine) errPlacing() error {
+	if m.group.generation > 0 {
+		return errAgain
+	}
+	return errNotBegun
 }
 
 func hasEnded(remedy string) func(*task) error {
@@ -102,7 +125,9 @@ func (m *Machine) checkStart(t spec.Task) error {
 	case m.Ending():
 		return errEnding
 	case m.phase == placing:
-		return errNotBegun
+		return m.errPlacing()
+	case m.phase == regrouping:
+		return errAgain
 	}
 	if known := m.named[t.Name()]; known != nil {
 		if known.live {
@@ -159,7 +184,7 @@ func (m *Machine) terminateTasks(e TerminateTasks) {
 	}
 	for _, t := range tasks {
 		t.asked = true
-		t.ending = t.ending || !m.spec.AutoRestart || m.Ending()
+		t.ending = t.ending || !m.spec.RestartsTasks() || m.Ending()
 	}
 	m.do(Control{Op: ControlTerminate, Tasks: namesOf(tasks), Signal: e.Signal, Grace: e.Grace})
 }
@@ -180,6 +205,10 @@ func (m *Machine) terminateAll(e TerminateAll) {
 }
 
 func (m *Machine) restartTasks(e RestartTasks) {
+	if m.spec.RestartScope == spec.RestartScopeGroup {
+		m.regroupNow(e)
+		return
+	}
 	tasks := m.reached(e.Tasks)
 	for _, t := range tasks {
 		t.asked = true
@@ -197,11 +226,13 @@ func (m *Machine) startTask(started spec.Task) {
 	t := m.named[started.Name()]
 	if t == nil {
 		started.Rank = m.nextRank()
-		m.launch(m.add(started))
+		t = m.add(started)
+		t.added, t.first = true, m.group.first
+		m.launch(t)
 		return
 	}
 	started.Rank = t.Rank
-	t.Task = started
+	t.Task, t.added = started, true
 	m.launch(t)
 }
 

@@ -19,7 +19,7 @@ func (m *Machine) result(e Released) spec.RunResult {
 	j := m.judge(e)
 	r := spec.RunResult{
 		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode,
-		Tasks: make([]spec.TaskResult, 0, len(m.tasks)),
+		Tasks: make([]spec.TaskResult, 0, len(m.tasks)), Generation: m.group.generation,
 	}
 	if j.root != nil {
 		r.FirstFailure = j.root.describe()
@@ -31,6 +31,7 @@ func (m *Machine) result(e Released) spec.RunResult {
 	var odd []string
 	for _, t := range m.tasks {
 		result := t.result(e)
+		result.StacksFile = m.stacks[t.Name()]
 		if f := failed[t.Name()]; f != nil {
 			result.Failure = f.describe()
 		}
@@ -72,6 +73,11 @@ func (t *task) result(e Released) spec.TaskResult {
 		r.Restarts = max(r.Restarts, exit.Restart)
 	}
 	r.Restarts = max(r.Restarts, len(exits)-1)
+	if r.Exit == nil && t.launch < 0 && len(exits) > 0 {
+		// Its generation was not started any more; this is how it was before.
+		exit := exits[len(exits)-1]
+		r.Exit = &exit
+	}
 	if len(exits) > 1 {
 		r.Exits = exits[max(0, len(exits)-maxExits):]
 	}
@@ -81,16 +87,23 @@ func (t *task) result(e Released) spec.TaskResult {
 // exits are all known of the task, the oldest first. Where the host could not be
 // asked they are those that its activities brought.
 func (t *task) exits(released []spec.Exit) []spec.Exit {
-	all := make([]spec.Exit, 0, len(released)+1)
+	all := make([]spec.Exit, 0, len(released)+len(t.earlier)+1)
+	known := t.earlier
 	for _, exit := range released {
-		if exit.Restart >= t.first {
+		// What we know is as good, and says why we stopped it; and it has those
+		// of hosts that the run has left.
+		for len(known) > 0 && known[0].Restart <= exit.Restart {
+			all, known = append(all, known[0]), known[1:]
+		}
+		switch {
+		case len(all) > 0 && all[len(all)-1].Restart == exit.Restart:
+			continue
+		case exit.Restart >= t.first:
 			exit = t.relabel(exit)
 		}
 		all = append(all, exit)
 	}
-	if len(all) == 0 {
-		all = append(all, t.earlier...)
-	}
+	all = append(all, known...)
 	if t.exit != nil && (len(all) == 0 || all[len(all)-1].Restart < t.exit.Restart) {
 		all = append(all, *t.exit)
 	}

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,9 +26,10 @@ import (
 //
 // and in events the lines
 //
-//	begin
+//	begin [elapsed=DURATION]
 //	unplaced: TEXT                  no host took the tasks
-//	ended TASK HOW [launch=N]       its activity closed; no launch means the latest
+//	ended TASK HOW [launch=N] [generation=N]
+//	                                its activity closed; none given means the latest
 //	process TASK HOW                a process ended and the host starts another,
 //	                                of which the run hears only when it is released
 //	timer NAME
@@ -35,12 +37,16 @@ import (
 //	terminate|restart|signal TASK,TASK [signal=NAME] [grace=DURATION]
 //	terminate-all [signal=NAME] [grace=DURATION]
 //	start TASK
+//	stacks TASK,TASK                an operator wants to see them
+//	captured [TASK=PATH]…           the answer to capture
+//	resume                          the workflow continues as new
 //	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [forgotten]
 //
 // where HOW is one of
 //
 //	ok | exit=N | killed=SIGNAL     by itself
 //	stopped | terminated | timeout | lost      by us, or not by itself
+//	[lived=DURATION]
 //	nothing                         no process to tell of
 //
 // with [boot=N] for the host's clock, [report] for an error the program
@@ -71,6 +77,8 @@ type script struct {
 	machine  *lifecycle.Machine
 	launches map[string]int
 	exits    map[string][]spec.Exit
+	// generation and first are those of the latest launches.
+	generation, first int
 }
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
@@ -102,6 +110,9 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) string {
 		if event == nil {
 			continue
 		}
+		if s.resumed(event) {
+			continue
+		}
 		if err := s.machine.Check(event); err != nil {
 			fmt.Fprintf(&out, "  refused: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n           "))
 			continue
@@ -109,6 +120,7 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) string {
 		for _, a := range s.machine.Step(event) {
 			if l, ok := a.(lifecycle.Launch); ok {
 				s.launches[l.Task.Name()] = l.Launch
+				s.generation, s.first = l.Generation, l.First
 			}
 			out.WriteString(show(a))
 		}
@@ -145,7 +157,19 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 	}
 	switch words[0] {
 	case "begin":
-		return lifecycle.Begin{}, nil
+		elapsed, err := time.ParseDuration(strings.TrimPrefix(cmp.Or(arg(1), "elapsed=0s"), "elapsed="))
+		return lifecycle.Begin{Elapsed: elapsed}, err
+	case "stacks":
+		return lifecycle.CaptureStacks{Tasks: tasks}, nil
+	case "captured":
+		files := map[string]string{}
+		for _, w := range words[1:] {
+			task, path, _ := strings.Cut(w, "=")
+			files[task] = path
+		}
+		return lifecycle.Captured{Files: files}, nil
+	case "resume":
+		return resume{}, nil
 	case "unplaced":
 		return lifecycle.PlacementFailed{Message: text}, nil
 	case "ended", "process":
@@ -174,11 +198,15 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 
 func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 	task := words[1]
-	e := spec.Exit{
-		Restart: len(s.exits[task]), PID: 100 + len(s.exits[task]), Message: text,
-		LogDir: fmt.Sprintf("/logs/attempt_%d/%s", len(s.exits[task]), task),
+	number := s.first
+	if all := s.exits[task]; len(all) > 0 {
+		number = max(number, all[len(all)-1].Restart+1)
 	}
-	launch, nothing := s.launches[task], false
+	e := spec.Exit{
+		Restart: number, PID: 100 + number, Message: text,
+		LogDir: fmt.Sprintf("/logs/attempt_%d/%s", number, task),
+	}
+	launch, generation, nothing := s.launches[task], s.generation, false
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
 		n, _ := strconv.Atoi(value)
@@ -209,20 +237,43 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.BootNanos = int64(n)
 		case "launch":
 			launch = n
+		case "generation":
+			generation = n
+		case "lived":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return nil, err
+			}
+			e.Started = time.Unix(1, 0)
+			e.Ended = e.Started.Add(d)
 		default:
 			return nil, fmt.Errorf("no such word: %s", w)
 		}
 	}
 	if nothing {
-		return lifecycle.TaskEnded{Task: task, Launch: launch}, nil
+		return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch}, nil
 	}
-	if launch == s.launches[task] {
+	if launch == s.launches[task] && generation == s.generation {
 		s.exits[task] = append(s.exits[task], e)
 	}
 	if words[0] == "process" {
 		return nil, nil
 	}
-	return lifecycle.TaskEnded{Task: task, Launch: launch, Exit: &e}, nil
+	return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, Exit: &e}, nil
+}
+
+// resume stands for the end of one execution of the workflow and the start of
+// the next.
+type resume struct{ lifecycle.Begin }
+
+func (s *script) resumed(e lifecycle.Event) bool {
+	if _, ok := e.(resume); !ok {
+		return false
+	}
+	snapshot := s.machine.Snapshot(lifecycle.Released{Exits: s.exits})
+	s.exits = map[string][]spec.Exit{}
+	s.machine = lifecycle.Resume(s.spec, s.spec.TaskList(), snapshot)
+	return true
 }
 
 func (s *script) released(words []string) (lifecycle.Event, error) {
@@ -267,6 +318,12 @@ func show(a lifecycle.Action) string {
 			return fmt.Sprintf("  launch %s (rank %d), launch %d\n", a.Task.Name(), a.Task.Rank, a.Launch)
 		}
 		return fmt.Sprintf("  launch %s (rank %d)\n", a.Task.Name(), a.Task.Rank)
+	case lifecycle.Regroup:
+		return fmt.Sprintf("  regroup: generation %d from process %d, after %s\n", a.Generation, a.First, a.After)
+	case lifecycle.StopPlacing:
+		return "  stop placing\n"
+	case lifecycle.Capture:
+		return fmt.Sprintf("  capture %s\n", strings.Join(a.Tasks, " "))
 	case lifecycle.Stop:
 		return fmt.Sprintf("  stop %s: %s\n", strings.Join(a.Tasks, " "), a.Why)
 	case lifecycle.Control:
@@ -298,6 +355,9 @@ func showResult(r spec.RunResult) string {
 		fmt.Fprintf(&out, " with %s", r.ErrorType)
 	}
 	fmt.Fprintf(&out, ", exit code %d", r.ExitCode)
+	if r.Generation > 0 {
+		fmt.Fprintf(&out, ", generation %d", r.Generation)
+	}
 	if f := r.FirstFailure; f != nil {
 		fmt.Fprintf(&out, ", first failure %s", f.Task)
 	}
@@ -322,6 +382,9 @@ func showResult(r spec.RunResult) string {
 			if t.Exit == nil || t.Failure.PID != t.Exit.PID {
 				fmt.Fprintf(&out, " by process %d: exit %d", t.Failure.PID, t.Failure.ExitCode)
 			}
+		}
+		if t.StacksFile != "" {
+			fmt.Fprintf(&out, ", stacks %s", t.StacksFile)
 		}
 		if t.Value != nil {
 			fmt.Fprintf(&out, ", value %s", t.Value)

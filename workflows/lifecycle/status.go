@@ -20,13 +20,18 @@ func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 func (m *Machine) state() spec.RunState {
 	switch m.phase {
 	case placing:
+		if m.group.generation > 0 {
+			return spec.RunRestarting
+		}
 		return spec.RunPlacing
+	case regrouping:
+		return spec.RunRestarting
 	case running:
 		if m.decided == byChief {
 			return spec.RunStopping // the grace is running
 		}
 		return spec.RunRunning
-	case stopping:
+	case capturing, stopping:
 		return spec.RunStopping
 	case releasing:
 		return spec.RunReleasing
@@ -70,7 +75,10 @@ func (m *Machine) anyLive() bool {
 
 // Ending reports whether the run is on its way to its end: nothing is launched
 // any more.
-func (m *Machine) Ending() bool { return m.decided != undecided || m.phase > running }
+func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= stopping }
+
+// Generation counts the launches of the whole group, from 0.
+func (m *Machine) Generation() int { return m.group.generation }
 
 // Done reports whether the run is over and [Finish] was given.
 func (m *Machine) Done() bool { return m.phase == ended }

@@ -8,7 +8,7 @@ import (
 )
 
 func (m *Machine) timerFired(timer Timer) {
-	if m.phase != running || !slices.Contains(m.timers, timer) {
+	if m.phase > capturing || !slices.Contains(m.timers, timer) {
 		return
 	}
 	m.timers = slices.DeleteFunc(m.timers, func(t Timer) bool { return t == timer })
@@ -16,6 +16,11 @@ func (m *Machine) timerFired(timer Timer) {
 	case TimerChiefGrace:
 		m.stopAll(spec.CauseCollateral)
 	case TimerTimeout:
+		if m.phase == running && m.anyLive() {
+			m.decide(byTimeout)
+			m.captureFirst()
+			return
+		}
 		m.timeUp(byTimeout)
 	case TimerMaxRunTime:
 		m.timeUp(byMaxRunTime)
@@ -24,7 +29,15 @@ func (m *Machine) timerFired(timer Timer) {
 
 func (m *Machine) timeUp(d decision) {
 	m.decide(d)
-	m.stopAll(spec.CauseTimeout)
+	switch m.phase {
+	case placing: // again; what is placed will not be launched
+		m.stopTimers()
+		m.do(StopPlacing{})
+	case regrouping:
+		m.endRegrouping()
+	default:
+		m.stopAll(spec.CauseTimeout)
+	}
 }
 
 func (m *Machine) startTimer(timer Timer, after time.Duration) {

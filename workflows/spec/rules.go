@@ -17,6 +17,12 @@ func (s *RunSpec) group(typ string) TaskGroup {
 	return TaskGroup{}
 }
 
+// RestartsTasks reports whether a task that fails is started again by itself, on
+// its host. In restart scope "group" the whole group is, by the run.
+func (s *RunSpec) RestartsTasks() bool {
+	return s.AutoRestart && s.RestartScope != RestartScopeGroup
+}
+
 // StopOf is how a task is asked to end: the signal by name, and the time until
 // SIGKILL. The spec has its defaults.
 func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {

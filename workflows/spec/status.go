@@ -18,11 +18,12 @@ type RunState string
 
 // The values of [RunState].
 const (
-	RunPlacing   RunState = "placing"   // hosts are being reserved
-	RunRunning   RunState = "running"   // tasks are started or running
-	RunStopping  RunState = "stopping"  // the verdict is known, tasks are ending
-	RunReleasing RunState = "releasing" // hosts are being given back
-	RunEnded     RunState = "ended"
+	RunPlacing    RunState = "placing"    // hosts are being reserved
+	RunRunning    RunState = "running"    // tasks are started or running
+	RunRestarting RunState = "restarting" // the whole group is being started again
+	RunStopping   RunState = "stopping"   // the verdict is known, tasks are ending
+	RunReleasing  RunState = "releasing"  // hosts are being given back
+	RunEnded      RunState = "ended"
 )
 
 // Status is the answer of the status query. Process IDs and restarts are not
