@@ -23,6 +23,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	if err != nil {
 		return supervisor.Command{}, err
 	}
+	n += l.plan.Firsts[l.key.Generation]
 	files := l.files(t, n)
 	maxRestarts := 0
 	if l.plan.Spec.MaxRestarts != nil {
@@ -31,7 +32,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	env, err := taskenv.Environ(os.Environ(), taskenv.Process{
 		Cluster: l.plan.clusterFor(l.key.Task), Task: l.key.Task,
 		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
-		Restart: n, MaxRestarts: maxRestarts, Generation: l.key.Generation,
+		Restart: l.restartCount(n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		Env: t.Env,
 	})
@@ -50,6 +51,15 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	}, nil
 }
 
+// restartCount is what process number n of a task is told. In restart scope "group"
+// all tasks of a generation have to be told the same.
+func (l *lease) restartCount(n int) int {
+	if l.plan.Spec.RestartScope == spec.RestartScopeGroup {
+		return l.key.Generation
+	}
+	return n
+}
+
 // processFiles are the files of one process.
 type processFiles struct{ dir string }
 
@@ -64,10 +74,10 @@ func (f processFiles) path(name string) string {
 // files are those of process number n of a task. What the oldest attempts left is
 // removed.
 func (l *lease) files(t spec.Task, n int) processFiles {
-	if l.plan.LogRoot == spec.NullDir {
+	runDir := l.plan.runDir()
+	if runDir == "" {
 		return processFiles{}
 	}
-	runDir := tasklog.RunDir(l.plan.LogRoot, l.key.Run.WorkflowID, l.key.Run.RunID)
 	// Before the new attempt, so that at most the bound and this one are there.
 	if err := tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts); err != nil {
 		l.Log.Warn("old attempts stay", zap.String("task", l.key.String()), zap.Error(err))

@@ -55,36 +55,12 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 		reply, err := h.Supervisor.Signal(ctx, supervisor.SignalRequest{Run: run, Tasks: in.Tasks, Signal: n})
 		return ControlOutput{Tasks: reply.Tasks}, err
 	case lifecycle.ControlTerminate, lifecycle.ControlRestart:
-		signal, grace, err := stopOf(p.Spec, in.Signal, in.Grace)
-		if err != nil {
-			return ControlOutput{}, err
-		}
 		reason := supervisor.ReasonTerminate
 		if in.Op == lifecycle.ControlRestart {
 			reason = supervisor.ReasonRestart
 		}
-		reply, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
-			Run: run, Tasks: in.Tasks, Signal: signal, Grace: grace, Reason: reason,
-		})
-		return ControlOutput{Tasks: reply.Tasks}, err
+		return h.stopTasks(ctx, p, in, reason)
 	default:
 		return ControlOutput{}, fmt.Errorf("unknown operation %q", in.Op)
 	}
-}
-
-// stopOf is how processes of a run are asked to end, with what a request says
-// over what the spec says.
-func stopOf(s *spec.RunSpec, signal string, grace *time.Duration) (int, time.Duration, error) {
-	if signal == "" {
-		signal = s.Stop.Signal
-	}
-	n, err := spec.SignalNumber(signal)
-	if err != nil {
-		return 0, 0, err
-	}
-	g := s.Stop.Grace.Std()
-	if grace != nil {
-		g = *grace
-	}
-	return n, g, nil
 }

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -29,8 +31,16 @@ type plan struct {
 	// Added are tasks started outside the spec, or with another command.
 	Added   map[string]addedTask `json:"added,omitempty"`
 	Cluster taskenv.Cluster      `json:"cluster"`
-	// LogRoot is the log directory that holds those of the runs.
+	// LogRoot is the log directory that holds those of the runs, and LogRun the
+	// execution whose ID names this run's; none: its own.
 	LogRoot string `json:"log_root"`
+	LogRun  string `json:"log_run,omitempty"`
+	// Firsts has the number of the first process of each generation that does not
+	// begin at 0. Processes are numbered over the life of a task, and the
+	// supervisor numbers them anew in each generation.
+	Firsts map[int]int `json:"firsts,omitempty"`
+	// Elapsed is the run time before this plan was made.
+	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// Deadline ends max_run_time, on CLOCK_BOOTTIME of the boot it was made in,
 	// and DeadlineWall on the wall clock, for another boot. 0: none, or no task
 	// was started yet.
@@ -52,6 +62,17 @@ func (p *plan) task(name string) (spec.Task, bool) {
 	}
 	return p.Spec.Task(name)
 }
+
+// runDir is the log directory of the run; none where the run keeps no files.
+func (p *plan) runDir() string {
+	if p.LogRoot == spec.NullDir {
+		return ""
+	}
+	return tasklog.RunDir(p.LogRoot, p.Run.WorkflowID, cmp.Or(p.LogRun, p.Run.RunID))
+}
+
+// number is a process's among all of its task.
+func (p *plan) number(q supervisor.Process) int { return p.Firsts[q.Key.Generation] + q.Number }
 
 // errNoPlan: this host knows nothing of the run. Either it was released, or the
 // state directory is not the one the run was reserved with.

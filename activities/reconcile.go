@@ -107,7 +107,7 @@ func (h *Host) abandon(p *plan, why string) error {
 	if !p.Released {
 		h.Log.Info("stopping what is left of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
 	}
-	signal, grace, err := stopOf(p.Spec, "", nil)
+	signal, grace, err := stopOfRun(p.Spec)
 	if err != nil {
 		signal, grace = int(sigterm), defaultGrace
 	}
@@ -153,7 +153,7 @@ func (h *Host) silence() time.Duration {
 
 // stopCutOff stops the processes of a run that will be given up, or is.
 func (h *Host) stopCutOff(ctx context.Context, p *plan) error {
-	signal, grace, err := stopOf(p.Spec, "", nil)
+	signal, grace, err := stopOfRun(p.Spec)
 	if err != nil {
 		return err
 	}
@@ -194,12 +194,6 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, d *workflowservice.Des
 		return nil
 	}
 	h.Log.Info("stopping processes their run does not list", zap.Strings("tasks", unlisted))
-	signal, grace, err := stopOf(p.Spec, "", nil)
-	if err != nil {
-		return err
-	}
-	_, err = h.Supervisor.Stop(ctx, supervisor.StopRequest{
-		Run: p.Run, Tasks: unlisted, Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
-	})
+	_, err = h.stopTasks(ctx, p, ControlInput{Tasks: unlisted}, supervisor.ReasonCollateral)
 	return err
 }

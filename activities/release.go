@@ -42,7 +42,7 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 	signal, grace := int(sigterm), defaultGrace
 	p, err := h.plans.get(run)
 	if err == nil {
-		if signal, grace, err = stopOf(p.Spec, "", nil); err != nil {
+		if signal, grace, err = stopOfRun(p.Spec); err != nil {
 			return ReleaseOutput{}, err
 		}
 	} else if !errors.Is(err, errNoPlan) {
@@ -58,6 +58,9 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 			continue
 		}
 		exit, value := h.describeExit(q)
+		if p != nil {
+			exit.Restart = p.number(q)
+		}
 		exits := append(out.Exits[q.Key.Task], exit)
 		if len(exits) > maxExits {
 			exits = exits[1:]
@@ -128,7 +131,7 @@ func (o *ReleaseOutput) size() int {
 }
 
 func (p *plan) prefixFields(q supervisor.Process) spec.PrefixFields {
-	f := spec.PrefixFields{Attempt: q.Number}
+	f := spec.PrefixFields{Attempt: p.number(q)}
 	if m, err := p.clusterFor(q.Key.Task).Member(q.Key.Task); err == nil {
 		f.Type, f.Index, f.Rank, f.LocalRank, f.Host = m.Type, m.Index, m.Rank, m.LocalRank, m.Host
 	}

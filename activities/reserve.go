@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +27,13 @@ type ReserveInput struct {
 	// host may take, and one for each host that tasks are pinned to. Two of
 	// them may meet on one host.
 	Group int `json:"group,omitempty"`
+	// First is the number of the first process of every task in this generation.
+	First int `json:"first,omitempty"`
+	// LogRun is the execution whose ID names the log directories, where that is
+	// not the one that asks.
+	LogRun string `json:"log_run,omitempty"`
+	// Elapsed is the run time so far, of which max_run_time is the limit.
+	Elapsed time.Duration `json:"elapsed,omitempty"`
 }
 
 // ReserveOutput is where the tasks are.
@@ -72,10 +80,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	}
 	_, err = h.plans.update(run, func(p *plan) (*plan, error) {
 		if p == nil || p.Generation != in.Generation {
-			p = &plan{
-				Run: run, Generation: in.Generation, Spec: in.Spec,
-				LogRoot: cmp.Or(in.Spec.Logs.Dir, h.LogRoot), BootID: bootID(), Reserved: h.now(),
-			}
+			p = h.newPlan(run, in, p)
 		}
 		if err := h.claimSlots(run, tasks); err != nil {
 			return nil, err
@@ -92,6 +97,25 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		return p, nil
 	})
 	return out, err
+}
+
+// newPlan is that of a new generation; before is the last one's, if there was one
+// here.
+func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *plan {
+	p := &plan{
+		Run: run, Generation: in.Generation, Spec: in.Spec, LogRun: in.LogRun, Elapsed: in.Elapsed,
+		LogRoot: cmp.Or(in.Spec.Logs.Dir, h.LogRoot), BootID: bootID(), Reserved: h.now(),
+	}
+	if before != nil {
+		p.Firsts = maps.Clone(before.Firsts)
+	}
+	if in.First > 0 {
+		if p.Firsts == nil {
+			p.Firsts = map[int]int{}
+		}
+		p.Firsts[in.Generation] = in.First
+	}
+	return p
 }
 
 func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {

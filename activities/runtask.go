@@ -20,7 +20,8 @@ import (
 type RunTaskInput struct {
 	Task       string `json:"task"`
 	Generation int    `json:"generation"`
-	// Launch counts how often the workflow started the task, from 0.
+	// Launch counts how often the workflow started the task, from 0, in each
+	// generation.
 	Launch int `json:"launch"`
 	// Added is set for a task outside the spec, or with a changed command.
 	Added *spec.Task `json:"added,omitempty"`
@@ -138,7 +139,7 @@ func (l *lease) hold() (RunTaskOutput, error) {
 		return RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
 	}
 	next := len(processes)
-	l.restarts = max(0, restartsOf(processes, l.fence.Launch))
+	l.restarts = l.restartsOf(processes)
 	if next > 0 {
 		last := processes[next-1]
 		switch {
@@ -162,11 +163,17 @@ func (l *lease) hold() (RunTaskOutput, error) {
 		return RunTaskOutput{}, err
 	}
 	processes = append(processes, p)
-	l.restarts = restartsOf(processes, l.fence.Launch)
+	l.restarts = l.restartsOf(processes)
 	if p.Exit != nil {
 		return l.judge(processes)
 	}
 	return l.attend(processes)
+}
+
+// restartsOf is what people see of the restarts: those of this launch, and in
+// restart scope "group" the generations before.
+func (l *lease) restartsOf(processes []supervisor.Process) int {
+	return l.key.Generation + restartsOf(processes, l.fence.Launch)
 }
 
 // sealed reads the plan again: the run may have been sealed after the start of
@@ -241,7 +248,7 @@ func (l *lease) stop() error {
 		return nil
 	}
 	l.stopping = true
-	signal, grace, err := stopOf(l.plan.Spec, "", nil)
+	signal, grace, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
 		return err
 	}
@@ -264,7 +271,7 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
 		return l.conclude(processes)
 	}
-	policy := lifecycle.RestartPolicy{AutoRestart: l.plan.Spec.AutoRestart, MaxRestarts: l.plan.Spec.MaxRestarts}
+	policy := lifecycle.RestartPolicy{AutoRestart: l.plan.Spec.RestartsTasks(), MaxRestarts: l.plan.Spec.MaxRestarts}
 	history := lifecycle.HistoryOf(attemptsOf(processes, l.fence.Launch, l.Owned))
 	history.Sealed = l.sealed()
 	delay, again := policy.Next(history)
@@ -275,7 +282,7 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 	if err != nil {
 		return RunTaskOutput{}, err
 	}
-	exit, _ := l.describeExit(last)
+	exit := l.exit(last)
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
 	return RunTaskOutput{}, retryAt(
 		fmt.Sprintf("%s; starting it again in %s", spec.UnexpectedExitText(l.key.Task, exit), delay),
@@ -284,7 +291,7 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 
 // conclude reports the end of the last process as the end of the task.
 func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
-	exit, _ := l.describeExit(processes[len(processes)-1])
+	exit := l.exit(processes[len(processes)-1])
 	stopped := exit.Cause != spec.CauseCompleted && exit.Cause != spec.CauseOrigin
 	switch {
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
@@ -293,6 +300,13 @@ func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) 
 		return RunTaskOutput{}, failed(l.key.Task, exit)
 	}
 	return RunTaskOutput{Exit: exit}, nil
+}
+
+// exit is how a process of the task ended.
+func (l *lease) exit(p supervisor.Process) spec.Exit {
+	exit, _ := l.describeExit(p)
+	exit.Restart = l.plan.number(p)
+	return exit
 }
 
 // cancelled says that the activity was: by what the SDK knows, or by the answer

@@ -189,6 +189,8 @@ func (s *side) startWorkers(host *activities.Host) (polling, error) {
 		all = append(all, w)
 	}
 	tasks := worker.New(s.client, spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()), s.taskOptions())
+	// The next generation of a group is reserved where the last one was.
+	tasks.RegisterActivityWithOptions(host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
 	tasks.RegisterActivityWithOptions(host.Prepare, activity.RegisterOptions{Name: spec.ActivityPrepare})
 	tasks.RegisterActivityWithOptions(host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
 	tasks.RegisterActivityWithOptions(host.Control, activity.RegisterOptions{Name: spec.ActivityControl})

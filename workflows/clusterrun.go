@@ -19,16 +19,23 @@ import (
 // run at once instead of being ignored. A run that failed returns an
 // ApplicationError of one of the types in package spec, one that was cancelled
 // a CanceledError; both carry the [spec.RunResult] in their details.
-func ClusterRun(ctx workflow.Context, input converter.RawValue) (*spec.RunResult, error) {
+//
+// The second argument is nobody's but the workflow's own: what it takes along when
+// it continues as new, between two generations of a group.
+func ClusterRun(ctx workflow.Context, input converter.RawValue, from *Resumption) (*spec.RunResult, error) {
 	s, err := decode(input)
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 	}
-	r := newRun(ctx, s)
+	r := newRun(ctx, s, from)
 	if err := r.register(ctx); err != nil {
 		return nil, err
 	}
-	return r.run(ctx)
+	result, err := r.run(ctx)
+	if r.next != nil {
+		return nil, workflow.NewContinueAsNewError(ctx, ClusterRun, input, r.next)
+	}
+	return result, err
 }
 
 func decode(input converter.RawValue) (*spec.RunSpec, error) {
@@ -59,6 +66,14 @@ type clusterRun struct {
 	hosts     []*host
 	placed    map[string]*host  // by task name
 	addresses map[string]string // by task name
+	// former are hosts of earlier generations that the group has left.
+	former []*host
+	// lost are the queues of hosts that went under a task.
+	lost map[string]bool
+	// next is set to continue as new.
+	next *Resumption
+	// logRun is the execution whose ID names the log directories.
+	logRun string
 
 	// events holds what requests and finished controls have to say; everything
 	// else wakes the selector by itself.
@@ -82,11 +97,12 @@ type clusterRun struct {
 	invalid error
 }
 
-func newRun(ctx workflow.Context, s *spec.RunSpec) *clusterRun {
-	return &clusterRun{
+func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun {
+	r := &clusterRun{
 		spec:      s,
 		machine:   lifecycle.New(s, s.TaskList()),
 		queue:     workflow.GetInfo(ctx).TaskQueueName,
+		lost:      map[string]bool{},
 		placed:    map[string]*host{},
 		addresses: map[string]string{},
 		events:    workflow.NewBufferedChannel(ctx, 1000),
@@ -94,18 +110,17 @@ func newRun(ctx workflow.Context, s *spec.RunSpec) *clusterRun {
 		launches:  map[string]*launch{},
 		timers:    map[lifecycle.Timer]workflow.CancelFunc{},
 	}
+	if from != nil {
+		r.resume(from)
+	}
+	return r
 }
 
 // run goes from reservation to result. It works on a disconnected context: a
 // cancellation of the workflow is an event like others.
 func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	placing, stopPlacing := workflow.WithCancel(free)
-	r.stopPlacing = stopPlacing
-	workflow.Go(placing, func(placing workflow.Context) {
-		err := r.place(placing)
-		r.events.Send(free, request{placed: true, err: err})
-	})
+	r.startPlacing(free, r.firstPlacement())
 	// Not a case of the selector: a closed channel would be ready for ever.
 	workflow.Go(free, func(free workflow.Context) {
 		ctx.Done().Receive(free, nil)
@@ -116,15 +131,29 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		c.Receive(free, &q)
 		r.serve(free, q)
 	})
-	for r.result == nil && r.invalid == nil {
+	for {
+		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0) {
+			r.describe(free)
+			r.selector.Select(free)
+		}
 		r.describe(free)
-		r.selector.Select(free)
+		if err := r.finishRequests(free); err != nil {
+			return nil, err
+		}
+		if r.result != nil || r.invalid != nil {
+			r.next = nil
+		}
+		if r.next == nil || ctx.Err() == nil {
+			break
+		}
+		// Cancelled while it was about to continue as new.
+		r.next = nil
+		r.step(free, lifecycle.Cancel{})
 	}
-	r.describe(free)
-	if err := r.finishRequests(free); err != nil {
-		return nil, err
-	}
-	if r.invalid != nil {
+	switch {
+	case r.next != nil:
+		return nil, nil
+	case r.invalid != nil:
 		return nil, r.invalid
 	}
 	return r.outcome()
@@ -137,15 +166,18 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 	defer stopPlacing()
 	var app *temporal.ApplicationError
 	switch {
-	case isInvalid(placed):
+	case isInvalid(placed) && r.machine.Generation() == 0:
 		r.giveBack(ctx)
 		r.invalid = placed
 	case r.unplacedWhy != "":
 		// Somebody did not want to wait for it, even if it came off in the end.
 		r.step(ctx, lifecycle.Cancel{Reason: r.unplacedWhy})
 	case placed == nil:
-		r.started = workflow.Now(ctx)
-		r.step(ctx, lifecycle.Begin{})
+		now := workflow.Now(ctx)
+		if r.started.IsZero() {
+			r.started = now
+		}
+		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started)})
 	case errors.As(placed, &app):
 		r.step(ctx, lifecycle.PlacementFailed{Message: app.Message()})
 	default:
@@ -169,6 +201,14 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 	switch a := a.(type) {
 	case lifecycle.Launch:
 		r.launch(ctx, a)
+	case lifecycle.Regroup:
+		r.regroup(ctx, a)
+	case lifecycle.StopPlacing:
+		if r.stopPlacing != nil {
+			r.stopPlacing()
+		}
+	case lifecycle.Capture:
+		r.capture(ctx, a)
 	case lifecycle.Stop:
 		r.stop(a)
 	case lifecycle.Control:

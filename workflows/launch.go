@@ -27,16 +27,19 @@ func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 		h = r.hosts[0]
 		r.placed[name] = h
 	}
-	l := &launch{id: activities.ActivityID(name, 0, a.Launch)}
+	l := &launch{id: activities.ActivityID(name, a.Generation, a.Launch)}
 	actx, cancel := workflow.WithCancel(ctx)
 	l.cancel = cancel
 	r.launches[name] = l
-	in := activities.RunTaskInput{Task: name, Launch: a.Launch}
-	if a.Launch > 0 || !ok {
+	in := activities.RunTaskInput{Task: name, Generation: a.Generation, Launch: a.Launch}
+	if a.Added {
 		// Started by an operator, perhaps with another command than the spec has.
 		in.Added = &a.Task
 	}
 	summary := fmt.Sprintf("%s on %s", name, h.name)
+	if a.Generation > 0 {
+		summary += fmt.Sprintf(", generation %d", a.Generation)
+	}
 	if a.Launch > 0 {
 		summary += fmt.Sprintf(", start %d", a.Launch+1)
 	}
@@ -45,7 +48,11 @@ func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	r.selector.AddFuture(f.Future, func(workflow.Future) {
 		out, err := f.get(ctx)
 		delete(r.launches, name)
-		r.step(ctx, lifecycle.TaskEnded{Task: name, Launch: a.Launch, Exit: exitFrom(out, err, h.name)})
+		exit := exitFrom(out, err, h.name)
+		if exit != nil && exit.Cause == spec.CauseHostLost {
+			r.lost[h.queue] = true
+		}
+		r.step(ctx, lifecycle.TaskEnded{Task: name, Generation: a.Generation, Launch: a.Launch, Exit: exit})
 	})
 }
 

@@ -24,13 +24,26 @@ type host struct {
 	name  string
 	queue string // of this very host worker
 	out   activities.ReserveOutput
+
+	// groups are the reservations that it has.
+	groups []int
+	// left: an earlier execution of the workflow has given it back.
+	left bool
 }
 
 // place reserves the hosts: all tasks that are not pinned on one, each pinned
 // one where its address says. Hosts that could be had when another could not
 // stay in r.hosts, to be given back.
-func (r *clusterRun) place(ctx workflow.Context) error {
+func (r *clusterRun) place(ctx workflow.Context, p placement) error {
+	if p.after > 0 {
+		if err := workflow.Sleep(ctx, p.after); err != nil {
+			return err
+		}
+	}
+	before := r.hosts
+	asked := slices.Concat(r.hosts, r.former)
 	r.hosts = groupByHost(r.spec.TaskList())
+	defer func() { r.leave(before) }()
 	alone := len(r.hosts) == 1
 	deadline := r.spec.PlacementTimeout.Std()
 	started := workflow.Now(ctx)
@@ -40,12 +53,17 @@ func (r *clusterRun) place(ctx workflow.Context) error {
 	}
 	futures := make([]future[activities.ReserveOutput], len(r.hosts))
 	for i, h := range r.hosts {
-		in := activities.ReserveInput{Spec: r.spec, Group: i}
+		h.groups = []int{i}
+		in := activities.ReserveInput{
+			Spec: r.spec, Group: i, Generation: p.generation, First: p.first, LogRun: r.logRun,
+		}
+		if !r.started.IsZero() {
+			in.Elapsed = started.Sub(r.started)
+		}
 		if !alone {
 			in.Tasks = names(h.tasks)
 		}
-		actx := placing(ctx, h.reserveQueue(r.queue), deadline, fmt.Sprintf("%s for %s", plural(len(h.tasks), "task"), h.title()))
-		futures[i] = call(actx, spec.ActivityReserve, (*activities.Host).Reserve, in)
+		futures[i] = r.reserve(ctx, h, in, r.queueBefore(asked, i), deadline)
 	}
 	var failure error
 	for i, h := range r.hosts {
@@ -63,15 +81,41 @@ func (r *clusterRun) place(ctx workflow.Context) error {
 		}
 	}
 	r.hosts = mergeSame(r.hosts)
+	clear(r.placed)
 	for _, h := range r.hosts {
 		for _, t := range h.tasks {
 			r.placed[t.Name()] = h
 		}
 	}
 	if failure == nil && !alone {
-		failure = r.prepare(ctx, deadline-workflow.Now(ctx).Sub(started))
+		failure = r.prepare(ctx, p.generation, deadline-workflow.Now(ctx).Sub(started))
 	}
 	return failure
+}
+
+// reserve asks a host for its tasks. The host worker that had them before is
+// asked first, where there is one; if it does not answer soon, any other will do.
+func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.ReserveInput, before string, deadline time.Duration) future[activities.ReserveOutput] {
+	summary := fmt.Sprintf("%s for %s", plural(len(h.tasks), "task"), h.title())
+	if in.Generation > 0 {
+		summary += fmt.Sprintf(", generation %d", in.Generation)
+	}
+	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[activities.ReserveOutput] {
+		return call(placing(ctx, queue, deadline, summary), spec.ActivityReserve, (*activities.Host).Reserve, in)
+	}
+	if before == "" {
+		return ask(ctx, h.reserveQueue(r.queue), deadline)
+	}
+	answer, settable := workflow.NewFuture(ctx)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		started := workflow.Now(ctx)
+		out, err := ask(ctx, before, min(deadline, reserveTakes)).get(ctx)
+		if left := deadline - workflow.Now(ctx).Sub(started); err != nil && left > 0 && ctx.Err() == nil {
+			out, err = ask(ctx, h.reserveQueue(r.queue), left).get(ctx)
+		}
+		settable.Set(out, err)
+	})
+	return future[activities.ReserveOutput]{answer}
 }
 
 // maxPlacing bounds what all hosts together are told, in bytes: the commands of
@@ -98,8 +142,8 @@ func (r *clusterRun) checkSize() error {
 }
 
 // prepare tells every host of several the whole cluster.
-func (r *clusterRun) prepare(ctx workflow.Context, left time.Duration) error {
-	in := activities.PrepareInput{Cluster: r.cluster()}
+func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Duration) error {
+	in := activities.PrepareInput{Generation: generation, Cluster: r.cluster()}
 	futures := make([]workflow.Future, len(r.hosts))
 	for i, h := range r.hosts {
 		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+h.name)
@@ -168,6 +212,7 @@ func mergeSame(hosts []*host) []*host {
 			merged = append(merged, h)
 			continue
 		}
+		merged[i].groups = append(merged[i].groups, h.groups...)
 		merged[i].tasks = append(merged[i].tasks, h.tasks...)
 		slices.SortFunc(merged[i].tasks, func(a, b spec.Task) int { return a.Rank - b.Rank })
 	}

@@ -22,6 +22,9 @@ const (
 	hostLostAfter = 5*time.Minute + 2*time.Minute
 	// reserveTakes is how long a host may take for one try at a reservation.
 	reserveTakes = 20 * time.Second
+	// captureTakes bounds the capture of stacks, a host worker that is away
+	// included: what is out of time has to end some time.
+	captureTakes = 12 * time.Second
 	// releaseWait is how long a host may take to come back for its release.
 	releaseWait = time.Minute
 )
@@ -65,6 +68,17 @@ func controlling(ctx workflow.Context, queue, summary string) workflow.Context {
 		StartToCloseTimeout:    10 * time.Second,
 		ScheduleToCloseTimeout: time.Minute,
 		RetryPolicy:            every(time.Second),
+		Summary:                summary,
+	})
+}
+
+// capturing is for Control before a timeout's stop: everybody waits for it.
+func capturing(ctx workflow.Context, queue, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		StartToCloseTimeout:    captureTakes,
+		ScheduleToCloseTimeout: captureTakes,
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
 		Summary:                summary,
 	})
 }

@@ -26,27 +26,35 @@ func (r *clusterRun) released(ctx workflow.Context, e lifecycle.Released) {
 // answer is a problem for the report, not for the others.
 func (r *clusterRun) giveBack(ctx workflow.Context) lifecycle.Released {
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
-	futures := make([]workflow.Future, len(r.hosts))
-	for i, h := range r.hosts {
-		if h.queue != "" {
+	// Those that the group has left come first: what the others say is newer.
+	hosts := append(slices.Clone(r.former), r.hosts...)
+	futures := make([]workflow.Future, len(hosts))
+	for i, h := range hosts {
+		if h.queue != "" && !h.left {
 			futures[i] = workflow.ExecuteActivity(releasing(ctx, h.queue, r.spec, "give back "+h.name), spec.ActivityRelease)
 		}
 	}
-	for i, h := range r.hosts {
+	for i, h := range hosts {
 		if futures[i] == nil {
 			continue
 		}
+		former := i < len(r.former)
 		var out activities.ReleaseOutput
 		if err := futures[i].Get(ctx, &out); err != nil {
-			e.Problems = append(e.Problems, fmt.Sprintf("host %s could not be given back: %v", h.name, err))
+			if !former {
+				e.Problems = append(e.Problems, fmt.Sprintf("host %s could not be given back: %v", h.name, err))
+			}
 			continue
 		}
 		for _, task := range sortedKeys(out.Exits) {
-			e.Exits[task] = out.Exits[task]
+			e.Exits[task] = append(e.Exits[task], out.Exits[task]...)
+			slices.SortStableFunc(e.Exits[task], func(a, b spec.Exit) int { return a.Restart - b.Restart })
 			e.Hosts[task] = h.name
 		}
 		for _, task := range sortedKeys(out.Values) {
-			e.Values[task] = out.Values[task]
+			if !former {
+				e.Values[task] = out.Values[task]
+			}
 		}
 		if len(out.LeftOut) > 0 {
 			r.notes = append(r.notes, fmt.Sprintf("Left out, because together they are too large for a result: the values of %s.", listed(out.LeftOut)))

@@ -3,13 +3,10 @@ package workflows
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -20,6 +17,8 @@ type request struct {
 	// placed: not a request, but the end of the placement, with its error.
 	placed bool
 	err    error
+	// woken: not a request either; there is something new in r.
+	woken bool
 	// done takes a spec.RequestAnswer; nil where nobody waits.
 	done workflow.Settable
 }
@@ -47,6 +46,9 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 		update(r, spec.UpdateStartTask, "Starts a task that ended, or one outside the spec.", func(q spec.StartTaskRequest) (lifecycle.Event, error) {
 			t, err := r.spec.AddedTask(q)
 			return lifecycle.StartTask{Task: t}, err
+		}),
+		update(r, spec.UpdateCaptureStacks, "Writes down what processes are doing.", func(q spec.StacksRequest) (lifecycle.Event, error) {
+			return lifecycle.CaptureStacks{Tasks: q.Tasks}, nil
 		}),
 		update(r, spec.UpdateRequestStop, "Stops the run, with grace.", func(q spec.StopRequest) (lifecycle.Event, error) {
 			return lifecycle.Cancel{Reason: q.Reason}, nil
@@ -101,7 +103,10 @@ func refused(err error) error {
 // serve carries a request out. It is checked again: what was so when the
 // request came in may not be so any more.
 func (r *clusterRun) serve(ctx workflow.Context, q request) {
-	if q.placed {
+	switch {
+	case q.woken:
+		return
+	case q.placed:
 		r.begin(ctx, q.err)
 		return
 	}
@@ -161,58 +166,20 @@ func (r *clusterRun) servePlacing(q request) {
 	}
 }
 
-// control runs Control on the hosts of the tasks and answers with those that
-// were reached, by it or before.
-func (r *clusterRun) control(ctx workflow.Context, a lifecycle.Control, before []string, done workflow.Settable) {
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		var futures []future[activities.ControlOutput]
-		for _, h := range r.hosts {
-			var here []string
-			for _, task := range a.Tasks {
-				if r.placed[task] == h {
-					here = append(here, task)
-				}
-			}
-			if len(here) == 0 {
-				continue
-			}
-			actx := controlling(ctx, h.queue, fmt.Sprintf("%s %s", a.Op, listed(here)))
-			futures = append(futures, call(actx, spec.ActivityControl, (*activities.Host).Control,
-				activities.ControlInput{Op: a.Op, Tasks: here, Signal: a.Signal, Grace: a.Grace}))
-		}
-		answer := spec.RequestAnswer{Tasks: append([]string{}, before...)}
-		var failure error
-		for _, f := range futures {
-			out, err := f.get(ctx)
-			if err != nil && failure == nil {
-				failure = err
-			}
-			answer.Tasks = append(answer.Tasks, out.Tasks...)
-		}
-		switch {
-		case done == nil:
-			if failure != nil {
-				workflow.GetLogger(ctx).Warn("control failed", "op", string(a.Op), "error", failure)
-			}
-		case failure != nil:
-			done.SetError(failure)
-		default:
-			slices.Sort(answer.Tasks)
-			answer.Tasks = slices.Compact(answer.Tasks)
-			done.SetValue(answer)
-		}
-	})
-}
-
 // finishRequests answers those that came too late and waits for all handlers,
 // so that nobody waits for an answer of a closed run.
 func (r *clusterRun) finishRequests(ctx workflow.Context) error {
 	for {
 		var q request
 		for r.events.ReceiveAsync(&q) {
-			if q.done != nil {
-				q.done.SetError(refused(errors.New("the run has ended")))
+			if q.done == nil {
+				continue
 			}
+			err := errors.New("the run has ended")
+			if r.next != nil {
+				err = cmp.Or(r.machine.Check(q.event), err)
+			}
+			q.done.SetError(refused(err))
 		}
 		if workflow.AllHandlersFinished(ctx) {
 			return nil

@@ -21,7 +21,7 @@ func (r *clusterRun) status() (spec.Status, error) {
 			t.Activity = l.id
 		}
 	}
-	return spec.Status{State: state, Started: r.started, Tasks: tasks, Result: r.result}, nil
+	return spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Result: r.result}, nil
 }
 
 // detailRows bounds the table in the Web UI: larger runs get counts.
@@ -35,6 +35,9 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**", status.State)
+	if status.Generation > 0 {
+		fmt.Fprintf(&b, " · generation %d", status.Generation)
+	}
 	if r.result != nil {
 		fmt.Fprintf(&b, " · %s\n\n%s", r.result.Verdict, r.result.Message)
 	}

@@ -15,14 +15,13 @@ type Launch struct {
 	Task       spec.Task
 	Generation int
 	Launch     int
-	// First is the number of the first process of the generation.
-	First int
 	// Added: the task is not as the spec has it.
 	Added bool
 }
 
 // Regroup places the group again, with fresh ports, after a while; [Begin] or
-// [PlacementFailed] answers it. No activity of a task is open.
+// [PlacementFailed] answers it. No activity of a task is open. First is the number
+// of the first process of every task in the generation.
 type Regroup struct {
 	Generation, First int
 	After             time.Duration

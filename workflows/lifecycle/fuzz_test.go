@@ -255,7 +255,7 @@ func (w *world) carryOut(a Action) {
 			t.Fatalf("%s launched while the run was ending", name)
 		case w.live[name]:
 			t.Fatalf("%s launched twice", name)
-		case a.Generation != w.generation || a.First != w.first:
+		case a.Generation != w.generation:
 			t.Fatalf("%s launched in generation %d of %d", name, a.Generation, w.generation)
 		case known && a.Launch != last+1, !known && a.Launch != 0:
 			t.Fatalf("%s: launch %d after %d", name, a.Launch, last)

@@ -199,7 +199,7 @@ func (m *Machine) launch(t *task) {
 	t.launch++
 	t.live = true
 	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
-	m.do(Launch{Task: t.Task, Generation: m.group.generation, Launch: t.launch, First: m.group.first, Added: t.added})
+	m.do(Launch{Task: t.Task, Generation: m.group.generation, Launch: t.launch, Added: t.added})
 }
 
 func (m *Machine) taskEnded(e TaskEnded) {

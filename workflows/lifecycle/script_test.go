@@ -120,7 +120,10 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) string {
 		for _, a := range s.machine.Step(event) {
 			if l, ok := a.(lifecycle.Launch); ok {
 				s.launches[l.Task.Name()] = l.Launch
-				s.generation, s.first = l.Generation, l.First
+				s.generation = l.Generation
+			}
+			if again, ok := a.(lifecycle.Regroup); ok {
+				s.first = again.First
 			}
 			out.WriteString(show(a))
 		}

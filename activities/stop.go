@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stopOf is how the processes of a task are asked to end, with what a request says
+// over what the spec says of its type.
+func (p *plan) stopOf(task, signal string, grace *time.Duration) (int, time.Duration, error) {
+	t, _ := p.task(task) // without one, what the spec says of all
+	name, g := p.Spec.StopOf(t)
+	if signal != "" {
+		name = signal
+	}
+	if grace != nil {
+		g = *grace
+	}
+	n, err := spec.SignalNumber(name)
+	return n, g, err
+}
+
+// howToStop is the signal and grace of one request to the supervisor.
+type howToStop struct {
+	signal int
+	grace  time.Duration
+}
+
+// byStop groups tasks by how they are asked to end, in their order.
+func (p *plan) byStop(tasks []string, signal string, grace *time.Duration) (order []howToStop, groups map[howToStop][]string, err error) {
+	groups = map[howToStop][]string{}
+	for _, task := range tasks {
+		n, g, err := p.stopOf(task, signal, grace)
+		if err != nil {
+			return nil, nil, err
+		}
+		how := howToStop{n, g}
+		if groups[how] == nil {
+			order = append(order, how)
+		}
+		groups[how] = append(groups[how], task)
+	}
+	return order, groups, nil
+}
+
+// stopTasks asks the processes of tasks to end, each as its type wants it.
+func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason supervisor.Reason) (ControlOutput, error) {
+	order, groups, err := p.byStop(in.Tasks, in.Signal, in.Grace)
+	if err != nil {
+		return ControlOutput{}, err
+	}
+	var out ControlOutput
+	for _, how := range order {
+		reply, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
+			Run: p.Run, Tasks: groups[how], Signal: how.signal, Grace: how.grace, Reason: reason,
+		})
+		if err != nil {
+			return out, err
+		}
+		out.Tasks = append(out.Tasks, reply.Tasks...)
+	}
+	return out, nil
+}
+
+// stopOfRun is how whatever is left of a run is asked to end.
+func stopOfRun(s *spec.RunSpec) (int, time.Duration, error) {
+	n, err := spec.SignalNumber(s.Stop.Signal)
+	return n, s.Stop.Grace.Std(), err
+}

@@ -1,0 +1,88 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// control runs Control on the hosts of the tasks and answers with those that
+// were reached, by it or before.
+func (r *clusterRun) control(ctx workflow.Context, a lifecycle.Control, before []string, done workflow.Settable) {
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		answer, failure := r.controlHosts(ctx, a, controlling)
+		answer.Tasks = append(append([]string{}, before...), answer.Tasks...)
+		switch {
+		case done == nil:
+			if failure != nil {
+				workflow.GetLogger(ctx).Warn("control failed", "op", string(a.Op), "error", failure)
+			}
+		case failure != nil:
+			done.SetError(failure)
+		default:
+			slices.Sort(answer.Tasks)
+			answer.Tasks = slices.Compact(answer.Tasks)
+			done.SetValue(answer)
+		}
+	})
+}
+
+// captureChange is the version of the workflow that captures stacks before a
+// timeout stops anything.
+const captureChange = "capture-before-timeout"
+
+// capture has the stacks written down, and tells the machine whatever comes of it.
+func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
+	if workflow.GetVersion(ctx, captureChange, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		r.step(ctx, lifecycle.Captured{})
+		return
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		answer, err := r.controlHosts(ctx, lifecycle.Control{Op: lifecycle.ControlStacks, Tasks: a.Tasks}, capturing)
+		if err != nil {
+			workflow.GetLogger(ctx).Warn("stacks were not captured", "error", err)
+		}
+		r.events.Send(ctx, request{event: lifecycle.Captured{Files: answer.Files}})
+	})
+}
+
+// controlHosts runs Control on each host that has some of the tasks, and returns
+// what all of them answered and the first error.
+func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, options func(workflow.Context, string, string) workflow.Context) (spec.RequestAnswer, error) {
+	var futures []future[activities.ControlOutput]
+	for _, h := range r.hosts {
+		var here []string
+		for _, task := range a.Tasks {
+			if r.placed[task] == h {
+				here = append(here, task)
+			}
+		}
+		if len(here) == 0 {
+			continue
+		}
+		actx := options(ctx, h.queue, fmt.Sprintf("%s %s", a.Op, listed(here)))
+		futures = append(futures, call(actx, spec.ActivityControl, (*activities.Host).Control,
+			activities.ControlInput{Op: a.Op, Tasks: here, Signal: a.Signal, Grace: a.Grace}))
+	}
+	var answer spec.RequestAnswer
+	var failure error
+	for _, f := range futures {
+		out, err := f.get(ctx)
+		if err != nil && failure == nil {
+			failure = err
+		}
+		answer.Tasks = append(answer.Tasks, out.Tasks...)
+		for _, task := range sortedKeys(out.Files) {
+			if answer.Files == nil {
+				answer.Files = map[string]string{}
+			}
+			answer.Files[task] = out.Files[task]
+		}
+	}
+	return answer, failure
+}

@@ -1,0 +1,136 @@
+package workflows
+
+import (
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+)
+
+// placement says which generation of the group is to be placed, and after what
+// delay.
+type placement struct {
+	generation, first int
+	after             time.Duration
+}
+
+// startPlacing places the tasks beside everything else; begin gets the outcome.
+func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
+	placing, stopPlacing := workflow.WithCancel(ctx)
+	r.stopPlacing = stopPlacing
+	workflow.Go(placing, func(placing workflow.Context) {
+		err := r.place(placing, p)
+		r.events.Send(ctx, request{placed: true, err: err})
+	})
+}
+
+// regroup begins the next generation: here, or where the history has become long
+// in another execution of the workflow. No activity of a task is open.
+func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
+	if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		r.continueAsNew(ctx)
+		return
+	}
+	r.startPlacing(ctx, placement{generation: a.Generation, first: a.First, after: a.After})
+}
+
+// Resumption is what a run takes along when it continues as new.
+type Resumption struct {
+	Machine lifecycle.Snapshot `json:"machine"`
+	// Started is when the first generation began.
+	Started time.Time `json:"started"`
+	// LogRun is the execution whose ID names the log directories.
+	LogRun string `json:"log_run"`
+	// Queues are those of the host workers that had the tasks that any may take,
+	// by reservation.
+	Queues []string `json:"queues,omitempty"`
+	// Output are the last lines of the output so far.
+	Output []string `json:"output,omitempty"`
+}
+
+// keepOutputLines bounds the output that goes along.
+const keepOutputLines = 200
+
+// continueAsNew gives the hosts back and has run return with r.next set. A
+// cancellation that comes meanwhile ends the run instead.
+func (r *clusterRun) continueAsNew(ctx workflow.Context) {
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		released := r.giveBack(ctx)
+		next := &Resumption{
+			Machine: r.machine.Snapshot(released),
+			Started: r.started, LogRun: r.logRunID(ctx),
+			Output: r.output[max(0, len(r.output)-keepOutputLines):],
+		}
+		for _, h := range r.hosts {
+			if h.pin != "" || r.lost[h.queue] {
+				continue
+			}
+			for _, group := range h.groups {
+				for len(next.Queues) <= group {
+					next.Queues = append(next.Queues, "")
+				}
+				next.Queues[group] = h.queue
+			}
+		}
+		r.next = next
+		r.events.Send(ctx, request{woken: true})
+	})
+}
+
+// logRunID is the ID of the execution that began the run.
+func (r *clusterRun) logRunID(ctx workflow.Context) string {
+	if r.logRun != "" {
+		return r.logRun
+	}
+	return workflow.GetInfo(ctx).WorkflowExecution.RunID
+}
+
+// resume takes up what an earlier execution left.
+func (r *clusterRun) resume(from *Resumption) {
+	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
+	r.started, r.logRun, r.output = from.Started, from.LogRun, from.Output
+	for _, line := range r.output {
+		r.outputBytes += len(line)
+	}
+	for group, queue := range from.Queues {
+		if queue != "" {
+			r.former = append(r.former, &host{queue: queue, groups: []int{group}, left: true})
+		}
+	}
+}
+
+// firstPlacement is the one this execution begins with.
+func (r *clusterRun) firstPlacement() placement {
+	if r.machine.Generation() == 0 {
+		return placement{}
+	}
+	s := r.machine.Snapshot(lifecycle.Released{})
+	return placement{generation: s.Generation, first: s.First, after: r.machine.Waiting()}
+}
+
+// queueBefore is the queue of the host worker that had a reservation in the
+// generation before, unless it was lost: whoever has been there has the files in
+// its caches, and its slots are ours.
+func (r *clusterRun) queueBefore(before []*host, group int) string {
+	for _, h := range before {
+		for _, g := range h.groups {
+			if g == group && h.pin == "" && h.queue != "" && !r.lost[h.queue] {
+				return h.queue
+			}
+		}
+	}
+	return ""
+}
+
+// leave keeps in mind which hosts had tasks in earlier generations and have none in
+// this. They are given back in the end: a host that a run has given back takes it
+// no more, and the group may have to return.
+func (r *clusterRun) leave(before []*host) {
+	here := map[string]bool{"": true}
+	for _, h := range r.hosts {
+		here[h.queue] = true
+	}
+	r.former = slices.DeleteFunc(slices.Concat(r.former, before), func(h *host) bool { return here[h.queue] || h.left })
+}
