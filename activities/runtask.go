@@ -253,7 +253,7 @@ func (l *lease) stop() error {
 		return err
 	}
 	request := supervisor.StopRequest{
-		Run: l.key.Run, Tasks: []string{l.key.Task}, Fence: &l.fence,
+		Run: l.key.Run, Tasks: []string{l.key.Task}, Generation: l.key.Generation, Fence: &l.fence,
 		Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
 	}
 	if l.plan.overdue() {

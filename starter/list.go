@@ -46,7 +46,8 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 	if o.Limit <= 0 {
 		o.Limit = 20
 	}
-	query := fmt.Sprintf("WorkflowType = '%s'", spec.WorkflowType)
+	// Of a run that went on in other executions the last one stands for all.
+	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus != 'ContinuedAsNew'", spec.WorkflowType)
 	if o.Open {
 		query += " AND ExecutionStatus = 'Running'"
 	}
@@ -90,8 +91,6 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		s.Verdict = spec.VerdictSucceeded
 	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
 		s.Ending, s.ExitCode = "terminated", 125
-	case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
-		s.Ending = "continued"
 	}
 	return s
 }

@@ -16,13 +16,25 @@ import (
 // verdict cancelled. It returns when the request is made, not when the run has
 // ended.
 func (r *Run) Cancel(ctx context.Context) error {
-	return r.requestError(r.client.CancelWorkflow(ctx, r.ID, r.ExecutionID))
+	for {
+		execution := r.latest()
+		if err := r.client.CancelWorkflow(ctx, r.ID, execution); err != nil || execution == "" {
+			return r.requestError(err)
+		}
+		// Unlike other requests, this one succeeds where the execution has ended:
+		// did another go on with the run?
+		if _, err := r.describe(ctx); err != nil || r.latest() == execution {
+			return r.requestError(err)
+		}
+	}
 }
 
 // Terminate tears the run down without a result. Its processes are stopped by
 // their host workers, at once or when those are back. Prefer [Run.Cancel].
 func (r *Run) Terminate(ctx context.Context, reason string) error {
-	return r.requestError(r.client.TerminateWorkflow(ctx, r.ID, r.ExecutionID, reason))
+	return r.requestError(r.request(ctx, func(execution string) error {
+		return r.client.TerminateWorkflow(ctx, r.ID, execution, reason)
+	}))
 }
 
 // TerminateTask stops tasks. Their exits do not count as failures.
@@ -57,18 +69,21 @@ func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) ([]string, er
 
 // update sends a request and waits for its answer: the tasks it reached.
 func (r *Run) update(ctx context.Context, name string, arg any) ([]string, error) {
-	handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID:   r.ID,
-		RunID:        r.ExecutionID,
-		UpdateName:   name,
-		Args:         []any{arg},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
+	var answer spec.RequestAnswer
+	err := r.request(ctx, func(execution string) error {
+		handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID:   r.ID,
+			RunID:        execution,
+			UpdateName:   name,
+			Args:         []any{arg},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err != nil {
+			return err
+		}
+		return handle.Get(ctx, &answer)
 	})
 	if err != nil {
-		return nil, r.requestError(err)
-	}
-	var answer spec.RequestAnswer
-	if err := handle.Get(ctx, &answer); err != nil {
 		return nil, r.requestError(err)
 	}
 	return answer.Tasks, nil
@@ -104,6 +119,6 @@ func (r *Run) requestError(err error) error {
 func (r *Run) exists() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
-	_, err := r.client.DescribeWorkflow(ctx, r.ID, r.ExecutionID)
+	_, err := r.describe(ctx)
 	return err == nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -18,10 +19,14 @@ import (
 type Run struct {
 	// ID is the run ID, which is the workflow ID.
 	ID string
-	// ExecutionID is Temporal's run ID. Empty: the latest run of that ID.
+	// ExecutionID is Temporal's run ID, of the first execution where the run went
+	// on in others. Empty: the latest run of that ID.
 	ExecutionID string
 
 	client client.Client
+
+	mu       sync.Mutex
+	latestID string // the execution that goes on with the run, as far as known
 }
 
 // Get is a handle on a run that was started before, by whomever. It asks
@@ -76,7 +81,7 @@ const (
 // server does not answer. That the server does not know the run is an answer
 // too, and for the long poll to tell.
 func (r *Run) look(ctx context.Context) (closed bool, err error) {
-	d, err := r.client.DescribeWorkflowExecution(ctx, r.ID, r.ExecutionID)
+	d, err := r.describe(ctx)
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
@@ -144,7 +149,8 @@ func failureWithoutResult(err *temporal.ApplicationError) spec.RunResult {
 // event only.
 func (r *Run) terminated(ctx context.Context) error {
 	out := &TerminatedError{RunID: r.ID}
-	events := r.client.GetWorkflowHistory(ctx, r.ID, r.ExecutionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	_, _ = r.describe(ctx) // finds the last execution
+	events := r.client.GetWorkflowHistory(ctx, r.ID, r.latest(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	if events.HasNext() {
 		if last, err := events.Next(); err == nil {
 			if a := last.GetWorkflowExecutionTerminatedEventAttributes(); a != nil {

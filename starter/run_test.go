@@ -110,6 +110,7 @@ func TestWaitForATerminatedRun(t *testing.T) {
 			},
 		},
 	}, nil).Once()
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED), nil)
 	c.On("GetWorkflowHistory", mock.Anything, "iris-1", "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT).Return(events)
 	result, err := starter.Get(c, "iris-1", "").Wait(t.Context())
 	assert.Nil(t, result)
@@ -126,13 +127,36 @@ func TestRequestErrors(t *testing.T) {
 	require.EqualError(t, err, "worker-1 is running; use restart-task")
 
 	c.On("CancelWorkflow", mock.Anything, "iris-1", "").Return(serviceerror.NewNotFound("already completed")).Twice()
-	c.On("DescribeWorkflow", mock.Anything, "iris-1", "").Return(nil, nil).Once()
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), nil).Once()
 	var late *starter.EndedError
 	require.ErrorAs(t, starter.Get(c, "iris-1", "").Cancel(t.Context()), &late)
 
-	c.On("DescribeWorkflow", mock.Anything, "iris-1", "").Return(nil, errors.New("not found")).Once()
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(nil, errors.New("not found")).Once()
 	var missing *starter.NotFoundError
 	require.ErrorAs(t, starter.Get(c, "iris-1", "").Cancel(t.Context()), &missing)
+}
+
+// A run that continued as new is reached by the ID of its first execution. A
+// cancellation needs care: the server takes it for an execution that has ended.
+func TestRequestsFollowTheRun(t *testing.T) {
+	continued := mocks.NewHistoryEventIterator(t)
+	continued.On("HasNext").Return(true)
+	continued.On("Next").Return(&historypb.HistoryEvent{
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
+			WorkflowExecutionContinuedAsNewEventAttributes: &historypb.WorkflowExecutionContinuedAsNewEventAttributes{NewExecutionRunId: "second"},
+		},
+	}, nil)
+	c := mocks.NewClient(t)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "first").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW), nil)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "second").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
+	c.On("GetWorkflowHistory", mock.Anything, "iris-1", mock.Anything, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT).Return(continued)
+	c.On("CancelWorkflow", mock.Anything, "iris-1", "first").Return(nil).Once()
+	c.On("CancelWorkflow", mock.Anything, "iris-1", "second").Return(nil).Once()
+	require.NoError(t, starter.Get(c, "iris-1", "first").Cancel(t.Context()))
+
+	c.On("TerminateWorkflow", mock.Anything, "iris-1", "first", "why").Return(serviceerror.NewNotFound("already completed")).Once()
+	c.On("TerminateWorkflow", mock.Anything, "iris-1", "second", "why").Return(nil).Once()
+	require.NoError(t, starter.Get(c, "iris-1", "first").Terminate(t.Context(), "why"))
 }
 
 // A server under load loses the news of an end.

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ const queryTimeout = 3 * time.Second
 
 // Status asks how the run is doing. An ended run is described from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
-	d, err := r.client.DescribeWorkflowExecution(ctx, r.ID, r.ExecutionID)
+	d, err := r.describe(ctx)
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
@@ -70,7 +71,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	info := d.GetWorkflowExecutionInfo()
 	s := &Status{
 		RunID:       r.ID,
-		ExecutionID: info.GetExecution().GetRunId(),
+		ExecutionID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
 		Name:        memoText(info, memoName),
 		Owner:       memoText(info, memoOwner),
 		Queue:       info.GetTaskQueue(),
@@ -98,7 +99,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	v, err := r.client.QueryWorkflow(ctx, r.ID, r.ExecutionID, spec.QueryStatus)
+	v, err := r.client.QueryWorkflow(ctx, r.ID, r.latest(), spec.QueryStatus)
 	if err != nil {
 		return nil, err
 	}

@@ -170,8 +170,10 @@ type StopRequest struct {
 	Signal int
 	Grace  time.Duration
 	Reason Reason
-	// Fence, when set, must not be older than the task's.
-	Fence *Fence
+	// Fence, when set, must not be older than the task's in Generation, to which
+	// it limits the request: attempts are counted anew in each.
+	Fence      *Fence
+	Generation int
 }
 
 // SignalRequest sends one signal to the groups of the named tasks.

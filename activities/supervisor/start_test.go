@@ -375,6 +375,34 @@ func TestRestartsNeedAGrant(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Attempts are counted anew in each generation: those of an earlier one fence
+// nobody in a later, and an old commander stops nothing of a new generation.
+func TestFencesAreThoseOfAGeneration(t *testing.T) {
+	h := newHost(t, nil)
+	start := func(generation int, fence Fence) Key {
+		r := h.request("worker-0", 0, fmt.Sprintf("echo $$ >$D/up%d; exec sleep 1000", generation))
+		r.Key.Generation, r.Fence = generation, fence
+		_, err := h.client.Start(h.ctx(), r)
+		require.NoError(t, err)
+		h.pidIn(fmt.Sprintf("up%d", generation))
+		return r.Key
+	}
+	old, fresh := Fence{Attempt: 7}, Fence{Attempt: 1}
+	start(0, old)
+	h.stop(sigTERM, long)
+	h.wait("worker-0", 0)
+	key := start(1, fresh)
+	reply, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: long, Fence: &old})
+	require.NoError(t, err)
+	require.Empty(t, reply.Tasks)
+	reply, err = h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: long, Fence: &fresh, Generation: 1})
+	require.NoError(t, err)
+	require.Equal(t, []string{"worker-0"}, reply.Tasks)
+	p, err := h.client.Wait(h.ctx(), ProcessRef{Key: key})
+	require.NoError(t, err)
+	require.Equal(t, -sigTERM, p.Exit.Code)
+}
+
 func TestGenerations(t *testing.T) {
 	h := newHost(t, nil)
 	start := func(generation int, script string) error {

@@ -25,7 +25,7 @@ func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) 
 			return TasksReply{}, err
 		}
 		run.each(func(p *process) {
-			if r.Tasks == nil || slices.Contains(r.Tasks, p.Key.Task) {
+			if r.reaches(p.task.id) {
 				chosen = append(chosen, p)
 			}
 		})
@@ -34,12 +34,17 @@ func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) 
 	return TasksReply{Tasks: namesOf(reached)}, nil
 }
 
+// reaches reports whether the request is for a task.
+func (r StopRequest) reaches(id taskID) bool {
+	return (r.Tasks == nil || slices.Contains(r.Tasks, id.name)) && (r.Fence == nil || r.Generation == id.generation)
+}
+
 func (r *run) checkFence(req StopRequest) error {
 	if req.Fence == nil {
 		return nil
 	}
 	for id, t := range r.tasks {
-		if (req.Tasks == nil || slices.Contains(req.Tasks, id.name)) && req.Fence.Less(t.fence) {
+		if req.reaches(id) && req.Fence.Less(t.fence) {
 			return fenced(t.key(), *req.Fence, t.fence)
 		}
 	}

@@ -71,13 +71,12 @@ func (a *app) terminateAbandoned(ctx context.Context, r rundir.Record, c client.
 	}
 	defer closeClient()
 	run := starter.Get(c, r.RunID, r.ExecutionID)
-	status, err := c.DescribeWorkflowExecution(ctx, r.RunID, r.ExecutionID)
+	queue, open, err := run.Queue(ctx)
 	if err != nil {
 		return nil // it is not there any more
 	}
-	info := status.GetWorkflowExecutionInfo()
 	// The same run ID on another queue is somebody else's run.
-	if info.GetCloseTime() != nil || info.GetTaskQueue() != r.Queue {
+	if !open || queue != r.Queue {
 		return nil
 	}
 	if err := run.Terminate(ctx, "its owner is gone"); err != nil {

@@ -1,0 +1,86 @@
+package starter
+
+import (
+	"context"
+	"errors"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// A run of restart scope "group" may go on in another execution of its workflow
+// when the history of one has become long. A handle names the run by the first of
+// them, and here the one that goes on with it is found.
+
+// describe tells about the execution that goes on with the run, or has ended it.
+func (r *Run) describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	execution := r.latest()
+	for {
+		d, err := r.client.DescribeWorkflowExecution(ctx, r.ID, execution)
+		if err != nil {
+			return nil, err
+		}
+		info := d.GetWorkflowExecutionInfo()
+		if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+			return d, nil
+		}
+		if execution, err = r.next(ctx, info.GetExecution().GetRunId()); err != nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		r.latestID = execution
+		r.mu.Unlock()
+	}
+}
+
+// Queue is the task queue of the run, and open says that it has not ended. Unlike
+// [Run.Status] it asks nobody but the server.
+func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
+	d, err := r.describe(ctx)
+	if err != nil {
+		return "", false, r.requestError(err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	return info.GetTaskQueue(), info.GetCloseTime() == nil, nil
+}
+
+// latest is the execution that went on with the run when last looked at.
+func (r *Run) latest() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latestID != "" {
+		return r.latestID
+	}
+	return r.ExecutionID
+}
+
+// next is the execution as which another one continued.
+func (r *Run) next(ctx context.Context, execution string) (string, error) {
+	events := r.client.GetWorkflowHistory(ctx, r.ID, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return "", err
+		}
+		if a := event.GetWorkflowExecutionContinuedAsNewEventAttributes(); a != nil {
+			return a.GetNewExecutionRunId(), nil
+		}
+	}
+	return "", &NotFoundError{RunID: r.ID}
+}
+
+// request makes a request to the execution that goes on with the run. Which one
+// that is shows when the one known so far refuses it as closed.
+func (r *Run) request(ctx context.Context, make func(execution string) error) error {
+	execution := r.latest()
+	err := make(execution)
+	var notFound *serviceerror.NotFound
+	if !errors.As(err, &notFound) || execution == "" {
+		return err
+	}
+	if _, lookErr := r.describe(ctx); lookErr != nil || r.latest() == execution {
+		return err
+	}
+	return make(r.latest())
+}

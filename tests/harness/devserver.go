@@ -1,0 +1,51 @@
+package harness
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+)
+
+// StartDevServer starts the development server of the temporal CLI, whose dynamic
+// configuration a test can change ("key=value"). Without the CLI the test is
+// skipped.
+func StartDevServer(t testing.TB, dynamicConfig ...string) *Server {
+	t.Helper()
+	cli := TemporalCLI(t)
+	s := &Server{t: t, dir: t.TempDir(), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))}
+	_, port, err := net.SplitHostPort(s.Address)
+	require.NoError(t, err)
+	argv := []string{cli, "server", "start-dev", "--headless", "--port", port}
+	for _, value := range dynamicConfig {
+		argv = append(argv, "--dynamic-config-value", value)
+	}
+	s.process = Start(t, s.dir, Env(s.dir), argv...)
+	Eventually(t, "the development server serves", func() bool {
+		require.False(t, s.process.Exited(), "the server ended: %s", s.process.Stderr())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		c, err := client.DialContext(ctx, client.Options{HostPort: s.Address, Logger: sdklog.NewStructuredLogger(discard())})
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_, err = c.CheckHealth(ctx, nil)
+		return err == nil
+	})
+	return s
+}
+
+// freePort is a port that nobody listens on, and soon somebody may.
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
