@@ -10,12 +10,16 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/stacks"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
+
+// stacksError is the type of errors of captures.
+const stacksError = "StacksNotCaptured"
 
 const (
 	// captureBound leaves room within the time that Control has.
@@ -53,13 +57,13 @@ func (h *Host) captureStacks(ctx context.Context, run supervisor.RunKey, tasks [
 	}
 	results, err := stacks.Capture(ctx, targets, supervisor.CookieVar)
 	if err != nil {
-		return ControlOutput{}, fmt.Errorf("capture stacks on host %s: %w", h.Name, err)
+		return ControlOutput{}, h.notCaptured("stacks", err)
 	}
 	return h.captured(results)
 }
 
 // captured makes the answer. What could not be captured is an error only where
-// nothing could: what there is helps more than a repetition.
+// nothing could: some stacks are worth more than none.
 func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
 	out := ControlOutput{Files: map[string]string{}}
 	var failed []error
@@ -69,7 +73,7 @@ func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
 			out.Tasks = append(out.Tasks, r.Name)
 			out.Files[r.Name] = r.File
 		case !errors.Is(r.Err, stacks.ErrGone):
-			failed = append(failed, fmt.Errorf("stacks of %s on host %s: %w", r.Name, h.Name, r.Err))
+			failed = append(failed, h.notCaptured("stacks of "+r.Name, r.Err))
 			h.Log.Warn("no stacks were captured", zap.String("task", r.Name), zap.Error(r.Err))
 		}
 	}
@@ -78,6 +82,13 @@ func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
 		return ControlOutput{}, failed[0]
 	}
 	return out, nil
+}
+
+// notCaptured is an error that is not tried again: somebody may wait for the
+// capture with the end of the run.
+func (h *Host) notCaptured(what string, err error) error {
+	return temporal.NewNonRetryableApplicationError(
+		bounded(fmt.Sprintf("%s on host %s: %s", what, h.Name, err)), stacksError, nil)
 }
 
 // stacksOf is what to capture of a process, and where to put it: beside its logs,
