@@ -47,6 +47,8 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 			return p, nil
 		})
 		return ControlOutput{Tasks: in.Tasks}, err
+	case lifecycle.ControlStacks:
+		return h.captureStacks(ctx, run, in.Tasks)
 	case lifecycle.ControlSignal:
 		n, err := spec.SignalNumber(in.Signal)
 		if err != nil {
@@ -67,8 +69,6 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 			Run: run, Tasks: in.Tasks, Signal: signal, Grace: grace, Reason: reason,
 		})
 		return ControlOutput{Tasks: reply.Tasks}, err
-	case lifecycle.ControlStacks:
-		return h.captureStacks(ctx, run, in.Tasks)
 	default:
 		return ControlOutput{}, fmt.Errorf("unknown operation %q", in.Op)
 	}
