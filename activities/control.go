@@ -48,7 +48,7 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 		})
 		return ControlOutput{Tasks: in.Tasks}, err
 	case lifecycle.ControlStacks:
-		return h.captureStacks(ctx, run, in.Tasks)
+		return h.captureStacks(ctx, run, p, in.Tasks)
 	case lifecycle.ControlSignal:
 		n, err := spec.SignalNumber(in.Signal)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/stacks"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // stacksError is the type of errors of captures.
@@ -24,7 +25,7 @@ const stacksError = "StacksNotCaptured"
 const (
 	// captureBound leaves room within the time that Control has.
 	captureBound = 7 * time.Second
-	// keepCaptures is how long captures stay that lie in no log directory.
+	// keepCaptures is how long those captures stay that lie in the state directory.
 	keepCaptures = 7 * 24 * time.Hour
 )
 
@@ -32,7 +33,7 @@ const (
 // on this host, where none is named. Those that have been silent for the longest
 // time come first, because they may be the cause of what somebody looks for, and
 // the time is bounded. Tasks without a living process are not in the answer.
-func (h *Host) captureStacks(ctx context.Context, run supervisor.RunKey, tasks []string) (ControlOutput, error) {
+func (h *Host) captureStacks(ctx context.Context, run supervisor.RunKey, p *plan, tasks []string) (ControlOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
 	defer cancel()
 	reply, err := h.Supervisor.Processes(ctx, run)
@@ -48,12 +49,10 @@ func (h *Host) captureStacks(ctx context.Context, run supervisor.RunKey, tasks [
 		}
 	}
 	slices.SortStableFunc(living, func(a, b quietProcess) int { return a.since.Compare(b.since) })
-	if slices.ContainsFunc(living, func(q quietProcess) bool { return q.LogDir == "" }) {
-		dropOld(h.ownCaptures(), now.Add(-keepCaptures))
-	}
+	dropOld(h.ownCaptures(), now.Add(-keepCaptures))
 	targets := make([]stacks.Task, len(living))
 	for i, q := range living {
-		targets[i] = h.stacksOf(run, q)
+		targets[i] = h.stacksOf(p, q)
 	}
 	results, err := stacks.Capture(ctx, targets, supervisor.CookieVar)
 	if err != nil {
@@ -91,24 +90,37 @@ func (h *Host) notCaptured(what string, err error) error {
 		bounded(fmt.Sprintf("%s on host %s: %s", what, h.Name, err)), stacksError, nil)
 }
 
-// stacksOf is what to capture of a process, and where to put it: beside its logs,
-// or in our own directory where it has none.
-func (h *Host) stacksOf(run supervisor.RunKey, q quietProcess) stacks.Task {
+// stacksOf is what to capture of a process, and where to put it: beside its logs.
+func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
 	t := stacks.Task{
 		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Dir: q.LogDir,
 		Head: []string{
-			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", run.WorkflowID, h.Name, q.Number, q.PID),
+			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", p.Run.WorkflowID, h.Name, q.Number, q.PID),
 			q.text,
 		},
 	}
 	if t.Dir == "" {
-		t.Dir = tasklog.RunDir(h.ownCaptures(), run.WorkflowID, run.RunID)
-		t.Prefix = fmt.Sprintf("%s-%d-", q.Key.Task, q.Number)
+		t.Dir, t.Prefix = h.captureDir(p, q.Process), q.Key.Task+"-"
 	}
 	return t
 }
 
-// ownCaptures holds the captures of processes without a log directory.
+// captureDir is where the captures of a process lie that has no log directory:
+// where its logs would be if its run had not said that it wants none, because
+// the state directory of a host worker may go with the run; or else there.
+func (h *Host) captureDir(p *plan, q supervisor.Process) string {
+	root := h.LogRoot
+	if root == "" || root == spec.NullDir {
+		root = h.ownCaptures()
+	}
+	rank := 0
+	if m, err := p.clusterFor(q.Key.Task).Member(q.Key.Task); err == nil {
+		rank = m.Rank
+	}
+	return tasklog.ProcessDir(tasklog.RunDir(root, p.Run.WorkflowID, p.Run.RunID), q.Number, rank)
+}
+
+// ownCaptures holds captures on a host without any log directory.
 func (h *Host) ownCaptures() string { return filepath.Join(h.StateDir, "stacks") }
 
 // dropOld removes the files below a directory that were written before a time.

@@ -178,13 +178,20 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	require.NoError(t, err)
 	path := out.Files["worker-0"]
 	assert.True(t, strings.HasPrefix(path, c.host.ownCaptures()+"/"), path)
-	assert.True(t, strings.HasPrefix(filepath.Base(path), "worker-0-0-stacks-"), path)
+	assert.True(t, strings.HasPrefix(filepath.Base(path), "worker-0-stacks-"), path)
 	assert.Contains(t, content(t, path), "its output goes to no file")
 	assert.NoDirExists(t, filepath.Join(c.host.ownCaptures(), "long"))
 	again, err := c.stacks()
 	require.NoError(t, err)
 	assert.FileExists(t, path)
 	assert.FileExists(t, again.Files["worker-0"])
+
+	// The state directory of `clusterrun run` goes with the run.
+	c.host.LogRoot = t.TempDir()
+	out, err = c.stacks()
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(out.Files["worker-0"], c.host.LogRoot+"/"), out.Files["worker-0"])
+	assert.True(t, strings.HasSuffix(filepath.Dir(out.Files["worker-0"]), "/attempt_0/0"), out.Files["worker-0"])
 }
 
 // Where nothing can be captured that is said at once: the end of a run may wait

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,6 +37,13 @@ func modulePath(t *testing.T, l *local) string {
 
 func waiting(p *harness.Process, tasks int) func() bool {
 	return func() bool { return strings.Count(p.Stdout(), "waiting") == tasks }
+}
+
+// programs are the processes of tasks; the command has the mark in its arguments.
+func programs(t *testing.T, l *local) []int {
+	return slices.DeleteFunc(l.tasks(), func(pid int) bool {
+		return strings.HasPrefix(harness.Cmdline(pid), harness.Clusterrun(t))
+	})
 }
 
 func TestStacksOnRequest(t *testing.T) {
@@ -81,7 +89,7 @@ func TestStacksOnRequest(t *testing.T) {
 	code, _, stderr = l.run("stacks", "stuck", "worker-9")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "worker-9")
-	assert.Len(t, l.tasks(), 3, "nobody has ended of it")
+	assert.Len(t, programs(t, l), 3, "nobody has ended of it")
 
 	p.Kill(syscall.SIGINT)
 	assert.Equal(t, 130, p.ExitCode())
@@ -95,7 +103,7 @@ func TestStacksOfATaskThatHasEnded(t *testing.T) {
 	p := l.start("run", "--id", "half", "-n", "2", "--env", l.mark, "--", "bash", "-c",
 		`[ $CLUSTERRUN_RANK = 0 ] && exit 0; echo waiting; exec sleep 1000`)
 	harness.Eventually(t, "worker-1 waits", waiting(p, 1))
-	harness.Eventually(t, "worker-0 has ended", func() bool { return len(l.tasks()) == 1 })
+	harness.Eventually(t, "worker-0 has ended", func() bool { return len(programs(t, l)) == 1 })
 	harness.Eventually(t, "the run knows it", func() bool {
 		code, stdout, stderr := l.run("stacks", "half", "worker-0")
 		return code == 0 && stdout == "" && strings.Contains(stderr, "no task has a process to look at")
@@ -127,7 +135,7 @@ func TestStacksOnTimeout(t *testing.T) {
 		assert.Contains(t, string(text), "futex", "it was still there")
 		assert.Equal(t, spec.CauseTimeout, task.Exit.Cause)
 	}
-	assert.Empty(t, l.tasks())
+	assert.Empty(t, programs(t, l))
 }
 
 // A run that keeps no files has its stacks captured all the same.
@@ -150,8 +158,8 @@ func TestStacksOnTimeoutWithoutLogs(t *testing.T) {
 func TestStacksOnTimeoutOfAStoppedProcess(t *testing.T) {
 	l := newLocal(t)
 	p := l.start("run", "--json", "--timeout", "4s", "-n", "2", "--env", modulePath(t, l), "--env", l.mark, "--", "python3", "-c", stuck)
-	harness.Eventually(t, "both have started", func() bool { return len(l.tasks()) == 2 })
-	require.NoError(t, syscall.Kill(l.tasks()[0], syscall.SIGSTOP))
+	harness.Eventually(t, "both have started", func() bool { return len(programs(t, l)) == 2 })
+	require.NoError(t, syscall.Kill(programs(t, l)[0], syscall.SIGSTOP))
 	require.Equal(t, 124, p.ExitCode(), p.Stderr())
 	var r spec.RunResult
 	require.NoError(t, json.Unmarshal([]byte(p.Stdout()), &r), p.Stdout())
@@ -162,5 +170,5 @@ func TestStacksOnTimeoutOfAStoppedProcess(t *testing.T) {
 		stopped += strings.Count(string(text), "\nstopped (T), parent")
 	}
 	assert.Equal(t, 1, stopped)
-	assert.Empty(t, l.tasks())
+	assert.Empty(t, programs(t, l))
 }
