@@ -106,7 +106,7 @@ func TestStacksOfATaskThatHasEnded(t *testing.T) {
 	harness.Eventually(t, "worker-0 has ended", func() bool { return len(programs(t, l)) == 1 })
 	harness.Eventually(t, "the run knows it", func() bool {
 		code, stdout, stderr := l.run("stacks", "half", "worker-0")
-		return code == 0 && stdout == "" && strings.Contains(stderr, "no task has a process to look at")
+		return code == 125 && stdout == "" && strings.Contains(stderr, "worker-0 has ended")
 	})
 	code, stdout, stderr := l.run("stacks", "half")
 	require.Zero(t, code, stderr)
