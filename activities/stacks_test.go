@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"bufio"
 	"context"
 	"os"
 	"os/exec"
@@ -75,27 +74,20 @@ func (c *control) stacks(tasks ...string) (ControlOutput, error) {
 	return out, nil
 }
 
-// process adds a process of a task, which runs a bash script to its "ready".
-func (c *control) process(task, logDir, script string) {
+// process adds a process of a task, which sleeps.
+func (c *control) process(task, logDir string) {
 	c.t.Helper()
-	cmd := exec.Command("bash", "-c", script)
+	cmd := exec.Command("sleep", "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	out, err := cmd.StdoutPipe()
-	require.NoError(c.t, err)
 	require.NoError(c.t, cmd.Start())
 	c.t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(c.t, err)
-	require.Equal(c.t, "ready\n", line)
 	c.processes = append(c.processes, supervisor.Process{
 		Key: supervisor.Key{Task: task}, PID: cmd.Process.Pid, LogDir: logDir, Started: time.Now().Add(-time.Hour),
 	})
 }
-
-const sleeps = "echo ready; exec sleep 1000"
 
 // written makes a log directory whose stdout was last written so long ago.
 func written(t *testing.T, ago time.Duration, text string) string {
@@ -121,7 +113,7 @@ func TestControlCapturesStacks(t *testing.T) {
 		"worker-0": written(t, time.Minute, "x"), "worker-1": written(t, 192*time.Second, "x"), "worker-2": written(t, 0, ""),
 	}
 	for _, task := range []string{"worker-0", "worker-1", "worker-2"} {
-		c.process(task, dirs[task], sleeps)
+		c.process(task, dirs[task])
 	}
 	c.processes = append(c.processes,
 		supervisor.Process{Key: supervisor.Key{Task: "worker-3"}, PID: os.Getpid(), Exit: &supervisor.Exit{}},
@@ -167,7 +159,7 @@ func TestTheSilentAreFirst(t *testing.T) {
 
 func TestStacksOfARunWithoutLogs(t *testing.T) {
 	c := newControl(t)
-	c.process("worker-0", "", sleeps)
+	c.process("worker-0", "")
 	old := filepath.Join(c.host.ownCaptures(), "long", "ago", "stacks.txt")
 	require.NoError(t, os.MkdirAll(filepath.Dir(old), 0o755))
 	require.NoError(t, os.WriteFile(old, nil, 0o644))
@@ -200,7 +192,7 @@ func TestStacksThatCannotBeWritten(t *testing.T) {
 	c := newControl(t)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	c.process("worker-0", filepath.Join(file, "below"), sleeps)
+	c.process("worker-0", filepath.Join(file, "below"))
 	_, err := c.stacks()
 	require.ErrorContains(t, err, "stacks of worker-0 on host host-a: ")
 	var app *temporal.ApplicationError
@@ -208,7 +200,7 @@ func TestStacksThatCannotBeWritten(t *testing.T) {
 	assert.True(t, app.NonRetryable())
 	assert.Equal(t, stacksError, app.Type())
 
-	c.process("worker-1", t.TempDir(), sleeps)
+	c.process("worker-1", t.TempDir())
 	out, err := c.stacks()
 	require.NoError(t, err, "some are better than none")
 	assert.Equal(t, []string{"worker-1"}, out.Tasks)

@@ -17,7 +17,7 @@ import (
 )
 
 func TestWhatTheKernelKnows(t *testing.T) {
-	p := startProgram(t, nil, "bash", "-c", `sleep 1000 & echo ready; wait`)
+	p := startProgram(t, nil, "bash", "-c", `sleep 1000 & echo ready; wait`).sleeps()
 	text := p.capture()
 	assert.True(t, strings.HasPrefix(text, "What worker-0 was doing at 2"), text)
 	assert.Contains(t, text, "\na line of the caller\n")
@@ -110,7 +110,7 @@ func TestAStoppedProcess(t *testing.T) {
 
 // One that answers only when its child has ended is not waited for.
 func TestNoAnswer(t *testing.T) {
-	p := startProgram(t, nil, "bash", "-c", `exec 3>>$CLUSTERRUN_STACK_FILE.$$; trap 'echo late >&3' 60; echo ready; sleep 1000`)
+	p := startProgram(t, nil, "bash", "-c", `exec 3>>$CLUSTERRUN_STACK_FILE.$$; trap 'echo late >&3' 60; echo ready; sleep 1000`).sleeps()
 	text := p.capture()
 	assert.Contains(t, text, "by its own account: it was asked and has not answered within 2s")
 	assert.Contains(t, text, "by the kernel's")
@@ -156,8 +156,7 @@ func TestProcessesThatLeftTheSession(t *testing.T) {
 setsid bash -c 'echo $$ > $LOGS/child; exec sleep 1001' &
 (setsid -f bash -c 'echo $$ > $LOGS/orphan; exec sleep 1002') &
 until [ -s $LOGS/child ] && [ -s $LOGS/orphan ]; do sleep 0.01; done; echo ready; wait`)
-	text := p.capture()
-	assert.Contains(t, text, ": sleep 1001\n")
+	eventually(t, "the child is seen", func() bool { return strings.Contains(p.capture(), ": sleep 1001\n") })
 	orphan := p.number("orphan")
 	t.Cleanup(func() {
 		_ = syscall.Kill(orphan, syscall.SIGKILL)
@@ -250,7 +249,7 @@ func TestAReaderThatHangs(t *testing.T) {
 		require.True(t, detached(func() { defer close(done); <-hang }))
 		all = append(all, done)
 	}
-	p := startProgram(t, nil, "bash", "-c", `echo ready; exec sleep 1000`)
+	p := startProgram(t, nil, "bash", "-c", `echo ready; exec sleep 1000`).sleeps()
 	text := p.capture()
 	assert.Contains(t, text, "not read: too many other processes hang")
 	assert.Contains(t, text, "[sleep]", "what was known before is there")

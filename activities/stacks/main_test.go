@@ -151,6 +151,22 @@ func (p *program) alive() {
 	require.False(p.t, s.dead(), "it has died of it")
 }
 
+// sleeps waits until the program, or a child of it, executes sleep: a script says
+// that it is ready before it does that.
+func (p *program) sleeps() *program {
+	p.t.Helper()
+	eventually(p.t, "it sleeps", func() bool {
+		all, err := readTable()
+		require.NoError(p.t, err)
+		sleeping := false
+		for _, s := range all {
+			sleeping = sleeping || s.session == p.pid && s.name == "sleep" && s.state == 'S'
+		}
+		return sleeping && all[p.pid].state == 'S'
+	})
+	return p
+}
+
 // eventually waits for something that another process does.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
