@@ -26,8 +26,8 @@ type ControlOutput struct {
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// Control terminates, restarts or signals processes, or seals the run on this
-// host. The RunTask activities of the tasks stay open: they see the processes
+// Control terminates, restarts or signals processes, writes down what they are
+// doing, or seals the run on this host. The RunTask activities of the tasks stay open: they see the processes
 // end and judge what it means.
 func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, error) {
 	run := runOf(ctx)
@@ -47,6 +47,8 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 			return p, nil
 		})
 		return ControlOutput{Tasks: in.Tasks}, err
+	case lifecycle.ControlStacks:
+		return h.captureStacks(ctx, run, p, in.Tasks)
 	case lifecycle.ControlSignal:
 		n, err := spec.SignalNumber(in.Signal)
 		if err != nil {

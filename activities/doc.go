@@ -7,7 +7,7 @@
 //	          directories, leases ports, keeps the plan of the run on disk
 //	Prepare   tells the host the whole cluster, where it spans several hosts
 //	RunTask   holds a lease on the process of one task for as long as it lives
-//	Control   something short: terminate, restart, signal, seal
+//	Control   something short: terminate, restart, signal, stacks, seal
 //	Release   gives the host back and returns every exit of every process
 //
 // A host worker may be killed at any moment. What must outlive it is with the

@@ -67,8 +67,20 @@ func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) ([]string, er
 	return r.update(ctx, spec.UpdateRequestStop, q)
 }
 
+// CaptureStacks writes down what the processes of tasks are doing. The answer has
+// the paths of what was written, each on the host of its task.
+func (r *Run) CaptureStacks(ctx context.Context, q spec.StacksRequest) (spec.RequestAnswer, error) {
+	return r.ask(ctx, spec.UpdateCaptureStacks, q)
+}
+
 // update sends a request and waits for its answer: the tasks it reached.
 func (r *Run) update(ctx context.Context, name string, arg any) ([]string, error) {
+	answer, err := r.ask(ctx, name, arg)
+	return answer.Tasks, err
+}
+
+// ask sends a request and waits for its answer.
+func (r *Run) ask(ctx context.Context, name string, arg any) (spec.RequestAnswer, error) {
 	var answer spec.RequestAnswer
 	err := r.request(ctx, func(execution string) error {
 		handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
@@ -84,9 +96,9 @@ func (r *Run) update(ctx context.Context, name string, arg any) ([]string, error
 		return handle.Get(ctx, &answer)
 	})
 	if err != nil {
-		return nil, r.requestError(err)
+		return spec.RequestAnswer{}, r.requestError(err)
 	}
-	return answer.Tasks, nil
+	return answer, nil
 }
 
 // requestError says in our words why a request did not get through. What the

@@ -22,8 +22,8 @@ var levels = [][]string{
 	{"workers/connect"},
 	{"workflows"},
 	{"activities"},
-	{"activities/supervisor", "activities/tasklog", "activities/taskenv"},
-	{"activities/supervisor/internal/wire"},
+	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/taskapi"},
+	{"activities/supervisor/internal/wire", "activities/stacks"},
 	{"workflows/lifecycle"},
 	{"workflows/spec"},
 }

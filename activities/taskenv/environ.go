@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/stacks"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -94,6 +95,10 @@ func own(env map[string]string, p Process, m Member) {
 		if value != "" {
 			env[ownPrefix+name] = value
 		}
+	}
+	if p.LogDir != "" {
+		env[ownPrefix+"STACK_SIGNAL"] = strconv.Itoa(stacks.Signal)
+		env[ownPrefix+"STACK_FILE"] = stacks.AnswerBase(p.LogDir)
 	}
 }
 

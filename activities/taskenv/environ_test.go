@@ -95,6 +95,7 @@ func TestWholeEnvironment(t *testing.T) {
 		"CLUSTERRUN_RESTART_COUNT": "2", "CLUSTERRUN_GENERATION": "3",
 		"CLUSTERRUN_HOST": "a", "CLUSTERRUN_ADDRESS": "10.0.0.1:2224",
 		"CLUSTERRUN_RESULT_FILE": "/logs/result.json", "CLUSTERRUN_ERROR_FILE": "/logs/error.json", "CLUSTERRUN_LOG_DIR": "/logs",
+		"CLUSTERRUN_STACK_SIGNAL": "60", "CLUSTERRUN_STACK_FILE": "/logs/stacks",
 	}, got)
 }
 
@@ -169,7 +170,7 @@ func TestNoFilesNoVariables(t *testing.T) {
 	p := process("worker-0")
 	p.ResultFile, p.ErrorFile, p.LogDir = "", "", ""
 	got := environ(t, nil, p)
-	for _, name := range []string{"CLUSTERRUN_RESULT_FILE", "CLUSTERRUN_ERROR_FILE", "CLUSTERRUN_LOG_DIR", "TORCHELASTIC_ERROR_FILE"} {
+	for _, name := range []string{"CLUSTERRUN_RESULT_FILE", "CLUSTERRUN_ERROR_FILE", "CLUSTERRUN_LOG_DIR", "TORCHELASTIC_ERROR_FILE", "CLUSTERRUN_STACK_SIGNAL", "CLUSTERRUN_STACK_FILE"} {
 		assert.NotContains(t, got, name)
 	}
 }

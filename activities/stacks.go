@@ -1,0 +1,179 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/stacks"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stacksError is the type of errors of captures.
+const stacksError = "StacksNotCaptured"
+
+const (
+	// captureBound leaves room within the time that Control has.
+	captureBound = 7 * time.Second
+	// keepCaptures is how long those captures stay that lie in the state directory.
+	keepCaptures = 7 * 24 * time.Hour
+)
+
+// captureStacks writes down what the processes of tasks are doing: of all tasks
+// on this host, where none is named. Those that have been silent for the longest
+// time come first, because they may be the cause of what somebody looks for, and
+// the time is bounded. Tasks without a living process are not in the answer.
+func (h *Host) captureStacks(ctx context.Context, run supervisor.RunKey, p *plan, tasks []string) (ControlOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, captureBound)
+	defer cancel()
+	reply, err := h.Supervisor.Processes(ctx, run)
+	if err != nil {
+		return ControlOutput{}, err
+	}
+	now := h.now()
+	var living []quietProcess
+	for _, q := range reply.Processes {
+		alive := q.Exit == nil && q.PID > 0
+		if alive && (len(tasks) == 0 || slices.Contains(tasks, q.Key.Task)) {
+			living = append(living, quietFor(q, now))
+		}
+	}
+	slices.SortStableFunc(living, func(a, b quietProcess) int { return a.since.Compare(b.since) })
+	dropOld(h.ownCaptures(), now.Add(-keepCaptures))
+	targets := make([]stacks.Task, len(living))
+	for i, q := range living {
+		targets[i] = h.stacksOf(p, q)
+	}
+	results, err := stacks.Capture(ctx, targets, supervisor.CookieVar)
+	if err != nil {
+		return ControlOutput{}, h.notCaptured("stacks", err)
+	}
+	return h.captured(results)
+}
+
+// captured makes the answer. What could not be captured is an error only where
+// nothing could: some stacks are worth more than none.
+func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
+	out := ControlOutput{Files: map[string]string{}}
+	var failed []error
+	for _, r := range results {
+		switch {
+		case r.Err == nil:
+			out.Tasks = append(out.Tasks, r.Name)
+			out.Files[r.Name] = r.File
+		case !errors.Is(r.Err, stacks.ErrGone):
+			failed = append(failed, h.notCaptured("stacks of "+r.Name, r.Err))
+			h.Log.Warn("no stacks were captured", zap.String("task", r.Name), zap.Error(r.Err))
+		}
+	}
+	slices.Sort(out.Tasks)
+	if len(out.Files) == 0 && len(failed) > 0 {
+		return ControlOutput{}, failed[0]
+	}
+	return out, nil
+}
+
+// notCaptured is an error that is not tried again: somebody may wait for the
+// capture with the end of the run.
+func (h *Host) notCaptured(what string, err error) error {
+	return temporal.NewNonRetryableApplicationError(
+		bounded(fmt.Sprintf("%s on host %s: %s", what, h.Name, err)), stacksError, nil)
+}
+
+// stacksOf is what to capture of a process, and where to put it: beside its logs.
+func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
+	t := stacks.Task{
+		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Dir: q.LogDir,
+		Head: []string{
+			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", p.Run.WorkflowID, h.Name, q.Number, q.PID),
+			q.text,
+		},
+	}
+	if t.Dir == "" {
+		t.Dir, t.Prefix = h.captureDir(p, q.Process), q.Key.Task+"-"
+	}
+	return t
+}
+
+// captureDir is where the captures of a process lie that has no log directory:
+// where its logs would be if its run had not said that it wants none, because
+// the state directory of a host worker may go with the run; or else there.
+func (h *Host) captureDir(p *plan, q supervisor.Process) string {
+	root := h.LogRoot
+	if root == "" || root == spec.NullDir {
+		root = h.ownCaptures()
+	}
+	rank := 0
+	if m, err := p.clusterFor(q.Key.Task).Member(q.Key.Task); err == nil {
+		rank = m.Rank
+	}
+	return tasklog.ProcessDir(tasklog.RunDir(root, p.Run.WorkflowID, p.Run.RunID), q.Number, rank)
+}
+
+// ownCaptures holds captures on a host without any log directory.
+func (h *Host) ownCaptures() string { return filepath.Join(h.StateDir, "stacks") }
+
+// dropOld removes the files below a directory that were written before a time.
+// There is nothing else to tell when nobody wants them any more.
+func dropOld(dir string, before time.Time) {
+	var dirs []string
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be listed stays
+		}
+		if d.IsDir() {
+			dirs = append(dirs, path)
+		} else if info, err := d.Info(); err == nil && info.ModTime().Before(before) {
+			_ = os.Remove(path)
+		}
+		return nil
+	})
+	for _, path := range slices.Backward(dirs) {
+		_ = os.Remove(path) // fails for those with something in them, as it should
+	}
+}
+
+// quietProcess is a process and how long it has written nothing.
+type quietProcess struct {
+	supervisor.Process
+	since time.Time
+	text  string
+}
+
+func quietFor(p supervisor.Process, now time.Time) quietProcess {
+	q := quietProcess{Process: p, since: now, text: "its output goes to no file"}
+	var written time.Time
+	files := 0
+	for _, name := range []string{tasklog.StdoutFile, tasklog.StderrFile} {
+		if p.LogDir == "" {
+			break
+		}
+		info, err := os.Stat(filepath.Join(p.LogDir, name))
+		if err != nil {
+			continue
+		}
+		files++
+		if info.Size() > 0 && info.ModTime().After(written) {
+			written = info.ModTime()
+		}
+	}
+	ago := func(t time.Time) string { return max(0, now.Sub(t)).Round(time.Second).String() }
+	switch {
+	case files == 0:
+	case written.IsZero():
+		q.since, q.text = p.Started, fmt.Sprintf("no output since its start %s ago", ago(p.Started))
+	default:
+		q.since, q.text = written, "no output for "+ago(written)
+	}
+	return q
+}

@@ -1,0 +1,158 @@
+package stacks
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// answerBound is how long a process may take to answer.
+	answerBound = 2 * time.Second
+	// answerQuiet is how long a file must not grow any more to count as the whole
+	// answer: writers say nothing of their end.
+	answerQuiet = 200 * time.Millisecond
+	answerPoll  = 20 * time.Millisecond
+	// mostAnswer bounds the bytes of an answer.
+	mostAnswer = 512 << 10
+)
+
+// pendingAnswer is the answer of one process that was asked.
+type pendingAnswer struct {
+	*process
+	from, size int64
+	grew       time.Time
+	done       bool
+}
+
+// ask sends the signal to those that have opted in, and collects what they write.
+func ask(ctx context.Context, processes []*process) {
+	var open []*pendingAnswer
+	for _, p := range processes {
+		if p.answers == "" {
+			continue
+		}
+		if a, err := send(p); err != nil {
+			p.silence = err.Error()
+		} else {
+			open = append(open, a)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	await(ctx, open)
+	for _, a := range open {
+		a.collect()
+	}
+}
+
+func send(p *process) (*pendingAnswer, error) {
+	if p.stopped() {
+		// It would answer when it goes on, at a time when nobody wants to know.
+		return nil, errors.New("not asked: it is stopped")
+	}
+	info, err := os.Stat(p.answers)
+	if err != nil {
+		return nil, errors.New("not asked: " + err.Error())
+	}
+	a := &pendingAnswer{process: p, from: info.Size(), size: info.Size()}
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	switch {
+	case err == nil:
+		defer unix.Close(fd)
+	case errors.Is(err, unix.ESRCH):
+		return nil, errEnded
+	}
+	// Looked at once more, now that the number cannot be given to another.
+	if now, err := readStat(procDir(p.pid)); err != nil || now.ticks != p.ticks {
+		return nil, errEnded
+	}
+	if s, err := readStatus(procDir(p.pid)); err != nil || !s.catches(Signal) {
+		return nil, errors.New("not asked: it does not handle the signal any more")
+	}
+	if err == nil {
+		err = unix.PidfdSendSignal(fd, unix.Signal(Signal), nil, 0)
+	} else {
+		err = unix.Kill(p.pid, unix.Signal(Signal)) // there are no pidfds here
+	}
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return nil, errEnded
+	case err != nil:
+		return nil, errors.New("not asked: " + err.Error())
+	}
+	return a, nil
+}
+
+var errEnded = errors.New("not asked: it has ended")
+
+// await returns when all have answered or ended, or the time is over.
+func await(ctx context.Context, open []*pendingAnswer) {
+	ctx, cancel := context.WithTimeout(ctx, answerBound)
+	defer cancel()
+	ticker := time.NewTicker(answerPoll)
+	defer ticker.Stop()
+	for {
+		waiting := false
+		for _, a := range open {
+			waiting = !a.look() || waiting
+		}
+		if !waiting {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look reports whether nothing more is to come.
+func (a *pendingAnswer) look() bool {
+	if a.done {
+		return true
+	}
+	// Before the size: what a process wrote before its end is in its file then.
+	s, err := readStat(procDir(a.pid))
+	ended := err != nil || s.ticks != a.ticks || s.dead()
+	info, err := os.Stat(a.answers)
+	if err != nil {
+		a.done = true
+		return true
+	}
+	if info.Size() != a.size {
+		a.size, a.grew = info.Size(), time.Now()
+	}
+	a.done = ended || !a.grew.IsZero() && time.Since(a.grew) >= answerQuiet
+	return a.done
+}
+
+func (a *pendingAnswer) collect() {
+	f, err := os.Open(a.answers)
+	if err != nil {
+		a.silence = "its answer cannot be read: " + err.Error()
+		return
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, a.from, mostAnswer+1))
+	switch {
+	case len(text) > mostAnswer:
+		a.answer = strings.ToValidUTF8(string(text[:mostAnswer]), "?")
+		a.silence = "the rest of its answer is in " + a.answers
+	case len(text) > 0:
+		a.answer = strings.ToValidUTF8(string(text), "?")
+	case err != nil:
+		a.silence = "its answer cannot be read: " + err.Error()
+	case a.done:
+		a.silence = "it ended without an answer"
+	default:
+		a.silence = "it was asked and has not answered within " + answerBound.String()
+	}
+}

@@ -1,0 +1,137 @@
+package stacks
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Task is a task whose processes are looked at.
+type Task struct {
+	Name string
+	// PID is that of its process, the leader of a session.
+	PID int
+	// Head are lines for the beginning of the file.
+	Head []string
+	// LogDir is where its processes answer; none: they are not asked.
+	LogDir string
+	// Dir is where the file is made, and Prefix the beginning of its name.
+	Dir, Prefix string
+}
+
+// Result is what came of one task.
+type Result struct {
+	Name string
+	// File is the path of the capture.
+	File string
+	Err  error
+}
+
+// ErrGone says that a task has no living process.
+var ErrGone = errors.New("its process has ended")
+
+var (
+	errLate = errors.New("there was no time left for it")
+	// errWrite: whoever writes may hang with the disk.
+	errWrite = errors.New("its capture could not be written in time")
+)
+
+const (
+	// parallel is how many processes are read at a time.
+	parallel = 16
+	// reserve is what is kept of the time for the answers and for writing.
+	reserve = answerBound + 500*time.Millisecond
+)
+
+// Capture looks at tasks in their order, and starts with the next while the
+// processes of earlier ones are about to answer. It returns a result for each, at
+// the end of ctx at the latest, which should have one. CookieVar is the name of
+// the environment variable with the supervisor's cookie.
+func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, error) {
+	all, err := readTable()
+	if err != nil {
+		return nil, err
+	}
+	var leaders []int
+	for _, t := range tasks {
+		if s, ok := all[t.PID]; ok && s.session == t.PID && !s.dead() {
+			leaders = append(leaders, t.PID)
+		}
+	}
+	of := members(ctx, all, leaders, cookieVar)
+
+	reading := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		reading, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
+		defer cancel()
+	}
+	type numbered struct {
+		i int
+		Result
+	}
+	done := make(chan numbered, len(tasks))
+	slots := make(chan struct{}, parallel)
+	results := make([]Result, len(tasks))
+	started := 0
+	for i, t := range tasks {
+		results[i] = Result{Name: t.Name, Err: errLate}
+		pids := of[t.PID]
+		if len(pids) == 0 {
+			results[i].Err = ErrGone
+			continue
+		}
+		if reading.Err() != nil {
+			continue
+		}
+		results[i].Err = errWrite
+		r := &report{Task: t, taken: time.Now()}
+		rest := r.read(reading, all, pids, slots)
+		started++
+		go func() {
+			rest.Wait()
+			ask(ctx, r.processes)
+			file, err := r.save()
+			done <- numbered{i, Result{Name: t.Name, File: file, Err: err}}
+		}()
+	}
+	for range started {
+		select {
+		case r := <-done:
+			results[r.i] = r.Result
+		case <-ctx.Done():
+			return results, nil
+		}
+	}
+	return results, nil
+}
+
+// read has the processes of a task read, each when there is a slot for it.
+func (r *report) read(ctx context.Context, all table, pids []int, slots chan struct{}) *sync.WaitGroup {
+	if len(pids) > mostProcesses {
+		r.unshown = len(pids) - mostProcesses
+		pids = pids[:mostProcesses]
+	}
+	var group sync.WaitGroup
+	processes := make([]*process, len(pids))
+	n := 0
+	for i, pid := range pids {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			r.unshown += len(pids) - i
+			r.gaps = append(r.gaps, "there was no time to look at all processes")
+			break
+		}
+		n++
+		group.Go(func() {
+			defer func() { <-slots }()
+			processes[i] = readProcess(ctx, pid, all[pid], r.LogDir)
+		})
+	}
+	r.processes = processes[:n]
+	return &group
+}

@@ -1,0 +1,44 @@
+package stacks
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// create makes a file that was not there: <dir>/<prefix>stacks-<time>.txt, with a
+// number where two were made in one millisecond.
+func create(dir, prefix string, taken time.Time) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	base := filepath.Join(dir, prefix+"stacks-"+taken.UTC().Format("20060102T150405.000Z"))
+	const most = 1000
+	for n := 1; ; n++ {
+		path := base + ".txt"
+		if n > 1 {
+			path = fmt.Sprintf("%s-%d.txt", base, n)
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if !errors.Is(err, fs.ErrExist) || n == most {
+			return f, err
+		}
+	}
+}
+
+// save writes the report and returns its path. What cannot be written whole is
+// taken away: half a report would be believed.
+func (r *report) save() (string, error) {
+	f, err := create(r.Dir, r.Prefix, r.taken)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(r.write(f), f.Close()); err != nil {
+		_ = os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}

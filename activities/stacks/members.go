@@ -1,0 +1,188 @@
+package stacks
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// members finds the processes of tasks by their leaders: those of the leader's
+// session, what descends from these, and what left both but carries the task's
+// mark. The lists have the leader first, then what is older.
+func members(ctx context.Context, all table, leaders []int, cookieVar string) map[int][]int {
+	owner := make(map[int]int, len(leaders))
+	for _, pid := range leaders {
+		owner[pid] = pid
+	}
+	strays := make(map[int][]int) // by the parent they would be orphans of
+	for pid, s := range all {
+		switch lead, known := all[s.session]; {
+		case owner[s.session] == s.session && s.session != 0 && known && s.ticks >= lead.ticks:
+			owner[pid] = s.session
+		case owner[pid] == 0:
+			strays[s.ppid] = append(strays[s.ppid], pid)
+		}
+	}
+	adopt(ctx, all, owner, strays, leaders, cookieVar)
+	lists := make(map[int][]int, len(leaders))
+	for pid := range all {
+		if lead := ownerOf(pid, all, owner); lead != 0 {
+			lists[lead] = append(lists[lead], pid)
+		}
+	}
+	for lead, pids := range lists {
+		slices.SortFunc(pids, func(a, b int) int {
+			switch lead {
+			case a:
+				return -1
+			case b:
+				return 1
+			}
+			return cmp.Or(cmp.Compare(all[a].ticks, all[b].ticks), cmp.Compare(a, b))
+		})
+	}
+	return lists
+}
+
+// ownerOf follows parents up to one whose task is known.
+func ownerOf(pid int, all table, owner map[int]int) int {
+	const deepest = 1000 // the table is no snapshot: there may be circles
+	for range deepest {
+		if lead := owner[pid]; lead != 0 {
+			return lead
+		}
+		parent := all[pid].ppid
+		if parent <= 1 {
+			return 0
+		}
+		pid = parent
+	}
+	return 0
+}
+
+// adopt gives owners to orphans. They have become children of whoever started the
+// leaders, who is a subreaper, so only those are looked at.
+func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]int, leaders []int, cookieVar string) {
+	var candidates []int
+	parents := make(map[int]bool)
+	for _, lead := range leaders {
+		parent := all[lead].ppid
+		if parents[parent] || parent == 0 {
+			continue
+		}
+		parents[parent] = true
+		for _, pid := range strays[parent] {
+			if pid != os.Getpid() {
+				candidates = append(candidates, pid)
+			}
+		}
+	}
+	if len(candidates) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, markBound)
+	defer cancel()
+	marks := readMarks(ctx, slices.Concat(leaders, candidates), cookieVar)
+	byMark := make(map[string]int)
+	for _, lead := range leaders {
+		m := marks[lead]
+		if m.cgroup != "" {
+			byMark[m.cgroup] = lead
+		}
+		// Those that follow are of supervisors around ours.
+		if len(m.cookies) > 0 {
+			byMark[m.cookies[0]] = lead
+		}
+	}
+	for _, pid := range candidates {
+		m := marks[pid]
+		for _, text := range append(m.cookies, m.cgroup) {
+			if lead := byMark[text]; lead != 0 && text != "" {
+				owner[pid] = lead
+				break
+			}
+		}
+	}
+}
+
+// markBound is how long the marks of processes may take to read.
+const markBound = time.Second
+
+// marks are what the supervisor gave a process so that it finds it again.
+type marks struct {
+	cgroup  string
+	cookies []string
+}
+
+func readMarks(ctx context.Context, pids []int, cookieVar string) map[int]marks {
+	var mu sync.Mutex
+	all := make(map[int]marks, len(pids))
+	slots := make(chan struct{}, parallel)
+	var group sync.WaitGroup
+	for _, pid := range pids {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			read := make(chan marks, 1)
+			if !detached(func() { read <- marks{readCgroup(pid), readCookies(pid, cookieVar)} }) {
+				return
+			}
+			select {
+			case m := <-read:
+				mu.Lock()
+				defer mu.Unlock()
+				all[pid] = m
+			case <-ctx.Done():
+			}
+		})
+	}
+	group.Wait()
+	return all
+}
+
+// readCgroup is the cgroup of a process, where a supervisor made it.
+func readCgroup(pid int) string {
+	raw, err := os.ReadFile(procDir(pid) + "/cgroup")
+	if err != nil {
+		return ""
+	}
+	return parseCgroup(raw)
+}
+
+func parseCgroup(raw []byte) string {
+	for line := range strings.Lines(string(raw)) {
+		path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
+		if !ok {
+			continue
+		}
+		// <…>/clusterrun-<instance>/<process>, and what the task made below.
+		parts := strings.Split(path, "/")
+		i := slices.IndexFunc(parts, func(p string) bool { return strings.HasPrefix(p, "clusterrun-") })
+		if i >= 0 && i+1 < len(parts) {
+			return strings.Join(parts[:i+2], "/")
+		}
+	}
+	return ""
+}
+
+func readCookies(pid int, name string) []string {
+	if name == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(procDir(pid) + "/environ")
+	if err != nil {
+		return nil
+	}
+	prefix := []byte(name + "=")
+	for kv := range bytes.SplitSeq(raw, []byte{0}) {
+		if rest, ok := bytes.CutPrefix(kv, prefix); ok {
+			return strings.Fields(string(rest))
+		}
+	}
+	return nil
+}

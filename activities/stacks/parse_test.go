@@ -1,0 +1,78 @@
+package stacks
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseStat(t *testing.T) {
+	s, err := parseStat([]byte("42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 150 50 9 9 20 0 12 0 987654 1 2 3\n"))
+	require.NoError(t, err)
+	assert.Equal(t, stat{name: "a) b (c)", state: 'S', ppid: 7, session: 41, threads: 12, cpu: 2 * time.Second, ticks: 987654}, s)
+	for _, bad := range []string{"", "42", "42 (x", "42 (x) S 1", ")(", "42 (x) SS" + strings.Repeat(" 1", 30), "42 (x) S" + strings.Repeat(" x", 30)} {
+		_, err := parseStat([]byte(bad))
+		assert.Error(t, err, bad)
+	}
+	assert.True(t, stat{state: 'Z', threads: 1}.dead())
+	assert.False(t, stat{state: 'Z', threads: 3}.dead(), "only its main thread has ended")
+}
+
+func TestParseStatus(t *testing.T) {
+	s := parseStatus([]byte("Name:\tpython3\nNSpid:\t4711\t12\nSigCgt:\t0800000000000002\n"))
+	assert.Equal(t, []int{4711, 12}, s.ids, "the last is its own in a container")
+	assert.True(t, s.catches(60))
+	assert.True(t, s.catches(2))
+	assert.False(t, s.catches(59))
+	assert.Equal(t, status{}, parseStatus(nil))
+}
+
+func TestParseCall(t *testing.T) {
+	link := func(fd int) string { return map[int]string{5: "(pipe:[1])"}[fd] }
+	for raw, want := range map[string]string{
+		"running\n": "", "": "", "-1 0x7ffe 0x7f": "",
+		"99999 0x1 0x0 0x0 0x0 0x0 0x0 0x7ffe 0x7f": "system call 99999",
+	} {
+		assert.Equal(t, want, parseCall([]byte(raw), link).String(), raw)
+	}
+	for number, name := range onDescriptor {
+		raw := []byte(strconv.Itoa(number) + " 0x5 0x0 0x0 0x0 0x0 0x0 0x7ffe 0x7f")
+		assert.Equal(t, name+" on descriptor 5 (pipe:[1])", parseCall(raw, link).String())
+		assert.NotContains(t, others, number)
+	}
+	for number, name := range others {
+		assert.Equal(t, name, parseCall([]byte(strconv.Itoa(number)+" 0x5 0x0"), link).String())
+	}
+}
+
+func TestParseKernelStack(t *testing.T) {
+	assert.Equal(t, []string{"futex_wait+0x1/0x2", "do_syscall_64+0x1/0x2"},
+		parseKernelStack([]byte("[<0>] futex_wait+0x1/0x2\n[<0>] do_syscall_64+0x1/0x2\n")))
+	assert.Len(t, parseKernelStack([]byte(strings.Repeat("[<0>] again\n", 1000))), mostFrames+1)
+	assert.Empty(t, parseKernelStack(nil))
+}
+
+func TestParseCgroup(t *testing.T) {
+	for raw, want := range map[string]string{
+		"0::/user.slice/clusterrun-i1/hash-0-worker-0-0\n":            "/user.slice/clusterrun-i1/hash-0-worker-0-0",
+		"1:name=x:/y\n0::/clusterrun-i1/hash-0-worker-0-0/below/it\n": "/clusterrun-i1/hash-0-worker-0-0",
+		"0::/clusterrun-i1\n": "", "0::/\n": "", "": "", "0::/system.slice/clusterrun.service\n": "",
+	} {
+		assert.Equal(t, want, parseCgroup([]byte(raw)), raw)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	assert.Equal(t, `a\x1b[31m\nb?é`, printable("a\x1b[31m\nb\xffé", 100))
+	assert.Equal(t, "abc…", printable("abcdef", 3))
+	assert.Equal(t, "a\tb\n\\x00\n", printableLines("a\tb\n\x00"))
+}
+
+func TestOwnerOfATableWithACircle(t *testing.T) {
+	all := table{5: {ppid: 6}, 6: {ppid: 5}}
+	assert.Zero(t, ownerOf(5, all, map[int]int{}), "a table is no snapshot")
+}

@@ -1,0 +1,231 @@
+package stacks
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	mostProcesses = 256 // of a task
+	mostThreads   = 256 // of a process
+	mostFrames    = 64  // of a kernel stack
+	mostFiles     = 4096
+	maxLine       = 2 << 10 // bytes of a command line, or of another text on one line
+	// processBound is how long one process may take to read.
+	processBound = time.Second
+)
+
+// process is what was found out about one.
+type process struct {
+	pid int
+	stat
+	command string
+	threads []thread
+	unshown int // threads beyond the bound
+	// answers is the file in which it answers the signal; none: it has not opted in.
+	answers string
+	// gaps are what could not be found out.
+	gaps []string
+	// answer is what it said itself, and why not where it should have.
+	answer, silence string
+}
+
+type thread struct {
+	tid int
+	stat
+	call    call
+	channel string // the function in the kernel it waits in
+	kernel  []string
+	barred  bool // we may not see the system call
+}
+
+// readProcess finds out what the kernel knows of a process. Whatever may hang is
+// done by a goroutine that sends what it has piece by piece, and is left to
+// itself when the time is over.
+func readProcess(ctx context.Context, pid int, s stat, logDir string) *process {
+	p := &process{pid: pid, stat: s}
+	ctx, cancel := context.WithTimeout(ctx, processBound)
+	defer cancel()
+	// Room for all there can be: the sender never waits for us.
+	pieces := make(chan func(*process), mostThreads+8)
+	started := detached(func() {
+		defer close(pieces)
+		readPieces(ctx, pid, s.ticks, logDir, func(piece func(*process)) { pieces <- piece })
+	})
+	if !started {
+		p.gaps = append(p.gaps, "not read: too many other processes hang whoever reads them")
+		return p
+	}
+	for {
+		select {
+		case piece, more := <-pieces:
+			if !more {
+				return p
+			}
+			piece(p)
+		case <-ctx.Done():
+			p.gaps = append(p.gaps, "the rest could not be read in time")
+			return p
+		}
+	}
+}
+
+// readPieces sends what it finds. What takes locks of the process comes late, and
+// what takes its memory's comes last.
+func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send func(func(*process))) {
+	dir := procDir(pid)
+	if now, err := readStat(dir); err != nil || now.ticks != ticks {
+		send(func(p *process) { p.gaps = append(p.gaps, "it ended while it was looked at") })
+		return
+	}
+	if logDir != "" {
+		if answers := findAnswerFile(dir, logDir); answers != "" {
+			send(func(p *process) { p.answers = answers })
+		}
+	}
+	readThreads(ctx, dir, send)
+	command := readCommand(dir)
+	send(func(p *process) { p.command = command })
+}
+
+// findAnswerFile is the file in which a process is ready to answer: one that it
+// has open and whose name has its process ID, by its own count of them.
+func findAnswerFile(dir, logDir string) string {
+	s, err := readStatus(dir)
+	if err != nil || !s.catches(Signal) {
+		return ""
+	}
+	for _, id := range s.ids {
+		path := answerFile(logDir, id)
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().IsRegular() && hasOpen(dir, filepath.Base(path), info) {
+			return path
+		}
+	}
+	return ""
+}
+
+func hasOpen(dir, name string, file fs.FileInfo) bool {
+	fds, err := readNames(dir+"/fd", mostFiles)
+	if err != nil {
+		return false
+	}
+	for _, fd := range fds {
+		link := dir + "/fd/" + fd
+		// Only what looks like it is touched: the others' disks may hang.
+		target, err := os.Readlink(link)
+		if err != nil || filepath.Base(target) != name {
+			continue
+		}
+		if info, err := os.Stat(link); err == nil && os.SameFile(info, file) {
+			return true
+		}
+	}
+	return false
+}
+
+// readNames lists a directory of /proc, up to a bound.
+func readNames(path string, most int) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(most)
+	if len(names) > 0 {
+		err = nil
+	}
+	return names, err
+}
+
+func readThreads(ctx context.Context, dir string, send func(func(*process))) {
+	names, err := readNames(dir+"/task", -1)
+	if err != nil {
+		return // it ended
+	}
+	var tids []int
+	for _, name := range names {
+		if tid, err := strconv.Atoi(name); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	slices.Sort(tids) // the main thread, and then the oldest
+	if len(tids) > mostThreads {
+		unshown := len(tids) - mostThreads
+		tids = tids[:mostThreads]
+		send(func(p *process) { p.unshown = unshown })
+	}
+	link := linkOf(dir)
+	for _, tid := range tids {
+		if ctx.Err() != nil {
+			return
+		}
+		if t, ok := readThread(dir+"/task/"+strconv.Itoa(tid), tid, link); ok {
+			send(func(p *process) { p.threads = append(p.threads, t) })
+		}
+	}
+}
+
+func readThread(dir string, tid int, link func(int) string) (thread, bool) {
+	s, err := readStat(dir)
+	if err != nil {
+		return thread{}, false
+	}
+	t := thread{tid: tid, stat: s}
+	if raw, err := os.ReadFile(dir + "/wchan"); err == nil && string(raw) != "0" {
+		t.channel = printable(string(raw), maxLine)
+	}
+	if raw, err := os.ReadFile(dir + "/syscall"); err == nil {
+		t.call = parseCall(raw, link)
+	} else {
+		t.barred = os.IsPermission(err)
+	}
+	if raw, err := os.ReadFile(dir + "/stack"); err == nil {
+		t.kernel = parseKernelStack(raw)
+	}
+	return t, true
+}
+
+// parseKernelStack has the frames without what is the same in all of them.
+func parseKernelStack(raw []byte) []string {
+	var frames []string
+	for line := range bytes.Lines(raw) {
+		if len(frames) == mostFrames {
+			return append(frames, "…")
+		}
+		_, frame, ok := strings.Cut(strings.TrimSpace(string(line)), "] ")
+		if ok {
+			frames = append(frames, printable(frame, maxLine))
+		}
+	}
+	return frames
+}
+
+// readCommand is the command line as one would type it.
+func readCommand(dir string) string {
+	f, err := os.Open(dir + "/cmdline")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	raw := make([]byte, maxLine+1)
+	n, _ := f.Read(raw)
+	var words []string
+	for word := range strings.SplitSeq(strings.TrimRight(string(raw[:n]), "\x00"), "\x00") {
+		if word == "" || strings.ContainsAny(word, " \"'\\") {
+			word = strconv.Quote(word)
+		}
+		words = append(words, printable(word, maxLine))
+	}
+	if n == 0 {
+		return ""
+	}
+	return printable(strings.Join(words, " "), maxLine)
+}

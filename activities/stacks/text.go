@@ -1,0 +1,123 @@
+package stacks
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// report is the capture of one task.
+type report struct {
+	Task
+	taken     time.Time
+	processes []*process
+	unshown   int // processes beyond the bounds
+	gaps      []string
+}
+
+func (r *report) write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "What %s was doing at %s\n", printable(r.Name, maxLine), r.taken.UTC().Format("2006-01-02T15:04:05.000Z"))
+	for _, line := range r.Head {
+		fmt.Fprintln(b, printable(line, maxLine))
+	}
+	for _, gap := range r.gaps {
+		fmt.Fprintln(b, printable(gap, maxLine))
+	}
+	for _, p := range r.processes {
+		p.write(b)
+	}
+	if r.unshown > 0 {
+		fmt.Fprintf(b, "\n%s not shown\n", several(r.unshown, "more process is", "more processes are"))
+	}
+	return b.Flush()
+}
+
+func (p *process) write(w io.Writer) {
+	command := p.command
+	if command == "" {
+		command = "[" + printable(p.name, maxLine) + "]"
+	}
+	fmt.Fprintf(w, "\n=== process %d: %s\n", p.pid, command)
+	fmt.Fprintf(w, "%s (%c), parent %d, %s, %s of CPU time\n", p.word(), p.state, p.ppid, several(p.stat.threads, "thread", "threads"), p.cpu)
+	for _, gap := range p.gaps {
+		fmt.Fprintf(w, "%s\n", gap)
+	}
+	if p.answer != "" {
+		fmt.Fprintf(w, "\n--- by its own account\n%s", strings.TrimRight(printableLines(p.answer), "\n")+"\n")
+	}
+	if p.silence != "" {
+		fmt.Fprintf(w, "\n--- by its own account: %s\n", p.silence)
+	}
+	if len(p.threads) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n--- by the kernel's\n")
+	for i := range p.threads {
+		p.threads[i].write(w)
+	}
+	if p.unshown > 0 {
+		fmt.Fprintf(w, "%s not shown\n", several(p.unshown, "more thread is", "more threads are"))
+	}
+}
+
+func (t *thread) write(w io.Writer) {
+	fmt.Fprintf(w, "thread %d %s: %s (%c), %s of CPU time", t.tid, printable(t.name, maxLine), t.word(), t.state, t.cpu)
+	switch {
+	case t.call.name != "":
+		fmt.Fprintf(w, ", in %s", t.call)
+	case t.barred:
+		fmt.Fprint(w, ", system call not permitted to see")
+	}
+	if t.channel != "" {
+		fmt.Fprintf(w, ", waits in %s", t.channel)
+	}
+	fmt.Fprintln(w)
+	for _, frame := range t.kernel {
+		fmt.Fprintf(w, "    %s\n", frame)
+	}
+}
+
+// printableLines is a text of several lines for a terminal.
+func printableLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		escape(&b, strings.TrimSuffix(line, "\n"), '\t')
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// printable is a text for one line.
+func printable(text string, most int) string {
+	var b strings.Builder
+	if len(text) <= most {
+		escape(&b, text, 0)
+		return b.String()
+	}
+	escape(&b, text[:most], 0)
+	b.WriteString("…")
+	return b.String()
+}
+
+// escape writes text without control characters, which would do things to the
+// terminal of whoever reads it.
+func escape(b *strings.Builder, text string, except rune) {
+	for _, r := range strings.ToValidUTF8(text, "?") {
+		if strconv.IsPrint(r) || r == except {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+}
+
+func several(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

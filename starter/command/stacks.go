@@ -1,0 +1,164 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stacksTimeout is how long a run has for captures: longer than for other
+// requests, because its processes are given time to answer.
+const stacksTimeout = 30 * time.Second
+
+func (a *app) stacksCommand() *cobra.Command {
+	var show bool
+	cmd := &cobra.Command{
+		Use:   "stacks [flags] RUN [TASK...]",
+		Short: "Write down what the processes of a run are doing",
+		Long: `Writes down what the processes of a run are doing at this moment, those of the named
+tasks or all of them, and prints where: one text file for each task, beside its logs
+on its host. It has every process of the task and each of its threads with its
+state, CPU time, system call and, where the host worker is root, kernel stack. The
+processes go on.
+
+Python programs that import the module clusterrun also tell their Python stacks; see
+` + "`clusterrun task python --help`" + `. The same is captured on its own when the timeout
+of a run passes, before anything is stopped.
+
+` + exitCodesOfRequests,
+		Example: `  clusterrun stacks iris-x2k4
+  clusterrun stacks --show iris-x2k4 worker-1
+  clusterrun stacks --json iris-x2k4 | jq -r '.stacks[].file'`,
+		Args: someArgs(1, "RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkTasks(args[1:]); err != nil {
+				return err
+			}
+			return a.stacks(cmd.Context(), args[0], args[1:], show)
+		},
+	}
+	cmd.Flags().BoolVar(&show, "show", false, "print what was written, as far as it is on this machine")
+	return cmd
+}
+
+// stacksOfTask is what was captured of one task.
+type stacksOfTask struct {
+	Task string `json:"task"`
+	Host string `json:"host,omitempty"`
+	File string `json:"file"`
+	// Text is what is in the file, with --show and on this machine.
+	Text *string `json:"text,omitempty"`
+	rank int
+}
+
+func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) error {
+	c, _, err := a.dialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
+	defer cancel()
+	run := starter.Get(c, id, "")
+	answer, err := run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
+	if err != nil {
+		return err
+	}
+	captured := make([]stacksOfTask, 0, len(answer.Files))
+	for task, file := range answer.Files {
+		captured = append(captured, stacksOfTask{Task: task, File: file})
+	}
+	// Without the hosts the paths are still worth something.
+	if s, err := run.Status(ctx); err == nil {
+		addHosts(captured, s)
+	}
+	slices.SortFunc(captured, func(x, y stacksOfTask) int {
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
+	})
+	return a.printStacks(id, tasks, captured, show)
+}
+
+func addHosts(captured []stacksOfTask, s *starter.Status) {
+	for i := range captured {
+		at := slices.IndexFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.Name == captured[i].Task })
+		if at >= 0 {
+			captured[i].Host, captured[i].rank = s.Tasks[at].Host, s.Tasks[at].Rank
+		}
+	}
+}
+
+func (a *app) printStacks(id string, asked []string, captured []stacksOfTask, show bool) error {
+	var elsewhere []string
+	if show {
+		for i := range captured {
+			switch text, err := os.ReadFile(captured[i].File); {
+			case err == nil:
+				s := string(text)
+				captured[i].Text = &s
+			case errors.Is(err, fs.ErrNotExist):
+				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s on %s", captured[i].Task, captured[i].File, dash(captured[i].Host)))
+			default:
+				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s", captured[i].Task, err))
+			}
+		}
+	}
+	switch {
+	case a.global.json:
+		if err := a.printJSON(map[string]any{"run_id": id, "stacks": captured}); err != nil {
+			return err
+		}
+	case show:
+		a.showStacks(captured)
+	case len(captured) > 0:
+		w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "TASK\tHOST\tFILE")
+		for _, c := range captured {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", c.Task, dash(c.Host), c.File)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if len(elsewhere) > 0 {
+		a.say("not on this machine:\n%s", strings.Join(elsewhere, "\n"))
+	}
+	if len(captured) == 0 {
+		a.say("run %s: no task has a process to look at", id)
+		return nil
+	}
+	var without []string
+	for _, name := range asked {
+		if !slices.ContainsFunc(captured, func(c stacksOfTask) bool { return c.Task == name }) {
+			without = append(without, name)
+		}
+	}
+	if len(without) > 0 {
+		a.say("run %s: no process to look at: %s", id, strings.Join(without, ", "))
+	}
+	return nil
+}
+
+func (a *app) showStacks(captured []stacksOfTask) {
+	shown := 0
+	for _, c := range captured {
+		if c.Text == nil {
+			continue
+		}
+		if shown++; shown > 1 {
+			fmt.Fprintln(a.out)
+		}
+		fmt.Fprint(a.out, *c.Text)
+	}
+}

@@ -1,0 +1,27 @@
+package command
+
+import "github.com/spf13/cobra"
+
+// taskCommand has what programs use that clusterrun runs.
+func (a *app) taskCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "task",
+		Short: "For programs that are tasks of a run",
+		Long: `What programs can use that are tasks of a run, and those who write them.
+
+Exit codes:
+  0    done
+  2    mistake in the command line
+  125  it could not be done`,
+		Example: "  clusterrun task python --help",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
+	}
+	cmd.AddCommand(a.taskPythonCommand())
+	return cmd
+}

@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stuck is a Python program that waits for ever in a function with a name.
+const stuck = `
+import clusterrun, os, threading
+def waits_for_its_peers():
+    print("waiting", flush=True)
+    threading.Event().wait()
+waits_for_its_peers()
+`
+
+// modulePath is what makes Python programs find the module.
+func modulePath(t *testing.T, l *local) string {
+	t.Helper()
+	code, stdout, stderr := l.run("task", "python", "--dir")
+	require.Zero(t, code, stderr)
+	dir := strings.TrimSpace(stdout)
+	require.FileExists(t, filepath.Join(dir, "clusterrun.py"))
+	return "PYTHONPATH=" + dir
+}
+
+func waiting(p *harness.Process, tasks int) func() bool {
+	return func() bool { return strings.Count(p.Stdout(), "waiting") == tasks }
+}
+
+// programs are the processes of tasks; the command has the mark in its arguments.
+func programs(t *testing.T, l *local) []int {
+	return slices.DeleteFunc(l.tasks(), func(pid int) bool {
+		return strings.HasPrefix(harness.Cmdline(pid), harness.Clusterrun(t))
+	})
+}
+
+func TestStacksOnRequest(t *testing.T) {
+	l := newLocal(t)
+	p := l.start("run", "--id", "stuck", "--task", "chief=1", "--task", "worker=2", "--env", modulePath(t, l), "--env", l.mark, "--", "python3", "-c", stuck)
+	harness.Eventually(t, "all tasks wait", waiting(p, 3))
+
+	code, stdout, stderr := l.run("stacks", "stuck")
+	require.Zero(t, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Len(t, lines, 4, stdout)
+	assert.Equal(t, []string{"TASK", "HOST", "FILE"}, strings.Fields(lines[0]))
+	for i, task := range []string{"chief-0", "worker-0", "worker-1"} {
+		fields := strings.Fields(lines[i+1])
+		require.Len(t, fields, 3, stdout)
+		assert.Equal(t, task, fields[0])
+		text, err := os.ReadFile(fields[2])
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "What "+task+" was doing")
+		assert.Contains(t, string(text), "in waits_for_its_peers")
+		assert.Contains(t, string(text), "futex")
+	}
+
+	code, stdout, stderr = l.run("stacks", "--show", "stuck", "worker-1")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 1, strings.Count(stdout, "What "), stdout)
+	assert.Contains(t, stdout, "What worker-1 was doing")
+	assert.Equal(t, 1, strings.Count(stdout, "in waits_for_its_peers"), "only what was said now: %s", stdout)
+
+	code, stdout, stderr = l.run("stacks", "--json", "stuck", "chief-0")
+	require.Zero(t, code, stderr)
+	var out struct {
+		RunID  string `json:"run_id"`
+		Stacks []struct{ Task, Host, File string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &out), stdout)
+	assert.Equal(t, "stuck", out.RunID)
+	require.Len(t, out.Stacks, 1)
+	assert.Equal(t, "chief-0", out.Stacks[0].Task)
+	assert.NotEmpty(t, out.Stacks[0].Host)
+	assert.FileExists(t, out.Stacks[0].File)
+
+	code, _, stderr = l.run("stacks", "stuck", "worker-9")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "worker-9")
+	assert.Len(t, programs(t, l), 3, "nobody has ended of it")
+
+	p.Kill(syscall.SIGINT)
+	assert.Equal(t, 130, p.ExitCode())
+	code, _, stderr = l.run("stacks", "stuck")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, "ended")
+}
+
+func TestStacksOfATaskThatHasEnded(t *testing.T) {
+	l := newLocal(t)
+	p := l.start("run", "--id", "half", "-n", "2", "--env", l.mark, "--", "bash", "-c",
+		`[ $CLUSTERRUN_RANK = 0 ] && exit 0; echo waiting; exec sleep 1000`)
+	harness.Eventually(t, "worker-1 waits", waiting(p, 1))
+	harness.Eventually(t, "worker-0 has ended", func() bool { return len(programs(t, l)) == 1 })
+	harness.Eventually(t, "the run knows it", func() bool {
+		code, stdout, stderr := l.run("stacks", "half", "worker-0")
+		return code == 125 && stdout == "" && strings.Contains(stderr, "worker-0 has ended")
+	})
+	code, stdout, stderr := l.run("stacks", "half")
+	require.Zero(t, code, stderr)
+	assert.NotContains(t, stdout, "worker-0")
+	assert.Contains(t, stdout, "worker-1")
+	p.Kill(syscall.SIGINT)
+	assert.Equal(t, 130, p.ExitCode())
+}
+
+// SEED-19: when the timeout has passed, what the tasks are doing is written down
+// before they are stopped.
+func TestStacksOnTimeout(t *testing.T) {
+	l := newLocal(t)
+	code, stdout, stderr := l.run("run", "--json", "--timeout", "3s", "--task", "chief=1", "--task", "worker=2",
+		"--env", modulePath(t, l), "--env", l.mark, "--", "python3", "-c", stuck)
+	require.Equal(t, 124, code, stderr)
+	var r spec.RunResult
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	require.Len(t, r.Tasks, 3)
+	for _, task := range r.Tasks {
+		require.NotEmpty(t, task.StacksFile, task.Name)
+		text, err := os.ReadFile(task.StacksFile)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "What "+task.Name+" was doing")
+		assert.Contains(t, string(text), "in waits_for_its_peers", "the module was asked")
+		assert.Contains(t, string(text), "futex", "it was still there")
+		assert.Equal(t, spec.CauseTimeout, task.Exit.Cause)
+	}
+	assert.Empty(t, programs(t, l))
+}
+
+// A run that keeps no files has its stacks captured all the same.
+func TestStacksOnTimeoutWithoutLogs(t *testing.T) {
+	l := newLocal(t)
+	code, stdout, stderr := l.run("run", "--json", "--timeout", "2s", "-n", "2", "--log-dir", spec.NullDir,
+		"--env", l.mark, "--", "sleep", "1000")
+	require.Equal(t, 124, code, stderr)
+	var r spec.RunResult
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	for _, task := range r.Tasks {
+		require.NotEmpty(t, task.StacksFile, task.Name)
+		text, err := os.ReadFile(task.StacksFile)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), ": sleep 1000\n")
+	}
+}
+
+// A stopped process does not hold up the end of the run.
+func TestStacksOnTimeoutOfAStoppedProcess(t *testing.T) {
+	l := newLocal(t)
+	p := l.start("run", "--json", "--timeout", "4s", "-n", "2", "--env", modulePath(t, l), "--env", l.mark, "--", "python3", "-c", stuck)
+	harness.Eventually(t, "both have started", func() bool { return len(programs(t, l)) == 2 })
+	require.NoError(t, syscall.Kill(programs(t, l)[0], syscall.SIGSTOP))
+	require.Equal(t, 124, p.ExitCode(), p.Stderr())
+	var r spec.RunResult
+	require.NoError(t, json.Unmarshal([]byte(p.Stdout()), &r), p.Stdout())
+	stopped := 0
+	for _, task := range r.Tasks {
+		text, err := os.ReadFile(task.StacksFile)
+		require.NoError(t, err)
+		stopped += strings.Count(string(text), "\nstopped (T), parent")
+	}
+	assert.Equal(t, 1, stopped)
+	assert.Empty(t, programs(t, l))
+}
