@@ -22,7 +22,7 @@ var levels = [][]string{
 	{"workers/connect"},
 	{"workflows"},
 	{"activities"},
-	{"activities/supervisor", "activities/tasklog", "activities/taskenv"},
+	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire"},
 	{"workflows/lifecycle"},
 	{"workflows/spec"},
