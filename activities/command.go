@@ -29,13 +29,18 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	if l.plan.Spec.MaxRestarts != nil {
 		maxRestarts = *l.plan.Spec.MaxRestarts
 	}
-	env, err := taskenv.Environ(os.Environ(), taskenv.Process{
+	process := taskenv.Process{
 		Cluster: l.plan.clusterFor(l.key.Task), Task: l.key.Task,
 		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
 		Restart: l.restartCount(n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		Env: t.Env,
-	})
+	}
+	cpus, err := l.resources(t, &process)
+	if err != nil {
+		return supervisor.Command{}, err
+	}
+	env, err := taskenv.Environ(os.Environ(), process)
 	if err != nil {
 		return supervisor.Command{}, err
 	}
@@ -47,6 +52,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		Stdout:     l.output(streams, spec.StdOut, files.path(tasklog.StdoutFile)),
 		Stderr:     l.output(streams, spec.StdErr, files.path(tasklog.StderrFile)),
 		Foreground: t.Name() == l.Foreground,
+		CPUs:       cpus,
 		KillAt:     l.plan.killAt(),
 	}, nil
 }

@@ -66,7 +66,11 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err != nil {
 		return ReserveOutput{}, err
 	}
-	if problems := h.preflight(in.Spec, tasks); len(problems) > 0 {
+	problems, err := h.checkResources(run, in, tasks)
+	if err != nil {
+		return ReserveOutput{}, err
+	}
+	if problems = append(h.preflight(in.Spec, tasks), problems...); len(problems) > 0 {
 		return ReserveOutput{}, temporal.NewNonRetryableApplicationError(
 			(&spec.InvalidSpecError{Problems: problems}).Error(), spec.ErrInvalidRunSpec, nil)
 	}

@@ -22,7 +22,7 @@ var levels = [][]string{
 	{"workers/connect"},
 	{"workflows"},
 	{"activities"},
-	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/taskapi"},
+	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/taskapi", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/stacks"},
 	{"workflows/lifecycle"},
 	{"workflows/spec"},

@@ -36,6 +36,9 @@ func reasonOf(err error) string {
 
 // execError explains why a program could not be executed.
 func execError(c Command, err error) error {
+	if se := (*startError)(nil); errors.As(err, &se) {
+		return se // it says so itself
+	}
 	e := &startError{fmt.Sprintf("cannot execute %s: %s", c.Path, reasonOf(err)), exitNotExecutable}
 	switch {
 	case errors.Is(err, unix.ENOENT):

@@ -46,11 +46,16 @@ func newForker() *forker {
 // fork starts a program; register is called with its pid before anybody can take
 // it for an orphan.
 func (f *forker) fork(path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
+	return f.forkOn(nil, path, argv, attr, register)
+}
+
+// forkOn starts it bound to cpus, where there are any.
+func (f *forker) forkOn(cpus []int, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	result := make(chan error, 1)
 	do := func() {
 		f.window <- struct{}{}
 		defer func() { <-f.window }()
-		pid, err := syscall.ForkExec(path, argv, attr)
+		pid, err := onCPUs(cpus, func() (int, error) { return syscall.ForkExec(path, argv, attr) })
 		if err == nil {
 			register(pid)
 		}

@@ -57,7 +57,7 @@ func (s *supervisor) launch(p *process, c Command) error {
 }
 
 func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscall.ProcAttr) error {
-	return s.fork.fork(c.Path, c.Args, attr, func(pid int) {
+	return s.fork.forkOn(c.CPUs, c.Path, c.Args, attr, func(pid int) {
 		// A child that was not reaped has a stat, dead or alive.
 		stat, _ := readStat(pid)
 		s.mu.Lock()

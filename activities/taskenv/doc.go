@@ -6,11 +6,17 @@
 //
 //  1. the host worker's own, without what would mislead ([Clean]): the launch
 //     it is itself part of, and its connection to Temporal;
-//  2. what the profiles say: TF_CONFIG, torchrun's set, JAX's coordinator;
+//  2. which GPUs it sees and how many threads its CPUs are for, where the spec
+//     shares them out; and what the profiles say: TF_CONFIG, torchrun's set, JAX's
+//     coordinator;
 //  3. the env of the spec, because a user who sets MASTER_ADDR or
 //     OMP_NUM_THREADS means it;
 //  4. CLUSTERRUN_*. The prefix is ours: a spec cannot set or replace any of it,
 //     or a program could not rely on it.
+//
+// A spec whose env names the GPUs a task sees decides that alone: nothing of it is
+// then set from devices. A process that is bound to CPUs gets their number as
+// OMP_NUM_THREADS, and not torchrun's 1.
 //
 // The profiles do not exclude each other and all are on by default. Some
 // choices in them are ours:

@@ -32,6 +32,11 @@ type Process struct {
 	Generation           int
 	// ResultFile, ErrorFile and LogDir are paths on the host. No path: no variable.
 	ResultFile, ErrorFile, LogDir string
+	// Devices are the variables that say which GPUs the process sees, such as
+	// CUDA_VISIBLE_DEVICES. None: those the host worker sees.
+	Devices map[string]string
+	// CPUs is how many the process is bound to. 0: it is not bound.
+	CPUs int
 	// Env is the task's, from the spec.
 	Env map[string]string
 }
@@ -45,6 +50,7 @@ func Environ(base []string, p Process) ([]string, error) {
 	}
 	env := fromList(Clean(base))
 	setDefault(env, "PYTHONUNBUFFERED", "1")
+	resources(env, p)
 	for _, profile := range p.Cluster.Profiles {
 		switch profile {
 		case spec.EnvTensorFlow:

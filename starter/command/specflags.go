@@ -3,7 +3,6 @@ package command
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -57,7 +56,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.IntVarP(&f.np, "np", "n", 1, "`NUMBER` of tasks, of type worker unless a file says otherwise; also -np")
 	fs.StringArrayVar(&f.tasks, "task", nil, "tasks of one type, as `TYPE=COUNT` or TYPE=HOST:PORT,...; may be repeated, the order is rank order")
-	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "as -n, in torchrun's words: `NUMBER`, or auto or cpu for one task per CPU")
+	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "as -n, in torchrun's words: `NUMBER`, gpu for one task per GPU, cpu for one per CPU, or auto: gpu where there are any, else cpu")
 	fs.StringVar(&f.nnodes, "nnodes", "", "`NUMBER` of hosts, in torchrun's words: 1 for now")
 	fs.StringVarP(&f.hosts, "host", "H", "", "`HOST[:SLOTS],...` in mpirun's words: this machine for now")
 	fs.StringVar(&f.hostfile, "hostfile", "", "`FILE` in mpirun's form: this machine for now")
@@ -269,7 +268,7 @@ func (f *specFlags) count() (*int, error) {
 		n = &f.np
 	}
 	if f.given("nproc-per-node") {
-		m, err := parseNProc(f.nprocPerNode)
+		m, err := parseNProc(f.nprocPerNode, here())
 		if err != nil {
 			return nil, err
 		}
@@ -315,20 +314,6 @@ func (f *specFlags) slots() (int, error) {
 		return slotsHere("--hostfile "+f.hostfile, hosts)
 	}
 	return 0, nil
-}
-
-func parseNProc(text string) (int, error) {
-	switch text {
-	case "auto", "cpu":
-		return runtime.NumCPU(), nil
-	case "gpu":
-		return 0, fmt.Errorf("--nproc-per-node gpu: clusterrun does not count GPUs yet; give their number")
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, fmt.Errorf("--nproc-per-node %q: give a number, auto or cpu", text)
-	}
-	return n, nil
 }
 
 // flagOfField names the flag for a field of the spec.

@@ -84,7 +84,6 @@ func TestHowManyTasks(t *testing.T) {
 		"--name a -np 4 -- x":                4,
 		"-np=4 x":                            4,
 		"--nproc-per-node 3 x":               3,
-		"--nproc-per-node auto x":            runtime.NumCPU(),
 		"--nproc-per-node cpu --nnodes 1 x":  runtime.NumCPU(),
 		"--nnodes 1:1 --nproc-per-node=2 x":  2,
 		"-n 2 --nproc-per-node 2 x":          2,

@@ -1,0 +1,81 @@
+package activities
+
+import (
+	"cmp"
+	"os"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/activities/resources"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// checkResources finds what a spec wants of this host's GPUs and CPUs that it
+// does not have. Tasks of the run that were reserved here apart from these share
+// with them.
+func (h *Host) checkResources(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
+	if !resources.Wanted(in.Spec) {
+		return nil, nil
+	}
+	inv, err := resources.Read(os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	tasks = slices.Clone(tasks)
+	if p, err := h.plans.get(run); err == nil && p.Generation == in.Generation {
+		for _, t := range p.tasksHere() {
+			if !slices.ContainsFunc(tasks, func(o spec.Task) bool { return o.Name() == t.Name() }) {
+				tasks = append(tasks, t)
+			}
+		}
+	}
+	_, problems := inv.Split(in.Spec, h.Name, tasks, nil)
+	return problems, nil
+}
+
+// resources puts the devices of a task into what its environment is made of, and
+// returns the CPUs it is to be bound to.
+func (l *lease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
+	if !resources.Wanted(l.plan.Spec) {
+		return nil, nil
+	}
+	inv, err := resources.Read(os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	here := l.plan.tasksHere()
+	var added []spec.Task
+	if !slices.ContainsFunc(here, func(o spec.Task) bool { return o.Name() == t.Name() }) {
+		added = append(added, t)
+	}
+	shares, problems := inv.Split(l.plan.Spec, l.Name, here, added)
+	if len(problems) > 0 {
+		return nil, &spec.InvalidSpecError{Problems: problems}
+	}
+	share := shares[t.Name()]
+	if share.Devices != nil {
+		p.Devices = inv.GPUs.Variables(share.Devices)
+	}
+	p.CPUs = len(share.CPUs)
+	return share.CPUs, nil
+}
+
+// tasksHere are the tasks of the spec that are on this host, in the order of
+// local ranks; while these are not known yet, of ranks.
+func (p *plan) tasksHere() []spec.Task {
+	localRanks := map[string]int{}
+	for _, m := range p.Cluster.Members {
+		localRanks[m.Name()] = m.LocalRank
+	}
+	var tasks []spec.Task
+	for _, name := range p.Tasks {
+		if t, ok := p.Spec.Task(name); ok {
+			tasks = append(tasks, t)
+		}
+	}
+	slices.SortFunc(tasks, func(a, b spec.Task) int {
+		return cmp.Or(cmp.Compare(localRanks[a.Name()], localRanks[b.Name()]), cmp.Compare(a.Rank, b.Rank))
+	})
+	return tasks
+}

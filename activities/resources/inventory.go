@@ -1,0 +1,21 @@
+package resources
+
+// Inventory is what this host has for tasks.
+type Inventory struct {
+	GPUs GPUs
+	// CPUs are in topology order: those of one core are next to each other, and so
+	// are the cores of one NUMA node.
+	CPUs []CPU
+}
+
+// Read takes stock of this host. env is the environment of the host worker.
+func Read(env []string) (Inventory, error) {
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return Inventory{}, err
+	}
+	return Inventory{GPUs: readGPUs("/", env), CPUs: readCPUs("/", allowed)}, nil
+}
+
+// ReadGPUs is that part of [Read].
+func ReadGPUs(env []string) GPUs { return readGPUs("/", env) }

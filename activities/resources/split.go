@@ -1,0 +1,168 @@
+package resources
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Share is what one task gets of its host.
+type Share struct {
+	// Devices are the GPUs it is to see. nil: those the host worker sees.
+	Devices []string
+	// CPUs are those it is to be bound to. None: it is not bound.
+	CPUs []int
+}
+
+// Wanted reports whether a spec has anything to share out.
+func Wanted(s *spec.RunSpec) bool {
+	return s.Devices != nil || s.CPUs != nil || slices.ContainsFunc(s.Tasks, func(g spec.TaskGroup) bool {
+		return g.Devices != nil || g.CPUs != nil
+	})
+}
+
+// Split says what each task gets on the host of that name. tasks are those of
+// the run that are on it, in the order of local ranks, and added those that came
+// while the run lives: each gets the share of another task of its pool, by its
+// index, because the others keep theirs. There are either shares or problems, and
+// then all of them.
+func (inv Inventory) Split(s *spec.RunSpec, host string, tasks, added []spec.Task) (map[string]Share, []spec.Problem) {
+	devices, problems := shareOut(poolsOf(s, "devices", s.DevicesOf, tasks, added),
+		func(p pool, m int) ([][]string, *spec.Problem) { return inv.GPUs.split(p, host, m) })
+	cpus, more := shareOut(poolsOf(s, "cpus", s.CPUsOf, tasks, added),
+		func(p pool, m int) ([][]int, *spec.Problem) { return splitCPUs(inv.CPUs, p, host, m) })
+	if problems = append(problems, more...); len(problems) > 0 {
+		return nil, problems
+	}
+	shares := map[string]Share{}
+	for _, t := range slices.Concat(tasks, added) {
+		shares[t.Name()] = Share{Devices: devices[t.Name()], CPUs: cpus[t.Name()]}
+	}
+	return shares, nil
+}
+
+// pool is the tasks that take from the same list.
+type pool struct {
+	// path is where the list is in the spec.
+	path         string
+	list         spec.Resources
+	tasks, added []spec.Task
+}
+
+// poolsOf finds the pools of tasks, each with its list, in the order of their
+// first tasks.
+func poolsOf(s *spec.RunSpec, field string, of func(typ string) (spec.Resources, bool), tasks, added []spec.Task) []*pool {
+	byPath := map[string]*pool{}
+	var all []*pool
+	for i, t := range slices.Concat(tasks, added) {
+		list, shared := of(t.Type)
+		if list == nil {
+			continue
+		}
+		path := field
+		if !shared {
+			group := slices.IndexFunc(s.Tasks, func(g spec.TaskGroup) bool { return g.Type == t.Type })
+			path = fmt.Sprintf("tasks[%d].%s", group, field)
+		}
+		p, ok := byPath[path]
+		if !ok {
+			p = &pool{path: path, list: list}
+			byPath[path], all = p, append(all, p)
+		}
+		if i < len(tasks) {
+			p.tasks = append(p.tasks, t)
+		} else {
+			p.added = append(p.added, t)
+		}
+	}
+	return all
+}
+
+// shareOut gives each task its part of the list of its pool. Parts that are nil
+// mean that there is nothing to share out.
+func shareOut[T any](pools []*pool, split func(p pool, m int) ([][]T, *spec.Problem)) (map[string][]T, []spec.Problem) {
+	shares := map[string][]T{}
+	var problems []spec.Problem
+	for _, p := range pools {
+		m := max(1, len(p.tasks))
+		parts, problem := split(*p, m)
+		if problem != nil {
+			problem.Path = p.path
+			problems = append(problems, *problem)
+		}
+		if parts == nil {
+			continue
+		}
+		for i, t := range p.tasks {
+			shares[t.Name()] = parts[i]
+		}
+		for _, t := range p.added {
+			shares[t.Name()] = parts[t.Index%m]
+		}
+	}
+	return shares, problems
+}
+
+// split gives device i to task i mod m.
+func (g GPUs) split(p pool, host string, m int) ([][]string, *spec.Problem) {
+	parts := make([][]string, m)
+	if len(p.list) == 0 {
+		for i := range parts {
+			parts[i] = []string{}
+		}
+		return parts, nil
+	}
+	devices := g.Visible
+	if !p.list.Auto() {
+		devices = p.list.Expand()
+		if problem := g.check(devices, host); problem != nil {
+			return nil, problem
+		}
+	} else if len(devices) == 0 {
+		return nil, nil
+	}
+	if len(devices) < m {
+		return nil, &spec.Problem{
+			Message: fmt.Sprintf("%d tasks share out %s (%s) on host %s, and each needs one", m, count(len(devices), "device"), strings.Join(p.list, ","), host),
+			Remedy:  "give some types devices: [], or have fewer tasks",
+		}
+	}
+	for i, d := range devices {
+		parts[i%m] = append(parts[i%m], d)
+	}
+	return parts, nil
+}
+
+// check refuses numbers that this host does not have.
+func (g GPUs) check(devices []string, host string) *spec.Problem {
+	for _, d := range devices {
+		isNumber := strings.Trim(d, "0123456789") == ""
+		switch {
+		case g.LimitedBy != "" && len(g.Visible) == 0:
+			return &spec.Problem{
+				Message: fmt.Sprintf("device %s cannot be used on host %s: the host worker was started with a %s that shows it none", d, host, g.LimitedBy),
+				Remedy:  "start it without that variable, or with these devices in it",
+			}
+		case g.LimitedBy != "" && isNumber && !slices.Contains(g.Visible, d):
+			return &spec.Problem{
+				Message: fmt.Sprintf("device %s cannot be used on host %s: the host worker's %s has %s", d, host, g.LimitedBy, strings.Join(g.Visible, ",")),
+				Remedy:  "list some of these, or write auto for all of them",
+			}
+		case g.LimitedBy == "" && g.Count > 0 && isNumber && !slices.Contains(g.Visible, d):
+			return &spec.Problem{
+				Message: fmt.Sprintf("there is no device %s on host %s, which has %s, numbered from 0", d, host, count(g.Count, "device")),
+				Remedy:  "list those there are, or write auto for all of them",
+			}
+		}
+	}
+	return nil
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,174 @@
+package resources
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// gpus is a host with n GPUs of NVIDIA.
+func gpus(n int) GPUs {
+	g := GPUs{Vendor: VendorNVIDIA, Count: n}
+	for i := range n {
+		g.Visible = append(g.Visible, string(rune('0'+i)))
+	}
+	return g
+}
+
+// tasksOf reads "chief=1 worker=2", in rank order.
+func tasksOf(t *testing.T, text string) (*spec.RunSpec, []spec.Task) {
+	t.Helper()
+	s := &spec.RunSpec{}
+	var tasks []spec.Task
+	for _, f := range strings.Fields(text) {
+		typ, n, _ := strings.Cut(f, "=")
+		count := int(n[0] - '0')
+		s.Tasks = append(s.Tasks, spec.TaskGroup{Type: typ, Count: &count})
+		for i := range count {
+			tasks = append(tasks, spec.Task{Type: typ, Index: i, Rank: len(tasks)})
+		}
+	}
+	return s, tasks
+}
+
+// visible are the values of CUDA_VISIBLE_DEVICES in the order of tasks, "all"
+// where it is not set.
+func visible(t *testing.T, g GPUs, s *spec.RunSpec, tasks []spec.Task) []string {
+	t.Helper()
+	shares, problems := Inventory{GPUs: g}.Split(s, "a", tasks, nil)
+	require.Empty(t, problems)
+	var out []string
+	for _, task := range tasks {
+		if d := shares[task.Name()].Devices; d != nil {
+			out = append(out, g.Variables(d)[cudaVisible])
+		} else {
+			out = append(out, "all")
+		}
+	}
+	return out
+}
+
+func TestDevicesGoRound_MPR33(t *testing.T) {
+	for _, c := range []struct {
+		tasks   string
+		gpus    GPUs
+		devices spec.Resources
+		want    []string
+	}{
+		{"chief=1 worker=1", gpus(2), spec.Resources{"auto"}, []string{"0", "1"}},
+		{"chief=1 worker=1", gpus(4), spec.Resources{"auto"}, []string{"0,2", "1,3"}},
+		{"chief=1 worker=1", gpus(8), spec.Resources{"0-3"}, []string{"0,2", "1,3"}},
+		{"worker=2", gpus(3), spec.Resources{"auto"}, []string{"0,2", "1"}},
+		{"worker=1", gpus(3), spec.Resources{"2", "0"}, []string{"2,0"}},
+		{"worker=2", gpus(2), nil, []string{"all", "all"}},
+		{"worker=2", gpus(2), spec.Resources{}, []string{"", ""}},
+		{"worker=2", gpus(0), spec.Resources{"auto"}, []string{"all", "all"}},
+		{"worker=2", gpus(0), spec.Resources{}, []string{"", ""}},
+		// Nothing is seen, so the list counts.
+		{"worker=2", gpus(0), spec.Resources{"0-3"}, []string{"0,2", "1,3"}},
+		{"worker=2", gpus(1), spec.Resources{"GPU-a", "MIG-b"}, []string{"GPU-a", "MIG-b"}},
+		{"worker=2", GPUs{Count: 8, Visible: []string{"5", "3"}, LimitedBy: cudaVisible}, spec.Resources{"auto"}, []string{"5", "3"}},
+		{"worker=1", GPUs{Count: 8, Visible: []string{"5", "3"}, LimitedBy: cudaVisible}, spec.Resources{"3"}, []string{"3"}},
+		{"worker=1", GPUs{Count: 8, Visible: []string{}, LimitedBy: cudaVisible}, spec.Resources{"auto"}, []string{"all"}},
+	} {
+		s, tasks := tasksOf(t, c.tasks)
+		s.Devices = c.devices
+		assert.Equal(t, c.want, visible(t, c.gpus, s, tasks), "%v", c)
+	}
+}
+
+// The types without a list of their own are one pool, in the order of local
+// ranks; a type with one is a pool of its own.
+func TestPools(t *testing.T) {
+	s, tasks := tasksOf(t, "chief=1 worker=2 ps=2 evaluator=1")
+	s.Devices = spec.Resources{"0-2"}
+	s.Tasks[2].Devices = spec.Resources{}
+	s.Tasks[3].Devices = spec.Resources{"3"}
+	assert.Equal(t, []string{"0", "1", "2", "", "", "3"}, visible(t, gpus(4), s, tasks))
+	s.Devices = nil
+	assert.Equal(t, []string{"all", "all", "all", "", "", "3"}, visible(t, gpus(4), s, tasks))
+}
+
+func TestWhatCannotBeShared(t *testing.T) {
+	limited := GPUs{Count: 8, Visible: []string{"5", "3"}, LimitedBy: cudaVisible}
+	for _, c := range []struct {
+		tasks   string
+		gpus    GPUs
+		devices spec.Resources
+		want    string
+	}{
+		{"worker=8", gpus(4), spec.Resources{"auto"}, "devices: 8 tasks share out 4 devices (auto) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
+		{"worker=2", gpus(4), spec.Resources{"3"}, "devices: 2 tasks share out 1 device (3) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
+		{"worker=3", gpus(0), spec.Resources{"0-1"}, "devices: 3 tasks share out 2 devices (0-1) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
+		{"worker=1", gpus(4), spec.Resources{"0", "7"}, "devices: there is no device 7 on host a, which has 4 devices, numbered from 0; list those there are, or write auto for all of them"},
+		{"worker=1", limited, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker's CUDA_VISIBLE_DEVICES has 5,3; list some of these, or write auto for all of them"},
+		{"worker=1", GPUs{LimitedBy: cudaVisible}, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker was started with a CUDA_VISIBLE_DEVICES that shows it none; start it without that variable, or with these devices in it"},
+	} {
+		s, tasks := tasksOf(t, c.tasks)
+		s.Devices = c.devices
+		shares, problems := Inventory{GPUs: c.gpus}.Split(s, "a", tasks, nil)
+		assert.Nil(t, shares)
+		require.Len(t, problems, 1, c.want)
+		assert.Equal(t, c.want, problems[0].String())
+	}
+}
+
+func TestEveryProblemAtOnce(t *testing.T) {
+	s, tasks := tasksOf(t, "chief=1 worker=2")
+	s.Devices, s.CPUs = spec.Resources{"9"}, spec.Resources{"0-1", "9"}
+	s.Tasks[1].Devices = spec.Resources{"0"}
+	_, problems := Inventory{GPUs: gpus(1), CPUs: machine(1, 4, 1)}.Split(s, "a", tasks, nil)
+	var texts []string
+	for _, p := range problems {
+		texts = append(texts, p.Path+": "+p.Message)
+	}
+	assert.Equal(t, []string{
+		"devices: there is no device 9 on host a, which has 1 device, numbered from 0",
+		"tasks[1].devices: 2 tasks share out 1 device (0) on host a, and each needs one",
+		"cpus: CPU 9 cannot be used on host a: the host worker may run on 0-3",
+	}, texts)
+}
+
+// A task that comes later gets what another one has, and the others keep theirs.
+func TestAddedTasks(t *testing.T) {
+	s, tasks := tasksOf(t, "worker=2")
+	s.Devices, s.CPUs = spec.Resources{"auto"}, spec.Resources{"auto"}
+	inv := Inventory{GPUs: gpus(4), CPUs: machine(1, 4, 1)}
+	before, problems := inv.Split(s, "a", tasks, nil)
+	require.Empty(t, problems)
+	added := []spec.Task{{Type: "worker", Index: 2, Rank: 2}, {Type: "worker", Index: 3, Rank: 3}, {Type: "evaluator", Rank: 4}}
+	after, problems := inv.Split(s, "a", tasks, added)
+	require.Empty(t, problems)
+	for _, task := range tasks {
+		assert.Equal(t, before[task.Name()], after[task.Name()])
+	}
+	assert.Equal(t, before["worker-0"], after["worker-2"])
+	assert.Equal(t, before["worker-1"], after["worker-3"])
+	assert.Equal(t, before["worker-0"], after["evaluator-0"])
+
+	// Nobody else takes from the run's list.
+	s.Tasks[0].Devices, s.Tasks[0].CPUs = spec.Resources{}, spec.Resources{}
+	after, problems = inv.Split(s, "a", tasks, added[2:])
+	require.Empty(t, problems)
+	assert.Equal(t, Share{Devices: []string{"0", "1", "2", "3"}, CPUs: []int{0, 1, 2, 3}}, after["evaluator-0"])
+	assert.Equal(t, Share{Devices: []string{}}, after["worker-0"])
+}
+
+func TestVariables(t *testing.T) {
+	amd := GPUs{Vendor: VendorAMD, Count: 4}
+	assert.Equal(t, map[string]string{cudaVisible: "1,3"}, gpus(4).Variables([]string{"1", "3"}))
+	assert.Equal(t, map[string]string{cudaVisible: ""}, gpus(4).Variables(nil))
+	assert.Equal(t, map[string]string{cudaVisible: "1", hipVisible: "1"}, amd.Variables([]string{"1"}))
+	assert.Equal(t, map[string]string{cudaVisible: "-1", hipVisible: "-1"}, amd.Variables(nil))
+}
+
+func TestWanted(t *testing.T) {
+	s, _ := tasksOf(t, "worker=2 ps=1")
+	assert.False(t, Wanted(s))
+	s.Tasks[1].Devices = spec.Resources{}
+	assert.True(t, Wanted(s))
+}

@@ -1,0 +1,56 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostCPUs bounds the numbers of CPUs.
+const mostCPUs = 8192
+
+// onCPUs has this thread, which the caller has locked, fork a child that is bound
+// to cpus. None: the child may run where we may.
+func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
+	if len(cpus) == 0 {
+		return fork()
+	}
+	before := unix.NewCPUSet(mostCPUs)
+	if err := unix.SchedGetaffinityDynamic(0, before); err != nil {
+		return 0, notBound(cpus, reasonOf(err))
+	}
+	want := unix.NewCPUSet(mostCPUs)
+	for _, n := range cpus {
+		if n < 0 || n >= mostCPUs {
+			return 0, notBound(cpus, fmt.Sprintf("there is no CPU %d", n))
+		}
+		want.Set(n)
+	}
+	if err := unix.SchedSetaffinityDynamic(0, want); err != nil {
+		return 0, notBound(cpus, reasonOf(err)+" (none of them may be used here)")
+	}
+	defer unbind(before)
+	// The kernel leaves out what is not there, or not ours, and says nothing.
+	got := unix.NewCPUSet(mostCPUs)
+	if err := unix.SchedGetaffinityDynamic(0, got); err != nil {
+		return 0, notBound(cpus, reasonOf(err))
+	}
+	if i := slices.IndexFunc(cpus, func(n int) bool { return !got.IsSet(n) }); i >= 0 {
+		return 0, notBound(cpus, fmt.Sprintf("CPU %d may not be used here", cpus[i]))
+	}
+	return fork()
+}
+
+// unbind must not fail, or the next child would be bound as this one. What we
+// could use before may be gone meanwhile; then it is all there is.
+func unbind(before unix.CPUSetDynamic) {
+	if unix.SchedSetaffinityDynamic(0, before) != nil {
+		before.Fill()
+		_ = unix.SchedSetaffinityDynamic(0, before)
+	}
+}
+
+func notBound(cpus []int, why string) error {
+	return &startError{fmt.Sprintf("binding to CPUs %v: %s", cpus, why), exitNotExecutable}
+}
