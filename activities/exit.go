@@ -79,6 +79,8 @@ func (h *Host) describeExit(p supervisor.Process) (spec.Exit, json.RawMessage) {
 	if p.LogDir == "" {
 		return e, nil
 	}
+	// Of what came after the last heartbeat, the end is when it was written.
+	tasklog.NewTimes(p.LogDir).NoteEnd(p.Exit.Ended)
 	file := filepath.Join(p.LogDir, tasklog.ErrorFile)
 	report, malformed := tasklog.ReadErrorFile(file)
 	switch {

@@ -66,11 +66,7 @@ func (t *Times) note(ended time.Time) {
 		r.at = max(ended.UnixNano(), written.UnixNano())
 	}
 	if !t.known {
-		records := readTimes(t.dir)
-		if len(records) > 0 {
-			t.last = records[len(records)-1]
-		}
-		t.known = true
+		t.last, t.known = lastRecord(t.dir), true
 	}
 	if r.sizes != t.last.sizes && t.append(r) == nil {
 		t.last = r
@@ -153,6 +149,18 @@ func readTimes(dir string) []record {
 		}
 	}
 	return all
+}
+
+// lastRecord is the last of the file, or none.
+func lastRecord(dir string) (last record) {
+	end, _ := tailOf(filepath.Join(dir, TimesFile), 512)
+	for line := range bytes.Lines(end) {
+		// That the first may be the end of a longer one does not matter: others follow.
+		if r, err := parseRecord(line); err == nil {
+			last = r
+		}
+	}
+	return last
 }
 
 func parseRecord(line []byte) (r record, err error) {
