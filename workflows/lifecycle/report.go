@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,11 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 	if r := j.report; r != nil && r.task != f.task {
 		w.line("The first program to report an error was %s: %s", j.place(r.task), firstLine(r.exit.Message))
 		w.quote(r.exit.Message, true)
-		w.path("Logs", r.exit.LogDir)
+		w.path("Error file", r.exit.ErrorFile)
+		others := j.others()
+		if slices.ContainsFunc(others[min(len(others), maxOthers):], func(f failure) bool { return f.task == r.task }) {
+			w.path("Logs", r.exit.LogDir) // those below are of others
+		}
 	}
 	m.earlierError(w, j)
 }
@@ -123,17 +128,13 @@ func (m *Machine) earlierError(w *writer, j judgement) {
 // othersFailed lists the failures beside the root cause, the first of them with
 // all that is known.
 func (m *Machine) othersFailed(w *writer, j judgement) {
-	var others []failure
-	for _, f := range j.failures {
-		if f.task != j.root.task {
-			others = append(others, f)
-		}
-	}
+	others := j.others()
 	if len(others) == 0 {
 		return
 	}
+	told, rest := others[:min(len(others), maxOthers)], others[min(len(others), maxOthers):]
 	w.line("%s after it:", count(len(others), "other failed", "others failed"))
-	for _, f := range others[:min(len(others), maxOthers)] {
+	for _, f := range told {
 		line := fmt.Sprintf("    %s: %s", j.who(f), short(f.exit))
 		if a, b := j.root.instant(), f.instant(); f.host != "" && f.host == j.root.host && a > 0 && b > a {
 			line += ", " + span(b-a) + " later"
@@ -143,13 +144,18 @@ func (m *Machine) othersFailed(w *writer, j judgement) {
 		}
 		w.line("%s", line)
 	}
-	if rest := others[min(len(others), maxOthers):]; len(rest) > 0 {
+	if len(rest) > 0 {
 		names := make([]string, len(rest))
 		for i, f := range rest {
 			names[i] = fmt.Sprintf("%s (%s)", f.task.Name(), short(f.exit))
 		}
 		w.line("    and %d more: %s", len(rest), list(names))
 	}
+}
+
+// others are the failures beside the root cause.
+func (j judgement) others() []failure {
+	return slices.DeleteFunc(slices.Clone(j.failures), func(f failure) bool { return f.task == j.root.task })
 }
 
 // span is a time between two failures, as exactly as people want it.
