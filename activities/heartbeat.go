@@ -79,9 +79,10 @@ func (b *beater) beat(ctx context.Context) {
 	default:
 		return
 	}
+	// On its own: a file system that hangs must not keep the heartbeat.
+	go b.times.Note()
 	go func() {
 		defer func() { <-b.beating }()
-		b.times.Note()
 		ctx, cancel := context.WithTimeout(ctx, beatPatience)
 		defer cancel()
 		err := b.lease.Server.RecordActivityHeartbeat(ctx, b.lease.token, b.lease.details(b.process))

@@ -46,18 +46,26 @@ type record struct {
 func NewTimes(processDir string) *Times { return &Times{dir: processDir, max: maxTimes} }
 
 // Note looks at the output, of which there may be more by the time it returns.
-func (t *Times) Note() { t.note(time.Time{}) }
+// It may take as long as the file system does; another call does nothing
+// meanwhile.
+func (t *Times) Note() {
+	if t.dir != "" && t.mu.TryLock() {
+		defer t.mu.Unlock()
+		t.note(time.Time{})
+	}
+}
 
 // NoteEnd looks at the output of a process that has ended then. It may be asked
 // long after.
-func (t *Times) NoteEnd(ended time.Time) { t.note(ended) }
+func (t *Times) NoteEnd(ended time.Time) {
+	if t.dir != "" {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.note(ended)
+	}
+}
 
 func (t *Times) note(ended time.Time) {
-	if t.dir == "" {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	r, written := look(t.dir)
 	// Only now, so that nothing below these sizes was written later.
 	r.at = time.Now().UnixNano()

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,15 +25,6 @@ func (l *local) runWith(env []string, args ...string) (code int, stdout, stderr 
 	return code, p.Stdout(), p.Stderr()
 }
 
-// one finds the one file that matches, below the home directory.
-func (l *local) one(pattern ...string) string {
-	l.t.Helper()
-	files, err := filepath.Glob(filepath.Join(append([]string{l.home}, pattern...)...))
-	require.NoError(l.t, err)
-	require.Len(l.t, files, 1, "%v", pattern)
-	return files[0]
-}
-
 func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
@@ -43,7 +33,7 @@ func TestLogs(t *testing.T) {
 	l := newLocal(t)
 	code, _, stderr := l.run("run", "--id", "iris", "--auto-restart", "--max-restarts", "3", "--log-dir", l.home+"/elsewhere",
 		"--task", "worker=2", "--task", "ps=1", "--", "bash", "-c",
-		`echo out $CLUSTERRUN_TASK; echo err $CLUSTERRUN_TASK >&2; [ $CLUSTERRUN_TASK != worker-1 ] || [ $CLUSTERRUN_RESTART = 2 ] || exit 1; printf unfinished`)
+		`echo out $CLUSTERRUN_TASK; echo err $CLUSTERRUN_TASK >&2; [ $CLUSTERRUN_TASK != worker-1 ] || [ $CLUSTERRUN_RESTART_COUNT = 2 ] || exit 1; printf unfinished`)
 	require.Zero(t, code, stderr)
 	logs := func(args ...string) (stdout, stderr []string) {
 		t.Helper()
@@ -225,10 +215,13 @@ func TestErrorFileOfTheParent(t *testing.T) {
 	assert.Equal(t, "{\"message\":  \"plain\"}\n", string(b), "TE-76: byte for byte")
 
 	t.Run("a run within a run", func(t *testing.T) {
-		inner := fmt.Sprintf("exec %q run -n 1 -- bash -c %q", harness.Clusterrun(t), strings.ReplaceAll(fail, "$", `\$`))
-		code, _, stderr := l.run("run", "-n", "1", "--", "bash", "-c", strings.ReplaceAll(inner, `\\$`, `\$`))
-		assert.Equal(t, 3, code)
-		assert.Contains(t, stderr, "worker-0 reported an error: KeyError: lr")
+		require.NoError(t, os.WriteFile(filepath.Join(l.home, "fail.sh"), []byte(fail), 0o600))
+		code, stdout, stderr := l.run("run", "--json", "-n", "1", "--", harness.Clusterrun(t), "run", "-n", "1", "--", "bash", "fail.sh")
+		assert.Equal(t, 3, code, stderr)
+		var r spec.RunResult
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+		assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
+		assert.True(t, strings.HasPrefix(r.Message, "worker-0 reported an error: KeyError: lr\n"), r.Message)
 	})
 }
 
