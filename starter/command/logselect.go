@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -76,7 +77,13 @@ func (l *logSelection) ranks(s *starter.Status) (map[int]bool, error) {
 				wanted[t.Rank], found = true, true
 			}
 		}
-		if !found {
+		// Of a run that left no result only the directories are known, by rank.
+		if rank, err := strconv.Atoi(strings.TrimPrefix(name, "rank-")); err == nil && len(s.Tasks) == 0 && name == nameOf(nil, rank) {
+			wanted[rank], found = true, true
+		}
+		if !found && len(s.Tasks) == 0 {
+			e.problems = append(e.problems, fmt.Sprintf("run %s left no list of its tasks; name %s by rank, as in rank-0", s.RunID, name))
+		} else if !found {
 			e.problems = append(e.problems, fmt.Sprintf("run %s has no task and no type %s; `clusterrun status %s` shows those there are", s.RunID, name, s.RunID))
 		}
 	}

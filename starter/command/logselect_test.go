@@ -85,6 +85,13 @@ func TestWhichLogs(t *testing.T) {
 	_, err := (&logSelection{names: []string{"worker-2", "ps", "evaluator"}}).streams(status, run)
 	assert.EqualError(t, err, "the command line has 2 problems:\nrun iris-1 has no task and no type worker-2; `clusterrun status iris-1` shows those there are\n"+
 		"run iris-1 has no task and no type evaluator; `clusterrun status iris-1` shows those there are")
+	terminated := &starter.Status{RunID: "iris-1"}
+	shown, err := (&logSelection{names: []string{"rank-2"}}).streams(terminated, run)
+	require.NoError(t, err)
+	assert.True(t, shown(stream(0, 2)))
+	assert.False(t, shown(stream(0, 1)))
+	_, err = (&logSelection{names: []string{"worker-0"}}).streams(terminated, run)
+	assert.EqualError(t, err, "run iris-1 left no list of its tasks; name worker-0 by rank, as in rank-0")
 	_, err = (&logSelection{names: []string{"worker"}, attempts: []int{2}}).streams(status, run)
 	assert.EqualError(t, err, "--attempt 2: there are logs of attempts [0 1 3] here")
 	open := *status
