@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -78,24 +79,33 @@ func (h *Host) describeExit(p supervisor.Process) (spec.Exit, json.RawMessage) {
 	if p.LogDir == "" {
 		return e, nil
 	}
-	if report, err := tasklog.ReadErrorFile(filepath.Join(p.LogDir, tasklog.ErrorFile)); err != nil {
-		e.Message = fmt.Sprintf("its error file cannot be read: %v", err)
-		e.ErrorFile = filepath.Join(p.LogDir, tasklog.ErrorFile)
-	} else if report != nil {
+	// Of what came after the last heartbeat, the end is when it was written.
+	tasklog.NewTimes(p.LogDir).NoteEnd(p.Exit.Ended)
+	file := filepath.Join(p.LogDir, tasklog.ErrorFile)
+	report, malformed := tasklog.ReadErrorFile(file)
+	switch {
+	case malformed != nil:
+		// It reports nothing, and must not be passed over: what was to be the
+		// explanation is in it.
+		e.Message, e.ErrorFile = cut(malformed.Error(), maxMessage/2), file
+	case report != nil:
 		e.Message, e.Reported = report.Message, e.Cause == spec.CauseOrigin
-		e.ErrorFile = filepath.Join(p.LogDir, tasklog.ErrorFile)
+		e.ErrorFile, e.ErrorTime = file, report.When().UTC()
 	}
 	switch e.Cause {
 	case spec.CauseCompleted:
+		// Whatever it once wrote down, it did not fail of it.
+		e.Message, e.ErrorTime = "", time.Time{}
 		value, err := tasklog.ReadResult(filepath.Join(p.LogDir, tasklog.ResultFile), maxValue)
 		if err != nil {
 			// A value that cannot be handed on must not look like success.
-			e.Cause, e.Reported, e.Message = spec.CauseOrigin, true, err.Error()
+			e.Cause, e.Message = spec.CauseOrigin, err.Error()
 		}
 		return bound(e), value
 	case spec.CauseOrigin:
-		if e.Message == "" {
-			e.Message = tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage)
+		if p.Exit.StartError == "" && (report == nil || report.Message == "") {
+			words := tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1)
+			e.Message = strings.Trim(e.Message+"\n"+words, "\n")
 		}
 	case spec.CauseHostLost:
 		if e.Message == "" {

@@ -8,10 +8,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Heartbeats say that a task's lease is held, and where its process is. A
+// Heartbeats say that a task's lease is held, and where its process is; with each
+// the host notes how far the output of the process has got ([tasklog.Times]). A
 // cancellation that the server could not push is learnt from their answers, so
 // small runs beat often and large ones spare the server, and the host, which
 // has 32 beats a second at most.
@@ -46,6 +48,7 @@ type beater struct {
 	process  supervisor.Process
 	due      *time.Timer
 	interval time.Duration
+	times    *tasklog.Times
 	// answers has what the server said where that means something; a server that
 	// is away for a while means nothing.
 	answers chan error
@@ -55,7 +58,7 @@ type beater struct {
 func (l *lease) newBeater(p supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
-		lease: l, process: p, interval: beatInterval(tasks),
+		lease: l, process: p, interval: beatInterval(tasks), times: tasklog.NewTimes(p.LogDir),
 		answers: make(chan error, 1), beating: make(chan struct{}, 1),
 	}
 	first := firstBeat
@@ -76,6 +79,8 @@ func (b *beater) beat(ctx context.Context) {
 	default:
 		return
 	}
+	// On its own: a file system that hangs must not keep the heartbeat.
+	go b.times.Note()
 	go func() {
 		defer func() { <-b.beating }()
 		ctx, cancel := context.WithTimeout(ctx, beatPatience)

@@ -51,7 +51,8 @@ type Server interface {
 // Host has the activities of one host.
 type Host struct {
 	Config
-	plans *planStore
+	plans      *planStore
+	collectors collectors
 
 	mu        sync.Mutex
 	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task

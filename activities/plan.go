@@ -68,7 +68,11 @@ func (p *plan) runDir() string {
 	if p.LogRoot == spec.NullDir {
 		return ""
 	}
-	return tasklog.RunDir(p.LogRoot, p.Run.WorkflowID, cmp.Or(p.LogRun, p.Run.RunID))
+	return p.runDirBelow(p.LogRoot)
+}
+
+func (p *plan) runDirBelow(root string) string {
+	return tasklog.RunDir(root, p.Run.WorkflowID, cmp.Or(p.LogRun, p.Run.RunID))
 }
 
 // number is a process's among all of its task.

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -51,6 +48,9 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 	reply, err := h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: run, Signal: signal, Grace: grace})
 	if err != nil {
 		return ReleaseOutput{}, err
+	}
+	if p != nil {
+		h.collectRest(ctx, p)
 	}
 	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	for _, q := range reply.Processes {
@@ -128,39 +128,4 @@ func (o *ReleaseOutput) size() int {
 		return 0
 	}
 	return len(b)
-}
-
-func (p *plan) prefixFields(q supervisor.Process) spec.PrefixFields {
-	f := spec.PrefixFields{Attempt: p.number(q)}
-	if m, err := p.clusterFor(q.Key.Task).Member(q.Key.Task); err == nil {
-		f.Type, f.Index, f.Rank, f.LocalRank, f.Host = m.Type, m.Index, m.Rank, m.LocalRank, m.Host
-	}
-	return f
-}
-
-// lastOutput is the end of each process's output, prefixed like the console's.
-func lastOutput(p *plan, processes []supervisor.Process) []string {
-	const perTask, total = 100, 256 << 10
-	var lines []string
-	left := total
-	prefix, err := spec.ParsePrefix(p.Spec.Logs.Prefix)
-	if err != nil {
-		return nil
-	}
-	for _, q := range processes {
-		for _, name := range []string{tasklog.StdoutFile, tasklog.StderrFile} {
-			path := filepath.Join(q.LogDir, name)
-			if _, err := os.Stat(path); err != nil {
-				continue
-			}
-			for _, line := range tasklog.SplitLines(tasklog.LastLines(path, perTask, 64<<10)) {
-				line = prefix.Format(p.prefixFields(q)) + line
-				if left -= len(line); left < 0 {
-					return lines
-				}
-				lines = append(lines, line)
-			}
-		}
-	}
-	return lines
 }

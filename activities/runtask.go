@@ -60,6 +60,7 @@ func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, err
 	} else if err != nil {
 		return RunTaskOutput{}, h.answer(in.Task, err)
 	}
+	h.collect(p)
 	l := lease{
 		Host: h, ctx: ctx, plan: p, key: key, token: info.TaskToken,
 		fence: supervisor.Fence{Launch: in.Launch, Attempt: int(info.Attempt)},

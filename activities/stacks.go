@@ -95,7 +95,7 @@ func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
 	t := stacks.Task{
 		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Dir: q.LogDir,
 		Head: []string{
-			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", p.Run.WorkflowID, h.Name, q.Number, q.PID),
+			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", p.Run.WorkflowID, h.Name, p.number(q.Process), q.PID),
 			q.text,
 		},
 	}
@@ -117,7 +117,7 @@ func (h *Host) captureDir(p *plan, q supervisor.Process) string {
 	if m, err := p.clusterFor(q.Key.Task).Member(q.Key.Task); err == nil {
 		rank = m.Rank
 	}
-	return tasklog.ProcessDir(tasklog.RunDir(root, p.Run.WorkflowID, p.Run.RunID), q.Number, rank)
+	return tasklog.ProcessDir(p.runDirBelow(root), p.number(q), rank)
 }
 
 // ownCaptures holds captures on a host without any log directory.

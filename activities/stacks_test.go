@@ -90,7 +90,7 @@ func (c *control) process(task, logDir string) {
 }
 
 // written makes a log directory whose stdout was last written so long ago.
-func written(t *testing.T, ago time.Duration, text string) string {
+func writtenAgo(t *testing.T, ago time.Duration, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, tasklog.StdoutFile)
@@ -110,7 +110,7 @@ func content(t *testing.T, path string) string {
 func TestControlCapturesStacks(t *testing.T) {
 	c := newControl(t)
 	dirs := map[string]string{
-		"worker-0": written(t, time.Minute, "x"), "worker-1": written(t, 192*time.Second, "x"), "worker-2": written(t, 0, ""),
+		"worker-0": writtenAgo(t, time.Minute, "x"), "worker-1": writtenAgo(t, 192*time.Second, "x"), "worker-2": writtenAgo(t, 0, ""),
 	}
 	for _, task := range []string{"worker-0", "worker-1", "worker-2"} {
 		c.process(task, dirs[task])
@@ -147,8 +147,8 @@ func TestControlCapturesStacks(t *testing.T) {
 
 func TestTheSilentAreFirst(t *testing.T) {
 	now := time.Now()
-	silent := quietFor(supervisor.Process{LogDir: written(t, time.Hour, "x")}, now)
-	busy := quietFor(supervisor.Process{LogDir: written(t, time.Second, "x")}, now)
+	silent := quietFor(supervisor.Process{LogDir: writtenAgo(t, time.Hour, "x")}, now)
+	busy := quietFor(supervisor.Process{LogDir: writtenAgo(t, time.Second, "x")}, now)
 	unknown := quietFor(supervisor.Process{LogDir: t.TempDir()}, now)
 	none := quietFor(supervisor.Process{}, now)
 	assert.True(t, silent.since.Before(busy.since))

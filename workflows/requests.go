@@ -151,7 +151,11 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 func (r *clusterRun) servePlacing(q request) {
 	switch e := q.event.(type) {
 	case lifecycle.Cancel:
-		r.unplacedWhy = cmp.Or(e.Reason, "before its tasks were placed")
+		when := "before its tasks were placed"
+		if r.machine.Generation() > 0 {
+			when = "while the group was being started again"
+		}
+		r.unplacedWhy = cmp.Or(e.Reason, when)
 	case lifecycle.TerminateAll:
 		r.unplacedWhy = spec.UpdateTerminateAll
 	default:

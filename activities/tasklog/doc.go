@@ -7,18 +7,25 @@
 // way. They lie in
 //
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/<rank>/
-//	    stdout.log stderr.log error.json result.json
+//	    stdout.log stderr.log error.json result.json times
 //
 // where n counts the processes of a task over its life. So nothing is ever
 // overwritten, and [Prune] removes the oldest attempts of a task past a bound.
 // What a process left behind is read by [LastLines], [ReadErrorFile] and
 // [ReadResult]; each reads a bounded amount, whatever the process has written.
+// [HandOn] gives an error file to the launcher that started us.
+//
+// Lines carry no time. The host notes now and then how far they had got ([Times]),
+// and from that [Since] knows about where the new ones begin.
+//
+// A [Collector] keeps filtered_stdout.log and filtered_stderr.log in the directory
+// of each attempt: the lines of all its tasks that contain certain texts.
 //
 // # On the console
 //
 //	stdout.log ┐                      ┌ Console ─► prefix, stdout or stderr
 //	stderr.log ┼─► Follower ──Chunk──►┤
-//	…          ┘   one inotify        └ or any other func(Chunk)
+//	…          ┘   one inotify        └ or JSONLines, a Collector, any func(Chunk)
 //
 // A [Follower] follows all files of a run with one inotify watch per process,
 // and finds new attempts by itself. The files are its buffer: it reads no

@@ -10,6 +10,9 @@ import (
 type FollowOptions struct {
 	// Select says which streams to follow. None: all.
 	Select func(Stream) bool
+	// From says where to begin in a stream, at the start of a line. None: at its
+	// beginning.
+	From func(Stream) int64
 	// OnError is told what is wrong with a file, once per file. The other files
 	// are followed on. It must not call the follower.
 	OnError func(error)
@@ -72,6 +75,9 @@ func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follo
 	}
 	if o.Select == nil {
 		o.Select = func(Stream) bool { return true }
+	}
+	if o.From == nil {
+		o.From = func(Stream) int64 { return 0 }
 	}
 	if o.OnError == nil {
 		o.OnError = func(error) {}

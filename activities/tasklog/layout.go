@@ -108,6 +108,21 @@ func attempts(runDir string) ([]int, error) {
 	return numbered(runDir, attemptPrefix)
 }
 
+// Attempts lists the numbers of the processes that have a directory, ascending, by
+// the rank of their task. No directory, no attempts.
+func Attempts(runDir string) (map[int][]int, error) {
+	numbers, err := attempts(runDir)
+	byRank := map[int][]int{}
+	for _, n := range numbers {
+		ranks, rankErr := numbered(attemptDir(runDir, n), "")
+		err = cmp.Or(err, rankErr)
+		for _, rank := range ranks {
+			byRank[rank] = append(byRank[rank], n)
+		}
+	}
+	return byRank, err
+}
+
 // numbered lists the directories with that prefix and a number as their names.
 func numbered(dir, prefix string) ([]int, error) {
 	f, err := os.Open(dir)

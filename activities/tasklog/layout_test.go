@@ -68,6 +68,19 @@ func TestMakeDir(t *testing.T) {
 	assert.EqualError(t, MakeDir(filepath.Join(file, "below", "it")), "log_dir: "+file+" is a file")
 }
 
+func TestAttempts(t *testing.T) {
+	run := t.TempDir()
+	for _, p := range [][2]int{{0, 0}, {2, 0}, {10, 0}, {1, 3}} {
+		require.NoError(t, MakeDir(ProcessDir(run, p[0], p[1])))
+	}
+	byRank, err := Attempts(run)
+	require.NoError(t, err)
+	assert.Equal(t, map[int][]int{0: {0, 2, 10}, 3: {1}}, byRank)
+	byRank, err = Attempts(filepath.Join(run, "missing"))
+	require.NoError(t, err)
+	assert.Empty(t, byRank)
+}
+
 func TestPrune(t *testing.T) {
 	run := t.TempDir()
 	for n := range 12 {

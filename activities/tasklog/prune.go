@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // KeepAttempts is how many attempts of a task [Prune] usually keeps.
@@ -31,8 +32,26 @@ func Prune(runDir string, rank, keep int) error {
 			errs = append(errs, err)
 			continue
 		}
-		// Fails as long as other tasks have files of this attempt, as it should.
-		_ = os.Remove(filepath.Dir(dir))
+		removeEmpty(filepath.Dir(dir))
 	}
 	return errors.Join(errs...)
+}
+
+// removeEmpty removes the directory of an attempt that no task has files of any
+// more, and with it what was collected of them.
+func removeEmpty(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.IsDir() || !strings.HasPrefix(e.Name(), filteredPrefix) {
+			return
+		}
+	}
+	for _, e := range entries {
+		_ = os.Remove(filepath.Join(dir, e.Name()))
+	}
+	// Fails where a task has begun this attempt meanwhile, as it should.
+	_ = os.Remove(dir)
 }

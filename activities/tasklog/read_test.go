@@ -80,26 +80,50 @@ func TestSplitLines(t *testing.T) {
 	assert.Equal(t, []string{"", ""}, SplitLines("\n\n"))
 }
 
-// TE-58, TE-59, SEED-87, SEED-88.
-func TestReadErrorFile(t *testing.T) {
+// Both forms of an error file, with and without a timestamp.
+func TestReadErrorFile_TE58_TE59_TE60_TE64_SEED87_SEED88(t *testing.T) {
 	for content, want := range map[string]Report{
-		`{"message": "bad", "timestamp": 10}`:                     {Message: "bad", Timestamp: time.UnixMilli(10_000)},
-		`{"message": "bad", "timestamp": "10"}`:                   {Message: "bad", Timestamp: time.UnixMilli(10_000)},
+		`{"message": "bad", "timestamp": 10}`:                     {Message: "bad", Timestamp: time.Unix(10, 0)},
+		`{"message": "bad", "timestamp": "10"}`:                   {Message: "bad", Timestamp: time.Unix(10, 0)},
 		`{"message": "bad", "timestamp": 10.25}`:                  {Message: "bad", Timestamp: time.UnixMilli(10_250)},
+		`{"message": "bad", "timestamp": 1700000000.123456}`:      {Message: "bad", Timestamp: time.UnixMicro(1_700_000_000_123_456)},
 		`{"message": "bad"}`:                                      {Message: "bad"},
+		`{"message": "bad", "timestamp": 0}`:                      {Message: "bad"},
 		`{"message": "bad\u001b[0m\nsecond", "more": [1]}` + "\n": {Message: "bad\nsecond"},
 		`{"message": {"message": "ValueError: x", "errorCode": 1, "extraInfo": {"py_callstack": "Traceback", "timestamp": "1700000000"}}}`: {
-			Message: "ValueError: x", Callstack: "Traceback", Timestamp: time.UnixMilli(1_700_000_000_000)},
+			Message: "ValueError: x", Callstack: "Traceback", Timestamp: time.Unix(1_700_000_000, 0)},
 		`{"message": {"message": "x"}}`: {Message: "x"},
 	} {
-		got, err := ReadErrorFile(fileWith(t, content))
+		path := fileWith(t, content)
+		written := time.Unix(1_700_000_100, 5)
+		require.NoError(t, os.Chtimes(path, written, written))
+		got, err := ReadErrorFile(path)
 		require.NoError(t, err, content)
+		want.Written = written
 		assert.Equal(t, &want, got, content)
 	}
 }
 
-// TE-57.
-func TestReadMalformedErrorFile(t *testing.T) {
+// TE-60, SEED-85: torch's timestamps are whole seconds, which would make any two
+// failures of one second a tie.
+func TestWhenAnErrorHappened(t *testing.T) {
+	second := time.Unix(1_700_000_000, 0)
+	for name, c := range map[string]struct {
+		stamp, written, want time.Duration
+	}{
+		"the file is finer":          {0, 300 * time.Millisecond, 300 * time.Millisecond},
+		"written a little later":     {0, 1999 * time.Millisecond, 1999 * time.Millisecond},
+		"touched much later":         {0, 2001 * time.Millisecond, 0},
+		"written before, they say":   {0, -time.Millisecond, 0},
+		"the program's own fraction": {250 * time.Millisecond, 300 * time.Millisecond, 250 * time.Millisecond},
+	} {
+		r := Report{Timestamp: second.Add(c.stamp), Written: second.Add(c.written)}
+		assert.Equal(t, second.Add(c.want), r.When(), name)
+	}
+	assert.Equal(t, second, (&Report{Written: second}).When(), "no timestamp")
+}
+
+func TestReadMalformedErrorFile_TE57(t *testing.T) {
 	for content, want := range map[string]string{
 		``:                                   "unexpected end of JSON input",
 		`{"timestamp": 10}`:                  `it has no "message"`,
@@ -179,24 +203,47 @@ func TestReadResult(t *testing.T) {
 	assert.Equal(t, "12345678", string(got), "just as long as it may be")
 }
 
-// The real @record is the judge of what it writes.
+// pythonWithTorch is where distributions put a packaged torch.
+const pythonWithTorch = "/usr/bin/python3"
+
+// The real @record is the judge of what it writes (TE-64, TE-66, TE-67, TE-68).
 func TestReadErrorFileOfTorch(t *testing.T) {
-	const python = "/usr/bin/python3" // where distributions put a packaged torch
-	if testing.Short() || exec.Command(python, "-c", "import torch.distributed.elastic").Run() != nil {
-		t.Skip("needs torch for " + python)
+	if testing.Short() || exec.Command(pythonWithTorch, "-c", "import torch.distributed.elastic").Run() != nil {
+		t.Skip("needs torch for " + pythonWithTorch)
 	}
-	path := filepath.Join(t.TempDir(), ErrorFile)
-	cmd := exec.Command(python, "-c", `
+	record := func(body string, env ...string) error {
+		cmd := exec.Command(pythonWithTorch, "-c", `
 from torch.distributed.elastic.multiprocessing.errors import record
+import sys
 @record
 def main():
-    raise ValueError("the loss is not a number")
+    `+body+`
 main()`)
-	cmd.Env = append(os.Environ(), "TORCHELASTIC_ERROR_FILE="+path)
-	require.Error(t, cmd.Run())
+		cmd.Env = append(os.Environ(), env...)
+		return cmd.Run()
+	}
+	file := func() (path, variable string) {
+		path = filepath.Join(t.TempDir(), ErrorFile)
+		return path, "TORCHELASTIC_ERROR_FILE=" + path
+	}
+
+	path, variable := file()
+	require.Error(t, record(`raise ValueError("the loss is not a number")`, variable), "TE-64: it propagates")
 	report, err := ReadErrorFile(path)
 	require.NoError(t, err)
+	require.NotNil(t, report)
 	assert.Equal(t, "ValueError: the loss is not a number", report.Message)
 	assert.Contains(t, report.Callstack, "Traceback (most recent call last)")
 	assert.WithinDuration(t, time.Now(), report.Timestamp, time.Minute)
+	assert.Equal(t, report.Written, report.When(), "whole seconds, made finer")
+
+	path, variable = file()
+	require.NoError(t, record(`sys.exit(0)`, variable))
+	assert.NoFileExists(t, path, "TE-66")
+
+	path, variable = file()
+	require.Error(t, record(`sys.exit(3)`, variable))
+	assert.NoFileExists(t, path, "TE-67")
+
+	require.Error(t, record(`raise ValueError("nobody asks")`, "TORCHELASTIC_ERROR_FILE="), "TE-68")
 }

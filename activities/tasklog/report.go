@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -18,6 +19,25 @@ type Report struct {
 	Callstack string
 	// Timestamp is the program's own; zero where it gave none.
 	Timestamp time.Time
+	// Written is when the file was last written, by the clock of its file system.
+	Written time.Time
+}
+
+// writtenWithin is how soon after its timestamp torch has written an error file.
+const writtenWithin = 2 * time.Second
+
+// When is the time of the error, as exactly as it is known. torch writes whole
+// seconds, which say little about which of several processes failed first; the
+// file's own time is finer, and is taken where it agrees with the timestamp, and
+// where there is none.
+func (r *Report) When() time.Time {
+	switch late := r.Written.Sub(r.Timestamp); {
+	case r.Timestamp.IsZero():
+		return r.Written
+	case r.Timestamp.Nanosecond() != 0, late < 0, late > writtenWithin:
+		return r.Timestamp
+	}
+	return r.Written
 }
 
 // maxReport bounds an error file. Call stacks are long, but not that long.
@@ -31,7 +51,7 @@ const maxReport = 1 << 20
 // and a simple one, {"message": "x", "timestamp": 1700000000}. The timestamp is
 // optional, and a number or a text. No file is no report and no error.
 func ReadErrorFile(path string) (*Report, error) {
-	b, err := readBounded(path, maxReport)
+	b, written, err := readBounded(path, maxReport)
 	if err != nil {
 		return nil, ignoreMissing(fmt.Errorf("error file %w", err))
 	}
@@ -40,6 +60,7 @@ func ReadErrorFile(path string) (*Report, error) {
 		// Its content may still tell a person what happened.
 		return nil, fmt.Errorf("error file %s is malformed: %w; it starts with %q", path, err, b[:min(len(b), 200)])
 	}
+	r.Written = written
 	return r, nil
 }
 
@@ -82,7 +103,8 @@ func parseReport(b []byte) (*Report, error) {
 	return &r, err
 }
 
-// parseTimestamp reads seconds since 1970, as a number or a text.
+// parseTimestamp reads seconds since 1970, as a number or a text. 0 stands for
+// none, as in torch.
 func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return time.Time{}, nil
@@ -91,13 +113,16 @@ func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 	if err != nil || !(seconds >= 0 && seconds < 1e11) {
 		return time.Time{}, fmt.Errorf(`its "timestamp" %s is no number of seconds`, raw)
 	}
-	return time.UnixMilli(int64(seconds * 1000)), nil
+	if seconds == 0 {
+		return time.Time{}, nil
+	}
+	return time.UnixMicro(int64(math.Round(seconds * 1e6))), nil
 }
 
 // ReadResult reads the value that a process returned: one JSON value, compacted.
 // No file, or an empty one, is no value and no error.
 func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
-	b, err := readBounded(path, maxBytes)
+	b, _, err := readBounded(path, maxBytes)
 	if err != nil {
 		return nil, ignoreMissing(fmt.Errorf("result file %w", err))
 	}
@@ -114,22 +139,24 @@ func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	return compact.Bytes(), nil
 }
 
-// readBounded reads a whole regular file, unless it has more than maxBytes.
-func readBounded(path string, maxBytes int64) ([]byte, error) {
+// readBounded reads a whole regular file, unless it has more than maxBytes, and
+// says when it was last written.
+func readBounded(path string, maxBytes int64) (b []byte, written time.Time, err error) {
 	f, err := openToRead(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+		return nil, written, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, written, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file", path)
+		return nil, written, fmt.Errorf("%s is not a file", path)
 	}
 	if info.Size() > maxBytes {
-		return nil, fmt.Errorf("%s has %d bytes; the limit is %d", path, info.Size(), maxBytes)
+		return nil, written, fmt.Errorf("%s has %d bytes; the limit is %d", path, info.Size(), maxBytes)
 	}
-	return io.ReadAll(io.LimitReader(f, maxBytes))
+	b, err = io.ReadAll(io.LimitReader(f, maxBytes))
+	return b, info.ModTime(), err
 }

@@ -187,6 +187,7 @@ func (f *Follower) found(key processKey) {
 			s.path = filepath.Join(p.dir, StderrFile)
 		}
 		if f.opts.Select(s.Stream) {
+			s.offset = f.opts.From(s.Stream)
 			p.streams = append(p.streams, s)
 			f.markReady(s)
 		}

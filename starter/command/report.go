@@ -32,6 +32,7 @@ func (a *app) report(id string, result *spec.RunResult, err error) error {
 	if result.Verdict == spec.VerdictSucceeded {
 		return nil
 	}
+	a.handOn(result.FirstFailure)
 	return &exitError{code: max(result.ExitCode, 1)}
 }
 

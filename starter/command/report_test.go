@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,4 +74,45 @@ func TestReportAsJSON(t *testing.T) {
 	_, stderr, code = reported(t, false, nil, errors.New("no server"))
 	assert.Contains(t, stderr, "no server")
 	assert.Equal(t, 125, code)
+}
+
+// What started us looks for our error where it told us to leave it: it gets the
+// root cause's (TE-69, TE-70, TE-76, TE-77).
+func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
+	dir := t.TempDir()
+	childs, ours := filepath.Join(dir, "child.json"), filepath.Join(dir, "ours.json")
+	require.NoError(t, os.WriteFile(childs, []byte(`{"message": {"message": "KeyError: lr"}}`), 0o600))
+	result := &spec.RunResult{
+		Verdict: spec.VerdictFailed, ExitCode: 3, Message: "worker-0 reported an error: KeyError: lr",
+		FirstFailure: &spec.ProcessFailure{Task: "worker-0", Host: "host-a", ExitCode: 3, ErrorFile: childs},
+	}
+	fail := func() string {
+		_, stderr, code := reported(t, false, result, &starter.Error{Result: result})
+		assert.Equal(t, 3, code)
+		return stderr
+	}
+	t.Setenv("TORCHELASTIC_ERROR_FILE", "")
+	t.Setenv("CLUSTERRUN_ERROR_FILE", "")
+	assert.NotContains(t, fail(), "error file", "nobody asks for it")
+
+	t.Setenv("CLUSTERRUN_ERROR_FILE", ours)
+	assert.NotContains(t, fail(), "replaced")
+	got, err := os.ReadFile(ours)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"message": {"message": "KeyError: lr", "errorCode": 3}}`, string(got))
+
+	assert.Contains(t, fail(), "replaced "+ours)
+
+	// torch's launcher is the nearer one where both ask.
+	t.Setenv("TORCHELASTIC_ERROR_FILE", filepath.Join(dir, "torch.json"))
+	fail()
+	assert.FileExists(t, filepath.Join(dir, "torch.json"))
+
+	// The file of a process elsewhere, or of none.
+	require.NoError(t, os.Remove(childs))
+	require.NoError(t, os.Remove(filepath.Join(dir, "torch.json")))
+	assert.Contains(t, fail(), "the error file of worker-0 is on host-a")
+	result.FirstFailure.ErrorFile = ""
+	assert.NotContains(t, fail(), "error file")
+	assert.NoFileExists(t, filepath.Join(dir, "torch.json"))
 }

@@ -79,10 +79,12 @@
 // The order gives the verdict and the type of the error. The exit code, the
 // first failure and the message are those of the root cause, the earliest
 // failure of whatever kind: by arrival in history, on one host by the host's
-// monotonic clock, and on a tie there by rank. Wall clocks decide nothing. So an
-// unexpected exit that made another program report an error is named first,
-// while the type tells that there is a report to read. A lost host ranks with
-// unexpected exits, but as the earliest failure it gives the error its type.
+// monotonic clock, and on a tie there by rank; a program that wrote its error down
+// failed when it did that, not when its process had ended. Wall clocks decide
+// nothing between hosts. So an unexpected exit that made another program report an
+// error is named first, while the type tells that there is a report to read. A lost
+// host ranks with unexpected exits, but as the earliest failure it gives the error
+// its type.
 //
 // A run without failures has succeeded unless an operator ended what its success
 // depends on: the chief, where it depends on one, or else every single task.

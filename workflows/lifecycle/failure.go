@@ -1,6 +1,10 @@
 package lifecycle
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
 
 // failed reports whether the latest end of the task counts as a failure of the
 // run. Only the latest does: a task that failed and was started again is as
@@ -101,7 +105,7 @@ func earliest(all []failure) *failure {
 
 // before compares two failures on one host.
 func (f *failure) before(g *failure) bool {
-	a, b := f.exit.BootNanos, g.exit.BootNanos
+	a, b := f.instant(), g.instant()
 	switch {
 	case f.host == "" || a == 0 || b == 0:
 		return false
@@ -112,21 +116,63 @@ func (f *failure) before(g *failure) bool {
 	}
 }
 
+// stampSecond is how coarse the timestamp of an error file may be.
+const stampSecond = time.Second
+
+// instant is when the failure happened, in nanoseconds on the clock of its host
+// since boot; 0: not known. It is the time of the error where the program wrote
+// one down: a process that raised first may die last, as one does that waits for
+// its peers on its way out (SEED-85).
+func (f *failure) instant() int64 {
+	if before, ok := f.errorAge(); ok && f.exit.BootNanos > before.Nanoseconds() {
+		return f.exit.BootNanos - before.Nanoseconds()
+	}
+	return f.exit.BootNanos
+}
+
+// errorAge is how long before the end of the process it wrote its error down, by
+// the wall clock of its host. A time that cannot be is none: one after the end of
+// the process, or before its start.
+func (f *failure) errorAge() (age time.Duration, ok bool) {
+	e := &f.exit
+	if e.ErrorTime.IsZero() || e.Ended.IsZero() {
+		return 0, false
+	}
+	age = e.Ended.Sub(e.ErrorTime)
+	if !e.Started.IsZero() {
+		lived := e.Ended.Sub(e.Started)
+		if age > lived+stampSecond {
+			return 0, false
+		}
+		age = min(age, lived)
+	}
+	return age, age >= 0
+}
+
 // describe is the failure as the result has it.
 func (f failure) describe() *spec.ProcessFailure {
 	message := f.exit.Message
 	switch {
 	case f.exit.Cause == spec.CauseHostLost && message == "":
 		message = f.lostText()
-	case f.exit.Cause == spec.CauseOrigin && !f.exit.Reported:
+	case f.exit.Cause == spec.CauseOrigin && !f.reported():
 		message = spec.FailureMessage(f.exit)
 	}
 	return &spec.ProcessFailure{
 		Task: f.task.Name(), Host: f.host, Rank: f.task.Rank, PID: f.exit.PID,
 		ExitCode: f.exit.ExitCode, Signal: f.exit.Signal, Cause: f.exit.Cause,
 		ErrorFile: f.exit.ErrorFile, Message: message, Reported: f.exit.Reported,
-		LogDir: f.exit.LogDir, Timestamp: f.exit.Ended,
+		LogDir: f.exit.LogDir, Timestamp: f.when(),
 	}
+}
+
+// when is the time of the failure by the wall clock of its host: that of the
+// error, where the program wrote one down.
+func (f failure) when() time.Time {
+	if f.exit.ErrorTime.IsZero() {
+		return f.exit.Ended
+	}
+	return f.exit.ErrorTime
 }
 
 func (f failure) lostText() string {

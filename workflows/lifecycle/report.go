@@ -2,7 +2,9 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -13,17 +15,20 @@ const (
 	maxWordLines = 12
 	// maxLogs bounds the tasks whose logs are pointed out after a timeout.
 	maxLogs = 4
+	// maxOthers bounds the failures beside the root cause that get a line each.
+	maxOthers = 4
 )
 
 // message is the account of the run for people: what happened in the words of
-// the seeds, the root cause with the program's last words and the path of its
-// logs, and what became of the others. Nobody should have to read three logs to
+// the seeds, the root cause with all that torch's report says of it, the
+// program's last words among that, and what became of the others (SEED-89). Nobody should have to read three logs to
 // understand a failed run. A run that went well says nothing.
 func (m *Machine) message(j judgement, e Released, odd []string) string {
 	var w writer
 	switch {
 	case m.decided == byPlacement:
 		w.line("%s", m.reason)
+		m.placedBefore(&w, e)
 	case j.verdict == spec.VerdictTimedOut:
 		w.line("%s", spec.TimeoutText(m.spec.Timeout.Std()))
 		m.outOfTime(&w, j)
@@ -47,7 +52,7 @@ func (m *Machine) message(j judgement, e Released, odd []string) string {
 
 func (m *Machine) rootCause(w *writer, j judgement) {
 	f := *j.root
-	name, place := f.task.Name(), j.place(f.task)
+	name := f.task.Name()
 	switch {
 	case f.exit.Cause == spec.CauseHostLost:
 		w.line("%s", f.lostText())
@@ -56,35 +61,139 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 	case f.reported():
 		// The words come first: they are what the seed raises.
 		w.line("%s reported an error: %s", name, firstLine(f.exit.Message))
+	case f.exit.BadResult():
+		w.line("%s", firstLine(spec.UnexpectedExitText(name, f.exit)))
 	default:
 		w.line("%s", spec.UnexpectedExitText(name, f.exit))
 	}
-	after := ""
-	if n := f.exit.Restart - f.task.first; n > 0 {
-		after = fmt.Sprintf(", after %s", count(n, "restart", "restarts"))
-	}
-	w.line("Root cause: %s (rank %d) %s%s.", place, f.task.Rank, howEnded(f.exit), after)
-	w.quote(f.exit.Message, f.reported())
-	w.path("Logs", f.exit.LogDir)
+	w.line("Root cause: %s %s%s%s.", j.who(f), howEnded(f.exit), m.afterRestarts(f), f.at())
+	w.quote(f.exit.Message, f.reported() || f.exit.BadResult())
 	w.path("Error file", f.exit.ErrorFile)
+	w.path("Logs", f.exit.LogDir)
 	if r := j.report; r != nil && r.task != f.task {
 		w.line("The first program to report an error was %s: %s", j.place(r.task), firstLine(r.exit.Message))
 		w.quote(r.exit.Message, true)
-		w.path("Logs", r.exit.LogDir)
+		w.path("Error file", r.exit.ErrorFile)
+		others := j.others()
+		if slices.ContainsFunc(others[min(len(others), maxOthers):], func(f failure) bool { return f.task == r.task }) {
+			w.path("Logs", r.exit.LogDir) // those below are of others
+		}
 	}
+	m.earlierError(w, j)
+}
+
+// afterRestarts says what had been tried before the process that failed, as a
+// part of a sentence.
+func (m *Machine) afterRestarts(f failure) string {
+	switch n := f.exit.Restart - f.task.first; {
+	case n > 0:
+		return ", after " + count(n, "restart", "restarts")
+	case m.group.generation > 0 && f.exit.Restart >= m.group.first:
+		return ", after " + count(m.group.generation, "restart", "restarts") + " of the group"
+	}
+	return ""
+}
+
+// placedBefore says why the group had to be placed again.
+func (m *Machine) placedBefore(w *writer, e Released) {
+	if m.group.generation == 0 {
+		return
+	}
+	before := m.group.before
+	if before == nil {
+		w.line("This was to be restart %d of the group.", m.group.generation)
+		return
+	}
+	f := *before
+	f.host = e.Hosts[f.task.Name()]
+	w.line("This was to be restart %d of the group: before, %s %s%s.", m.group.generation, judgement{hosts: e.Hosts}.who(f), howEnded(f.exit), f.at())
+	w.quote(f.exit.Message, false)
+	w.path("Logs", f.exit.LogDir)
+}
+
+// at is when the process failed, as the end of a sentence.
+func (f failure) at() string {
+	when := f.exit.Ended
+	if _, ok := f.errorAge(); ok {
+		when = f.exit.ErrorTime
+	}
+	if when.IsZero() {
+		return ""
+	}
+	return ", at " + when.UTC().Format("2006-01-02 15:04:05.000 UTC")
+}
+
+// earlierError tells of an error that another process of the same host had
+// written down before the root cause failed, and that we then stopped on its way
+// out. That makes it no root cause by our rules, but the reader may know better.
+func (m *Machine) earlierError(w *writer, j judgement) {
+	var first *failure
+	for _, t := range m.tasks {
+		if t.exit == nil || t.exit.Cause != spec.CauseCollateral || t.exit.ErrorTime.IsZero() || j.failed(t) {
+			continue
+		}
+		f := &failure{t, *t.exit, j.hosts[t.Name()]}
+		if f.host == j.root.host && f.before(j.root) && (first == nil || f.before(first)) {
+			first = f
+		}
+	}
+	if first == nil {
+		return
+	}
+	w.line("%s had reported an error %s before that, and was stopped: %s", j.who(*first),
+		span(j.root.instant()-first.instant()), firstLine(first.exit.Message))
+	w.path("Error file", first.exit.ErrorFile)
+	w.path("Logs", first.exit.LogDir)
+}
+
+// othersFailed lists the failures beside the root cause, the first of them with
+// all that is known.
+func (m *Machine) othersFailed(w *writer, j judgement) {
+	others := j.others()
+	if len(others) == 0 {
+		return
+	}
+	told, rest := others[:min(len(others), maxOthers)], others[min(len(others), maxOthers):]
+	w.line("%s after it:", count(len(others), "other failed", "others failed"))
+	for _, f := range told {
+		line := fmt.Sprintf("    %s: %s", j.who(f), short(f.exit))
+		if a, b := j.root.instant(), f.instant(); f.host != "" && f.host == j.root.host && a > 0 && b > a {
+			line += ", " + span(b-a) + " later"
+		}
+		if f.exit.LogDir != "" {
+			line += ", logs: " + f.exit.LogDir
+		}
+		w.line("%s", line)
+	}
+	if len(rest) > 0 {
+		names := make([]string, len(rest))
+		for i, f := range rest {
+			names[i] = fmt.Sprintf("%s (%s)", f.task.Name(), short(f.exit))
+		}
+		w.line("    and %d more: %s", len(rest), list(names))
+	}
+}
+
+// others are the failures beside the root cause.
+func (j judgement) others() []failure {
+	return slices.DeleteFunc(slices.Clone(j.failures), func(f failure) bool { return f.task == j.root.task })
+}
+
+// span is a time between two failures, as exactly as people want it.
+func span(nanos int64) string {
+	d := time.Duration(nanos)
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
 }
 
 // others counts what happened besides the root cause, with names.
 func (m *Machine) others(w *writer, j judgement) {
-	var failed []string
-	for _, f := range j.failures {
-		if f.task != j.root.task {
-			failed = append(failed, fmt.Sprintf("%s (%s)", f.task.Name(), short(f.exit)))
-		}
-	}
-	if len(failed) > 0 {
-		w.line("%s after it: %s.", count(len(failed), "other failed", "others failed"), list(failed))
-	}
+	m.othersFailed(w, j)
 	why := "because of it"
 	switch m.decided {
 	case byChief:
@@ -204,6 +313,15 @@ func (j judgement) failed(t *task) bool {
 	return false
 }
 
+// who is the process that failed: its task, host, rank and pid.
+func (j judgement) who(f failure) string {
+	who := fmt.Sprintf("%s (rank %d", j.place(f.task), f.task.Rank)
+	if f.exit.PID > 0 {
+		who += fmt.Sprintf(", pid %d", f.exit.PID)
+	}
+	return who + ")"
+}
+
 // place is a task and where it ran.
 func (j judgement) place(t *task) string {
 	if host := j.hosts[t.Name()]; host != "" {
@@ -220,18 +338,31 @@ func howEnded(e spec.Exit) string {
 	case spec.CauseCollateral:
 		return "was stopped by its host, though nobody in this run asked for it"
 	}
-	if e.Signal != "" {
-		return "was ended by " + e.Signal
+	switch {
+	case e.ExitCode < 0:
+		return "was ended by " + signalOf(e)
+	case e.BadResult():
+		return "exited with exit code 0, and left a bad result"
 	}
 	return fmt.Sprintf("exited with exit code %d", e.ExitCode)
+}
+
+// signalOf is the signal that ended a process, by name where it has one.
+func signalOf(e spec.Exit) string {
+	if e.Signal != "" && e.Signal != spec.NoSignal {
+		return e.Signal
+	}
+	return fmt.Sprintf("signal %d", -e.ExitCode)
 }
 
 func short(e spec.Exit) string {
 	switch {
 	case e.Cause == spec.CauseHostLost:
 		return "lost"
-	case e.Signal != "":
-		return e.Signal
+	case e.ExitCode < 0:
+		return signalOf(e)
+	case e.BadResult():
+		return "bad result"
 	default:
 		return fmt.Sprintf("exit code %d", e.ExitCode)
 	}

@@ -50,7 +50,9 @@ import (
 //	nothing                         no process to tell of
 //
 // with [boot=N] for the host's clock, [report] for an error the program
-// reported, and ": TEXT" for its message.
+// reported, and ": TEXT" for its message. [started=T], [ended=T] and [error=T]
+// are durations after 2026-11-21 10:00:00: when the process started and ended,
+// and when it wrote its error file.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		var s *script
@@ -70,6 +72,9 @@ func TestScripts(t *testing.T) {
 		})
 	})
 }
+
+// scriptStart is when what scripts tell of begins.
+var scriptStart = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // script is a run and the world around it.
 type script struct {
@@ -238,6 +243,20 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.Reported = true
 		case "boot":
 			e.BootNanos = int64(n)
+		case "started", "ended", "error":
+			after, err := time.ParseDuration(value)
+			if err != nil {
+				return nil, err
+			}
+			at := scriptStart.Add(after)
+			switch key {
+			case "started":
+				e.Started = at
+			case "ended":
+				e.Ended, e.BootNanos = at, int64(time.Hour+after)
+			case "error":
+				e.ErrorTime, e.ErrorFile = at, e.LogDir+"/error.json"
+			}
 		case "launch":
 			launch = n
 		case "generation":

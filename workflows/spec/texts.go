@@ -20,6 +20,9 @@ func TwoChiefsText(chiefs int) string {
 // reporting why (SEED-21). A signal is named beside the exit code, which is
 // negative then (D-01, D-02).
 func UnexpectedExitText(task string, e Exit) string {
+	if e.BadResult() {
+		return fmt.Sprintf("Subprocess %s exited with exit code 0, but what it returned cannot be used: %s", task, e.Message)
+	}
 	code := strconv.Itoa(e.ExitCode)
 	if signal := e.signalName(); signal != "" {
 		code += " (" + signal + ")"
@@ -31,6 +34,9 @@ func UnexpectedExitText(task string, e Exit) string {
 // error of its own: torch's words (TE-17, TE-61) and, below them, the last
 // lines of its stderr, which the exit carries as its message (D-08).
 func FailureMessage(e Exit) string {
+	if e.BadResult() {
+		return e.Message
+	}
 	text := fmt.Sprintf("Process failed with exitcode %d", e.ExitCode)
 	if e.ExitCode < 0 {
 		text = fmt.Sprintf("Signal %d (%s) received by PID %d", -e.ExitCode, e.signalName(), e.PID)
@@ -40,6 +46,10 @@ func FailureMessage(e Exit) string {
 	}
 	return text
 }
+
+// BadResult reports whether the process ended well and left a result that is
+// none, such as one that is not JSON. Its message says what is wrong with it.
+func (e Exit) BadResult() bool { return e.Cause == CauseOrigin && e.ExitCode == 0 }
 
 // TimeoutText is the error of a run whose timeout passed (SEED-19).
 func TimeoutText(timeout time.Duration) string {

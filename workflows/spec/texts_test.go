@@ -21,7 +21,17 @@ func TestUnexpectedExitText_MPR14_MPR15(t *testing.T) {
 	assert.Equal(t, "Subprocess chief-0 exited with exit code -35 (<N/A>). See logs for details.", UnexpectedExitText("chief-0", Exit{ExitCode: -35}))
 }
 
-func TestFailureMessage_TE17_TE61_SEED87(t *testing.T) {
+// What went well but for its result says so, and not that an exit code of 0 is
+// the failure.
+func TestTextsOfABadResult(t *testing.T) {
+	e := Exit{Cause: CauseOrigin, Message: "result file /r is not one JSON value"}
+	assert.Equal(t, "Subprocess worker-0 exited with exit code 0, but what it returned cannot be used: result file /r is not one JSON value", UnexpectedExitText("worker-0", e))
+	assert.Equal(t, e.Message, FailureMessage(e))
+	assert.False(t, Exit{Cause: CauseOrigin, ExitCode: -9}.BadResult())
+	assert.False(t, Exit{Cause: CauseCompleted}.BadResult())
+}
+
+func TestFailureMessage_TE17_TE31_TE61_TE62_SEED87(t *testing.T) {
 	assert.Equal(t, "Signal 1 (SIGHUP) received by PID 123", FailureMessage(Exit{ExitCode: -1, PID: 123}))
 	assert.Equal(t, "Signal 11 (SIGSEGV) received by PID 7", FailureMessage(Exit{ExitCode: -11, PID: 7, Signal: "SIGSEGV"}))
 	assert.Equal(t, "Signal 35 (<N/A>) received by PID 7", FailureMessage(Exit{ExitCode: -35, PID: 7}))

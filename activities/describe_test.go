@@ -1,0 +1,120 @@
+package activities
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// ended is a process that has ended and left these files.
+func ended(t *testing.T, exit supervisor.Exit, files map[string]string) supervisor.Process {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	return supervisor.Process{PID: 123, LogDir: dir, Exit: &exit}
+}
+
+const tracedError = `{"message": {"message": "KeyError: 'lr'", "extraInfo": {"py_callstack": "…", "timestamp": "10"}}}`
+
+// An error of the program's own words: message, file and time (TE-58, TE-60).
+func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
+	h := &Host{}
+	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: tracedError, tasklog.StderrFile: "noise\n"})
+	e, _ := h.describeExit(p)
+	assert.True(t, e.Reported)
+	assert.Equal(t, "KeyError: 'lr'", e.Message)
+	assert.Equal(t, filepath.Join(p.LogDir, tasklog.ErrorFile), e.ErrorFile)
+	assert.Equal(t, time.Unix(10, 0).UTC(), e.ErrorTime, "the program's word, where the file was written much later")
+
+	p = ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: `{"message": "boom"}`})
+	e, _ = h.describeExit(p)
+	assert.WithinDuration(t, time.Now(), e.ErrorTime, time.Minute, "the file's, where there is no other")
+}
+
+// Without an error file: torch's words, and the last of stderr (TE-31, TE-61, TE-62).
+func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
+	h := &Host{}
+	e, _ := h.describeExit(ended(t, supervisor.Exit{Code: 138}, map[string]string{tasklog.StderrFile: "last words\n"}))
+	assert.False(t, e.Reported)
+	assert.Empty(t, e.ErrorFile)
+	assert.Zero(t, e.ErrorTime)
+	assert.Equal(t, "Process failed with exitcode 138\nlast words", spec.FailureMessage(e))
+
+	e, _ = h.describeExit(ended(t, supervisor.Exit{Code: -11}, nil))
+	assert.Equal(t, "SIGSEGV", e.Signal)
+	assert.Equal(t, "Signal 11 (SIGSEGV) received by PID 123", spec.FailureMessage(e))
+
+	e, _ = h.describeExit(ended(t, supervisor.Exit{Code: -35}, nil))
+	assert.Equal(t, "<N/A>", e.Signal)
+	assert.Equal(t, "Signal 35 (<N/A>) received by PID 123", spec.FailureMessage(e))
+}
+
+// A malformed error file reports nothing, and is named; what the program wrote to
+// stderr is told as well (TE-57).
+func TestDescribeMalformedErrorFile_TE57(t *testing.T) {
+	h := &Host{}
+	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{
+		tasklog.ErrorFile:  `{"mess": "` + strings.Repeat("x", 5000) + `"}`,
+		tasklog.StderrFile: "Traceback\nKeyError: 'lr'\n",
+	})
+	e, _ := h.describeExit(p)
+	assert.False(t, e.Reported)
+	assert.Zero(t, e.ErrorTime)
+	assert.Equal(t, filepath.Join(p.LogDir, tasklog.ErrorFile), e.ErrorFile)
+	assert.Contains(t, e.Message, "error file "+e.ErrorFile+` is malformed: it has no "message"`)
+	assert.True(t, strings.HasSuffix(e.Message, "\nTraceback\nKeyError: 'lr'"), e.Message)
+	assert.LessOrEqual(t, len(e.Message), maxMessage)
+}
+
+func TestDescribeGoodExit(t *testing.T) {
+	h := &Host{}
+	e, value := h.describeExit(ended(t, supervisor.Exit{}, map[string]string{
+		tasklog.ErrorFile: tracedError, tasklog.ResultFile: "0.97\n",
+	}))
+	assert.Equal(t, spec.CauseCompleted, e.Cause)
+	assert.Equal(t, "0.97", string(value))
+	assert.Empty(t, e.Message, "it did not fail of the error it once wrote down")
+	assert.False(t, e.Reported)
+	assert.Zero(t, e.ErrorTime)
+}
+
+// A result that is none: the failure says so, and is no report of the program's.
+func TestDescribeBadResult(t *testing.T) {
+	h := &Host{}
+	e, value := h.describeExit(ended(t, supervisor.Exit{}, map[string]string{tasklog.ResultFile: "not json", tasklog.StderrFile: "noise\n"}))
+	assert.Nil(t, value)
+	assert.True(t, e.BadResult())
+	assert.False(t, e.Reported)
+	assert.Contains(t, e.Message, "is not one JSON value")
+	assert.NotContains(t, e.Message, "noise")
+	assert.ErrorContains(t, failed("worker-0", e), "Subprocess worker-0 exited with exit code 0, but what it returned cannot be used: result file")
+}
+
+// A program that could not be executed has said nothing yet: whatever its log
+// directory has is none of its words.
+func TestDescribeStartError(t *testing.T) {
+	h := &Host{}
+	e, _ := h.describeExit(ended(t, supervisor.Exit{Code: 127, StartError: "no such file"}, map[string]string{tasklog.StderrFile: "noise\n"}))
+	assert.Equal(t, "no such file", e.Message)
+}
+
+// Without a log directory there are no files, and none is looked for.
+func TestDescribeExitWithoutLogs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile(tasklog.ErrorFile, []byte(tracedError), 0o600))
+	h := &Host{}
+	e, value := h.describeExit(supervisor.Process{PID: 1, Exit: &supervisor.Exit{Code: 1}})
+	assert.Empty(t, e.Message)
+	assert.Nil(t, value)
+}

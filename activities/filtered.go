@@ -1,0 +1,134 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// collectors collect the filtered lines of the runs that ask for them, from the
+// first task of a run here to its release. They die with this host worker, and
+// begin anew with the next.
+type collectors struct {
+	mu    sync.Mutex
+	byRun map[supervisor.RunKey]*tasklog.Collector
+}
+
+// collectPatience is how long a release waits for what is left to be collected.
+const collectPatience = 30 * time.Second
+
+func (p *plan) filters() bool {
+	if p.Spec == nil {
+		return false
+	}
+	l := p.Spec.Logs
+	return len(l.DuplicateStdoutFilters)+len(l.DuplicateStderrFilters) > 0 && p.runDir() != ""
+}
+
+// collect starts to collect the lines of a run, unless that is done already, or
+// there is nothing to collect. A released run has all its lines.
+func (h *Host) collect(p *plan) {
+	if p.Released || !p.filters() {
+		return
+	}
+	prefix, err := spec.ParsePrefix(p.Spec.Logs.Prefix)
+	if err != nil {
+		h.Log.Warn("lines are not filtered", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		return
+	}
+	h.collectors.mu.Lock()
+	defer h.collectors.mu.Unlock()
+	if h.collectors.byRun[p.Run] != nil {
+		return
+	}
+	if h.collectors.byRun == nil {
+		h.collectors.byRun = map[supervisor.RunKey]*tasklog.Collector{}
+	}
+	o := tasklog.CollectOptions{
+		Stdout: p.Spec.Logs.DuplicateStdoutFilters, Stderr: p.Spec.Logs.DuplicateStderrFilters,
+		Prefix: func(rank, attempt int) string {
+			return prefix.Format(h.lineFields(p.Run, rank, attempt))
+		},
+		Select: func(rank int) bool {
+			now, err := h.plans.get(p.Run)
+			return err == nil && now.here(rank)
+		},
+		OnError: func(err error) {
+			h.Log.Warn("filtered lines", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		},
+	}
+	if p.Cluster.Hosts > 1 && p.Spec.Logs.Dir != "" {
+		// The hosts may share it.
+		o.Name = h.Name
+	}
+	h.collectors.byRun[p.Run] = tasklog.Collect(p.runDir(), o)
+}
+
+// collectRest collects what is left of a run whose processes have all ended, and
+// all of it where this host worker has seen none of them.
+func (h *Host) collectRest(ctx context.Context, p *plan) {
+	h.collect(p)
+	ctx, cancel := context.WithTimeout(ctx, collectPatience)
+	defer cancel()
+	if err := h.endCollecting(ctx, p.Run); err != nil {
+		h.Log.Warn("filtered lines come late", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+	}
+}
+
+// endCollecting ends what is collected of a run. Where that takes longer than ctx
+// it goes on, and can be waited for again.
+func (h *Host) endCollecting(ctx context.Context, run supervisor.RunKey) error {
+	h.collectors.mu.Lock()
+	c := h.collectors.byRun[run]
+	h.collectors.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	if err := c.Stop(ctx); err != nil {
+		return err
+	}
+	h.collectors.mu.Lock()
+	defer h.collectors.mu.Unlock()
+	if h.collectors.byRun[run] == c {
+		delete(h.collectors.byRun, run)
+	}
+	return nil
+}
+
+// here says whether the task with that rank runs on this host.
+func (p *plan) here(rank int) bool {
+	name := p.nameOf(rank)
+	_, added := p.Added[name]
+	return added || slices.Contains(p.Tasks, name)
+}
+
+// nameOf is the name of the task with that rank; none: there is no such task.
+func (p *plan) nameOf(rank int) string {
+	for name, a := range p.Added {
+		if a.Task.Rank == rank {
+			return name
+		}
+	}
+	for _, m := range p.Cluster.Members {
+		if m.Rank == rank {
+			return m.Name()
+		}
+	}
+	return ""
+}
+
+// lineFields is what the prefix of the lines of a process is made of.
+func (h *Host) lineFields(run supervisor.RunKey, rank, attempt int) spec.PrefixFields {
+	p, err := h.plans.get(run)
+	if err != nil {
+		return spec.PrefixFields{Type: "rank", Index: rank, Rank: rank, Attempt: attempt, Host: h.Name}
+	}
+	return p.prefixFields(p.nameOf(rank), attempt)
+}

@@ -1,0 +1,217 @@
+package tasklog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// filteredPrefix starts the names of the files of a [Collector].
+const filteredPrefix = "filtered_"
+
+// maxMatched is how much of a line is looked at for the texts that are looked for.
+const maxMatched = maxHeld
+
+// CollectOptions says what a [Collector] collects.
+type CollectOptions struct {
+	// Stdout and Stderr are texts: lines of that output that contain one of them are
+	// collected. None: nothing of it is.
+	Stdout, Stderr []string
+	// Prefix gives the start of the lines of a process. It is asked once per
+	// process.
+	Prefix func(rank, attempt int) string
+	// Select says whose output is looked at. None: that of all tasks.
+	Select func(rank int) bool
+	// Name is put into the names of the files, where several hosts write to one
+	// directory.
+	Name string
+	// OnError is told what is wrong with a file.
+	OnError func(error)
+}
+
+// Collector copies the lines of many processes that contain certain texts into
+// one file per attempt, as they are written:
+//
+//	<run dir>/attempt_<n>/filtered_stdout.log filtered_stderr.log
+//
+// A collector that starts writes them anew, from the first line of all logs that
+// are there: so it does not matter how far the one before it had got.
+//
+// Lines are matched whole, those longer than 64 KiB by their first 64 KiB. One
+// that is longer than that may be broken by a line of another task, and then goes
+// on with the prefix again.
+type Collector struct {
+	CollectOptions
+	dir    string
+	follow *Follower
+
+	// The rest belongs to the goroutine of the follower.
+
+	seen     map[int]bool            // by attempt
+	lines    map[Stream]bool         // unfinished lines, and whether they match
+	cursors  map[filteredFile]Stream // whose unfinished line a file ends with
+	prefixes map[int]prefixOf        // by rank
+	buf      []byte
+}
+
+// filteredFile is one of the files of a run.
+type filteredFile struct {
+	attempt int
+	stderr  bool
+}
+
+// Collect starts to collect the lines of the run whose directory that is.
+func Collect(runDir string, o CollectOptions) *Collector {
+	if o.Select == nil {
+		o.Select = func(int) bool { return true }
+	}
+	if o.OnError == nil {
+		o.OnError = func(error) {}
+	}
+	if o.Prefix == nil {
+		o.Prefix = func(int, int) string { return "" }
+	}
+	c := &Collector{
+		CollectOptions: o, dir: runDir,
+		seen: map[int]bool{}, lines: map[Stream]bool{}, cursors: map[filteredFile]Stream{}, prefixes: map[int]prefixOf{},
+	}
+	c.follow = Follow(runDir, c.deliver, FollowOptions{Select: c.wants, OnError: o.OnError, Hold: WholeLines})
+	return c
+}
+
+// Stop collects what is there and ends. When that takes longer than ctx, it
+// returns ctx's error, and ends later.
+func (c *Collector) Stop(ctx context.Context) error { return c.follow.Stop(ctx) }
+
+func (c *Collector) texts(stderr bool) []string {
+	if stderr {
+		return c.Stderr
+	}
+	return c.Stdout
+}
+
+func (c *Collector) wants(s Stream) bool {
+	if len(c.texts(s.Stderr)) == 0 || !c.Select(s.Rank) {
+		return false
+	}
+	if !c.seen[s.Attempt] {
+		c.seen[s.Attempt] = true
+		c.begin(s.Attempt)
+	}
+	return true
+}
+
+// begin makes the files of an attempt, empty.
+func (c *Collector) begin(attempt int) {
+	for _, stderr := range []bool{false, true} {
+		if len(c.texts(stderr)) == 0 {
+			continue
+		}
+		f, err := os.OpenFile(c.path(filteredFile{attempt, stderr}), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+		if err == nil {
+			err = f.Close()
+		}
+		c.check(err)
+	}
+}
+
+func (c *Collector) path(o filteredFile) string {
+	name := strings.TrimSuffix(outputs[0], ".log")
+	if o.stderr {
+		name = strings.TrimSuffix(outputs[1], ".log")
+	}
+	if c.Name != "" {
+		name += "." + fileName(c.Name)
+	}
+	return filepath.Join(attemptDir(c.dir, o.attempt), filteredPrefix+name+".log")
+}
+
+// deliver is the sink of the follower.
+func (c *Collector) deliver(chunk Chunk) {
+	to := filteredFile{chunk.Attempt, chunk.Stderr}
+	goesOn := !chunk.Start
+	for data := chunk.Data; len(data) > 0; goesOn = false {
+		var line []byte
+		line, data = firstLine(data)
+		wanted := c.lines[chunk.Stream]
+		if !goesOn {
+			wanted = c.matches(chunk.Stderr, line)
+		}
+		ends := line[len(line)-1] == '\n'
+		if wanted {
+			c.add(to, chunk.Stream, line, goesOn, ends)
+		}
+		if ends {
+			delete(c.lines, chunk.Stream)
+		} else {
+			c.lines[chunk.Stream] = wanted
+		}
+		if len(c.buf) >= readSize {
+			c.flush(to)
+		}
+	}
+	c.flush(to)
+}
+
+func (c *Collector) matches(stderr bool, line []byte) bool {
+	line = bytes.TrimSuffix(line[:min(len(line), maxMatched)], []byte("\n"))
+	for _, text := range c.texts(stderr) {
+		if bytes.Contains(line, []byte(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// add puts a line, or the rest of one, below what the file ends with.
+func (c *Collector) add(to filteredFile, s Stream, line []byte, goesOn, ends bool) {
+	last, open := c.cursors[to]
+	if open && (!goesOn || last != s) {
+		c.buf = append(c.buf, '\n')
+	}
+	if !goesOn || !open || last != s {
+		c.buf = append(c.buf, c.prefixFor(s)...)
+	}
+	c.buf = append(c.buf, line...)
+	if ends {
+		delete(c.cursors, to)
+	} else {
+		c.cursors[to] = s
+	}
+}
+
+func (c *Collector) prefixFor(s Stream) []byte {
+	p, ok := c.prefixes[s.Rank]
+	if !ok || p.attempt != s.Attempt {
+		p = prefixOf{s.Attempt, []byte(c.Prefix(s.Rank, s.Attempt))}
+		c.prefixes[s.Rank] = p
+	}
+	return p.text
+}
+
+// flush writes what was added. The file is open only for that: there is one for
+// each attempt, and attempts are many.
+func (c *Collector) flush(to filteredFile) {
+	if len(c.buf) == 0 {
+		return
+	}
+	f, err := os.OpenFile(c.path(to), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.Write(c.buf)
+		err = errors.Join(err, f.Close())
+	}
+	c.check(err)
+	c.buf = c.buf[:0]
+}
+
+// check tells of an error, unless the attempt has been pruned meanwhile.
+func (c *Collector) check(err error) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.OnError(fmt.Errorf("filtered output: %w", err))
+	}
+}

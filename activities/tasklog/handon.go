@@ -1,0 +1,87 @@
+package tasklog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// HandOn copies the error file of a process to the place where the launcher that
+// started us looks for ours, as torch's launcher does: byte for byte, except that
+// torch's own form of it gets the exit code of the process as message.errorCode
+// where that is not 0. A file that is there already is replaced; replaced says so.
+//
+// Where the process left no error file, the error is [fs.ErrNotExist] and
+// nothing is written.
+func HandOn(from, to string, exitCode int) (replaced bool, err error) {
+	b, _, err := readBounded(from, maxReport)
+	if err != nil {
+		return false, fmt.Errorf("error file %w", err)
+	}
+	if exitCode != 0 {
+		b = withErrorCode(b, exitCode)
+	}
+	old, err := os.Stat(to)
+	switch {
+	case err == nil && !old.Mode().IsRegular():
+		return false, fmt.Errorf("error file %s is not a file", to)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("error file %w", err)
+	}
+	if source, statErr := os.Stat(from); err == nil && statErr == nil && os.SameFile(source, old) {
+		return false, nil
+	}
+	if writeErr := replace(to, b); writeErr != nil {
+		return false, fmt.Errorf("error file %s: %w", to, writeErr)
+	}
+	return err == nil, nil
+}
+
+// withErrorCode adds the exit code to an error file in torch's form; any other
+// content is left as it is.
+func withErrorCode(b []byte, exitCode int) []byte {
+	var file, message map[string]json.RawMessage
+	if json.Unmarshal(b, &file) != nil || json.Unmarshal(file["message"], &message) != nil || message == nil {
+		return b
+	}
+	message["errorCode"] = fmt.Append(nil, exitCode)
+	inner, err := encode(message)
+	if err != nil {
+		return b
+	}
+	file["message"] = inner
+	if whole, err := encode(file); err == nil {
+		return whole
+	}
+	return b
+}
+
+// encode leaves the signs of call stacks as they are, such as those of <module>.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// replace writes a file in one step: whoever looks sees the old one or the new one.
+func replace(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,236 @@
+package tasklog
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// TimesFile says how far the output of a process had got, and when. A process
+// writes no times with its lines; this is what later tells the new from the old.
+// It has a line for each time somebody looked and there was more:
+//
+//	<nanoseconds since 1970> <bytes of stdout> <bytes of stderr>
+//
+// All that is below those sizes was written by then.
+const TimesFile = "times"
+
+// maxTimes bounds the file. Past it every second line goes, so that a long life
+// is told more coarsely, and its end no less exactly than its beginning.
+const maxTimes = 1 << 20
+
+// Times keeps the [TimesFile] of one process. What cannot be written is left
+// out: a later line makes up for it.
+type Times struct {
+	dir string
+	max int64
+
+	mu    sync.Mutex
+	known bool // last is what the file says
+	last  record
+}
+
+// record is a line of the file.
+type record struct {
+	at    int64 // nanoseconds since 1970
+	sizes [2]int64
+}
+
+// NewTimes is for the process with that directory ([ProcessDir]).
+func NewTimes(processDir string) *Times { return &Times{dir: processDir, max: maxTimes} }
+
+// Note looks at the output, of which there may be more by the time it returns.
+// It may take as long as the file system does; another call does nothing
+// meanwhile.
+func (t *Times) Note() {
+	if t.dir != "" && t.mu.TryLock() {
+		defer t.mu.Unlock()
+		t.note(time.Time{})
+	}
+}
+
+// NoteEnd looks at the output of a process that has ended then. It may be asked
+// long after.
+func (t *Times) NoteEnd(ended time.Time) {
+	if t.dir != "" {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.note(ended)
+	}
+}
+
+func (t *Times) note(ended time.Time) {
+	r, written := look(t.dir)
+	// Only now, so that nothing below these sizes was written later.
+	r.at = time.Now().UnixNano()
+	if !ended.IsZero() {
+		// What it had started may have written after it.
+		r.at = max(ended.UnixNano(), written.UnixNano())
+	}
+	if !t.known {
+		t.last, t.known = lastRecord(t.dir), true
+	}
+	if r.sizes != t.last.sizes && t.append(r) == nil {
+		t.last = r
+	}
+}
+
+// look says how much output there is, and when the last of it was written.
+func look(dir string) (r record, written time.Time) {
+	for i, name := range outputs {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			r.sizes[i] = info.Size()
+			if info.ModTime().After(written) {
+				written = info.ModTime()
+			}
+		}
+	}
+	if written.IsZero() {
+		written = time.Unix(0, 0)
+	}
+	return r, written
+}
+
+var outputs = [2]string{StdoutFile, StderrFile}
+
+func (t *Times) append(r record) error {
+	path := filepath.Join(t.dir, TimesFile)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fs.ErrInvalid
+	}
+	line := r.line()
+	if size := info.Size(); size > t.max {
+		return t.coarsen(append(readTimes(t.dir), r))
+	} else if size > 0 {
+		var end [1]byte
+		if _, err := f.ReadAt(end[:], size-1); err == nil && end[0] != '\n' {
+			line = append([]byte("\n"), line...) // we were killed within that line
+		}
+	}
+	_, err = f.Write(line)
+	return err
+}
+
+// coarsen writes every second record, and the last in any case.
+func (t *Times) coarsen(all []record) error {
+	var b []byte
+	for i := (len(all) - 1) % 2; i < len(all); i += 2 {
+		b = append(b, all[i].line()...)
+	}
+	return replace(filepath.Join(t.dir, TimesFile), b)
+}
+
+func (r record) line() []byte {
+	b := strconv.AppendInt(nil, r.at, 10)
+	for _, size := range r.sizes {
+		b = strconv.AppendInt(append(b, ' '), size, 10)
+	}
+	return append(b, '\n')
+}
+
+// readTimes reads what can be read of a file.
+func readTimes(dir string) []record {
+	// A process may have put anything in its place.
+	b, _, err := readBounded(filepath.Join(dir, TimesFile), 2*maxTimes)
+	if err != nil {
+		return nil
+	}
+	var all []record
+	for line := range bytes.Lines(b) {
+		if r, err := parseRecord(line); err == nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// lastRecord is the last of the file, or none.
+func lastRecord(dir string) (last record) {
+	end, _ := tailOf(filepath.Join(dir, TimesFile), 512)
+	for line := range bytes.Lines(end) {
+		// That the first may be the end of a longer one does not matter: others follow.
+		if r, err := parseRecord(line); err == nil {
+			last = r
+		}
+	}
+	return last
+}
+
+func parseRecord(line []byte) (r record, err error) {
+	fields := bytes.Fields(line)
+	if len(fields) != 3 || line[len(line)-1] != '\n' {
+		return r, errors.New("no whole record")
+	}
+	numbers := []*int64{&r.at, &r.sizes[0], &r.sizes[1]}
+	for i, f := range fields {
+		if *numbers[i], err = strconv.ParseInt(string(f), 10, 64); err != nil || *numbers[i] < 0 {
+			return r, errors.New("no number")
+		}
+	}
+	return r, nil
+}
+
+// Since says for the streams of a run where what was written after that time
+// begins: at the start of a line, and somewhat early rather than late. A stream
+// of which nobody noted the times begins at its start, or where nothing was
+// written to it since, at its end. It is for [FollowOptions.From].
+func Since(runDir string, at time.Time) func(Stream) int64 {
+	return func(s Stream) int64 {
+		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), 0
+		if s.Stderr {
+			i = 1
+		}
+		path := filepath.Join(dir, outputs[i])
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			return 0
+		}
+		if !info.ModTime().After(at) {
+			return info.Size()
+		}
+		from := int64(0)
+		for _, r := range readTimes(dir) {
+			// Not the latest that is early enough: clocks are set back.
+			if r.at > at.UnixNano() {
+				break
+			}
+			from = r.sizes[i]
+		}
+		if from > info.Size() {
+			return 0 // the file is not the one that was looked at
+		}
+		return startOfLine(path, from)
+	}
+}
+
+// startOfLine is where the line begins that has this offset in it, or, of a very
+// long one, a place in it.
+func startOfLine(path string, offset int64) int64 {
+	f, err := openToRead(path)
+	if err != nil || offset == 0 {
+		return 0
+	}
+	defer f.Close()
+	from := max(0, offset-maxHeld)
+	before := make([]byte, offset-from)
+	n, _ := f.ReadAt(before, from)
+	if i := bytes.LastIndexByte(before[:n], '\n'); i >= 0 {
+		return from + int64(i) + 1
+	}
+	return from
+}

@@ -1,0 +1,101 @@
+package command
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func TestSince(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Time{
+		"":                          {},
+		"10m":                       now.Add(-10 * time.Minute),
+		"0s":                        now,
+		"2026-11-21T09:00:00Z":      now.Add(-time.Hour),
+		"2026-11-21T10:00:00+02:00": now.Add(-2 * time.Hour),
+		"2026-11-21T09:00:00.5Z":    now.Add(-time.Hour + 500*time.Millisecond),
+		"2026-11-21 09:00:00":       time.Date(2026, 11, 21, 9, 0, 0, 0, time.Local),
+	} {
+		var l logSelection
+		require.NoError(t, l.parseSince(value, now), value)
+		assert.True(t, want.Equal(l.since), "%s: %s", value, l.since)
+	}
+	for _, value := range []string{"-10m", "yesterday", "10"} {
+		var l logSelection
+		var usage *usageError
+		assert.ErrorAs(t, l.parseSince(value, now), &usage, value)
+		assert.ErrorContains(t, l.parseSince(value, now), "2026-11-21T09:50:00Z")
+	}
+}
+
+func TestAttemptsOnTheCommandLine(t *testing.T) {
+	var l logSelection
+	require.NoError(t, l.parseAttempts([]string{"0", "last", "12"}))
+	assert.Equal(t, []int{0, 12}, l.attempts)
+	assert.True(t, l.last)
+	for _, value := range []string{"-1", "first", ""} {
+		assert.ErrorContains(t, l.parseAttempts([]string{value}), "or last", value)
+	}
+}
+
+func TestWhichLogs(t *testing.T) {
+	run := t.TempDir()
+	for _, p := range [][2]int{{0, 0}, {1, 0}, {3, 0}, {0, 1}, {0, 2}} {
+		require.NoError(t, tasklog.MakeDir(tasklog.ProcessDir(run, p[0], p[1])))
+	}
+	task := func(typ string, index, rank int) starter.TaskStatus {
+		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: spec.TaskName(typ, index), Type: typ, Index: index, Rank: rank}}
+	}
+	status := &starter.Status{RunID: "iris-1", Tasks: []starter.TaskStatus{task("worker", 0, 0), task("worker", 1, 1), task("ps", 0, 2)}}
+	stream := func(attempt, rank int) tasklog.Stream { return tasklog.Stream{Attempt: attempt, Rank: rank} }
+	errs := tasklog.Stream{Stderr: true}
+	for name, c := range map[string]struct {
+		l             logSelection
+		shown, hidden []tasklog.Stream
+	}{
+		"all":            {logSelection{}, []tasklog.Stream{stream(0, 0), stream(7, 9), errs}, nil},
+		"a task":         {logSelection{names: []string{"worker-1"}}, []tasklog.Stream{stream(0, 1)}, []tasklog.Stream{stream(0, 0), stream(0, 2)}},
+		"a type":         {logSelection{names: []string{"worker"}}, []tasklog.Stream{stream(0, 0), stream(0, 1)}, []tasklog.Stream{stream(0, 2), stream(0, 9)}},
+		"both":           {logSelection{names: []string{"worker-1", "ps"}}, []tasklog.Stream{stream(0, 1), stream(0, 2)}, []tasklog.Stream{stream(0, 0)}},
+		"an attempt":     {logSelection{attempts: []int{1}}, []tasklog.Stream{stream(1, 0)}, []tasklog.Stream{stream(0, 0), stream(3, 0)}},
+		"the last":       {logSelection{last: true}, []tasklog.Stream{stream(3, 0), stream(0, 1), stream(4, 0), stream(0, 9)}, []tasklog.Stream{stream(1, 0)}},
+		"first and last": {logSelection{attempts: []int{0}, last: true}, []tasklog.Stream{stream(0, 0), stream(3, 0)}, []tasklog.Stream{stream(1, 0)}},
+		"stderr":         {logSelection{onlyErr: true}, []tasklog.Stream{errs}, []tasklog.Stream{stream(0, 0)}},
+		"stdout":         {logSelection{onlyOut: true}, []tasklog.Stream{stream(0, 0)}, []tasklog.Stream{errs}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown, err := c.l.streams(status, run)
+			require.NoError(t, err)
+			for _, s := range c.shown {
+				assert.True(t, shown(s), "%+v", s)
+			}
+			for _, s := range c.hidden {
+				assert.False(t, shown(s), "%+v", s)
+			}
+		})
+	}
+
+	_, err := (&logSelection{names: []string{"worker-2", "ps", "evaluator"}}).streams(status, run)
+	assert.EqualError(t, err, "the command line has 2 problems:\nrun iris-1 has no task and no type worker-2; `clusterrun status iris-1` shows those there are\n"+
+		"run iris-1 has no task and no type evaluator; `clusterrun status iris-1` shows those there are")
+	terminated := &starter.Status{RunID: "iris-1"}
+	shown, err := (&logSelection{names: []string{"rank-2"}}).streams(terminated, run)
+	require.NoError(t, err)
+	assert.True(t, shown(stream(0, 2)))
+	assert.False(t, shown(stream(0, 1)))
+	_, err = (&logSelection{names: []string{"worker-0"}}).streams(terminated, run)
+	assert.EqualError(t, err, "run iris-1 left no list of its tasks; name worker-0 by rank, as in rank-0")
+	_, err = (&logSelection{names: []string{"worker"}, attempts: []int{2}}).streams(status, run)
+	assert.EqualError(t, err, "--attempt 2: there are logs of attempts [0 1 3] here")
+	open := *status
+	open.Open = true
+	_, err = (&logSelection{attempts: []int{2}}).streams(&open, run)
+	assert.NoError(t, err, "it may yet come")
+}

@@ -1,0 +1,254 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// runWith is run with variables of the shell it is started from.
+func (l *local) runWith(env []string, args ...string) (code int, stdout, stderr string) {
+	l.t.Helper()
+	p := harness.Start(l.t, l.home, harness.Env(l.home, env...), append([]string{harness.Clusterrun(l.t)}, args...)...)
+	code = p.ExitCode()
+	return code, p.Stdout(), p.Stderr()
+}
+
+func lines(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+}
+
+func TestLogs(t *testing.T) {
+	l := newLocal(t)
+	code, _, stderr := l.run("run", "--id", "iris", "--auto-restart", "--max-restarts", "3", "--log-dir", l.home+"/elsewhere",
+		"--task", "worker=2", "--task", "ps=1", "--", "bash", "-c",
+		`echo out $CLUSTERRUN_TASK; echo err $CLUSTERRUN_TASK >&2; [ $CLUSTERRUN_TASK != worker-1 ] || [ $CLUSTERRUN_RESTART_COUNT = 2 ] || exit 1; printf unfinished`)
+	require.Zero(t, code, stderr)
+	logs := func(args ...string) (stdout, stderr []string) {
+		t.Helper()
+		code, out, errs := l.run(append([]string{"logs", "iris"}, args...)...)
+		require.Zero(t, code, errs)
+		return lines(out), lines(errs)
+	}
+
+	t.Run("everything", func(t *testing.T) {
+		out, errs := logs()
+		assert.Len(t, out, 5+3)
+		assert.Len(t, errs, 5)
+	})
+	t.Run("a task and a stream", func(t *testing.T) {
+		out, errs := logs("worker-0", "--stderr")
+		assert.Empty(t, out)
+		assert.Equal(t, []string{"[worker-0]:    err worker-0"}, errs)
+	})
+	t.Run("a type", func(t *testing.T) {
+		out, errs := logs("ps")
+		assert.Equal(t, []string{"[ps-0]:        out ps-0", "[ps-0]:        unfinished"}, out)
+		assert.Equal(t, []string{"[ps-0]:        err ps-0"}, errs)
+	})
+	t.Run("attempts", func(t *testing.T) {
+		out, _ := logs("--attempt", "1")
+		assert.Equal(t, []string{"[worker-1]:    out worker-1"}, out)
+		out, _ = logs("--attempt", "last", "worker")
+		assert.ElementsMatch(t, []string{
+			"[worker-0]:    out worker-0", "[worker-0]:    unfinished", "[worker-1]:    out worker-1", "[worker-1]:    unfinished",
+		}, out)
+	})
+	t.Run("since", func(t *testing.T) {
+		out, errs := logs("--since", "1h")
+		assert.Len(t, append(out, errs...), 13)
+		out, errs = logs("--since", "0s")
+		assert.Empty(t, append(out, errs...))
+		out, errs = logs("--since", time.Now().Format(time.RFC3339Nano))
+		assert.Empty(t, append(out, errs...))
+	})
+	t.Run("json", func(t *testing.T) {
+		out, errs := logs("--json", "worker-1", "--attempt", "0", "--attempt", "2")
+		assert.Empty(t, errs)
+		type line struct {
+			Task    string
+			Attempt int
+			Stream  string
+			Line    string
+		}
+		var got []line
+		for _, text := range out {
+			var one line
+			require.NoError(t, json.Unmarshal([]byte(text), &one), text)
+			got = append(got, one)
+		}
+		assert.ElementsMatch(t, []line{
+			{"worker-1", 0, "stdout", "out worker-1"}, {"worker-1", 0, "stderr", "err worker-1"},
+			{"worker-1", 2, "stdout", "out worker-1"}, {"worker-1", 2, "stdout", "unfinished"}, {"worker-1", 2, "stderr", "err worker-1"},
+		}, got)
+	})
+	t.Run("mistakes", func(t *testing.T) {
+		for want, args := range map[string][]string{
+			"no task and no type evaluator": {"evaluator"},
+			"attempts [0 1 2]":              {"--attempt", "7"},
+			"or last":                       {"--attempt", "first"},
+			"how long ago":                  {"--since", "yesterday"},
+		} {
+			code, _, stderr := l.run(append([]string{"logs", "iris"}, args...)...)
+			assert.Equal(t, 2, code, "%v", args)
+			assert.Contains(t, stderr, want)
+		}
+	})
+}
+
+// What was written since a time, by what the host noted with its heartbeats; and a
+// run that is followed from before it has written anything.
+func TestLogsOfALivingRun(t *testing.T) {
+	f := newFixture(t)
+	run := f.start(&spec.RunSpec{Logs: spec.Logs{Dir: f.dir + "/logs"}, Tasks: []spec.TaskGroup{group("worker", 1,
+		`echo one; until [ -e $DIR/go ]; do sleep 0.05; done; echo two; until [ -e $DIR/end ]; do sleep 0.05; done`)}})
+	follow := f.StartCLI(t, "logs", "-f", run.GetID())
+	harness.Eventually(t, "the times are noted", func() bool {
+		files, _ := filepath.Glob(filepath.Join(f.dir, "logs", "*", "*", "attempt_0", "0", "times"))
+		return len(files) == 1
+	})
+	since := time.Now().Format(time.RFC3339Nano)
+	touch(t, f, "go")
+	harness.Eventually(t, "the second line is followed", func() bool {
+		return follow.Stdout() == "[worker-0]:    one\n[worker-0]:    two\n"
+	})
+	code, stdout, stderr := f.CLI(t, "logs", run.GetID(), "--since", since)
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, "[worker-0]:    two\n", stdout)
+	touch(t, f, "end")
+	assert.Zero(t, follow.ExitCode(), follow.Stderr())
+	f.result(run)
+	_, stdout, _ = f.CLI(t, "logs", run.GetID(), "--since", since)
+	assert.Equal(t, "[worker-0]:    two\n", stdout, "the run has ended")
+}
+
+// TE-26, TE-29, and what a killed Temporal side of the host worker changes: nothing.
+func TestFilteredFiles_TE26_TE29(t *testing.T) {
+	f := newFixture(t)
+	run := f.start(&spec.RunSpec{
+		Logs: spec.Logs{Dir: f.dir + "/logs", DuplicateStdoutFilters: []string{"helloA"}, DuplicateStderrFilters: []string{"worldA", "B"}},
+		Tasks: []spec.TaskGroup{group("worker", 2,
+			`N=$([ $RANK = 0 ] && echo A || echo B); echo hello$N; echo world$N >&2; echo up > $DIR/up$RANK
+			until [ -e $DIR/go ]; do sleep 0.05; done; echo later hello$N; echo noise`)},
+	})
+	f.file("up0")
+	f.file("up1")
+	path := func(name string) string {
+		files, _ := filepath.Glob(filepath.Join(f.dir, "logs", "*", "*", "attempt_0", name))
+		if len(files) == 0 {
+			return ""
+		}
+		return files[0]
+	}
+	read := func(name string) string {
+		b, _ := os.ReadFile(path(name))
+		return string(b)
+	}
+	harness.Eventually(t, "lines are collected", func() bool { return read("filtered_stdout.log") == "[worker-0]:    helloA\n" })
+	require.NoError(t, syscall.Kill(f.worker.Side(), syscall.SIGKILL))
+	touch(t, f, "go")
+	r := f.result(run)
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	assert.Equal(t, "[worker-0]:    helloA\n[worker-0]:    later helloA\n", read("filtered_stdout.log"), "complete when the run has ended")
+	assert.ElementsMatch(t, []string{"[worker-0]:    worldA", "[worker-1]:    worldB"}, lines(read("filtered_stderr.log")))
+}
+
+// SEED-76: the null device keeps nothing, and nothing fails for it.
+func TestNullLogDir_SEED76(t *testing.T) {
+	l := newLocal(t)
+	code, stdout, stderr := l.run("run", "--id", "null", "--json", "--log-dir", "/dev/null", "--return-output", "--duplicate-stdout-filters", "hello",
+		"-n", "2", "--", "bash", "-c", `echo hello; [ -z "$CLUSTERRUN_ERROR_FILE$CLUSTERRUN_RESULT_FILE$TORCHELASTIC_ERROR_FILE" ]`)
+	require.Zero(t, code, stderr)
+	var r spec.RunResult
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	assert.Empty(t, r.Output)
+	for _, task := range r.Tasks {
+		assert.Nil(t, task.Value)
+		assert.Empty(t, task.Exit.LogDir)
+	}
+	assert.NoDirExists(t, filepath.Join(l.home, ".local/state/clusterrun/logs/null"))
+
+	code, _, stderr = l.run("run", "--log-dir", "/dev/null", "-n", "1", "--", "bash", "-c", "exit 7")
+	assert.Equal(t, 7, code, stderr)
+	assert.NotContains(t, stderr, "error file")
+
+	code, _, stderr = l.run("logs", "null")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, "has no logs on this host")
+}
+
+// A run that is started by a launcher leaves its root cause's error where that
+// looks for it.
+func TestErrorFileOfTheParent(t *testing.T) {
+	const fail = `echo '{"message": {"message": "KeyError: lr", "extraInfo": {"py_callstack": "in <module>", "timestamp": "10"}}}' > "$CLUSTERRUN_ERROR_FILE"; exit 3`
+	l := newLocal(t)
+	ours := filepath.Join(l.home, "error.json")
+	fails := func(script string) string {
+		t.Helper()
+		code, _, stderr := l.runWith([]string{"TORCHELASTIC_ERROR_FILE=" + ours}, "run", "-n", "1", "--", "bash", "-c", script)
+		require.Equal(t, 3, code, stderr)
+		return stderr
+	}
+
+	fails("exit 3")
+	assert.NoFileExists(t, ours, "TE-70: the child left none")
+
+	assert.NotContains(t, fails(fail), "replaced")
+	b, err := os.ReadFile(ours)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"message": {"message": "KeyError: lr", "errorCode": 3, "extraInfo": {"py_callstack": "in <module>", "timestamp": "10"}}}`, string(b), "TE-69")
+
+	assert.Contains(t, fails(`echo '{"message":  "plain"}' > "$TORCHELASTIC_ERROR_FILE"; exit 3`), "replaced "+ours, "TE-77")
+	b, err = os.ReadFile(ours)
+	require.NoError(t, err)
+	assert.Equal(t, "{\"message\":  \"plain\"}\n", string(b), "TE-76: byte for byte")
+
+	t.Run("a run within a run", func(t *testing.T) {
+		require.NoError(t, os.WriteFile(filepath.Join(l.home, "fail.sh"), []byte(fail), 0o600))
+		code, stdout, stderr := l.run("run", "--json", "-n", "1", "--", harness.Clusterrun(t), "run", "-n", "1", "--", "bash", "fail.sh")
+		assert.Equal(t, 3, code, stderr)
+		var r spec.RunResult
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+		assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
+		assert.True(t, strings.HasPrefix(r.Message, "worker-0 reported an error: KeyError: lr\n"), r.Message)
+	})
+}
+
+// The real @record (TE-64): what it writes is the run's error, with its time.
+func TestTorchRecord_TE64(t *testing.T) {
+	const python = "/usr/bin/python3" // where distributions put a packaged torch
+	if exec.Command(python, "-c", "import torch.distributed.elastic").Run() != nil {
+		t.Skip("needs torch for " + python)
+	}
+	l := newLocal(t)
+	require.NoError(t, os.WriteFile(filepath.Join(l.home, "train.py"), []byte(`
+from torch.distributed.elastic.multiprocessing.errors import record
+@record
+def main():
+    raise ValueError("the loss is not a number")
+main()
+`), 0o600))
+	before := time.Now()
+	code, stdout, stderr := l.run("run", "--json", "-n", "1", "--", python, "train.py")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "worker-0 reported an error: ValueError: the loss is not a number")
+	var r spec.RunResult
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
+	f := r.FirstFailure
+	require.NotNil(t, f)
+	assert.True(t, f.Timestamp.After(before) && f.Timestamp.Before(task(r, "worker-0").Exit.Ended), "%s", f.Timestamp)
+	assert.NotZero(t, f.Timestamp.Nanosecond(), "finer than the whole seconds that torch writes")
+	assert.FileExists(t, f.ErrorFile)
+}
