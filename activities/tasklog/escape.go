@@ -127,10 +127,10 @@ func (f *filter) next(dst []byte, b byte) (_ []byte, used bool) {
 func (f *filter) nextLatin(dst []byte, b byte) (_ []byte, used bool) {
 	f.abort()
 	switch {
-	case b >= 0xa0:
+	case b >= 0xa0 && b < 0xc0:
 		return append(dst, latin, b), true
-	case b < 0x80: // no character at all
-		return append(dst, latin), false
+	case b < 0x80 || b >= 0xc0: // no character at all, and what follows could make it a control
+		return dst, false
 	case strings.IndexByte("[]PX^_", b-0x40) >= 0:
 		f.sequence = append(f.sequence, esc, b-0x40)
 	}

@@ -135,6 +135,7 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 		if o.place.terminal {
 			begun = closed(nil, begun)
 		}
+		c.finishLine(o)
 		c.raw(o, l, begun)
 		c.piece(o, l, text, nil, false)
 		return
