@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "write-lines":
 			exit(writeLines(os.Args[2]))
-		case "write-for":
-			exit(writeFor(os.Args[2]))
+		case "write-slowly":
+			exit(writeSlowly(os.Args[2]))
 		case "prefix":
 			exit(prefix(os.Args[2], os.Args[3:]))
 		}
@@ -62,23 +62,18 @@ func writeLines(count string) error {
 	return w.Flush()
 }
 
-// writeFor writes so many MiB to stdout, and to stderr how many milliseconds it
-// took.
-func writeFor(mebibytes string) error {
-	n, err := strconv.Atoi(mebibytes)
+// writeSlowly writes lines one by one, as a program does whose output is not
+// buffered, and then to stderr how many microseconds that took.
+func writeSlowly(count string) error {
+	n, err := strconv.Atoi(count)
 	if err != nil {
 		return err
 	}
-	block := bytes.Repeat(numberedLine(0), (1<<20)/lineWidth)
+	line := numberedLine(0)
 	started := time.Now()
 	for range n {
-		// As programs do, in pieces.
-		for rest := block; len(rest) > 0; {
-			k := min(len(rest), 8<<10)
-			if _, err := os.Stdout.Write(rest[:k]); err != nil {
-				return err
-			}
-			rest = rest[k:]
+		if _, err := os.Stdout.Write(line); err != nil {
+			return err
 		}
 	}
 	_, err = fmt.Fprintln(os.Stderr, time.Since(started).Microseconds())
