@@ -23,10 +23,10 @@ func (p *place) hasLive() bool {
 
 // appendErase removes what is below the lines, and leaves the cursor there.
 func (p *place) appendErase(dst []byte) []byte {
-	switch {
-	case p.drawn == 0:
+	switch p.drawn {
+	case 0:
 		return dst
-	case p.drawn == 1:
+	case 1:
 		dst = append(dst, "\r\x1b[K"...)
 	default:
 		dst = append(strconv.AppendInt(append(dst, "\r\x1b["...), int64(p.drawn-1), 10), "A\x1b[J"...)
