@@ -191,8 +191,11 @@ func (f *filter) control(dst []byte, last byte) []byte {
 	case last == 'K':
 		f.erased = true
 	case last == 'm' && len(parameters) < 128 && len(bytes.Trim(parameters, "0123456789;:")) == 0:
-		f.style.apply(string(parameters))
-		dst = append(append(dst, f.sequence...), last)
+		// What is not known could not be ended with its line.
+		if s := f.style; s.apply(string(parameters)) {
+			f.style = s
+			dst = append(append(dst, f.sequence...), last)
+		}
 	}
 	return dst
 }

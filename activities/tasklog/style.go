@@ -66,8 +66,8 @@ func (s *style) appendClose(dst []byte) []byte {
 }
 
 // apply does what the sequence SGR with these parameters does (ECMA-48 8.3.117,
-// and what xterm has added to it).
-func (s *style) apply(parameters string) {
+// and what xterm has added to it), and says whether it knows all of them.
+func (s *style) apply(parameters string) (known bool) {
 	for more := true; more; {
 		var p string
 		p, parameters, more = strings.Cut(parameters, ";")
@@ -76,13 +76,15 @@ func (s *style) apply(parameters string) {
 		if code != "" {
 			var err error
 			if n, err = strconv.Atoi(code); err != nil {
-				continue
+				return false
 			}
 		}
 		switch n {
 		case 38, 48, 58:
 			if !hasSubs {
-				p, parameters, more = longColor(p, parameters, more)
+				if p, parameters, more = longColor(p, parameters, more); p == "" {
+					return false
+				}
 			}
 			s.attributes[colorSlot(n)] = p
 		case 4:
@@ -91,9 +93,12 @@ func (s *style) apply(parameters string) {
 				s.attributes[slotUnderline] = ""
 			}
 		default:
-			s.set(n, p)
+			if hasSubs || !s.set(n, p) {
+				return false
+			}
 		}
 	}
+	return true
 }
 
 func colorSlot(n int) int {
@@ -107,26 +112,23 @@ func colorSlot(n int) int {
 }
 
 // longColor takes the parameters of a colour of the form 38;5;n or 38;2;r;g;b.
+// Without them there is no color.
 func longColor(p, rest string, more bool) (color, after string, afterMore bool) {
-	take := 1
-	for i := 0; i < take && more; i++ {
+	kind, _, _ := strings.Cut(rest, ";")
+	take := map[string]int{"5": 2, "2": 4}[kind]
+	if take == 0 || strings.Count(rest, ";") < take-1 {
+		return "", rest, more
+	}
+	for range take {
 		var next string
 		next, rest, more = strings.Cut(rest, ";")
 		p += ";" + next
-		if i == 0 {
-			switch next {
-			case "5":
-				take = 2
-			case "2":
-				take = 4
-			}
-		}
 	}
 	return p, rest, more
 }
 
-// set is for parameters of one number.
-func (s *style) set(n int, p string) {
+// set is for parameters of one number, and says whether it knows it.
+func (s *style) set(n int, p string) (known bool) {
 	a := &s.attributes
 	switch {
 	case n == 0:
@@ -187,5 +189,8 @@ func (s *style) set(n int, p string) {
 		a[slotScript] = p
 	case n == 75:
 		a[slotScript] = ""
+	default:
+		return false
 	}
+	return true
 }

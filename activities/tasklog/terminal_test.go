@@ -2,6 +2,8 @@ package tasklog
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +19,8 @@ type terminal struct {
 	scrolled      []row // gone at the top
 	rows          []row
 	x, y          int
-	pen           string // SGR in force
+	on            map[int]string // SGR in force, by what they are about
+	pen           string         // the same as text
 	link          string
 	noWrap        bool
 	writes        int
@@ -117,6 +120,46 @@ func (t *terminal) down() {
 	t.rows = append(t.rows[1:], row{})
 }
 
+// about are the codes that say the same thing in different ways, by the first of
+// them; the last of each list switches it off.
+var about = [][]int{
+	{1, 22}, {2, 22}, {3, 20, 23}, {4, 21, 24}, {5, 6, 25}, {7, 27}, {8, 28}, {9, 29},
+	{11, 12, 13, 14, 15, 16, 17, 18, 19, 10}, {51, 52, 54}, {53, 55}, {58, 59}, {73, 74, 75},
+	{30, 31, 32, 33, 34, 35, 36, 37, 38, 90, 91, 92, 93, 94, 95, 96, 97, 39},
+	{40, 41, 42, 43, 44, 45, 46, 47, 48, 100, 101, 102, 103, 104, 105, 106, 107, 49},
+}
+
+func (t *terminal) attributes(parameters string) {
+	if t.on == nil {
+		t.on = map[int]string{}
+	}
+	list := strings.Split(parameters, ";")
+	for i := 0; i < len(list); i++ {
+		p := list[i]
+		number, sub, _ := strings.Cut(p, ":")
+		code, _ := strconv.Atoi(number)
+		if (code == 38 || code == 48 || code == 58) && p == number && i+1 < len(list) {
+			end := i + map[string]int{"5": 2, "2": 4}[list[i+1]]
+			p, i = strings.Join(list[i:end+1], ";"), end
+		}
+		if code == 0 {
+			clear(t.on)
+		}
+		for _, same := range about {
+			switch off := same[len(same)-1]; {
+			case code == off, code == 4 && same[0] == 4 && sub == "0":
+				delete(t.on, same[0])
+			case slices.Contains(same, code):
+				t.on[same[0]] = p
+			}
+		}
+	}
+	t.pen = ""
+	for _, key := range slices.Sorted(maps.Keys(t.on)) {
+		t.pen = strings.TrimPrefix(t.pen+";"+t.on[key], ";")
+	}
+}
+
 func (t *terminal) sequence(text string) int {
 	if len(text) < 2 {
 		return 0
@@ -161,10 +204,7 @@ func (t *terminal) sequence(text string) int {
 	case text[end] == 'A' && n > 0:
 		t.y = max(0, t.y-n)
 	case text[end] == 'm':
-		t.pen = parameters
-		if parameters == "0" || parameters == "" {
-			t.pen = ""
-		}
+		t.attributes(parameters)
 	default:
 		t.unknown = append(t.unknown, strconv.Quote(text[:end+1]))
 	}
