@@ -69,3 +69,18 @@ func BenchmarkBarePrefixLoop(b *testing.B) {
 	}
 	linesPerSecond(b)
 }
+
+// Lines that are coloured, on a terminal, and lines of another system elsewhere.
+func BenchmarkConsoleWithCare(b *testing.B) {
+	for name, line := range map[string]string{"colours": "\x1b[32mINFO\x1b[0m a line\n", "returns": "a short line of a progr\r\n", "bars": "\r 10% of 20\r 20% of 20\r\n"} {
+		b.Run(name, func(b *testing.B) {
+			text := bytes.Repeat([]byte(line), 10_000)
+			console := NewConsole(io.Discard, io.Discard, ConsoleOptions{Prefix: workers, Terminal: func(io.Writer) bool { return name == "colours" }})
+			b.ReportAllocs()
+			for range b.N {
+				console.Deliver(Chunk{Data: text, Start: true})
+			}
+			b.ReportMetric(float64(b.N)*1e4/b.Elapsed().Seconds(), "lines/s")
+		})
+	}
+}

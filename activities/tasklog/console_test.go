@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,6 +110,8 @@ func TestConsoleLineLargerThanItsBuffer(t *testing.T) {
 	assert.LessOrEqual(t, cap(b.Console.out.buf), consoleBuffer*5/4, "memory is bounded")
 }
 
+func always(io.Writer) bool { return true }
+
 type failing struct{ calls int }
 
 func (f *failing) Write([]byte) (int, error) {
@@ -154,7 +157,7 @@ func (s *screen) Write(b []byte) (int, error) {
 
 func TestStatusLine(t *testing.T) {
 	var s screen
-	c := NewConsole(&s, &s, ConsoleOptions{Prefix: workers, Status: true})
+	c := NewConsole(&s, &s, ConsoleOptions{Prefix: workers, Terminal: always})
 	c.SetStatus("3 of 4 running")
 	assert.Equal(t, "3 of 4 running", s.last)
 	c.Deliver(Chunk{Data: []byte("a\nb\n"), Start: true})
@@ -174,7 +177,7 @@ func TestStatusLine(t *testing.T) {
 func TestStatusLineOfStderrAlone(t *testing.T) {
 	var out bytes.Buffer
 	var s screen
-	c := NewConsole(&out, &s, ConsoleOptions{Prefix: workers, Status: true})
+	c := NewConsole(&out, &s, ConsoleOptions{Prefix: workers, Terminal: func(w io.Writer) bool { return w == &s }})
 	c.SetStatus("status")
 	c.Deliver(Chunk{Data: []byte("data\n"), Start: true})
 	c.Println("note")
@@ -197,7 +200,7 @@ func TestNoStatusLineWithoutTerminal(t *testing.T) {
 
 func TestNothingIsTornWithAStatusLineAndManyWriters(t *testing.T) {
 	var s screen
-	c := NewConsole(&s, &s, ConsoleOptions{Prefix: workers, Status: true})
+	c := NewConsole(&s, &s, ConsoleOptions{Prefix: workers, Terminal: always})
 	var wg sync.WaitGroup
 	for rank := range 8 {
 		wg.Go(func() {

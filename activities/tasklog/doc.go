@@ -36,9 +36,26 @@
 // delivered when it returns.
 //
 // A [Console] writes lines with the prefix of their task, whole, to stdout and
-// stderr, above a status line where there is a terminal. A line is handed on
-// once it is whole, has grown past 64 KiB, has been unfinished for a second, or
-// the stream is drained. An unfinished line keeps nobody waiting: when a line of
-// another task comes first, the console breaks the unfinished one, and starts
-// its rest with the prefix again.
+// stderr. A line is handed on once it is whole, has grown past 64 KiB, has been
+// unfinished for a second, or the stream is drained. An unfinished line keeps
+// nobody waiting: when a line of another task comes first, the console breaks the
+// unfinished one, and starts its rest with the prefix again.
+//
+// An unfinished line with a carriage return is a progress bar, and handed on
+// after a tenth of a second. The console keeps its last state, at most 4 KiB of
+// it; what is longer is no bar but text, and passed on. When the line ends, that
+// state is the line.
+//
+// # On a terminal
+//
+// Below the lines is a live area: up to eight bars, the number of further ones,
+// and the status line. It is erased and drawn again with each write of lines, and
+// ten times a second at most where only bars have changed. Its rows are not
+// wrapped, and never more than the terminal has. Of escape sequences those pass
+// that set attributes or links. Each stream has its own, which end with its line
+// and go on with its next one, so that between two lines the terminal is always
+// as it was found.
+//
+// Where there is no terminal, all bytes stay as they are, and a bar that has
+// changed is shown as a line every ten seconds.
 package tasklog

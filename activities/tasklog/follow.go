@@ -17,7 +17,8 @@ type FollowOptions struct {
 	// are followed on. It must not call the follower.
 	OnError func(error)
 	// Hold is how long the unfinished end of a stream is held back, in the hope
-	// of the rest of its line. Default 1s.
+	// of the rest of its line; where that has a carriage return, a tenth of it.
+	// Default 1s.
 	Hold time.Duration
 	// Poll, when set, is how often to look, instead of being told by inotify.
 	Poll time.Duration

@@ -23,41 +23,16 @@ func (c *Console) setStatus(text string) {
 		}
 		return r
 	}, text)
-	if !c.status.on || text == c.status.text {
+	p := c.err.place
+	if !p.live || text == p.status {
 		return
 	}
-	c.begin(c.err)
-	c.status.text = text
+	p.status = text
+	c.err.buf = p.appendErase(c.err.buf)
 	c.end(c.err)
 }
 
-// status is the line below all lines.
-type status struct {
-	on    bool
-	text  string
-	drawn bool
-}
-
-func (s *status) shown() bool { return s.text != "" }
-
-// erase leaves the cursor where the status line was.
-func (s *status) erase() string {
-	if !s.drawn {
-		return ""
-	}
-	s.drawn = false
-	return "\r\x1b[K"
-}
-
-// draw is the status line. The terminal is told not to wrap it: a line that is
-// too long for it would become two, and only one would be erased. So nobody has
-// to know how wide the terminal is, nor when that changes.
-func (s *status) draw() string {
-	s.drawn = true
-	return "\x1b[?7l" + s.text + "\x1b[?7h"
-}
-
-// IsTerminal says whether a status line can be shown on f.
+// IsTerminal says whether f is a terminal that understands escape sequences.
 func IsTerminal(f *os.File) bool {
 	if term := os.Getenv("TERM"); term == "" || term == "dumb" {
 		return false

@@ -34,6 +34,8 @@ type stream struct {
 	// held is since when the unfinished line at the end is held back; zero:
 	// there is none.
 	held time.Time
+	// due is when it is delivered unfinished.
+	due time.Time
 }
 
 func (f *Follower) markReady(s *stream) {
@@ -86,7 +88,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 		whole := bytes.LastIndexByte(data, '\n') + 1
 		if rest := n - whole; rest == 0 {
 			f.release(s)
-		} else if all || rest >= maxHeld || f.heldLongEnough(s, whole > 0) {
+		} else if all || rest >= maxHeld || f.heldLongEnough(s, data[whole:], whole > 0) {
 			whole = n
 			f.release(s)
 		}
@@ -110,17 +112,23 @@ func (f *Follower) deliver(s *stream, data []byte) {
 }
 
 // heldLongEnough starts to hold back the unfinished line of a stream, or goes
-// on with it. The time of a new line starts anew.
-func (f *Follower) heldLongEnough(s *stream, newLine bool) bool {
+// on with it. The time of a new line starts anew. One with a carriage return is a
+// progress bar, and held for a short time only.
+func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	now := time.Now()
 	if s.held.IsZero() || newLine {
 		s.held = now
 		f.held[s] = struct{}{}
-		if f.nextHold.IsZero() {
-			f.nextHold = now.Add(f.opts.Hold)
-		}
 	}
-	return now.Sub(s.held) >= f.opts.Hold
+	hold := f.opts.Hold
+	if bytes.IndexByte(rest, '\r') >= 0 {
+		hold /= 10
+	}
+	s.due = s.held.Add(hold)
+	if f.nextHold.IsZero() || s.due.Before(f.nextHold) {
+		f.nextHold = s.due
+	}
+	return !now.Before(s.due)
 }
 
 func (f *Follower) release(s *stream) {
@@ -137,11 +145,10 @@ func (f *Follower) expireHolds(now time.Time) {
 	}
 	f.nextHold = time.Time{}
 	for s := range f.held {
-		end := s.held.Add(f.opts.Hold)
-		if !now.Before(end) {
+		if !now.Before(s.due) {
 			f.markReady(s)
-		} else if f.nextHold.IsZero() || end.Before(f.nextHold) {
-			f.nextHold = end
+		} else if f.nextHold.IsZero() || s.due.Before(f.nextHold) {
+			f.nextHold = s.due
 		}
 	}
 }

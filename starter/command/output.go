@@ -54,11 +54,8 @@ const statusEvery = time.Second
 // show starts to show the output of a run on this machine.
 func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, error) {
 	s = s.WithDefaults()
-	labels, err := newLabels(run, s)
-	if err != nil {
-		return nil, err
-	}
-	selected, err := selection(s)
+	tasks := newTaskIndex(run, s)
+	labels, err := newLabels(tasks, s)
 	if err != nil {
 		return nil, err
 	}
@@ -66,27 +63,46 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 	if a.global.json {
 		stdout = a.err // stdout is for the result alone
 	}
+	shared := goesStraight(s)
 	status := false
 	if f, ok := a.err.(*os.File); ok {
-		status = tasklog.IsTerminal(f)
+		status = !shared && tasklog.IsTerminal(f)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	o := &output{app: a, run: run, stop: stop}
-	o.console = tasklog.NewConsole(stdout, a.err, tasklog.ConsoleOptions{Prefix: labels.prefix, Status: status})
+	o.console = tasklog.NewConsole(stdout, a.err, tasklog.ConsoleOptions{
+		Prefix: labels.prefix, Timestamps: s.Logs.Timestamps, Shared: shared,
+	})
 	a.voice.through(o.console)
 	if quiet {
 		return o, nil
 	}
-	dir := tasklog.RunDir(logRoot(a, s), run.ID, run.ExecutionID)
-	a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; logs in %s", run.ID, groups(s), s.Dir, dir)))
-	o.follow = tasklog.Follow(dir, o.console.Deliver, tasklog.FollowOptions{
-		Select:  selected,
-		OnError: func(err error) { a.say("%s", err) },
-	})
+	dir, logs := "", "no logs are kept"
+	if s.Logs.Dir != spec.NullDir {
+		dir = tasklog.RunDir(logRoot(a, s), run.ID, run.ExecutionID)
+		logs = "logs in " + dir
+	}
+	a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), s.Dir, logs)))
+	if dir != "" {
+		o.follow = tasklog.Follow(dir, o.console.Deliver, tasklog.FollowOptions{
+			Select:  selection(tasks, s),
+			OnError: func(err error) { a.say("%s", err) },
+		})
+	}
 	if status {
 		o.done.Go(func() { o.keepStatus(ctx) })
 	}
 	return o, nil
+}
+
+// goesStraight says that some output of the processes goes to ours without us.
+func goesStraight(s *spec.RunSpec) bool {
+	for _, t := range s.TaskList() {
+		if s.StreamsOf(t, t.Rank).Console != spec.StdNone {
+			return true
+		}
+	}
+	return false
 }
 
 func logRoot(a *app, s *spec.RunSpec) string {
@@ -134,6 +150,7 @@ func (o *output) keepStatus(ctx context.Context) {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
 	text := ""
+	ended := map[int]bool{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,10 +160,30 @@ func (o *output) keepStatus(ctx context.Context) {
 		}
 		if s, err := o.run.Status(ctx); err == nil && !s.Unanswered {
 			text = counts(s)
+			o.endTasks(ctx, s, ended)
 		}
 		if ctx.Err() == nil {
 			o.console.SetStatus(fmt.Sprintf("%s · %s · %s", o.run.ID, text, time.Since(started).Round(time.Second)))
 		}
+	}
+}
+
+// endTasks lets the console know which tasks will write no more, so that their
+// progress bars do not stay below the lines.
+func (o *output) endTasks(ctx context.Context, s *starter.Status, ended map[int]bool) {
+	for _, t := range s.Tasks {
+		if t.State != spec.TaskEnded {
+			delete(ended, t.Rank) // it was started again
+			continue
+		}
+		if ended[t.Rank] {
+			continue
+		}
+		if o.follow != nil && o.follow.Drain(ctx, t.Rank) != nil {
+			return
+		}
+		ended[t.Rank] = true
+		o.console.End(t.Rank)
 	}
 }
 
@@ -172,17 +209,58 @@ func counts(s *starter.Status) string {
 	return strings.Join(parts, ", ")
 }
 
-// labels makes the starts of lines.
-type labels struct {
-	run    *starter.Run
-	format spec.Prefix
-	host   string
+// taskIndex knows the tasks of a run by rank, those that were added while it
+// lives too.
+type taskIndex struct {
+	run *starter.Run
 
 	mu    sync.Mutex
-	tasks map[int]spec.PrefixFields // by rank
+	tasks map[int]spec.Task
 }
 
-func newLabels(run *starter.Run, s *spec.RunSpec) (*labels, error) {
+func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
+	x := &taskIndex{run: run, tasks: map[int]spec.Task{}}
+	for _, t := range s.TaskList() {
+		x.tasks[t.Rank] = t
+	}
+	return x
+}
+
+// task is the task of a rank. Where nobody knows it, its type is "rank".
+func (x *taskIndex) task(rank int) spec.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if t, ok := x.tasks[rank]; ok {
+		return t
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	if s, err := x.run.Status(ctx); err == nil {
+		x.learn(s)
+	}
+	if t, ok := x.tasks[rank]; ok {
+		return t
+	}
+	return spec.Task{Type: "rank", Index: rank, Rank: rank}
+}
+
+// learn takes over the tasks that are new.
+func (x *taskIndex) learn(s *starter.Status) {
+	for _, t := range s.Tasks {
+		if _, ok := x.tasks[t.Rank]; !ok {
+			x.tasks[t.Rank] = spec.Task{Type: t.Type, Index: t.Index, Rank: t.Rank}
+		}
+	}
+}
+
+// labels makes the starts of lines.
+type labels struct {
+	tasks  *taskIndex
+	format spec.Prefix
+	host   string
+}
+
+func newLabels(tasks *taskIndex, s *spec.RunSpec) (*labels, error) {
 	format, err := spec.ParsePrefix(s.Logs.Prefix)
 	if err != nil {
 		return nil, err
@@ -191,63 +269,30 @@ func newLabels(run *starter.Run, s *spec.RunSpec) (*labels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the name of this machine: %w", err)
 	}
-	l := &labels{run: run, format: format, host: host, tasks: map[int]spec.PrefixFields{}}
-	for _, t := range s.TaskList() {
-		l.tasks[t.Rank] = spec.PrefixFields{Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: t.Rank, Host: host}
-	}
-	return l, nil
+	return &labels{tasks: tasks, format: format, host: host}, nil
 }
 
 // prefix is the start of the lines of one process.
 func (l *labels) prefix(rank, attempt int) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f, ok := l.tasks[rank]
-	if !ok {
-		f = l.lookUp(rank)
-	}
-	f.Attempt = attempt
-	return l.format.Format(f)
+	t := l.tasks.task(rank)
+	return l.format.Format(spec.PrefixFields{
+		Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: t.Rank, Attempt: attempt, Host: l.host,
+	})
 }
 
-// lookUp asks the run for a task that was added while it lives.
-func (l *labels) lookUp(rank int) spec.PrefixFields {
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	if s, err := l.run.Status(ctx); err == nil {
-		for _, t := range s.Tasks {
-			l.tasks[t.Rank] = spec.PrefixFields{Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: t.Rank, Host: l.host}
-		}
-	}
-	if f, ok := l.tasks[rank]; ok {
-		return f
-	}
-	return spec.PrefixFields{Type: "rank", Index: rank, Rank: rank, LocalRank: rank, Host: l.host}
-}
-
-// selection says which streams are shown: those that tee names, and those that
-// are not redirected to files, which is torch's meaning of the two.
-func selection(s *spec.RunSpec) (func(tasklog.Stream) bool, error) {
-	tee, err := spec.ParseStd(s.Logs.Tee)
-	if err != nil {
-		return nil, err
-	}
-	redirects, err := spec.ParseStd(s.Logs.Redirects)
-	if err != nil {
-		return nil, err
-	}
-	only := map[int]bool{}
-	for _, r := range s.Logs.LocalRanksFilter {
-		only[r] = true
-	}
+// selection says which streams are tailed. All tasks are on this host, so that
+// local ranks are ranks.
+func selection(tasks *taskIndex, s *spec.RunSpec) func(tasklog.Stream) bool {
+	tee := map[int]spec.Std{} // by rank
 	return func(st tasklog.Stream) bool {
-		if len(only) > 0 && !only[st.Rank] {
-			return false
+		shown, ok := tee[st.Rank]
+		if !ok {
+			shown = s.StreamsOf(tasks.task(st.Rank), st.Rank).Tee
+			tee[st.Rank] = shown
 		}
-		t, r := tee.Of(st.Rank), redirects.Of(st.Rank)
 		if st.Stderr {
-			return t.Err() || !r.Err()
+			return shown.Err()
 		}
-		return t.Out() || !r.Out()
-	}, nil
+		return shown.Out()
+	}
 }

@@ -14,46 +14,70 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tee and redirects have torch's meaning: what goes to no file goes to the
-// console, and what goes to one does where tee says so.
+// What is teed is tailed; what goes straight to the console is not (SEED-77,
+// SEED-78).
 func TestSelection(t *testing.T) {
 	out := func(rank int) tasklog.Stream { return tasklog.Stream{Rank: rank} }
 	errs := func(rank int) tasklog.Stream { return tasklog.Stream{Rank: rank, Stderr: true} }
 	for name, c := range map[string]struct {
 		logs          spec.Logs
 		shown, hidden []tasklog.Stream
+		straight      bool
 	}{
-		"default":         {spec.Logs{}, []tasklog.Stream{out(0), errs(0), out(9)}, nil},
-		"no tee":          {spec.Logs{Tee: "0"}, nil, []tasklog.Stream{out(0), errs(0)}},
-		"tee of stderr":   {spec.Logs{Tee: "2"}, []tasklog.Stream{errs(1)}, []tasklog.Stream{out(1)}},
-		"tee by rank":     {spec.Logs{Tee: "1:3"}, []tasklog.Stream{out(1), errs(1)}, []tasklog.Stream{out(0)}},
-		"no redirects":    {spec.Logs{Tee: "0", Redirects: "1"}, []tasklog.Stream{errs(0)}, []tasklog.Stream{out(0)}},
-		"some local rank": {spec.Logs{LocalRanksFilter: []int{1}}, []tasklog.Stream{out(1)}, []tasklog.Stream{out(0), errs(2)}},
+		"default":         {spec.Logs{}, []tasklog.Stream{out(0), errs(0), out(3)}, nil, false},
+		"no tee":          {spec.Logs{Tee: "0"}, nil, []tasklog.Stream{out(0), errs(0)}, false},
+		"tee of stderr":   {spec.Logs{Tee: "2"}, []tasklog.Stream{errs(1)}, []tasklog.Stream{out(1)}, false},
+		"tee by rank":     {spec.Logs{Tee: "1:3"}, []tasklog.Stream{out(1), errs(1)}, []tasklog.Stream{out(0)}, false},
+		"no redirects":    {spec.Logs{Tee: "0", Redirects: "1"}, nil, []tasklog.Stream{out(0), errs(0)}, true},
+		"some local rank": {spec.Logs{LocalRanksFilter: []int{1}}, []tasklog.Stream{out(1)}, []tasklog.Stream{out(0), errs(2)}, false},
+		"a type":          {spec.Logs{Filter: []string{"ps"}}, []tasklog.Stream{out(3)}, []tasklog.Stream{out(0)}, false},
+		"a task":          {spec.Logs{Filter: []string{"worker-1"}}, []tasklog.Stream{out(1)}, []tasklog.Stream{out(0), out(3)}, false},
+		"null directory":  {spec.Logs{Dir: spec.NullDir}, nil, []tasklog.Stream{out(0), errs(3)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &spec.RunSpec{Logs: c.logs}
-			shown, err := selection(s.WithDefaults())
-			require.NoError(t, err)
-			for _, st := range c.shown {
-				assert.True(t, shown(st), "%+v", st)
+			three := 3
+			s := (&spec.RunSpec{Logs: c.logs, Tasks: []spec.TaskGroup{{Type: "worker", Count: &three}, {Type: "ps"}}}).WithDefaults()
+			shown := selection(newTaskIndex(nil, s), s)
+			for range 2 { // the second time from what is known
+				for _, st := range c.shown {
+					assert.True(t, shown(st), "%+v", st)
+				}
+				for _, st := range c.hidden {
+					assert.False(t, shown(st), "%+v", st)
+				}
 			}
-			for _, st := range c.hidden {
-				assert.False(t, shown(st), "%+v", st)
-			}
+			assert.Equal(t, c.straight, goesStraight(s))
 		})
 	}
 }
 
+// A task that is added while the run lives is found by its rank.
+func TestTasksThatAreAdded(t *testing.T) {
+	s := (&spec.RunSpec{Logs: spec.Logs{Filter: []string{"evaluator"}}, Tasks: []spec.TaskGroup{{Type: "worker"}}}).WithDefaults()
+	x := newTaskIndex(nil, s)
+	x.learn(&starter.Status{Tasks: []starter.TaskStatus{
+		{TaskStatus: spec.TaskStatus{Type: "other", Rank: 0}},
+		{TaskStatus: spec.TaskStatus{Type: "evaluator", Index: 2, Rank: 1}},
+	}})
+	assert.Equal(t, "worker-0", func() string { t := x.task(0); return t.Name() }())
+	shown := selection(x, s)
+	assert.False(t, shown(tasklog.Stream{Rank: 0}))
+	assert.True(t, shown(tasklog.Stream{Rank: 1}))
+	l, err := newLabels(x, s)
+	require.NoError(t, err)
+	assert.Equal(t, "[evaluator-2]: ", l.prefix(1, 0))
+}
+
 func TestLabels(t *testing.T) {
 	two := 2
-	s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "chief"}, {Type: "worker", Count: &two}}}
-	l, err := newLabels(nil, s.WithDefaults())
+	s := (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "chief"}, {Type: "worker", Count: &two}}}).WithDefaults()
+	l, err := newLabels(newTaskIndex(nil, s), s)
 	require.NoError(t, err)
 	assert.Equal(t, "[chief-0]:     ", l.prefix(0, 0))
 	assert.Equal(t, "[worker-1]:    ", l.prefix(2, 0))
 
-	s.Logs.Prefix = "{{.Rank}}/{{.Restart}} "
-	l, err = newLabels(nil, s.WithDefaults())
+	s.Logs.Prefix = "{{.Rank}}/{{.Attempt}} "
+	l, err = newLabels(newTaskIndex(nil, s), s)
 	require.NoError(t, err)
 	assert.Equal(t, "2/3 ", l.prefix(2, 3))
 }

@@ -1,0 +1,88 @@
+package tasklog
+
+import (
+	"bytes"
+)
+
+// maxBar is how long a state of a progress bar may be. What is longer is text.
+const maxBar = 4 << 10
+
+// bar is an unfinished line that has a carriage return: what was before it is
+// written over by what comes after it, as with a progress bar. Its state is the
+// piece since the last carriage return, or the one before while there is nothing
+// new.
+type bar struct {
+	current, last []byte
+	// returns is the number of carriage returns since current.
+	returns int
+	// changed: it was not shown as it is.
+	changed bool
+}
+
+// renew begins a new piece.
+func (b *bar) renew() {
+	if !isInvisible(b.current) {
+		b.current, b.last = b.last, b.current
+	}
+	b.current, b.returns = b.current[:0], 0
+}
+
+// state is what a terminal would show of it.
+func (b *bar) state() []byte {
+	if isInvisible(b.current) {
+		return b.last
+	}
+	return b.current
+}
+
+// isInvisible says that a text leaves a terminal as it is, except for
+// attributes.
+func isInvisible(text []byte) bool {
+	for len(text) > 0 {
+		rest, ok := bytes.CutPrefix(text, []byte("\x1b["))
+		if !ok {
+			return false
+		}
+		rest = bytes.TrimLeft(rest, "0123456789;:")
+		if len(rest) == 0 || rest[0] != 'm' {
+			return false
+		}
+		text = rest[1:]
+	}
+	return true
+}
+
+// isBlank says that a text shows nothing but space.
+func isBlank(text []byte) bool {
+	var f filter
+	return len(bytes.TrimSpace(stripStyles(f.appendSafe(nil, text)))) == 0
+}
+
+// stripStyles takes the sequences out of what a filter has passed on.
+func stripStyles(text []byte) []byte {
+	var plain []byte
+	for {
+		i := bytes.IndexByte(text, esc)
+		if i < 0 {
+			return append(plain, text...)
+		}
+		plain, text = append(plain, text[:i]...), text[i:]
+		end := bytes.IndexByte(text, 'm')
+		if bytes.HasPrefix(text, []byte("\x1b]")) {
+			end = bytes.Index(text, []byte("\x1b\\")) + 1
+		}
+		text = text[end+1:]
+	}
+}
+
+// closed appends what ends the styles in a state.
+func closed(dst, state []byte) []byte {
+	dst = append(dst, state...)
+	if bytes.IndexByte(state, esc) >= 0 {
+		dst = append(dst, resetAttributes...)
+		if bytes.Contains(state, []byte("\x1b]8;")) {
+			dst = append(dst, closeLink...)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,202 @@
+package tasklog
+
+import "bytes"
+
+// streamKey names a stream of a task, whatever the attempt.
+type streamKey struct {
+	rank   int
+	stderr bool
+}
+
+// line is what is known of the line that a stream is in, where there is more to
+// know than that it is open.
+type line struct {
+	Stream
+	filter
+	bar *bar // nil: it is none
+}
+
+// isNothing says that there is nothing to know any more.
+func (l *line) isNothing() bool {
+	return l.bar == nil && len(l.sequence) == 0 && l.style.isPlain()
+}
+
+// lineOf is the line that a chunk goes on with; nil: nothing is known of it.
+func (c *Console) lineOf(o *output, chunk Chunk) *line {
+	l := c.lines[streamKey{chunk.Rank, chunk.Stderr}]
+	switch {
+	case l == nil:
+		return nil
+	case l.Attempt != chunk.Attempt:
+		c.endLine(o, l)
+		return nil
+	case chunk.Start && l.bar != nil: // the file was truncated
+		c.endLine(o, l)
+		return nil
+	}
+	return l
+}
+
+// endLine is for a line that will not go on. A bar is shown as it was last,
+// unless it was.
+func (c *Console) endLine(o *output, l *line) {
+	delete(c.lines, streamKey{l.Rank, l.Stderr})
+	if l.bar == nil {
+		return
+	}
+	if b := l.bar; (b.changed || o.place.live) && !isBlank(b.state()) {
+		c.showBar(o, l, []byte("\n"))
+	}
+	c.dropBar(o, l)
+}
+
+// careful writes a chunk with carriage returns, or for a terminal one with
+// escape sequences.
+func (c *Console) careful(o *output, l *line, chunk Chunk) {
+	if l == nil {
+		l = &line{Stream: chunk.Stream}
+	}
+	for data := chunk.Data; len(data) > 0; {
+		var text []byte
+		text, data = firstLine(data)
+		c.carefulLine(o, l, text)
+	}
+	key := streamKey{l.Rank, l.Stderr}
+	if l.isNothing() {
+		delete(c.lines, key)
+	} else {
+		c.lines[key] = l
+	}
+}
+
+// carefulLine writes a line, or a piece of one.
+func (c *Console) carefulLine(o *output, l *line, text []byte) {
+	text, newline := bytes.CutSuffix(text, []byte("\n"))
+	for len(text) > 0 {
+		piece, rest := text, []byte(nil)
+		if i := bytes.IndexByte(text, '\r'); i >= 0 {
+			piece, rest = text[:i], text[i:]
+		}
+		text = bytes.TrimLeft(rest, "\r")
+		returns := len(rest) - len(text)
+		if returns > 0 && len(text) == 0 && newline && l.bar == nil {
+			// It ends as lines do on other systems.
+			c.piece(o, l, piece, rest, true)
+			return
+		}
+		if returns > 0 && l.bar == nil && !o.place.isOpen(l.Stream) {
+			c.newBar(o, l)
+		}
+		if len(piece) > 0 {
+			c.feed(o, l, piece)
+		}
+		if returns > 0 {
+			if l.bar == nil {
+				c.newBar(o, l)
+			}
+			l.bar.returns += returns
+			l.abort()
+		}
+	}
+	if !newline {
+		return
+	}
+	switch b := l.bar; {
+	case b == nil:
+		c.piece(o, l, nil, nil, true)
+	case len(b.state()) == 0 && !l.erased:
+		// It has had nothing but carriage returns.
+		end := bytes.Repeat([]byte("\r"), b.returns)
+		c.dropBar(o, l)
+		c.piece(o, l, nil, end, true)
+	default:
+		end := append(bytes.Repeat([]byte("\r"), b.returns), '\n')
+		l.abort()
+		c.showBar(o, l, end)
+		c.dropBar(o, l)
+	}
+}
+
+// feed takes text that has no carriage return.
+func (c *Console) feed(o *output, l *line, text []byte) {
+	b := l.bar
+	if b == nil {
+		c.piece(o, l, text, nil, false)
+		return
+	}
+	begins := b.returns > 0 || len(b.current) == 0
+	if b.returns > 0 {
+		b.renew()
+	}
+	if len(b.current)+len(text) > maxBar {
+		// This is no bar. It goes on as text.
+		begun := bytes.Clone(b.current)
+		c.dropBar(o, l)
+		if o.place.terminal {
+			begun = closed(nil, begun)
+		}
+		c.finishLine(o)
+		c.raw(o, l, begun)
+		c.piece(o, l, text, nil, false)
+		return
+	}
+	if !o.place.terminal {
+		b.current = append(b.current, text...)
+	} else {
+		if begins {
+			b.current = l.style.appendOpen(b.current)
+		}
+		l.erased = false
+		b.current = l.appendSafe(b.current, text)
+		if l.erased {
+			b.last = b.last[:0]
+		}
+	}
+	b.changed = true
+	c.barChanged(o)
+}
+
+// piece writes a piece of a line that is no bar: text, carriage returns before
+// the end of the line, and the end.
+func (c *Console) piece(o *output, l *line, text, returns []byte, newline bool) {
+	if o.place.terminal && len(text) > 0 {
+		c.text = l.style.appendOpen(c.text[:0])
+		c.text = l.appendSafe(c.text, text)
+		c.text = l.style.appendClose(c.text)
+		text = c.text
+	}
+	if newline {
+		l.abort()
+		returns = append(bytes.Clone(returns), '\n')
+	}
+	if len(text)+len(returns) == 0 {
+		return
+	}
+	c.raw(o, l, text)
+	c.add(o, returns, nil)
+	o.place.open = !newline
+}
+
+// raw writes a piece of a line as it is. The line stays open.
+func (c *Console) raw(o *output, l *line, text []byte) {
+	if o.place.isOpen(l.Stream) {
+		c.add(o, text, nil)
+		return
+	}
+	c.finishLine(o)
+	c.add(o, c.prefixFor(l.Stream), text)
+	o.place.open, o.place.stream = true, l.Stream
+}
+
+// showBar writes the state of a bar as a line.
+func (c *Console) showBar(o *output, l *line, end []byte) {
+	c.finishLine(o)
+	state := l.bar.state()
+	if o.place.terminal {
+		c.text = closed(c.text[:0], state)
+		state = c.text
+	}
+	c.add(o, c.prefixFor(l.Stream), state)
+	c.add(o, end, nil)
+	l.bar.changed = false
+}

@@ -1,0 +1,89 @@
+package tasklog
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// hasLive says that something is to be below the lines.
+func (p *place) hasLive() bool {
+	if !p.live {
+		return false
+	}
+	if p.status != "" {
+		return true
+	}
+	for _, l := range p.bars {
+		if !isBlank(l.bar.state()) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendErase removes what is below the lines, and leaves the cursor there.
+func (p *place) appendErase(dst []byte) []byte {
+	switch p.drawn {
+	case 0:
+		return dst
+	case 1:
+		dst = append(dst, "\r\x1b[K"...)
+	default:
+		dst = append(strconv.AppendInt(append(dst, "\r\x1b["...), int64(p.drawn-1), 10), "A\x1b[J"...)
+	}
+	p.drawn = 0
+	return dst
+}
+
+// appendLive draws the bars and the status line. The terminal is told not to
+// wrap them: a line that is too long for it would become two, and only one would
+// be erased. So nobody has to know how wide the terminal is, nor when that
+// changes.
+func (c *Console) appendLive(dst []byte, p *place) []byte {
+	dst = append(dst, "\x1b[?7l"...)
+	row := func() {
+		if p.drawn > 0 {
+			dst = append(dst, '\n')
+		}
+		p.drawn++
+	}
+	limit, more := p.maxRows(), 0
+	for _, l := range p.bars {
+		state := l.bar.state()
+		switch {
+		case isBlank(state):
+		case limit == 0:
+			more++
+		default:
+			limit--
+			row()
+			dst = closed(append(dst, c.barePrefix(l.Stream)...), state)
+		}
+	}
+	if more > 0 {
+		row()
+		dst = fmt.Appendf(dst, "and %d more %s", more, plural(more, "bar"))
+	}
+	if p.status != "" {
+		row()
+		dst = append(dst, p.status...)
+	}
+	return append(dst, "\x1b[?7h"...)
+}
+
+// maxRows is how many bars have room: all that is below the lines must fit on
+// the terminal, or it could not be erased.
+func (p *place) maxRows() int {
+	const others = 3 // the line above, the number of further bars, the status line
+	if h := p.height(); h > 0 {
+		return max(0, min(maxRows, h-others))
+	}
+	return maxRows
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}

@@ -1,0 +1,77 @@
+package tasklog
+
+import (
+	"io"
+	"os"
+	"reflect"
+)
+
+// output is one of the two that lines go to.
+type output struct {
+	w   io.Writer
+	buf []byte
+	// place is shared by the two outputs where both are the same.
+	place *place
+}
+
+// consoleBuffer is written at once. It is larger than what a [Follower]
+// delivers at once, so that most chunks are one write.
+const consoleBuffer = 512 << 10
+
+// add appends one line, given in two parts, to what will be written.
+func (c *Console) add(o *output, a, b []byte) {
+	if o.place.drawn > 0 {
+		o.buf = o.place.appendErase(o.buf)
+	}
+	if len(o.buf)+len(a)+len(b) > consoleBuffer {
+		c.flush(o)
+		if len(a)+len(b) > consoleBuffer {
+			c.write(o, a)
+			c.write(o, b)
+			return
+		}
+	}
+	o.buf = append(append(o.buf, a...), b...)
+}
+
+// finishLine ends the line that stands unfinished on an output.
+func (c *Console) finishLine(o *output) {
+	if o.place.open {
+		c.add(o, []byte("\n"), nil)
+		o.place.open = false
+	}
+}
+
+// end writes what was added, and below it what belongs there.
+func (c *Console) end(o *output) {
+	if p := o.place; p.drawn == 0 && !c.closed && p.hasLive() {
+		c.finishLine(o)
+		o.buf = c.appendLive(o.buf, p)
+	}
+	c.flush(o)
+}
+
+func (c *Console) flush(o *output) {
+	c.write(o, o.buf)
+	o.buf = o.buf[:0]
+}
+
+func (c *Console) write(o *output, b []byte) {
+	if len(b) == 0 || c.failure != nil {
+		return
+	}
+	_, c.failure = o.w.Write(b)
+}
+
+// samePlace says whether an unfinished line on one writer is in the way of the
+// other's lines, as with 2>&1 or on a terminal.
+func samePlace(a, b io.Writer) bool {
+	fa, ok := a.(*os.File)
+	fb, ok2 := b.(*os.File)
+	if !ok || !ok2 {
+		return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+	}
+	ia, err := fa.Stat()
+	ib, err2 := fb.Stat()
+	return err == nil && err2 == nil && os.SameFile(ia, ib)
+}

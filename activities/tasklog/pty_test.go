@@ -1,0 +1,73 @@
+package tasklog
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// openPTY opens a real terminal, with the side of whoever shows it.
+func openPTY(t *testing.T, width, height uint16) (shower, tty *os.File) {
+	t.Helper()
+	shower, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("there are no terminals here: ", err)
+	}
+	t.Cleanup(func() { shower.Close() })
+	fd := int(shower.Fd())
+	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
+	require.NoError(t, err)
+	tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(n)), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { tty.Close() })
+	require.NoError(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: height, Col: width}))
+	return shower, tty
+}
+
+// A file that is a terminal is found to be one, with its height, and both
+// outputs to be the same place.
+func TestARealTerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	shower, tty := openPTY(t, 40, 6)
+	again, err := os.OpenFile(tty.Name(), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	c := NewConsole(tty, again, ConsoleOptions{Prefix: workers})
+	assert.True(t, c.out.place == c.err.place && c.err.place.live)
+	assert.Equal(t, 3, c.err.place.maxRows())
+
+	shown := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(shower) // until nobody has the terminal any more
+		shown <- b
+	}()
+	c.SetStatus("a status line that is longer than forty columns")
+	for rank := range 5 {
+		c.Deliver(Chunk{Stream: Stream{Rank: rank, Stderr: true}, Data: []byte("\r" + strings.Repeat("#", 50)), Start: true})
+		c.Deliver(Chunk{Stream: Stream{Rank: rank}, Data: []byte("\x1b[31mred\x1b[H\n"), Start: true})
+	}
+	c.SetStatus("last")
+	for rank := range 5 {
+		c.Deliver(Chunk{Stream: Stream{Rank: rank, Stderr: true}, Data: []byte("\rdone\n")})
+	}
+	require.NoError(t, c.Close())
+	require.NoError(t, again.Close())
+	require.NoError(t, tty.Close())
+
+	term := newTerminal(40, 6)
+	_, _ = term.Write([]byte(strings.ReplaceAll(string(<-shown), "\r\n", "\n")))
+	assert.Empty(t, term.unknown)
+	assert.Equal(t, []string{
+		"[worker-0]:    red", "[worker-1]:    red", "[worker-2]:    red", "[worker-3]:    red", "[worker-4]:    red",
+		"[worker-0]:    done", "[worker-1]:    done", "[worker-2]:    done", "[worker-3]:    done", "[worker-4]:    done",
+	}, term.text())
+
+	t.Setenv("TERM", "dumb")
+	assert.False(t, IsTerminal(again))
+}

@@ -1,0 +1,241 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+const (
+	teeTasks = 4
+	teeLines = 200_000 // of each
+)
+
+// BenchmarkTee is 4 processes that write 200,000 lines of 100 bytes each, as fast
+// as they can, with every line checked by whoever reads the console's pipe. All
+// figures are lines of all processes by time, of the whole command with its start
+// and its end, and from the first line to the last. The floor is a bare program
+// that puts prefixes before the lines of 4 pipes; goal: half as fast. The peer is
+// torchrun; goal: 10 times as fast. The memory of all our processes that are not
+// the task's, the server's included, grows by 20 MiB at most while the lines come.
+func BenchmarkTee(b *testing.B) {
+	self, err := os.Executable()
+	require.NoError(b, err)
+	home := b.TempDir()
+	timed(b, home, harness.Clusterrun(b), "run", "-n", "1", "--", "true")
+	b.Cleanup(func() { stopOwnServer(b, home) })
+	writer := []string{self, "write-lines", strconv.Itoa(teeLines)}
+	contenders := map[string][]string{
+		"ours":  append([]string{harness.Clusterrun(b), "run", "-n", strconv.Itoa(teeTasks), "--"}, writer...),
+		"floor": append([]string{self, "prefix", strconv.Itoa(teeTasks)}, writer...),
+	}
+	if torchrun := findTorchrun(); torchrun != nil {
+		contenders["torchrun"] = append(append(torchrun, "--nproc_per_node", strconv.Itoa(teeTasks),
+			"--redirects", "1", "--tee", "1", "--log_dir", filepath.Join(home, "torchrun"), "--no_python"), writer...)
+	}
+	const rounds = 5
+	whole, steady := map[string][]time.Duration{}, map[string][]time.Duration{}
+	grown, wrong := 0.0, 0
+	for range rounds {
+		for _, name := range []string{"floor", "ours", "torchrun"} {
+			if contenders[name] == nil || name == "torchrun" && len(whole[name]) == 2 {
+				continue
+			}
+			t := readTee(b, home, contenders[name])
+			whole[name], steady[name] = append(whole[name], t.whole), append(steady[name], t.steady)
+			switch name {
+			case "torchrun":
+				wrong = max(wrong, t.wrong) // it tears what was not whole when it looked
+			case "ours":
+				grown = max(grown, t.grownMiB)
+				fallthrough
+			default:
+				require.Zero(b, t.wrong, "lines of %s are torn or lost", name)
+			}
+		}
+	}
+	rate := func(d map[string][]time.Duration, name string) float64 {
+		return teeTasks * teeLines / median(d[name]).Seconds()
+	}
+	b.ReportMetric(rate(whole, "ours"), "lines/s")
+	b.ReportMetric(rate(steady, "ours"), "lines/s-steady")
+	b.ReportMetric(rate(whole, "floor"), "lines/s-floor")
+	b.ReportMetric(rate(whole, "ours")/rate(whole, "floor"), "of-floor")
+	b.ReportMetric(rate(steady, "ours")/rate(steady, "floor"), "of-floor-steady")
+	if whole["torchrun"] != nil {
+		b.ReportMetric(rate(whole, "torchrun"), "lines/s-torchrun")
+		b.ReportMetric(rate(whole, "ours")/rate(whole, "torchrun"), "times-torchrun")
+		b.ReportMetric(rate(steady, "ours")/rate(steady, "torchrun"), "times-torchrun-steady")
+		b.ReportMetric(float64(wrong), "torn-by-torchrun")
+	} else {
+		b.Log("torchrun is not installed (Debian: python3-torch)")
+	}
+	b.ReportMetric(grown, "MiB-grown")
+	b.ReportMetric(0, "ns/op")
+}
+
+// findTorchrun is a torchrun with its own Python; nil: there is none. It may be a
+// script for another Python than the first on PATH.
+func findTorchrun() []string {
+	path, err := exec.LookPath("torchrun")
+	if err != nil {
+		return nil
+	}
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(python, "-c", "import torch.distributed.run").Run() == nil {
+			return []string{python, path}
+		}
+	}
+	return nil
+}
+
+type teeFigures struct {
+	whole, steady time.Duration
+	grownMiB      float64
+	wrong         int // lines that were torn, lost or out of order
+}
+
+// readTee runs a command and checks each line of its stdout.
+func readTee(b *testing.B, home string, argv []string) teeFigures {
+	b.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir = harness.Env(home), home
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	pipe, err := cmd.StdoutPipe()
+	require.NoError(b, err)
+	started := time.Now()
+	require.NoError(b, cmd.Start())
+	memory := sampleMemory(home)
+	in := bufio.NewReaderSize(pipe, 256<<10)
+	next := map[string]*int{}
+	want := numberedLine(0)
+	var first, last time.Time
+	wrong, right := 0, 0
+	var prefix []byte
+	var expected *int
+	for {
+		line, err := in.ReadSlice('\n')
+		if err == io.EOF {
+			require.Empty(b, line)
+			break
+		}
+		require.NoError(b, err)
+		if first.IsZero() {
+			first = time.Now()
+			memory.begin()
+		}
+		head := len(line) - lineWidth
+		if head <= 0 || !bytes.Equal(line[head+9:], want[9:]) {
+			wrong++
+			continue
+		}
+		if head != len(prefix) || !bytes.Equal(line[:head], prefix) {
+			prefix = append(prefix[:0], line[:head]...)
+			if next[string(prefix)] == nil {
+				next[string(prefix)] = new(int)
+			}
+			expected = next[string(prefix)]
+		}
+		if i := number(line[head:]); i == *expected {
+			*expected++
+			right++
+		} else {
+			*expected = i + 1
+		}
+	}
+	last = time.Now()
+	grown := memory.end()
+	require.NoError(b, cmd.Wait(), "%s", stderr.String())
+	took := time.Since(started)
+	return teeFigures{whole: took, steady: last.Sub(first), grownMiB: grown, wrong: wrong + teeTasks*teeLines - right}
+}
+
+// number is the one that a line begins with.
+func number(line []byte) (n int) {
+	for _, c := range line[:9] {
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
+
+// memory samples the resident memory of the processes of a home, by their
+// environment, but not of those that write.
+type memory struct {
+	home    string
+	started chan struct{}
+	stop    chan struct{}
+	grown   chan float64
+}
+
+func sampleMemory(home string) *memory {
+	m := &memory{home: home, started: make(chan struct{}), stop: make(chan struct{}), grown: make(chan float64, 1)}
+	go m.run()
+	return m
+}
+
+func (m *memory) begin() { close(m.started) }
+
+// end is by how many MiB the memory has grown at most, counted for each process
+// that was there at the beginning.
+func (m *memory) end() float64 {
+	close(m.stop)
+	return <-m.grown
+}
+
+func (m *memory) run() {
+	select {
+	case <-m.started:
+	case <-m.stop:
+		m.grown <- 0
+		return
+	}
+	pids := ownProcesses(m.home)
+	before := residentMiB(pids)
+	most := before
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			most = max(most, residentMiB(pids))
+		case <-m.stop:
+			m.grown <- most - before
+			return
+		}
+	}
+}
+
+func ownProcesses(home string) (pids []int) {
+	for _, pid := range harness.Alive("HOME=" + home) {
+		if line := harness.Cmdline(pid); strings.Contains(line, "clusterrun") && !strings.Contains(line, "write-lines") ||
+			strings.Contains(line, "clusterrun run") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func residentMiB(pids []int) (sum float64) {
+	for _, pid := range pids {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+		if err != nil {
+			continue
+		}
+		pages, _ := strconv.Atoi(strings.Fields(string(b))[1])
+		sum += float64(pages*os.Getpagesize()) / (1 << 20)
+	}
+	return sum
+}
