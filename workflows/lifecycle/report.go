@@ -215,14 +215,18 @@ func (m *Machine) others(w *writer, j judgement) {
 
 // outOfTime says who was not done when a limit passed.
 func (m *Machine) outOfTime(w *writer, j judgement) {
-	var names, logs []string
+	var names []string
+	var files [][2]string // what it is, and its path
 	for _, t := range m.tasks {
 		if t.ok() || j.failed(t) || t.endedBy(spec.CauseOperator) {
 			continue
 		}
 		names = append(names, j.place(t))
-		if t.exit != nil && t.exit.LogDir != "" {
-			logs = append(logs, t.exit.LogDir)
+		switch stacks := m.stacks[t.Name()]; {
+		case stacks != "": // beside the logs
+			files = append(files, [2]string{"Stacks", stacks})
+		case t.exit != nil:
+			files = append(files, [2]string{"Logs", t.exit.LogDir})
 		}
 	}
 	switch {
@@ -230,8 +234,8 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 		w.line("The limit is 0, so nothing was started.")
 	case len(names) > 0:
 		w.line("%s not done by then: %s.", count(len(names), "was", "were"), list(names))
-		for _, dir := range logs[:min(len(logs), maxLogs)] {
-			w.path("Logs", dir)
+		for _, f := range files[:min(len(files), maxLogs)] {
+			w.path(f[0], f[1])
 		}
 	}
 	if j.root == nil {
