@@ -113,7 +113,8 @@ func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result = answer.State, answer.Generation, answer.Result
 	for _, t := range answer.Tasks {
-		s.Tasks = append(s.Tasks, TaskStatus{TaskStatus: t})
+		// The heartbeat knows better once there is one.
+		s.Tasks = append(s.Tasks, TaskStatus{TaskStatus: t, Restarts: answer.Generation})
 	}
 }
 
@@ -125,6 +126,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		}
 		return
 	}
+	s.Generation = result.Generation
 	for _, t := range result.Tasks {
 		status := TaskStatus{
 			TaskStatus: spec.TaskStatus{

@@ -41,8 +41,8 @@ const runExamples = `  # Four processes of one program
   # Start a failed process again, at most five times
   clusterrun run -n 8 --max-restarts 5 -- ./worker
 
-  # As with torchrun and mpirun
-  clusterrun run --nproc-per-node 4 python3 train.py
+  # As with torchrun and mpirun; torchrun's restarts are those of the whole group
+  clusterrun run --nproc-per-node 4 --max-restarts 3 python3 train.py
   clusterrun run -np 4 -H localhost:4 ./solver`
 
 // runOptions are the flags of run beyond those that make a spec.

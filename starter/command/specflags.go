@@ -69,8 +69,8 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 
 	fs.StringVar(&f.onFailure, "on-failure", "", "what a task's final failure does to the others: `stop|continue` (default stop)")
 	fs.BoolVar(&f.autoRestart, "auto-restart", false, "start failed tasks again")
-	fs.IntVar(&f.maxRestarts, "max-restarts", 0, "most restarts (`NUMBER`); implies --auto-restart where above 0")
-	fs.StringVar(&f.restartScope, "restart-scope", "", "what a restart starts again: `task|group` (default task)")
+	fs.IntVar(&f.maxRestarts, "max-restarts", 0, "most restarts (`NUMBER`) of a task, or of the group; implies --auto-restart where above 0")
+	fs.StringVar(&f.restartScope, "restart-scope", "", "what a restart starts again: `task|group` (default task, and with torchrun's --nproc-per-node group)")
 	fs.BoolVar(&f.dependenceOnChief, "dependence-on-chief", true, "the chief's end ends the run")
 	fs.BoolVar(&f.noDependence, "no-dependence-on-chief", false, "the chief's end does not end the run")
 	fs.Var(&f.chiefGrace, "chief-grace", "`TIME` for the others to end by themselves after the chief (default 3s)")
@@ -221,7 +221,12 @@ func (f *specFlags) applyRest(s *spec.RunSpec) {
 	}
 	if f.given("max-restarts") {
 		s.MaxRestarts = &f.maxRestarts
-		s.AutoRestart = s.AutoRestart || f.maxRestarts > 0
+		// In torchrun's words it counts restarts of all workers together: the ranks
+		// of a process group cannot go on with a new peer.
+		if s.RestartScope == "" && (f.given("nproc-per-node") || f.given("nnodes")) && f.maxRestarts > 0 {
+			s.RestartScope = spec.RestartScopeGroup
+		}
+		s.AutoRestart = s.AutoRestart || f.maxRestarts > 0 && s.RestartScope != spec.RestartScopeGroup
 	}
 	if f.given("auto-restart") {
 		s.AutoRestart = f.autoRestart

@@ -68,6 +68,26 @@ func TestFlagsMakeASpec(t *testing.T) {
 	}, s)
 }
 
+// In torchrun's words restarts are those of the whole group.
+func TestRestartsInTorchrunsWords(t *testing.T) {
+	for _, test := range []struct {
+		args  []string
+		scope spec.RestartScope
+		auto  bool
+	}{
+		{[]string{"--nproc-per-node", "2", "--max-restarts", "3"}, spec.RestartScopeGroup, false},
+		{[]string{"--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "0"}, "", false},
+		{[]string{"--nproc-per-node", "2", "--max-restarts", "3", "--restart-scope", "task"}, spec.RestartScopeTask, true},
+		{[]string{"-n", "2", "--max-restarts", "3"}, "", true},
+		{[]string{"-n", "2", "--max-restarts", "3", "--restart-scope", "group"}, spec.RestartScopeGroup, false},
+	} {
+		s, err := specFrom(t, "", append(test.args, "./train")...)
+		require.NoError(t, err)
+		assert.Equal(t, test.scope, s.RestartScope, test.args)
+		assert.Equal(t, test.auto, s.AutoRestart, test.args)
+	}
+}
+
 // What no flag says is left to the defaults of the spec.
 func TestNoFlags(t *testing.T) {
 	s, err := specFrom(t, "", "./train")

@@ -59,7 +59,11 @@ func (a *app) printStatus(s *starter.Status) {
 	if !s.Open {
 		took = s.Ended.Sub(s.Started)
 	}
-	fmt.Fprintf(a.out, "run %s: %s, %s\n", s.RunID, state, roughly(took))
+	generation := ""
+	if s.Generation > 0 {
+		generation = fmt.Sprintf(", generation %d", s.Generation)
+	}
+	fmt.Fprintf(a.out, "run %s: %s%s, %s\n", s.RunID, state, generation, roughly(took))
 	if s.Result != nil && s.Result.Verdict != spec.VerdictSucceeded && s.Result.Message != "" {
 		fmt.Fprintf(a.out, "%s\n", s.Result.Message)
 	}
