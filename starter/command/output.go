@@ -67,7 +67,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 		stdout = a.err // stdout is for the result alone
 	}
 	status := false
-	if f, ok := a.err.(*os.File); ok {
+	if f, ok := a.err.(*os.File); ok && !a.noStatus {
 		status = tasklog.IsTerminal(f)
 	}
 	ctx, stop := context.WithCancel(context.Background())

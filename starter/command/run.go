@@ -47,10 +47,11 @@ const runExamples = `  # Four processes of one program
 
 // runOptions are the flags of run beyond those that make a spec.
 type runOptions struct {
-	id     string
-	queue  string
-	remote bool
-	quiet  bool
+	id         string
+	queue      string
+	foreground string
+	remote     bool
+	quiet      bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -69,6 +70,9 @@ func (a *app) runCommand() *cobra.Command {
 			if err := checkID(cmd, o.id); err != nil {
 				return err
 			}
+			if err := checkForeground(s, o); err != nil {
+				return err
+			}
 			if o.remote {
 				return a.runRemote(cmd, s, o)
 			}
@@ -84,6 +88,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	f.register(cmd.Flags())
 	cmd.Flags().StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
+	cmd.Flags().StringVar(&o.foreground, "foreground", "", "the `TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
 	cmd.Flags().BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, and wait; their output stays there")
 	cmd.Flags().StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
