@@ -30,7 +30,9 @@ type owner struct {
 func newOwner(o Owner) owner {
 	own := owner{Owner: o}
 	if o.Stdin != nil {
-		own.modes, _ = unix.IoctlGetTermios(int(o.Stdin.Fd()), unix.TCGETS)
+		if modes, err := unix.IoctlGetTermios(int(o.Stdin.Fd()), unix.TCGETS); err == nil {
+			own.modes = modes
+		}
 	}
 	return own
 }

@@ -374,12 +374,13 @@ func (l *localRun) endWorker() {
 }
 
 // withSignal gives a run that was stopped by a signal to us the exit code of that
-// signal.
+// signal, and names it (TE-39).
 func (l *localRun) withSignal(r *spec.RunResult) *spec.RunResult {
 	if l.interrupted.first == nil || r == nil || r.Verdict != spec.VerdictCancelled {
 		return r
 	}
 	changed := *r
 	changed.ExitCode = codeOfSignal(l.interrupted.first)
+	changed.Message = fmt.Sprintf("clusterrun (process %d) got %s. %s", os.Getpid(), nameOfSignal(l.interrupted.first), r.Message)
 	return &changed
 }
