@@ -47,9 +47,6 @@ func newLentTerminal(in, screenFile *os.File, keys func(os.Signal)) (*lentTermin
 	}, nil
 }
 
-// fatal are signals that would end us with the terminal as it is.
-var fatal = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM}
-
 // lend gives the terminal to the task. handled are the signals that somebody else
 // handles.
 func (t *lentTerminal) lend(handled func(os.Signal) bool) error {
@@ -59,7 +56,8 @@ func (t *lentTerminal) lend(handled func(os.Signal) bool) error {
 	}
 	t.resize()
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
-	for _, s := range meant(fatal) {
+	// These would end us with the terminal as it is.
+	for _, s := range meant(interrupts) {
 		if !handled(s) {
 			signal.Notify(t.signals, s)
 		}

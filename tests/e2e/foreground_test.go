@@ -227,11 +227,13 @@ while True:
 	})
 
 	t.Run("a signal that nobody handles", func(t *testing.T) {
-		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; exec sleep 1000")
+		x := harness.StartInTerminal(t, l.home, harness.Env(l.home, "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGUSR1"), harness.Clusterrun(t),
+			"run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; exec sleep 1000")
 		before := x.Modes()
 		x.Expect("up\r\n")
-		x.Kill(syscall.SIGUSR1)
-		assert.Equal(t, 128+int(syscall.SIGUSR1), x.ExitCode())
+		x.Kill(syscall.SIGTERM)
+		assert.Equal(t, 143, x.ExitCode())
+		assert.True(t, x.ProcessState.Sys().(syscall.WaitStatus).Signaled(), "it dies of it")
 		restored(t, x, before)
 		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	})
