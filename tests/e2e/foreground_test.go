@@ -269,10 +269,10 @@ while True:
 	t.Run("nobody in the foreground", func(t *testing.T) {
 		// Its task has ended, and others go on: Ctrl-C is the run's.
 		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c",
-			`if [ $RANK = 1 ]; then exec sleep 1000; else echo bye; fi`)
+			`if [ $RANK = 1 ]; then exec sleep 1000; else echo bye; exec sleep 0.1; fi`)
 		before := x.Modes()
 		x.Expect("bye\r\n")
-		harness.Eventually(t, "it has ended", func() bool { return len(l.tasks()) == 1 })
+		harness.Eventually(t, "it has ended", func() bool { return countSleeps(l.tasks()) == 1 })
 		harness.Eventually(t, "Ctrl-C stops the run", func() bool {
 			if !strings.Contains(x.Screen(), "got SIGINT") {
 				x.Type("\x03")

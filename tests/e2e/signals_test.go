@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,7 +21,7 @@ import (
 // its environment, and waits until they are up.
 func (l *local) runWith(env []string, argv ...string) *harness.Process {
 	l.t.Helper()
-	argv = append(argv, harness.Clusterrun(l.t), "run", "--json", "--env", l.mark, "-n", "2", "--", "bash", "-c", withGrandchild)
+	argv = append(argv, harness.Clusterrun(l.t), "run", "--json", "--env", l.mark, "-n", "2", "--", "bash", "-c", "grep SigIgn /proc/self/status; "+withGrandchild)
 	p := harness.Start(l.t, l.home, harness.Env(l.home, env...), argv...)
 	harness.Eventually(l.t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
 	return p
@@ -74,13 +75,17 @@ func TestSignalsToHandle(t *testing.T) {
 
 // What a run was started to ignore, it ignores; its tasks do not.
 func TestIgnoredSignals(t *testing.T) {
-	ignoredBy := func(t *testing.T, pid int) (mask uint64) {
+	maskOf := func(t *testing.T, status string) (mask uint64) {
+		t.Helper()
+		_, err := fmt.Sscanf(after(status, "SigIgn:"), "%x", &mask)
+		require.NoError(t, err, status)
+		return mask
+	}
+	ignoredBy := func(t *testing.T, pid int) uint64 {
 		t.Helper()
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		require.NoError(t, err)
-		_, err = fmt.Sscanf(after(string(b), "SigIgn:"), "%x", &mask)
-		require.NoError(t, err)
-		return mask
+		return maskOf(t, string(b))
 	}
 	bit := func(s syscall.Signal) uint64 { return 1 << (s - 1) }
 
@@ -94,15 +99,9 @@ func TestIgnoredSignals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLocal(t)
 			p := l.runWith(nil, c.argv...)
-			for _, pid := range l.tasks() {
-				if strings.HasPrefix(harness.Cmdline(pid), "sleep") {
-					mask := ignoredBy(t, pid)
-					for _, s := range c.ignored {
-						assert.Zero(t, mask&bit(s), "a task does not ignore %s", s)
-					}
-				}
-			}
+			harness.Eventually(t, "both have said what they ignore", func() bool { return strings.Count(p.Stderr(), "SigIgn:") == 2 })
 			for _, s := range c.ignored {
+				assert.Zero(t, maskOf(t, p.Stderr())&bit(s), "a task does not ignore %s", s)
 				assert.NotZero(t, ignoredBy(t, p.Cmd.Process.Pid)&bit(s), "%s stays ignored", s)
 				p.Kill(s)
 			}
@@ -121,8 +120,11 @@ func TestIgnoredSignals(t *testing.T) {
 		p.Kill(syscall.SIGHUP)
 		p.Kill(syscall.SIGQUIT)
 		l := newLocal(t)
-		code, stdout, stderr := s.CLI(t, "run", "--remote", "-n", "1", "--dir", l.home, "--", "grep", "SigIgn", "/proc/self/status")
-		assert.Zero(t, code, stdout+stderr)
+		code, stdout, stderr := s.CLI(t, "run", "--remote", "-n", "1", "--dir", l.home, "--", "bash", "-c", "cat /proc/self/status >status")
+		require.Zero(t, code, stdout+stderr)
+		b, err := os.ReadFile(filepath.Join(l.home, "status"))
+		require.NoError(t, err)
+		assert.Zero(t, maskOf(t, string(b))&(bit(syscall.SIGINT)|bit(syscall.SIGQUIT)|bit(syscall.SIGHUP)))
 		p.Kill(syscall.SIGTERM)
 		assert.Zero(t, p.ExitCode())
 	})
