@@ -26,9 +26,8 @@ type Owner struct {
 
 // Supervise becomes the supervisor of a host worker and returns when that has
 // ended: after ctx, after SIGTERM or SIGINT, or when the owner's lifeline has.
-// command is how to
-// execute [Side] in a child. It fails at once when another worker holds the
-// state directory.
+// command is how to execute [Side] in a child. It fails at once when another
+// worker holds the state directory.
 func Supervise(ctx context.Context, o Options, command []string, owner Owner) error {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -66,12 +66,11 @@ func (o *owner) lendTerminal(attr *syscall.SysProcAttr) {
 
 // duplicate is a copy that may be closed; of no file, it is /dev/null.
 func duplicate(f *os.File) (int, error) {
-	fd, err := -1, error(nil)
-	if f == nil {
-		fd, err = unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	} else {
-		fd, err = unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	take := func() (int, error) { return unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0) }
+	if f != nil {
+		take = func() (int, error) { return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0) }
 	}
+	fd, err := take()
 	if err != nil {
 		return -1, &startError{fmt.Sprintf("taking the owner's descriptors: %s", reasonOf(err)), exitNotExecutable}
 	}

@@ -23,9 +23,15 @@ command; what follows the command's name is the command's.
 Processes run in the current directory unless --dir or the spec says otherwise,
 with the environment of this shell.
 
-Ctrl-C once stops the run: every process gets its stop signal, and SIGKILL when
+A task in the --foreground has this terminal to itself, for a debugger or a shell:
+keys such as Ctrl-C are its own, and Ctrl-] three times within a second stops the
+run. Where stdin is no terminal, it has stdin, stdout and stderr themselves. What
+it writes goes to no file; -q keeps the others' output out of its way.
+
+Otherwise Ctrl-C once stops the run: every process gets its stop signal, and SIGKILL when
 its grace has passed. Twice kills it. If this command is killed, its processes
-end with it.
+end with it. TORCHELASTIC_SIGNALS_TO_HANDLE names other signals that stop a run
+than SIGTERM,SIGINT,SIGHUP,SIGQUIT.
 
 ` + exitCodesOfRuns
 
@@ -40,6 +46,9 @@ const runExamples = `  # Four processes of one program
 
   # Start a failed process again, at most five times
   clusterrun run -n 8 --max-restarts 5 -- ./worker
+
+  # The chief stops at breakpoint() in train.py, and pdb has this terminal
+  clusterrun run --foreground chief-0 --task chief=1 --task worker=3 -- python3 train.py
 
   # As with torchrun and mpirun
   clusterrun run --nproc-per-node 4 python3 train.py

@@ -187,11 +187,11 @@ func (t *lentTerminal) nobodys() bool {
 }
 
 func signalOf(modes *unix.Termios, key byte) syscall.Signal {
-	switch {
-	case key == 0: // stands for no key at all
-	case key == modes.Cc[unix.VINTR]:
+	switch key {
+	case 0: // stands for no key at all
+	case modes.Cc[unix.VINTR]:
 		return syscall.SIGINT
-	case key == modes.Cc[unix.VQUIT]:
+	case modes.Cc[unix.VQUIT]:
 		return syscall.SIGQUIT
 	}
 	return 0
