@@ -79,14 +79,15 @@ func (t *lentTerminal) own(lent bool) {
 	if t.before == nil {
 		return
 	}
-	modes := t.before
 	if lent {
-		modes = pty.Raw(modes)
-	} else {
-		t.before = nil
+		t.screen.setRaw(true)
+		_ = pty.SetModes(t.in, pty.Raw(t.before))
+		return
 	}
-	t.screen.setRaw(lent)
-	_ = pty.SetModes(t.in, modes)
+	// The modes first: the screen may be busy for as long as nobody reads it.
+	_ = pty.SetModes(t.in, t.before)
+	t.before = nil
+	t.screen.setRaw(false)
 }
 
 // drainBound is how long what the task wrote last may take to get here.
