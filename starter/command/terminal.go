@@ -266,11 +266,12 @@ func (s *screen) relay(b []byte) {
 	_, _ = s.file.Write(b)
 }
 
+// setRaw is told before the terminal is lent, and after its modes are back.
 func (s *screen) setRaw(raw bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.raw && s.open {
-		_, _ = s.file.WriteString("\r\n")
+	if s.open && !raw {
+		_, _ = s.file.WriteString("\n")
 		s.open = false
 	}
 	s.raw = raw

@@ -53,5 +53,5 @@ func TestScreen(t *testing.T) {
 		"one\r\ntwo\r\n"+
 		"(Pdb) \r\n[worker-0]: line\r\n"+
 		"x\r\nline\r\n"+
-		"prompt\r\nafter\n", string(got))
+		"prompt\nafter\n", string(got))
 }

@@ -170,6 +170,23 @@ while True:
 		restored(t, x, before)
 	})
 
+	t.Run("a shell with jobs", func(t *testing.T) {
+		x := l.atTerminal("run", "--env", l.mark, "--env", "PS1=shell> ", "--foreground", "worker-0", "-n", "1", "--", "bash", "--norc", "--noprofile", "-i")
+		x.Expect("shell> $")
+		x.Type("sleep 1000\r")
+		harness.Eventually(t, "the job runs", func() bool { return countSleeps(l.tasks()) == 1 })
+		x.Type("\x1a")
+		x.Expect("Stopped.*shell> $")
+		x.Type("fg\r")
+		x.Expect("sleep 1000\r\n")
+		harness.Eventually(t, "Ctrl-C ends the job", func() bool {
+			x.Type("\x03")
+			return countSleeps(l.tasks()) == 0
+		})
+		x.Type("exit 9\r")
+		assert.Equal(t, 9, x.ExitCode())
+	})
+
 	t.Run("the size", func(t *testing.T) {
 		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `trap 'stty size; exit' WINCH; stty size; while :; do sleep 0.05; done`)
 		x.Expect("24 80\r\n")
