@@ -17,7 +17,7 @@ const module = "github.com/clusterrun/clusterrun/"
 var levels = [][]string{
 	{"starter/clusterrun"},
 	{"starter/command"},
-	{"starter", "starter/embedded", "starter/rundir"},
+	{"starter", "starter/embedded", "starter/rundir", "starter/pty"},
 	{"workers"},
 	{"workers/connect"},
 	{"workflows"},

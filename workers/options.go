@@ -25,6 +25,10 @@ type Options struct {
 	// LogRoot is where runs without a log directory of their own keep their
 	// logs. Default: logs, below StateDir.
 	LogRoot string `json:"log_root,omitempty"`
+	// OwnersOutput: streams that go to no file go to the owner's output.
+	OwnersOutput bool `json:"owners_output,omitempty"`
+	// Foreground is the task that gets the owner's stdin, stdout and stderr.
+	Foreground string `json:"foreground,omitempty"`
 	// Server is the Temporal server.
 	Server connect.Options `json:"server"`
 	// OrphanGrace is how long processes have after the owner died. Default 2s.

@@ -77,6 +77,7 @@ func (s *side) run(ctx context.Context) error {
 	host, err := activities.NewHost(activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Slots: s.Slots, Owned: s.Owned,
+		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
 		Supervisor: s.supervisor, Server: c, Log: s.log,
 	})
 	if err != nil {

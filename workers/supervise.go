@@ -15,12 +15,20 @@ import (
 // optionsVar carries [Options] to the side.
 const optionsVar = "CLUSTERRUN_WORKER_OPTIONS"
 
+// Owner is what a host worker has inherited from whoever started it for runs of
+// their own; a worker that serves everybody has nothing of it.
+type Owner struct {
+	// Lifeline reaches its end when the owner is gone.
+	Lifeline *os.File
+	// Stdin, Stdout and Stderr are for tasks; see [Options].
+	Stdin, Stdout, Stderr *os.File
+}
+
 // Supervise becomes the supervisor of a host worker and returns when that has
-// ended: after ctx, after SIGTERM or SIGINT, or when lifeline (which may be
-// nil) reaches its end, which means that the owner is gone. command is how to
-// execute [Side] in a child. It fails at once when another worker holds the
-// state directory.
-func Supervise(ctx context.Context, o Options, command []string, lifeline *os.File) error {
+// ended: after ctx, after SIGTERM or SIGINT, or when the owner's lifeline has.
+// command is how to execute [Side] in a child. It fails at once when another
+// worker holds the state directory.
+func Supervise(ctx context.Context, o Options, command []string, owner Owner) error {
 	o, err := o.withDefaults()
 	if err != nil {
 		return err
@@ -45,7 +53,8 @@ func Supervise(ctx context.Context, o Options, command []string, lifeline *os.Fi
 	return supervisor.Run(ctx, supervisor.Config{
 		State: state, Side: command,
 		SideEnv:     []string{optionsVar + "=" + string(options)},
-		Lifeline:    lifeline,
+		Lifeline:    owner.Lifeline,
+		Owner:       supervisor.Owner{Stdin: owner.Stdin, Stdout: owner.Stdout, Stderr: owner.Stderr},
 		OrphanGrace: o.OrphanGrace,
 		KillNow:     killNow,
 		Log:         log,

@@ -27,7 +27,8 @@
 // A start is journalled, and the journal synced, before the fork; so a start
 // that nobody remembers did not happen, and none happens twice. Every process
 // leads a session and a group of its own, has its stdin from /dev/null and its
-// output in files, and gets a parent-death signal, a cookie in its environment
+// output in files or where the owner's goes (one in the foreground has the
+// owner's stdin too, and its terminal), and gets a parent-death signal, a cookie in its environment
 // and, where the kernel lets us, a cgroup.
 //
 // When the leader ends, whether by itself or because it was stopped, everything

@@ -15,7 +15,7 @@ import (
 func (s *supervisor) launch(p *process, c Command) error {
 	limit := p.task.run.files
 	limit <- struct{}{}
-	files, err := openFiles(c)
+	files, err := s.openFiles(c)
 	<-limit
 	if err != nil {
 		return err
@@ -26,6 +26,9 @@ func (s *supervisor) launch(p *process, c Command) error {
 		Env:   withCookie(c.Env, p.cookie, s.outer),
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if c.Foreground {
+		s.owner.lendTerminal(attr.Sys)
 	}
 	dir, dirFD := s.enterCgroup(p)
 	if dirFD >= 0 {
@@ -108,7 +111,7 @@ func closeAll(fds []int) {
 
 // openFiles opens stdin, stdout and stderr. They are closed on exec: the fork
 // duplicates them to 0, 1 and 2.
-func openFiles(c Command) (fds []int, err error) {
+func (s *supervisor) openFiles(c Command) (fds []int, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(fds)
@@ -127,6 +130,9 @@ func openFiles(c Command) (fds []int, err error) {
 			return nil, &startError{fmt.Sprintf("making the log directory %s: %s", c.LogDir, reasonOf(err)), exitNotExecutable}
 		}
 	}
+	if c.Foreground {
+		return s.owner.standard()
+	}
 	open := func(path string, flags int) error {
 		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o644)
 		if err != nil {
@@ -138,9 +144,17 @@ func openFiles(c Command) (fds []int, err error) {
 	if err := open(os.DevNull, unix.O_RDONLY); err != nil {
 		return fds, err
 	}
-	for _, path := range []string{c.Stdout, c.Stderr} {
-		if path == "" {
+	for i, path := range []string{c.Stdout, c.Stderr} {
+		switch path {
+		case "":
 			path = os.DevNull
+		case OwnersOutput:
+			fd, err := duplicate([]*os.File{s.owner.Stdout, s.owner.Stderr}[i])
+			if err != nil {
+				return fds, err
+			}
+			fds = append(fds, fd)
+			continue
 		}
 		if err := open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT); err != nil {
 			return fds, err

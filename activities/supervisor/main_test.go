@@ -39,8 +39,9 @@ func TestMain(m *testing.M) {
 type role struct {
 	Dir           string
 	NoCgroups     bool
-	NoChildren    bool // as if the kernel had no lists of children
-	Lifeline      bool // descriptor 3
+	NoChildren    bool   // as if the kernel had no lists of children
+	Lifeline      bool   // descriptor 3
+	Owner         string // the directory of the owner's stdin, stdout and stderr
 	OrphanGrace   time.Duration
 	ShutdownGrace time.Duration
 	KillBound     time.Duration
@@ -74,6 +75,9 @@ func supervisorMain(text string) int {
 	}
 	if r.Lifeline {
 		cfg.Lifeline = os.NewFile(3, "lifeline")
+	}
+	if r.Owner != "" {
+		cfg.Owner = ownerIn(r.Owner)
 	}
 	if r.Unkillable != "" {
 		cfg.kill = func(pid int, sig syscall.Signal) error {

@@ -27,6 +27,8 @@ type Config struct {
 	SideEnv []string
 	// Lifeline, when set, is read; its end means that the owner is gone.
 	Lifeline *os.File
+	// Owner has what tasks can get of the owner.
+	Owner Owner
 	// OrphanGrace is what processes get when the owner is gone. Default 2 s.
 	OrphanGrace time.Duration
 	// ShutdownGrace is what they get when ctx ends. Default 10 s.

@@ -23,6 +23,7 @@ type supervisor struct {
 	cgroup string // of the instance; empty without
 	outer  string // cookies of a supervisor whose task we are
 
+	owner  owner
 	fork   *forker
 	reaper *reaper
 
@@ -51,6 +52,7 @@ func newSupervisor(cfg Config) *supervisor {
 		state:     cfg.State,
 		log:       cfg.Log,
 		outer:     os.Getenv(CookieVar),
+		owner:     newOwner(cfg.Owner),
 		runs:      cfg.State.runs,
 		living:    make(map[int]*process),
 		sideEnded: make(chan syscall.WaitStatus, 1),

@@ -116,7 +116,7 @@ func (a *app) sweep(ctx context.Context, dir string) bool {
 	if _, err := os.Stat(dir + "/instance"); err != nil {
 		return true // no supervisor ever lived there
 	}
-	w, err := startHostWorker(workers.Options{StateDir: dir, Queue: "clusterrun/swept"})
+	w, err := startHostWorker(workers.Options{StateDir: dir, Queue: "clusterrun/swept"}, standardFiles{})
 	if err != nil {
 		return false
 	}

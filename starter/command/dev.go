@@ -70,7 +70,7 @@ type dev struct {
 }
 
 func (d *dev) run(ctx context.Context) error {
-	signals, stopListening := listen()
+	signals, stopListening := listen(interrupts)
 	defer stopListening()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +100,7 @@ func (d *dev) run(ctx context.Context) error {
 	if err := os.MkdirAll(d.options.StateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	w, err := startHostWorker(d.options)
+	w, err := startHostWorker(d.options, standardFiles{})
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,9 @@ func (a *app) logger() sdklog.Logger {
 
 // isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
+	if _, ok := w.(*screen); ok {
+		return true
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -15,8 +14,14 @@ import (
 // optionsVariable carries the options of a host worker to `supervise`, as JSON.
 const optionsVariable = "CLUSTERRUN_WORKER_OPTIONS"
 
-// lifelineFD is the descriptor on which `supervise` sees that its owner is gone.
-const lifelineFD = 3
+// The descriptors that `supervise` inherits: one on which it sees that its owner is
+// gone, and those that tasks can get, as far as its options speak of them.
+const (
+	lifelineFD = 3 + iota
+	stdinFD
+	stdoutFD
+	stderrFD
+)
 
 // superviseCommand is what run and dev execute: the supervisor of a private
 // host worker. Whoever starts it holds the other end of its lifeline.
@@ -44,13 +49,20 @@ func (a *app) superviseCommand() *cobra.Command {
 			if _, err := lifeline.Stat(); err != nil {
 				return fmt.Errorf("supervise has no lifeline: %w", err)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			ctx, stop := endedBy(cmd.Context())
 			defer stop()
 			side, err := sideCommand()
 			if err != nil {
 				return err
 			}
-			return workers.Supervise(ctx, o, side, lifeline)
+			owner := workers.Owner{Lifeline: lifeline}
+			if o.Foreground != "" {
+				owner.Stdin = os.NewFile(stdinFD, "stdin")
+			}
+			if o.Foreground != "" || o.OwnersOutput {
+				owner.Stdout, owner.Stderr = os.NewFile(stdoutFD, "stdout"), os.NewFile(stderrFD, "stderr")
+			}
+			return workers.Supervise(ctx, o, side, owner)
 		},
 	}
 }
@@ -71,7 +83,7 @@ func (a *app) sideCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			ctx, stop := endedBy(cmd.Context())
 			defer stop()
 			return workers.Side(ctx)
 		},

@@ -19,8 +19,9 @@ import (
 // stops everything; Ctrl-C in our terminal does not reach it.
 type hostWorker struct {
 	options  workers.Options
-	lifeline *os.File // our end; nobody ever writes to it
-	theirs   *os.File // kept for successors
+	std      standardFiles // for tasks
+	lifeline *os.File      // our end; nobody ever writes to it
+	theirs   *os.File      // kept for successors
 	cmd      *exec.Cmd
 	// exited gets the end of each supervisor we started.
 	exited chan error
@@ -28,12 +29,12 @@ type hostWorker struct {
 	once   sync.Once
 }
 
-func startHostWorker(o workers.Options) (*hostWorker, error) {
+func startHostWorker(o workers.Options, std standardFiles) (*hostWorker, error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	w := &hostWorker{options: o, lifeline: ours, theirs: theirs, exited: make(chan error, 1), gone: make(chan struct{})}
+	w := &hostWorker{options: o, std: std, lifeline: ours, theirs: theirs, exited: make(chan error, 1), gone: make(chan struct{})}
 	if err := w.start(); err != nil {
 		ours.Close()
 		theirs.Close()
@@ -61,7 +62,7 @@ func (w *hostWorker) start() error {
 	cmd := exec.Command(self, "supervise")
 	cmd.Env = append(os.Environ(), optionsVariable+"="+string(options))
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{w.theirs} // descriptor 3
+	cmd.ExtraFiles = []*os.File{w.theirs, w.std.in, w.std.out, w.std.err} // from lifelineFD on
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the host worker: %w", err)

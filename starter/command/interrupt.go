@@ -1,21 +1,94 @@
 package command
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// interrupts are the signals by which a person, or the system, wants us to end.
-// SIGPIPE is among them: with nobody reading our output, the run has lost whom
-// it was for, and without this the write would kill us in the middle.
-var interrupts = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE}
+// signalsVariable names the signals that stop a run, as with torchrun (TE-41).
+const signalsVariable = "TORCHELASTIC_SIGNALS_TO_HANDLE"
 
-// listen catches these signals until stop is called.
-func listen() (signals <-chan os.Signal, stop func()) {
+// interrupts are the signals by which a person, or the system, wants us to end,
+// where signalsVariable does not say otherwise (TE-40).
+var interrupts = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+
+// interruptsOf reads the value of signalsVariable. What is no signal, or cannot be
+// handled, is a problem and is left out (TE-42).
+func interruptsOf(value string) (signals []syscall.Signal, problems []string) {
+	if strings.TrimSpace(value) == "" {
+		return interrupts, nil
+	}
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.TrimSpace(name)
+		n, err := spec.SignalNumber(name)
+		s := syscall.Signal(n)
+		switch {
+		case err != nil:
+			problems = append(problems, err.Error())
+		case s == syscall.SIGKILL, s == syscall.SIGSTOP:
+			problems = append(problems, fmt.Sprintf("%q cannot be handled by any program; leave it out", name))
+		case s == syscall.SIGURG, s == syscall.SIGCHLD:
+			problems = append(problems, fmt.Sprintf("%q is used by clusterrun itself; leave it out", name))
+		case !slices.Contains(signals, s):
+			signals = append(signals, s)
+		}
+	}
+	return signals, problems
+}
+
+// interruptSignals are those that stop a run of this command.
+func (a *app) interruptSignals() []syscall.Signal {
+	signals, problems := interruptsOf(os.Getenv(signalsVariable))
+	for _, p := range problems {
+		a.say("%s: %s", signalsVariable, p)
+	}
+	var names []string
+	for _, s := range signals {
+		names = append(names, spec.SignalName(int(s)))
+	}
+	a.logger().Info("these signals stop the run", "signals", strings.Join(names, ","))
+	return signals
+}
+
+// listen catches these signals until stop is called, and SIGPIPE: with nobody
+// reading our output, the run has lost whom it was for, and without this the write
+// would kill us in the middle. The channel is for sending, too.
+func listen(stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 8)
-	signal.Notify(c, interrupts...)
+	for _, s := range meant(stopping) {
+		signal.Notify(c, s)
+	}
+	signal.Notify(c, syscall.SIGPIPE)
 	return c, func() { signal.Stop(c) }
+}
+
+// endedBy is a context that ends with SIGTERM or SIGINT.
+func endedBy(ctx context.Context) (context.Context, func()) {
+	var signals []os.Signal
+	for _, s := range meant([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}) {
+		signals = append(signals, s)
+	}
+	return signal.NotifyContext(ctx, signals...)
+}
+
+// meant leaves out what whoever started us has us ignore: nohup SIGHUP, and a
+// shell without job control, for what ends in &, SIGINT and SIGQUIT. Go programs
+// only learn of SIGHUP and SIGINT; so SIGQUIT goes with SIGINT.
+func meant(signals []syscall.Signal) []syscall.Signal {
+	background := signal.Ignored(syscall.SIGINT)
+	if background {
+		signal.Ignore(syscall.SIGQUIT)
+	}
+	return slices.DeleteFunc(slices.Clone(signals), func(s syscall.Signal) bool {
+		return signal.Ignored(s) || background && s == syscall.SIGQUIT
+	})
 }
 
 // codeOfSignal is the exit code of a command that a signal ended.
@@ -24,6 +97,14 @@ func codeOfSignal(s os.Signal) int {
 		return 128 + int(n)
 	}
 	return exitInterrupted
+}
+
+// nameOfSignal is "SIGTERM".
+func nameOfSignal(s os.Signal) string {
+	if n, ok := s.(syscall.Signal); ok {
+		return spec.SignalName(int(n))
+	}
+	return s.String()
 }
 
 // interruption counts the signals of one run: the first asks it to stop, the

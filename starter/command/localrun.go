@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -47,6 +49,9 @@ type localRun struct {
 	output *output
 
 	signals     <-chan os.Signal
+	stopping    []syscall.Signal // those that stop the run
+	foreground  string           // the task that has our stdin; may be empty
+	std         standardFiles
 	interrupted interruption
 	successors  int
 	late        chan struct{} // closed when a killed run has not ended in time
@@ -66,14 +71,31 @@ func (e ending) closed() bool {
 
 // runHere runs a cluster on this machine, from nothing to its report.
 func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error {
-	signals, stopListening := listen()
+	stopping := a.interruptSignals()
+	signals, stopListening := listen(stopping)
 	defer stopListening()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	l := &localRun{app: a, spec: s, id: o.id, signals: signals, late: make(chan struct{})}
+	l := &localRun{app: a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, late: make(chan struct{})}
 	if l.id == "" {
 		l.id = starter.NewID(s.Name)
+	}
+	var err error
+	if l.std, err = a.standardFiles(o, func(s os.Signal) {
+		select {
+		case signals <- s:
+		default: // there are more already than anybody needs
+		}
+	}); err != nil {
+		return err
+	}
+	defer l.std.terminal.giveBack()
+	if direct := directOutput(s); direct || o.foreground != "" {
+		a.noStatus = true // programs write where the line would be
+		if direct && !o.quiet && l.std.given() {
+			l.std.watchReaders(signals)
+		}
 	}
 	if err := l.start(ctx, cancel, o); err != nil {
 		l.abort()
@@ -105,7 +127,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		close(started)
 		select {
 		case s := <-interrupted:
-			err = &exitError{code: codeOfSignal(s), cause: errors.New("interrupted before the run was started")}
+			err = &exitError{code: codeOfSignal(s), cause: fmt.Errorf("got %s before the run was started", nameOfSignal(s))}
 		default:
 		}
 	}()
@@ -113,7 +135,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
 	}
 	queue := spec.TaskQueue + "/run/" + strings.ToLower(rand.Text()[:16])
-	if err := l.connect(ctx, queue); err != nil {
+	if err := l.connect(ctx, queue, o); err != nil {
 		return err
 	}
 	// Before the run is: whoever finds it abandoned has to know of it.
@@ -128,12 +150,27 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	l.output, err = l.show(l.run, l.spec, o.quiet)
-	return err
+	if l.output, err = l.show(l.run, l.spec, o.quiet); err != nil {
+		return err
+	}
+	return l.lendTerminal(o)
+}
+
+// lendTerminal gives the terminal, where there is one, to the task in the
+// foreground.
+func (l *localRun) lendTerminal(o runOptions) error {
+	t := l.std.terminal
+	if t == nil {
+		return nil
+	}
+	if !o.quiet {
+		l.say("%s", l.color.dim(fmt.Sprintf("%s has this terminal; Ctrl-] three times stops the run", l.foreground)))
+	}
+	return t.lend(func(s os.Signal) bool { return slices.Contains(l.stopping, s.(syscall.Signal)) })
 }
 
 // connect finds the server, and has the host worker start while we dial.
-func (l *localRun) connect(ctx context.Context, queue string) error {
+func (l *localRun) connect(ctx context.Context, queue string, o runOptions) error {
 	deadline := time.Now().Add(bringUpBound)
 	for {
 		s, err := l.bringUp(ctx)
@@ -144,7 +181,8 @@ func (l *localRun) connect(ctx context.Context, queue string) error {
 		if l.worker == nil {
 			l.worker, err = startHostWorker(workers.Options{
 				StateDir: l.dir.Path, Queue: queue, Owned: true, LogRoot: l.logsDir(), Server: s.Options, Debug: l.debug(),
-			})
+				OwnersOutput: !o.quiet && l.std.given(), Foreground: l.foreground,
+			}, l.std)
 			if err != nil {
 				return err
 			}
@@ -193,10 +231,10 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	n := l.interrupted.add(s)
 	switch n {
 	case 1:
-		l.say("stopping run %s; again to kill it", l.id)
+		l.say("got %s: stopping run %s; again to kill it", nameOfSignal(s), l.id)
 		go l.cancel(ctx)
 	case 2:
-		l.say("killing run %s", l.id)
+		l.say("got %s: killing run %s", nameOfSignal(s), l.id)
 		go l.kill(ctx)
 	}
 	return n
@@ -289,6 +327,7 @@ func (l *localRun) finish(end ending) {
 	}
 	l.output.finish(l.signals)
 	worker.Wait()
+	l.std.terminal.giveBack()
 	l.client.Close()
 	l.leave(end.closed())
 }
@@ -335,12 +374,13 @@ func (l *localRun) endWorker() {
 }
 
 // withSignal gives a run that was stopped by a signal to us the exit code of that
-// signal.
+// signal, and names it (TE-39).
 func (l *localRun) withSignal(r *spec.RunResult) *spec.RunResult {
 	if l.interrupted.first == nil || r == nil || r.Verdict != spec.VerdictCancelled {
 		return r
 	}
 	changed := *r
 	changed.ExitCode = codeOfSignal(l.interrupted.first)
+	changed.Message = fmt.Sprintf("clusterrun (process %d) got %s. %s", os.Getpid(), nameOfSignal(l.interrupted.first), r.Message)
 	return &changed
 }

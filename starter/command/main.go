@@ -29,4 +29,5 @@ type app struct {
 	global   globals
 	color    palette // for stderr
 	voice    voice
+	noStatus bool // no status line, although stderr may be a terminal
 }

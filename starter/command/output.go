@@ -63,7 +63,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 	if a.global.json {
 		stdout = a.err // stdout is for the result alone
 	}
-	shared := goesStraight(s)
+	shared := a.noStatus || goesStraight(s)
 	status := false
 	if f, ok := a.err.(*os.File); ok {
 		status = !shared && tasklog.IsTerminal(f)

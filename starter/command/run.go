@@ -23,9 +23,15 @@ command; what follows the command's name is the command's.
 Processes run in the current directory unless --dir or the spec says otherwise,
 with the environment of this shell.
 
-Ctrl-C once stops the run: every process gets its stop signal, and SIGKILL when
+A task in the --foreground has this terminal to itself, for a debugger or a shell:
+keys such as Ctrl-C are its own, and Ctrl-] three times within a second stops the
+run. Where stdin is no terminal, it has stdin, stdout and stderr themselves. What
+it writes goes to no file; -q keeps the others' output out of its way.
+
+Otherwise Ctrl-C once stops the run: every process gets its stop signal, and SIGKILL when
 its grace has passed. Twice kills it. If this command is killed, its processes
-end with it.
+end with it. TORCHELASTIC_SIGNALS_TO_HANDLE names other signals that stop a run
+than SIGTERM,SIGINT,SIGHUP,SIGQUIT.
 
 ` + exitCodesOfRuns
 
@@ -41,16 +47,20 @@ const runExamples = `  # Four processes of one program
   # Start a failed process again, at most five times
   clusterrun run -n 8 --max-restarts 5 -- ./worker
 
+  # The chief stops at breakpoint() in train.py, and pdb has this terminal
+  clusterrun run --foreground chief-0 --task chief=1 --task worker=3 -- python3 train.py
+
   # As with torchrun and mpirun; torchrun's restarts are those of the whole group
   clusterrun run --nproc-per-node 4 --max-restarts 3 python3 train.py
   clusterrun run -np 4 -H localhost:4 ./solver`
 
 // runOptions are the flags of run beyond those that make a spec.
 type runOptions struct {
-	id     string
-	queue  string
-	remote bool
-	quiet  bool
+	id         string
+	queue      string
+	foreground string
+	remote     bool
+	quiet      bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -69,6 +79,9 @@ func (a *app) runCommand() *cobra.Command {
 			if err := checkID(cmd, o.id); err != nil {
 				return err
 			}
+			if err := checkForeground(s, o); err != nil {
+				return err
+			}
 			if o.remote {
 				return a.runRemote(cmd, s, o)
 			}
@@ -84,6 +97,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	f.register(cmd.Flags())
 	cmd.Flags().StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
+	cmd.Flags().StringVar(&o.foreground, "foreground", "", "the `TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
 	cmd.Flags().BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, and wait; their output stays there")
 	cmd.Flags().StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")

@@ -33,6 +33,9 @@ Exit codes:
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("foreground") {
+				return usagef("--foreground is for run: a submitted run has no terminal to give")
+			}
 			if err := checkID(cmd, id); err != nil {
 				return err
 			}
@@ -56,6 +59,9 @@ Exit codes:
 	cmd.Flags().StringVar(&id, "id", "", "run `ID`; default: the name and a random part")
 	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` of the host workers")
 	f.register(cmd.Flags())
+	// Known here so that it can be refused with a reason.
+	cmd.Flags().String("foreground", "", "")
+	_ = cmd.Flags().MarkHidden("foreground")
 	return cmd
 }
 

@@ -3,9 +3,7 @@ package command
 import (
 	"context"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +41,7 @@ Exit codes:
 			if host != "" && spec.IsLoopback(host) {
 				return usagef("--host-name %s means every machine; give a name that others know this one by", host)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			ctx, stop := endedBy(cmd.Context())
 			defer stop()
 			if logDir == "" {
 				logDir = a.logsDir()
@@ -90,5 +88,5 @@ func (a *app) serve(ctx context.Context, o workers.Options) error {
 		return err
 	}
 	a.say("host worker for the queue %s of %s; Ctrl-C ends it", o.Queue, s)
-	return workers.Supervise(ctx, o, side, nil)
+	return workers.Supervise(ctx, o, side, workers.Owner{})
 }

@@ -25,7 +25,7 @@ func (l *local) runWith(env []string, args ...string) (code int, stdout, stderr 
 	return code, p.Stdout(), p.Stderr()
 }
 
-func lines(text string) []string {
+func linesWith(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
@@ -39,7 +39,7 @@ func TestLogs(t *testing.T) {
 		t.Helper()
 		code, out, errs := l.run(append([]string{"logs", "iris"}, args...)...)
 		require.Zero(t, code, errs)
-		return lines(out), lines(errs)
+		return linesWith(out), linesWith(errs)
 	}
 
 	t.Run("everything", func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestFilteredFiles_TE26_TE29(t *testing.T) {
 	r := f.result(run)
 	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, "[worker-0]:    helloA\n[worker-0]:    later helloA\n", read("filtered_stdout.log"), "complete when the run has ended")
-	assert.ElementsMatch(t, []string{"[worker-0]:    worldA", "[worker-1]:    worldB"}, lines(read("filtered_stderr.log")))
+	assert.ElementsMatch(t, []string{"[worker-0]:    worldA", "[worker-1]:    worldB"}, linesWith(read("filtered_stderr.log")))
 }
 
 // SEED-76: the null device keeps nothing, and nothing fails for it.

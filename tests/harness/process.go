@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,9 +38,17 @@ func Start(t testing.TB, dir string, env []string, argv ...string) *Process {
 	p := &Process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, out: newBuffer(), err: newBuffer(), done: make(chan struct{})}
 	p.Dir, p.Env = dir, env
 	p.Cmd.Stdout, p.Cmd.Stderr = p.out, p.err
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: 0}
+	p.begin()
+	return p
+}
+
+func (p *Process) begin() {
+	t := p.t
+	t.Helper()
+	heedSignals()
 	// A leaked grandchild must not hold the test up through the pipes.
 	p.WaitDelay = 2 * time.Second
-	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: 0}
 	require.NoError(t, p.Cmd.Start())
 	go func() {
 		_ = p.Cmd.Wait()
@@ -54,11 +63,21 @@ func Start(t testing.TB, dir string, env []string, argv ...string) *Process {
 			<-p.done
 		}
 		if t.Failed() {
-			t.Logf("%s\nstdout:\n%s\nstderr:\n%s", strings.Join(argv, " "), tail(p.Stdout()), tail(p.Stderr()))
+			t.Logf("%s\nstdout:\n%s\nstderr:\n%s", strings.Join(p.Args, " "), tail(p.Stdout()), tail(p.Stderr()))
 		}
 	})
-	return p
 }
+
+// heedSignals has programs under test start with no signal ignored, although we
+// may have been started so, in the background of a shell. A signal that is caught
+// is a child's default.
+var heedSignals = sync.OnceFunc(func() {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+})
 
 func tail(s string) string {
 	if len(s) > 8000 {

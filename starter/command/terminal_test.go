@@ -1,0 +1,57 @@
+package command
+
+import (
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEscape(t *testing.T) {
+	var e escape
+	now := time.Now()
+	press := func(keys string, apart time.Duration) (hits int) {
+		for _, key := range []byte(keys) {
+			now = now.Add(apart)
+			if e.typed(key, now) {
+				hits++
+			}
+		}
+		return hits
+	}
+	assert.Equal(t, 1, press("\x1d\x1d\x1d", 100*time.Millisecond))
+	assert.Zero(t, press("\x1d\x1da\x1d", 100*time.Millisecond), "others in between")
+	assert.Zero(t, press("a\x1d\x1d\x1d\x1d", time.Second), "too slowly")
+	assert.Equal(t, 2, press("a\x1d\x1d\x1d\x1d\x1d\x1d", time.Millisecond), "again")
+}
+
+func TestScreen(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	s := &screen{file: w}
+	write := func(text string) {
+		_, err := io.WriteString(s, text)
+		require.NoError(t, err)
+	}
+	write("before\n")
+	s.setRaw(true)
+	write("one\ntwo\n")
+	s.relay([]byte("(Pdb) "))
+	write("[worker-0]: line\n")
+	s.relay([]byte("x\r\n"))
+	write("line\n")
+	s.relay([]byte("prompt"))
+	s.setRaw(false)
+	write("after\n")
+	require.NoError(t, w.Close())
+	got, err := io.ReadAll(r)
+	require.NoError(t, err)
+	assert.Equal(t, "before\n"+
+		"one\r\ntwo\r\n"+
+		"(Pdb) \r\n[worker-0]: line\r\n"+
+		"x\r\nline\r\n"+
+		"prompt\nafter\n", string(got))
+}

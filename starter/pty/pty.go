@@ -1,0 +1,121 @@
+// Package pty has the few things about terminals that the kernel offers and the
+// standard library does not: pairs of pseudoterminals, modes and sizes.
+package pty
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open makes a pair of pseudoterminals: what is written to one is read from the
+// other. Programs get the slave, which is a terminal to them. It does not become
+// the controlling terminal of the caller.
+//
+// A read of the master fails with EIO once nobody has the slave open any more and
+// all that was written to it has been read.
+func Open() (master, slave *os.File, err error) {
+	// Not blocking, so that a read ends when the file is closed or its deadline
+	// passes.
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open /dev/ptmx: %w", err)
+	}
+	master = os.NewFile(uintptr(fd), "/dev/ptmx")
+	defer func() {
+		if err != nil {
+			_ = master.Close()
+		}
+	}()
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, nil, fmt.Errorf("unlock a pseudoterminal: %w", err)
+	}
+	n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
+	if err != nil {
+		return nil, nil, fmt.Errorf("number of a pseudoterminal: %w", err)
+	}
+	name := fmt.Sprintf("/dev/pts/%d", n)
+	other, err := unix.Open(name, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return master, os.NewFile(uintptr(other), name), nil
+}
+
+// Is reports whether f is a terminal.
+func Is(f *os.File) bool {
+	_, err := Modes(f)
+	return err == nil
+}
+
+// Modes are those of a terminal.
+func Modes(f *os.File) (*unix.Termios, error) {
+	var modes *unix.Termios
+	err := with(f, func(fd int) (err error) {
+		modes, err = unix.IoctlGetTermios(fd, unix.TCGETS)
+		return err
+	})
+	return modes, err
+}
+
+// SetModes sets the modes of a terminal.
+func SetModes(f *os.File, modes *unix.Termios) error {
+	return with(f, func(fd int) error { return unix.IoctlSetTermios(fd, unix.TCSETS, modes) })
+}
+
+// Raw are modes in which a terminal passes bytes on as they are, both ways, as
+// with cfmakeraw(3).
+func Raw(modes *unix.Termios) *unix.Termios {
+	raw := *modes
+	raw.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+	raw.Oflag &^= unix.OPOST
+	raw.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
+	raw.Cflag &^= unix.CSIZE | unix.PARENB
+	raw.Cflag |= unix.CS8
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
+	return &raw
+}
+
+// Size is how large a terminal is.
+func Size(f *os.File) (rows, columns int, err error) {
+	err = with(f, func(fd int) error {
+		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
+		if err == nil {
+			rows, columns = int(size.Row), int(size.Col)
+		}
+		return err
+	})
+	return rows, columns, err
+}
+
+// SetSize sets it. Programs in the foreground of the terminal get a SIGWINCH when
+// it changes.
+func SetSize(f *os.File, rows, columns int) error {
+	return with(f, func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(columns)})
+	})
+}
+
+// Foreground is the process group in the foreground of the slave of a master; 0
+// where the slave is nobody's controlling terminal.
+func Foreground(master *os.File) (group int, err error) {
+	err = with(master, func(fd int) (err error) {
+		group, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		return err
+	})
+	return group, err
+}
+
+// with leaves a file in the mode that it has; [os.File.Fd] would not.
+func with(f *os.File, do func(fd int) error) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := conn.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}

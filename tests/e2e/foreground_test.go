@@ -1,0 +1,361 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// atTerminal is clusterrun run in a terminal.
+func (l *local) atTerminal(args ...string) *harness.Terminal {
+	l.t.Helper()
+	return harness.StartInTerminal(l.t, l.home, harness.Env(l.home), append([]string{harness.Clusterrun(l.t)}, args...)...)
+}
+
+// write puts a program into the run's directory.
+func (l *local) write(name, text string) {
+	l.t.Helper()
+	require.NoError(l.t, os.WriteFile(filepath.Join(l.home, name), []byte(text), 0o644))
+}
+
+func lines(n int, prefix, text string) (all []string) {
+	for i := 1; i <= n; i++ {
+		all = append(all, fmt.Sprintf("%s%s %d\n", prefix, text, i))
+	}
+	return all
+}
+
+// The chief is in the foreground, and a task that the spec does not have is
+// started meanwhile.
+func TestStartProcessesInTheForeground_MPR09(t *testing.T) {
+	l := newLocal(t)
+	const script = `
+case $TASK_NAME in
+chief-0) until [ -e done ]; do sleep 0.05; done; echo "chief: $(cat)";;
+worker-0) for i in 1 2 3 4 5; do echo "from the worker $i"; done; until [ -e done ]; do sleep 0.05; done;;
+esac`
+	l.write("spec.yaml", `
+tasks:
+  - {type: chief, count: 1, env: {TASK_NAME: chief-0}}
+  - {type: worker, count: 1, env: {TASK_NAME: worker-0}}
+command: ["bash", "script.sh"]
+`)
+	l.write("script.sh", script)
+	l.write("input", "typed")
+	p := l.start("run", "--id", "mpr", "--foreground", "chief-0", "spec.yaml")
+	harness.Eventually(t, "the worker runs", func() bool { return strings.Contains(p.Stdout(), "from the worker 5") })
+	code, _, stderr := l.run("start-task", "mpr", "evaluator-0", "--", "bash", "-c", `for i in 1 2 3 4 5; do echo "from the evaluator $i"; done; touch done`)
+	require.Zero(t, code, stderr)
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	for _, want := range append(lines(5, "[worker-0]:    ", "from the worker"), lines(5, "[evaluator-0]: ", "from the evaluator")...) {
+		assert.Contains(t, p.Stdout(), want)
+	}
+	assert.Contains(t, "\n"+p.Stdout(), "\nchief: \n", "without a prefix; stdin is /dev/null")
+}
+
+func TestForegroundWithoutATerminal(t *testing.T) {
+	l := newLocal(t)
+	l.write("data", "a line of data\n")
+	script := fmt.Sprintf(`echo "$DATA" | %s run --foreground worker-0 -n 2 -- bash -c '
+if [ $RANK = 0 ]; then cat; test -t 0 || echo no terminal; ls /proc/self/fd | wc -l; echo to stderr >&2; else cat; ls /proc/self/fd | wc -l; fi' 2>errors`, harness.Clusterrun(t))
+	p := harness.Start(t, l.home, harness.Env(l.home, "DATA=some data"), "bash", "-c", script)
+	require.Zero(t, p.ExitCode(), p.Stdout())
+	assert.Contains(t, p.Stdout(), "some data\nno terminal\n4\n", "stdin is the task's, and no descriptor beside the three is")
+	assert.Contains(t, p.Stdout(), "[worker-1]:    4\n", "the other task has its stdin from /dev/null")
+	errors, err := os.ReadFile(filepath.Join(l.home, "errors"))
+	require.NoError(t, err)
+	assert.Contains(t, "\n"+string(errors), "\nto stderr\n")
+	logs, err := filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/logs/*/*/attempt_0/*/stdout.log"))
+	require.NoError(t, err)
+	require.Len(t, logs, 1, "what goes to the console goes to no file: %v", logs)
+
+	code, stdout, stderr := l.run("run", "--json", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo noise; exit 3")
+	assert.Equal(t, 3, code)
+	var r spec.RunResult
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	assert.Contains(t, "\n"+stderr, "\nnoise\n")
+}
+
+func TestForegroundMistakes(t *testing.T) {
+	l := newLocal(t)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no such task": {[]string{"run", "--foreground", "boss-0", "--task", "chief=1", "--task", "worker=3", "--", "true"}, "it has chief-0, worker-0 to worker-2"},
+		"only a type":  {[]string{"run", "--foreground", "worker", "-n", "1", "--", "true"}, "it has worker-0"},
+		"remote":       {[]string{"run", "--remote", "--foreground", "worker-0", "-n", "1", "--", "true"}, "--remote"},
+		"submit":       {[]string{"submit", "--foreground", "worker-0", "-n", "1", "--", "true"}, "no terminal to give"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, stderr := l.run(c.args...)
+			assert.Equal(t, 2, code, stderr)
+			assert.Contains(t, stderr, c.want)
+		})
+	}
+	assert.NoDirExists(t, filepath.Join(l.home, ".local/state/clusterrun/server"))
+}
+
+func TestForegroundInATerminal(t *testing.T) {
+	l := newLocal(t)
+	// What the terminal was, it is again.
+	restored := func(t *testing.T, x *harness.Terminal, before any) {
+		t.Helper()
+		assert.Equal(t, before, x.Modes(), "the terminal is as it was")
+	}
+
+	t.Run("pdb", func(t *testing.T) {
+		l.write("train.py", `import time
+def step(x):
+    return x + 1
+breakpoint()
+step(41)
+print("looping")
+while True:
+    time.sleep(0.05)
+`)
+		x := l.atTerminal("run", "--foreground", "chief-0", "--task", "chief=1", "--task", "worker=1", "--", "bash", "-c",
+			`case $TF_CONFIG in *'"type":"chief"'*|*'"type": "chief"'*) exec python3 train.py;; *) echo line; exec sleep 1000;; esac`)
+		before := x.Modes()
+		x.Expect(`\(Pdb\) $`)
+		x.Shown("[worker-0]:    line\r\n")
+		x.Type("b step\n")
+		x.Expect(`Breakpoint 1 at .*train.py:2\r\n\(Pdb\) `)
+		x.Type("c\n")
+		x.Expect(`return x \+ 1\r\n\(Pdb\) `)
+		x.Type("p x * 100\n")
+		x.Expect(`\n4100\r\n\(Pdb\) `)
+		x.Type("c\n")
+		x.Expect("looping")
+		assert.NotEqual(t, before, x.Modes(), "raw")
+		x.Type("\x03")
+		x.Expect(`Program interrupted.*\(Pdb\) `)
+		x.Type("q\n")
+		assert.Equal(t, 1, x.ExitCode())
+		restored(t, x, before)
+		x.Expect("failed")
+	})
+
+	t.Run("interactive python", func(t *testing.T) {
+		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "python3", "-q", "-i", "-c", "import os; print(os.isatty(0), os.ttyname(0), os.getpid() == os.tcgetpgrp(0))")
+		before := x.Modes()
+		x.Expect(`True /dev/pts/\d+ True\r\n.*>>> `)
+		x.Type("number = 6 * 7\r")
+		x.Expect(">>> $")
+		x.Type("numb\t\r") // completed by readline
+		x.Expect(`\n42\r\n.*>>> $`)
+		x.Type("\x1b[A\x1b[A * 2\r") // two lines up
+		x.Expect(`number = 6 \* 7 \* 2.*>>> $`)
+		x.Type("number\r")
+		x.Expect(`\n84\r\n.*>>> $`)
+		x.Type("while True: pass\r\r")
+		x.Expect(`pass\r\n`)
+		harness.Eventually(t, "Ctrl-C is a KeyboardInterrupt", func() bool {
+			x.Type("\x03")
+			return strings.Contains(x.Screen(), "KeyboardInterrupt")
+		})
+		x.Type("\rexit(7)\r")
+		assert.Equal(t, 7, x.ExitCode())
+		restored(t, x, before)
+	})
+
+	t.Run("a shell with jobs", func(t *testing.T) {
+		x := l.atTerminal("run", "--env", l.mark, "--env", "PS1=shell> ", "--foreground", "worker-0", "-n", "1", "--", "bash", "--norc", "--noprofile", "-i")
+		x.Expect("shell> $")
+		x.Type("sleep 1000\r")
+		harness.Eventually(t, "the job runs", func() bool { return countSleeps(l.tasks()) == 1 })
+		x.Type("\x1a")
+		x.Expect("Stopped.*shell> $")
+		x.Type("fg\r")
+		x.Expect("sleep 1000\r\n")
+		harness.Eventually(t, "Ctrl-C ends the job", func() bool {
+			x.Type("\x03")
+			return countSleeps(l.tasks()) == 0
+		})
+		x.Type("exit 9\r")
+		assert.Equal(t, 9, x.ExitCode())
+	})
+
+	t.Run("the size", func(t *testing.T) {
+		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `trap 'stty size; exit' WINCH; stty size; while :; do sleep 0.05; done`)
+		x.Expect("24 80\r\n")
+		x.Resize(40, 132)
+		x.Expect("40 132\r\n")
+		assert.Zero(t, x.ExitCode())
+	})
+
+	t.Run("all of the output", func(t *testing.T) {
+		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `seq 1 20000; printf last`)
+		assert.Zero(t, x.ExitCode())
+		x.Expect("\r\n19999\r\n20000\r\nlast\r\n.*succeeded")
+	})
+
+	t.Run("stdout is a pipe", func(t *testing.T) {
+		x := harness.StartPiped(t, l.home, harness.Env(l.home), harness.Clusterrun(t), "run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c",
+			`test -t 0 && test -t 2 && test ! -t 1 && echo result; read -p "name? " name; echo "$name"`)
+		before := x.Modes()
+		x.Expect(`name\? `)
+		x.Type("iris\r")
+		assert.Zero(t, x.ExitCode())
+		assert.Equal(t, "result\niris\n", x.Stdout())
+		restored(t, x, before)
+	})
+
+	t.Run("output of others that is not redirected", func(t *testing.T) {
+		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "2", "--redirects", "0", "--tee", "0", "--", "bash", "-c",
+			`if [ $RANK = 1 ]; then echo one; echo two; touch said; else until [ -e said ]; do sleep 0.05; done; fi`)
+		x.Expect("one\r\ntwo\r\n")
+		assert.Zero(t, x.ExitCode())
+	})
+
+	t.Run("restarted", func(t *testing.T) {
+		x := l.atTerminal("run", "--foreground", "worker-0", "--max-restarts", "1", "-n", "1", "--", "bash", "-c",
+			`tty; stty -a | grep -o ' -\?echo '; if [ -e again ]; then read line; echo "got $line"; else touch again; stty raw -echo; exit 3; fi`)
+		before := x.Modes()
+		tty := strings.TrimSpace(x.Expect(`/dev/pts/\d+\r\n`))
+		x.Expect(tty + `\r\n echo \r\n`) // as the first found it
+		x.Type("text\r")
+		x.Expect("got text")
+		assert.Zero(t, x.ExitCode())
+		restored(t, x, before)
+	})
+
+	t.Run("signals", func(t *testing.T) {
+		for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
+			x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; "+withGrandchild)
+			before := x.Modes()
+			x.Expect("up\r\n")
+			x.Kill(signal)
+			assert.Equal(t, want, x.ExitCode())
+			restored(t, x, before)
+			harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		}
+	})
+
+	t.Run("a signal that nobody handles", func(t *testing.T) {
+		x := harness.StartInTerminal(t, l.home, harness.Env(l.home, "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGUSR1"), harness.Clusterrun(t),
+			"run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; exec sleep 1000")
+		before := x.Modes()
+		x.Expect("up\r\n")
+		x.Kill(syscall.SIGTERM)
+		assert.Equal(t, 143, x.ExitCode())
+		assert.True(t, x.ProcessState.Sys().(syscall.WaitStatus).Signaled(), "it dies of it")
+		restored(t, x, before)
+		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+	})
+
+	t.Run("killed", func(t *testing.T) {
+		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c", `trap '' TERM HUP; echo up; while :; do sleep 0.05; done`)
+		before := x.Modes()
+		harness.Eventually(t, "both are up", func() bool { return strings.Count(x.Screen(), "up\r\n") == 2 })
+		x.Kill(syscall.SIGTERM)
+		x.Shown("again to kill it")
+		x.Kill(syscall.SIGTERM)
+		assert.Equal(t, 143, x.ExitCode())
+		restored(t, x, before)
+		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+	})
+
+	t.Run("keys", func(t *testing.T) {
+		// Ctrl-C, Ctrl-\ and Ctrl-Z are the task's; three times Ctrl-] is ours.
+		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c",
+			`trap 'echo INT' INT; trap 'echo QUIT' QUIT; trap 'echo TSTP' TSTP; trap 'echo stopped; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
+		before := x.Modes()
+		x.Expect("up\r\n")
+		for key, name := range map[string]string{"\x03": "INT", "\x1c": "QUIT", "\x1a": "TSTP"} {
+			x.Type(key)
+			x.Shown(name + "\r\n")
+		}
+		x.Type("\x1d\x1d\x1d")
+		assert.Equal(t, 130, x.ExitCode())
+		assert.Contains(t, x.Screen(), "stopped\r\n")
+		restored(t, x, before)
+	})
+
+	t.Run("nobody in the foreground", func(t *testing.T) {
+		// Its task has ended, and others go on: Ctrl-C is the run's.
+		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c",
+			`if [ $RANK = 1 ]; then exec sleep 1000; else echo bye; exec sleep 0.1; fi`)
+		before := x.Modes()
+		x.Expect("bye\r\n")
+		harness.Eventually(t, "it has ended", func() bool { return countSleeps(l.tasks()) == 1 })
+		harness.Eventually(t, "Ctrl-C stops the run", func() bool {
+			if !strings.Contains(x.Screen(), "got SIGINT") {
+				x.Type("\x03")
+			}
+			return x.Exited()
+		})
+		assert.Equal(t, 130, x.ExitCode())
+		restored(t, x, before)
+	})
+}
+
+// The supervisor's successor has the terminal too.
+func TestTheSupervisorOfAForegroundTaskIsKilled(t *testing.T) {
+	l := newLocal(t)
+	x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `echo up; exec sleep 1000`)
+	before := x.Modes()
+	x.Expect("up\r\n")
+	for _, pid := range harness.Children(x.Cmd.Process.Pid) {
+		if strings.Contains(harness.Cmdline(pid), "supervise") {
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+	assert.Equal(t, 125, x.ExitCode())
+	assert.Equal(t, before, x.Modes())
+	x.Expect("lost")
+}
+
+func TestDirectOutput_SEED77(t *testing.T) {
+	l := newLocal(t)
+	direct := []string{"run", "-n", "2", "--redirects", "0", "--tee", "0"}
+
+	t.Run("a pipe", func(t *testing.T) {
+		code, stdout, stderr := l.run(append(direct, "--", "bash", "-c", `printf "without a prefix\n"; printf 'to stderr\n' >&2`)...)
+		assert.Zero(t, code)
+		assert.Equal(t, strings.Repeat("without a prefix\n", 2), stdout)
+		assert.Equal(t, 2, strings.Count(stderr, "to stderr\n"))
+		assert.NotContains(t, stderr, "]: ")
+	})
+	t.Run("a file, by rank", func(t *testing.T) {
+		script := harness.Clusterrun(t) + ` run -n 2 --redirects 0:0,1:3 --tee 0 -- bash -c 'echo rank $RANK' >out`
+		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
+		require.Zero(t, p.ExitCode())
+		b, err := os.ReadFile(filepath.Join(l.home, "out"))
+		require.NoError(t, err)
+		assert.Equal(t, "rank 0\n", string(b))
+	})
+	t.Run("json", func(t *testing.T) {
+		code, stdout, stderr := l.run(append(direct, "--json", "--", "echo", "noise")...)
+		assert.Zero(t, code)
+		var r spec.RunResult
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+		assert.Equal(t, 2, strings.Count(stderr, "noise\n"))
+	})
+	t.Run("quiet", func(t *testing.T) {
+		code, stdout, stderr := l.run(append(direct, "-q", "--", "bash", "-c", "echo noise; echo noise >&2")...)
+		assert.Zero(t, code)
+		assert.Empty(t, stdout)
+		assert.NotContains(t, stderr, "noise")
+	})
+	t.Run("nobody reads", func(t *testing.T) {
+		// It notices although its programs do not write, or do not mind.
+		script := harness.Clusterrun(t) + ` run --env ` + l.mark + ` -n 2 --redirects 0 --tee 0 -- bash -c 'trap "" PIPE; echo up; while :; do sleep 0.05; done' | head -1; echo "code ${PIPESTATUS[0]}"`
+		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
+		require.Zero(t, p.ExitCode())
+		assert.Equal(t, "up\ncode 141\n", p.Stdout())
+		assert.Contains(t, p.Stderr(), "SIGPIPE")
+		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+	})
+}

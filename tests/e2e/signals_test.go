@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// runWith starts a run with grandchildren in sessions of their own, with more in
+// its environment, and waits until they are up.
+func (l *local) runWith(env []string, argv ...string) *harness.Process {
+	l.t.Helper()
+	argv = append(argv, harness.Clusterrun(l.t), "run", "--json", "--env", l.mark, "-n", "2", "--", "bash", "-c", "grep SigIgn /proc/self/status; "+withGrandchild)
+	p := harness.Start(l.t, l.home, harness.Env(l.home, env...), argv...)
+	harness.Eventually(l.t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
+	return p
+}
+
+// TestRunIsInterrupted has the four of torch's defaults, one by one (TE-32, TE-35,
+// TE-40). These are the others.
+func TestSignalsToHandle(t *testing.T) {
+	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
+
+	t.Run("TE-41 TE-45 a list", func(t *testing.T) {
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2} {
+			l := newLocal(t)
+			p := l.runWith([]string{variable + "SIGTERM, SIGUSR1,SIGUSR2"})
+			p.Kill(signal)
+			assert.Equal(t, 128+int(signal), p.ExitCode(), p.Stderr())
+			harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+			// TE-39: the signal is named.
+			name := spec.SignalName(int(signal))
+			assert.Contains(t, p.Stderr(), "got "+name)
+			var r spec.RunResult
+			require.NoError(t, json.Unmarshal([]byte(p.Stdout()), &r), p.Stdout())
+			assert.Equal(t, spec.VerdictCancelled, r.Verdict)
+			assert.Contains(t, r.Message, fmt.Sprintf("process %d) got %s", p.Cmd.Process.Pid, name))
+		}
+	})
+	t.Run("TE-41 not in the list", func(t *testing.T) {
+		// It has its usual effect, and whatever ends us ends the run.
+		l := newLocal(t)
+		p := l.runWith([]string{variable + "SIGUSR1"})
+		p.Kill(syscall.SIGHUP)
+		assert.Equal(t, 129, p.ExitCode())
+		assert.NotContains(t, p.Stderr(), "stopping run")
+		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+	})
+	t.Run("TE-42 no signal", func(t *testing.T) {
+		l := newLocal(t)
+		p := l.runWith([]string{variable + "SIGTERM,SIGNONE,SIGKILL"})
+		assert.Contains(t, p.Stderr(), `"SIGNONE" is no signal`)
+		assert.Contains(t, p.Stderr(), `"SIGKILL" cannot be handled`)
+		p.Kill(syscall.SIGTERM)
+		assert.Equal(t, 143, p.ExitCode())
+	})
+	t.Run("TE-45 they are logged", func(t *testing.T) {
+		l := newLocal(t)
+		p := harness.Start(t, l.home, harness.Env(l.home, variable+"SIGUSR1,SIGUSR2"), harness.Clusterrun(t), "run", "--log-level", "info", "-n", "1", "--", "true")
+		assert.Zero(t, p.ExitCode())
+		assert.Contains(t, p.Stderr(), "SIGUSR1,SIGUSR2")
+	})
+}
+
+// What a run was started to ignore, it ignores; its tasks do not.
+func TestIgnoredSignals(t *testing.T) {
+	maskOf := func(t *testing.T, status string) (mask uint64) {
+		t.Helper()
+		_, err := fmt.Sscanf(after(status, "SigIgn:"), "%x", &mask)
+		require.NoError(t, err, status)
+		return mask
+	}
+	ignoredBy := func(t *testing.T, pid int) uint64 {
+		t.Helper()
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		require.NoError(t, err)
+		return maskOf(t, string(b))
+	}
+	bit := func(s syscall.Signal) uint64 { return 1 << (s - 1) }
+
+	for name, c := range map[string]struct {
+		argv    []string
+		ignored []syscall.Signal
+	}{
+		"nohup":      {[]string{"nohup"}, []syscall.Signal{syscall.SIGHUP}},
+		"background": {[]string{"sh", "-c", `trap "" INT QUIT; exec "$@"`, "sh"}, []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLocal(t)
+			p := l.runWith(nil, c.argv...)
+			harness.Eventually(t, "both have said what they ignore", func() bool { return strings.Count(p.Stderr(), "SigIgn:") == 2 })
+			for _, s := range c.ignored {
+				assert.Zero(t, maskOf(t, p.Stderr())&bit(s), "a task does not ignore %s", s)
+				assert.NotZero(t, ignoredBy(t, p.Cmd.Process.Pid)&bit(s), "%s stays ignored", s)
+				p.Kill(s)
+			}
+			p.Kill(syscall.SIGTERM)
+			assert.Equal(t, 143, p.ExitCode(), "only this one counted: %s", p.Stderr())
+			harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		})
+	}
+	t.Run("worker", func(t *testing.T) {
+		s := harness.StartServer(t, "--headless")
+		home := t.TempDir()
+		p := harness.Start(t, home, harness.Env(home), "sh", "-c", `trap "" INT QUIT HUP; exec "$@"`, "sh",
+			harness.Clusterrun(t), "worker", "--address", s.Address, "--state-dir", home+"/state")
+		harness.Eventually(t, "it polls", func() bool { return strings.Contains(p.Stderr(), "ready") })
+		p.Kill(syscall.SIGINT)
+		p.Kill(syscall.SIGHUP)
+		p.Kill(syscall.SIGQUIT)
+		l := newLocal(t)
+		code, stdout, stderr := s.CLI(t, "run", "--remote", "-n", "1", "--dir", l.home, "--", "bash", "-c", "cat /proc/self/status >status")
+		require.Zero(t, code, stdout+stderr)
+		b, err := os.ReadFile(filepath.Join(l.home, "status"))
+		require.NoError(t, err)
+		assert.Zero(t, maskOf(t, string(b))&(bit(syscall.SIGINT)|bit(syscall.SIGQUIT)|bit(syscall.SIGHUP)))
+		p.Kill(syscall.SIGTERM)
+		assert.Zero(t, p.ExitCode())
+	})
+}

@@ -1,0 +1,115 @@
+package harness
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/starter/pty"
+)
+
+// Terminal is a program in the foreground of a terminal that the test types on.
+type Terminal struct {
+	*Process
+	master, slave *os.File
+	seen          int // how much of the screen has been expected
+}
+
+// StartInTerminal starts a program with a terminal as its stdin, stdout, stderr
+// and controlling terminal.
+func StartInTerminal(t testing.TB, dir string, env []string, argv ...string) *Terminal {
+	t.Helper()
+	return startInTerminal(t, dir, env, false, argv...)
+}
+
+// StartPiped is StartInTerminal, but stdout is a pipe; see Stdout.
+func StartPiped(t testing.TB, dir string, env []string, argv ...string) *Terminal {
+	t.Helper()
+	return startInTerminal(t, dir, env, true, argv...)
+}
+
+func startInTerminal(t testing.TB, dir string, env []string, piped bool, argv ...string) *Terminal {
+	t.Helper()
+	master, slave, err := pty.Open()
+	require.NoError(t, err)
+	require.NoError(t, pty.SetSize(master, 24, 80))
+	p := &Process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, out: newBuffer(), err: newBuffer(), done: make(chan struct{})}
+	p.Dir, p.Env = dir, append(env, "TERM=xterm")
+	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = slave, slave, slave
+	if piped {
+		p.Cmd.Stdout = p.out
+	}
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			_, _ = p.err.Write(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		// The slave stays open until here, so that its modes can be looked at.
+		_ = slave.Close()
+		_ = master.Close()
+	})
+	p.begin()
+	return &Terminal{Process: p, master: master, slave: slave}
+}
+
+// Screen is all that was shown.
+func (x *Terminal) Screen() string { return x.Stderr() }
+
+// Type types a text.
+func (x *Terminal) Type(text string) {
+	x.t.Helper()
+	_, err := x.master.WriteString(text)
+	require.NoError(x.t, err)
+}
+
+// Expect waits until the screen shows a match of the pattern behind all that was
+// expected before.
+func (x *Terminal) Expect(pattern string) string {
+	x.t.Helper()
+	re := regexp.MustCompile("(?s)" + pattern)
+	found := ""
+	Eventually(x.t, "the screen shows "+pattern, func() bool {
+		rest := x.Screen()[x.seen:]
+		at := re.FindStringIndex(rest)
+		if at == nil {
+			return false
+		}
+		found = rest[at[0]:at[1]]
+		x.seen += at[1]
+		return true
+	})
+	return found
+}
+
+// Shown waits until the screen shows a text, wherever.
+func (x *Terminal) Shown(text string) {
+	x.t.Helper()
+	Eventually(x.t, "the screen shows "+text, func() bool { return strings.Contains(x.Screen(), text) })
+}
+
+// Resize changes the size of the terminal.
+func (x *Terminal) Resize(rows, columns int) {
+	x.t.Helper()
+	require.NoError(x.t, pty.SetSize(x.master, rows, columns))
+}
+
+// Modes are those of the terminal.
+func (x *Terminal) Modes() unix.Termios {
+	x.t.Helper()
+	modes, err := pty.Modes(x.slave)
+	require.NoError(x.t, err)
+	return *modes
+}
