@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// runWith is run with variables of the shell it is started from.
-func (l *local) runWith(env []string, args ...string) (code int, stdout, stderr string) {
+// runIn is run with variables of the shell it is started from.
+func (l *local) runIn(env []string, args ...string) (code int, stdout, stderr string) {
 	l.t.Helper()
 	p := harness.Start(l.t, l.home, harness.Env(l.home, env...), append([]string{harness.Clusterrun(l.t)}, args...)...)
 	code = p.ExitCode()
@@ -196,7 +196,7 @@ func TestErrorFileOfTheParent(t *testing.T) {
 	ours := filepath.Join(l.home, "error.json")
 	fails := func(script string) string {
 		t.Helper()
-		code, _, stderr := l.runWith([]string{"TORCHELASTIC_ERROR_FILE=" + ours}, "run", "-n", "1", "--", "bash", "-c", script)
+		code, _, stderr := l.runIn([]string{"TORCHELASTIC_ERROR_FILE=" + ours}, "run", "-n", "1", "--", "bash", "-c", script)
 		require.Equal(t, 3, code, stderr)
 		return stderr
 	}
