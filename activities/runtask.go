@@ -75,6 +75,11 @@ func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, err
 // closing: this host worker polls a little longer than it can be of use.
 const awayFor = 2 * time.Second
 
+// leavingFor is how long an attempt waits that follows one whose host worker is
+// about to end, with its supervisor or without: what the server hands it in its last
+// moments would be missed for a whole heartbeat timeout.
+const leavingFor = 500 * time.Millisecond
+
 // answer turns errors of the host's own into what the server is to do: those
 // that pass are tried again, those that will be the same next time are how the
 // task ended.
@@ -89,7 +94,7 @@ func (h *Host) answer(task string, err error) error {
 	case errors.Is(err, supervisor.ErrClosing):
 		return retryAt(err.Error(), "HostWorkerAway", awayFor, nil)
 	case errors.Is(err, errAway), errors.Is(err, supervisor.ErrLost):
-		return retryAt(err.Error(), "HostWorkerAway", time.Millisecond, nil)
+		return retryAt(err.Error(), "HostWorkerAway", leavingFor, nil)
 	case errors.Is(err, supervisor.ErrInvalid), errors.Is(err, supervisor.ErrPortTaken), errors.Is(err, errCommand):
 		return failed(task, spec.Exit{
 			ExitCode: exitNotExecutable, Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: bootNanos(),
