@@ -12,6 +12,9 @@ import (
 // status answers the query of that name.
 func (r *clusterRun) status() (spec.Status, error) {
 	state, tasks := r.machine.Status()
+	if r.invalid != nil {
+		state = spec.RunEnded // a host refused the spec, and the machine never began
+	}
 	for i := range tasks {
 		t := &tasks[i]
 		if h, ok := r.placed[t.Name]; ok {

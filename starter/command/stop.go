@@ -44,14 +44,17 @@ func (a *app) stop(ctx context.Context, r *starter.Run, wait bool) error {
 	if err := r.Cancel(asked); err != nil {
 		return err
 	}
-	if !wait {
-		fmt.Fprintf(a.out, "stopping: %s\n", r.ID)
-		return nil
+	did := "stopping"
+	if wait {
+		// However it ends, it has ended.
+		if result, err := r.Wait(ctx); result == nil && err != nil {
+			return err
+		}
+		did = "stopped"
 	}
-	// However it ends, it has ended.
-	if result, err := r.Wait(ctx); result == nil && err != nil {
-		return err
+	if a.global.json {
+		return a.printJSON(map[string]string{"run_id": r.ID, "state": did})
 	}
-	fmt.Fprintf(a.out, "stopped: %s\n", r.ID)
+	fmt.Fprintf(a.out, "%s: %s\n", did, r.ID)
 	return nil
 }
