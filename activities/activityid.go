@@ -2,6 +2,7 @@ package activities
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -11,8 +12,19 @@ func ActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
 
-// TaskOfActivity is the task in an ID made by [ActivityID].
-func TaskOfActivity(id string) string {
-	task, _, _ := strings.Cut(id, "/")
-	return task
+// taskOfGeneration is a task in one generation of its run.
+type taskOfGeneration struct {
+	task       string
+	generation int
+}
+
+// ofActivity finds what an ID made by [ActivityID] is for.
+func ofActivity(id string) taskOfGeneration {
+	task, rest, _ := strings.Cut(id, "/")
+	number, _, _ := strings.Cut(rest, ".")
+	generation, err := strconv.Atoi(number)
+	if err != nil {
+		return taskOfGeneration{}
+	}
+	return taskOfGeneration{task, generation}
 }

@@ -13,10 +13,13 @@ import (
 
 // ControlInput asks for something short on the host of running tasks.
 type ControlInput struct {
-	Op     lifecycle.ControlOp `json:"op"`
-	Tasks  []string            `json:"tasks"`
-	Signal string              `json:"signal,omitempty"`
-	Grace  *time.Duration      `json:"grace,omitempty"`
+	Op    lifecycle.ControlOp `json:"op"`
+	Tasks []string            `json:"tasks"`
+	// Generation is the one it is meant for. A request that comes late reaches no
+	// process of the next.
+	Generation int            `json:"generation,omitempty"`
+	Signal     string         `json:"signal,omitempty"`
+	Grace      *time.Duration `json:"grace,omitempty"`
 }
 
 // ControlOutput names the tasks that had a process to reach.
@@ -32,7 +35,7 @@ type ControlOutput struct {
 func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, error) {
 	run := runOf(ctx)
 	p, err := h.plans.get(run)
-	if errors.Is(err, errNoPlan) || err == nil && p.Released {
+	if errors.Is(err, errNoPlan) || err == nil && (p.Released || p.Generation != in.Generation) {
 		return ControlOutput{}, nil // there is nothing left to control
 	} else if err != nil {
 		return ControlOutput{}, err

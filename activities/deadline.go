@@ -22,7 +22,11 @@ func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
 			return nil, errNoPlan
 		}
 		if p.DeadlineWall.IsZero() {
-			p.DeadlineWall = h.now().Add(p.Spec.MaxRunTime.Std() - p.Elapsed)
+			from := h.now()
+			if p.Elapsed > 0 {
+				from = p.Reserved // it has been counted up to then
+			}
+			p.DeadlineWall = from.Add(p.Spec.MaxRunTime.Std() - p.Elapsed)
 		}
 		// The clock since boot does not jump; after another boot it starts anew.
 		p.Deadline, p.BootID = bootNanos()+int64(p.DeadlineWall.Sub(h.now())), bootID()

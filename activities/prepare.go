@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strconv"
 
@@ -19,6 +20,9 @@ func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
 	_, err := h.plans.update(runOf(ctx), func(p *plan) (*plan, error) {
 		if p == nil {
 			return nil, errNoPlan
+		}
+		if in.Generation != p.Generation {
+			return nil, fmt.Errorf("generation %d of the run is not the one reserved here, %d is", in.Generation, p.Generation)
 		}
 		p.Cluster = in.Cluster
 		return p, nil

@@ -95,7 +95,7 @@ func (h *Host) holdsAny(p *plan) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for k := range h.attached {
-		if k.Run == p.Run {
+		if k.Run == p.Run && k.Generation == p.Generation {
 			return true
 		}
 	}
@@ -179,15 +179,15 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, d *workflowservice.Des
 		}
 		return nil
 	}
-	listed := map[string]bool{}
+	listed := map[taskOfGeneration]bool{}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetActivityType().GetName() == spec.ActivityRunTask {
-			listed[TaskOfActivity(a.GetActivityId())] = true
+			listed[ofActivity(a.GetActivityId())] = true
 		}
 	}
 	var unlisted []string
 	for _, q := range reply.Processes {
-		if q.Exit == nil && !listed[q.Key.Task] && !h.isAttached(q.Key) {
+		if q.Exit == nil && !listed[taskOfGeneration{q.Key.Task, q.Key.Generation}] && !h.isAttached(q.Key) {
 			unlisted = append(unlisted, q.Key.Task)
 		}
 	}

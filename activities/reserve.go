@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
@@ -62,6 +63,9 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err := h.awaitPredecessor(ctx, run); err != nil {
 		return ReserveOutput{}, err
 	}
+	if err := h.endOlder(ctx, run, in); err != nil {
+		return ReserveOutput{}, err
+	}
 	tasks, err := h.tasksFor(in)
 	if err != nil {
 		return ReserveOutput{}, err
@@ -83,7 +87,10 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		MasterPort: lease[0], JAXPort: lease[1],
 	}
 	_, err = h.plans.update(run, func(p *plan) (*plan, error) {
-		if p == nil || p.Generation != in.Generation {
+		switch {
+		case p != nil && in.Generation < p.Generation:
+			return nil, fmt.Errorf("generation %d of the run is over, %d has begun", in.Generation, p.Generation)
+		case p == nil || p.Generation != in.Generation:
 			p = h.newPlan(run, in, p)
 		}
 		if err := h.claimSlots(run, tasks); err != nil {
@@ -248,6 +255,46 @@ func (h *Host) awaitPredecessor(ctx context.Context, run supervisor.RunKey) erro
 			return fmt.Errorf("wait for %s of the earlier run %s to end: %w", p.Key.Task, p.Key.Run.RunID, err)
 		}
 	}
+}
+
+// endOlder ends what is left of earlier generations of the run. No activity of one
+// is open when the next is placed, so these are orphans: of a lease that was lost
+// while the group was being stopped.
+func (h *Host) endOlder(ctx context.Context, run supervisor.RunKey, in ReserveInput) error {
+	if in.Generation == 0 {
+		return nil
+	}
+	reply, err := h.Supervisor.Processes(ctx, run)
+	if err != nil {
+		return err
+	}
+	older := slices.DeleteFunc(reply.Processes, func(p supervisor.Process) bool {
+		return p.Exit != nil || p.Key.Generation >= in.Generation
+	})
+	if len(older) == 0 {
+		return nil
+	}
+	signal, grace, err := stopOfRun(in.Spec)
+	if err != nil {
+		return err
+	}
+	var tasks []string
+	for _, p := range older {
+		tasks = append(tasks, p.Key.Task)
+	}
+	h.Log.Info("stopping what an earlier generation left", zap.Strings("tasks", tasks))
+	_, err = h.Supervisor.Stop(ctx, supervisor.StopRequest{
+		Run: run, Tasks: tasks, Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range older {
+		if _, err := h.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
+			return fmt.Errorf("wait for %s of generation %d to end: %w", p.Key.Task, p.Key.Generation, err)
+		}
+	}
+	return nil
 }
 
 // runOf is the key of the run an activity belongs to.

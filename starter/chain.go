@@ -18,6 +18,17 @@ func (r *Run) describe(ctx context.Context) (*workflowservice.DescribeWorkflowEx
 	execution := r.latest()
 	for {
 		d, err := r.client.DescribeWorkflowExecution(ctx, r.ID, execution)
+		var notFound *serviceerror.NotFound
+		if errors.As(err, &notFound) && execution != "" {
+			// The server forgets executions that ended long ago; the last one of the
+			// run knows the first.
+			last, lastErr := r.client.DescribeWorkflowExecution(ctx, r.ID, "")
+			if lastErr != nil || last.GetWorkflowExecutionInfo().GetFirstRunId() != r.ExecutionID {
+				return nil, err
+			}
+			d, err = last, nil
+			r.remember(last.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -28,10 +39,14 @@ func (r *Run) describe(ctx context.Context) (*workflowservice.DescribeWorkflowEx
 		if execution, err = r.next(ctx, info.GetExecution().GetRunId()); err != nil {
 			return nil, err
 		}
-		r.mu.Lock()
-		r.latestID = execution
-		r.mu.Unlock()
+		r.remember(execution)
 	}
+}
+
+func (r *Run) remember(execution string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latestID = execution
 }
 
 // Queue is the task queue of the run, and open says that it has not ended. Unlike
@@ -83,4 +98,19 @@ func (r *Run) request(ctx context.Context, make func(execution string) error) er
 		return err
 	}
 	return make(r.latest())
+}
+
+// goesOnAfter reports whether another execution than that one goes on with the run,
+// or has ended it.
+func (r *Run) goesOnAfter(ctx context.Context, execution string) bool {
+	if execution == "" {
+		return false
+	}
+	_, err := r.describe(ctx)
+	return err == nil && r.latest() != execution
+}
+
+func isNotFound(err error) bool {
+	var notFound *serviceerror.NotFound
+	return errors.As(err, &notFound)
 }

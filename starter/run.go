@@ -51,7 +51,8 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 	for {
 		attempt, cancel := watch.untilAnew(ctx)
 		var result spec.RunResult
-		err := r.client.GetWorkflow(attempt, r.ID, r.ExecutionID).Get(attempt, &result)
+		execution := r.latest()
+		err := r.client.GetWorkflow(attempt, r.ID, execution).Get(attempt, &result)
 		interrupted := attempt.Err() != nil
 		cancel()
 		switch {
@@ -62,6 +63,7 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 			if err := pause(ctx, retryEvery); err != nil {
 				return nil, err
 			}
+		case isNotFound(err) && r.goesOnAfter(ctx, execution):
 		case err != nil:
 			return r.ended(ctx, err)
 		default:

@@ -80,7 +80,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	}
 	if !s.Open {
 		s.Ended = info.GetCloseTime().AsTime()
-		s.fillEnded(Get(r.client, s.RunID, s.ExecutionID).Wait(ctx))
+		s.fillEnded(Get(r.client, s.RunID, info.GetExecution().GetRunId()).Wait(ctx))
 		return s, nil
 	}
 	answer, err := r.query(ctx)

@@ -120,6 +120,9 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 // cancellation of the workflow is an event like others.
 func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
+	if r.machine.Generation() > 0 {
+		r.step(free, lifecycle.Resumed{Elapsed: workflow.Now(free).Sub(r.started)})
+	}
 	r.startPlacing(free, r.firstPlacement())
 	// Not a case of the selector: a closed channel would be ready for ever.
 	workflow.Go(free, func(free workflow.Context) {
@@ -142,8 +145,9 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		}
 		if r.result != nil || r.invalid != nil {
 			r.next = nil
+			break
 		}
-		if r.next == nil || ctx.Err() == nil {
+		if ctx.Err() == nil {
 			break
 		}
 		// Cancelled while it was about to continue as new.

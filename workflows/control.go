@@ -67,7 +67,7 @@ func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, opt
 		}
 		actx := options(ctx, h.queue, fmt.Sprintf("%s %s", a.Op, listed(here)))
 		futures = append(futures, call(actx, spec.ActivityControl, (*activities.Host).Control,
-			activities.ControlInput{Op: a.Op, Tasks: here, Signal: a.Signal, Grace: a.Grace}))
+			activities.ControlInput{Op: a.Op, Generation: r.machine.Generation(), Tasks: here, Signal: a.Signal, Grace: a.Grace}))
 	}
 	var answer spec.RequestAnswer
 	var failure error

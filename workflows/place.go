@@ -63,7 +63,13 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 		if !alone {
 			in.Tasks = names(h.tasks)
 		}
-		futures[i] = r.reserve(ctx, h, in, r.queueBefore(asked, i), deadline)
+		before := r.queueBefore(asked, i)
+		for _, former := range r.former {
+			if former.queue == before {
+				former.left = false // it may take tasks though its answer be lost
+			}
+		}
+		futures[i] = r.reserve(ctx, h, in, before, deadline)
 	}
 	var failure error
 	for i, h := range r.hosts {

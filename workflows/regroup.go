@@ -50,18 +50,25 @@ type Resumption struct {
 	Output []string `json:"output,omitempty"`
 }
 
-// keepOutputLines bounds the output that goes along.
-const keepOutputLines = 200
+// keepOutputBytes bounds the output that goes along.
+const keepOutputBytes = 64 << 10
 
-// continueAsNew gives the hosts back and has run return with r.next set. A
-// cancellation that comes meanwhile ends the run instead.
+// continueAsNew gives the hosts back and has run return with r.next set, unless
+// something has ended the run meanwhile.
 func (r *clusterRun) continueAsNew(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		released := r.giveBack(ctx)
+		back := r.giveBack(ctx)
+		if r.machine.Ending() {
+			// A request did, and the hosts are being released again, or a limit, and
+			// the machine waits for the end of the placement.
+			r.step(ctx, lifecycle.PlacementFailed{})
+			r.events.Send(ctx, request{woken: true})
+			return
+		}
 		next := &Resumption{
-			Machine: r.machine.Snapshot(released),
+			Machine: r.machine.Snapshot(back.released),
 			Started: r.started, LogRun: r.logRunID(ctx),
-			Output: r.output[max(0, len(r.output)-keepOutputLines):],
+			Output: lastOf(slices.Concat(r.output, back.output), keepOutputBytes),
 		}
 		for _, h := range r.hosts {
 			if h.pin != "" || r.lost[h.queue] {
@@ -77,6 +84,16 @@ func (r *clusterRun) continueAsNew(ctx workflow.Context) {
 		r.next = next
 		r.events.Send(ctx, request{woken: true})
 	})
+}
+
+// lastOf are the last lines that have no more than so many bytes together.
+func lastOf(lines []string, most int) []string {
+	from := len(lines)
+	for from > 0 && most >= len(lines[from-1]) {
+		from--
+		most -= len(lines[from])
+	}
+	return lines[from:]
 }
 
 // logRunID is the ID of the execution that began the run.

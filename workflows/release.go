@@ -14,17 +14,24 @@ import (
 // release gives all hosts back and tells the machine every exit there was.
 func (r *clusterRun) release(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		r.released(ctx, r.giveBack(ctx))
+		back := r.giveBack(ctx)
+		r.notes = append(r.notes, back.notes...)
+		r.keepOutput(back.output)
+		r.events.Send(ctx, request{event: back.released})
 	})
 }
 
-func (r *clusterRun) released(ctx workflow.Context, e lifecycle.Released) {
-	r.events.Send(ctx, request{event: e})
+// givenBack is what the hosts told when they were given back.
+type givenBack struct {
+	released lifecycle.Released
+	output   []string
+	notes    []string // for the message of the result
 }
 
 // giveBack runs Release on every host that was reserved. A host that does not
-// answer is a problem for the report, not for the others.
-func (r *clusterRun) giveBack(ctx workflow.Context) lifecycle.Released {
+// answer is a problem for the report, not for the others. It may be done again.
+func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
+	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
 	// Those that the group has left come first: what the others say is newer.
 	hosts := append(slices.Clone(r.former), r.hosts...)
@@ -57,9 +64,9 @@ func (r *clusterRun) giveBack(ctx workflow.Context) lifecycle.Released {
 			}
 		}
 		if len(out.LeftOut) > 0 {
-			r.notes = append(r.notes, fmt.Sprintf("Left out, because together they are too large for a result: the values of %s.", listed(out.LeftOut)))
+			back.notes = append(back.notes, fmt.Sprintf("Left out, because together they are too large for a result: the values of %s.", listed(out.LeftOut)))
 		}
-		r.keepOutput(out.Output)
+		back.output = append(back.output, out.Output...)
 	}
 	for _, h := range r.hosts {
 		for _, t := range h.tasks {
@@ -68,7 +75,8 @@ func (r *clusterRun) giveBack(ctx workflow.Context) lifecycle.Released {
 			}
 		}
 	}
-	return e
+	back.released = e
+	return back
 }
 
 // maxOutput bounds the output in a result, in bytes: the result has to fit into

@@ -127,7 +127,7 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	for _, a := range r.machine.Step(q.event) {
 		switch a := a.(type) {
 		case lifecycle.Control:
-			if a.Op == lifecycle.ControlSeal {
+			if a.Op == lifecycle.ControlSeal || a.Aside {
 				r.control(ctx, a, nil, nil)
 				continue
 			}
@@ -181,7 +181,7 @@ func (r *clusterRun) finishRequests(ctx workflow.Context) error {
 			}
 			err := errors.New("the run has ended")
 			if r.next != nil {
-				err = cmp.Or(r.machine.Check(q.event), err)
+				err = errors.New("the run is about to go on in another execution of its workflow; try again")
 			}
 			q.done.SetError(refused(err))
 		}

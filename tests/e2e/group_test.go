@@ -177,3 +177,26 @@ func TestGroupContinuesAsNew(t *testing.T) {
 	assert.Equal(t, logs, filepath.Dir(filepath.Dir(exits[0].LogDir)))
 	assert.Empty(t, harness.Alive(f.mark))
 }
+
+// A lease that is lost while the group is being stopped leaves its process behind.
+// The next generation ends it and goes on.
+func TestGroupRestartWhileATemporalSideIsKilled(t *testing.T) {
+	f := newFixture(t)
+	b := f.StartWorker(t, "--host-name", "localhost.localdomain")
+	run := f.start(&spec.RunSpec{
+		RestartScope: spec.RestartScopeGroup,
+		Tasks: []spec.TaskGroup{
+			group("worker", 1, told+`[ $CLUSTERRUN_GENERATION = 0 ] || exit 0; while [ ! -e $DIR/go ]; do sleep 0.02; done; exit 3`),
+			{Type: "ps", Addresses: []string{"localhost.localdomain"}, Command: []string{"bash", "-c", told + `
+				[ $CLUSTERRUN_GENERATION = 0 ] || exit 0; echo $$ > $DIR/ps; exec sleep 10000`}},
+		},
+	})
+	f.file("told-0-0")
+	f.file("ps")
+	require.NoError(t, syscall.Kill(b.Side(), syscall.SIGKILL))
+	touch(t, f, "go")
+	r := f.result(run)
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	assert.Equal(t, 1, r.Generation)
+	f.file("told-1-1")
+}

@@ -69,6 +69,8 @@ type Control struct {
 	Tasks  []string
 	Signal string         // empty: the spec's stop signal
 	Grace  *time.Duration // nil: the spec's
+	// Aside: whoever asked for it is answered without waiting for it.
+	Aside bool
 }
 
 // Timer names a timer of a run.

@@ -16,6 +16,13 @@ type Begin struct {
 	Elapsed time.Duration
 }
 
+// Resumed comes before Begin where the run goes on in another execution of its
+// workflow.
+type Resumed struct {
+	// Elapsed is the run time so far.
+	Elapsed time.Duration
+}
+
 // PlacementFailed comes instead of Begin: no host took the tasks. Hosts that did
 // take some are released like any other.
 type PlacementFailed struct{ Message string }
@@ -83,6 +90,7 @@ type Released struct {
 }
 
 func (Begin) event()           {}
+func (Resumed) event()         {}
 func (PlacementFailed) event() {}
 func (TaskEnded) event()       {}
 func (TimerFired) event()      {}

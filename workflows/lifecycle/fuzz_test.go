@@ -124,7 +124,12 @@ func (w *world) tasks() []string {
 
 func (w *world) event() Event {
 	switch w.byte() % 16 {
-	case 0, 1:
+	case 0:
+		return Begin{}
+	case 1:
+		if w.byte()%4 == 0 {
+			return Resumed{Elapsed: time.Second}
+		}
 		return Begin{}
 	case 2, 3, 4, 5, 6:
 		return w.ended(w.task())

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -70,6 +71,9 @@ func (m *Machine) nextGeneration() {
 	first := g.first + 1
 	for _, t := range m.tasks {
 		first = max(first, t.first)
+		if t.launch >= 0 {
+			first = max(first, t.first+1) // also where nobody knows of its process
+		}
 		if t.exit != nil {
 			first = max(first, t.exit.Restart+1)
 			t.earlier = append(t.earlier, *t.exit)
@@ -99,7 +103,7 @@ func (m *Machine) nextGeneration() {
 func (m *Machine) regroupNow(e RestartTasks) {
 	m.group.cause, m.group.root = spec.CauseOperator, nil
 	if e.Signal != "" || e.Grace != nil {
-		m.do(Control{Op: ControlTerminate, Tasks: namesOf(m.reached(e.Tasks)), Signal: e.Signal, Grace: e.Grace})
+		m.do(Control{Op: ControlTerminate, Tasks: namesOf(m.reached(e.Tasks)), Signal: e.Signal, Grace: e.Grace, Aside: true})
 	}
 	for _, t := range m.tasks {
 		t.asked = t.asked || t.live
@@ -125,12 +129,12 @@ type BeforeFailure struct {
 	Exit spec.Exit `json:"exit"`
 }
 
-// snapshotExits bounds the exits taken along for one task, and snapshotMessage
-// the words of each: a run may have a thousand tasks.
-const (
-	snapshotExits   = 2
-	snapshotMessage = 160
-)
+// maxSnapshot bounds a snapshot, in bytes as JSON: it travels with the spec, and the
+// server takes 2 MiB together. A run may have a thousand tasks.
+const maxSnapshot = 400 << 10
+
+// snapshotExits bounds the exits taken along for one task.
+const snapshotExits = 2
 
 // Snapshot is the machine after [Regroup]. What the hosts told of earlier
 // processes goes along as far as there is room.
@@ -142,15 +146,52 @@ func (m *Machine) Snapshot(e Released) Snapshot {
 			s.Added = append(s.Added, t.Task)
 		}
 		exits := t.exits(e.Exits[t.Name()])
-		for _, exit := range exits[max(0, len(exits)-snapshotExits):] {
-			exit.Message = cut(exit.Message, snapshotMessage)
-			s.Exits[t.Name()] = append(s.Exits[t.Name()], exit)
+		if len(exits) > 0 {
+			s.Exits[t.Name()] = slices.Clone(exits[max(0, len(exits)-snapshotExits):])
 		}
 	}
 	if g.before != nil {
 		s.Before = &BeforeFailure{Task: g.before.task.Name(), Exit: g.before.exit}
 	}
+	m.fitSnapshot(&s)
 	return s
+}
+
+// fitSnapshot leaves out what is needed least until the snapshot is small enough:
+// words first, then older exits, at last the exits. Numbers and budgets stay.
+func (m *Machine) fitSnapshot(s *Snapshot) {
+	shorten := func(each func([]spec.Exit) []spec.Exit) {
+		for _, t := range m.tasks {
+			if exits := each(s.Exits[t.Name()]); len(exits) > 0 {
+				s.Exits[t.Name()] = exits
+			}
+		}
+	}
+	for _, most := range []int{160, 0} {
+		if sizeOf(s) <= maxSnapshot {
+			return
+		}
+		shorten(func(exits []spec.Exit) []spec.Exit {
+			for i := range exits {
+				exits[i].Message = cut(exits[i].Message, most)
+			}
+			return exits
+		})
+	}
+	if sizeOf(s) > maxSnapshot {
+		shorten(func(exits []spec.Exit) []spec.Exit { return exits[max(0, len(exits)-1):] })
+	}
+	if sizeOf(s) > maxSnapshot {
+		shorten(func(exits []spec.Exit) []spec.Exit {
+			for i := range exits {
+				exits[i].ErrorFile, exits[i].Usage = "", spec.Usage{}
+			}
+			return exits
+		})
+	}
+	if sizeOf(s) > maxSnapshot {
+		s.Exits = nil
+	}
 }
 
 // Resume is the machine of a run that goes on in another execution of its
@@ -174,6 +215,15 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 		}
 	}
 	return m
+}
+
+// resumed starts the timers of a run that goes on in another execution: they run
+// while it is being placed, too.
+func (m *Machine) resumed(e Resumed) {
+	if m.phase != placing || m.group.generation == 0 {
+		return
+	}
+	m.startTimers(e.Elapsed)
 }
 
 // Waiting is how long a resumed run has to wait before it is placed.

@@ -104,6 +104,8 @@ func (m *Machine) Step(e Event) []Action {
 	switch e := e.(type) {
 	case Begin:
 		m.begin(e.Elapsed)
+	case Resumed:
+		m.resumed(e)
 	case PlacementFailed:
 		m.placementFailed(e)
 	case TaskEnded:
@@ -166,15 +168,21 @@ func (m *Machine) begin(elapsed time.Duration) {
 	for _, t := range m.tasks {
 		m.launch(t)
 	}
+	m.startTimers(elapsed)
+}
+
+// startTimers starts those that go on over all generations. A limit that has
+// passed already fires at once.
+func (m *Machine) startTimers(elapsed time.Duration) {
 	if m.group.timed {
-		return // the timers go on over all generations
+		return
 	}
 	m.group.timed = true
 	if d := m.spec.Timeout; d != nil {
-		m.startTimer(TimerTimeout, d.Std()-elapsed)
+		m.startTimer(TimerTimeout, max(d.Std()-elapsed, atOnce))
 	}
 	if d := m.spec.MaxRunTime; d != nil {
-		m.startTimer(TimerMaxRunTime, d.Std()-elapsed)
+		m.startTimer(TimerMaxRunTime, max(d.Std()-elapsed, atOnce))
 	}
 }
 

@@ -230,6 +230,8 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 		}
 	}
 	switch {
+	case m.never() && m.group.generation > 0:
+		w.line("It passed while the group was being started again.")
 	case m.never():
 		w.line("The limit is 0, so nothing was started.")
 	case len(names) > 0:

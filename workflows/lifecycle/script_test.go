@@ -40,6 +40,7 @@ import (
 //	stacks TASK,TASK                an operator wants to see them
 //	captured [TASK=PATH]…           the answer to capture
 //	resume                          the workflow continues as new
+//	resumed elapsed=DURATION        and begins
 //	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [forgotten]
 //
 // where HOW is one of
@@ -167,6 +168,9 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 	case "begin":
 		elapsed, err := time.ParseDuration(strings.TrimPrefix(cmp.Or(arg(1), "elapsed=0s"), "elapsed="))
 		return lifecycle.Begin{Elapsed: elapsed}, err
+	case "resumed":
+		elapsed, err := time.ParseDuration(strings.TrimPrefix(arg(1), "elapsed="))
+		return lifecycle.Resumed{Elapsed: elapsed}, err
 	case "stacks":
 		return lifecycle.CaptureStacks{Tasks: tasks}, nil
 	case "captured":

@@ -1,0 +1,142 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// world is a host without processes, under a workflow whose history has always
+// become long.
+type world struct {
+	*testsuite.TestWorkflowEnvironment
+	// generations are those that were reserved, and releases counts Release.
+	generations []int
+	releases    int
+	// onRelease is called within each Release.
+	onRelease func(n int)
+}
+
+func newWorld(t *testing.T) *world {
+	var suite testsuite.WorkflowTestSuite
+	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), onRelease: func(int) {}}
+	w.SetTestTimeout(time.Minute)
+	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	w.SetContinueAsNewSuggested(true)
+	register := func(name string, f any) {
+		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+	register(spec.ActivityReserve, func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+		w.generations = append(w.generations, in.Generation)
+		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
+	})
+	register(spec.ActivityRunTask, func(_ context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+		exit := spec.Exit{Restart: in.Generation, ExitCode: 3, Cause: spec.CauseOrigin}
+		return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+	})
+	register(spec.ActivityRelease, func(context.Context) (activities.ReleaseOutput, error) {
+		w.releases++
+		w.onRelease(w.releases)
+		return activities.ReleaseOutput{Output: []string{"a line"}}, nil
+	})
+	return w
+}
+
+func (w *world) start(t *testing.T, s spec.RunSpec, from *workflows.Resumption) error {
+	s.Command, s.Tasks = []string{"x"}, []spec.TaskGroup{{Type: "worker"}}
+	data, err := json.Marshal(s)
+	require.NoError(t, err)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data))
+	require.NoError(t, err)
+	w.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), from)
+	require.True(t, w.IsWorkflowCompleted())
+	return w.GetWorkflowError()
+}
+
+// next is what a run that continued as new took along.
+func next(t *testing.T, err error) *workflows.Resumption {
+	t.Helper()
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(t, err, &again)
+	var raw converter.RawValue
+	var r workflows.Resumption
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &raw, &r))
+	return &r
+}
+
+var groupSpec = spec.RunSpec{RestartScope: spec.RestartScopeGroup, ReturnOutput: true}
+
+func TestContinuesAsNewBetweenGenerations(t *testing.T) {
+	w := newWorld(t)
+	r := next(t, w.start(t, groupSpec, nil))
+	assert.Equal(t, []int{0}, w.generations)
+	assert.Equal(t, 1, w.releases)
+	assert.Equal(t, 1, r.Machine.Generation)
+	assert.Equal(t, 1, r.Machine.First)
+	assert.Equal(t, 1, r.Machine.Counted)
+	assert.NotZero(t, r.Started)
+	assert.NotEmpty(t, r.LogRun)
+	assert.Len(t, r.Queues, 1)
+	assert.Equal(t, []string{"a line"}, r.Output)
+
+	w = newWorld(t)
+	again := next(t, w.start(t, groupSpec, r))
+	assert.Equal(t, []int{1}, w.generations)
+	assert.Equal(t, 2, again.Machine.Generation)
+	assert.Equal(t, r.LogRun, again.LogRun)
+	assert.Equal(t, r.Started, again.Started)
+	assert.Equal(t, []string{"a line", "a line"}, again.Output)
+}
+
+// A stop that is accepted while the hosts are given back is not lost.
+func TestStoppedWhileContinuingAsNew(t *testing.T) {
+	for name, stop := range map[string]func(*world){
+		"request-stop": func(w *world) {
+			w.UpdateWorkflowNoRejection(spec.UpdateRequestStop, "stop", t, spec.StopRequest{Reason: "enough"})
+		},
+		"cancel": func(w *world) { w.CancelWorkflow() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.onRelease = func(n int) {
+				if n == 1 {
+					stop(w)
+				}
+			}
+			err := w.start(t, groupSpec, nil)
+			var cancelled *temporal.CanceledError
+			require.ErrorAs(t, err, &cancelled, "%v", err)
+			var r *spec.RunResult // the environment hands over what it was given
+			require.NoError(t, cancelled.Details(&r))
+			assert.Equal(t, spec.VerdictCancelled, r.Verdict)
+			assert.Equal(t, []string{"a line"}, r.Output, "once")
+		})
+	}
+}
+
+// A limit that passes while a run that goes on is being placed holds.
+func TestTimeoutWhileARunThatGoesOnIsPlaced(t *testing.T) {
+	w := newWorld(t)
+	r := next(t, w.start(t, groupSpec, nil))
+	w = newWorld(t)
+	s := groupSpec
+	s.Timeout = spec.DurationOf(time.Minute)
+	r.Started = w.Now().Add(-time.Hour)
+	err := w.start(t, s, r)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, spec.ErrSubprocessTimeout, failed.Type(), failed.Message())
+}
