@@ -61,6 +61,37 @@ func TestRecordHistories(t *testing.T) {
 	f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "evaluator-0", Command: []string{"true"}})
 	f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 	record("requests", run)
+
+	again := `[ $CLUSTERRUN_GENERATION -gt 1 ] && exit 0; [ $RANK = 1 ] && exit 3; exec sleep 10000`
+	record("group", f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{group("worker", 2, again)}}))
+	record("group-two-hosts", f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
+		group("worker", 2, again), {Type: "ps", Addresses: []string{"host-a:28223"}, Command: []string{"bash", "-c", again}}}}))
+
+	run = f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Env: map[string]string{"NAME": "group"}, Tasks: []spec.TaskGroup{
+		group("worker", 2, `echo up > $DIR/group-$RANK-$CLUSTERRUN_GENERATION; [ $CLUSTERRUN_GENERATION = 1 ] || exec sleep 10000; exit 5`)}, MaxRestarts: ptr(0)})
+	f.file("group-0-0")
+	f.file("group-1-0")
+	f.update(run, spec.UpdateCaptureStacks, spec.StacksRequest{})
+	f.update(run, spec.UpdateRestartTask, spec.TaskRequest{Tasks: []string{"worker-0"}, Signal: "SIGINT"})
+	record("group-requests", run)
+}
+
+// TestRecordContinued writes the history of an execution that continued as new, and
+// of the one after it.
+func TestRecordContinued(t *testing.T) {
+	dir := os.Getenv("CLUSTERRUN_RECORD")
+	if dir == "" {
+		t.Skip("CLUSTERRUN_RECORD says where to")
+	}
+	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20")
+	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=record"}
+	f.worker = s.StartWorker(t)
+	run := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Timeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{
+		group("worker", 2, `[ $CLUSTERRUN_GENERATION -gt 0 ] && exit 0; [ $RANK = 1 ] && exit 3; exec sleep 10000`)}})
+	first := f.client.GetWorkflow(context.Background(), run.GetID(), run.GetRunID())
+	f.result(run)
+	writeHistory(t, f, first, filepath.Join(dir, "continued.json"))
+	writeHistory(t, f, f.client.GetWorkflow(context.Background(), run.GetID(), ""), filepath.Join(dir, "continued-next.json"))
 }
 
 func writeHistory(t *testing.T, f *fixture, run client.WorkflowRun, path string) {
