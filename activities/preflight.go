@@ -19,31 +19,40 @@ import (
 // here for all tasks at once, before the first one starts.
 func (h *Host) preflight(s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
-	seen := map[string]bool{}
-	report := func(path, message, remedy string) {
-		if !seen[message] {
-			seen[message] = true
-			problems = append(problems, spec.Problem{Path: path, Message: message, Remedy: remedy})
+	of := map[string]int{} // the problem, by what is wrong, and for how many tasks
+	count := map[string]int{}
+	report := func(task, path, what, remedy string) {
+		if count[what]++; count[what] == 1 {
+			of[what] = len(problems)
+			problems = append(problems, spec.Problem{Path: path, Remedy: remedy, Message: task})
 		}
 	}
 	for _, t := range tasks {
 		dir := dirOf(t)
 		if info, err := os.Stat(dir); err != nil {
-			report("dir", fmt.Sprintf("%s: working directory %s on host %s: %s", t.Name(), dir, h.Name, reasonOf(err)),
+			report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, reasonOf(err)),
 				"make the directory there or name another")
 			continue
 		} else if !info.IsDir() {
-			report("dir", fmt.Sprintf("%s: %s on host %s is not a directory", t.Name(), dir, h.Name), "name a directory")
+			report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, h.Name), "name a directory")
 			continue
 		}
 		path := lookPath(t.Command[0], dir, append(os.Environ(), envList(t.Env)...))
 		if err := executable(path); err != nil {
-			report("command[0]", fmt.Sprintf("%s: %s on host %s: %s", t.Name(), t.Command[0], h.Name, err), remedyOf(err))
+			report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command[0], err))
 		}
+	}
+	for what, i := range of {
+		if more := count[what] - 1; more > 0 {
+			problems[i].Message += fmt.Sprintf(" and %d more", more)
+		}
+		problems[i].Message += ": " + what
 	}
 	if root := s.Logs.Dir; root != "" && root != spec.NullDir {
 		if err := usableLogDir(root); err != nil {
-			report("logs.dir", fmt.Sprintf("%s on host %s", err, h.Name), "name a directory the host worker may write to")
+			problems = append(problems, spec.Problem{
+				Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, h.Name), Remedy: "name a directory the host worker may write to",
+			})
 		}
 	}
 	return problems
@@ -120,12 +129,18 @@ func executable(path string) error {
 	return nil
 }
 
-func remedyOf(err error) string {
-	if errors.Is(err, errNoPermission) {
+func remedyOf(program string, err error) string {
+	switch interpreter := interpreters[filepath.Ext(program)]; {
+	case interpreter != "":
+		return fmt.Sprintf("name its interpreter first: %s %s", interpreter, program)
+	case errors.Is(err, errNoPermission):
 		return "chmod +x it, or name its interpreter first"
 	}
 	return "give a path, or a program that is in PATH there"
 }
+
+// interpreters are those of scripts, by the end of their names.
+var interpreters = map[string]string{".py": "python3", ".sh": "bash"}
 
 // reasonOf leaves out the path that a caller's text has already.
 func reasonOf(err error) string {

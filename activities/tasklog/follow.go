@@ -13,6 +13,9 @@ type FollowOptions struct {
 	// From says where to begin in a stream, at the start of a line. None: at its
 	// beginning.
 	From func(Stream) int64
+	// OnNext is told of each process of a task after the first that is followed. It
+	// must not call the follower.
+	OnNext func(rank, attempt int)
 	// OnError is told what is wrong with a file, once per file. The other files
 	// are followed on. It must not call the follower.
 	OnError func(error)
@@ -79,6 +82,9 @@ func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follo
 	}
 	if o.From == nil {
 		o.From = func(Stream) int64 { return 0 }
+	}
+	if o.OnNext == nil {
+		o.OnNext = func(int, int) {}
 	}
 	if o.OnError == nil {
 		o.OnError = func(error) {}

@@ -201,6 +201,7 @@ func (f *Follower) found(key processKey) {
 		// It has ended: it will make no more events, and what it wrote comes first.
 		f.watch.remove(last.dir)
 		f.finish(last)
+		f.opts.OnNext(key.rank, key.attempt)
 	}
 	f.newest[key.rank] = p
 	if len(p.streams) > 0 {

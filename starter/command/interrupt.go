@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -112,14 +113,21 @@ func nameOfSignal(s os.Signal) string {
 type interruption struct {
 	first os.Signal
 	count int
+	last  time.Time
 }
 
-// add takes a signal and returns how many there were. A broken pipe is noticed
-// at every write, and counts once.
+// sameSignal is how long the same signal again is taken for the same: timeout(1)
+// sends it to its child and then to the child's whole group.
+const sameSignal = 100 * time.Millisecond
+
+// add takes a signal and returns how many there were; 0 says that this one does not
+// count. A broken pipe is noticed at every write, and counts once.
 func (i *interruption) add(s os.Signal) int {
-	if s == syscall.SIGPIPE && i.count > 0 {
+	now := time.Now()
+	if s == syscall.SIGPIPE && i.count > 0 || i.count == 1 && s == i.first && now.Sub(i.last) < sameSignal {
 		return 0
 	}
+	i.last = now
 	if i.first == nil {
 		i.first = s
 	}

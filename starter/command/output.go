@@ -86,6 +86,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 	if dir != "" {
 		o.follow = tasklog.Follow(dir, o.console.Deliver, tasklog.FollowOptions{
 			Select:  selection(tasks, s),
+			OnNext:  o.announce(tasks, s),
 			OnError: func(err error) { a.say("%s", err) },
 		})
 	}
@@ -93,6 +94,20 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 		o.done.Go(func() { o.keepStatus(ctx) })
 	}
 	return o, nil
+}
+
+// announce says that processes are started again: a whole group once.
+func (o *output) announce(tasks *taskIndex, s *spec.RunSpec) func(rank, attempt int) {
+	announced := 0
+	return func(rank, attempt int) {
+		switch {
+		case s.RestartScope != spec.RestartScopeGroup:
+			o.app.say("%s", o.app.color.dim(fmt.Sprintf("%s is started again (attempt_%d)", tasks.task(rank).Name(), attempt)))
+		case attempt > announced:
+			announced = attempt
+			o.app.say("%s", o.app.color.dim(fmt.Sprintf("the group is started again (attempt_%d)", attempt)))
+		}
+	}
 }
 
 // goesStraight says that some output of the processes goes to ours without us.

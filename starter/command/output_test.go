@@ -32,7 +32,7 @@ func TestSelection(t *testing.T) {
 		"some local rank": {spec.Logs{LocalRanksFilter: []int{1}}, []tasklog.Stream{out(1)}, []tasklog.Stream{out(0), errs(2)}, false},
 		"a type":          {spec.Logs{Filter: []string{"ps"}}, []tasklog.Stream{out(3)}, []tasklog.Stream{out(0)}, false},
 		"a task":          {spec.Logs{Filter: []string{"worker-1"}}, []tasklog.Stream{out(1)}, []tasklog.Stream{out(0), out(3)}, false},
-		"null directory":  {spec.Logs{Dir: spec.NullDir}, nil, []tasklog.Stream{out(0), errs(3)}, false},
+		"null directory":  {spec.Logs{Dir: spec.NullDir}, nil, []tasklog.Stream{out(0), errs(3)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			three := 3

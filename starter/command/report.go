@@ -57,7 +57,7 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 	var b strings.Builder
 	switch r.Verdict {
 	case spec.VerdictSucceeded:
-		fmt.Fprintf(&b, "run %s %s", id, a.color.good(string(r.Verdict)))
+		fmt.Fprintf(&b, "run %s %s%s", id, a.color.good(string(r.Verdict)), afterRestarts(r))
 	default:
 		fmt.Fprintf(&b, "run %s %s (exit code %d)", id, a.color.bad(string(r.Verdict)), r.ExitCode)
 	}
@@ -74,6 +74,24 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 	}
 	b.WriteString(badEnds(r))
 	return b.String()
+}
+
+// afterRestarts says what a success has cost.
+func afterRestarts(r *spec.RunResult) string {
+	n, what := r.Generation, " of the group"
+	if n == 0 {
+		what = ""
+		for _, t := range r.Tasks {
+			n += t.Restarts
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", after 1 restart" + what
+	}
+	return fmt.Sprintf(", after %d restarts%s", n, what)
 }
 
 // badEnds lists the other tasks that ended badly, as far as the run's message

@@ -34,6 +34,9 @@ func parseSource(cmd *cobra.Command, args []string) (source, error) {
 	}
 	alone := len(args) == 1 || args[1] == "--"
 	isSpec := args[0] == "-" || slices.Contains(specExtensions, filepath.Ext(args[0]))
+	if !alone && isSpec && cmd.ArgsLenAtDash() != 0 && isFile(args[0]) {
+		return source{}, usagef("%s is a spec, and %q after it is not for a spec: put flags before the file, and a command after --", args[0], args[1])
+	}
 	if cmd.ArgsLenAtDash() == 0 || !alone || !isSpec {
 		return source{command: args}, nil
 	}
@@ -44,6 +47,12 @@ func parseSource(cmd *cobra.Command, args []string) (source, error) {
 		}
 	}
 	return s, nil
+}
+
+// isFile tells a spec from a program that is called like one: nobody may execute it.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return path == "-" || err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0
 }
 
 // title is how problems of the spec are announced.

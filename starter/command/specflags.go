@@ -70,7 +70,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.onFailure, "on-failure", "", "what a task's final failure does to the others: `stop|continue` (default stop)")
 	fs.BoolVar(&f.autoRestart, "auto-restart", false, "start failed tasks again")
 	fs.IntVar(&f.maxRestarts, "max-restarts", 0, "most restarts (`NUMBER`) of a task, or of the group; implies --auto-restart where above 0")
-	fs.StringVar(&f.restartScope, "restart-scope", "", "what a restart starts again: `task|group` (default task, and with torchrun's --nproc-per-node group)")
+	fs.StringVar(&f.restartScope, "restart-scope", "", "what a restart starts again: `task|group` (default task, and with torchrun's --nproc-per-node group). group alone means restarts without limit")
 	fs.BoolVar(&f.dependenceOnChief, "dependence-on-chief", true, "the chief's end ends the run")
 	fs.BoolVar(&f.noDependence, "no-dependence-on-chief", false, "the chief's end does not end the run")
 	fs.Var(&f.chiefGrace, "chief-grace", "`TIME` for the others to end by themselves after the chief (default 3s)")
@@ -129,9 +129,15 @@ func (f *specFlags) apply(s *spec.RunSpec) []string {
 			problems = append(problems, err.Error())
 		}
 	}
+	given := map[string]bool{}
 	for _, text := range f.tasks {
 		g, err := parseTask(text)
-		if err == nil {
+		switch {
+		case err != nil:
+		case given[g.Type]:
+			err = fmt.Errorf("--task %q: tasks of type %s are given already; give all of a type in one --task", text, g.Type)
+		default:
+			given[g.Type] = true
 			s.Tasks = setGroup(s.Tasks, g)
 		}
 		note(err)
@@ -139,6 +145,9 @@ func (f *specFlags) apply(s *spec.RunSpec) []string {
 	n, err := f.count()
 	note(err)
 	switch {
+	case err != nil && len(s.Tasks) == 0:
+		// How many there are is not known, and said; that there are none is not so.
+		s.Tasks, _ = setCount(nil, 1)
 	case err != nil:
 	case n != nil && f.given("task"):
 		note(fmt.Errorf("--task and -n (or --nproc-per-node, -H, --hostfile) both say how many tasks there are; give one of them"))

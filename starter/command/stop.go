@@ -41,6 +41,12 @@ passed. It returns when the runs are asked, or with --wait when they have ended.
 func (a *app) stop(ctx context.Context, r *starter.Run, wait bool) error {
 	asked, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	// The server takes the cancellation of an ended run for good.
+	if _, open, err := r.Queue(asked); err != nil {
+		return err
+	} else if !open {
+		return &starter.EndedError{RunID: r.ID}
+	}
 	if err := r.Cancel(asked); err != nil {
 		return err
 	}

@@ -224,9 +224,9 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 		names = append(names, j.place(t))
 		switch stacks := m.stacks[t.Name()]; {
 		case stacks != "": // beside the logs
-			files = append(files, [2]string{"Stacks", stacks})
+			files = append(files, [2]string{"Stacks of " + t.Name(), stacks})
 		case t.exit != nil:
-			files = append(files, [2]string{"Logs", t.exit.LogDir})
+			files = append(files, [2]string{"Logs of " + t.Name(), t.exit.LogDir})
 		}
 	}
 	switch {

@@ -54,7 +54,9 @@ func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 		streams.Tee, streams.Console = StdNone, StdNone
 	}
 	if s.Logs.Dir == NullDir {
-		// Tails read the null device (SEED-76).
+		// There is no file to tail. The seed's tails read the null device (SEED-76),
+		// and what was to be shown is lost; here it is shown without a prefix.
+		streams.Console |= streams.Tee
 		streams.File, streams.Tee = StdNone, StdNone
 	}
 	return streams

@@ -58,6 +58,8 @@ func TestStreamsOfAType(t *testing.T) {
 func TestNullDirHasNoFiles(t *testing.T) {
 	s := streamsSpec(Logs{Dir: NullDir, Redirects: "1", Tee: "0"}, TaskGroup{Type: "worker"})
 	assert.Equal(t, Streams{Console: StdErr}, s.StreamsOf(s.TaskList()[0], 0))
+	s = streamsSpec(Logs{Dir: NullDir}, TaskGroup{Type: "worker"})
+	assert.Equal(t, Streams{Console: StdAll}, s.StreamsOf(s.TaskList()[0], 0), "what was to be shown is shown")
 }
 
 func TestStopOfAType(t *testing.T) {

@@ -121,7 +121,8 @@ type Stop struct {
 type Logs struct {
 	// Dir is the root of the log directories on each host. It is made when
 	// missing. Default: below the host worker's state directory. /dev/null: no
-	// files at all, and with them neither results nor error files (SEED-76).
+	// files at all, and with them neither results nor error files (SEED-76); what
+	// was to be shown goes straight to the console.
 	Dir string `json:"dir,omitempty"`
 	// Redirects says which streams go to files: "0" none, "1" stdout,
 	// "2" stderr, "3" both; or by rank, "0:3,1:0". Default "3". A stream that is

@@ -76,8 +76,11 @@ func (c *checker) checkLogs(s *RunSpec) {
 	c.checkMask("logs.redirects", s.Logs.Redirects, "rank", "the run", n)
 	c.checkMask("logs.tee", s.Logs.Tee, "rank", "the run", n)
 	for i, r := range s.Logs.LocalRanksFilter {
-		if r < 0 || r >= MaxTasks {
-			c.add(indexPath("logs.local_ranks_filter", i), fmt.Sprintf("%d is no local rank", r), fmt.Sprintf("local ranks go from 0 to %d", MaxTasks-1))
+		switch p := indexPath("logs.local_ranks_filter", i); {
+		case r < 0 || r >= MaxTasks:
+			c.add(p, fmt.Sprintf("%d is no local rank", r), fmt.Sprintf("local ranks go from 0 to %d", MaxTasks-1))
+		case n > 0 && r >= n:
+			c.add(p, fmt.Sprintf("names local rank %d, but the run has %d tasks", r, n), fmt.Sprintf("they go from 0 to %d", n-1))
 		}
 	}
 	c.checkFilter(s)
