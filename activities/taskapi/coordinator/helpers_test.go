@@ -16,7 +16,7 @@ import (
 
 var (
 	errFirst   = errors.New("First")
-	errTooLate = errors.New("Too late")
+	errTooLate = errors.New("too late")
 	errSecond  = errors.New("Second")
 )
 

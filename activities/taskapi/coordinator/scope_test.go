@@ -151,7 +151,7 @@ func TestStragglersThatFail(t *testing.T) {
 			assert.Equal(t, !clear, c.ShouldStop())
 			require.NoError(t, c.Err())
 			assert.Equal(t, `level=INFO msg="Coordinator stopped with threads still running: straggler quiet"
-level=ERROR msg="A thread that outlived its Coordinator failed" thread=straggler error="Too late"`, logged())
+level=ERROR msg="A thread that outlived its Coordinator failed" thread=straggler error="too late"`, logged())
 		})
 	}
 }
