@@ -9,6 +9,7 @@ import logging
 import sys
 import threading
 import time
+import traceback
 import unittest
 from unittest import mock
 
@@ -30,8 +31,10 @@ class DerivedOutOfRangeError(OutOfRangeError):
 class Case(unittest.TestCase):
     def setUp(self):
         self._release = threading.Event()
-        self.addCleanup(self._release.set)
         logging.getLogger("clusterrun").addHandler(logging.NullHandler())
+
+    def tearDown(self):
+        self._release.set()  # before the clean-ups, which wait for the threads
 
     def thread(self, run, name=None):
         t = threading.Thread(target=run, name=name, daemon=True)
@@ -53,6 +56,15 @@ class Case(unittest.TestCase):
                 coord.request_stop(sys.exc_info() if tuples else e)
 
         return self.thread(run)
+
+    def raised(self, call):
+        """The functions in the traceback of the first error, which call raises."""
+        try:
+            call()
+        except RuntimeError as ex:
+            self.assertEqual("First", str(ex))
+            return [frame.name for frame in traceback.extract_tb(ex.__traceback__)]
+        return self.fail("nothing was raised")
 
     def one_after_the_other(self, report):
         """Two threads, of which the second reports when the first has."""
@@ -381,13 +393,7 @@ class JoinTest(Case):
             except RuntimeError as e:
                 coord.request_stop(e)
 
-        with self.assertRaisesRegex(RuntimeError, "^First$") as raised:
-            coord.join(self.one_after_the_other(report))
-        frames, tb = [], raised.exception.__traceback__
-        while tb is not None:
-            frames.append(tb.tb_frame.f_code.co_name)
-            tb = tb.tb_next
-        self.assertIn("report", frames)
+        self.assertIn("report", self.raised(lambda: coord.join(self.one_after_the_other(report))))
 
     def test_join_raises_what_a_scope_caught(self):
         """CO-12: and it does not go on in its thread."""
@@ -451,15 +457,11 @@ class JoinTest(Case):
         """SEED-66"""
         coord = Coordinator()
         self.reporting(coord, RuntimeError("First")).join(PATIENCE)
-        depths = []
-        for again in (coord.join, coord.join, coord.raise_requested_exception, coord.raise_requested_exception):
-            with self.assertRaisesRegex(RuntimeError, "^First$") as raised:
-                again()
-            depth, tb = 0, raised.exception.__traceback__
-            while tb is not None:
-                depth, tb = depth + 1, tb.tb_next
-            depths.append(depth)
-        self.assertLess(max(depths), 6, "the traceback does not grow")
+        first = self.raised(coord.raise_requested_exception)
+        self.assertEqual(["raised", "raise_requested_exception", "run"], first)
+        for _ in range(3):
+            self.raised(coord.join)
+        self.assertEqual(first, self.raised(coord.raise_requested_exception), "the traceback does not grow")
         coord.clear_stop()
         coord.raise_requested_exception()
         coord.join()
