@@ -149,7 +149,8 @@ func TestJoinWithNoGrace(t *testing.T) {
 	})
 }
 
-// SEED-61: the order is that of registration, then that of the call.
+// SEED-61: the order is that of registration, then that of the call, and each has
+// one place.
 func TestStragglersAreNamedInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := stopped(t)
@@ -158,7 +159,9 @@ func TestStragglersAreNamedInOrder(t *testing.T) {
 			name := fmt.Sprintf("t%02d", i)
 			switch {
 			case i < 10:
-				c.Register(sleeper(t, name, time.Hour), sleeper(t, "quick", 0))
+				slow := sleeper(t, name, time.Hour)
+				c.Register(slow, sleeper(t, "quick", 0), slow)
+				passed = append([]*Thread{slow}, passed...)
 			default:
 				passed = append(passed, sleeper(t, name, time.Hour))
 			}

@@ -305,12 +305,20 @@ class JoinTest(Case):
         self.assertLess(time.monotonic() - began, 15)
 
     def test_a_stop_wakes_join(self):
-        """SEED-59: also from a wait for several, from the other threads."""
+        """SEED-59: it comes when join waits already."""
         coord = Coordinator()
-        stuck = self.stuck("stuck")
-        self.reporting(coord, EOFError())
+        waiting = threading.Event()
+
+        class Watched(threading.Thread):
+            def is_alive(self):
+                waiting.set()
+                return super().is_alive()
+
+        watched = Watched(target=lambda: coord.wait_for_stop(PATIENCE))
+        watched.start()
+        self.thread(lambda: waiting.wait(PATIENCE) and coord.request_stop())
         with self.assertRaisesRegex(RuntimeError, "still running: stuck$"):
-            coord.join([stuck, self.thread(lambda: coord.wait_for_stop(PATIENCE))], stop_grace_period_secs=0.01)
+            coord.join([watched, self.stuck("stuck")], stop_grace_period_secs=1.0)
 
     def test_the_default_grace(self):
         """SEED-59: 120 s. What join waits for a thread is noted instead of waited."""
