@@ -23,7 +23,7 @@ var levels = [][]string{
 	{"workflows"},
 	{"activities"},
 	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/taskapi", "activities/resources"},
-	{"activities/supervisor/internal/wire", "activities/stacks"},
+	{"activities/supervisor/internal/wire", "activities/stacks", "activities/taskapi/coordinator"},
 	{"workflows/lifecycle"},
 	{"workflows/spec"},
 }
