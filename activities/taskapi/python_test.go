@@ -111,13 +111,24 @@ for _ in range(3):
 print("ready", flush=True)
 waits_for_a_lock()
 `)
-	text := p.capture(pid)
+	text := p.captureUntil(pid, func(text string) bool { return strings.Count(text, "in waits_for_a_lock") == 4 })
 	_, own, _ := strings.Cut(text, "--- by its own account\n")
 	own, kernel, _ := strings.Cut(own, "--- by the kernel's\n")
 	assert.Equal(t, 4, strings.Count(own, "in waits_for_a_lock"), text)
 	assert.Equal(t, 3, strings.Count(own, "in also_waits"), text)
 	assert.Equal(t, 4, strings.Count(kernel, "\nthread ")+strings.Count(kernel[:7], "thread "), text)
 	assert.Contains(t, kernel, "in futex")
+}
+
+// captureUntil captures until a program that has said that it is ready has got to
+// where it stays.
+func (p *python) captureUntil(pid int, there func(text string) bool) (text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		text = p.capture(pid)
+		return there(text)
+	}, time.Minute, 10*time.Millisecond)
+	return text
 }
 
 // The handler asks nothing of an interpreter that is busy elsewhere.
@@ -130,7 +141,7 @@ def calls_native_code():
 print("ready", flush=True)
 calls_native_code()
 `)
-	assert.Contains(t, p.capture(pid), "in calls_native_code")
+	p.captureUntil(pid, func(text string) bool { return strings.Contains(text, "in calls_native_code") })
 }
 
 func TestForkedChildrenAnswerForThemselves(t *testing.T) {
@@ -146,11 +157,7 @@ def parent():
     time.sleep(1000)
 parent()
 `)
-	var text string
-	require.Eventually(t, func() bool {
-		text = p.capture(pid)
-		return strings.Contains(text, "in parent")
-	}, time.Minute, 10*time.Millisecond)
+	text := p.captureUntil(pid, func(text string) bool { return strings.Contains(text, "in parent") })
 	assert.Equal(t, 2, strings.Count(text, "by its own account\n"), text)
 	assert.Equal(t, 1, strings.Count(text, "in child"), text)
 	assert.Equal(t, 1, strings.Count(text, "in parent"), text)
