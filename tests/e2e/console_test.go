@@ -23,12 +23,12 @@ func TestConsoleOfARun(t *testing.T) {
 	assert.NotContains(t, stderr, "worker-0]")
 }
 
-// SEED-76: without a log directory there is nothing to show, and nothing is
-// waited for.
+// SEED-76: without a log directory there is nothing to tail, and nothing is waited
+// for. Unlike the seed's, the output is not lost.
 func TestConsoleWithoutLogs(t *testing.T) {
 	s := harness.StartServer(t, "--headless")
-	code, stdout, stderr := s.CLI(t, "run", "-n", "1", "--log-dir", "/dev/null", "--", "echo", "hidden")
+	code, stdout, stderr := s.CLI(t, "run", "-n", "1", "--log-dir", "/dev/null", "--", "echo", "shown")
 	assert.Equal(t, 0, code, stderr)
-	assert.Empty(t, stdout)
+	assert.Equal(t, "shown\n", stdout)
 	assert.Contains(t, stderr, "no logs are kept")
 }

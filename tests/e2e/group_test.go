@@ -119,7 +119,7 @@ func TestGroupRestartOnTwoHosts(t *testing.T) {
 		RestartScope: spec.RestartScopeGroup,
 		Tasks: []spec.TaskGroup{
 			group("worker", 2, told+`
-				if [ $CLUSTERRUN_GENERATION = 0 ]; then trap '' TERM; echo $$ > $DIR/pid-$RANK; [ $RANK = 0 ] && { while [ ! -s $DIR/pid-2 ]; do sleep 0.02; done; exit 3; }; sleep 10000 & wait; fi
+				if [ $CLUSTERRUN_GENERATION = 0 ]; then trap '' TERM; echo $$ > $DIR/pid-$RANK; [ $RANK = 0 ] && { while [ ! -s $DIR/pid-1 ] || [ ! -s $DIR/pid-2 ]; do sleep 0.02; done; exit 3; }; sleep 10000 & wait; fi
 				kill -0 $(cat $DIR/pid-2) 2>/dev/null && echo left > $DIR/left; true`),
 			{Type: "ps", Addresses: []string{"localhost.localdomain"}, Command: []string{"bash", "-c", told + `
 				if [ $CLUSTERRUN_GENERATION = 0 ]; then echo $$ > $DIR/pid-2; exec sleep 10000; fi`}},
