@@ -43,12 +43,12 @@ func (s BarrierServer) Tell(ctx context.Context, in spec.BarrierInput, m spec.Ba
 	if errors.As(err, &closed) {
 		return barriers.ErrClosed
 	}
-	return err
+	return final(err)
 }
 
 // Withdraw implements [barriers.Server].
 func (s BarrierServer) Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error {
-	return gone(s.Client.SignalWorkflow(ctx, id, "", spec.SignalArrive, m))
+	return final(gone(s.Client.SignalWorkflow(ctx, id, "", spec.SignalArrive, m)))
 }
 
 // Result implements [barriers.Server]. Get polls long and hides short outages.
@@ -97,6 +97,19 @@ func gone(err error) error {
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return barriers.ErrClosed
+	}
+	return err
+}
+
+// final marks what another try would not change.
+func final(err error) error {
+	var (
+		invalid   *serviceerror.InvalidArgument
+		denied    *serviceerror.PermissionDenied
+		namespace *serviceerror.NamespaceNotFound
+	)
+	if errors.As(err, &invalid) || errors.As(err, &denied) || errors.As(err, &namespace) {
+		return &barriers.RefusedError{Err: err}
 	}
 	return err
 }
