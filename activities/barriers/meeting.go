@@ -293,10 +293,11 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	defer cancel()
 	err := s.b.Server.Tell(call, in, message)
 	s.mu.Lock()
+	closed := errors.Is(err, ErrClosed)
 	for _, w := range batch {
-		w.told = err == nil
+		w.told, w.sent = err == nil, !closed
 	}
-	s.opened = !errors.Is(err, ErrClosed) // or may be
+	s.opened = !closed // or may be
 	s.mu.Unlock()
 	if err == nil {
 		s.watch(ctx, round)

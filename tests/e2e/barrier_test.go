@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -324,4 +327,44 @@ func TestBarrierParticipantEnds(t *testing.T) {
 	require.NoError(t, p.Client().TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "test"))
 	err = p.await(second).err
 	require.True(t, errors.As(err, &broken) && (broken.Why == spec.BarrierRunEnded || broken.Why == spec.BarrierEnded), "%v", err)
+}
+
+// `clusterrun barriers` tells who waits where, and who is missing since when.
+func TestBarriersCommand(t *testing.T) {
+	p := newMeetingPlace(t, 1)
+	p.StartWorker(t)
+	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "it's-run", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
+		&spec.RunSpec{Tasks: []spec.TaskGroup{harness.Shell("worker", 2, "exec sleep 300")}})
+	require.NoError(t, err)
+	p.run = spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()}
+	p.tasks = []string{"worker-0", "worker-1"}
+
+	code, _, stderr := p.CLI(t, "barriers", run.GetID())
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "nobody waits at a barrier of run it's-run")
+	code, stdout, stderr := p.CLI(t, "barriers", "--json", run.GetID())
+	require.Zero(t, code, stderr)
+	require.JSONEq(t, `{"run_id": "it's-run", "barriers": []}`, stdout)
+
+	a := p.arrival(0, "end of epoch/1", "a")
+	a.Timeout = time.Hour
+	waits := p.arrive(t.Context(), a)
+	harness.Eventually(t, "the barrier is listed", func() bool {
+		code, stdout, stderr = p.CLI(t, "barriers", run.GetID())
+		return code == 0 && strings.Contains(stdout, "worker-0")
+	})
+	require.Regexp(t, `(?m)^barrier end of epoch/1, round 0: 1 waiting, 1 missing, breaks in (1h|59m|60m)`, stdout)
+	require.Regexp(t, `(?m)^worker-1 +missing +host-a +\d\d:\d\d:\d\d +\S+ +running$`, stdout)
+	require.Regexp(t, `(?m)^worker-0 +waiting +host-0 +\d\d:\d\d:\d\d +\S+ +-$`, stdout)
+	code, stdout, stderr = p.CLI(t, "barriers", "--json", run.GetID())
+	require.Zero(t, code, stderr)
+	var listed struct{ Barriers []starter.Barrier }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &listed))
+	require.Len(t, listed.Barriers, 1)
+	require.Equal(t, "worker-1", listed.Barriers[0].Missing[0].Task)
+
+	code, _, stderr = p.CLI(t, "barriers", "no-such-run")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "there is no run no-such-run")
+	require.Empty(t, waits)
 }
