@@ -121,7 +121,9 @@ func New(c Config) (*Barriers, error) {
 // next. It comes before the connections of tasks are closed, which would count as
 // their going away.
 func (b *Barriers) Close() {
+	b.mu.Lock() // so that nobody enters between the two
 	b.cancel()
+	b.mu.Unlock()
 	b.actors.Wait()
 	b.store.flush()
 }
@@ -237,16 +239,19 @@ func (b *Barriers) Forget(ctx context.Context, workflowID, runID string) error {
 	r := b.runs[key]
 	delete(b.runs, key)
 	b.mu.Unlock()
-	b.store.drop(key)
-	if r == nil {
-		return nil
-	}
-	var errs []error
-	for _, m := range r.meetings {
-		if id := m.openRound(); id != "" {
-			if err := b.Server.End(ctx, id, "the run has ended"); err != nil && !errors.Is(err, ErrClosed) {
-				errs = append(errs, err)
+	var open []string
+	if r != nil {
+		for _, m := range r.meetings {
+			if id := m.forget(); id != "" {
+				open = append(open, id)
 			}
+		}
+	}
+	b.store.drop(key)
+	var errs []error
+	for _, id := range open {
+		if err := b.Server.End(ctx, id, "the run has ended"); err != nil && !errors.Is(err, ErrClosed) {
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

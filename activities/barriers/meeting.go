@@ -65,6 +65,8 @@ type meeting struct {
 	leaving []spec.BarrierWithdrawal // of the round next
 	next    int                      // the round that is open, as far as is known
 	opened  bool                     // it was told something, and its end is not known
+	// forgotten: the run has given the host back, and nothing is kept of it.
+	forgotten bool
 	// last remembers the tasks of this host. A task without it has to be sought in
 	// earlier rounds first.
 	last map[string]memory
@@ -85,10 +87,12 @@ func (m *meeting) idle() bool {
 	return !m.serving
 }
 
-// openRound is the workflow ID of the round that may be open because of this host.
-func (m *meeting) openRound() string {
+// forget has nothing kept of the meeting from now on, and gives the workflow ID of the
+// round that may be open because of this host.
+func (m *meeting) forget() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.forgotten = true
 	if !m.opened {
 		return ""
 	}
@@ -215,6 +219,10 @@ func (s *server) bring(ctx context.Context) error {
 			return nil
 		}
 		s.await(ctx, batch)
+		// Who came in that moment may have been answered before, too.
+		if err := s.seekForgotten(ctx); err != nil {
+			return err
+		}
 		batch = s.untold()
 		if len(batch) == 0 {
 			continue
@@ -235,12 +243,14 @@ func (s *server) bring(ctx context.Context) error {
 	}
 }
 
+// untold are those to tell the round of. Who has not been sought in earlier rounds
+// has just come, and there is a nudge for it.
 func (m *meeting) untold() []*waiter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var batch []*waiter
 	for _, w := range m.waiters {
-		if !w.told {
+		if _, sought := m.last[w.Task]; sought && !w.told {
 			batch = append(batch, w)
 		}
 	}
@@ -263,13 +273,15 @@ func (s *server) await(ctx context.Context, batch []*waiter) {
 	}
 }
 
+// allHere says that nobody else of this host can come.
 func (m *meeting) allHere(w *waiter) bool {
-	if len(w.Here) == 0 {
-		return false
+	here := w.Here
+	if len(here) == 0 {
+		here = w.Participants
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, task := range w.Here {
+	for _, task := range here {
 		if !slices.ContainsFunc(m.waiters, func(o *waiter) bool { return o.Task == task }) {
 			return false
 		}

@@ -157,7 +157,9 @@ func (s *server) firstOpen(ctx context.Context, from int) (int, error) {
 // moveTo is for holders of mu.
 func (m *meeting) moveTo(round int) {
 	m.next, m.opened, m.leaving = round, false, nil
-	m.b.store.set(m.run, m.name, round)
+	if !m.forgotten {
+		m.b.store.set(m.run, m.name, round)
+	}
 }
 
 func (m *meeting) answerOf(round int, r spec.BarrierResult) answer {
