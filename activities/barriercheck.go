@@ -20,11 +20,15 @@ const barrierQueryTimeout = 10 * time.Second
 // BarrierCheck looks whether tasks that are missing at a barrier can still come,
 // by asking the run. While all of them can it fails with an error that has the
 // server try it again: attempts cost the round no history.
-func (s BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (spec.BarrierCheckOutput, error) {
+func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (spec.BarrierCheckOutput, error) {
 	var out spec.BarrierCheckOutput
 	ctx, cancel := context.WithTimeout(ctx, barrierQueryTimeout)
 	defer cancel()
-	d, err := s.Client.DescribeWorkflowExecution(ctx, in.Run.WorkflowID, in.Run.RunID)
+	c, err := s.connected()
+	if err != nil {
+		return out, err
+	}
+	d, err := c.DescribeWorkflowExecution(ctx, in.Run.WorkflowID, in.Run.RunID)
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
@@ -42,7 +46,7 @@ func (s BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckInp
 		out.RunEnded = fmt.Sprintf("run %s has ended", in.Run.WorkflowID)
 		return out, nil
 	}
-	v, err := s.Client.QueryWorkflow(ctx, in.Run.WorkflowID, in.Run.RunID, spec.QueryStatus)
+	v, err := c.QueryWorkflow(ctx, in.Run.WorkflowID, in.Run.RunID, spec.QueryStatus)
 	if err != nil {
 		return out, err
 	}

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -19,22 +20,42 @@ import (
 // that nobody else polls.
 const maxBarrierRound = 30 * 24 * time.Hour
 
+// errNotConnected is tried again like any outage.
+var errNotConnected = errors.New("there is no connection to the Temporal server yet")
+
 // BarrierServer keeps the rounds of barriers as workflows on the Temporal server.
 type BarrierServer struct {
-	Client client.Client
-	// Queue is that of the workflows.
-	Queue string
+	queue  string
+	client atomic.Pointer[client.Client]
 }
 
-var _ barriers.Server = BarrierServer{}
+// NewBarrierServer is one whose workflows have this queue. Until it is connected
+// it counts as away: tasks can arrive before there is a server.
+func NewBarrierServer(queue string) *BarrierServer { return &BarrierServer{queue: queue} }
+
+// Connect gives it the server.
+func (s *BarrierServer) Connect(c client.Client) { s.client.Store(&c) }
+
+func (s *BarrierServer) connected() (client.Client, error) {
+	if c := s.client.Load(); c != nil {
+		return *c, nil
+	}
+	return nil, errNotConnected
+}
+
+var _ barriers.Server = (*BarrierServer)(nil)
 
 // Tell implements [barriers.Server] by signal-with-start. An ID that was closed is
 // never started again, so that a message for a closed round is refused by the
 // server and not by a race.
-func (s BarrierServer) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
+func (s *BarrierServer) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
 	id := spec.BarrierID(in.Run, in.Name, in.Round)
-	_, err := s.Client.SignalWithStartWorkflow(ctx, id, spec.SignalArrive, m, client.StartWorkflowOptions{
-		ID: id, TaskQueue: s.Queue,
+	_, err = c.SignalWithStartWorkflow(ctx, id, spec.SignalArrive, m, client.StartWorkflowOptions{
+		ID: id, TaskQueue: s.queue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowExecutionTimeout: maxBarrierRound,
 		StaticSummary:            "barrier " + in.Name,
@@ -47,14 +68,22 @@ func (s BarrierServer) Tell(ctx context.Context, in spec.BarrierInput, m spec.Ba
 }
 
 // Withdraw implements [barriers.Server].
-func (s BarrierServer) Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error {
-	return final(gone(s.Client.SignalWorkflow(ctx, id, "", spec.SignalArrive, m)))
+func (s *BarrierServer) Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	return final(gone(c.SignalWorkflow(ctx, id, "", spec.SignalArrive, m)))
 }
 
 // Result implements [barriers.Server]. Get polls long and hides short outages.
-func (s BarrierServer) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
+func (s *BarrierServer) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
 	var r spec.BarrierResult
-	err := s.Client.GetWorkflow(ctx, id, "").Get(ctx, &r)
+	c, err := s.connected()
+	if err != nil {
+		return r, err
+	}
+	err = c.GetWorkflow(ctx, id, "").Get(ctx, &r)
 	var ended *temporal.WorkflowExecutionError
 	if errors.As(err, &ended) {
 		// It left no result, so nobody is in it.
@@ -64,8 +93,12 @@ func (s BarrierServer) Result(ctx context.Context, id string) (spec.BarrierResul
 }
 
 // State implements [barriers.Server].
-func (s BarrierServer) State(ctx context.Context, id string) (barriers.RoundState, error) {
-	d, err := s.Client.DescribeWorkflowExecution(ctx, id, "")
+func (s *BarrierServer) State(ctx context.Context, id string) (barriers.RoundState, error) {
+	c, err := s.connected()
+	if err != nil {
+		return barriers.None, err
+	}
+	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	switch err := gone(err); {
 	case errors.Is(err, barriers.ErrClosed):
 		return barriers.None, nil
@@ -78,9 +111,13 @@ func (s BarrierServer) State(ctx context.Context, id string) (barriers.RoundStat
 }
 
 // Status implements [barriers.Server].
-func (s BarrierServer) Status(ctx context.Context, id string) (spec.BarrierStatus, error) {
+func (s *BarrierServer) Status(ctx context.Context, id string) (spec.BarrierStatus, error) {
 	var status spec.BarrierStatus
-	v, err := s.Client.QueryWorkflow(ctx, id, "", spec.QueryBarrier)
+	c, err := s.connected()
+	if err != nil {
+		return status, err
+	}
+	v, err := c.QueryWorkflow(ctx, id, "", spec.QueryBarrier)
 	if err == nil {
 		err = v.Get(&status)
 	}
@@ -88,8 +125,12 @@ func (s BarrierServer) Status(ctx context.Context, id string) (spec.BarrierStatu
 }
 
 // End implements [barriers.Server].
-func (s BarrierServer) End(ctx context.Context, id, why string) error {
-	return gone(s.Client.TerminateWorkflow(ctx, id, "", why))
+func (s *BarrierServer) End(ctx context.Context, id, why string) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	return gone(c.TerminateWorkflow(ctx, id, "", why))
 }
 
 // gone is what the server says of a workflow that is closed or was never there.

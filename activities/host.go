@@ -35,8 +35,9 @@ type Config struct {
 
 	Supervisor supervisor.API
 	Server     Server
-	// Barriers are those of the tasks here; none: nobody waits at one.
-	Barriers *barriers.Barriers
+	// Meetings are the barriers across hosts at which tasks here wait. None: there
+	// are no such barriers.
+	Meetings *barriers.Barriers
 	Log      *zap.Logger
 }
 

@@ -130,14 +130,3 @@ func (o *ReleaseOutput) size() int {
 	}
 	return len(b)
 }
-
-// forgetBarriers ends what nobody waits for any more. What cannot be ended now
-// finds out by itself that the run is over.
-func (h *Host) forgetBarriers(ctx context.Context, run supervisor.RunKey) {
-	if h.Barriers == nil {
-		return
-	}
-	if err := h.Barriers.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
-		h.Log.Warn("a barrier of a released run is still open", zap.Error(err))
-	}
-}

@@ -75,7 +75,8 @@ func (s *side) run(ctx context.Context) error {
 	}
 	defer c.Close()
 	s.client = c
-	rounds := activities.BarrierServer{Client: c, Queue: s.Queue}
+	rounds := activities.NewBarrierServer(s.Queue)
+	rounds.Connect(c)
 	meetings, err := barriers.New(barriers.Config{
 		Server: rounds, Host: s.Host, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		StateDir: s.StateDir, Log: s.log,
@@ -87,7 +88,7 @@ func (s *side) run(ctx context.Context) error {
 	host, err := activities.NewHost(activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Slots: s.Slots, Owned: s.Owned,
-		Supervisor: s.supervisor, Server: c, Barriers: meetings, Log: s.log,
+		Supervisor: s.supervisor, Server: c, Meetings: meetings, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (p polling) stop() {
 
 // startWorkers polls the queues of DESIGN §4: workflows, reservations for any
 // host and for this one, and everything else for this very host worker.
-func (s *side) startWorkers(host *activities.Host, rounds activities.BarrierServer) (polling, error) {
+func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierServer) (polling, error) {
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})

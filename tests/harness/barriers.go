@@ -39,7 +39,8 @@ func (s *Server) StartBarrierHost(t testing.TB, queue, name, state string) *Barr
 	t.Helper()
 	c, err := client.Dial(client.Options{HostPort: s.Address, Logger: sdklog.NewStructuredLogger(discard())})
 	require.NoError(t, err)
-	rounds := activities.BarrierServer{Client: c, Queue: queue}
+	rounds := activities.NewBarrierServer(queue)
+	rounds.Connect(c)
 	own := spec.InstanceQueue(queue, name, "test")
 	b, err := barriers.New(barriers.Config{Server: rounds, Host: name, Queue: own, StateDir: state, Log: zap.NewNop()})
 	require.NoError(t, err)
