@@ -138,9 +138,9 @@ func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 		return Release{}, err
 	}
 	w := &waiter{Arrival: a, digest: spec.ParticipantsDigest(a.Participants), answered: make(chan answer, 1)}
-	m := b.enter(w)
-	if m == nil {
-		return Release{}, ErrShutdown
+	m, err := b.enter(w)
+	if err != nil {
+		return Release{}, err
 	}
 	var late <-chan time.Time
 	if a.Timeout > 0 {
@@ -190,13 +190,16 @@ func (a *Arrival) normalise() error {
 }
 
 // enter hands a waiter to the meeting it belongs to.
-func (b *Barriers) enter(w *waiter) *meeting {
+func (b *Barriers) enter(w *waiter) (*meeting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() != nil {
-		return nil
+		return nil, ErrShutdown
 	}
 	r := b.runs[keyOf(w.Run)]
+	if r != nil && r.Generation > w.Run.Generation {
+		return nil, &BrokenError{Name: w.Name, Why: spec.BarrierRunEnded, Message: fmt.Sprintf("generation %d of run %s is over", w.Run.Generation, w.Run.WorkflowID)}
+	}
 	if r == nil || r.Generation != w.Run.Generation {
 		// What waited in another generation has been stopped with it.
 		r = &run{BarrierRun: w.Run, meetings: map[string]*meeting{}}
@@ -211,7 +214,7 @@ func (b *Barriers) enter(w *waiter) *meeting {
 	r.used++
 	m.used = r.used
 	m.enter(w)
-	return m
+	return m, nil
 }
 
 // forgetOne drops the meeting that was used longest ago and at which nobody is.

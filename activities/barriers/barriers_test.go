@@ -233,6 +233,24 @@ func TestForget(t *testing.T) {
 	require.Empty(t, files(t, state))
 }
 
+// A group that was started again has barriers of its own, and what is left of the
+// generation before is refused.
+func TestGenerations(t *testing.T) {
+	s := newFakeServer()
+	b := newHost(t, s, t.TempDir())
+	for generation := range 2 {
+		for round := range 2 {
+			a := arrival("worker-0", "epoch", fmt.Sprint(round), "worker-0")
+			a.Run.Generation = generation
+			released(t, arrive(t.Context(), b, a), round)
+		}
+	}
+	var broken *barriers.BrokenError
+	_, err := b.Arrive(t.Context(), arrival("worker-0", "epoch", "late", "worker-0"))
+	require.ErrorAs(t, err, &broken)
+	require.Equal(t, spec.BarrierRunEnded, broken.Why)
+}
+
 func files(t *testing.T, state string) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(state, "barriers", "*"))

@@ -315,6 +315,9 @@ func TestBarrierParticipantEnds(t *testing.T) {
 		return err == nil && len(d.GetPendingActivities()) == 1 && d.GetPendingActivities()[0].GetAttempt() > 1
 	})
 	require.Empty(t, first)
+	d, err := p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), "")
+	require.NoError(t, err)
+	require.LessOrEqual(t, d.GetWorkflowExecutionInfo().GetHistoryLength(), int64(12), "however often it is tried, it costs no history")
 	require.NoError(t, os.WriteFile(end, nil, 0o600))
 	var broken *barriers.BrokenError
 	err = p.await(first).err
