@@ -88,13 +88,13 @@ func judgeMissing(status spec.Status, in spec.BarrierCheckInput) spec.BarrierChe
 		case !known:
 			out.Ended = append(out.Ended, spec.BarrierEndedTask{Task: name, How: "the run has no such task"})
 		case t.State == spec.TaskEnded:
-			out.Ended = append(out.Ended, spec.BarrierEndedTask{Task: name, How: howEnded(t.Exit)})
+			out.Ended = append(out.Ended, spec.BarrierEndedTask{Task: name, How: wordsOfExit(t.Exit)})
 		}
 	}
 	return out
 }
 
-func howEnded(e *spec.Exit) string {
+func wordsOfExit(e *spec.Exit) string {
 	switch {
 	case e == nil:
 		return ""
