@@ -20,7 +20,8 @@ import (
 
 // Barrier is a barrier at which tasks of a run wait.
 type Barrier struct {
-	Name       string `json:"name"`
+	Name string `json:"name"`
+	// Round counts from 1.
 	Round      int    `json:"round"`
 	Generation int    `json:"generation"`
 	WorkflowID string `json:"workflow_id"`
@@ -120,7 +121,7 @@ func (r *Run) barrier(ctx context.Context, id string, tasks map[string]TaskStatu
 	case status.State != spec.BarrierWaiting:
 		return nil
 	}
-	b.Name, b.Round, b.Generation = status.Name, status.Round, status.Generation
+	b.Name, b.Round, b.Generation = status.Name, status.Round+1, status.Generation
 	b.Opened, b.Deadline, b.Waiting = status.Opened, status.Deadline, status.Waiting
 	for _, m := range status.Missing {
 		t := tasks[m.Task]

@@ -27,14 +27,14 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // BrokenError says that a barrier broke, and who was missing.
 type BrokenError struct {
 	Name    string
-	Round   int
+	Round   int // from 0; people count from 1
 	Why     spec.BarrierWhy
 	Message string
 	Missing []spec.BarrierMissing
 }
 
 func (e *BrokenError) Error() string {
-	return fmt.Sprintf("barrier %s (round %d) is broken: %s", e.Name, e.Round, e.Message)
+	return fmt.Sprintf("barrier %s (round %d) is broken: %s", e.Name, e.Round+1, e.Message)
 }
 
 // TimeoutError is a [BrokenError] by a timeout, perhaps another task's.

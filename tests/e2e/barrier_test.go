@@ -249,7 +249,7 @@ func TestBarrierTimeout(t *testing.T) {
 		var timeout *barriers.TimeoutError
 		err := p.await(w).err
 		require.ErrorAs(t, err, &timeout)
-		require.ErrorContains(t, err, "barrier epoch (round 0) is broken: not all had arrived within 1s, the timeout of worker-0; missing: worker-2 (since ")
+		require.ErrorContains(t, err, "barrier epoch (round 1) is broken: not all had arrived within 1s, the timeout of worker-0; missing: worker-2 (since ")
 		require.Len(t, timeout.Missing, 1)
 		require.WithinDuration(t, time.Now(), timeout.Missing[0].Since, time.Minute)
 	}
@@ -356,7 +356,7 @@ func TestBarriersCommand(t *testing.T) {
 		code, stdout, stderr = p.CLI(t, "barriers", run.GetID())
 		return code == 0 && strings.Contains(stdout, "worker-0")
 	})
-	require.Regexp(t, `(?m)^barrier end of epoch/1, round 0: 1 waiting, 1 missing, breaks in (1h|59m|60m)`, stdout)
+	require.Regexp(t, `(?m)^barrier end of epoch/1, round 1: 1 waiting, 1 missing, breaks in (1h|59m|60m)`, stdout)
 	require.Regexp(t, `(?m)^worker-1 +missing +host-a +\d\d:\d\d:\d\d +\S+ +running$`, stdout)
 	require.Regexp(t, `(?m)^worker-0 +waiting +host-0 +\d\d:\d\d:\d\d +\S+ +-$`, stdout)
 	code, stdout, stderr = p.CLI(t, "barriers", "--json", run.GetID())

@@ -27,7 +27,7 @@ type BarrierRun struct {
 type BarrierInput struct {
 	Run   BarrierRun `json:"run"`
 	Name  string     `json:"name"`
-	Round int        `json:"round"`
+	Round int        `json:"round"` // from 0
 	// Participants are the tasks that have to arrive, sorted.
 	Participants []string `json:"participants"`
 }
@@ -183,7 +183,7 @@ func CheckBarrierName(name string) error {
 	return nil
 }
 
-// BarrierID is the workflow ID of a round. The execution of the run is in it so
+// BarrierID is the workflow ID of a round, which people count from 1. The execution of the run is in it so
 // that a later run of the same ID never meets rounds that an earlier one left.
 func BarrierID(run BarrierRun, name string, round int) string {
 	execution, _, _ := strings.Cut(run.RunID, "-")
@@ -192,7 +192,7 @@ func BarrierID(run BarrierRun, name string, round int) string {
 		sum := sha256.Sum256([]byte(name))
 		escaped = "sha256-" + hex.EncodeToString(sum[:16])
 	}
-	return fmt.Sprintf("%s%s/%d/%s/%d", BarrierIDPrefix(run.WorkflowID), execution, run.Generation, escaped, round)
+	return fmt.Sprintf("%s%s/%d/%s/%d", BarrierIDPrefix(run.WorkflowID), execution, run.Generation, escaped, round+1)
 }
 
 // BarrierIDPrefix is what the IDs of all rounds of a run begin with.
