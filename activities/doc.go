@@ -10,6 +10,9 @@
 //	Control   something short: terminate, restart, signal, stacks, seal
 //	Release   gives the host back and returns every exit of every process
 //
+// and BarrierCheck, of [BarrierServer], for the rounds of barriers: it asks the run
+// whether those who are missing can still come.
+//
 // A host worker may be killed at any moment. What must outlive it is with the
 // supervisor (processes, exits, ports) or on disk (plans), never in here: a
 // [Host] made anew over the same supervisor goes on where the old one was.

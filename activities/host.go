@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
@@ -34,7 +35,10 @@ type Config struct {
 
 	Supervisor supervisor.API
 	Server     Server
-	Log        *zap.Logger
+	// Meetings are the barriers across hosts at which tasks here wait. None: there
+	// are no such barriers.
+	Meetings *barriers.Barriers
+	Log      *zap.Logger
 }
 
 // Server is what a host asks of the Temporal server beside executing

@@ -22,9 +22,9 @@ var levels = [][]string{
 	{"workers/connect"},
 	{"workflows"},
 	{"activities"},
-	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/taskapi", "activities/resources"},
+	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/taskapi", "activities/resources", "activities/barriers"},
 	{"activities/supervisor/internal/wire", "activities/stacks", "activities/taskapi/coordinator"},
-	{"workflows/lifecycle"},
+	{"workflows/lifecycle", "workflows/rendezvous"},
 	{"workflows/spec"},
 }
 

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows"
@@ -74,16 +75,26 @@ func (s *side) run(ctx context.Context) error {
 	}
 	defer c.Close()
 	s.client = c
-	host, err := activities.NewHost(activities.Config{
-		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
-		Slots: s.Slots, Owned: s.Owned,
-		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
-		Supervisor: s.supervisor, Server: c, Log: s.log,
+	rounds := activities.NewBarrierServer(s.Queue)
+	rounds.Connect(c)
+	meetings, err := barriers.New(barriers.Config{
+		Server: rounds, Host: s.Host, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
+		StateDir: s.StateDir, Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
-	running, err := s.startWorkers(host)
+	defer meetings.Close()
+	host, err := activities.NewHost(activities.Config{
+		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
+		Slots: s.Slots, Owned: s.Owned,
+		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
+		Supervisor: s.supervisor, Server: c, Meetings: meetings, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	running, err := s.startWorkers(host, rounds)
 	if err != nil {
 		return err
 	}
@@ -180,9 +191,10 @@ func (p polling) stop() {
 
 // startWorkers polls the queues of DESIGN §4: workflows, reservations for any
 // host and for this one, and everything else for this very host worker.
-func (s *side) startWorkers(host *activities.Host) (polling, error) {
+func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierServer) (polling, error) {
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
 	all := polling{flows}
 	for _, queue := range []string{spec.HostsQueue(s.Queue), spec.HostQueue(s.Queue, s.Host)} {
 		w := worker.New(s.client, queue, reserveOptions())
@@ -196,6 +208,7 @@ func (s *side) startWorkers(host *activities.Host) (polling, error) {
 	tasks.RegisterActivityWithOptions(host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
 	tasks.RegisterActivityWithOptions(host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
 	tasks.RegisterActivityWithOptions(host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
+	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
 	all = append(all, tasks)
 	for i, w := range all {
 		if err := w.Start(); err != nil {

@@ -1,4 +1,6 @@
-// Package workflows has the ClusterRun workflow: one execution is one run.
+// Package workflows has the ClusterRun workflow: one execution is one run. Beside it
+// there is Barrier (barrier.go): one execution is one round of a barrier, by the
+// rules of package rendezvous.
 //
 // It decides nothing. What happens to a run goes as an event into the pure
 // machine of package lifecycle, and this package carries out the actions that

@@ -29,6 +29,12 @@ var contract = []reflect.Type{
 	reflect.TypeFor[StartTaskRequest](),
 	reflect.TypeFor[StopRequest](),
 	reflect.TypeFor[RequestAnswer](),
+	reflect.TypeFor[BarrierInput](),
+	reflect.TypeFor[BarrierMessage](),
+	reflect.TypeFor[BarrierResult](),
+	reflect.TypeFor[BarrierStatus](),
+	reflect.TypeFor[BarrierCheckInput](),
+	reflect.TypeFor[BarrierCheckOutput](),
 	reflect.TypeFor[InvalidSpecError](),
 	reflect.TypeFor[InvalidRequestError](),
 }

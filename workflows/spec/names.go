@@ -5,11 +5,19 @@ package spec
 const (
 	// WorkflowType is the type of the workflow that is a run.
 	WorkflowType = "ClusterRun"
+	// BarrierWorkflowType is the type of the workflow that is one round of a
+	// barrier; see [BarrierID].
+	BarrierWorkflowType = "Barrier"
 	// TaskQueue is the queue of the workflow workers that share work. The
 	// queues of hosts are named after it; see [HostsQueue].
 	TaskQueue = "clusterrun"
 
 	QueryStatus = "status"
+	// QueryBarrier asks a round who is there and who is missing.
+	QueryBarrier = "barrier"
+
+	// SignalArrive brings a round arrivals and withdrawals.
+	SignalArrive = "arrive"
 
 	UpdateTerminateTask = "terminate-task"
 	UpdateTerminateAll  = "terminate-all"
@@ -25,6 +33,8 @@ const (
 	ActivityRunTask = "RunTask"
 	ActivityControl = "Control"
 	ActivityRelease = "Release"
+	// ActivityBarrierCheck looks whether missing participants can still come.
+	ActivityBarrierCheck = "BarrierCheck"
 )
 
 // Types of the errors a run fails with.

@@ -1,0 +1,106 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// barrierQueryTimeout bounds the question to the run, which its workflow worker
+// may not be there to answer.
+const barrierQueryTimeout = 10 * time.Second
+
+// BarrierCheck looks whether tasks that are missing at a barrier can still come,
+// by asking the run. While all of them can it fails with an error that has the
+// server try it again: attempts cost the round no history.
+func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (spec.BarrierCheckOutput, error) {
+	var out spec.BarrierCheckOutput
+	ctx, cancel := context.WithTimeout(ctx, barrierQueryTimeout)
+	defer cancel()
+	c, err := s.connected()
+	if err != nil {
+		return out, err
+	}
+	d, err := c.DescribeWorkflowExecution(ctx, in.Run.WorkflowID, in.Run.RunID)
+	var notFound *serviceerror.NotFound
+	switch {
+	case errors.As(err, &notFound):
+		out.RunEnded = fmt.Sprintf("there is no run %s any more", in.Run.WorkflowID)
+		return out, nil
+	case err != nil:
+		return out, err
+	}
+	switch status := d.GetWorkflowExecutionInfo().GetStatus(); status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+	case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+		out.RunEnded = generationOver(in.Run)
+		return out, nil
+	default:
+		out.RunEnded = fmt.Sprintf("run %s has ended", in.Run.WorkflowID)
+		return out, nil
+	}
+	v, err := c.QueryWorkflow(ctx, in.Run.WorkflowID, in.Run.RunID, spec.QueryStatus)
+	if err != nil {
+		return out, err
+	}
+	var status spec.Status
+	if err := v.Get(&status); err != nil {
+		return out, err
+	}
+	out = judgeMissing(status, in)
+	if out.RunEnded == "" && len(out.Ended) == 0 {
+		return out, temporal.NewApplicationErrorWithOptions("all who are missing can still come", spec.ErrBarrierUnchanged,
+			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	}
+	return out, nil
+}
+
+func generationOver(run spec.BarrierRun) string {
+	return fmt.Sprintf("generation %d of run %s is over", run.Generation, run.WorkflowID)
+}
+
+// judgeMissing finds those who do not come back. A task whose activity is closed
+// has ended for good, whatever may be done by hand later.
+func judgeMissing(status spec.Status, in spec.BarrierCheckInput) spec.BarrierCheckOutput {
+	var out spec.BarrierCheckOutput
+	if status.Generation != in.Run.Generation || status.State == spec.RunRestarting {
+		out.RunEnded = generationOver(in.Run)
+		return out
+	}
+	if status.State == spec.RunEnded || status.State == spec.RunReleasing {
+		out.RunEnded = fmt.Sprintf("run %s is ending", in.Run.WorkflowID)
+		return out
+	}
+	tasks := map[string]spec.TaskStatus{}
+	for _, t := range status.Tasks {
+		tasks[t.Name] = t
+	}
+	for _, name := range in.Missing {
+		t, known := tasks[name]
+		switch {
+		case !known:
+			out.Ended = append(out.Ended, spec.BarrierEndedTask{Task: name, How: "the run has no such task"})
+		case t.State == spec.TaskEnded:
+			out.Ended = append(out.Ended, spec.BarrierEndedTask{Task: name, How: wordsOfExit(t.Exit)})
+		}
+	}
+	return out
+}
+
+func wordsOfExit(e *spec.Exit) string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Signal != "":
+		return e.Signal
+	default:
+		return fmt.Sprintf("exit code %d", e.ExitCode)
+	}
+}

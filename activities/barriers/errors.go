@@ -1,0 +1,79 @@
+package barriers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// ErrClosed says that a round is closed, or that there is none.
+var ErrClosed = errors.New("the round is closed")
+
+// ErrShutdown says that this host worker ends. The task goes on waiting: its
+// next call, with the same key, finds the round again.
+var ErrShutdown = errors.New("the host worker is shutting down; arrive again with the same key")
+
+// RefusedError is an error of the server that does not pass by itself.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return "the server refused the arrival: " + e.Err.Error() }
+
+// Unwrap gives the error as the server has it.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// BrokenError says that a barrier broke, and who was missing.
+type BrokenError struct {
+	Name    string
+	Round   int // from 0; people count from 1
+	Why     spec.BarrierWhy
+	Message string
+	Missing []spec.BarrierMissing
+}
+
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("barrier %s (round %d) is broken: %s", e.Name, e.Round+1, e.Message)
+}
+
+// TimeoutError is a [BrokenError] by a timeout, perhaps another task's.
+type TimeoutError struct{ BrokenError }
+
+// Unwrap makes it a [BrokenError] for errors.As.
+func (e *TimeoutError) Unwrap() error { return &e.BrokenError }
+
+// ParticipantsError says that others wait at the barrier for other participants,
+// or, without Theirs, that the task is none of its own.
+type ParticipantsError struct {
+	Name, Task    string
+	Yours, Theirs []string
+}
+
+func (e *ParticipantsError) Error() string {
+	if e.Theirs == nil {
+		return fmt.Sprintf("barrier %s: %s is not among its participants: %s", e.Name, e.Task, strings.Join(e.Yours, ", "))
+	}
+	var parts []string
+	if extra := without(e.Yours, e.Theirs); len(extra) > 0 {
+		parts = append(parts, "only here: "+strings.Join(extra, ", "))
+	}
+	if lacking := without(e.Theirs, e.Yours); len(lacking) > 0 {
+		parts = append(parts, "only there: "+strings.Join(lacking, ", "))
+	}
+	return fmt.Sprintf("barrier %s: others wait there already, for other participants than %s does (%s); give all of them the same, or another name",
+		e.Name, e.Task, strings.Join(parts, "; "))
+}
+
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
+
+// failure is the error for a result that is not a release.
+func failure(name string, round int, r spec.BarrierResult) error {
+	e := BrokenError{Name: name, Round: round, Why: r.Why, Message: r.Message, Missing: r.Missing}
+	if r.Why == spec.BarrierTimeout {
+		return &TimeoutError{e}
+	}
+	return &e
+}

@@ -1,0 +1,393 @@
+package barriers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// firstMoment is how long others of this host are awaited, when it is not known
+	// that all are there, before the round is told of those who are. It grows with
+	// every message of a round, up to lastMoment: the last to arrive is told at once
+	// all the same, so only what people see is later.
+	firstMoment, lastMoment = 2 * time.Millisecond, 200 * time.Millisecond
+	// firstPatience and lastPatience are the times between tries while the server
+	// is away.
+	firstPatience, lastPatience = 50 * time.Millisecond, 5 * time.Second
+	// lookAfter is when a round that has not closed is asked whether it heard what
+	// it was told and took it; lookAgain is for the next time.
+	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
+	// callTakes bounds one short call to the server.
+	callTakes = 10 * time.Second
+	// maxLookBack bounds the broken rounds behind the open one in which an arrival
+	// is sought.
+	maxLookBack = 64
+)
+
+// waiter is one call of [Barriers.Arrive].
+type waiter struct {
+	Arrival
+	digest   string
+	told     bool        // the round next knows of it
+	sent     bool        // or may: it was sent
+	answered chan answer // takes one
+}
+
+type answer struct {
+	release Release
+	err     error
+}
+
+// memory is how the last round that a task was in ended for it.
+type memory struct {
+	keys []string
+	answer
+}
+
+// meeting is one barrier as this host sees it. While somebody waits at it, or a
+// withdrawal has to be delivered, one goroutine serves it.
+type meeting struct {
+	b    *Barriers
+	run  spec.BarrierRun
+	name string
+	used int // of Barriers.mu
+
+	mu      sync.Mutex
+	serving bool
+	waiters []*waiter
+	leaving []spec.BarrierWithdrawal // of the round next
+	next    int                      // the round that is open, as far as is known
+	opened  bool                     // it was told something, and its end is not known
+	// forgotten: the run has given the host back, and nothing is kept of it.
+	forgotten bool
+	// last remembers the tasks of this host. A task without it has to be sought in
+	// earlier rounds first.
+	last map[string]memory
+	wake chan struct{}
+}
+
+func newMeeting(b *Barriers, run spec.BarrierRun, name string, next int) *meeting {
+	return &meeting{
+		b: b, run: run, name: name, next: next, last: map[string]memory{}, wake: make(chan struct{}, 1),
+	}
+}
+
+func (m *meeting) id(round int) string { return spec.BarrierID(m.run, m.name, round) }
+
+func (m *meeting) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.serving
+}
+
+// forget has nothing kept of the meeting from now on, and gives the workflow ID of the
+// round that may be open because of this host.
+func (m *meeting) forget() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forgotten = true
+	if !m.opened {
+		return ""
+	}
+	return m.id(m.next)
+}
+
+func (m *meeting) enter(w *waiter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last, ok := m.last[w.Task]; ok && slices.Contains(last.keys, w.Key) {
+		w.answered <- last.answer
+		return
+	}
+	m.waiters = append(m.waiters, w)
+	if !m.serving {
+		m.serving = true
+		m.b.actors.Go(m.serve)
+	}
+	m.nudge()
+}
+
+// leave takes a waiter out that nobody stands behind any more. Another call with
+// the same key, made because the connection broke, goes on waiting for both.
+func (m *meeting) leave(w *waiter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.Index(m.waiters, w)
+	if i < 0 {
+		return
+	}
+	m.waiters = slices.Delete(m.waiters, i, i+1)
+	if j := slices.IndexFunc(m.waiters, func(o *waiter) bool { return o.Task == w.Task && o.Key == w.Key }); j >= 0 {
+		m.waiters[j].told = m.waiters[j].told || w.told
+		m.waiters[j].sent = m.waiters[j].sent || w.sent
+		return
+	}
+	if w.sent {
+		m.leaving = append(m.leaving, spec.BarrierWithdrawal{Task: w.Task, Key: w.Key})
+	}
+	m.nudge()
+}
+
+func (m *meeting) nudge() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// done ends the serving when there is nothing to serve.
+func (m *meeting) done() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.serving = len(m.waiters) > 0 || len(m.leaving) > 0
+	return !m.serving
+}
+
+func (m *meeting) nobody() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.waiters) == 0
+}
+
+// serve brings the round open at the server what happens here, and its end back.
+func (m *meeting) serve() {
+	ctx, cancel := context.WithCancel(m.b.ctx)
+	defer cancel()
+	s := server{meeting: m, moment: firstMoment, patience: firstPatience}
+	defer s.unwatch()
+	for !m.done() {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := s.bring(ctx); err != nil {
+			m.b.Log.Warn("a barrier cannot reach the server; trying again", zap.String("barrier", m.name), zap.Error(err))
+			s.rest(ctx)
+			continue
+		}
+		s.patience = firstPatience
+		s.wait(ctx)
+	}
+}
+
+// server is what serving a meeting needs beside it.
+type server struct {
+	*meeting
+	moment, patience time.Duration
+	// result gives the end of the round that is awaited, on a goroutine.
+	result  chan outcome
+	awaited int
+	stop    context.CancelFunc
+	look    *time.Timer // nil: nobody was told anything
+	// looked gives what the round said when it was asked, on a goroutine.
+	looked chan sight
+}
+
+type outcome struct {
+	spec.BarrierResult
+	err error
+}
+
+// rest waits before the next try.
+func (s *server) rest(ctx context.Context) {
+	t := time.NewTimer(s.patience)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	s.patience = min(2*s.patience, lastPatience)
+}
+
+// bring tells the round what it does not know, until it knows everything.
+func (s *server) bring(ctx context.Context) error {
+	for {
+		if err := s.seekForgotten(ctx); err != nil {
+			return err
+		}
+		if err := s.sendLeaving(ctx); err != nil {
+			return err
+		}
+		batch := s.untold()
+		if len(batch) == 0 {
+			return nil
+		}
+		s.await(ctx, batch)
+		// Who came in that moment may have been answered before, too.
+		if err := s.seekForgotten(ctx); err != nil {
+			return err
+		}
+		batch = s.untold()
+		if len(batch) == 0 {
+			continue
+		}
+		batch = slices.DeleteFunc(slices.Clone(batch), func(w *waiter) bool { return w.digest != batch[0].digest })
+		err := s.tell(ctx, batch)
+		var refused *RefusedError
+		switch {
+		case errors.Is(err, ErrClosed):
+			if err := s.advance(ctx); err != nil {
+				return err
+			}
+		case errors.As(err, &refused):
+			s.answer(batch, answer{err: refused})
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// untold are those to tell the round of. Who has not been sought in earlier rounds
+// has just come, and there is a nudge for it.
+func (m *meeting) untold() []*waiter {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var batch []*waiter
+	for _, w := range m.waiters {
+		if _, sought := m.last[w.Task]; sought && !w.told {
+			batch = append(batch, w)
+		}
+	}
+	return batch
+}
+
+// await gives others of this host a moment to arrive as well.
+func (s *server) await(ctx context.Context, batch []*waiter) {
+	t := time.NewTimer(s.moment)
+	defer t.Stop()
+	for !s.allHere(batch[0]) {
+		select {
+		case <-s.wake:
+		case <-t.C:
+			s.moment = min(4*s.moment, lastMoment)
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// allHere says that nobody else of this host can come.
+func (m *meeting) allHere(w *waiter) bool {
+	here := w.Here
+	if len(here) == 0 {
+		here = w.Participants
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, task := range here {
+		if !slices.ContainsFunc(m.waiters, func(o *waiter) bool { return o.Task == task }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *server) tell(ctx context.Context, batch []*waiter) error {
+	message := spec.BarrierMessage{Host: s.b.Host, Queue: s.b.Queue, Digest: batch[0].digest}
+	s.mu.Lock()
+	for _, w := range batch {
+		message.Arrived = append(message.Arrived, spec.BarrierArrival{Task: w.Task, Key: w.Key, Timeout: w.Timeout})
+		// From here on the round may know of it, whatever the answer is: should it go
+		// away now, it has to be taken back.
+		w.sent = true
+	}
+	round := s.next
+	s.mu.Unlock()
+	in := spec.BarrierInput{Run: s.run, Name: s.name, Round: round, Participants: batch[0].Participants}
+	call, cancel := context.WithTimeout(ctx, callTakes)
+	defer cancel()
+	err := s.b.Server.Tell(call, in, message)
+	s.mu.Lock()
+	closed := errors.Is(err, ErrClosed)
+	for _, w := range batch {
+		w.told, w.sent = err == nil, !closed
+	}
+	s.opened = !closed // or may be
+	s.mu.Unlock()
+	if err == nil {
+		s.watch(ctx, round)
+		s.lookIn(lookAfter)
+	}
+	return err
+}
+
+// watch awaits the end of a round, once.
+func (s *server) watch(ctx context.Context, round int) {
+	if s.result != nil && s.awaited == round {
+		return
+	}
+	s.unwatch()
+	ctx, s.stop = context.WithCancel(ctx)
+	s.result, s.awaited = make(chan outcome, 1), round
+	result, id := s.result, s.id(round)
+	go func() {
+		patience := firstPatience
+		for {
+			r, err := s.b.Server.Result(ctx, id)
+			if err == nil || errors.Is(err, ErrClosed) || ctx.Err() != nil {
+				result <- outcome{r, err}
+				return
+			}
+			select {
+			case <-time.After(patience):
+			case <-ctx.Done():
+			}
+			patience = min(2*patience, lastPatience)
+		}
+	}()
+}
+
+func (s *server) unwatch() {
+	if s.stop != nil {
+		s.stop()
+		s.stop, s.result, s.looked = nil, nil, nil
+	}
+	if s.look != nil {
+		s.look.Stop()
+		s.look = nil
+	}
+	s.moment = firstMoment
+}
+
+func (s *server) lookIn(d time.Duration) {
+	if s.look == nil {
+		s.look = time.NewTimer(d)
+		return
+	}
+	s.look.Reset(d)
+}
+
+// wait returns when there is something to bring or something has come.
+func (s *server) wait(ctx context.Context) {
+	if s.nobody() {
+		return
+	}
+	var look <-chan time.Time
+	if s.look != nil {
+		look = s.look.C
+	}
+	select {
+	case <-s.wake:
+	case r := <-s.result:
+		s.result = nil
+		if r.err != nil {
+			s.lost()
+			s.rest(ctx)
+			return
+		}
+		s.settle(s.awaited, r.BarrierResult)
+	case <-look:
+		s.lookAtRound(ctx)
+	case seen := <-s.looked:
+		s.looked = nil
+		s.lookIn(s.saw(seen))
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,302 @@
+package barriers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// seekForgotten looks for arrivals of tasks that this host does not remember in
+// the rounds before the open one: a task that arrives again with the key of an
+// arrival that was answered while nobody listened gets that answer. The last round
+// that a task was in decides, because it arrives again only after that. Rounds it
+// was not in are broken ones.
+func (s *server) seekForgotten(ctx context.Context) error {
+	s.mu.Lock()
+	next := s.next
+	var sought []string
+	for _, w := range s.waiters {
+		if _, ok := s.last[w.Task]; !ok {
+			sought = append(sought, w.Task)
+		}
+	}
+	s.mu.Unlock()
+	for round := next - 1; round >= max(0, next-maxLookBack) && len(sought) > 0; round-- {
+		r, err := s.closedResult(ctx, round)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		sought = slices.DeleteFunc(sought, func(task string) bool {
+			keys, there := r.Arrived[task]
+			if there {
+				s.last[task] = memory{keys, s.answerOf(round, r)}
+			}
+			return there
+		})
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, task := range sought {
+		s.last[task] = memory{}
+	}
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
+		last := s.last[w.Task]
+		if !slices.Contains(last.keys, w.Key) {
+			return false
+		}
+		w.answered <- last.answer
+		return true
+	})
+	return nil
+}
+
+// closedResult is the result of a round that is closed. One that the server has
+// forgotten has answered nobody.
+func (s *server) closedResult(ctx context.Context, round int) (spec.BarrierResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTakes)
+	defer cancel()
+	r, err := s.b.Server.Result(ctx, s.id(round))
+	if errors.Is(err, ErrClosed) {
+		return spec.BarrierResult{State: spec.BarrierBroken, Arrived: map[string][]string{}}, nil
+	}
+	return r, err
+}
+
+func (s *server) sendLeaving(ctx context.Context) error {
+	s.mu.Lock()
+	leaving, id := slices.Clone(s.leaving), s.id(s.next)
+	s.mu.Unlock()
+	if len(leaving) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTakes)
+	defer cancel()
+	err := s.b.Server.Withdraw(ctx, id, spec.BarrierMessage{Host: s.b.Host, Queue: s.b.Queue, Withdrawn: leaving})
+	var refused *RefusedError
+	if err != nil && !errors.Is(err, ErrClosed) && !errors.As(err, &refused) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = slices.Delete(s.leaving, 0, min(len(leaving), len(s.leaving)))
+	return nil
+}
+
+// advance goes on from a round that turned out to be closed. Usually it is the
+// only one; a host that was away, or that has forgotten the barrier, may have
+// missed many.
+func (s *server) advance(ctx context.Context) error {
+	s.mu.Lock()
+	round := s.next
+	s.mu.Unlock()
+	open, err := s.firstOpen(ctx, round+1)
+	if err != nil {
+		return err
+	}
+	if open == round+1 {
+		r, err := s.closedResult(ctx, round)
+		if err == nil {
+			s.settle(round, r)
+		}
+		return err
+	}
+	s.unwatch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moveTo(open)
+	clear(s.last)
+	for _, w := range s.waiters {
+		w.told, w.sent = false, false
+	}
+	return nil
+}
+
+// firstOpen is the first round from this one on that is not closed. A round is
+// opened only when the one before is closed, so it can be found by halving.
+func (s *server) firstOpen(ctx context.Context, from int) (int, error) {
+	closed := func(round int) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTakes)
+		defer cancel()
+		state, err := s.b.Server.State(ctx, s.id(round))
+		return state == Closed, err
+	}
+	low, step := from, 1 // all before low are closed
+	for {
+		is, err := closed(low + step - 1)
+		if err != nil {
+			return 0, err
+		}
+		if !is {
+			break
+		}
+		low += step
+		step *= 2
+	}
+	high := low + step - 1 // not closed
+	for low < high {
+		middle := (low + high) / 2
+		is, err := closed(middle)
+		if err != nil {
+			return 0, err
+		}
+		if is {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// moveTo is for holders of mu.
+func (m *meeting) moveTo(round int) {
+	m.next, m.opened, m.leaving = round, false, nil
+	if !m.forgotten {
+		m.b.store.set(m.run, m.name, round)
+	}
+}
+
+func (m *meeting) answerOf(round int, r spec.BarrierResult) answer {
+	if r.State == spec.BarrierReleased {
+		return answer{release: Release{Round: round}}
+	}
+	return answer{err: failure(m.name, round, r)}
+}
+
+// settle answers those who were in a round that closed. The others go on to the
+// next one.
+func (s *server) settle(round int, r spec.BarrierResult) {
+	s.unwatch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next != round {
+		return
+	}
+	end := s.answerOf(round, r)
+	for task, keys := range r.Arrived {
+		if _, here := s.last[task]; here {
+			s.last[task] = memory{keys, end}
+		}
+	}
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
+		switch {
+		case slices.Contains(r.Arrived[w.Task], w.Key):
+			w.answered <- end
+		case r.Arrived == nil && w.sent:
+			// It was ended by force and left no list.
+			w.answered <- end
+			s.last[w.Task] = memory{[]string{w.Key}, end}
+		default:
+			if s.refused(w, r.Refused, r.Participants) {
+				return true
+			}
+			w.told, w.sent = false, false
+			return false
+		}
+		return true
+	})
+	s.moveTo(round + 1)
+}
+
+// refused answers a waiter whose arrival did not count. It is for holders of mu.
+func (m *meeting) refused(w *waiter, refusals []spec.BarrierRefusal, participants []string) bool {
+	i := slices.IndexFunc(refusals, func(r spec.BarrierRefusal) bool { return r.Task == w.Task && r.Key == w.Key })
+	if i < 0 {
+		return false
+	}
+	var err error = &ParticipantsError{Name: m.name, Task: w.Task, Yours: w.Participants, Theirs: participants}
+	if refusals[i].Why == spec.BarrierTooMany {
+		err = fmt.Errorf("barrier %s: %s waits there too often at the same time; let one thread of it wait", m.name, w.Task)
+	}
+	w.answered <- answer{err: err}
+	m.last[w.Task] = memory{[]string{w.Key}, answer{err: err}}
+	return true
+}
+
+func (s *server) answer(waiters []*waiter, a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
+		if !slices.Contains(waiters, w) {
+			return false
+		}
+		w.answered <- a
+		return true
+	})
+}
+
+// lost is for a round that the server does not know any more, although it was
+// told of arrivals: it is opened again.
+func (s *server) lost() {
+	s.unwatch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.waiters {
+		w.told, w.sent = false, false
+	}
+}
+
+// sight is what a round said about those who had been told of when it was asked.
+type sight struct {
+	told   []*waiter
+	status spec.BarrierStatus
+	err    error
+}
+
+func (s *server) lookAtRound(ctx context.Context) {
+	s.mu.Lock()
+	var told []*waiter
+	for _, w := range s.waiters {
+		if w.told {
+			told = append(told, w)
+		}
+	}
+	id := s.id(s.next)
+	s.mu.Unlock()
+	if s.looked != nil || len(told) == 0 {
+		return
+	}
+	looked := make(chan sight, 1)
+	s.looked = looked
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, callTakes)
+		defer cancel()
+		status, err := s.b.Server.Status(ctx, id)
+		looked <- sight{told, status, err}
+	}()
+}
+
+// saw answers those who were refused, and tells the round again of those whom it
+// does not have: a withdrawal that was long on its way may have taken an arrival
+// with it. It says when to look again.
+func (s *server) saw(seen sight) time.Duration {
+	if seen.err != nil {
+		return lastPatience
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seen.status.Round != s.next || seen.status.State != spec.BarrierWaiting {
+		return lookAgain
+	}
+	there := map[string]bool{}
+	for _, w := range seen.status.Waiting {
+		there[w.Task] = true
+	}
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
+		if !slices.Contains(seen.told, w) {
+			return false
+		}
+		if s.refused(w, seen.status.Refused, seen.status.Participants) {
+			return true
+		}
+		w.told = w.told && there[w.Task]
+		return false
+	})
+	return lookAgain
+}

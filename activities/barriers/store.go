@@ -1,0 +1,153 @@
+package barriers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// keepAfter is how late the numbers are written. A number that is too low is
+	// safe: the rounds between are found closed.
+	keepAfter = time.Second
+	// keepFor is how long the numbers of a run that was never given back are kept.
+	keepFor = 30 * 24 * time.Hour
+)
+
+// store keeps the number of the next round of each barrier, a small file per run.
+type store struct {
+	dir string
+	log *zap.Logger
+
+	mu     sync.Mutex
+	files  map[runKey]*numbers
+	dirty  map[runKey]bool
+	timed  bool
+	failed bool
+}
+
+// numbers is the content of a file.
+type numbers struct {
+	Run   spec.BarrierRun `json:"run"`
+	Names map[string]int  `json:"names"`
+}
+
+func openStore(stateDir string, log *zap.Logger) (*store, error) {
+	s := &store{dir: filepath.Join(stateDir, "barriers"), log: log, files: map[runKey]*numbers{}, dirty: map[runKey]bool{}}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	paths, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > keepFor {
+			_ = os.Remove(path)
+			continue
+		}
+		var n numbers
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(b, &n)
+		}
+		if err != nil {
+			// It is found again on the server, from round 0 on.
+			log.Warn("the numbers of barriers cannot be read; the server is asked", zap.String("file", path), zap.Error(err))
+			continue
+		}
+		s.files[keyOf(n.Run)] = &n
+	}
+	return s, nil
+}
+
+// number is the next round of a barrier, as far as is known.
+func (s *store) number(run spec.BarrierRun, name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.files[keyOf(run)]; n != nil && n.Run == run {
+		return n.Names[name]
+	}
+	return 0
+}
+
+func (s *store) set(run spec.BarrierRun, name string, next int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.files[keyOf(run)]
+	switch {
+	case n != nil && n.Run.Generation > run.Generation:
+		return
+	case n == nil || n.Run != run:
+		n = &numbers{Run: run, Names: map[string]int{}}
+		s.files[keyOf(run)] = n
+	}
+	n.Names[name] = next
+	s.touch(keyOf(run))
+}
+
+func (s *store) forget(run spec.BarrierRun, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.files[keyOf(run)]; n != nil && n.Run == run {
+		delete(n.Names, name)
+		s.touch(keyOf(run))
+	}
+}
+
+func (s *store) touch(key runKey) {
+	s.dirty[key] = true
+	if !s.timed {
+		s.timed = true
+		time.AfterFunc(keepAfter, s.flush)
+	}
+}
+
+// flush writes what has changed. It needs no fsync: old numbers are safe.
+func (s *store) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timed = false
+	for key := range s.dirty {
+		delete(s.dirty, key)
+		if n := s.files[key]; n != nil {
+			s.write(key, n)
+		}
+	}
+}
+
+func (s *store) write(key runKey, n *numbers) {
+	b, err := json.Marshal(n)
+	if err == nil {
+		tmp := s.path(key) + ".tmp"
+		if err = os.WriteFile(tmp, b, 0o600); err == nil {
+			err = os.Rename(tmp, s.path(key))
+		}
+	}
+	if err != nil && !s.failed {
+		s.log.Warn("the numbers of barriers cannot be kept; after a restart the server is asked", zap.Error(err))
+	}
+	s.failed = err != nil
+}
+
+func (s *store) drop(key runKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.files, key)
+	delete(s.dirty, key)
+	_ = os.Remove(s.path(key))
+}
+
+func (s *store) path(key runKey) string {
+	sum := sha256.Sum256([]byte(key.workflowID + "\x00" + key.runID))
+	return filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".json")
+}

@@ -1,0 +1,156 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// maxBarrierRound is how long a round can be open. It ends rounds that everybody
+// has forgotten: their hosts were killed, and with them the workers of a queue
+// that nobody else polls.
+const maxBarrierRound = 30 * 24 * time.Hour
+
+// errNotConnected is tried again like any outage.
+var errNotConnected = errors.New("there is no connection to the Temporal server yet")
+
+// BarrierServer keeps the rounds of barriers as workflows on the Temporal server.
+type BarrierServer struct {
+	queue  string
+	client atomic.Pointer[client.Client]
+}
+
+// NewBarrierServer is one whose workflows have this queue. Until it is connected
+// it counts as away: tasks can arrive before there is a server.
+func NewBarrierServer(queue string) *BarrierServer { return &BarrierServer{queue: queue} }
+
+// Connect gives it the server.
+func (s *BarrierServer) Connect(c client.Client) { s.client.Store(&c) }
+
+func (s *BarrierServer) connected() (client.Client, error) {
+	if c := s.client.Load(); c != nil {
+		return *c, nil
+	}
+	return nil, errNotConnected
+}
+
+var _ barriers.Server = (*BarrierServer)(nil)
+
+// Tell implements [barriers.Server] by signal-with-start. An ID that was closed is
+// never started again, so that a message for a closed round is refused by the
+// server and not by a race.
+func (s *BarrierServer) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	id := spec.BarrierID(in.Run, in.Name, in.Round)
+	_, err = c.SignalWithStartWorkflow(ctx, id, spec.SignalArrive, m, client.StartWorkflowOptions{
+		ID: id, TaskQueue: s.queue,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowExecutionTimeout: maxBarrierRound,
+		StaticSummary:            "barrier " + in.Name,
+	}, spec.BarrierWorkflowType, in)
+	var closed *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &closed) {
+		return barriers.ErrClosed
+	}
+	return final(err)
+}
+
+// Withdraw implements [barriers.Server].
+func (s *BarrierServer) Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	return final(gone(c.SignalWorkflow(ctx, id, "", spec.SignalArrive, m)))
+}
+
+// Result implements [barriers.Server]. Get polls long and hides short outages.
+func (s *BarrierServer) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
+	var r spec.BarrierResult
+	c, err := s.connected()
+	if err != nil {
+		return r, err
+	}
+	err = c.GetWorkflow(ctx, id, "").Get(ctx, &r)
+	var ended *temporal.WorkflowExecutionError
+	if errors.As(err, &ended) {
+		// It left no result, so nobody is in it.
+		return spec.BarrierResult{State: spec.BarrierBroken, Why: spec.BarrierCancelled, Message: "the barrier was ended: " + ended.Unwrap().Error()}, nil
+	}
+	return r, gone(err)
+}
+
+// State implements [barriers.Server].
+func (s *BarrierServer) State(ctx context.Context, id string) (barriers.RoundState, error) {
+	c, err := s.connected()
+	if err != nil {
+		return barriers.None, err
+	}
+	d, err := c.DescribeWorkflowExecution(ctx, id, "")
+	switch err := gone(err); {
+	case errors.Is(err, barriers.ErrClosed):
+		return barriers.None, nil
+	case err != nil:
+		return barriers.None, err
+	case d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return barriers.Open, nil
+	}
+	return barriers.Closed, nil
+}
+
+// Status implements [barriers.Server].
+func (s *BarrierServer) Status(ctx context.Context, id string) (spec.BarrierStatus, error) {
+	var status spec.BarrierStatus
+	c, err := s.connected()
+	if err != nil {
+		return status, err
+	}
+	v, err := c.QueryWorkflow(ctx, id, "", spec.QueryBarrier)
+	if err == nil {
+		err = v.Get(&status)
+	}
+	return status, gone(err)
+}
+
+// End implements [barriers.Server].
+func (s *BarrierServer) End(ctx context.Context, id, why string) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	return gone(c.TerminateWorkflow(ctx, id, "", why))
+}
+
+// gone is what the server says of a workflow that is closed or was never there.
+func gone(err error) error {
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return barriers.ErrClosed
+	}
+	return err
+}
+
+// final marks what another try would not change.
+func final(err error) error {
+	var (
+		invalid   *serviceerror.InvalidArgument
+		denied    *serviceerror.PermissionDenied
+		namespace *serviceerror.NamespaceNotFound
+	)
+	if errors.As(err, &invalid) || errors.As(err, &denied) || errors.As(err, &namespace) {
+		return &barriers.RefusedError{Err: err}
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package command
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+)
+
+func (a *app) barriersCommand() *cobra.Command {
+	var execution string
+	cmd := &cobra.Command{
+		Use:   "barriers [flags] RUN",
+		Short: "Show who waits at the barriers of a run, and who is missing",
+		Long: `Shows the barriers at which tasks of a run wait: who is there and on which host, who
+is missing and since when. Barriers that everybody has passed are not shown. The
+server's list lags behind by a moment, so a barrier that opened just now may not be
+there yet.
+
+` + exitCodesOfRequests,
+		Example: `  clusterrun barriers iris-x2k4
+  clusterrun barriers --json iris-x2k4 | jq -r '.barriers[].missing[].task'`,
+		Args: oneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, _, err := a.dialExisting(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			barriers, err := starter.Get(c, args[0], execution).Barriers(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.global.json {
+				return a.printJSON(map[string]any{"run_id": args[0], "barriers": barriers})
+			}
+			a.printBarriers(args[0], barriers)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
+	return cmd
+}
+
+func (a *app) printBarriers(run string, barriers []starter.Barrier) {
+	if len(barriers) == 0 {
+		a.say("nobody waits at a barrier of run %s", run)
+		return
+	}
+	now := time.Now()
+	for i, b := range barriers {
+		if i > 0 {
+			fmt.Fprintln(a.out)
+		}
+		fmt.Fprintf(a.out, "barrier %s, round %d", b.Name, b.Round)
+		if b.Generation > 0 {
+			fmt.Fprintf(a.out, ", generation %d", b.Generation)
+		}
+		if b.Unanswered {
+			fmt.Fprintln(a.out, ": open, but nobody executes it at the moment (is its `clusterrun worker`, `dev` or `run` there?)")
+			continue
+		}
+		fmt.Fprintf(a.out, ": %d waiting, %d missing", len(b.Waiting), len(b.Missing))
+		if !b.Deadline.IsZero() {
+			fmt.Fprintf(a.out, ", breaks in %s", roughly(max(0, b.Deadline.Sub(now))))
+		}
+		fmt.Fprintln(a.out)
+		w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "TASK\tIS\tHOST\tSINCE\tFOR\tTASK STATE")
+		for _, m := range b.Missing {
+			fmt.Fprintf(w, "%s\tmissing\t%s\t%s\t%s\t%s\n", m.Task, dash(m.Host), clock(m.Since), roughly(now.Sub(m.Since)), dash(string(m.State)))
+		}
+		for _, t := range b.Waiting {
+			fmt.Fprintf(w, "%s\twaiting\t%s\t%s\t%s\t-\n", t.Task, dash(t.Host), clock(t.Since), roughly(now.Sub(t.Since)))
+		}
+		w.Flush()
+	}
+}
+
+func clock(t time.Time) string { return t.Local().Format("15:04:05") }

@@ -1,0 +1,373 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// meetingPlace is a server, hosts and a run they say they are of.
+type meetingPlace struct {
+	*harness.Server
+	t      *testing.T
+	queue  string
+	run    spec.BarrierRun
+	tasks  []string
+	hosts  []*harness.BarrierHost
+	states []string
+}
+
+// newMeetingPlace starts as many hosts, with one task each.
+func newMeetingPlace(t *testing.T, hosts int) *meetingPlace {
+	t.Helper()
+	p := &meetingPlace{
+		Server: harness.StartServer(t, "--headless"), t: t, queue: "barriers",
+		run: spec.BarrierRun{WorkflowID: "nobody", RunID: "0123abcd-0"},
+	}
+	p.BarrierWorker(t, p.queue)
+	for i := range hosts {
+		p.tasks = append(p.tasks, fmt.Sprint("worker-", i))
+		p.states = append(p.states, t.TempDir())
+		p.hosts = append(p.hosts, nil)
+		p.restart(i)
+	}
+	return p
+}
+
+func (p *meetingPlace) restart(i int) {
+	p.hosts[i] = p.StartBarrierHost(p.t, p.queue, fmt.Sprint("host-", i), p.states[i])
+}
+
+func (p *meetingPlace) arrival(i int, name, key string) barriers.Arrival {
+	return barriers.Arrival{
+		Run: p.run, Task: p.tasks[i], Name: name, Key: key,
+		Participants: p.tasks, Here: []string{p.tasks[i]},
+	}
+}
+
+type arrived struct {
+	barriers.Release
+	err error
+}
+
+// arrive arrives in the background.
+func (p *meetingPlace) arrive(ctx context.Context, a barriers.Arrival) chan arrived {
+	done := make(chan arrived, 1)
+	for i, task := range p.tasks {
+		if task == a.Task {
+			h := p.hosts[i]
+			go func() {
+				r, err := h.Arrive(ctx, a)
+				done <- arrived{r, err}
+			}()
+		}
+	}
+	return done
+}
+
+func (p *meetingPlace) await(done chan arrived) arrived {
+	p.t.Helper()
+	select {
+	case a := <-done:
+		return a
+	case <-time.After(time.Minute):
+		p.t.Fatal("no answer")
+		return arrived{}
+	}
+}
+
+func (p *meetingPlace) released(done chan arrived, round int) {
+	p.t.Helper()
+	a := p.await(done)
+	require.NoError(p.t, a.err)
+	require.Equal(p.t, round, a.Round)
+}
+
+// status asks an open round.
+func (p *meetingPlace) status(name string, round int) (spec.BarrierStatus, error) {
+	var status spec.BarrierStatus
+	v, err := p.Client().QueryWorkflow(context.Background(), spec.BarrierID(p.run, name, round), "", spec.QueryBarrier)
+	if err == nil {
+		err = v.Get(&status)
+	}
+	return status, err
+}
+
+// awaitWaiting waits until the round has heard of so many.
+func (p *meetingPlace) awaitWaiting(name string, round, n int) {
+	p.t.Helper()
+	harness.Eventually(p.t, fmt.Sprintf("%d wait in round %d", n, round), func() bool {
+		s, err := p.status(name, round)
+		return err == nil && len(s.Waiting) == n
+	})
+}
+
+// A barrier holds every participant until all have arrived, again and again.
+func TestBarrierReleases(t *testing.T) {
+	for _, hosts := range []int{1, 2, 10} {
+		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
+			p := newMeetingPlace(t, hosts)
+			for round := range 5 {
+				var waits []chan arrived
+				for i := range hosts - 1 {
+					waits = append(waits, p.arrive(t.Context(), p.arrival(i, "epoch", fmt.Sprint(i, "-", round))))
+				}
+				if hosts > 1 {
+					p.awaitWaiting("epoch", round, hosts-1)
+					for _, w := range waits {
+						require.Empty(t, w, "released before all have arrived")
+					}
+				}
+				waits = append(waits, p.arrive(t.Context(), p.arrival(hosts-1, "epoch", fmt.Sprint("last-", round))))
+				for _, w := range waits {
+					p.released(w, round)
+				}
+			}
+		})
+	}
+}
+
+// A server that is killed and comes back on its file has lost nobody who waits.
+func TestBarrierOutlivesTheServer(t *testing.T) {
+	p := newMeetingPlace(t, 2)
+	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
+	p.awaitWaiting("epoch", 0, 1)
+	p.KillAndRestart(2 * time.Second)
+	second := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
+	p.released(first, 0)
+	p.released(second, 0)
+}
+
+// An arrival while the server is away is brought to it when it is back.
+func TestBarrierArrivalDuringAnOutage(t *testing.T) {
+	p := newMeetingPlace(t, 2)
+	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
+	p.awaitWaiting("epoch", 0, 1)
+	second := make(chan arrived, 1)
+	timer := time.AfterFunc(500*time.Millisecond, func() { second <- <-p.arrive(t.Context(), p.arrival(1, "epoch", "b")) })
+	defer timer.Stop()
+	p.KillAndRestart(2 * time.Second)
+	p.released(first, 0)
+	p.released(second, 0)
+}
+
+// A host worker that is killed while its task waits, and comes back, finds the
+// round open: the task arrives again with its key.
+func TestBarrierHostComesBack(t *testing.T) {
+	p := newMeetingPlace(t, 2)
+	for round := range 3 {
+		a := p.arrive(t.Context(), p.arrival(0, "epoch", fmt.Sprint("a", round)))
+		b := p.arrive(t.Context(), p.arrival(1, "epoch", fmt.Sprint("b", round)))
+		p.released(a, round)
+		p.released(b, round)
+	}
+	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a3"))
+	p.awaitWaiting("epoch", 3, 1)
+	p.hosts[0].Close()
+	require.ErrorIs(t, p.await(first).err, barriers.ErrShutdown)
+	p.restart(0)
+	again := p.arrive(t.Context(), p.arrival(0, "epoch", "a3"))
+	second := p.arrive(t.Context(), p.arrival(1, "epoch", "b3"))
+	p.released(again, 3)
+	p.released(second, 3)
+}
+
+// The round was released while the host was away. The answer to the same arrival
+// is that release, and not another round, whatever the host remembers.
+func TestBarrierReleasedWhileTheHostWasAway(t *testing.T) {
+	for _, remembers := range []bool{true, false} {
+		t.Run(fmt.Sprint(remembers), func(t *testing.T) {
+			p := newMeetingPlace(t, 2)
+			for round := range 5 {
+				a := p.arrive(t.Context(), p.arrival(0, "epoch", fmt.Sprint("a", round)))
+				b := p.arrive(t.Context(), p.arrival(1, "epoch", fmt.Sprint("b", round)))
+				p.released(a, round)
+				p.released(b, round)
+			}
+			first := p.arrive(t.Context(), p.arrival(0, "epoch", "a5"))
+			p.awaitWaiting("epoch", 5, 1)
+			p.hosts[0].Close()
+			require.ErrorIs(t, p.await(first).err, barriers.ErrShutdown)
+			second := p.arrive(t.Context(), p.arrival(1, "epoch", "b5"))
+			p.released(second, 5)
+			// The others are in the next round already.
+			ahead := p.arrive(t.Context(), p.arrival(1, "epoch", "b6"))
+			p.awaitWaiting("epoch", 6, 1)
+			if !remembers {
+				require.NoError(t, os.RemoveAll(filepath.Join(p.states[0], "barriers")))
+			}
+			p.restart(0)
+			p.released(p.arrive(t.Context(), p.arrival(0, "epoch", "a5")), 5)
+			p.released(p.arrive(t.Context(), p.arrival(0, "epoch", "a6")), 6)
+			p.released(ahead, 6)
+			// And once more, while the host is there.
+			p.released(p.arrive(t.Context(), p.arrival(0, "epoch", "a6")), 6)
+		})
+	}
+}
+
+// The round belongs to the barrier: a process that is started again joins the one
+// its predecessor waited in. Whoever is dead does not count.
+func TestBarrierRestartedTask(t *testing.T) {
+	p := newMeetingPlace(t, 2)
+	ctx, die := context.WithCancel(t.Context())
+	dead := p.arrive(ctx, p.arrival(0, "epoch", "first process"))
+	p.awaitWaiting("epoch", 0, 1)
+	die()
+	require.ErrorIs(t, p.await(dead).err, context.Canceled)
+	p.awaitWaiting("epoch", 0, 0)
+	other := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
+	p.awaitWaiting("epoch", 0, 1)
+	again := p.arrive(t.Context(), p.arrival(0, "epoch", "second process"))
+	p.released(other, 0)
+	p.released(again, 0)
+}
+
+// A timeout breaks the barrier for all and names who is missing. After it there
+// is another round.
+func TestBarrierTimeout(t *testing.T) {
+	p := newMeetingPlace(t, 3)
+	patient := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
+	p.awaitWaiting("epoch", 0, 1)
+	a := p.arrival(0, "epoch", "a")
+	a.Timeout = time.Second
+	for _, w := range []chan arrived{p.arrive(t.Context(), a), patient} {
+		var timeout *barriers.TimeoutError
+		err := p.await(w).err
+		require.ErrorAs(t, err, &timeout)
+		require.ErrorContains(t, err, "barrier epoch (round 1) is broken: not all had arrived within 1s, the timeout of worker-0; missing: worker-2 (since ")
+		require.Len(t, timeout.Missing, 1)
+		require.WithinDuration(t, time.Now(), timeout.Missing[0].Since, time.Minute)
+	}
+	var waits []chan arrived
+	for i := range p.hosts {
+		waits = append(waits, p.arrive(t.Context(), p.arrival(i, "epoch", fmt.Sprint("again-", i))))
+	}
+	for _, w := range waits {
+		p.released(w, 1)
+	}
+}
+
+// Other participants under the same name: the later one is told the difference,
+// and the others are not disturbed.
+func TestBarrierOtherParticipants(t *testing.T) {
+	p := newMeetingPlace(t, 3)
+	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
+	p.awaitWaiting("epoch", 0, 1)
+	a := p.arrival(1, "epoch", "b")
+	a.Participants = []string{"worker-1", "worker-0"}
+	var other *barriers.ParticipantsError
+	err := p.await(p.arrive(t.Context(), a)).err
+	require.ErrorAs(t, err, &other)
+	require.ErrorContains(t, err, "only there: worker-2")
+	waits := []chan arrived{first, p.arrive(t.Context(), p.arrival(1, "epoch", "c")), p.arrive(t.Context(), p.arrival(2, "epoch", "d"))}
+	for _, w := range waits {
+		p.released(w, 0)
+	}
+}
+
+// A round that somebody terminates leaves nobody waiting.
+func TestBarrierTerminated(t *testing.T) {
+	p := newMeetingPlace(t, 2)
+	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
+	p.awaitWaiting("epoch", 0, 1)
+	require.NoError(t, p.Client().TerminateWorkflow(t.Context(), spec.BarrierID(p.run, "epoch", 0), "", "test"))
+	var broken *barriers.BrokenError
+	require.ErrorAs(t, p.await(first).err, &broken)
+	next := p.arrive(t.Context(), p.arrival(0, "epoch", "a2"))
+	second := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
+	p.released(next, 1)
+	p.released(second, 1)
+}
+
+// A missing participant that has ended and does not come back breaks the barrier,
+// one that is started again does not. Asked of a real run.
+func TestBarrierParticipantEnds(t *testing.T) {
+	p := newMeetingPlace(t, 1)
+	p.StartWorker(t)
+	end := filepath.Join(t.TempDir(), "end")
+	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "run-b", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
+		&spec.RunSpec{OnFailure: spec.OnFailureContinue, Tasks: []spec.TaskGroup{
+			harness.Shell("worker", 2, fmt.Sprintf("if [ $CLUSTERRUN_TASK = worker-1 ]; then while [ ! -e %s ]; do sleep 0.05; done; exit 3; fi; exec sleep 300", end)),
+		}})
+	require.NoError(t, err)
+	p.run = spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()}
+	p.tasks = []string{"worker-0", "worker-1"}
+	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
+	p.awaitWaiting("epoch", 0, 1)
+	// It has been looked at while everybody lives.
+	harness.Eventually(t, "the check was tried again", func() bool {
+		d, err := p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), "")
+		return err == nil && len(d.GetPendingActivities()) == 1 && d.GetPendingActivities()[0].GetAttempt() > 1
+	})
+	require.Empty(t, first)
+	d, err := p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), "")
+	require.NoError(t, err)
+	require.LessOrEqual(t, d.GetWorkflowExecutionInfo().GetHistoryLength(), int64(12), "however often it is tried, it costs no history")
+	require.NoError(t, os.WriteFile(end, nil, 0o600))
+	var broken *barriers.BrokenError
+	err = p.await(first).err
+	require.ErrorAs(t, err, &broken)
+	require.Equal(t, spec.BarrierEnded, broken.Why)
+	require.ErrorContains(t, err, "worker-1 ended (exit code 3) without arriving; missing: worker-1 (since ")
+
+	// The run is over: nobody waits for it.
+	second := p.arrive(t.Context(), p.arrival(0, "another", "a"))
+	require.NoError(t, p.Client().TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "test"))
+	err = p.await(second).err
+	require.True(t, errors.As(err, &broken) && (broken.Why == spec.BarrierRunEnded || broken.Why == spec.BarrierEnded), "%v", err)
+}
+
+// `clusterrun barriers` tells who waits where, and who is missing since when.
+func TestBarriersCommand(t *testing.T) {
+	p := newMeetingPlace(t, 1)
+	p.StartWorker(t)
+	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "it's-run", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
+		&spec.RunSpec{Tasks: []spec.TaskGroup{harness.Shell("worker", 2, "exec sleep 300")}})
+	require.NoError(t, err)
+	p.run = spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()}
+	p.tasks = []string{"worker-0", "worker-1"}
+
+	code, _, stderr := p.CLI(t, "barriers", run.GetID())
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "nobody waits at a barrier of run it's-run")
+	code, stdout, stderr := p.CLI(t, "barriers", "--json", run.GetID())
+	require.Zero(t, code, stderr)
+	require.JSONEq(t, `{"run_id": "it's-run", "barriers": []}`, stdout)
+
+	a := p.arrival(0, "end of epoch/1", "a")
+	a.Timeout = time.Hour
+	waits := p.arrive(t.Context(), a)
+	harness.Eventually(t, "the barrier is listed", func() bool {
+		code, stdout, stderr = p.CLI(t, "barriers", run.GetID())
+		return code == 0 && strings.Contains(stdout, "worker-0")
+	})
+	require.Regexp(t, `(?m)^barrier end of epoch/1, round 1: 1 waiting, 1 missing, breaks in (1h|59m|60m)`, stdout)
+	require.Regexp(t, `(?m)^worker-1 +missing +host-a +\d\d:\d\d:\d\d +\S+ +running$`, stdout)
+	require.Regexp(t, `(?m)^worker-0 +waiting +host-0 +\d\d:\d\d:\d\d +\S+ +-$`, stdout)
+	code, stdout, stderr = p.CLI(t, "barriers", "--json", run.GetID())
+	require.Zero(t, code, stderr)
+	var listed struct{ Barriers []starter.Barrier }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &listed))
+	require.Len(t, listed.Barriers, 1)
+	require.Equal(t, "worker-1", listed.Barriers[0].Missing[0].Task)
+
+	code, _, stderr = p.CLI(t, "barriers", "no-such-run")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "there is no run no-such-run")
+	require.Empty(t, waits)
+}

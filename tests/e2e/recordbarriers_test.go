@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// TestRecordBarriers is TestRecordHistories for rounds of barriers:
+//
+//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.1 go test ./tests/e2e -run TestRecordBarriers
+func TestRecordBarriers(t *testing.T) {
+	dir := os.Getenv("CLUSTERRUN_RECORD")
+	if dir == "" {
+		t.Skip("CLUSTERRUN_RECORD says where to")
+	}
+	p := newMeetingPlace(t, 2)
+	c := p.Client()
+	record := func(name string) {
+		run := c.GetWorkflow(t.Context(), spec.BarrierID(p.run, name, 0), "")
+		require.NoError(t, run.Get(t.Context(), nil))
+		writeHistory(t, &fixture{client: c}, run, filepath.Join(dir, name+".json"))
+	}
+	// The run of these barriers has to live, or the check would break them. It is
+	// none, and cannot be asked, so the check is tried again and again.
+	run, err := c.SignalWithStartWorkflow(t.Context(), "run", spec.SignalArrive, spec.BarrierMessage{}, client.StartWorkflowOptions{ID: "run", TaskQueue: p.queue}, spec.BarrierWorkflowType,
+		spec.BarrierInput{Participants: []string{"nobody"}})
+	require.NoError(t, err)
+	p.run = spec.BarrierRun{WorkflowID: "run", RunID: run.GetRunID()}
+	checked := func(name string) {
+		harness.Eventually(t, "the check is under way", func() bool {
+			d, err := c.DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, name, 0), "")
+			return err == nil && len(d.GetPendingActivities()) == 1
+		})
+	}
+
+	first := p.arrive(t.Context(), p.arrival(0, "barrier-released", "a"))
+	p.awaitWaiting("barrier-released", 0, 1)
+	p.released(p.arrive(t.Context(), p.arrival(1, "barrier-released", "b")), 0)
+	p.released(first, 0)
+	record("barrier-released")
+
+	a := p.arrival(0, "barrier-timeout", "a")
+	a.Timeout = 2 * time.Second
+	require.Error(t, p.await(p.arrive(t.Context(), a)).err)
+	record("barrier-timeout")
+
+	ctx, die := context.WithCancel(t.Context())
+	first = p.arrive(ctx, p.arrival(0, "barrier-restarted", "a"))
+	checked("barrier-restarted")
+	die()
+	require.Error(t, p.await(first).err)
+	p.awaitWaiting("barrier-restarted", 0, 0)
+	second := p.arrive(t.Context(), p.arrival(1, "barrier-restarted", "b"))
+	first = p.arrive(t.Context(), p.arrival(0, "barrier-restarted", "a again"))
+	p.released(first, 0)
+	p.released(second, 0)
+	record("barrier-restarted")
+
+	first = p.arrive(t.Context(), p.arrival(0, "barrier-run-ended", "a"))
+	checked("barrier-run-ended")
+	require.NoError(t, c.TerminateWorkflow(t.Context(), "run", "", "test"))
+	require.Error(t, p.await(first).err)
+	record("barrier-run-ended")
+}

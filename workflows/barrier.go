@@ -1,0 +1,173 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Barrier is one round of a barrier: hosts start it with the signal that brings
+// the first arrival, and wait for its result. It completes with that result also
+// when the round is broken: it has done what it is for.
+//
+// Package rendezvous has the rules, and [spec.BarrierID] its workflow ID.
+//
+// However long it waits, its history stays small: a start, one event and at most
+// one workflow task for each signal of a host, a timer, and one activity, whose
+// attempts leave no events. A host sends a signal for all of its tasks that
+// arrive within a moment, so 1,000 hosts make at most about 4,000 events. A
+// waiting round would reach the server's limit only by a million withdrawals, or
+// by its hosts being away for years.
+func Barrier(ctx workflow.Context, in spec.BarrierInput) (*spec.BarrierResult, error) {
+	b := &barrier{
+		in: in, round: rendezvous.New(in.Participants, workflow.Now(ctx)),
+		selector: workflow.NewSelector(ctx), signals: workflow.GetSignalChannel(ctx, spec.SignalArrive),
+	}
+	if err := workflow.SetQueryHandlerWithOptions(ctx, spec.QueryBarrier, b.status,
+		workflow.QueryHandlerOptions{Description: "Who waits at the barrier and who is missing."}); err != nil {
+		return nil, err
+	}
+	return b.run(ctx), nil
+}
+
+// barrier is the state of one round.
+type barrier struct {
+	in       spec.BarrierInput
+	round    *rendezvous.Round
+	selector workflow.Selector
+	signals  workflow.ReceiveChannel
+
+	// hosts are those that have sent something, the latest last: they can be asked
+	// who is still there.
+	hosts []string
+	names map[string]string // of those, by queue
+	// checks counts those that no host took up.
+	checks   int
+	checking bool
+	// stopCheck ends the one under way, whose missing are asked.
+	stopCheck workflow.CancelFunc
+	asked     []string
+
+	deadline     time.Time
+	stopDeadline workflow.CancelFunc
+}
+
+func (b *barrier) status() (spec.BarrierStatus, error) {
+	s := b.round.Status()
+	s.Name, s.Round, s.Generation = b.in.Name, b.in.Round, b.in.Run.Generation
+	return s, nil
+}
+
+func (b *barrier) run(ctx workflow.Context) *spec.BarrierResult {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	b.selector.AddReceive(b.signals, func(c workflow.ReceiveChannel, _ bool) {
+		var m spec.BarrierMessage
+		c.Receive(free, &m)
+		b.take(free, m)
+	})
+	if cancelled := ctx.Done(); cancelled != nil {
+		b.selector.AddReceive(cancelled, func(workflow.ReceiveChannel, bool) {
+			b.round.Step(rendezvous.Cancelled{})
+		})
+	}
+	// Those who came in the first moment are heard before anything else is done, so
+	// that a round whose participants are all there costs one workflow task.
+	b.drain(free)
+	for b.round.Result() == nil {
+		b.setDeadline(free)
+		b.startChecks(free)
+		b.describe(free)
+		b.selector.Select(free)
+		b.drain(free)
+	}
+	// Nothing that the server has accepted goes without an answer: it refuses to
+	// close a workflow that has not seen its last signal.
+	b.describe(free)
+	return b.round.Result()
+}
+
+func (b *barrier) drain(ctx workflow.Context) {
+	var m spec.BarrierMessage
+	for b.signals.ReceiveAsync(&m) {
+		b.take(ctx, m)
+		m = spec.BarrierMessage{}
+	}
+}
+
+func (b *barrier) take(ctx workflow.Context, m spec.BarrierMessage) {
+	now := workflow.Now(ctx)
+	if m.Queue != "" {
+		b.heardOf(m.Host, m.Queue)
+	}
+	for _, w := range m.Withdrawn {
+		b.round.Step(rendezvous.Withdrawn{Task: w.Task, Key: w.Key, Now: now})
+	}
+	for _, a := range m.Arrived {
+		b.round.Step(rendezvous.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Timeout: a.Timeout, Now: now})
+	}
+}
+
+// heardOf keeps the queues of hosts, the latest last.
+func (b *barrier) heardOf(host, queue string) {
+	if b.names == nil {
+		b.names = map[string]string{}
+	}
+	if _, known := b.names[queue]; !known {
+		b.hosts = append(b.hosts, queue)
+	}
+	b.names[queue] = host
+}
+
+// setDeadline has the timer stand at the earliest timeout.
+func (b *barrier) setDeadline(ctx workflow.Context) {
+	deadline := b.round.Deadline()
+	if deadline.Equal(b.deadline) {
+		return
+	}
+	if b.stopDeadline != nil {
+		b.stopDeadline()
+		b.stopDeadline = nil
+	}
+	b.deadline = deadline
+	if deadline.IsZero() {
+		return
+	}
+	ctx, b.stopDeadline = workflow.WithCancel(ctx)
+	timer := workflow.NewTimerWithOptions(ctx, deadline.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: "timeout"})
+	b.selector.AddFuture(timer, func(f workflow.Future) {
+		if f.Get(ctx, nil) == nil {
+			b.deadline = time.Time{}
+			b.round.Step(rendezvous.Passed{Now: workflow.Now(ctx)})
+		}
+	})
+}
+
+// detailNames bounds the names in the Web UI.
+const detailNames = 20
+
+// describe writes the round where the Web UI shows it.
+func (b *barrier) describe(ctx workflow.Context) {
+	s := b.round.Status()
+	var text strings.Builder
+	fmt.Fprintf(&text, "**%s** · %d of %d are there", s.State, len(s.Waiting), len(s.Participants))
+	if r := b.round.Result(); r != nil {
+		if r.Message != "" {
+			text.WriteString("\n\n" + r.Message)
+		}
+	} else {
+		var names []string
+		for _, m := range s.Missing[:min(len(s.Missing), detailNames)] {
+			names = append(names, m.Task)
+		}
+		if more := len(s.Missing) - len(names); more > 0 {
+			names = append(names, fmt.Sprintf("%d more", more))
+		}
+		text.WriteString(" · missing: " + strings.Join(names, ", "))
+	}
+	workflow.SetCurrentDetails(ctx, text.String())
+}

@@ -1,0 +1,57 @@
+package rendezvous
+
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Event is something that happened to a round.
+type Event interface{ event() }
+
+// Arrived: a task is at the barrier.
+type Arrived struct {
+	Host, Task, Key string
+	// Digest is the [spec.ParticipantsDigest] of those it waits for.
+	Digest  string
+	Timeout time.Duration // 0: none
+	Now     time.Time
+}
+
+// Withdrawn: an arrival counts no more, because nobody waits behind it. Of a key
+// that never arrived it does nothing.
+type Withdrawn struct {
+	Task, Key string
+	Now       time.Time
+}
+
+// Passed: it is this late.
+type Passed struct{ Now time.Time }
+
+// Ended: a task has ended and does not come back. It matters only if the task
+// is missing: who has arrived has done its part.
+type Ended struct {
+	Task string
+	How  string // for people
+}
+
+// RunEnded: the run is over, or the generation the round is of.
+type RunEnded struct{ How string }
+
+// Cancelled: somebody ended the round.
+type Cancelled struct{}
+
+func (Arrived) event()   {}
+func (Withdrawn) event() {}
+func (Passed) event()    {}
+func (Ended) event()     {}
+func (RunEnded) event()  {}
+func (Cancelled) event() {}
+
+// Answer ends the waiting of one arrival.
+type Answer struct {
+	Task, Key, Host string
+	// State is [spec.BarrierReleased] or [spec.BarrierBroken]; empty when refused.
+	State   spec.BarrierState
+	Refused spec.BarrierRefusalWhy
+}

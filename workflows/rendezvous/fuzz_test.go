@@ -1,0 +1,189 @@
+package rendezvous
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// FuzzRound feeds a round any events in any order and holds it to what the
+// workflow and the hosts rely on: it closes once, it is released only if every
+// participant is there, and everyone who waits gets exactly one answer.
+func FuzzRound(f *testing.F) {
+	f.Add([]byte{})
+	for seed := range byte(16) {
+		script := []byte{seed}
+		for i := range byte(60) {
+			script = append(script, i*7+seed, i*5+seed*3, i*3, seed+i)
+		}
+		f.Add(script)
+	}
+	// All arrive.
+	f.Add([]byte{2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 2000 {
+			t.Skip("longer ones find nothing new, and slowly")
+		}
+		newFuzzed(t, data).run()
+	})
+}
+
+type waiter struct{ task, key string }
+
+type fuzzed struct {
+	t           *testing.T
+	data        []byte
+	tasks       []string
+	round, twin *Round
+	now         time.Time
+	// waiting are those without an answer, and told how often others got one.
+	waiting map[waiter]bool
+	told    map[waiter]int
+	closed  *spec.BarrierResult
+}
+
+func newFuzzed(t *testing.T, data []byte) *fuzzed {
+	f := &fuzzed{t: t, data: data, now: time.Unix(1000, 0), waiting: map[waiter]bool{}, told: map[waiter]int{}}
+	for i := range int(f.byte()%4) + 1 {
+		f.tasks = append(f.tasks, fmt.Sprint("worker-", i))
+	}
+	f.round, f.twin = New(f.tasks, f.now), New(f.tasks, f.now)
+	return f
+}
+
+func (f *fuzzed) byte() byte {
+	if len(f.data) == 0 {
+		return 0
+	}
+	b := f.data[0]
+	f.data = f.data[1:]
+	return b
+}
+
+func (f *fuzzed) task() string { return fmt.Sprint("worker-", f.byte()%5) }
+func (f *fuzzed) key() string  { return fmt.Sprint("k", f.byte()%8) }
+
+func (f *fuzzed) event() Event {
+	switch f.byte() % 16 {
+	case 0, 1, 2, 3, 4, 5, 6, 7, 8:
+		e := Arrived{Host: "a", Task: f.task(), Key: f.key(), Digest: f.round.digest, Now: f.now}
+		switch f.byte() % 8 {
+		case 1:
+			e.Timeout = time.Second
+		case 2:
+			e.Timeout = 5 * time.Second
+		case 3:
+			e.Digest = "another"
+		}
+		return e
+	case 9, 10:
+		return Withdrawn{Task: f.task(), Key: f.key(), Now: f.now}
+	case 11, 12:
+		f.now = f.now.Add(time.Duration(f.byte()) * 20 * time.Millisecond)
+		return Passed{Now: f.now}
+	case 13, 14:
+		return Ended{Task: f.task()}
+	default:
+		if f.byte()%4 == 0 {
+			return RunEnded{How: "over"}
+		}
+		return Cancelled{}
+	}
+}
+
+func (f *fuzzed) run() {
+	for len(f.data) > 0 {
+		f.step(f.event())
+	}
+	// Whatever came before, one of these ends everybody's waiting.
+	f.step(Cancelled{})
+	if f.round.Result() == nil || len(f.waiting) > 0 {
+		f.t.Fatalf("still waiting: %v", f.waiting)
+	}
+}
+
+func (f *fuzzed) step(e Event) {
+	t := f.t
+	present := f.present()
+	answers := f.round.Step(e)
+	if again := f.twin.Step(e); !reflect.DeepEqual(answers, again) {
+		t.Fatalf("%#v: not deterministic: %v, %v", e, answers, again)
+	}
+	refused := map[waiter]bool{}
+	for _, a := range answers {
+		if a.Refused != "" {
+			refused[waiter{a.Task, a.Key}] = true
+		}
+	}
+	switch e := e.(type) {
+	case Arrived:
+		w := waiter{e.Task, e.Key}
+		if f.told[w] == 0 && !f.waiting[w] && e.Digest == f.round.digest && slices.Contains(f.tasks, e.Task) {
+			f.waiting[w] = true
+			present[e.Task] = true
+		} else if len(answers) > 0 && !refused[w] {
+			t.Fatalf("%#v answers %v", e, answers)
+		}
+	case Withdrawn:
+		delete(f.waiting, waiter{e.Task, e.Key})
+	}
+	for _, a := range answers {
+		w := waiter{a.Task, a.Key}
+		if a.Refused != "" {
+			continue
+		}
+		if !f.waiting[w] {
+			t.Fatalf("%v is answered and does not wait", w)
+		}
+		delete(f.waiting, w)
+		if f.told[w]++; f.told[w] > 1 {
+			t.Fatalf("%v is answered twice", w)
+		}
+		if a.State == spec.BarrierReleased && len(present) < len(f.tasks) {
+			t.Fatalf("released with %v", present)
+		}
+	}
+	f.check()
+}
+
+// present are the tasks with somebody waiting.
+func (f *fuzzed) present() map[string]bool {
+	present := map[string]bool{}
+	if f.closed != nil {
+		for t := range f.closed.Arrived {
+			present[t] = true
+		}
+	}
+	for w := range f.waiting {
+		present[w.task] = true
+	}
+	return present
+}
+
+func (f *fuzzed) check() {
+	t, r := f.t, f.round.Result()
+	switch {
+	case f.closed != nil && (r == nil || r.State != f.closed.State || r.Why != f.closed.Why):
+		t.Fatalf("closed as %v and then as %v", f.closed, r)
+	case r == nil && len(f.round.Missing()) == 0:
+		t.Fatal("all are there and nobody is released")
+	case r != nil && len(f.waiting) > 0:
+		t.Fatalf("closed with %v waiting", f.waiting)
+	case r != nil && r.State == spec.BarrierReleased && (len(r.Arrived) != len(f.tasks) || len(r.Missing) > 0 || r.Why != ""):
+		t.Fatalf("%#v", r)
+	case r != nil && r.State == spec.BarrierBroken && (r.Why == "" || r.Message == "" || len(r.Missing) == 0):
+		t.Fatalf("%#v", r)
+	}
+	if r != nil && f.closed == nil {
+		c := *r
+		f.closed = &c
+	}
+	s := f.round.Status()
+	if len(s.Waiting)+len(s.Missing) != len(f.tasks) {
+		t.Fatalf("%#v", s)
+	}
+}

@@ -1,0 +1,254 @@
+package rendezvous
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// MaxKeys is how many arrivals of one task a round keeps apart. There is one for
+// each process of the task that arrived and whose end nobody told.
+const MaxKeys = 64
+
+// maxRefused bounds the refusals that are remembered.
+const maxRefused = 1000
+
+// Round is the state of one round. It is not safe for concurrent use.
+type Round struct {
+	participants []string
+	digest       string
+	opened       time.Time
+	tasks        map[string]*participant // for look-ups only: ranging over a map has no order
+	absent       int
+	refused      []spec.BarrierRefusal
+	result       *spec.BarrierResult
+}
+
+type participant struct {
+	arrivals []arrival // none: it is missing
+	since    time.Time // it is there, or missing
+}
+
+type arrival struct {
+	key, host string
+	timeout   time.Duration
+	deadline  time.Time // none: it waits without limit
+}
+
+// New opens a round for these participants.
+func New(participants []string, now time.Time) *Round {
+	r := &Round{participants: spec.NormalParticipants(participants), opened: now, tasks: map[string]*participant{}}
+	r.digest = spec.ParticipantsDigest(r.participants)
+	r.absent = len(r.participants)
+	for _, t := range r.participants {
+		r.tasks[t] = &participant{since: now}
+	}
+	return r
+}
+
+// Step takes in what happened and answers those whose waiting it ended, in the
+// order of their names and arrivals.
+func (r *Round) Step(e Event) []Answer {
+	switch e := e.(type) {
+	case Arrived:
+		return r.arrived(e)
+	case Withdrawn:
+		r.withdrawn(e)
+	case Passed:
+		return r.passed(e.Now)
+	case Ended:
+		return r.ended(e)
+	case RunEnded:
+		return r.breakUp(spec.BarrierRunEnded, e.How)
+	case Cancelled:
+		return r.breakUp(spec.BarrierCancelled, "the barrier was cancelled")
+	}
+	return nil
+}
+
+func (r *Round) arrived(e Arrived) []Answer {
+	p := r.tasks[e.Task]
+	if p == nil || e.Digest != r.digest {
+		return r.refuse(e, spec.BarrierOthers)
+	}
+	if slices.ContainsFunc(p.arrivals, func(a arrival) bool { return a.key == e.Key }) {
+		return nil // heard before; it is answered with the others, or has been
+	}
+	if len(p.arrivals) >= MaxKeys {
+		return r.refuse(e, spec.BarrierTooMany)
+	}
+	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.arrivals) == 0 {
+		// Who comes to a broken round shares its end, so that nobody waits in the
+		// next one for those who gave up in this.
+		p.since = e.Now
+	}
+	first := len(p.arrivals) == 0
+	a := arrival{key: e.Key, host: e.Host, timeout: e.Timeout}
+	if e.Timeout > 0 {
+		a.deadline = e.Now.Add(e.Timeout)
+	}
+	p.arrivals = append(p.arrivals, a)
+	if r.result != nil {
+		r.result.Arrived[e.Task] = append(r.result.Arrived[e.Task], e.Key)
+		return []Answer{{Task: e.Task, Key: e.Key, Host: e.Host, State: r.result.State}}
+	}
+	if first {
+		p.since = e.Now
+		r.absent--
+	}
+	if r.absent > 0 {
+		return nil
+	}
+	return r.close(spec.BarrierResult{State: spec.BarrierReleased})
+}
+
+func (r *Round) refuse(e Arrived, why spec.BarrierRefusalWhy) []Answer {
+	refusal := spec.BarrierRefusal{Task: e.Task, Key: e.Key, Why: why}
+	if slices.Contains(r.refused, refusal) {
+		return nil
+	}
+	if len(r.refused) < maxRefused {
+		r.refused = append(r.refused, refusal)
+	}
+	if r.result != nil {
+		r.result.Refused, r.result.Participants = r.refused, r.participants
+	}
+	return []Answer{{Task: e.Task, Key: e.Key, Host: e.Host, Refused: why}}
+}
+
+// withdrawn takes one arrival back. A task that has another one is still there.
+func (r *Round) withdrawn(e Withdrawn) {
+	p := r.tasks[e.Task]
+	if r.result != nil || p == nil {
+		return
+	}
+	n := len(p.arrivals)
+	p.arrivals = slices.DeleteFunc(p.arrivals, func(a arrival) bool { return a.key == e.Key })
+	if n > 0 && len(p.arrivals) == 0 {
+		p.since = e.Now
+		r.absent++
+	}
+}
+
+func (r *Round) passed(now time.Time) []Answer {
+	deadline, task, timeout := r.earliest()
+	if r.result != nil || deadline.IsZero() || now.Before(deadline) {
+		return nil
+	}
+	return r.breakUp(spec.BarrierTimeout, fmt.Sprintf("not all had arrived within %s, the timeout of %s", timeout, task))
+}
+
+// earliest is the first deadline, and whose it is.
+func (r *Round) earliest() (deadline time.Time, task string, timeout time.Duration) {
+	for _, t := range r.participants {
+		for _, a := range r.tasks[t].arrivals {
+			if !a.deadline.IsZero() && (deadline.IsZero() || a.deadline.Before(deadline)) {
+				deadline, task, timeout = a.deadline, t, a.timeout
+			}
+		}
+	}
+	return deadline, task, timeout
+}
+
+func (r *Round) ended(e Ended) []Answer {
+	p := r.tasks[e.Task]
+	if p == nil || len(p.arrivals) > 0 {
+		return nil
+	}
+	how := ""
+	if e.How != "" {
+		how = " (" + e.How + ")"
+	}
+	return r.breakUp(spec.BarrierEnded, fmt.Sprintf("%s ended%s without arriving", e.Task, how))
+}
+
+// maxNamed bounds the missing that a message names.
+const maxNamed = 10
+
+func (r *Round) breakUp(why spec.BarrierWhy, message string) []Answer {
+	if r.result != nil {
+		return nil
+	}
+	missing := r.missing()
+	if len(missing) > 0 {
+		var named []string
+		for _, m := range missing[:min(len(missing), maxNamed)] {
+			named = append(named, fmt.Sprintf("%s (since %s)", m.Task, m.Since.UTC().Format(time.RFC3339)))
+		}
+		if more := len(missing) - len(named); more > 0 {
+			named = append(named, fmt.Sprintf("%d more", more))
+		}
+		message += "; missing: " + strings.Join(named, ", ")
+	}
+	return r.close(spec.BarrierResult{State: spec.BarrierBroken, Why: why, Message: message, Missing: missing})
+}
+
+func (r *Round) close(result spec.BarrierResult) []Answer {
+	result.Arrived = map[string][]string{}
+	var answers []Answer
+	for _, t := range r.participants {
+		for _, a := range r.tasks[t].arrivals {
+			result.Arrived[t] = append(result.Arrived[t], a.key)
+			answers = append(answers, Answer{Task: t, Key: a.key, Host: a.host, State: result.State})
+		}
+	}
+	if len(r.refused) > 0 {
+		result.Refused, result.Participants = r.refused, r.participants
+	}
+	r.result = &result
+	return answers
+}
+
+func (r *Round) missing() []spec.BarrierMissing {
+	var missing []spec.BarrierMissing
+	for _, t := range r.participants {
+		if p := r.tasks[t]; len(p.arrivals) == 0 {
+			missing = append(missing, spec.BarrierMissing{Task: t, Since: p.since})
+		}
+	}
+	return missing
+}
+
+// Result is how the round closed; nil while it is open.
+func (r *Round) Result() *spec.BarrierResult { return r.result }
+
+// Deadline is when [Passed] will break the round; zero without timeouts.
+func (r *Round) Deadline() time.Time {
+	if r.result != nil {
+		return time.Time{}
+	}
+	deadline, _, _ := r.earliest()
+	return deadline
+}
+
+// Missing names those who have not arrived.
+func (r *Round) Missing() []string {
+	names := []string{}
+	for _, m := range r.missing() {
+		names = append(names, m.Task)
+	}
+	return names
+}
+
+// Status is the round for people. Name, round and generation are the caller's.
+func (r *Round) Status() spec.BarrierStatus {
+	s := spec.BarrierStatus{
+		State: spec.BarrierWaiting, Opened: r.opened, Participants: r.participants,
+		Waiting: []spec.BarrierWaiter{}, Missing: []spec.BarrierMissing{},
+		Refused: slices.Clone(r.refused), Deadline: r.Deadline(),
+	}
+	if r.result != nil {
+		s.State = r.result.State
+	}
+	for _, t := range r.participants {
+		p := r.tasks[t]
+		if len(p.arrivals) > 0 {
+			s.Waiting = append(s.Waiting, spec.BarrierWaiter{Task: t, Host: p.arrivals[len(p.arrivals)-1].host, Since: p.since})
+		}
+	}
+	s.Missing = append(s.Missing, r.missing()...)
+	return s
+}

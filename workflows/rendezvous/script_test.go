@@ -1,0 +1,185 @@
+package rendezvous_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// TestScripts runs testdata: what happens to a round, line by line, and whom it
+// answers. `go test -run Scripts -rewrite` writes the answers anew.
+//
+// A script has the directives
+//
+//	round PARTICIPANT…     opens a round
+//	events                 tells what happens, one event a line
+//	status                 who is there, who is missing
+//	result                 the result of the workflow
+//
+// and in events the lines
+//
+//	arrive TASK KEY [timeout=DURATION] [for=TASK,TASK…] [host=NAME]
+//	withdraw TASK KEY
+//	after DURATION         time goes on; nothing looks at the clock
+//	passed                 the timer of the deadline fires
+//	ended TASK [HOW]
+//	run-ended HOW
+//	cancel
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		var s *script
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "round":
+				s = newScript(d)
+				return ""
+			case "events":
+				return s.events(t, d)
+			case "status":
+				return s.status()
+			case "result":
+				return s.result()
+			default:
+				d.Fatalf(t, "no such directive")
+				return ""
+			}
+		})
+	})
+}
+
+var scriptStart = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+type script struct {
+	round        *rendezvous.Round
+	participants []string
+	now          time.Time
+}
+
+func newScript(d *datadriven.TestData) *script {
+	s := &script{now: scriptStart}
+	for _, a := range d.CmdArgs {
+		s.participants = append(s.participants, a.Key)
+	}
+	s.round = rendezvous.New(s.participants, s.now)
+	return s
+}
+
+func (s *script) events(t *testing.T, d *datadriven.TestData) string {
+	var out strings.Builder
+	for line := range strings.Lines(d.Input) {
+		line = strings.TrimSpace(line)
+		fmt.Fprintf(&out, "> %s\n", line)
+		e, err := s.event(strings.Fields(line))
+		if err != nil {
+			d.Fatalf(t, "%s: %v", line, err)
+		}
+		if e == nil {
+			continue
+		}
+		for _, a := range s.round.Step(e) {
+			what := string(a.State)
+			if a.Refused != "" {
+				what = "refused: " + string(a.Refused)
+			}
+			fmt.Fprintf(&out, "  %s %s at %s: %s\n", a.Task, a.Key, a.Host, what)
+		}
+	}
+	return out.String()
+}
+
+func (s *script) event(f []string) (rendezvous.Event, error) {
+	arg := func(i int) string {
+		if i < len(f) {
+			return f[i]
+		}
+		return ""
+	}
+	switch f[0] {
+	case "arrive":
+		e := rendezvous.Arrived{Host: "host-a", Task: arg(1), Key: arg(2), Now: s.now}
+		meant := s.participants
+		for _, o := range f[3:] {
+			name, value, _ := strings.Cut(o, "=")
+			switch name {
+			case "timeout":
+				d, err := time.ParseDuration(value)
+				if err != nil {
+					return nil, err
+				}
+				e.Timeout = d
+			case "for":
+				meant = strings.Split(value, ",")
+			case "host":
+				e.Host = value
+			default:
+				return nil, fmt.Errorf("%s is not known", o)
+			}
+		}
+		e.Digest = spec.ParticipantsDigest(spec.NormalParticipants(meant))
+		return e, nil
+	case "withdraw":
+		return rendezvous.Withdrawn{Task: arg(1), Key: arg(2), Now: s.now}, nil
+	case "after":
+		d, err := time.ParseDuration(arg(1))
+		s.now = s.now.Add(d)
+		return nil, err
+	case "passed":
+		return rendezvous.Passed{Now: s.now}, nil
+	case "ended":
+		return rendezvous.Ended{Task: arg(1), How: strings.Join(f[2:], " ")}, nil
+	case "run-ended":
+		return rendezvous.RunEnded{How: strings.Join(f[1:], " ")}, nil
+	case "cancel":
+		return rendezvous.Cancelled{}, nil
+	}
+	return nil, fmt.Errorf("no such event")
+}
+
+func (s *script) since(t time.Time) string { return t.Sub(scriptStart).String() }
+
+func (s *script) status() string {
+	var out strings.Builder
+	st := s.round.Status()
+	fmt.Fprintf(&out, "%s\n", st.State)
+	if !st.Deadline.IsZero() {
+		fmt.Fprintf(&out, "deadline %s\n", s.since(st.Deadline))
+	}
+	for _, w := range st.Waiting {
+		fmt.Fprintf(&out, "waiting %s at %s since %s\n", w.Task, w.Host, s.since(w.Since))
+	}
+	for _, m := range st.Missing {
+		fmt.Fprintf(&out, "missing %s since %s\n", m.Task, s.since(m.Since))
+	}
+	return out.String()
+}
+
+func (s *script) result() string {
+	r := s.round.Result()
+	if r == nil {
+		return "open\n"
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s", r.State)
+	if r.Why != "" {
+		fmt.Fprintf(&out, ": %s", r.Why)
+	}
+	out.WriteString("\n")
+	if r.Message != "" {
+		fmt.Fprintf(&out, "| %s\n", r.Message)
+	}
+	for _, t := range spec.NormalParticipants(s.participants) {
+		if keys := r.Arrived[t]; len(keys) > 0 {
+			fmt.Fprintf(&out, "%s: %s\n", t, strings.Join(keys, " "))
+		}
+	}
+	for _, q := range r.Refused {
+		fmt.Fprintf(&out, "refused %s %s: %s (the round is for %s)\n", q.Task, q.Key, q.Why, strings.Join(r.Participants, " "))
+	}
+	return out.String()
+}

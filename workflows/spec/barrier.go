@@ -1,0 +1,214 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// BarrierRun names the run, and the generation of it, that a barrier is of.
+// Each generation has barriers of its own.
+type BarrierRun struct {
+	WorkflowID string `json:"workflow_id"`
+	// RunID is the execution. Runs that had the same workflow ID one after
+	// another have different ones.
+	RunID      string `json:"run_id"`
+	Generation int    `json:"generation"`
+}
+
+// BarrierInput is the input of a round: whoever arrives first opens it with the
+// participants it knows.
+type BarrierInput struct {
+	Run   BarrierRun `json:"run"`
+	Name  string     `json:"name"`
+	Round int        `json:"round"` // from 0
+	// Participants are the tasks that have to arrive, sorted.
+	Participants []string `json:"participants"`
+}
+
+// BarrierMessage is what a host tells a round, as one signal: some of its tasks
+// have arrived, or have gone away before they were released.
+type BarrierMessage struct {
+	Host string `json:"host"`
+	// Queue is that of the host worker, for [ActivityBarrierCheck].
+	Queue string `json:"queue"`
+	// Digest is the [ParticipantsDigest] of those the host's tasks wait for. The
+	// names themselves are with whoever opened the round.
+	Digest    string              `json:"digest"`
+	Arrived   []BarrierArrival    `json:"arrived,omitempty"`
+	Withdrawn []BarrierWithdrawal `json:"withdrawn,omitempty"`
+}
+
+// BarrierArrival is one task that arrived.
+type BarrierArrival struct {
+	Task string `json:"task"`
+	// Key names the arrival. The same key again is the same arrival again.
+	Key string `json:"key"`
+	// Timeout counts from when the round hears of the arrival. 0: none.
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// BarrierWithdrawal is a task that does not wait any more: its process ended.
+type BarrierWithdrawal struct {
+	Task string `json:"task"`
+	Key  string `json:"key"`
+}
+
+// BarrierState is where a round is.
+type BarrierState string
+
+// The values of [BarrierState].
+const (
+	BarrierWaiting  BarrierState = "waiting"
+	BarrierReleased BarrierState = "released"
+	BarrierBroken   BarrierState = "broken"
+)
+
+// BarrierWhy is why a round broke.
+type BarrierWhy string
+
+// The values of [BarrierWhy].
+const (
+	BarrierTimeout   BarrierWhy = "timeout"           // of one arrival; it breaks the round for all
+	BarrierEnded     BarrierWhy = "participant-ended" // and does not come back
+	BarrierRunEnded  BarrierWhy = "run-ended"         // or its generation has
+	BarrierCancelled BarrierWhy = "cancelled"         // the round itself was, by somebody
+)
+
+// BarrierResult is the result of a round.
+type BarrierResult struct {
+	State BarrierState `json:"state"`
+	Why   BarrierWhy   `json:"why,omitempty"`
+	// Message is Why for people. It does not name the barrier.
+	Message string           `json:"message,omitempty"`
+	Missing []BarrierMissing `json:"missing,omitempty"`
+	// Arrived has the keys of the arrivals that this result answers, by task.
+	Arrived map[string][]string `json:"arrived"`
+	// Refused are arrivals that did not count, and Participants, set with them,
+	// whom the round was for.
+	Refused      []BarrierRefusal `json:"refused,omitempty"`
+	Participants []string         `json:"participants,omitempty"`
+}
+
+// BarrierMissing is a participant that has not arrived.
+type BarrierMissing struct {
+	Task string `json:"task"`
+	// Since is when the round began to wait for it.
+	Since time.Time `json:"since"`
+}
+
+// BarrierRefusalWhy is why an arrival did not count.
+type BarrierRefusalWhy string
+
+// The values of [BarrierRefusalWhy].
+const (
+	// BarrierOthers: it was for other participants than those of the round.
+	BarrierOthers BarrierRefusalWhy = "other-participants"
+	// BarrierTooMany: the task has arrived too often without being released.
+	BarrierTooMany BarrierRefusalWhy = "too-many"
+)
+
+// BarrierRefusal is an arrival that did not count.
+type BarrierRefusal struct {
+	Task string            `json:"task"`
+	Key  string            `json:"key"`
+	Why  BarrierRefusalWhy `json:"why"`
+}
+
+// BarrierStatus is the answer of [QueryBarrier].
+type BarrierStatus struct {
+	Name         string           `json:"name"`
+	Round        int              `json:"round"`
+	Generation   int              `json:"generation"`
+	State        BarrierState     `json:"state"`
+	Opened       time.Time        `json:"opened,omitzero"`
+	Participants []string         `json:"participants"`
+	Waiting      []BarrierWaiter  `json:"waiting"`
+	Missing      []BarrierMissing `json:"missing"`
+	Refused      []BarrierRefusal `json:"refused,omitempty"`
+	// Deadline is when the first of the timeouts passes; none: no timeout.
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// BarrierWaiter is a participant that has arrived.
+type BarrierWaiter struct {
+	Task  string    `json:"task"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+}
+
+// BarrierCheckInput is the input of [ActivityBarrierCheck].
+type BarrierCheckInput struct {
+	Run     BarrierRun `json:"run"`
+	Missing []string   `json:"missing"`
+}
+
+// BarrierCheckOutput says who of the missing has ended for good.
+type BarrierCheckOutput struct {
+	Ended []BarrierEndedTask `json:"ended,omitempty"`
+	// RunEnded says how, when the run or its generation is over.
+	RunEnded string `json:"run_ended,omitempty"`
+}
+
+// BarrierEndedTask is a task that has ended, and how.
+type BarrierEndedTask struct {
+	Task string `json:"task"`
+	How  string `json:"how,omitempty"`
+}
+
+// ErrBarrierUnchanged is the type of the error with which [ActivityBarrierCheck]
+// has itself asked again: everybody missing may still come. Attempts cost the
+// round no history.
+const ErrBarrierUnchanged = "BarrierUnchanged"
+
+// MaxBarrierName is the longest name of a barrier, in bytes.
+const MaxBarrierName = 200
+
+// CheckBarrierName says what is wrong with the name of a barrier.
+func CheckBarrierName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("barrier: the name is empty; give one")
+	case len(name) > MaxBarrierName:
+		return fmt.Errorf("barrier: the name has %d bytes; give at most %d", len(name), MaxBarrierName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("barrier: the name %q has characters that cannot be shown; give printable text", name)
+	}
+	return nil
+}
+
+// BarrierID is the workflow ID of a round, which people count from 1. The execution of the run is in it so
+// that a later run of the same ID never meets rounds that an earlier one left.
+func BarrierID(run BarrierRun, name string, round int) string {
+	execution, _, _ := strings.Cut(run.RunID, "-")
+	escaped := url.PathEscape(name)
+	if len(escaped) > MaxBarrierName {
+		sum := sha256.Sum256([]byte(name))
+		escaped = "sha256-" + hex.EncodeToString(sum[:16])
+	}
+	return fmt.Sprintf("%s%s/%d/%s/%d", BarrierIDPrefix(run.WorkflowID), execution, run.Generation, escaped, round+1)
+}
+
+// BarrierIDPrefix is what the IDs of all rounds of a run begin with.
+func BarrierIDPrefix(workflowID string) string { return workflowID + "/barrier/" }
+
+// NormalParticipants sorts them and leaves out repetitions.
+func NormalParticipants(tasks []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(tasks)))
+}
+
+// ParticipantsDigest stands for a set of participants that is sorted.
+func ParticipantsDigest(sorted []string) string {
+	h := sha256.New()
+	for _, t := range sorted {
+		h.Write([]byte(t))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

@@ -1,0 +1,33 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBarrierID(t *testing.T) {
+	run := BarrierRun{WorkflowID: "iris", RunID: "0123abcd-4567-89ab", Generation: 2}
+	require.Equal(t, "iris/barrier/0123abcd/2/epoch/8", BarrierID(run, "epoch", 7))
+	require.Equal(t, "iris/barrier/0123abcd/2/a%2Fb%20c/1", BarrierID(run, "a/b c", 0))
+	require.True(t, strings.HasPrefix(BarrierID(run, "epoch", 7), BarrierIDPrefix("iris")))
+	// Names of any length and script give short IDs, and different ones.
+	long := BarrierID(run, strings.Repeat("é", 100), 0)
+	require.Less(t, len(long), 100)
+	require.NotEqual(t, long, BarrierID(run, strings.Repeat("é", 99)+"e", 0))
+}
+
+func TestCheckBarrierName(t *testing.T) {
+	require.NoError(t, CheckBarrierName("end of epoch/1 é"))
+	require.ErrorContains(t, CheckBarrierName(""), "the name is empty")
+	require.ErrorContains(t, CheckBarrierName(strings.Repeat("x", MaxBarrierName+1)), "201 bytes; give at most 200")
+	require.ErrorContains(t, CheckBarrierName("a\x00b"), "cannot be shown")
+	require.ErrorContains(t, CheckBarrierName("\xff"), "cannot be shown")
+}
+
+func TestParticipants(t *testing.T) {
+	require.Equal(t, []string{"a", "b"}, NormalParticipants([]string{"b", "a", "b"}))
+	require.Equal(t, ParticipantsDigest([]string{"a", "b"}), ParticipantsDigest([]string{"a", "b"}))
+	require.NotEqual(t, ParticipantsDigest([]string{"a", "b"}), ParticipantsDigest([]string{"ab"}))
+}
