@@ -1,0 +1,139 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// at is when the process failed, as the end of a sentence.
+func (f failure) at() string {
+	when := f.exit.Ended
+	if _, ok := f.errorAge(); ok {
+		when = f.exit.ErrorTime
+	}
+	if when.IsZero() {
+		return ""
+	}
+	return ", at " + when.UTC().Format("2006-01-02 15:04:05.000 UTC")
+}
+
+// span is a time between two failures, as exactly as people want it.
+func span(nanos int64) string {
+	d := time.Duration(nanos)
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// who is the process that failed: its task, host, rank and pid.
+func (j judgement) who(f failure) string {
+	who := fmt.Sprintf("%s (rank %d", j.place(f.task), f.task.Rank)
+	if f.exit.PID > 0 {
+		who += fmt.Sprintf(", pid %d", f.exit.PID)
+	}
+	return who + ")"
+}
+
+// place is a task and where it ran.
+func (j judgement) place(t *task) string {
+	if host := j.hosts[t.Name()]; host != "" {
+		return t.Name() + " on " + host
+	}
+	return t.Name()
+}
+
+// howEnded says how a process ended, as the rest of a sentence about it.
+func howEnded(e spec.Exit) string {
+	switch e.Cause {
+	case spec.CauseHostLost:
+		return "was lost with its host, or with the supervisor there"
+	case spec.CauseCollateral:
+		return "was stopped by its host, though nobody in this run asked for it"
+	}
+	switch {
+	case e.ExitCode < 0:
+		return "was ended by " + signalOf(e)
+	case e.BadResult():
+		return "exited with exit code 0, and left a bad result"
+	}
+	return fmt.Sprintf("exited with exit code %d", e.ExitCode)
+}
+
+// signalOf is the signal that ended a process, by name where it has one.
+func signalOf(e spec.Exit) string {
+	if e.Signal != "" && e.Signal != spec.NoSignal {
+		return e.Signal
+	}
+	return fmt.Sprintf("signal %d", -e.ExitCode)
+}
+
+func short(e spec.Exit) string {
+	switch {
+	case e.Cause == spec.CauseHostLost:
+		return "lost"
+	case e.ExitCode < 0:
+		return signalOf(e)
+	case e.BadResult():
+		return "bad result"
+	default:
+		return fmt.Sprintf("exit code %d", e.ExitCode)
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return cut(line, maxWords/2)
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// writer collects lines.
+type writer struct{ lines []string }
+
+func (w *writer) line(format string, args ...any) {
+	w.lines = append(w.lines, fmt.Sprintf(format, args...))
+}
+
+func (w *writer) path(what, path string) {
+	if path != "" {
+		w.line("%s: %s", what, path)
+	}
+}
+
+// quote writes a program's words indented: the last lines, which say most. Of a
+// report the headline has the first line already.
+func (w *writer) quote(words string, reported bool) {
+	words = strings.TrimSpace(words)
+	if reported {
+		_, words, _ = strings.Cut(words, "\n")
+	}
+	if words == "" {
+		return
+	}
+	lines := strings.Split(words, "\n")
+	first, left := len(lines), maxWords
+	for first > 0 && len(lines)-first < maxWordLines && left > 0 {
+		first--
+		left -= len(lines[first])
+	}
+	if first > 0 {
+		w.line("    …")
+	}
+	for _, l := range lines[first:] {
+		w.line("    %s", cut(strings.TrimRight(l, " \t\r"), maxWords))
+	}
+}
+
+func (w *writer) String() string { return strings.Join(w.lines, "\n") }
