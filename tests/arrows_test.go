@@ -22,8 +22,9 @@ var levels = [][]string{
 	{"workers/connect"},
 	{"workflows"},
 	{"activities"},
-	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/taskapi", "activities/resources"},
-	{"activities/supervisor/internal/wire", "activities/stacks"},
+	{"activities/taskapi"},
+	{"activities/taskapi/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
+	{"activities/supervisor/internal/wire", "activities/taskapi/internal/wire", "activities/stacks"},
 	{"workflows/lifecycle"},
 	{"workflows/spec"},
 }
