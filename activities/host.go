@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
 )
 
 // Config is what a [Host] needs.
@@ -32,6 +33,10 @@ type Config struct {
 	// no task does.
 	Foreground string
 
+	// Barriers releases barriers of tasks across hosts. None: tasks have only those
+	// whose participants are all on one host.
+	Barriers taskapi.Barriers
+
 	Supervisor supervisor.API
 	Server     Server
 	Log        *zap.Logger
@@ -53,6 +58,8 @@ type Host struct {
 	Config
 	plans      *planStore
 	collectors collectors
+	tasks      *taskapi.Server
+	views      views
 
 	mu        sync.Mutex
 	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task
@@ -72,9 +79,14 @@ func NewHost(c Config) (*Host, error) {
 	for _, path := range plans.damaged {
 		c.Log.Error("a plan was damaged and is set aside; its run is lost to this host", zap.String("file", path))
 	}
+	tasks, err := taskapi.NewServer(taskapi.Config{StateDir: c.StateDir, Barriers: c.Barriers, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
 	return &Host{
 		Config:    c,
 		plans:     plans,
+		tasks:     tasks,
 		attached:  map[supervisor.Key]int{},
 		nudge:     make(chan struct{}, 1),
 		ended:     make(chan struct{}, 1),

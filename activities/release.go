@@ -49,6 +49,7 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 	if err != nil {
 		return ReleaseOutput{}, err
 	}
+	h.endTasks(run)
 	if p != nil {
 		h.collectRest(ctx, p)
 	}

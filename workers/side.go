@@ -68,20 +68,25 @@ type side struct {
 func (s *side) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	host, err := activities.NewHost(activities.Config{
+		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
+		Slots: s.Slots, Owned: s.Owned,
+		Supervisor: s.supervisor, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	// Tasks need no server for most of what they ask.
+	if err := host.ServeTasks(ctx); err != nil {
+		return err
+	}
 	c, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	s.client = c
-	host, err := activities.NewHost(activities.Config{
-		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
-		Slots: s.Slots, Owned: s.Owned,
-		Supervisor: s.supervisor, Server: c, Log: s.log,
-	})
-	if err != nil {
-		return err
-	}
+	host.Server = c
 	running, err := s.startWorkers(host)
 	if err != nil {
 		return err
