@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
@@ -93,6 +96,8 @@ func (t *Task) callWith(ctx context.Context, method, path string, body func([]by
 			return fmt.Errorf("%w (the host was asked at %s)", context.Cause(ctx), t.socket)
 		case reused:
 			continue // it may have been closed while nobody looked
+		case !passes(err):
+			return fmt.Errorf("the host cannot be asked: %w", err)
 		}
 		timer := time.NewTimer(delay)
 		select {
@@ -105,7 +110,21 @@ func (t *Task) callWith(ctx context.Context, method, path string, body func([]by
 	}
 }
 
-// try sends a request once. Every error is worth another try.
+// passes says that an error is one of a host whose half that answers is being
+// started again, or is busy.
+func passes(err error) bool {
+	for _, e := range []error{
+		fs.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EAGAIN,
+		io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// try sends a request once.
 func (t *Task) try(ctx context.Context, method, path string, body func([]byte) []byte) (status int, answer []byte, reused bool, err error) {
 	c := t.pool.take()
 	if c == nil {

@@ -83,18 +83,26 @@ func (t *Task) Result(ctx context.Context, value any) error {
 	return t.call(ctx, http.MethodPut, wire.PathResult, b, nil)
 }
 
-// Error reports why the program is about to fail, in place of what it reported
-// before. It counts if the process does not exit with 0.
+// Error reports why the program is about to fail, with the stack of the caller, in
+// place of what it reported before. It counts if the process does not exit with 0.
 func (t *Task) Error(ctx context.Context, report error) error {
 	if report == nil {
 		return errors.New("there is no error to report")
 	}
-	b, err := json.Marshal(wire.Error{
-		Kind: kindOf(report), Message: report.Error(), Traceback: string(debug.Stack()),
-		Timestamp: float64(time.Now().UnixMicro()) / 1e6,
-	})
+	return t.Report(ctx, Report{Kind: kindOf(report), Message: report.Error(), Traceback: string(debug.Stack())})
+}
+
+// Report is an error that a program reports of itself. A time of 0 is now.
+type Report = wire.Error
+
+// Report is Error with words of one's own.
+func (t *Task) Report(ctx context.Context, r Report) error {
+	if r.Timestamp == 0 {
+		r.Timestamp = float64(time.Now().UnixMicro()) / 1e6
+	}
+	b, err := json.Marshal(r)
 	if err != nil {
-		return err
+		return fmt.Errorf("the error cannot be reported: %w", err)
 	}
 	return t.call(ctx, http.MethodPut, wire.PathError, b, nil)
 }
