@@ -68,15 +68,23 @@ func decodeStrictly(b []byte, v any) *wire.Problem {
 	if errors.As(err, &typ) {
 		field := typ.Field
 		if field == "" {
-			return invalid("", fmt.Sprintf("the body is a %s; want an object", typ.Value))
+			return invalid("", fmt.Sprintf("the body is %s; want an object", article(typ.Value)))
 		}
-		return invalid(field, fmt.Sprintf("it is a %s; want %s", typ.Value, inWords(typ.Type)))
+		return invalid(field, fmt.Sprintf("it is %s; want %s", article(typ.Value), inWords(typ.Type)))
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		field = strings.Trim(field, `"`)
 		return invalid(cutName(field), "there is no such field; there are "+strings.Join(fieldsOf(v), ", "))
 	}
 	return invalid("", "the body is not JSON: "+strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// article says "an array".
+func article(kind string) string {
+	if strings.IndexByte("aeiou", kind[0]) >= 0 {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 func inWords(t reflect.Type) string {
