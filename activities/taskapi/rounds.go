@@ -238,7 +238,7 @@ func (r *rounds) timeout(o *round, a *arrived, after time.Duration) {
 		r.mu.Unlock()
 		return
 	}
-	told, out := r.breakOff(o, wire.CodeBarrierTimeout, after.String())
+	told, out := r.breakOff(o, wire.CodeBarrierTimeout, after.Round(time.Millisecond).String())
 	r.mu.Unlock()
 	for _, t := range told {
 		t.tell(out.of(t))

@@ -16,13 +16,15 @@ import (
 )
 
 const (
-	// headerPatience and bodyPatience are how long the parts of a request may
-	// take, and writePatience its answer.
-	headerPatience = 10 * time.Second
-	bodyPatience   = 30 * time.Second
-	writePatience  = 10 * time.Second
-	maxHeader      = 16 << 10
+	// bodyPatience is how long the body of a request may take, and writePatience
+	// its answer.
+	bodyPatience  = 30 * time.Second
+	writePatience = 10 * time.Second
+	maxHeader     = 16 << 10
 )
+
+// headerPatience is how long the head of a request may take. Tests have less.
+var headerPatience = 10 * time.Second
 
 // Config is what a [Server] needs.
 type Config struct {
