@@ -252,3 +252,136 @@ func BenchmarkLocalBarrier(b *testing.B) {
 		})
 	}
 }
+
+// pythonRounds measures the rounds of a barrier in Python; wait is defined by what
+// comes before it.
+const pythonRounds = `
+import sys, time
+def rounds(wait, count):
+    took = []
+    for i in range(100 + count):
+        started = time.perf_counter_ns()
+        wait()
+        if i >= 100:
+            took.append(time.perf_counter_ns() - started)
+    took.sort()
+    print(took[len(took) // 2], flush=True)
+`
+
+// The clients of each kind in Python: as a task, of multiprocessing's manager, and
+// of torch's store.
+const (
+	pythonTask = pythonRounds + `
+import clusterrun
+rounds(clusterrun.get_barrier("bench", local=True).wait, int(sys.argv[2]))
+`
+	pythonManager = pythonRounds + `
+import multiprocessing, statistics
+def worker(barrier, count, out):
+    took = []
+    for i in range(100 + count):
+        started = time.perf_counter_ns()
+        barrier.wait()
+        if i >= 100:
+            took.append(time.perf_counter_ns() - started)
+    out.put(statistics.median_low(took))
+if __name__ == "__main__":
+    n, count = int(sys.argv[1]), int(sys.argv[2])
+    context = multiprocessing.get_context("fork")
+    with context.Manager() as manager:
+        barrier, out = manager.Barrier(n), context.Queue()
+        workers = [context.Process(target=worker, args=(barrier, count, out)) for _ in range(n)]
+        for w in workers: w.start()
+        all = sorted(out.get() for _ in workers)
+        for w in workers: w.join()
+        print(all[len(all) // 2])
+`
+	// As torch.distributed.elastic's store barrier: everybody adds, the last sets a
+	// key, all wait for it.
+	pythonStore = pythonRounds + `
+import multiprocessing, datetime, statistics
+from torch.distributed import TCPStore
+def worker(port, rank, n, count, out):
+    store = TCPStore("127.0.0.1", port, n, False, datetime.timedelta(seconds=60))
+    took = []
+    for i in range(100 + count):
+        started = time.perf_counter_ns()
+        if store.add("n%d" % i, 1) == n:
+            store.set("last%d" % i, "1")
+        store.wait(["last%d" % i])
+        if i >= 100:
+            took.append(time.perf_counter_ns() - started)
+    out.put(statistics.median_low(took))
+    store.add("done", 1)
+if __name__ == "__main__":
+    n, count = int(sys.argv[1]), int(sys.argv[2])
+    context = multiprocessing.get_context("spawn")
+    out = context.Queue()
+    server = TCPStore("127.0.0.1", 0, n + 1, True, datetime.timedelta(seconds=60), False)
+    workers = [context.Process(target=worker, args=(server.port, r, n, count, out)) for r in range(n)]
+    for w in workers: w.start()
+    all = sorted(out.get() for _ in workers)
+    for w in workers: w.join()
+    print(all[len(all) // 2])
+`
+)
+
+// python runs a program of the file system, and returns the number it prints.
+func python(b *testing.B, program string, args ...string) time.Duration {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "bench.py")
+	require.NoError(b, os.WriteFile(path, []byte(program), 0o600))
+	cmd := exec.Command("/usr/bin/python3", append([]string{path}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	require.NoError(b, err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	require.NoError(b, err)
+	return time.Duration(n)
+}
+
+// BenchmarkLocalBarrierPython is the same with the Python client, against the
+// barrier of a multiprocessing manager and that of torch's store. Goal: faster
+// than both with 8 processes.
+func BenchmarkLocalBarrierPython(b *testing.B) {
+	hasTorch := exec.Command("/usr/bin/python3", "-c", "import torch.distributed").Run() == nil
+	module, err := taskapi.InstallPython(b.TempDir())
+	require.NoError(b, err)
+	program := filepath.Join(b.TempDir(), "task.py")
+	require.NoError(b, os.WriteFile(program, []byte(pythonTask), 0o600))
+	for _, n := range []int{2, 8, 32} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			count := strconv.Itoa(4000 / n)
+			ours := startBarrierServer(b, "taskapi-serve", n)
+			took := ours.perRound(b, func(path string) *exec.Cmd {
+				cmd := exec.Command("/usr/bin/python3", program, "", count)
+				cmd.Env = append(os.Environ(), "PYTHONPATH="+module, taskapi.SocketVar+"="+path)
+				return cmd
+			})
+			manager := python(b, pythonManager, strconv.Itoa(n), count)
+			b.ReportMetric(us(took), "us/barrier")
+			b.ReportMetric(us(manager), "us/manager")
+			b.ReportMetric(took.Seconds()/manager.Seconds(), "of-manager")
+			if hasTorch && n >= 8 {
+				store := python(b, pythonStore, strconv.Itoa(n), count)
+				b.ReportMetric(us(store), "us/store")
+				b.ReportMetric(took.Seconds()/store.Seconds(), "of-store")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkLocalBarrierMemory is the resident memory of a server before and after
+// 10,000 barriers of 8 tasks. Goal: it does not grow.
+func BenchmarkLocalBarrierMemory(b *testing.B) {
+	s := startBarrierServer(b, "taskapi-serve", 8)
+	_ = s.perRound(b, goClient(b, "taskapi-client", 2000))
+	before := residentMiB([]int{s.Process.Pid})
+	_ = s.perRound(b, goClient(b, "taskapi-client", 10000))
+	after := residentMiB([]int{s.Process.Pid})
+	b.ReportMetric(before, "MiB-before")
+	b.ReportMetric(after, "MiB-after")
+	b.ReportMetric(after-before, "MiB-grown")
+	b.ReportMetric(0, "ns/op")
+}
