@@ -70,7 +70,7 @@ func TestManyConnections(t *testing.T) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	assert.LessOrEqual(t, l.open, maxConns)
+	assert.LessOrEqual(t, len(l.open), maxConns)
 }
 
 func TestIdleConnectionsMakeRoom(t *testing.T) {

@@ -1,11 +1,13 @@
 package taskapi
 
 import (
-	"container/list"
+	"bufio"
 	"fmt"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // maxConns is how many connections of one task are served at a time. Others wait
@@ -18,22 +20,28 @@ const maxConns = 512
 type listener struct {
 	net.Listener
 	endpoint *endpoint
-	most     int
 
 	mu     sync.Mutex
 	change *sync.Cond
-	open   int
-	idle   *list.List // of *conn, the longest idle first
+	most   int
+	open   map[*conn]struct{}
 	closed bool
+	// full says that somebody waits for a connection to become idle.
+	full atomic.Bool
 }
 
 // conn is one connection of a task.
 type conn struct {
 	net.Conn
 	listener *listener
-	once     sync.Once
-	idle     *list.Element
+	// in has what was read and belongs to the next request.
+	in *bufio.Reader
+	// idle is since when nobody uses it, by the clock of started; 0: in use.
+	idle atomic.Int64
 }
+
+// started is what times of idle connections count from.
+var started = time.Now()
 
 // listen binds a socket in the place of whatever is at the path.
 func listen(e *endpoint) (*listener, error) {
@@ -49,45 +57,59 @@ func listen(e *endpoint) (*listener, error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
 	}
-	out := &listener{Listener: l, endpoint: e, most: maxConns, idle: list.New()}
+	out := &listener{Listener: l, endpoint: e, most: maxConns, open: map[*conn]struct{}{}}
 	out.change = sync.NewCond(&out.mu)
 	return out, nil
 }
 
-func (l *listener) Accept() (net.Conn, error) {
+// accept returns the next connection, once there may be one more.
+func (l *listener) accept() (*conn, error) {
 	if err := l.makeRoom(); err != nil {
 		return nil, err
 	}
-	c, err := l.Listener.Accept()
+	raw, err := l.Listener.Accept()
 	if err != nil {
-		l.mu.Lock()
-		l.open--
-		l.mu.Unlock()
 		return nil, err
 	}
-	return &conn{Conn: c, listener: l}, nil
+	c := &conn{Conn: raw, listener: l, in: bufio.NewReaderSize(raw, maxQuick)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = raw.Close()
+		return nil, net.ErrClosed
+	}
+	l.open[c] = struct{}{}
+	return c, nil
 }
 
 // makeRoom waits until another connection may be open.
 func (l *listener) makeRoom() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.open >= l.most && !l.closed {
-		if e := l.idle.Front(); e != nil {
-			c := l.idle.Remove(e).(*conn)
-			c.idle = nil
-			l.mu.Unlock()
-			_ = c.Close()
-			l.mu.Lock()
+	for len(l.open) >= l.most && !l.closed {
+		l.full.Store(true)
+		if c := l.longestIdle(); c != nil {
+			delete(l.open, c)
+			_ = c.Conn.Close()
 			continue
 		}
 		l.change.Wait()
 	}
+	l.full.Store(false)
 	if l.closed {
 		return net.ErrClosed
 	}
-	l.open++
 	return nil
+}
+
+func (l *listener) longestIdle() (found *conn) {
+	least := int64(0)
+	for c := range l.open {
+		if since := c.idle.Load(); since != 0 && (found == nil || since < least) {
+			found, least = c, since
+		}
+	}
+	return found
 }
 
 func (l *listener) Close() error {
@@ -98,32 +120,44 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// setIdle notes whether a connection is between two requests.
-func (c *conn) setIdle(idle bool) {
-	l := c.listener
+// closeAll closes the connections, too.
+func (l *listener) closeAll() {
+	_ = l.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case idle && c.idle == nil:
-		c.idle = l.idle.PushBack(c)
-		if l.open >= l.most {
-			l.change.Signal()
-		}
-	case !idle && c.idle != nil:
-		l.idle.Remove(c.idle)
-		c.idle = nil
+	for c := range l.open {
+		_ = c.Conn.Close()
 	}
+}
+
+// setIdle notes whether a connection is between two requests.
+func (c *conn) setIdle(idle bool) {
+	if !idle {
+		c.idle.Store(0)
+		return
+	}
+	c.idle.Store(int64(time.Since(started)))
+	if l := c.listener; l.full.Load() {
+		l.mu.Lock()
+		l.change.Signal()
+		l.mu.Unlock()
+	}
+}
+
+// Read reads what is left of the reader first.
+func (c *conn) Read(b []byte) (int, error) {
+	if c.in.Buffered() > 0 {
+		return c.in.Read(b)
+	}
+	return c.Conn.Read(b)
 }
 
 func (c *conn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() {
-		c.setIdle(false)
-		l := c.listener
-		l.mu.Lock()
-		l.open--
-		l.change.Signal()
-		l.mu.Unlock()
-	})
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, c)
+	l.change.Signal()
 	return err
 }

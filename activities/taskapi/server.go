@@ -2,7 +2,6 @@ package taskapi
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -40,8 +39,9 @@ type Config struct {
 // Server serves the tasks of a host.
 type Server struct {
 	Config
-	dir  string
-	http *http.Server
+	dir     string
+	http    *http.Server
+	general *general
 
 	mu     sync.Mutex
 	tasks  map[ID]*endpoint
@@ -73,7 +73,10 @@ func NewServer(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, dir: dir, tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}}
+	s := &Server{
+		Config: c, dir: dir, tasks: map[ID]*endpoint{}, groups: map[group]*rounds{},
+		general: &general{conns: make(chan *conn), closed: make(chan struct{})},
+	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	s.http = &http.Server{
@@ -89,6 +92,7 @@ func NewServer(c Config) (*Server, error) {
 		},
 		ErrorLog: zap.NewStdLog(zap.NewNop()), // what clients do wrong they are told
 	}
+	go func() { _ = s.http.Serve(s.general) }()
 	return s, nil
 }
 
@@ -139,11 +143,7 @@ func (s *Server) open(t Task) (*endpoint, error) {
 		return nil, err
 	}
 	s.tasks[t.ID] = e
-	go func() {
-		if err := s.http.Serve(e.listener); !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
-			s.Log.Error("a task cannot ask its host any more", zap.String("task", e.id.Task), zap.Error(err))
-		}
-	}()
+	go s.accept(e.listener)
 	return e, nil
 }
 
@@ -223,7 +223,7 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.tasks {
-		_ = e.listener.Close()
+		e.listener.closeAll()
 	}
 	return err
 }

@@ -169,8 +169,11 @@ def _head(method: str, path: str) -> bytes:
 
 
 def _set_timeout(connection: socket.socket, deadline: Optional[float]) -> None:
-    # Without one, each receive is one system call.
-    connection.settimeout(None if deadline is None else max(0.001, deadline - time.monotonic()))
+    # Setting it is a system call, so is waiting with one.
+    if deadline is not None:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+    elif connection.gettimeout() is not None:
+        connection.settimeout(None)
 
 
 def _exchange(
