@@ -353,17 +353,22 @@ func BenchmarkLocalBarrierPython(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			count := strconv.Itoa(4000 / n)
 			ours := startBarrierServer(b, "taskapi-serve", n)
-			took := ours.perRound(b, func(path string) *exec.Cmd {
-				cmd := exec.Command("/usr/bin/python3", program, "", count)
-				cmd.Env = append(os.Environ(), "PYTHONPATH="+module, taskapi.SocketVar+"="+path)
-				return cmd
-			})
-			manager := python(b, pythonManager, strconv.Itoa(n), count)
+			store, manager, took := time.Hour, time.Hour, time.Hour
+			for range 3 { // in turns: the machine has its moods
+				took = min(took, ours.perRound(b, func(path string) *exec.Cmd {
+					cmd := exec.Command("/usr/bin/python3", program, "", count)
+					cmd.Env = append(os.Environ(), "PYTHONPATH="+module, taskapi.SocketVar+"="+path)
+					return cmd
+				}))
+				manager = min(manager, python(b, pythonManager, strconv.Itoa(n), count))
+				if hasTorch && n >= 8 {
+					store = min(store, python(b, pythonStore, strconv.Itoa(n), count))
+				}
+			}
 			b.ReportMetric(us(took), "us/barrier")
 			b.ReportMetric(us(manager), "us/manager")
 			b.ReportMetric(took.Seconds()/manager.Seconds(), "of-manager")
 			if hasTorch && n >= 8 {
-				store := python(b, pythonStore, strconv.Itoa(n), count)
 				b.ReportMetric(us(store), "us/store")
 				b.ReportMetric(took.Seconds()/store.Seconds(), "of-store")
 			}

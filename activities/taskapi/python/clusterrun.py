@@ -297,7 +297,9 @@ class Barrier:
         key = host.new_key()
         if timeout is None:
             raw = ('{"key":"%s"%s}' % (key, self._more)).encode()
-            return host.exchange(self._head, lambda: raw, None)["index"]
+            index = _arrive(host, b"%s%d\r\n\r\n%s" % (self._head, len(raw), raw))
+            # Sent again, it is the same arrival.
+            return host.exchange(self._head, lambda: raw, None)["index"] if index is None else index
         end = time.monotonic() + max(0.0, timeout)
 
         def body() -> bytes:  # an arrival that is sent again has less time left
@@ -310,6 +312,33 @@ class Barrier:
             raise BarrierTimeoutError(
                 "barrier %r: the host did not answer within %gs: %s" % (self.name, timeout, e)
             ) from None
+
+
+def _arrive(host: _Host, request: bytes) -> Optional[int]:
+    """The short way of an arrival: one send and one receive on a connection that is
+    there. None where it is not, or the answer is not the usual one."""
+    try:
+        connection = host.idle.pop()
+    except IndexError:
+        return None
+    try:
+        if connection.gettimeout() is not None:
+            connection.settimeout(None)
+        connection.sendall(request)
+        answer = connection.recv(4096)
+    except OSError:
+        connection.close()
+        return None
+    except BaseException:  # KeyboardInterrupt withdraws
+        connection.close()
+        raise
+    start = answer.find(b'"index":') + 8
+    end = answer.find(b",", start)
+    if not answer.startswith(b"HTTP/1.1 200 ") or not answer.endswith(b"}\n") or start < 8 or end < 0:
+        connection.close()
+        return None
+    host.idle.append(connection)
+    return int(answer[start:end])
 
 
 def get_barrier(
