@@ -245,7 +245,7 @@ func TestBadRequests(t *testing.T) {
 	for _, c := range []struct{ body, field, message string }{
 		{`{"current": "1"}`, "current", "field current: it is a string; want a number"},
 		{`{"current": 1, "message": 3}`, "message", "want a string"},
-		{`{"curent": 1}`, "curent", "there is no such field; there are current, total, message"},
+		{`{"speed": 1}`, "speed", "there is no such field; there are current, total, message"},
 		{`{"current": -1}`, "current", "negative"},
 		{`{"total": -1}`, "total", "negative"},
 		{`[1]`, "", "the body is an array; want an object"},
