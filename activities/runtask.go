@@ -137,6 +137,7 @@ func (l *lease) hold() (RunTaskOutput, error) {
 	}
 	processes := reply.Processes
 	if len(processes) == 0 && l.resumed {
+		l.tasks.Ended(taskOf(l.key), true, "was lost")
 		return RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
 	}
 	next := len(processes)
