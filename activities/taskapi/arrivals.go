@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -80,6 +81,11 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 	case in.Local:
 		return a, true, nil
 	case r.server.Barriers != nil:
+		for _, p := range a.Participants {
+			if !slices.Contains(away, p) {
+				a.Here = append(a.Here, p)
+			}
+		}
 		return a, false, nil
 	case len(away) > 0:
 		return a, false, &wire.Problem{Code: wire.CodeNotThere, Message: fmt.Sprintf(
@@ -119,6 +125,7 @@ func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
 	var broken *BarrierError
 	switch {
 	case err == nil:
+		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
 		return &released, nil
 	case errors.As(err, &broken):
 		return nil, broken.problem()

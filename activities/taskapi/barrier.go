@@ -21,6 +21,8 @@ type Arrival struct {
 	Key string
 	// Participants are tasks in rank order; Task is among them.
 	Participants []string
+	// Here are those of them on this host.
+	Here []string
 	// Timeout bounds the wait, where it is not negative.
 	Timeout time.Duration
 }
@@ -34,8 +36,8 @@ type Release = wire.Released
 
 // Barriers releases barriers across hosts.
 type Barriers interface {
-	// Arrive returns once the barrier is released, with a [BarrierError] once it
-	// is broken, and early when ctx ends: then the arrival is withdrawn, unless
+	// Arrive returns once the barrier is released, with the round, and with a
+	// [BarrierError] once it is broken, and early when ctx ends: then the arrival is withdrawn, unless
 	// the round was released.
 	Arrive(ctx context.Context, a Arrival) (Release, error)
 }

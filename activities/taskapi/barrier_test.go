@@ -188,13 +188,14 @@ func TestBarriersAcrossHosts(t *testing.T) {
 		if a.Name == "broken" {
 			return Release{}, &BarrierError{Timeout: true, Message: "nobody came", Standing: &Standing{Missing: []string{"ps-0"}}}
 		}
-		return Release{Round: 7, Index: 1, Parties: 3}, nil
+		return Release{Round: 7}, nil
 	})
 	r, err := h.task(1).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"), task.Timeout(time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, task.Release{Round: 7, Index: 1, Parties: 3}, r)
 	a := <-answers
 	assert.Equal(t, []string{"worker-0", "worker-1", "ps-0"}, a.Participants)
+	assert.Equal(t, []string{"worker-0", "worker-1"}, a.Here)
 	assert.InDelta(t, time.Minute, a.Timeout, float64(10*time.Second))
 	assert.NotEmpty(t, a.Key)
 
