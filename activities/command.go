@@ -36,6 +36,9 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		Env: t.Env,
 	}
+	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {
+		return supervisor.Command{}, err
+	}
 	cpus, err := l.resources(t, &process)
 	if err != nil {
 		return supervisor.Command{}, err
@@ -59,9 +62,11 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 
 // restartCount is what process number n of a task is told. In restart scope "group"
 // all tasks of a generation have to be told the same.
-func (l *lease) restartCount(n int) int {
-	if l.plan.Spec.RestartScope == spec.RestartScopeGroup {
-		return l.key.Generation
+func (l *lease) restartCount(n int) int { return l.plan.restartCount(l.key.Generation, n) }
+
+func (p *plan) restartCount(generation, n int) int {
+	if p.Spec.RestartScope == spec.RestartScopeGroup {
+		return generation
 	}
 	return n
 }

@@ -100,5 +100,6 @@ func (b *beater) beat(ctx context.Context) {
 func (l *lease) details(p supervisor.Process) spec.Heartbeat {
 	return spec.Heartbeat{
 		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: p.LogDir,
+		Progress: l.progress(l.key),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
 )
 
 // Config is what a [Host] needs.
@@ -57,6 +58,8 @@ type Host struct {
 	Config
 	plans      *planStore
 	collectors collectors
+	tasks      *taskapi.Server
+	views      views
 
 	mu        sync.Mutex
 	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task
@@ -76,7 +79,7 @@ func NewHost(c Config) (*Host, error) {
 	for _, path := range plans.damaged {
 		c.Log.Error("a plan was damaged and is set aside; its run is lost to this host", zap.String("file", path))
 	}
-	return &Host{
+	h := &Host{
 		Config:    c,
 		plans:     plans,
 		attached:  map[supervisor.Key]int{},
@@ -84,7 +87,15 @@ func NewHost(c Config) (*Host, error) {
 		ended:     make(chan struct{}, 1),
 		now:       time.Now,
 		lastHeard: time.Now(),
-	}, nil
+	}
+	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
+	if c.Meetings != nil {
+		o.Barriers = acrossHosts{h}
+	}
+	if h.tasks, err = taskapi.NewServer(o); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 func (h *Host) attach(k supervisor.Key) {

@@ -118,6 +118,7 @@ func (h *Host) abandon(p *plan, why string) error {
 	if err != nil {
 		return err
 	}
+	h.endTasks(p.Run)
 	h.collectRest(ctx, p)
 	return h.plans.drop(p.Run)
 }

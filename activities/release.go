@@ -50,6 +50,7 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 		return ReleaseOutput{}, err
 	}
 	h.forgetBarriers(ctx, run)
+	h.endTasks(run)
 	if p != nil {
 		h.collectRest(ctx, p)
 	}

@@ -142,6 +142,7 @@ func (l *lease) hold() (RunTaskOutput, error) {
 	}
 	processes := reply.Processes
 	if len(processes) == 0 && l.resumed {
+		l.tasks.Ended(taskOf(l.key), true, "was lost")
 		return RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
 	}
 	next := len(processes)
@@ -150,6 +151,9 @@ func (l *lease) hold() (RunTaskOutput, error) {
 		last := processes[next-1]
 		switch {
 		case last.Exit == nil:
+			if err := l.listenFor(l.plan, last); err != nil {
+				return RunTaskOutput{}, err
+			}
 			return l.attend(processes)
 		case !last.Granted && last.Launch == l.fence.Launch:
 			return l.judge(processes)
@@ -289,6 +293,7 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 		return RunTaskOutput{}, err
 	}
 	exit := l.exit(last)
+	l.tasks.Ended(taskOf(l.key), false, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
 	return RunTaskOutput{}, retryAt(
 		fmt.Sprintf("%s; starting it again in %s", spec.UnexpectedExitText(l.key.Task, exit), delay),
@@ -298,6 +303,7 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 // conclude reports the end of the last process as the end of the task.
 func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
 	exit := l.exit(processes[len(processes)-1])
+	l.tasks.Ended(taskOf(l.key), true, howEnded(exit))
 	stopped := exit.Cause != spec.CauseCompleted && exit.Cause != spec.CauseOrigin
 	switch {
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):

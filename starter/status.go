@@ -48,6 +48,8 @@ type TaskStatus struct {
 	Restarts int       `json:"restarts,omitempty"`
 	Started  time.Time `json:"process_started,omitzero"`
 	LogDir   string    `json:"log_dir,omitempty"`
+	// Progress is how far the task says it has got.
+	Progress *spec.Progress `json:"progress,omitempty"`
 	// NextStart is when the task is started again, while it waits for that.
 	NextStart time.Time `json:"next_start,omitzero"`
 	// LastFailure is why it is started again.
@@ -159,6 +161,7 @@ func (s *Status) merge(d *workflowservice.DescribeWorkflowExecutionResponse) {
 		var beat spec.Heartbeat
 		if decode(a.GetHeartbeatDetails(), &beat) {
 			t.PID, t.Restarts, t.Started, t.LogDir = beat.PID, beat.Restarts, beat.Started, beat.LogDir
+			t.Progress = beat.Progress
 			if beat.Host != "" {
 				t.Host = beat.Host
 			}

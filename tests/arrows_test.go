@@ -22,8 +22,9 @@ var levels = [][]string{
 	{"workers/connect"},
 	{"workflows"},
 	{"activities"},
-	{"activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/taskapi", "activities/resources", "activities/barriers"},
-	{"activities/supervisor/internal/wire", "activities/stacks", "activities/taskapi/coordinator"},
+	{"activities/taskapi", "activities/barriers"},
+	{"activities/taskapi/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
+	{"activities/supervisor/internal/wire", "activities/taskapi/internal/wire", "activities/stacks", "activities/taskapi/coordinator"},
 	{"workflows/lifecycle", "workflows/rendezvous"},
 	{"workflows/spec"},
 }

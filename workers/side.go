@@ -69,14 +69,7 @@ type side struct {
 func (s *side) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := s.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	s.client = c
 	rounds := activities.NewBarrierServer(s.Queue)
-	rounds.Connect(c)
 	meetings, err := barriers.New(barriers.Config{
 		Server: rounds, Host: s.Host, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		StateDir: s.StateDir, Log: s.log,
@@ -89,11 +82,23 @@ func (s *side) run(ctx context.Context) error {
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
-		Supervisor: s.supervisor, Server: c, Meetings: meetings, Log: s.log,
+		Supervisor: s.supervisor, Meetings: meetings, Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
+	// Tasks need no server for most of what they ask.
+	if err := host.ServeTasks(ctx); err != nil {
+		return err
+	}
+	c, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s.client = c
+	host.Server = c
+	rounds.Connect(c)
 	running, err := s.startWorkers(host, rounds)
 	if err != nil {
 		return err

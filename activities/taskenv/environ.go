@@ -32,6 +32,8 @@ type Process struct {
 	Generation           int
 	// ResultFile, ErrorFile and LogDir are paths on the host. No path: no variable.
 	ResultFile, ErrorFile, LogDir string
+	// Socket is the path at which the process can ask its host.
+	Socket string
 	// Devices are the variables that say which GPUs the process sees, such as
 	// CUDA_VISIBLE_DEVICES. None: those the host worker sees.
 	Devices map[string]string
@@ -97,6 +99,7 @@ func own(env map[string]string, p Process, m Member) {
 		"RESULT_FILE":      p.ResultFile,
 		"ERROR_FILE":       p.ErrorFile,
 		"LOG_DIR":          p.LogDir,
+		"SOCKET":           p.Socket,
 	} {
 		if value != "" {
 			env[ownPrefix+name] = value

@@ -174,7 +174,7 @@ func (o *output) keepStatus(ctx context.Context) {
 		case <-tick.C:
 		}
 		if s, err := o.run.Status(ctx); err == nil && !s.Unanswered {
-			text = counts(s)
+			text = counts(s) + progressLine(s, time.Now())
 			o.endTasks(ctx, s, ended)
 		}
 		if ctx.Err() == nil {

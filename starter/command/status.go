@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -72,14 +73,23 @@ func (a *app) printStatus(s *starter.Status) {
 	}
 	fmt.Fprintln(a.out)
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tSTATE\tHOST\tPID\tRESTARTS\tEXIT\tCAUSE")
+	shown := slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.Progress != nil })
+	heading := "TASK\tSTATE\tHOST\tPID\tRESTARTS\tEXIT\tCAUSE"
+	if shown {
+		heading += "\tPROGRESS"
+	}
+	fmt.Fprintln(w, heading)
 	for _, t := range s.Tasks {
 		exit, cause := exitColumns(t.Exit)
 		state := string(t.State)
 		if !t.NextStart.IsZero() {
 			state = "restarting"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", t.Name, state, dash(t.Host), number(t.PID), t.Restarts, exit, cause)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s", t.Name, state, dash(t.Host), number(t.PID), t.Restarts, exit, cause)
+		if shown {
+			fmt.Fprintf(w, "\t%s", progressColumn(t.Progress))
+		}
+		fmt.Fprintln(w)
 	}
 	w.Flush()
 }

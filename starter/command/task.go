@@ -13,7 +13,7 @@ Exit codes:
   0    done
   2    mistake in the command line
   125  it could not be done`,
-		Example: "  clusterrun task python --help",
+		Example: "  clusterrun task barrier --timeout 5m\n  clusterrun task result 0.97\n  clusterrun task python --help",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -22,6 +22,9 @@ Exit codes:
 			return unknownCommand(cmd, args[0])
 		},
 	}
-	cmd.AddCommand(a.taskPythonCommand())
+	cmd.AddCommand(
+		a.taskBarrierCommand(), a.taskResultCommand(), a.taskErrorCommand(), a.taskProgressCommand(),
+		a.taskClusterCommand(), a.taskInfoCommand(), a.taskRestartCountCommand(), a.taskPythonCommand(),
+	)
 	return cmd
 }

@@ -61,4 +61,15 @@ type Heartbeat struct {
 	Restarts int       `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
 	LogDir   string    `json:"log_dir,omitempty"`
+	// Progress is how far the task says it has got.
+	Progress *Progress `json:"progress,omitempty"`
+}
+
+// Progress is how far a task has got, by its own account.
+type Progress struct {
+	Current float64 `json:"current"`
+	// Total is where Current ends; 0: nobody knows.
+	Total float64 `json:"total,omitempty"`
+	// Message is a short text, of at most 100 bytes.
+	Message string `json:"message,omitempty"`
 }

@@ -10,6 +10,18 @@ Programs find the module with
 
     PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py
 
+With the other tasks a program meets at a barrier, and it has something to say of
+itself:
+
+    import clusterrun
+
+    @clusterrun.record                      # an exception is the task's error
+    def train():
+        clusterrun.barrier("data is loaded")
+        for epoch in range(10):
+            clusterrun.progress(epoch, 10, "loss 0.3")
+        clusterrun.result({"loss": 0.3})    # what the task returns
+
 It needs Python 3.8 or later, and nothing else. No set-up in here ever fails: a
 program that cannot answer runs as it would without this module.
 
@@ -24,13 +36,459 @@ it, and is to append text to the file, promptly.
 
 import atexit
 import contextlib
+import functools
+import json
 import os
+import socket
 import threading
 import time
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
+from typing import (
+    Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union,
+)
+from urllib.parse import quote
 
 __all__ = ["Coordinator", "Looper", "LooperThread", "disable_stacks", "enable_stacks"]
+
+# ----------------------------------------------------------------------------
+# Asking the host: barriers, the result, errors, progress, the cluster
+
+__all__ += [
+    "Barrier", "BarrierTimeoutError", "BrokenBarrierError", "TaskError",
+    "barrier", "cluster", "error", "get_barrier", "info", "main", "progress", "record",
+    "restart_count", "result",
+]
+
+_NOT_A_TASK = (
+    "barrier is not defined. It is likely because you are calling get_barrier() in the "
+    "main process. get_barrier() can only be called in the subprocesses. "
+    "(CLUSTERRUN_SOCKET is not set: clusterrun did not start this process.)"
+)
+_PATIENCE = 60.0  # seconds for a host that is away for a moment
+_ANSWER_SLACK = 5.0  # how much later than a timeout the host may say that it passed
+_FIRST_RETRY, _LAST_RETRY = 0.005, 0.5
+_MAX_MESSAGE, _MAX_TRACEBACK = 64 << 10, 256 << 10
+_MAX_NAME = 200  # bytes
+_PROGRESS_EVERY = 0.1
+_PROGRESS_PATIENCE = 1.0
+
+
+class TaskError(RuntimeError):
+    """The host refuses a request, or does not answer. code is for programs, such as
+    "too_large"; field is the field of the request that is wrong, if it is one."""
+
+    def __init__(self, message: str, code: str = "", field: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.field = field
+
+
+class BrokenBarrierError(threading.BrokenBarrierError):
+    """A barrier broke: all who waited at it are told. missing are the participants
+    that had not arrived, and arrived those that had."""
+
+    def __init__(self, message: str, arrived: Sequence[str] = (), missing: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.arrived = list(arrived)
+        self.missing = list(missing)
+
+
+class BarrierTimeoutError(BrokenBarrierError, TimeoutError):
+    """A barrier broke because the timeout of somebody who waited had passed."""
+
+
+class _Away(Exception):
+    """The host did not answer in the time there was."""
+
+
+class _Host:
+    """The host, as its task reaches it. Each request has a connection for itself,
+    which is kept for the next one."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.idle: List[socket.socket] = []
+        self.key = "%x.%s." % (os.getpid(), os.urandom(8).hex())
+        self.keys = 0
+        self.lock = threading.Lock()
+        self.progress_sent = -1.0
+
+    def new_key(self) -> str:
+        with self.lock:
+            self.keys += 1
+            return self.key + str(self.keys)
+
+    def call(self, method: str, path: str, raw: bytes, patience: float) -> Dict[str, Any]:
+        head = _head(method, path)
+        return self.exchange(head, lambda: raw, time.monotonic() + patience)
+
+    def exchange(self, head: bytes, body: Callable[[], bytes], deadline: Optional[float]) -> Dict[str, Any]:
+        """Send a request until there is an answer; _Away when the time has passed."""
+        delay = _FIRST_RETRY
+        while True:
+            reused = False
+            raw = body()
+            try:
+                try:
+                    connection, reused = self.idle.pop(), True
+                except IndexError:
+                    connection = self.connect(deadline)
+                try:
+                    status, answer, keep = _exchange(connection, b"%s%d\r\n\r\n%s" % (head, len(raw), raw), deadline)
+                except BaseException:  # KeyboardInterrupt, too: it withdraws an arrival
+                    connection.close()
+                    raise
+            except socket.timeout:
+                raise _Away("it did not answer in time") from None
+            except (ConnectionError, FileNotFoundError, BlockingIOError) as e:
+                # Its half that answers is being started again, or is busy.
+                if reused:
+                    continue
+                if deadline is not None and time.monotonic() + delay >= deadline:
+                    raise _Away(str(e)) from None
+                time.sleep(delay)
+                delay = min(2 * delay, _LAST_RETRY)
+                continue
+            if keep and len(self.idle) < 4:
+                self.idle.append(connection)
+            else:
+                connection.close()
+            if status == 200:
+                return answer
+            raise _problem(status, answer.get("error", {}))
+
+    def connect(self, deadline: Optional[float]) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            _set_timeout(connection, deadline)
+            connection.connect(self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _head(method: str, path: str) -> bytes:
+    return ("%s %s HTTP/1.1\r\nHost: task\r\nContent-Length: " % (method, path)).encode()
+
+
+def _set_timeout(connection: socket.socket, deadline: Optional[float]) -> None:
+    # Setting it is a system call, so is waiting with one.
+    if deadline is not None:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+    elif connection.gettimeout() is not None:
+        connection.settimeout(None)
+
+
+def _exchange(
+    connection: socket.socket, request: bytes, deadline: Optional[float]
+) -> Tuple[int, Dict[str, Any], bool]:
+    """Send a request and read its answer: status, JSON, and whether the connection
+    can be used again."""
+    _set_timeout(connection, deadline)
+    sent = True
+    try:
+        connection.sendall(request)
+    except (BrokenPipeError, ConnectionResetError):
+        sent = False  # it may have answered all the same, to refuse the request
+    data = b""
+    while True:
+        head, found, rest = data.partition(b"\r\n\r\n")
+        if found:
+            break
+        data += _receive(connection, deadline)
+    lines = head.split(b"\r\n")
+    status = int(lines[0].split(b" ", 2)[1])
+    length, keep = -1, sent
+    for line in lines[1:]:
+        name, _, value = line.partition(b":")
+        name = name.lower()
+        if name == b"content-length":
+            length = int(value)
+        elif name == b"connection" and value.strip().lower() == b"close":
+            keep = False
+    if length < 0:
+        raise ConnectionResetError("the request is none the host understands (status %d)" % status)
+    while len(rest) < length:
+        rest += _receive(connection, deadline)
+    return status, json.loads(rest.decode()), keep
+
+
+def _receive(connection: socket.socket, deadline: Optional[float]) -> bytes:
+    if deadline is not None:
+        _set_timeout(connection, deadline)
+    data = connection.recv(65536)
+    if not data:
+        raise ConnectionResetError("the host closed the connection")
+    return data
+
+
+def _problem(status: int, problem: Dict[str, Any]) -> Exception:
+    message = problem.get("message") or "the host answers with status %d" % status
+    code = problem.get("code", "")
+    standing = problem.get("barrier") or {}
+    arrived, missing = standing.get("arrived", ()), standing.get("missing", ())
+    if code == "barrier_timeout":
+        return BarrierTimeoutError(message, arrived, missing)
+    if code in ("barrier_broken", "barrier_withdrawn"):
+        return BrokenBarrierError(message, arrived, missing)
+    return TaskError(message, code, problem.get("field", ""))
+
+
+_host: Optional[_Host] = None
+
+
+def _get_host() -> _Host:
+    global _host
+    path = os.environ.get("CLUSTERRUN_SOCKET", "")
+    if not path:
+        raise ValueError(_NOT_A_TASK)
+    if _host is None or _host.path != path:
+        _host = _Host(path)
+    return _host
+
+
+def _forget_host() -> None:
+    """A forked child has connections of its own, and locks that nobody holds."""
+    global _host
+    _host = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_host)
+
+
+def _ask(method: str, path: str, body: str = "", patience: float = _PATIENCE) -> Dict[str, Any]:
+    host = _get_host()
+    try:
+        return host.call(method, path, body.encode(), patience)
+    except _Away as e:
+        raise TaskError("the host does not answer: %s" % e, "away") from None
+
+
+class Barrier:
+    """A barrier among tasks, which can be used again and again; see get_barrier."""
+
+    def __init__(
+        self,
+        name: str = "default",
+        timeout: Optional[float] = None,
+        participants: Optional[Sequence[str]] = None,
+        local: bool = False,
+    ) -> None:
+        _get_host()
+        size = len(name.encode())
+        if not 0 < size <= _MAX_NAME:
+            raise ValueError("the name of a barrier has 1 to %d bytes; this one has %d" % (_MAX_NAME, size))
+        if isinstance(participants, str):
+            raise TypeError("participants is a list of names, not one name")
+        self.name = name
+        self.timeout = timeout
+        self._path = "/v1/barriers/" + quote(name, safe="")
+        self._head = _head("POST", self._path)
+        self._more = ""
+        if local:
+            self._more += ',"local":true'
+        if participants:
+            self._more += ',"participants":' + json.dumps(list(participants))
+
+    def wait(self, timeout: Optional[float] = None) -> int:
+        """Wait until all participants have arrived. Returns the place of this task
+        among them, from 0; BrokenBarrierError when the barrier breaks."""
+        if timeout is None:
+            timeout = self.timeout
+        host = _get_host()
+        key = host.new_key()
+        if timeout is None:
+            raw = ('{"key":"%s"%s}' % (key, self._more)).encode()
+            index = _arrive(host, b"%s%d\r\n\r\n%s" % (self._head, len(raw), raw))
+            # Sent again, it is the same arrival.
+            return host.exchange(self._head, lambda: raw, None)["index"] if index is None else index
+        end = time.monotonic() + max(0.0, timeout)
+
+        def body() -> bytes:  # an arrival that is sent again has less time left
+            left = max(0.0, end - time.monotonic())
+            return ('{"key":"%s","timeout":"%.6fs"%s}' % (key, left, self._more)).encode()
+
+        try:
+            return host.exchange(self._head, body, end + _ANSWER_SLACK)["index"]
+        except _Away as e:
+            raise BarrierTimeoutError(
+                "barrier %r: the host did not answer within %gs: %s" % (self.name, timeout, e)
+            ) from None
+
+
+def _arrive(host: _Host, request: bytes) -> Optional[int]:
+    """The short way of an arrival: one send and one receive on a connection that is
+    there. None where it is not, or the answer is not the usual one."""
+    try:
+        connection = host.idle.pop()
+    except IndexError:
+        return None
+    try:
+        if connection.gettimeout() is not None:
+            connection.settimeout(None)
+        connection.sendall(request)
+        answer = connection.recv(4096)
+    except OSError:
+        connection.close()
+        return None
+    except BaseException:  # KeyboardInterrupt withdraws
+        connection.close()
+        raise
+    start = answer.find(b'"index":') + 8
+    end = answer.find(b",", start)
+    if not answer.startswith(b"HTTP/1.1 200 ") or not answer.endswith(b"}\n") or start < 8 or end < 0:
+        connection.close()
+        return None
+    host.idle.append(connection)
+    return int(answer[start:end])
+
+
+def get_barrier(
+    name: str = "default",
+    timeout: Optional[float] = None,
+    participants: Optional[Sequence[str]] = None,
+    local: bool = False,
+) -> Barrier:
+    """A barrier among all tasks of the run, or among the participants: names of
+    tasks such as "worker-0", and types such as "worker" for all their tasks. All who
+    take part have to name the same. timeout is in seconds; None waits without limit.
+    local has the host release it alone, in microseconds: all have to be on it.
+
+    ValueError in a process that is no task.
+    """
+    return Barrier(name, timeout, participants, local)
+
+
+def barrier(
+    name: str = "default",
+    timeout: Optional[float] = None,
+    participants: Optional[Sequence[str]] = None,
+    local: bool = False,
+) -> int:
+    """Wait at a barrier; see get_barrier and Barrier.wait."""
+    return Barrier(name, timeout, participants, local).wait()
+
+
+def result(value: Any) -> None:
+    """Set what the task returns, in place of what it was: anything that JSON has, of
+    up to 256 KiB. It counts if the process exits with 0."""
+    _get_host()
+    try:
+        body = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise TypeError("the result is no JSON value: %s" % e) from None
+    _ask("PUT", "/v1/result", body)
+
+
+def error(what: Union[BaseException, str], kind: str = "") -> None:
+    """Report why the program is about to fail: an exception, with its traceback, or a
+    text. It takes the place of what was reported before, and counts if the process
+    does not exit with 0."""
+    _get_host()
+    _report(what, kind)
+
+
+def _report(what: Union[BaseException, str], kind: str, patience: float = _PATIENCE) -> None:
+    import traceback
+
+    message, stack = str(what), ""
+    if isinstance(what, BaseException):
+        kind = kind or type(what).__name__
+        stack = "".join(traceback.format_exception(type(what), what, what.__traceback__))
+    now = time.time()
+    message, stack = message[:_MAX_MESSAGE], stack[-_MAX_TRACEBACK:]
+    # A surrogate, of a file's name perhaps, is no reason to lose the report.
+    message = message.encode("utf-8", "replace").decode()
+    stack = stack.encode("utf-8", "replace").decode()
+    try:
+        body = {"kind": kind, "message": message, "traceback": stack, "timestamp": now}
+        _ask("PUT", "/v1/error", json.dumps(body), patience)
+    except (TaskError, ValueError, OSError) as e:
+        path = os.environ.get("CLUSTERRUN_ERROR_FILE") or os.environ.get("TORCHELASTIC_ERROR_FILE")
+        if not path or getattr(e, "code", "away") != "away":
+            raise
+        _write_error_file(path, "%s: %s" % (kind, message) if kind else message, stack, now)
+
+
+def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
+    """What the host would have written, where it cannot be asked."""
+    extra = {"py_callstack": stack, "timestamp": str(int(now))}
+    new = "%s.%d.new" % (path, os.getpid())
+    with open(new, "w") as f:
+        json.dump({"message": {"message": message, "extraInfo": extra}}, f)
+    os.replace(new, path)
+
+
+def progress(current: float, total: Optional[float] = None, message: str = "") -> None:
+    """Say how far the task has got; people see it while it runs. It is cheap to call
+    often: at most ten a second are sent, and the one that reaches the total. A host
+    that is away for longer than a second does not get it."""
+    host = _get_host()
+    now = time.monotonic()
+    if now - host.progress_sent < _PROGRESS_EVERY and not (total and current >= total):
+        return
+    host.progress_sent = now
+    body = {"current": float(current), "total": float(total or 0), "message": str(message)[:1000]}
+    try:
+        host.call("PUT", "/v1/progress", json.dumps(body, allow_nan=False).encode(), _PROGRESS_PATIENCE)
+    except _Away:
+        pass  # the next one gets there
+
+
+def cluster() -> List[Dict[str, Any]]:
+    """All tasks of the cluster, in rank order: task, type, index, rank, local_rank,
+    host and address."""
+    return _ask("GET", "/v1/cluster")["members"]
+
+
+def info() -> Dict[str, Any]:
+    """Which task of which run this is, and where."""
+    return _ask("GET", "/v1/task")
+
+
+def restart_count() -> int:
+    """How many processes of the task there were before this one; 0 outside a task."""
+    return int(os.environ.get("CLUSTERRUN_RESTART_COUNT") or 0)
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_REPORT_PATIENCE = 2.0  # seconds; then the error goes straight into its file
+
+
+def record(fn: _F) -> _F:
+    """A decorator for the main function of a program: an exception that leaves it is
+    reported as the task's error before it goes on. Outside a task it does nothing."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Exception as e:
+            try:
+                _report(e, "", _REPORT_PATIENCE)
+            except Exception:  # the exception itself matters more
+                pass
+            raise
+
+    return wrapper  # type: ignore[return-value]
+
+
+def main(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run the main function of a program: its value is the task's result, unless it
+    is None, and an exception that leaves it is the task's error."""
+    value = record(fn)(*args, **kwargs)
+    if value is not None and os.environ.get("CLUSTERRUN_SOCKET"):
+        record(result)(value)
+    return value
+
+
+# End of: asking the host
+
+# ----------------------------------------------------------------------------
+# Answering with stacks
 
 
 class _Registration:

@@ -1,5 +1,3 @@
-// Package taskapi is what programs that clusterrun runs can use of it, in their own
-// languages: for now a Python module of one file, which comes with the binary.
 package taskapi
 
 import (

@@ -1,0 +1,174 @@
+package taskapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+// postBarrier is an arrival at a barrier.
+func postBarrier(r *request) (any, *wire.Problem) {
+	var in wire.Arrive
+	if problem := r.decode(&in, maxArrive); problem != nil {
+		return nil, problem
+	}
+	a, local, problem := r.arrival(in)
+	if problem != nil {
+		return nil, problem
+	}
+	if !local {
+		return r.arriveElsewhere(a)
+	}
+	told := make(chan outcome, 1)
+	t := r.endpoint.rounds.arrive(a, func(o outcome) { told <- o })
+	select {
+	case o := <-told:
+		return o.answer()
+	case <-r.Context().Done():
+		// Nobody is there to read this.
+		t.leave()
+		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
+	}
+}
+
+func (o outcome) answer() (any, *wire.Problem) {
+	if o.problem != nil {
+		return nil, o.problem
+	}
+	return o.released, nil
+}
+
+// arrival checks what a task asks for, and says whether this host releases the
+// barrier.
+func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.Problem) {
+	task := r.endpoint.view()
+	a = Arrival{Run: task.Run, Generation: task.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key, Timeout: NoTimeout}
+	if problem = checkName(a.Name); problem != nil {
+		return a, false, problem
+	}
+	if problem = checkKey(a.Key); problem != nil {
+		return a, false, problem
+	}
+	if a.Key == "" {
+		a.Key = rand.Text()
+	}
+	if in.Timeout != "" {
+		d, err := time.ParseDuration(in.Timeout)
+		if err != nil || d < 0 {
+			return a, false, invalid("timeout", `it is a time span such as "30s" or "1m30s", and not negative`)
+		}
+		a.Timeout = d
+	}
+	if a.Participants, problem = task.View.participants(in.Participants); problem != nil {
+		return a, false, problem
+	}
+	away, isThere := r.server.whereabouts(task, a.Participants)
+	switch {
+	case !isThere:
+		return a, false, &wire.Problem{Code: wire.CodeNotAParticipant, Message: fmt.Sprintf(
+			"%s is none of the participants of this barrier, which are %s; name them with participants", a.Task, enumerate(a.Participants))}
+	case in.Local && len(away) > 0:
+		return a, false, &wire.Problem{Code: wire.CodeNotLocal, Message: fmt.Sprintf(
+			"the barrier cannot be local: %s not on this host; leave local out, or name participants that are", isAre(away))}
+	case in.Local:
+		return a, true, nil
+	case r.server.Barriers != nil:
+		for _, p := range a.Participants {
+			if !slices.Contains(away, p) {
+				a.Here = append(a.Here, p)
+			}
+		}
+		return a, false, nil
+	case len(away) > 0:
+		return a, false, &wire.Problem{Code: wire.CodeNotThere, Message: fmt.Sprintf(
+			"this host worker has no barriers across hosts, and %s not on this host", isAre(away))}
+	}
+	return a, true, nil
+}
+
+// whereabouts says which participants are on other hosts, and whether the task is
+// one of them at all.
+func (s *Server) whereabouts(t Task, participants []string) (away []string, isThere bool) {
+	for _, p := range participants {
+		isThere = isThere || p == t.ID.Task
+		if !t.View.Here[p] && p != t.ID.Task && !s.serves(ID{t.Run, t.Generation, p}) {
+			away = append(away, p)
+		}
+	}
+	return away, isThere
+}
+
+func (s *Server) serves(id ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tasks[id] != nil
+}
+
+func isAre(tasks []string) string {
+	if len(tasks) == 1 {
+		return tasks[0] + " is"
+	}
+	return enumerate(tasks) + " are"
+}
+
+func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
+	ctx := r.Context()
+	released, err := r.server.Barriers.Arrive(ctx, a)
+	var broken *BarrierError
+	switch {
+	case err == nil:
+		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
+		return &released, nil
+	case errors.As(err, &broken):
+		return nil, broken.problem()
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
+	}
+	return nil, internal(fmt.Errorf("barrier %q: %w", a.Name, err))
+}
+
+// deleteBarrier takes an arrival back.
+func deleteBarrier(r *request) (any, *wire.Problem) {
+	key := r.URL.Query().Get("key")
+	if key == "" {
+		return nil, invalid("key", "it is missing; want that of the arrival, as in ?key=KEY")
+	}
+	if problem := checkName(r.name); problem != nil {
+		return nil, problem
+	}
+	out, withdrawn := r.endpoint.rounds.withdraw(r.endpoint.id.Task, r.name, key)
+	if out.problem != nil {
+		return nil, out.problem
+	}
+	return wire.Withdrawn{Withdrawn: withdrawn, Released: out.released}, nil
+}
+
+func checkName(name string) *wire.Problem {
+	switch {
+	case name == "":
+		return invalid("name", "it is empty; give the barrier a name")
+	case len(name) > wire.MaxName:
+		return invalid("name", fmt.Sprintf("it has %d bytes; give at most %d", len(name), wire.MaxName))
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return invalid("name", "it has control characters, or is not UTF-8")
+	}
+	return nil
+}
+
+func checkKey(key string) *wire.Problem {
+	switch {
+	case len(key) > wire.MaxKey:
+		return invalid("key", fmt.Sprintf("it has %d bytes; give at most %d", len(key), wire.MaxKey))
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }):
+		return invalid("key", "want letters, digits and signs of ASCII, without spaces and quotes")
+	}
+	return nil
+}

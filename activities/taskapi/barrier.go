@@ -1,0 +1,120 @@
+package taskapi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+// Arrival is a task at a barrier.
+type Arrival struct {
+	Run        Run
+	Generation int
+	Task       string
+	// Name is the barrier's.
+	Name string
+	// Key names this arrival: one that comes again with the same key is the same.
+	Key string
+	// Participants are tasks in rank order; Task is among them.
+	Participants []string
+	// Here are those of them on this host.
+	Here []string
+	// Timeout bounds the wait, where it is not negative.
+	Timeout time.Duration
+}
+
+// NoTimeout is the Timeout of an arrival that waits without limit.
+const NoTimeout time.Duration = -1
+
+// Release is the answer at a barrier: its round, counted from 1, and the place of
+// the task among its participants.
+type Release = wire.Released
+
+// Barriers releases barriers across hosts.
+type Barriers interface {
+	// Arrive returns once the barrier is released, with the round, and with a
+	// [BarrierError] once it is broken, and early when ctx ends: then the arrival is withdrawn, unless
+	// the round was released.
+	Arrive(ctx context.Context, a Arrival) (Release, error)
+}
+
+// BarrierError says why a barrier was not released.
+type BarrierError struct {
+	// Timeout says that an arrival's time passed; else a participant ended, or
+	// the generation did.
+	Timeout bool
+	Message string
+	// Standing is how the round stood, where that is known.
+	Standing *Standing
+}
+
+// Standing is how a round stood when it broke: who had arrived, who had not, and
+// since when it was waited for them.
+type Standing = wire.Standing
+
+func (e *BarrierError) Error() string { return e.Message }
+
+func (e *BarrierError) problem() *wire.Problem {
+	code := wire.CodeBarrierBroken
+	if e.Timeout {
+		code = wire.CodeBarrierTimeout
+	}
+	return &wire.Problem{Code: code, Message: e.Message, Barrier: e.Standing}
+}
+
+// participants are those an arrival names, in rank order: tasks, and types for
+// all their tasks in the spec.
+func (v *View) participants(names []string) ([]string, *wire.Problem) {
+	if len(names) == 0 {
+		return v.Tasks, nil
+	}
+	wanted := map[string]bool{}
+	for i, name := range names {
+		found := false
+		for _, m := range v.Members {
+			if m.Task == name || m.Type == name && slices.Contains(v.Tasks, m.Task) {
+				wanted[m.Task], found = true, true
+			}
+		}
+		if !found {
+			return nil, invalid(fmt.Sprintf("participants[%d]", i),
+				fmt.Sprintf("the cluster has no task and no type %q; it has %s", cutName(name), enumerate(v.names())))
+		}
+	}
+	var out []string
+	for _, m := range v.Members {
+		if wanted[m.Task] {
+			out = append(out, m.Task)
+		}
+	}
+	return out, nil
+}
+
+func (v *View) names() []string {
+	names := make([]string, len(v.Members))
+	for i, m := range v.Members {
+		names[i] = m.Task
+	}
+	return names
+}
+
+// enumerate writes names the way one says them, and not a thousand of them.
+func enumerate(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+func cutName(name string) string {
+	const most = 60
+	if len(name) > most {
+		return strings.ToValidUTF8(name[:most], "") + "..."
+	}
+	return name
+}

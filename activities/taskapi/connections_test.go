@@ -1,0 +1,234 @@
+package taskapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+func dial(t *testing.T, path string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// exchange sends a request on a connection, and returns its status.
+func exchange(c net.Conn, in *bufio.Reader) (int, error) {
+	if _, err := io.WriteString(c, "GET /v1/task HTTP/1.1\r\nHost: task\r\n\r\n"); err != nil {
+		return 0, err
+	}
+	r, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, r.Body)
+	return r.StatusCode, err
+}
+
+// Ten thousand connections of one task: a bounded number is served at a time, and
+// other tasks do not notice. Those that are not used make room for others.
+func TestManyConnections(t *testing.T) {
+	h := newHost(t, 2)
+	l := h.tasks[h.ids[0]].listener
+	const all = 10000
+	served := make(chan error, all)
+	limit := make(chan struct{}, 4*maxConns) // descriptors of this test
+	for range all {
+		limit <- struct{}{}
+		go func() {
+			defer func() { <-limit }()
+			c, err := net.Dial("unix", h.paths[0])
+			for err != nil && strings.Contains(err.Error(), "temporarily unavailable") {
+				time.Sleep(time.Millisecond) // the queue in the kernel is full
+				c, err = net.Dial("unix", h.paths[0])
+			}
+			if err == nil {
+				defer c.Close()
+				_, err = exchange(c, bufio.NewReader(c))
+			}
+			served <- err
+		}()
+	}
+	_, err := h.task(1).Info(testContext(t))
+	require.NoError(t, err, "the other task")
+	for range all {
+		require.NoError(t, <-served)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	assert.LessOrEqual(t, len(l.open), maxConns)
+}
+
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	h := newHost(t, 2)
+	l := h.tasks[h.ids[0]].listener
+	l.mu.Lock()
+	l.most = 3
+	l.mu.Unlock()
+	var first net.Conn
+	for i := range 10 {
+		c := dial(t, h.paths[0])
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		status, err := exchange(c, bufio.NewReader(c))
+		require.NoError(t, err)
+		assert.Equal(t, 200, status)
+		if i == 0 {
+			first = c
+		}
+	}
+	_, err := first.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, io.EOF, "the one that was idle for longest has been closed")
+
+	// One that waits at a barrier is not idle.
+	told := h.arrive(testContext(t), 0, "x")
+	h.awaitArrived("x", 1)
+	for range 10 {
+		c := dial(t, h.paths[0])
+		_, err := exchange(c, bufio.NewReader(c))
+		require.NoError(t, err)
+	}
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
+	require.NoError(t, (<-told).err)
+}
+
+func TestStrangeBytes(t *testing.T) {
+	h := newHost(t, 1)
+	for name, text := range map[string]string{
+		"no HTTP":         "hello\r\n\r\n",
+		"a giant name":    "POST /v1/barriers/" + strings.Repeat("x", 10<<20) + " HTTP/1.1\r\nHost: task\r\n\r\n",
+		"a giant header":  "GET /v1/task HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+		"a negative size": "PUT /v1/result HTTP/1.1\r\nHost: task\r\nContent-Length: -1\r\n\r\n",
+		"two sizes":       "PUT /v1/result HTTP/1.1\r\nHost: task\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",
+	} {
+		c := dial(t, h.paths[0])
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		_, _ = io.WriteString(c, text) // it may hang up before it has read all
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err, name)
+		assert.Contains(t, []int{400, 431}, r.StatusCode, name)
+	}
+	_, err := h.task(0).Info(testContext(t))
+	require.NoError(t, err)
+}
+
+// Half a request is not waited for without end, and holds nobody up meanwhile.
+func TestHalfARequest(t *testing.T) {
+	before := headerPatience
+	headerPatience = 50 * time.Millisecond
+	t.Cleanup(func() { headerPatience = before })
+	h := newHost(t, 2)
+	for _, text := range []string{"", "PUT /v1/res", "PUT /v1/result HTTP/1.1\r\nHost: t"} {
+		c := dial(t, h.paths[0])
+		_, err := io.WriteString(c, text)
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		_, err = io.ReadAll(c)
+		require.NoError(t, err, "it was closed")
+	}
+	c := dial(t, h.paths[0])
+	_, err := io.WriteString(c, "PUT /v1/result HTTP/1.1\r\nHost: task\r\nContent-Length: 10\r\n\r\n12345")
+	require.NoError(t, err)
+	_, err = h.task(0).Info(testContext(t))
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	assert.NoFileExists(t, filepath.Join(h.logs, "0", "0", "result.json"))
+
+	// The time for a request is none for a wait.
+	told := h.arrive(testContext(t), 0, "x")
+	h.awaitArrived("x", 1)
+	time.Sleep(200 * time.Millisecond) // longer than the header may take
+	h.awaitArrived("x", 1)
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
+	require.NoError(t, (<-told).err)
+}
+
+func TestSocketsArePrivate(t *testing.T) {
+	h := newHost(t, 1)
+	info, err := os.Stat(h.dir)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	assert.LessOrEqual(t, len(h.paths[0]), maxSocketPath)
+	assert.True(t, strings.HasPrefix(h.paths[0], h.state))
+}
+
+// Where the state directory makes paths too long, sockets lie elsewhere.
+func TestALongStateDirectory(t *testing.T) {
+	short, err := os.MkdirTemp("/tmp", "t")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	long := filepath.Join(short, strings.Repeat("x", 100))
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(short, "run"))
+	s, err := NewServer(Config{StateDir: long})
+	require.NoError(t, err)
+	defer s.Close()
+	assert.True(t, strings.HasPrefix(s.dir, filepath.Join(short, "run", "clusterrun")+"/"), s.dir)
+	path, err := s.Listen(Task{ID: ID{Task: "worker-0"}, View: &View{Members: []Member{{Task: "worker-0"}}}})
+	require.NoError(t, err)
+	_, err = clientAt(t, path).Info(testContext(t))
+	require.NoError(t, err)
+
+	other, err := socketDir(long+"y", []string{filepath.Join(short, "run", "clusterrun")})
+	require.NoError(t, err)
+	assert.NotEqual(t, s.dir, other, "each host worker has its own")
+
+	_, err = socketDir(long, []string{"", "relative", filepath.Join(short, strings.Repeat("y", 100))})
+	require.ErrorContains(t, err, "choose a shorter state directory")
+}
+
+func TestADirectoryThatIsNotOurs(t *testing.T) {
+	parent := t.TempDir()
+	link := filepath.Join(parent, "link")
+	require.NoError(t, os.Symlink(t.TempDir(), link))
+	require.ErrorContains(t, privateDir(link), "is not a directory")
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	foreign := filepath.Join(parent, "foreign")
+	require.NoError(t, os.Mkdir(foreign, 0o777))
+	require.NoError(t, os.Chown(foreign, 12345, 12345))
+	require.ErrorContains(t, privateDir(foreign), "belongs to another user")
+	open := filepath.Join(parent, "open")
+	require.NoError(t, os.Mkdir(open, 0o777))
+	require.NoError(t, privateDir(open))
+	info, err := os.Stat(open)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+}
+
+// What a server before this one left of other runs is removed.
+func TestSweep(t *testing.T) {
+	h := newHost(t, 1)
+	other := Run{WorkflowID: "other"}
+	_, err := h.Listen(Task{ID: ID{Run: other, Task: "worker-0"}, View: h.view})
+	require.NoError(t, err)
+	require.NoError(t, h.Close())
+	h.start()
+	h.Sweep([]Run{h.run})
+	assert.DirExists(t, filepath.Join(h.dir, h.run.dir()))
+	assert.NoDirExists(t, filepath.Join(h.dir, other.dir()))
+	_, err = h.task(0).Info(testContext(t))
+	require.NoError(t, err)
+}
+
+func TestEveryCodeHasAStatus(t *testing.T) {
+	for code, status := range statuses {
+		assert.NotEmpty(t, http.StatusText(status), fmt.Sprint(code, " ", status))
+	}
+	for _, code := range []string{wire.CodeBarrierTimeout, wire.CodeNotThere} {
+		assert.NotZero(t, statuses[code])
+	}
+}

@@ -1,0 +1,116 @@
+package taskapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+// Bounds of bodies, in bytes. An error that is longer than what is kept of it is
+// cut and not refused, as far as that is reasonable.
+const (
+	maxSmall     = 64 << 10
+	maxArrive    = 256 << 10 // a thousand participants by name
+	maxErrorBody = 8 << 20
+)
+
+// body reads the whole body.
+func (r *request) body(most int64) ([]byte, *wire.Problem) {
+	// Against clients that send half a request; not for the wait at a barrier.
+	deadline := http.NewResponseController(r.w)
+	_ = deadline.SetReadDeadline(time.Now().Add(bodyPatience))
+	defer func() { _ = deadline.SetReadDeadline(time.Time{}) }()
+	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, most))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf("the body has more than %d bytes, the limit", most)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &wire.Problem{Code: wire.CodeTooSlow, Message: fmt.Sprintf("the body did not come within %s", bodyPatience)}
+	case err != nil:
+		return nil, &wire.Problem{Code: wire.CodeInvalid, Message: "the body cannot be read: " + err.Error()}
+	}
+	return b, nil
+}
+
+// decode reads the body as a JSON object with the fields of v and no others. No
+// body is an object without fields.
+func (r *request) decode(v any, most int64) *wire.Problem {
+	b, problem := r.body(most)
+	if problem != nil {
+		return problem
+	}
+	return decodeStrictly(b, v)
+}
+
+func decodeStrictly(b []byte, v any) *wire.Problem {
+	if len(b) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			return invalid("", "something follows the JSON object")
+		}
+		return nil
+	}
+	var typ *json.UnmarshalTypeError
+	if errors.As(err, &typ) {
+		field := typ.Field
+		if field == "" {
+			return invalid("", fmt.Sprintf("the body is %s; want an object", article(typ.Value)))
+		}
+		return invalid(field, fmt.Sprintf("it is %s; want %s", article(typ.Value), inWords(typ.Type)))
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		field = strings.Trim(field, `"`)
+		return invalid(cutName(field), "there is no such field; there are "+strings.Join(fieldsOf(v), ", "))
+	}
+	return invalid("", "the body is not JSON: "+strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// article says "an array".
+func article(kind string) string {
+	if strings.IndexByte("aeiou", kind[0]) >= 0 {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+func inWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Float64, reflect.Int:
+		return "a number"
+	}
+	return "another type"
+}
+
+// fieldsOf are the names of the fields of a struct in JSON.
+func fieldsOf(v any) []string {
+	t := reflect.TypeOf(v)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var names []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,37 @@
+// Package taskapi is what programs that clusterrun runs can ask of their host:
+// HTTP/1.1 with JSON over a Unix socket, one for each task. The socket is the
+// identity: nothing in a request says who sends it. openapi.yaml describes the
+// requests; the package task has them for Go, clusterrun.py for Python, and
+// `clusterrun task` for shells.
+//
+// A [Server] serves all tasks of a host. It may be killed at any time and a new
+// one listens at the same paths, so that clients try again when a connection is
+// refused or cut, and every request can be sent twice: PUT by its nature, an
+// arrival at a barrier by its key.
+//
+// # Results and errors
+//
+// They are written to the process's own files, so that they survive all of us.
+// Another result replaces the one before, and so does another error. Both may be
+// there: how the process exits decides which counts. With 0 the result does, else
+// the error.
+//
+// # Local barriers
+//
+// A barrier has a name and is used in rounds. An arrival joins the open round,
+// also that of a process that was started again. When all participants are there
+// the round is released, and the next arrival opens another.
+//
+//   - A timeout of one arrival breaks the round for all who wait, as in Python's
+//     threading.Barrier; the answer says who is missing.
+//   - The end of a participant that will not come back breaks it, too, and every
+//     round that is opened with it afterwards.
+//   - Two arrivals of one task with different keys do not add up: the second is
+//     refused while the first waits.
+//   - An arrival whose connection is closed is withdrawn, unless the round was
+//     released before.
+//   - A new generation breaks the rounds of the one before.
+//
+// What was released is written down before anybody is told, so that an arrival
+// whose answer was lost with the server is answered the same by the next one.
+package taskapi

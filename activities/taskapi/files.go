@@ -1,0 +1,140 @@
+package taskapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+)
+
+// maxErrorFile is what is read of an error file.
+const maxErrorFile = 1 << 20
+
+// putResult keeps the value that a task returns.
+func putResult(r *request) (any, *wire.Problem) {
+	dir, problem := r.logDir("a result")
+	if problem != nil {
+		return nil, problem
+	}
+	// White space does not count; but there is a limit to it.
+	b, problem := r.body(4 * wire.MaxResult)
+	if problem != nil && problem.Code == wire.CodeTooLarge {
+		return nil, tooLargeResult()
+	} else if problem != nil {
+		return nil, problem
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, invalid("", "the body is empty; want the result as one JSON value, such as 0.97 or null")
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, b); err != nil {
+		return nil, invalid("", "the result is not one JSON value: "+err.Error())
+	}
+	if !utf8.Valid(compact.Bytes()) {
+		return nil, invalid("", "the result is not UTF-8")
+	}
+	if compact.Len() > wire.MaxResult {
+		return nil, tooLargeResult()
+	}
+	if err := replace(filepath.Join(dir, tasklog.ResultFile), compact.Bytes()); err != nil {
+		return nil, internal(fmt.Errorf("the result cannot be kept: %w", err))
+	}
+	return wire.Done{OK: true}, nil
+}
+
+func tooLargeResult() *wire.Problem {
+	return &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf(
+		"the result has more than %d bytes, the limit of a result: write it to a file of your own and make the file's path the result", wire.MaxResult)}
+}
+
+// logDir is where the files of the process are.
+func (r *request) logDir(what string) (string, *wire.Problem) {
+	dir := r.endpoint.view().LogDir
+	if dir == "" {
+		return "", &wire.Problem{Code: wire.CodeNoFiles, Message: what + " cannot be kept: the run keeps no files; start it with a log directory (logs.dir, --log-dir)"}
+	}
+	return dir, nil
+}
+
+// putError keeps the error that a task reports of itself, as torch's @record
+// writes it.
+func putError(r *request) (any, *wire.Problem) {
+	dir, problem := r.logDir("an error")
+	if problem != nil {
+		return nil, problem
+	}
+	var in wire.Error
+	if problem := r.decode(&in, maxErrorBody); problem != nil {
+		return nil, problem
+	}
+	switch {
+	case in.Message == "" && in.Kind == "":
+		return nil, invalid("message", "it is missing")
+	case in.Timestamp < 0 || in.Timestamp >= 1e11:
+		return nil, invalid("timestamp", "want seconds since 1970")
+	}
+	b, err := errorFile(in)
+	if err == nil {
+		err = replace(filepath.Join(dir, tasklog.ErrorFile), b)
+	}
+	if err != nil {
+		return nil, internal(fmt.Errorf("the error cannot be kept: %w", err))
+	}
+	return wire.Done{OK: true}, nil
+}
+
+// errorFile is an error in torch's nested form. What is too long is cut: of a
+// traceback the end says most.
+func errorFile(e wire.Error) ([]byte, error) {
+	message := e.Message
+	if e.Kind != "" {
+		message = e.Kind
+		if e.Message != "" {
+			message += ": " + e.Message
+		}
+	}
+	at := time.Now()
+	if e.Timestamp > 0 {
+		at = time.UnixMicro(int64(math.Round(e.Timestamp * 1e6)))
+	}
+	type extra struct {
+		Callstack string `json:"py_callstack"`
+		Timestamp string `json:"timestamp"`
+	}
+	type nested struct {
+		Message   string `json:"message"`
+		ExtraInfo extra  `json:"extraInfo"`
+	}
+	for keep := wire.MaxTraceback; ; keep /= 4 {
+		b, err := json.Marshal(map[string]nested{"message": {
+			Message: head(message, wire.MaxMessage),
+			// Whole seconds: torch's own reader takes no others.
+			ExtraInfo: extra{tail(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
+		}})
+		if err != nil || len(b) <= maxErrorFile {
+			return b, err
+		}
+	}
+}
+
+func head(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-3], "") + "..."
+}
+
+func tail(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return "..." + strings.ToValidUTF8(s[len(s)-most+3:], "")
+}

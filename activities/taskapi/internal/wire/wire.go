@@ -1,0 +1,165 @@
+// Package wire is what a task and its host say to each other: the paths, the
+// requests and the answers of the task API. It is a contract; openapi.yaml
+// describes it, and a test holds the two together.
+package wire
+
+// SocketVar is the environment variable with the path of a task's socket.
+const SocketVar = "CLUSTERRUN_SOCKET"
+
+// Paths of the API. A barrier's name, escaped, follows PathBarriers.
+const (
+	PathTask     = "/v1/task"
+	PathCluster  = "/v1/cluster"
+	PathResult   = "/v1/result"
+	PathError    = "/v1/error"
+	PathProgress = "/v1/progress"
+	PathBarriers = "/v1/barriers/"
+)
+
+// Limits, in bytes.
+const (
+	// MaxResult bounds the value a task returns.
+	MaxResult = 256 << 10
+	// MaxName bounds the name of a barrier, and MaxKey the key of an arrival.
+	MaxName = 200
+	MaxKey  = 100
+	// MaxMessage and MaxTraceback are what is kept of an error.
+	MaxMessage   = 64 << 10
+	MaxTraceback = 256 << 10
+)
+
+// Task is who asks.
+type Task struct {
+	// Run is the run ID, and Execution is Temporal's for this execution of it.
+	Run            string `json:"run"`
+	Execution      string `json:"execution"`
+	Task           string `json:"task"`
+	Type           string `json:"type"`
+	Index          int    `json:"index"`
+	Rank           int    `json:"rank"`
+	LocalRank      int    `json:"local_rank"`
+	WorldSize      int    `json:"world_size"`
+	LocalWorldSize int    `json:"local_world_size"`
+	RestartCount   int    `json:"restart_count"`
+	Generation     int    `json:"generation"`
+	Host           string `json:"host"`
+	Address        string `json:"address"`
+}
+
+// Member is one task of the cluster.
+type Member struct {
+	Task      string `json:"task"`
+	Type      string `json:"type"`
+	Index     int    `json:"index"`
+	Rank      int    `json:"rank"`
+	LocalRank int    `json:"local_rank"`
+	Host      string `json:"host"`
+	// Address is where other tasks reach this one, as host:port.
+	Address string `json:"address"`
+}
+
+// Cluster has all tasks, in rank order.
+type Cluster struct {
+	Members []Member `json:"members"`
+}
+
+// Error is an error that a program reports of itself.
+type Error struct {
+	// Kind is the kind of the error, such as ValueError.
+	Kind    string `json:"kind,omitempty"`
+	Message string `json:"message"`
+	// Traceback is where it happened.
+	Traceback string `json:"traceback,omitempty"`
+	// Timestamp is when, in seconds since 1970; none: now.
+	Timestamp float64 `json:"timestamp,omitempty"`
+}
+
+// Progress is how far a task has got.
+type Progress struct {
+	Current float64 `json:"current"`
+	// Total is where Current ends. 0: nobody knows.
+	Total   float64 `json:"total,omitempty"`
+	Message string  `json:"message,omitempty"`
+}
+
+// Arrive is a task's arrival at a barrier.
+type Arrive struct {
+	// Key names this arrival: one that is sent again with the same key is the
+	// same.
+	Key string `json:"key,omitempty"`
+	// Timeout is how long to wait, as a Go duration. None: without limit.
+	Timeout string `json:"timeout,omitempty"`
+	// Participants are names of tasks, and types for all their tasks. None: all
+	// tasks of the spec.
+	Participants []string `json:"participants,omitempty"`
+	// Local: the host alone may release the barrier.
+	Local bool `json:"local,omitempty"`
+}
+
+// Released is the answer at a barrier.
+type Released struct {
+	// Round counts the rounds of the barrier, from 1.
+	Round int `json:"round"`
+	// Index is the place of the task among the participants, from 0.
+	Index int `json:"index"`
+	// Parties is their number.
+	Parties int `json:"parties"`
+}
+
+// Done is the answer of a request that asks for nothing.
+type Done struct {
+	OK bool `json:"ok"`
+}
+
+// Withdrawn is the answer to an arrival that is taken back.
+type Withdrawn struct {
+	Withdrawn bool `json:"withdrawn"`
+	// Released is set where it is too late: the round had all participants.
+	Released *Released `json:"released,omitempty"`
+}
+
+// Failure is the answer of a request that failed.
+type Failure struct {
+	Error Problem `json:"error"`
+}
+
+// Problem is what went wrong.
+type Problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Field is the field of the request that is wrong.
+	Field string `json:"field,omitempty"`
+	// Barrier says who is where, for a barrier that broke.
+	Barrier *Standing `json:"barrier,omitempty"`
+}
+
+// Standing is how a round of a barrier stood when it broke.
+type Standing struct {
+	Name    string   `json:"name"`
+	Round   int      `json:"round"`
+	Arrived []string `json:"arrived"`
+	Missing []string `json:"missing"`
+	// Since is when the first task arrived, after RFC 3339, and Waited how long
+	// ago that was, in seconds of a clock that nobody sets.
+	Since  string  `json:"since"`
+	Waited float64 `json:"waited_seconds"`
+}
+
+// Codes of problems.
+const (
+	CodeInvalid          = "invalid"
+	CodeNotFound         = "not_found"
+	CodeMethod           = "method_not_allowed"
+	CodeTooLarge         = "too_large"
+	CodeTooSlow          = "too_slow"
+	CodeNoFiles          = "no_files"
+	CodeInternal         = "internal"
+	CodeBarrierTimeout   = "barrier_timeout"
+	CodeBarrierBroken    = "barrier_broken"
+	CodeBarrierMismatch  = "barrier_mismatch"
+	CodeAlreadyWaiting   = "already_waiting"
+	CodeNotAParticipant  = "not_a_participant"
+	CodeNotLocal         = "not_local"
+	CodeNotThere         = "not_implemented"
+	CodeBarrierWithdrawn = "barrier_withdrawn"
+)

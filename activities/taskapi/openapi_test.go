@@ -1,0 +1,157 @@
+package taskapi
+
+import (
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+type schema struct {
+	Ref                  string            `json:"$ref"`
+	Type                 string            `json:"type"`
+	Required             []string          `json:"required"`
+	Properties           map[string]schema `json:"properties"`
+	Items                *schema           `json:"items"`
+	AdditionalProperties *bool             `json:"additionalProperties"`
+}
+
+type content struct {
+	Ref     string `json:"$ref"`
+	Content map[string]struct {
+		Schema schema `json:"schema"`
+	} `json:"content"`
+}
+
+// schema is the name of the one that a body has.
+func (c content) schema() string {
+	return strings.TrimPrefix(c.Content["application/json"].Schema.Ref, "#/components/schemas/")
+}
+
+type document struct {
+	Paths      map[string]map[string]any `json:"paths"`
+	Components struct {
+		Responses map[string]content `json:"responses"`
+		Schemas   map[string]schema  `json:"schemas"`
+	} `json:"components"`
+}
+
+// described are the types of requests and answers by their routes.
+var described = map[string]struct{ request, answer any }{
+	"GET " + wire.PathTask:                   {nil, wire.Task{}},
+	"GET " + wire.PathCluster:                {nil, wire.Cluster{}},
+	"PUT " + wire.PathResult:                 {nil, wire.Done{}},
+	"PUT " + wire.PathError:                  {wire.Error{}, wire.Done{}},
+	"PUT " + wire.PathProgress:               {wire.Progress{}, wire.Done{}},
+	"POST " + wire.PathBarriers + "{name}":   {wire.Arrive{}, wire.Released{}},
+	"DELETE " + wire.PathBarriers + "{name}": {nil, wire.Withdrawn{}},
+}
+
+// TestOpenAPI holds openapi.yaml against the routes that the server has and the
+// types it reads and writes.
+func TestOpenAPI(t *testing.T) {
+	raw, err := os.ReadFile("openapi.yaml")
+	require.NoError(t, err)
+	var d document
+	require.NoError(t, yaml.Unmarshal(raw, &d))
+
+	var inServer, inDocument []string
+	for path, methods := range routes {
+		for m := range methods {
+			inServer = append(inServer, m+" "+path)
+		}
+	}
+	seen := map[string]bool{}
+	for path, operations := range d.Paths {
+		for method, op := range operations {
+			if method == "parameters" {
+				continue
+			}
+			route := strings.ToUpper(method) + " " + path
+			inDocument = append(inDocument, route)
+			var o struct {
+				RequestBody content            `json:"requestBody"`
+				Responses   map[string]content `json:"responses"`
+			}
+			b, err := yaml.Marshal(op)
+			require.NoError(t, err)
+			require.NoError(t, yaml.Unmarshal(b, &o))
+			types, ok := described[route]
+			require.True(t, ok, route)
+			d.same(t, seen, o.RequestBody.schema(), types.request)
+			d.same(t, seen, o.Responses["200"].schema(), types.answer)
+			assert.Equal(t, "#/components/responses/Failure", o.Responses["default"].Ref, route)
+			if types.request != nil {
+				strict := d.Components.Schemas[o.RequestBody.schema()].AdditionalProperties
+				assert.True(t, strict != nil && !*strict, "%s refuses other fields", route)
+			}
+		}
+	}
+	assert.ElementsMatch(t, inServer, inDocument)
+	d.same(t, seen, d.Components.Responses["Failure"].schema(), wire.Failure{})
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(d.Components.Schemas)), slices.Collect(maps.Keys(seen)), "all schemas are used")
+	for code := range statuses {
+		assert.Contains(t, string(raw), code)
+	}
+}
+
+// same compares a schema with a type, and those in it.
+func (d document) same(t *testing.T, seen map[string]bool, name string, v any) {
+	t.Helper()
+	if v == nil {
+		assert.Empty(t, name)
+		return
+	}
+	d.sameType(t, seen, name, reflect.TypeOf(v))
+}
+
+func (d document) sameType(t *testing.T, seen map[string]bool, name string, typ reflect.Type) {
+	t.Helper()
+	s, ok := d.Components.Schemas[name]
+	require.True(t, ok, "there is no schema %q for %s", name, typ)
+	seen[name] = true
+	assert.Equal(t, typ.Name(), name)
+	var fields, required []string
+	for i := range typ.NumField() {
+		field, options, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		fields = append(fields, field)
+		if options != "omitempty" {
+			required = append(required, field)
+		}
+		p, ok := s.Properties[field]
+		if assert.True(t, ok, "%s has no %s", name, field) {
+			d.sameField(t, seen, name+"."+field, p, typ.Field(i).Type)
+		}
+	}
+	assert.ElementsMatch(t, fields, slices.Collect(maps.Keys(s.Properties)), name)
+	assert.ElementsMatch(t, required, s.Required, name)
+}
+
+func (d document) sameField(t *testing.T, seen map[string]bool, where string, s schema, typ reflect.Type) {
+	t.Helper()
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	switch typ.Kind() {
+	case reflect.Struct:
+		d.sameType(t, seen, strings.TrimPrefix(s.Ref, "#/components/schemas/"), typ)
+	case reflect.Slice:
+		assert.Equal(t, "array", s.Type, where)
+		if assert.NotNil(t, s.Items, where) {
+			d.sameField(t, seen, where, *s.Items, typ.Elem())
+		}
+	default:
+		want := map[reflect.Kind]string{
+			reflect.String: "string", reflect.Int: "integer", reflect.Float64: "number", reflect.Bool: "boolean",
+		}
+		assert.Equal(t, want[typ.Kind()], s.Type, where)
+	}
+}

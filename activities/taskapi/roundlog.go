@@ -1,0 +1,127 @@
+package taskapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// roundLogSize is when the log of rounds is begun anew, in bytes; the one before
+// is kept beside it.
+const roundLogSize = 256 << 10
+
+// roundLog has the last rounds that were released. It need not survive a power
+// cut, which the processes do not survive either; so it is not synced.
+type roundLog struct {
+	path string
+	file *os.File
+	size int
+	line []byte
+	err  error // why rounds are not written down any more
+}
+
+// released is one round in the log.
+type released struct {
+	name     string
+	number   int
+	arrivals []struct{ task, key string } // in the order of the participants
+}
+
+func openRoundLog(path string) (*roundLog, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the log of barriers: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &roundLog{path: path, file: f, size: int(info.Size())}, nil
+}
+
+func (l *roundLog) oldPath() string { return l.path + ".old" }
+
+// each reads the log. A line that is cut short was never told to anybody.
+func (l *roundLog) each(f func(released)) {
+	for _, path := range []string{l.oldPath(), l.path} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(b) {
+			if rec, ok := parseReleased(string(line)); ok {
+				f(rec)
+			}
+		}
+	}
+}
+
+// parseReleased reads "3 worker-0=key worker-1=key "name"".
+func parseReleased(line string) (released, bool) {
+	line, whole := strings.CutSuffix(line, "\n")
+	at := strings.IndexByte(line, '"')
+	if !whole || at < 0 {
+		return released{}, false
+	}
+	name, err := strconv.Unquote(line[at:])
+	fields := strings.Fields(line[:at])
+	if err != nil || len(fields) == 0 {
+		return released{}, false
+	}
+	number, err := strconv.Atoi(fields[0])
+	rec := released{name: name, number: number}
+	for _, f := range fields[1:] {
+		task, key, ok := strings.Cut(f, "=")
+		if !ok {
+			return released{}, false
+		}
+		rec.arrivals = append(rec.arrivals, struct{ task, key string }{task, key})
+	}
+	return rec, err == nil
+}
+
+// append writes a round down. It has to be quick, and must not fail the barrier:
+// without it only a crash at this very moment would be noticed.
+func (l *roundLog) append(o *round) {
+	if l.err != nil || l.file == nil {
+		return
+	}
+	b := strconv.AppendInt(l.line[:0], int64(o.number), 10)
+	for _, task := range o.participants {
+		b = append(b, ' ')
+		b = append(b, task...)
+		b = append(b, '=')
+		b = append(b, o.arrived[task].key...)
+	}
+	b = append(b, ' ')
+	b = strconv.AppendQuote(b, o.name)
+	b = append(b, '\n')
+	l.line = b
+	n, err := l.file.Write(b)
+	if l.size += n; err == nil && l.size > roundLogSize {
+		err = l.rotate()
+	}
+	l.err = err
+}
+
+func (l *roundLog) rotate() error {
+	err := errors.Join(l.file.Close(), os.Rename(l.path, l.oldPath()))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	l.file, err = os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
+	l.size = 0
+	return err
+}
+
+func (l *roundLog) close() {
+	if l.file != nil {
+		_ = l.file.Close()
+		l.file = nil
+	}
+}

@@ -1,0 +1,396 @@
+package taskapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+const (
+	// keepAnswers is how many of its last answers at barriers are kept for a
+	// task, for arrivals that come again because the answer got lost.
+	keepAnswers = 32
+	// maxNames is of how many barriers the rounds are counted.
+	maxNames = 4096
+)
+
+// outcome is what an arrival is told: released, or what went wrong.
+type outcome struct {
+	released *wire.Released
+	problem  *wire.Problem
+}
+
+// rounds are the local barriers of one generation of a run.
+type rounds struct {
+	mu      sync.Mutex
+	open    map[string]*round
+	counts  map[string]int // the last round, by name
+	ended   map[string]string
+	over    string
+	answers map[string]*answers // by task
+	log     *roundLog
+}
+
+// round is one that waits for participants.
+type round struct {
+	name         string
+	number       int
+	participants []string
+	arrived      map[string]*arrived
+	opened       time.Time
+}
+
+// arrived is a task in a round. More than one connection may wait for its answer
+// when the first was cut and that is not known yet.
+type arrived struct {
+	key     string
+	waiting []*ticket
+	timer   *time.Timer
+}
+
+// ticket is one who waits for an answer.
+type ticket struct {
+	rounds  *rounds
+	round   *round
+	task    string
+	arrival *arrived
+	// tell gives the answer, once. It must not take long.
+	tell func(outcome)
+}
+
+func newRounds(log *roundLog) *rounds {
+	r := &rounds{
+		open: map[string]*round{}, counts: map[string]int{}, ended: map[string]string{},
+		answers: map[string]*answers{}, log: log,
+	}
+	log.each(func(rec released) {
+		r.counts[rec.name] = rec.number
+		for i, a := range rec.arrivals {
+			r.remember(a.task, rec.name, a.key, outcome{released: &wire.Released{
+				Round: rec.number, Index: i, Parties: len(rec.arrivals),
+			}})
+		}
+	})
+	return r
+}
+
+// arrive joins the open round. The answer comes through tell, and may come before
+// arrive returns. The ticket is for those who do not want to wait any more.
+func (r *rounds) arrive(a Arrival, tell func(outcome)) *ticket {
+	t := &ticket{rounds: r, task: a.Task, tell: tell}
+	r.mu.Lock()
+	told, out := r.join(t, a)
+	r.mu.Unlock()
+	for _, t := range told {
+		t.tell(out.of(t))
+	}
+	return t
+}
+
+// verdict is an outcome for all who are told.
+type verdict struct {
+	outcome
+	// places are the indices of the participants, where the round was released.
+	round *round
+}
+
+func (v verdict) of(t *ticket) outcome {
+	if v.round == nil {
+		return v.outcome
+	}
+	return outcome{released: &wire.Released{
+		Round: v.round.number, Index: slices.Index(v.round.participants, t.task), Parties: len(v.round.participants),
+	}}
+}
+
+// join puts the arrival into its round and returns who is to be told what.
+func (r *rounds) join(t *ticket, a Arrival) ([]*ticket, verdict) {
+	if before, ok := r.answers[a.Task].find(a.Name, a.Key); ok {
+		return []*ticket{t}, verdict{outcome: before}
+	}
+	refuse := func(p *wire.Problem) ([]*ticket, verdict) { return []*ticket{t}, verdict{outcome: outcome{problem: p}} }
+	if r.over != "" {
+		return refuse(&wire.Problem{Code: wire.CodeBarrierBroken, Message: fmt.Sprintf("barrier %q: %s", a.Name, r.over)})
+	}
+	for task, how := range r.ended {
+		if slices.Contains(a.Participants, task) {
+			return refuse(&wire.Problem{Code: wire.CodeBarrierBroken,
+				Message: fmt.Sprintf("barrier %q cannot be released: %s %s and does not come back", a.Name, task, how)})
+		}
+	}
+	o := r.open[a.Name]
+	if o == nil {
+		o = &round{
+			name: a.Name, number: r.counts[a.Name] + 1, participants: a.Participants,
+			arrived: make(map[string]*arrived, len(a.Participants)), opened: time.Now(),
+		}
+		r.open[a.Name] = o
+	} else if !slices.Equal(o.participants, a.Participants) {
+		return refuse(&wire.Problem{Code: wire.CodeBarrierMismatch, Message: fmt.Sprintf(
+			"barrier %q, round %d has been opened with the participants %s; this arrival names %s",
+			a.Name, o.number, enumerate(o.participants), enumerate(a.Participants))})
+	}
+	if there := o.arrived[a.Task]; there != nil {
+		if there.key != a.Key {
+			return refuse(&wire.Problem{Code: wire.CodeAlreadyWaiting, Message: fmt.Sprintf(
+				"%s is already waiting at barrier %q, round %d; it can arrive once in each round", a.Task, a.Name, o.number)})
+		}
+		t.round, t.arrival = o, there
+		there.waiting = append(there.waiting, t)
+		return nil, verdict{}
+	}
+	there := &arrived{key: a.Key, waiting: []*ticket{t}}
+	t.round, t.arrival = o, there
+	o.arrived[a.Task] = there
+	switch {
+	case len(o.arrived) == len(o.participants):
+		return r.release(o)
+	case a.Timeout == 0:
+		return r.breakOff(o, wire.CodeBarrierTimeout, "at once")
+	case a.Timeout > 0:
+		there.timer = time.AfterFunc(a.Timeout, func() { r.timeout(o, there, a.Timeout) })
+	}
+	return nil, verdict{}
+}
+
+// release ends a round well.
+func (r *rounds) release(o *round) ([]*ticket, verdict) {
+	r.count(o)
+	// Written down before anybody is told.
+	r.log.append(o)
+	var told []*ticket
+	for i, task := range o.participants {
+		a := o.arrived[task]
+		told = append(told, a.waiting...)
+		r.settle(o, task, a, outcome{released: &wire.Released{Round: o.number, Index: i, Parties: len(o.participants)}})
+	}
+	return told, verdict{round: o}
+}
+
+// breakOff ends a round badly, for all who wait; why follows the names of those
+// who are missing.
+func (r *rounds) breakOff(o *round, code, why string) ([]*ticket, verdict) {
+	r.count(o)
+	s := o.standing()
+	var text string
+	if code == wire.CodeBarrierTimeout {
+		text = fmt.Sprintf("%s did not arrive within %s", enumerate(s.Missing), why)
+		if why == "at once" {
+			text = fmt.Sprintf("%s had not arrived, and the timeout is 0", enumerate(s.Missing))
+		}
+	} else {
+		text = why + "; missing: " + enumerate(s.Missing)
+	}
+	out := outcome{problem: &wire.Problem{Code: code, Barrier: s, Message: fmt.Sprintf(
+		"barrier %q, round %d: %s; arrived: %s, the first at %s", o.name, o.number, text, enumerate(s.Arrived), s.Since)}}
+	var told []*ticket
+	for task, a := range o.arrived {
+		told = append(told, a.waiting...)
+		r.settle(o, task, a, out)
+	}
+	return told, verdict{outcome: out}
+}
+
+func (r *rounds) settle(o *round, task string, a *arrived, out outcome) {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	a.waiting = nil
+	r.remember(task, o.name, a.key, out)
+}
+
+func (r *rounds) count(o *round) {
+	delete(r.open, o.name)
+	if len(r.counts) >= maxNames {
+		for name := range r.counts {
+			if r.open[name] == nil {
+				delete(r.counts, name)
+				break
+			}
+		}
+	}
+	r.counts[o.name] = o.number
+}
+
+func (o *round) standing() *wire.Standing {
+	s := &wire.Standing{
+		Name: o.name, Round: o.number, Arrived: []string{}, Missing: []string{},
+		Since: o.opened.UTC().Format(time.RFC3339), Waited: time.Since(o.opened).Seconds(),
+	}
+	for _, task := range o.participants {
+		if o.arrived[task] != nil {
+			s.Arrived = append(s.Arrived, task)
+		} else {
+			s.Missing = append(s.Missing, task)
+		}
+	}
+	return s
+}
+
+// timeout is called when the time of an arrival has passed.
+func (r *rounds) timeout(o *round, a *arrived, after time.Duration) {
+	r.mu.Lock()
+	if r.open[o.name] != o || len(a.waiting) == 0 {
+		r.mu.Unlock()
+		return
+	}
+	told, out := r.breakOff(o, wire.CodeBarrierTimeout, after.Round(time.Millisecond).String())
+	r.mu.Unlock()
+	for _, t := range told {
+		t.tell(out.of(t))
+	}
+}
+
+// leave takes back the arrival of someone who does not wait any more. It says
+// false where an answer has been given.
+func (t *ticket) leave() bool {
+	r := t.rounds
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.arrival == nil {
+		return false
+	}
+	i := slices.Index(t.arrival.waiting, t)
+	if i < 0 {
+		return false
+	}
+	t.arrival.waiting = slices.Delete(t.arrival.waiting, i, i+1)
+	if len(t.arrival.waiting) == 0 {
+		r.remove(t.round, t.task)
+	}
+	return true
+}
+
+// remove takes a task out of its round.
+func (r *rounds) remove(o *round, task string) {
+	if a := o.arrived[task]; a.timer != nil {
+		a.timer.Stop()
+	}
+	delete(o.arrived, task)
+	if len(o.arrived) == 0 && r.open[o.name] == o {
+		delete(r.open, o.name)
+	}
+}
+
+// withdraw takes an arrival back by its key; the outcome is set where there has
+// been one.
+func (r *rounds) withdraw(task, name, key string) (outcome, bool) {
+	r.mu.Lock()
+	if out, ok := r.answers[task].find(name, key); ok {
+		r.mu.Unlock()
+		return out, false
+	}
+	o := r.open[name]
+	if o == nil || o.arrived[task] == nil || o.arrived[task].key != key {
+		r.mu.Unlock()
+		return outcome{}, true
+	}
+	told := o.arrived[task].waiting
+	o.arrived[task].waiting = nil
+	r.remove(o, task)
+	r.mu.Unlock()
+	tellAll(told, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)})
+	return outcome{}, true
+}
+
+func tellAll(told []*ticket, p *wire.Problem) {
+	for _, t := range told {
+		t.tell(outcome{problem: p})
+	}
+}
+
+// processEnded withdraws what the process of a task was waiting for. One that
+// does not come back breaks the rounds it is missing in.
+func (r *rounds) processEnded(task string, final bool, how string) {
+	type news struct {
+		told []*ticket
+		out  verdict
+	}
+	var all []news
+	r.mu.Lock()
+	delete(r.answers, task) // the keys were that process's
+	for _, o := range slices.Collect(maps.Values(r.open)) {
+		if a := o.arrived[task]; a != nil {
+			all = append(all, news{a.waiting, verdict{outcome: outcome{problem: &wire.Problem{
+				Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)}}}})
+			a.waiting = nil
+			r.remove(o, task)
+		}
+		if final && len(o.arrived) > 0 && slices.Contains(o.participants, task) {
+			told, out := r.breakOff(o, wire.CodeBarrierBroken, fmt.Sprintf("%s %s without arriving and does not come back", task, how))
+			all = append(all, news{told, out})
+		}
+	}
+	if final {
+		r.ended[task] = how
+	}
+	r.mu.Unlock()
+	for _, n := range all {
+		for _, t := range n.told {
+			t.tell(n.out.of(t))
+		}
+	}
+}
+
+// starts says that a process of the task is there (again).
+func (r *rounds) starts(task string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ended, task)
+}
+
+// end breaks all rounds, now and from now on.
+func (r *rounds) end(why string) {
+	var told []*ticket
+	r.mu.Lock()
+	r.over = why
+	for _, o := range r.open {
+		for _, a := range o.arrived {
+			if a.timer != nil {
+				a.timer.Stop()
+			}
+			told = append(told, a.waiting...)
+			a.waiting = nil
+		}
+	}
+	clear(r.open)
+	r.log.close()
+	r.mu.Unlock()
+	tellAll(told, &wire.Problem{Code: wire.CodeBarrierBroken, Message: "the barrier is broken: " + why})
+}
+
+// answers are the last ones a task was given.
+type answers struct {
+	next int
+	ring [keepAnswers]struct {
+		name, key string
+		outcome   outcome
+	}
+}
+
+func (a *answers) find(name, key string) (outcome, bool) {
+	if a == nil {
+		return outcome{}, false
+	}
+	for i := range a.ring {
+		if e := &a.ring[i]; e.key == key && e.name == name {
+			return e.outcome, true
+		}
+	}
+	return outcome{}, false
+}
+
+func (r *rounds) remember(task, name, key string, out outcome) {
+	a := r.answers[task]
+	if a == nil {
+		a = &answers{}
+		r.answers[task] = a
+	}
+	e := &a.ring[a.next%keepAnswers]
+	e.name, e.key, e.outcome = name, key, out
+	a.next++
+}

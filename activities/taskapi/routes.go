@@ -1,0 +1,84 @@
+package taskapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+// request is one request of a task.
+type request struct {
+	*http.Request
+	w        http.ResponseWriter
+	server   *Server
+	endpoint *endpoint
+	// name is that of a barrier.
+	name string
+}
+
+// handler answers with a value for JSON.
+type handler func(*request) (any, *wire.Problem)
+
+// routes are all there are; {name} is a barrier's.
+var routes = map[string]map[string]handler{
+	wire.PathTask:                {http.MethodGet: getTask},
+	wire.PathCluster:             {http.MethodGet: getCluster},
+	wire.PathResult:              {http.MethodPut: putResult},
+	wire.PathError:               {http.MethodPut: putError},
+	wire.PathProgress:            {http.MethodPut: putProgress},
+	wire.PathBarriers + "{name}": {http.MethodPost: postBarrier, http.MethodDelete: deleteBarrier},
+}
+
+// answer finds the handler of a request and has it answer.
+func (s *Server) answer(r *request) (any, *wire.Problem) {
+	path := r.URL.EscapedPath()
+	methods, ok := routes[path]
+	if escaped, isBarrier := strings.CutPrefix(path, wire.PathBarriers); isBarrier && !strings.Contains(escaped, "/") {
+		name, err := url.PathUnescape(escaped)
+		if err != nil {
+			return nil, invalid("name", "it is not escaped as the part of a path has to be")
+		}
+		r.name, methods, ok = name, routes[wire.PathBarriers+"{name}"], true
+	}
+	if !ok {
+		return nil, &wire.Problem{Code: wire.CodeNotFound, Message: "there is nothing at " + cutName(path) + "; see openapi.yaml"}
+	}
+	h, ok := methods[r.Method]
+	if !ok {
+		var allowed []string
+		for m := range methods {
+			allowed = append(allowed, m)
+		}
+		slices.Sort(allowed)
+		r.w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return nil, &wire.Problem{Code: wire.CodeMethod, Message: r.Method + " is not for " + cutName(path) + "; use " + strings.Join(allowed, " or ")}
+	}
+	return h(r)
+}
+
+func getTask(r *request) (any, *wire.Problem) {
+	t := r.endpoint.view()
+	return t.describe(), nil
+}
+
+func getCluster(r *request) (any, *wire.Problem) {
+	return wire.Cluster{Members: r.endpoint.view().View.Members}, nil
+}
+
+func putProgress(r *request) (any, *wire.Problem) {
+	var p wire.Progress
+	if problem := r.decode(&p, maxSmall); problem != nil {
+		return nil, problem
+	}
+	switch {
+	case p.Current < 0:
+		return nil, invalid("current", "it cannot be negative")
+	case p.Total < 0:
+		return nil, invalid("total", "it cannot be negative; leave it out where nobody knows")
+	}
+	r.endpoint.setProgress(p)
+	return wire.Done{OK: true}, nil
+}

@@ -1,0 +1,253 @@
+package taskapi
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+const (
+	// bodyPatience is how long the body of a request may take, and writePatience
+	// its answer.
+	bodyPatience  = 30 * time.Second
+	writePatience = 10 * time.Second
+	maxHeader     = 16 << 10
+)
+
+// headerPatience is how long the head of a request may take. Tests have less.
+var headerPatience = 10 * time.Second
+
+// Config is what a [Server] needs.
+type Config struct {
+	// StateDir is the host worker's own; sockets lie below it where it is short
+	// enough.
+	StateDir string
+	// Barriers releases those that are not local. None: only those are released
+	// whose participants are all on this host.
+	Barriers Barriers
+	Log      *zap.Logger
+}
+
+// Server serves the tasks of a host.
+type Server struct {
+	Config
+	dir     string
+	http    *http.Server
+	general *general
+
+	mu     sync.Mutex
+	tasks  map[ID]*endpoint
+	groups map[group]*rounds
+}
+
+// group names one generation of a run.
+type group struct {
+	run        Run
+	generation int
+}
+
+// endpoint is one task and its socket.
+type endpoint struct {
+	id       ID
+	path     string
+	listener *listener
+	rounds   *rounds
+
+	mu       sync.Mutex
+	task     Task
+	progress *Progress
+}
+
+// NewServer makes the directory of the sockets. Nothing is served before
+// [Server.Listen].
+func NewServer(c Config) (*Server, error) {
+	dir, err := socketDir(c.StateDir, sharedDirs())
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		Config: c, dir: dir, tasks: map[ID]*endpoint{}, groups: map[group]*rounds{},
+		general: &general{conns: make(chan *conn), closed: make(chan struct{})},
+	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	s.http = &http.Server{
+		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
+		ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, endpointKey{}, c.(*conn).listener.endpoint)
+		},
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if state == http.StateIdle || state == http.StateActive {
+				c.(*conn).setIdle(state == http.StateIdle)
+			}
+		},
+		ErrorLog: zap.NewStdLog(zap.NewNop()), // what clients do wrong they are told
+	}
+	go func() { _ = s.http.Serve(s.general) }()
+	return s, nil
+}
+
+type endpointKey struct{}
+
+// Listen serves a task, and returns the path of its socket. For one that is
+// served it says what is new of it, such as its next process. An older generation
+// of its run is over with it.
+func (s *Server) Listen(t Task) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endOlder(t.Run, t.Generation)
+	e := s.tasks[t.ID]
+	if e == nil {
+		var err error
+		if e, err = s.open(t); err != nil {
+			return "", err
+		}
+	}
+	e.mu.Lock()
+	if e.task.LogDir != t.LogDir || e.task.RestartCount != t.RestartCount {
+		e.progress = nil // it was the last process's
+	}
+	e.task = t
+	e.mu.Unlock()
+	e.rounds.starts(t.ID.Task)
+	return e.path, nil
+}
+
+func (s *Server) open(t Task) (*endpoint, error) {
+	dir := filepath.Join(s.dir, t.Run.dir())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	g := group{t.Run, t.Generation}
+	r := s.groups[g]
+	if r == nil {
+		log, err := openRoundLog(filepath.Join(dir, short("rounds", ID{Generation: t.Generation}.file())))
+		if err != nil {
+			return nil, err
+		}
+		r = newRounds(log)
+		s.groups[g] = r
+	}
+	e := &endpoint{id: t.ID, task: t, rounds: r, path: filepath.Join(dir, t.ID.file())}
+	var err error
+	if e.listener, err = listen(e); err != nil {
+		return nil, err
+	}
+	s.tasks[t.ID] = e
+	go s.accept(e.listener)
+	return e, nil
+}
+
+// Ended says that the process of a task has, and whether that is the end of the
+// task; how says in what way, such as "exited with exit code 1".
+func (s *Server) Ended(id ID, final bool, how string) {
+	s.mu.Lock()
+	r := s.groups[group{id.Run, id.Generation}]
+	s.mu.Unlock()
+	if r != nil {
+		r.processEnded(id.Task, final, how)
+	}
+}
+
+// Progress is how far a task says it has got; nil where it has not said.
+func (s *Server) Progress(id ID) *Progress {
+	s.mu.Lock()
+	e := s.tasks[id]
+	s.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.progress
+}
+
+// Release ends the service for a run.
+func (s *Server) Release(run Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endWhere(func(g group) bool { return g.run == run }, "the run is released on this host")
+	_ = os.RemoveAll(filepath.Join(s.dir, run.dir()))
+}
+
+// endOlder ends the generations of a run before one.
+func (s *Server) endOlder(run Run, generation int) {
+	s.endWhere(func(g group) bool { return g.run == run && g.generation < generation }, "a new generation of the run has begun")
+}
+
+func (s *Server) endWhere(which func(group) bool, why string) {
+	for g, r := range s.groups {
+		if which(g) {
+			r.end(why)
+			delete(s.groups, g)
+		}
+	}
+	for id, e := range s.tasks {
+		if which(group{id.Run, id.Generation}) {
+			_ = e.listener.Close()
+			_ = os.Remove(e.path)
+			delete(s.tasks, id)
+		}
+	}
+}
+
+// Sweep removes what earlier servers left of runs that are not here any more.
+func (s *Server) Sweep(here []Run) {
+	keep := map[string]bool{}
+	for _, run := range here {
+		keep[run.dir()] = true
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !keep[e.Name()] {
+			_ = os.RemoveAll(filepath.Join(s.dir, e.Name()))
+		}
+	}
+}
+
+// Close ends the service. Sockets stay, for the next server.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.tasks {
+		e.listener.closeAll()
+	}
+	return err
+}
+
+// serve answers one request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	e := r.Context().Value(endpointKey{}).(*endpoint)
+	out, problem := s.answer(&request{server: s, endpoint: e, w: w, Request: r})
+	if problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+// view is the task as it is now.
+func (e *endpoint) view() Task {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.task
+}
+
+func (e *endpoint) setProgress(p wire.Progress) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.progress = &p
+}

@@ -1,0 +1,280 @@
+package taskapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+)
+
+// host is a server with the tasks worker-0 to worker-N of a run on it, and ps-0
+// elsewhere.
+type host struct {
+	*Server
+	t     testing.TB
+	state string
+	logs  string
+	view  *View
+	run   Run
+	ids   []ID
+	paths []string
+}
+
+func newHost(t testing.TB, workers int) *host {
+	t.Helper()
+	h := &host{t: t, state: t.TempDir(), logs: t.TempDir(), run: Run{"default", "iris", "1-2-3"}, view: &View{Here: map[string]bool{}}}
+	for i := range workers {
+		name := "worker-" + strconv.Itoa(i)
+		h.ids = append(h.ids, ID{Run: h.run, Task: name})
+		h.view.Members = append(h.view.Members, Member{
+			Task: name, Type: "worker", Index: i, Rank: i, LocalRank: i, Host: "host-a", Address: "127.0.0.1:" + strconv.Itoa(20000+i),
+		})
+		h.view.Tasks = append(h.view.Tasks, name)
+		h.view.Here[name] = true
+	}
+	h.view.Members = append(h.view.Members, Member{Task: "ps-0", Type: "ps", Rank: workers, Host: "host-b", Address: "host-b:1"})
+	h.start()
+	return h
+}
+
+// start starts a server, the first or another one after that.
+func (h *host) start() {
+	h.t.Helper()
+	s, err := NewServer(Config{StateDir: h.state, Log: zap.NewNop()})
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { _ = s.Close() })
+	h.Server, h.paths = s, nil
+	for i := range h.ids {
+		h.paths = append(h.paths, h.listen(i, 0))
+	}
+}
+
+func (h *host) listen(i, restart int) string {
+	h.t.Helper()
+	dir := filepath.Join(h.logs, strconv.Itoa(restart), strconv.Itoa(i))
+	require.NoError(h.t, os.MkdirAll(dir, 0o755))
+	path, err := h.Listen(Task{ID: h.ids[i], RestartCount: restart, Host: "host-a", LogDir: dir, View: h.view})
+	require.NoError(h.t, err)
+	return path
+}
+
+// task is the Go client of a task.
+func (h *host) task(i int) *task.Task { return clientAt(h.t, h.paths[i]) }
+
+func clientAt(t testing.TB, path string) *task.Task {
+	t.Helper()
+	before := os.Getenv(SocketVar)
+	require.NoError(t, os.Setenv(SocketVar, path))
+	c, err := task.Current()
+	require.NoError(t, os.Setenv(SocketVar, before))
+	require.NoError(t, err)
+	return c
+}
+
+// do sends a request as any HTTP client does.
+func (h *host) do(i int, method, path, body string) (int, string, http.Header) {
+	h.t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", h.paths[i])
+		}}}
+	r, err := http.NewRequest(method, "http://task"+path, strings.NewReader(body))
+	require.NoError(h.t, err)
+	answer, err := client.Do(r)
+	require.NoError(h.t, err)
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	require.NoError(h.t, err)
+	return answer.StatusCode, string(b), answer.Header
+}
+
+// refused checks that a request is, and returns why.
+func (h *host) refused(status int, code, method, path, body string) wire.Problem {
+	h.t.Helper()
+	got, text, header := h.do(0, method, path, body)
+	assert.Equal(h.t, status, got, text)
+	assert.Equal(h.t, "application/json", header.Get("Content-Type"))
+	var f wire.Failure
+	require.NoError(h.t, json.Unmarshal([]byte(text), &f), text)
+	assert.Equal(h.t, code, f.Error.Code, text)
+	assert.NotEmpty(h.t, f.Error.Message)
+	return f.Error
+}
+
+func testContext(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestWhoATaskIs(t *testing.T) {
+	h := newHost(t, 2)
+	info, err := h.task(1).Info(testContext(t))
+	require.NoError(t, err)
+	assert.Equal(t, task.Info{
+		Run: "iris", Execution: "1-2-3", Task: "worker-1", Type: "worker", Index: 1, Rank: 1, LocalRank: 1,
+		WorldSize: 3, LocalWorldSize: 2, Host: "host-a", Address: "127.0.0.1:20001",
+	}, info)
+	members, err := h.task(0).Cluster(testContext(t))
+	require.NoError(t, err)
+	assert.Equal(t, h.view.Members, members)
+	h.listen(1, 3)
+	info, err = h.task(1).Info(testContext(t))
+	require.NoError(t, err)
+	assert.Equal(t, 3, info.RestartCount)
+}
+
+func TestResult(t *testing.T) {
+	h := newHost(t, 1)
+	ctx := testContext(t)
+	file := filepath.Join(h.logs, "0", "0", tasklog.ResultFile)
+	read := func() string {
+		b, err := tasklog.ReadResult(file, wire.MaxResult)
+		require.NoError(t, err)
+		return string(b)
+	}
+	require.NoError(t, h.task(0).Result(ctx, map[string]any{"loss": 0.5}))
+	assert.Equal(t, `{"loss":0.5}`, read())
+	require.NoError(t, h.task(0).Result(ctx, nil))
+	assert.Equal(t, "null", read(), "the later one counts")
+
+	largest := strings.Repeat("x", wire.MaxResult-2)
+	require.NoError(t, h.task(0).Result(ctx, largest))
+	assert.Len(t, read(), wire.MaxResult)
+	for _, size := range []int{wire.MaxResult - 1, 5 << 20} {
+		var refused *task.APIError
+		require.ErrorAs(t, h.task(0).Result(ctx, strings.Repeat("x", size)), &refused)
+		assert.Equal(t, wire.CodeTooLarge, refused.Code)
+		assert.Contains(t, refused.Message, "262144 bytes")
+		assert.Contains(t, refused.Message, "make the file's path the result")
+	}
+	assert.Len(t, read(), wire.MaxResult, "what was there stays")
+
+	for _, body := range []string{"", "  ", "nonsense", "1 2", "\"\xff\""} {
+		h.refused(400, wire.CodeInvalid, "PUT", wire.PathResult, body)
+	}
+	entries, err := os.ReadDir(filepath.Dir(file))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "nothing half-written is left")
+
+	h.listen(0, 1)
+	require.NoError(t, h.task(0).Result(ctx, 2))
+	file = filepath.Join(h.logs, "1", "0", tasklog.ResultFile)
+	assert.Equal(t, "2", read(), "the next process has its own")
+}
+
+func TestError(t *testing.T) {
+	h := newHost(t, 1)
+	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
+	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Kind: "ValueError", Message: "x", Traceback: "at line 1", Timestamp: 1e9}))
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "at line 1", "timestamp": "1000000000"}}}`, string(b), "as torch writes it")
+
+	require.NoError(t, h.task(0).Error(testContext(t), fmt.Errorf("no space: %w", os.ErrExist)))
+	r, err := tasklog.ReadErrorFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "no space: file already exists", r.Message)
+	assert.Contains(t, r.Callstack, "TestError")
+	assert.WithinDuration(t, time.Now(), r.When(), time.Minute)
+
+	// Bytes that JSON writes with six each do not make it too long to be read.
+	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Message: strings.Repeat("\x01", 1<<20), Traceback: strings.Repeat("<", 200<<10) + "end"}))
+	r, err = tasklog.ReadErrorFile(file)
+	require.NoError(t, err)
+	assert.True(t, strings.HasSuffix(r.Callstack, "<<end"))
+
+	h.refused(400, wire.CodeInvalid, "PUT", wire.PathError, "{}")
+	h.refused(400, wire.CodeInvalid, "PUT", wire.PathError, `{"message": "x", "timestamp": -1}`)
+	p := h.refused(413, wire.CodeTooLarge, "PUT", wire.PathError, `{"message": "`+strings.Repeat("x", maxErrorBody)+`"}`)
+	assert.Contains(t, p.Message, "8388608 bytes")
+}
+
+func TestWithoutFiles(t *testing.T) {
+	h := newHost(t, 1)
+	_, err := h.Listen(Task{ID: h.ids[0], View: h.view})
+	require.NoError(t, err)
+	for path, body := range map[string]string{wire.PathResult: "1", wire.PathError: `{"message": "x"}`} {
+		p := h.refused(409, wire.CodeNoFiles, "PUT", path, body)
+		assert.Contains(t, p.Message, "the run keeps no files")
+	}
+	require.NoError(t, h.task(0).Progress(testContext(t), 1, 2, ""))
+}
+
+func TestProgress(t *testing.T) {
+	h := newHost(t, 1)
+	assert.Nil(t, h.Progress(h.ids[0]))
+	assert.Nil(t, h.Progress(ID{Task: "unknown-0"}))
+	ctx := testContext(t)
+	for i := range 100001 {
+		require.NoError(t, h.task(0).Progress(ctx, float64(i), 100000, "loss 0.3"))
+	}
+	assert.Equal(t, &Progress{Current: 100000, Total: 100000, Message: "loss 0.3"}, h.Progress(h.ids[0]), "the last one gets there")
+	h.listen(0, 1)
+	assert.Nil(t, h.Progress(h.ids[0]), "the next process has not said anything")
+}
+
+func TestBadRequests(t *testing.T) {
+	h := newHost(t, 2)
+	h.refused(404, wire.CodeNotFound, "GET", "/", "")
+	h.refused(404, wire.CodeNotFound, "GET", "/v2/task", "")
+	h.refused(404, wire.CodeNotFound, "POST", "/v1/barriers/a/b", "")
+	h.refused(404, wire.CodeNotFound, "GET", "/v1/task/../task", "")
+	_, _, header := h.do(0, "DELETE", wire.PathTask, "")
+	assert.Equal(t, "GET", header.Get("Allow"))
+	h.refused(405, wire.CodeMethod, "DELETE", wire.PathTask, "")
+	h.refused(405, wire.CodeMethod, "GET", wire.PathBarriers+"x", "")
+
+	for _, c := range []struct{ body, field, message string }{
+		{`{"current": "1"}`, "current", "field current: it is a string; want a number"},
+		{`{"current": 1, "message": 3}`, "message", "want a string"},
+		{`{"speed": 1}`, "speed", "there is no such field; there are current, total, message"},
+		{`{"current": -1}`, "current", "negative"},
+		{`{"total": -1}`, "total", "negative"},
+		{`[1]`, "", "the body is an array; want an object"},
+		{`{"current": 1} x`, "", "something follows"},
+		{`{"current": 1`, "", "not JSON"},
+		{`{"current": 1e999}`, "current", "want a number"},
+	} {
+		p := h.refused(400, wire.CodeInvalid, "PUT", wire.PathProgress, c.body)
+		assert.Equal(t, c.field, p.Field, c.body)
+		assert.Contains(t, p.Message, c.message, c.body)
+	}
+	assert.Nil(t, h.Progress(h.ids[0]))
+	h.refused(413, wire.CodeTooLarge, "PUT", wire.PathProgress, `{"message": "`+strings.Repeat("x", 1<<20)+`"}`)
+
+	for _, c := range []struct{ path, body, field string }{
+		{"", "", "name"},
+		{strings.Repeat("x", 201), "", "name"},
+		{"a%00b", "", "name"},
+		{"%ff", "", "name"},
+		{"x", `{"timeout": "soon"}`, "timeout"},
+		{"x", `{"timeout": "-1s"}`, "timeout"},
+		{"x", `{"timeout": 30}`, "timeout"},
+		{"x", `{"key": "` + strings.Repeat("k", 101) + `"}`, "key"},
+		{"x", `{"key": "a b"}`, "key"},
+		{"x", `{"participants": "worker"}`, "participants"},
+		{"x", `{"participants": ["worker", "evaluator"]}`, "participants[1]"},
+	} {
+		p := h.refused(400, wire.CodeInvalid, "POST", wire.PathBarriers+c.path, c.body)
+		assert.Equal(t, c.field, p.Field, "%s: %s", c, p.Message)
+	}
+	h.refused(400, wire.CodeInvalid, "DELETE", wire.PathBarriers+"x", "")
+}

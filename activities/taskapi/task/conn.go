@@ -1,0 +1,181 @@
+package task
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+// The transport of net/http hands every request to two other goroutines, which
+// takes longer than a barrier does. One request after the other on a connection of
+// its own needs none.
+
+const (
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = 500 * time.Millisecond
+	// maxIdle is how many connections are kept for later.
+	maxIdle = 4
+	// maxAnswer bounds an answer, in bytes.
+	maxAnswer = 16 << 20
+)
+
+// pool keeps connections that nobody uses at the moment.
+type pool struct {
+	mu   sync.Mutex
+	idle []*conn
+}
+
+type conn struct {
+	net.Conn
+	in   *bufio.Reader
+	out  []byte
+	body []byte
+	used bool // has had an answer before
+}
+
+func (p *pool) take() *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.idle); n > 0 {
+		c := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		return c
+	}
+	return nil
+}
+
+func (p *pool) give(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) < maxIdle {
+		p.idle = append(p.idle, c)
+		return
+	}
+	_ = c.Close()
+}
+
+// call sends a request until there is an answer, or ctx ends.
+func (t *Task) call(ctx context.Context, method, path string, body []byte, out any) error {
+	return t.callWith(ctx, method, path, func(b []byte) []byte { return append(b, body...) }, out)
+}
+
+// callWith is call with a body that is made anew for each try.
+func (t *Task) callWith(ctx context.Context, method, path string, body func([]byte) []byte, out any) error {
+	delay := firstRetry
+	for {
+		status, answer, reused, err := t.try(ctx, method, path, body)
+		switch {
+		case err == nil && status == http.StatusOK:
+			if out == nil {
+				return nil
+			}
+			if err := json.Unmarshal(answer, out); err != nil {
+				return fmt.Errorf("the host's answer is of another version: %w", err)
+			}
+			return nil
+		case err == nil:
+			var f wire.Failure
+			if json.Unmarshal(answer, &f) != nil || f.Error.Message == "" {
+				return &APIError{Code: wire.CodeInternal, Message: fmt.Sprintf("the host answers with status %d: %.200s", status, answer)}
+			}
+			return asError(f.Error)
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w (the host was asked at %s)", context.Cause(ctx), t.socket)
+		case reused:
+			continue // it may have been closed while nobody looked
+		case !passes(err):
+			return fmt.Errorf("the host cannot be asked: %w", err)
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w (the host does not answer: %w)", context.Cause(ctx), err)
+		}
+		delay = min(2*delay, lastRetry)
+	}
+}
+
+// passes says that an error is one of a host whose half that answers is being
+// started again, or is busy.
+func passes(err error) bool {
+	for _, e := range []error{
+		fs.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EAGAIN,
+		io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// try sends a request once.
+func (t *Task) try(ctx context.Context, method, path string, body func([]byte) []byte) (status int, answer []byte, reused bool, err error) {
+	c := t.pool.take()
+	if c == nil {
+		var d net.Dialer
+		raw, err := d.DialContext(ctx, "unix", t.socket)
+		if err != nil {
+			return 0, nil, false, err
+		}
+		c = &conn{Conn: raw, in: bufio.NewReader(raw)}
+	}
+	var stop func() bool
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	}
+	status, answer, keep, err := c.exchange(method, path, body)
+	if stop != nil && !stop() {
+		keep = false // its deadline has been set, or is about to be
+	}
+	reused = c.used
+	if err != nil || !keep {
+		_ = c.Close()
+		return status, answer, reused, err
+	}
+	c.used = true
+	t.pool.give(c)
+	return status, answer, reused, nil
+}
+
+func (c *conn) exchange(method, path string, body func([]byte) []byte) (status int, answer []byte, keep bool, err error) {
+	c.body = body(c.body[:0])
+	b := append(c.out[:0], method...)
+	b = append(b, ' ')
+	b = append(b, path...)
+	b = append(b, " HTTP/1.1\r\nHost: task\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(len(c.body)), 10)
+	b = append(b, "\r\n\r\n"...)
+	b = append(b, c.body...)
+	c.out = b
+	if cap(c.body) > maxKept {
+		c.out, c.body = nil, nil
+	}
+	// A host that refuses a request may answer, and close, before it has read it.
+	_, sendErr := c.Write(b)
+	r, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return 0, nil, false, errors.Join(sendErr, err)
+	}
+	defer r.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(r.Body, maxAnswer))
+	return r.StatusCode, answer, err == nil && sendErr == nil && !r.Close, err
+}
+
+// maxKept is how large the buffers of an idle connection may be.
+const maxKept = 64 << 10

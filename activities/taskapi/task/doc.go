@@ -1,0 +1,17 @@
+// Package task is for Go programs that clusterrun runs: barriers with the other
+// tasks, the task's result, error and progress, and who the others are.
+//
+//	t, err := task.Current()
+//	if err != nil {
+//		return err // not started by clusterrun
+//	}
+//	if _, err := t.Barrier(ctx, "data is loaded"); err != nil {
+//		return err
+//	}
+//	t.Progress(ctx, epoch, epochs, "loss 0.3")
+//	return t.Result(ctx, accuracy)
+//
+// The host may be away for a moment: its half that answers may be started again
+// at any time. All calls try again until their context ends, and may be sent
+// twice without harm.
+package task

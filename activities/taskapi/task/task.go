@@ -1,0 +1,158 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+// ErrNotATask says that this process was not started by clusterrun (MPR-12,
+// SEED-28).
+var ErrNotATask = errors.New("barrier is not defined. It is likely because you are calling get_barrier() in the main process. " +
+	"get_barrier() can only be called in the subprocesses. (" + wire.SocketVar + " is not set: clusterrun did not start this process.)")
+
+// Task is a task of a run, as its own process sees it. Its methods may be called
+// at the same time.
+type Task struct {
+	socket string
+	pool   pool
+
+	mu           sync.Mutex
+	progressSent time.Time
+}
+
+var (
+	currentMu sync.Mutex
+	current   *Task
+)
+
+// Current is the task of this process, or [ErrNotATask].
+func Current() (*Task, error) {
+	socket := os.Getenv(wire.SocketVar)
+	if socket == "" {
+		return nil, ErrNotATask
+	}
+	currentMu.Lock()
+	defer currentMu.Unlock()
+	if current == nil || current.socket != socket {
+		current = &Task{socket: socket}
+	}
+	return current, nil
+}
+
+// Info is who the task is.
+type Info = wire.Task
+
+// Info asks who the task is.
+func (t *Task) Info(ctx context.Context) (Info, error) {
+	var out Info
+	return out, t.call(ctx, http.MethodGet, wire.PathTask, nil, &out)
+}
+
+// Member is one task of the cluster.
+type Member = wire.Member
+
+// Cluster asks for all tasks of the cluster, in rank order.
+func (t *Task) Cluster(ctx context.Context) ([]Member, error) {
+	var out wire.Cluster
+	return out.Members, t.call(ctx, http.MethodGet, wire.PathCluster, nil, &out)
+}
+
+// RestartCount is how many processes of the task there were before this one.
+func (t *Task) RestartCount() int {
+	n, _ := strconv.Atoi(os.Getenv("CLUSTERRUN_RESTART_COUNT"))
+	return n
+}
+
+// Result sets what the task returns, in place of what it was before: any value
+// that JSON has, of up to 256 KiB. It counts if the process exits with 0.
+func (t *Task) Result(ctx context.Context, value any) error {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("the result is no JSON value: %w", err)
+	}
+	return t.call(ctx, http.MethodPut, wire.PathResult, b, nil)
+}
+
+// Error reports why the program is about to fail, with the stack of the caller, in
+// place of what it reported before. It counts if the process does not exit with 0.
+func (t *Task) Error(ctx context.Context, report error) error {
+	if report == nil {
+		return errors.New("there is no error to report")
+	}
+	return t.Report(ctx, Report{Kind: kindOf(report), Message: report.Error(), Traceback: string(debug.Stack())})
+}
+
+// Report is an error that a program reports of itself. A time of 0 is now.
+type Report = wire.Error
+
+// Report is Error with words of one's own.
+func (t *Task) Report(ctx context.Context, r Report) error {
+	if r.Timestamp == 0 {
+		r.Timestamp = float64(time.Now().UnixMicro()) / 1e6
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("the error cannot be reported: %w", err)
+	}
+	return t.call(ctx, http.MethodPut, wire.PathError, b, nil)
+}
+
+// kindOf is the type of an error, unless that says nothing.
+func kindOf(err error) string {
+	switch name := fmt.Sprintf("%T", err); name {
+	case "*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError":
+		return ""
+	default:
+		return name
+	}
+}
+
+const (
+	// progressEvery is how often progress is sent at most: nobody sees more.
+	progressEvery = 100 * time.Millisecond
+	// progressPatience is how long progress may hold a program up.
+	progressPatience = time.Second
+)
+
+// Progress says how far the task has got: people see it while it runs. A total of
+// 0 means that nobody knows where it ends. It is cheap to call often: at most ten a
+// second are sent, and the one that reaches the total. It waits for a host that is
+// away no longer than a second.
+func (t *Task) Progress(ctx context.Context, current, total float64, message string) error {
+	t.mu.Lock()
+	now := time.Now()
+	if now.Sub(t.progressSent) < progressEvery && (total <= 0 || current < total) {
+		t.mu.Unlock()
+		return nil
+	}
+	t.progressSent = now
+	t.mu.Unlock()
+	b, err := json.Marshal(wire.Progress{Current: current, Total: total, Message: message})
+	if err != nil {
+		return fmt.Errorf("progress: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, progressPatience)
+	defer cancel()
+	return t.call(ctx, http.MethodPut, wire.PathProgress, b, nil)
+}
+
+// APIError is what the host answers to a request it refuses.
+type APIError struct {
+	// Code is for programs, such as "too_large".
+	Code    string
+	Message string
+	// Field is the field of the request that is wrong, where it is one.
+	Field string
+}
+
+func (e *APIError) Error() string { return e.Message }

@@ -1,0 +1,117 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func TestShortText(t *testing.T) {
+	assert.Equal(t, "loss 0.3", shortText("loss 0.3"))
+	assert.Equal(t, "a b", shortText("a\nb"))
+	assert.Equal(t, strings.Repeat("ü", 50), shortText(strings.Repeat("ü", 1000)))
+	assert.Equal(t, "ab", shortText("a\xffb"))
+	for _, s := range []string{strings.Repeat("<", 1000), strings.Repeat("\x00\"\\", 1000), strings.Repeat("\U0001F600", 1000)} {
+		b, err := json.Marshal(shortText(s))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(b), maxProgress+2)
+		assert.Greater(t, len(b), maxProgress-20)
+	}
+}
+
+// The details of a heartbeat stay under 500 bytes, whatever a task says.
+func TestHeartbeatIsSmall(t *testing.T) {
+	b, err := json.Marshal(spec.Heartbeat{
+		PID: 1 << 22, Host: strings.Repeat("h", 64), Restarts: 1000, Started: time.Now(), LogDir: strings.Repeat("d", 120),
+		Progress: &spec.Progress{Current: 0.1234567890123456, Total: 1.234567890123456e300, Message: shortText(strings.Repeat("<", 1000))},
+	})
+	require.NoError(t, err)
+	assert.Less(t, len(b), 500)
+}
+
+// served is a host with a plan of two workers whose processes are given.
+func served(t *testing.T, state string, processes ...supervisor.Process) *Host {
+	t.Helper()
+	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &listed{processes: processes}, Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.tasks.Close() })
+	return h
+}
+
+var servedRun = supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
+
+func workerKey(i string) supervisor.Key { return supervisor.Key{Run: servedRun, Task: "worker-" + i} }
+
+// Another host worker serves the tasks of the one before at the same sockets, and
+// knows which of them have ended for good.
+func TestServeTasksAgain(t *testing.T) {
+	state := t.TempDir()
+	two := 2
+	s := (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: &two, Command: []string{"true"}}}}).WithDefaults()
+	first := served(t, state)
+	p, err := first.plans.update(servedRun, func(*plan) (*plan, error) {
+		return &plan{Run: servedRun, Spec: s, Tasks: []string{"worker-0", "worker-1"}, Cluster: taskenv.Cluster{Hosts: 1, Members: []taskenv.Member{
+			{Type: "worker", Host: "host-a", Address: "127.0.0.1:1"}, {Type: "worker", Index: 1, Rank: 1, Host: "host-a", Address: "127.0.0.1:2"},
+		}}}, nil
+	})
+	require.NoError(t, err)
+	path, err := first.listen(p, workerKey("0"), 0, t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, first.tasks.Close())
+
+	logs := t.TempDir()
+	living := supervisor.Process{Key: workerKey("0"), Number: 2, PID: os.Getpid(), LogDir: logs}
+	ended := supervisor.Process{Key: workerKey("1"), Exit: &supervisor.Exit{Code: 3}}
+	second := served(t, state, living, ended)
+	require.NoError(t, second.ServeTasks(context.Background()))
+	t.Setenv(taskapi.SocketVar, path)
+	c, err := task.Current()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	info, err := c.Info(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, 2, info.RestartCount)
+	require.NoError(t, c.Result(ctx, 1))
+	assert.FileExists(t, logs+"/result.json")
+	_, err = c.Barrier(ctx, "x")
+	require.ErrorContains(t, err, "worker-1 exited with exit code 3 and does not come back")
+
+	require.NoError(t, second.tasks.Close())
+	ended.Granted = true
+	third := served(t, state, living, ended)
+	require.NoError(t, third.ServeTasks(context.Background()))
+	_, err = c.Barrier(ctx, "x", task.Timeout(50*time.Millisecond))
+	require.ErrorContains(t, err, "worker-1 did not arrive within", "it is about to be started again")
+
+	third.endTasks(servedRun)
+	assert.NoFileExists(t, path)
+	assert.Empty(t, third.views.all)
+}
+
+func TestComesBack(t *testing.T) {
+	h := &Host{}
+	exit := func(code int, reason supervisor.Reason) []supervisor.Process {
+		return []supervisor.Process{{Exit: &supervisor.Exit{Code: code, Reason: reason}}}
+	}
+	once, never := &plan{Spec: &spec.RunSpec{AutoRestart: true}}, &plan{Spec: &spec.RunSpec{}}
+	assert.True(t, h.comesBack(once, exit(1, supervisor.ReasonNone)))
+	assert.False(t, h.comesBack(once, exit(0, supervisor.ReasonNone)))
+	assert.False(t, h.comesBack(once, exit(1, supervisor.ReasonCollateral)))
+	assert.False(t, h.comesBack(never, exit(1, supervisor.ReasonNone)))
+	sealed := &plan{Spec: once.Spec, Sealed: true}
+	assert.False(t, h.comesBack(sealed, exit(1, supervisor.ReasonNone)))
+}

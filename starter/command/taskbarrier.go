@@ -1,0 +1,90 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+)
+
+func (a *app) taskBarrierCommand() *cobra.Command {
+	var timeout time.Duration
+	var participants []string
+	var local bool
+	cmd := &cobra.Command{
+		Use:   "barrier [flags] [NAME]",
+		Short: "Wait until all tasks have arrived at a barrier",
+		Long: `Waits until all tasks of the spec have arrived at the barrier NAME, "default" where
+none is given. It can be used again, in rounds. With --task only some of them take
+part; all of them have to name the same.
+
+A barrier breaks, for all who wait at it, when the timeout of one has passed and when
+a task has ended that did not arrive and is not started again.
+
+Exit codes:
+  0    all have arrived
+  1    the barrier broke
+  2    mistake in the command line, or not called within a task
+  124  the timeout passed
+  125  the host refused it`,
+		Example: "  clusterrun task barrier\n  clusterrun task barrier --timeout 10m --task worker loaded\n  clusterrun task barrier --local step",
+		Args:    fromToArgs(0, 1, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := currentTask()
+			if err != nil {
+				return err
+			}
+			name := "default"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			options := []task.Option{task.Participants(participants...)}
+			if local {
+				options = append(options, task.Local())
+			}
+			if cmd.Flags().Changed("timeout") {
+				if timeout < 0 {
+					return usagef("--timeout %s is negative; give a time span such as 30s", timeout)
+				}
+				options = append(options, task.Timeout(timeout))
+			}
+			// So that an arrival is withdrawn before we go.
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			r, err := t.Barrier(ctx, name, options...)
+			if err != nil {
+				return barrierError(err)
+			}
+			if a.global.json {
+				return a.printJSON(r)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`TIME` to wait at most, such as 30s; default: without limit")
+	cmd.Flags().StringSliceVar(&participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")
+	cmd.Flags().BoolVar(&local, "local", false, "let the host release it without the server, in microseconds: all participants have to be on this host")
+	return cmd
+}
+
+func barrierError(err error) error {
+	var broken *task.BarrierError
+	var refused *task.APIError
+	switch {
+	case errors.As(err, &broken) && broken.Timeout:
+		return &exitError{code: exitTimeout, cause: err}
+	case errors.As(err, &broken):
+		return &exitError{code: exitBroken, cause: err}
+	case errors.As(err, &refused) && refused.Field != "":
+		return usagef("%s", refused.Message)
+	case errors.Is(err, context.Canceled):
+		return &exitError{code: exitInterrupted, cause: fmt.Errorf("interrupted; the arrival is withdrawn")}
+	}
+	return err
+}

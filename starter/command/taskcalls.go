@@ -1,0 +1,231 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+)
+
+// exitBroken is that of a barrier that broke.
+const exitBroken = 1
+
+// hostPatience is how long a call waits for a host that is away for a moment.
+const hostPatience = time.Minute
+
+const exitCodesOfTasks = `Exit codes:
+  0    done
+  2    mistake in the command line, or not called within a task
+  125  the host refused it, or did not answer for a minute`
+
+// currentTask is the task that this process is part of.
+func currentTask() (*task.Task, error) {
+	t, err := task.Current()
+	if errors.Is(err, task.ErrNotATask) {
+		return nil, usagef("CLUSTERRUN_SOCKET is not set: this command is for programs that are tasks of a run, such as in `clusterrun run -n 2 -- bash -c 'clusterrun task ...'`")
+	}
+	return t, err
+}
+
+// fromToArgs checks the number of positional arguments, the first called what.
+func fromToArgs(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > most {
+			return usagef("unexpected argument %q; usage: %s", args[most], cmd.UseLine())
+		}
+		return someArgs(least, what)(cmd, args)
+	}
+}
+
+// asTask calls the host for the task of this process.
+func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) error {
+	t, err := currentTask()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), hostPatience)
+	defer cancel()
+	err = call(ctx, t)
+	var refused *task.APIError
+	if errors.As(err, &refused) && refused.Field != "" {
+		return usagef("%s", refused.Message)
+	}
+	return err
+}
+
+func (a *app) taskResultCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "result [flags] VALUE",
+		Short: "Set what the task returns",
+		Long: `Sets what the task returns: one JSON value of up to 256 KiB, in place of the one
+before. - reads it from stdin. It counts if the program exits with 0, and is then in
+the result of the run.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task result 0.97\n  clusterrun task result '\"done\"'\n  jq -n '{loss: 0.3}' | clusterrun task result -",
+		Args:    oneArg("VALUE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			value := []byte(args[0])
+			if args[0] == "-" {
+				var err error
+				if value, err = io.ReadAll(a.in); err != nil {
+					return fmt.Errorf("stdin: %w", err)
+				}
+			}
+			if !json.Valid(value) {
+				return usagef("the result is not one JSON value; a text has quotes of its own, as in '\"done\"'")
+			}
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Result(ctx, json.RawMessage(value)) })
+		},
+	}
+}
+
+func (a *app) taskErrorCommand() *cobra.Command {
+	var kind string
+	cmd := &cobra.Command{
+		Use:   "error [flags] MESSAGE",
+		Short: "Report why the task is about to fail",
+		Long: `Reports why the program is about to fail, in place of what it reported before. It
+counts if the program does not exit with 0: the run then names this message as its
+cause. - reads it from stdin.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task error 'no space left for the checkpoint'; exit 3",
+		Args:    oneArg("MESSAGE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			message := args[0]
+			if message == "-" {
+				b, err := io.ReadAll(a.in)
+				if err != nil {
+					return fmt.Errorf("stdin: %w", err)
+				}
+				message = string(b)
+			}
+			if message == "" {
+				return usagef("MESSAGE is empty; say what is wrong")
+			}
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+				return t.Report(ctx, task.Report{Kind: kind, Message: message})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` of the error, such as IOError")
+	return cmd
+}
+
+func (a *app) taskProgressCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "progress [flags] CURRENT [TOTAL [MESSAGE]]",
+		Short: "Say how far the task has got",
+		Long: `Says how far the task has got: ` + "`clusterrun status`" + ` shows it, and the status line of
+` + "`clusterrun run`" + `. The last one counts. TOTAL 0 means that nobody knows.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task progress 3 10\n  clusterrun task progress 420 1000 'loss 0.3'",
+		Args:    fromToArgs(1, 3, "CURRENT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			current, err := strconv.ParseFloat(args[0], 64)
+			if err != nil || current < 0 {
+				return usagef("CURRENT %q is not a number from 0", args[0])
+			}
+			total, message := 0.0, ""
+			if len(args) > 1 {
+				if total, err = strconv.ParseFloat(args[1], 64); err != nil || total < 0 {
+					return usagef("TOTAL %q is not a number from 0", args[1])
+				}
+			}
+			if len(args) > 2 {
+				message = args[2]
+			}
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Progress(ctx, current, total, message) })
+		},
+	}
+}
+
+func (a *app) taskClusterCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cluster [flags]",
+		Short: "List the tasks of the cluster and their addresses",
+		Long: `Lists the tasks of the cluster, in rank order: name, rank, host and address.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task cluster\n  clusterrun task cluster --json | jq -r '.members[0].address'",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+				members, err := t.Cluster(ctx)
+				if err != nil {
+					return err
+				}
+				if a.global.json {
+					return a.printJSON(map[string]any{"members": members})
+				}
+				w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+				fmt.Fprintln(w, "TASK\tRANK\tHOST\tADDRESS")
+				for _, m := range members {
+					fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Task, m.Rank, dash(m.Host), dash(m.Address))
+				}
+				return w.Flush()
+			})
+		},
+	}
+}
+
+func (a *app) taskInfoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "info [flags]",
+		Short: "Show which task of which run this is",
+		Long: `Shows which task of which run this is, and where it runs.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task info --json | jq -r .address",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+				info, err := t.Info(ctx)
+				if err != nil {
+					return err
+				}
+				if a.global.json {
+					return a.printJSON(info)
+				}
+				_, err = fmt.Fprintf(a.out, "%s of run %s: rank %d of %d, restart %d, on host %s at %s\n",
+					info.Task, info.Run, info.Rank, info.WorldSize, info.RestartCount, info.Host, info.Address)
+				return err
+			})
+		},
+	}
+}
+
+func (a *app) taskRestartCountCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restart-count [flags]",
+		Short: "Print how often the task was started again",
+		Long: `Prints how many processes of the task there were before this one. 0 is the first.
+
+` + exitCodesOfTasks,
+		Example: "  [ $(clusterrun task restart-count) = 0 ] || load_checkpoint",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+				info, err := t.Info(ctx)
+				if err != nil {
+					return err
+				}
+				if a.global.json {
+					return a.printJSON(map[string]int{"restart_count": info.RestartCount})
+				}
+				_, err = fmt.Fprintln(a.out, info.RestartCount)
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// json runs `clusterrun run --json` and returns its result.
+func (l *local) json(args ...string) (code int, r spec.RunResult, stderr string) {
+	l.t.Helper()
+	code, stdout, stderr := l.run(append([]string{"run", "--json", "--env", l.mark, "--env", "CR=" + harness.Clusterrun(l.t)}, args...)...)
+	require.NoError(l.t, json.Unmarshal([]byte(stdout), &r), "%s\n%s", stdout, stderr)
+	return code, r, stderr
+}
+
+// Tasks in Go, Python and bash meet at one barrier (MPR-11), and each has a result.
+func TestTasksOfThreeLanguages(t *testing.T) {
+	l := newLocal(t)
+	program := filepath.Join(l.home, "task")
+	build := exec.Command("go", "build", "-o", program, "./tests/e2e/testdata/task")
+	build.Dir = harness.Root()
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	spec := filepath.Join(l.home, "three.yaml")
+	require.NoError(t, os.WriteFile(spec, []byte(`
+tasks:
+  - {type: go, count: 2, command: [`+program+`]}
+  - type: python
+    count: 2
+    command:
+      - python3
+      - -c
+      - |
+        import clusterrun
+        def train():
+            step = clusterrun.get_barrier("step", timeout=60, local=True)
+            places = [step.wait() for _ in range(3)]
+            clusterrun.progress(1)
+            return {"places": places, "members": [m["task"] for m in clusterrun.cluster()]}
+        clusterrun.main(train)
+  - type: bash
+    count: 1
+    command:
+      - bash
+      - -c
+      - |
+        set -e
+        for _ in 1 2 3; do "$CR" task barrier --local --timeout 1m step; done
+        "$CR" task progress 1 2 half
+        "$CR" task cluster --json > cluster.json
+        "$CR" task info --json | "$CR" task result -
+        [ "$("$CR" task restart-count)" = 0 ]
+`), 0o600))
+	code, r, stderr := l.json("--env", modulePath(t, l), spec)
+	require.Zero(t, code, stderr)
+	assert.JSONEq(t, `{"rounds": 3}`, string(task(r, "go-0").Value))
+	assert.JSONEq(t, `{"rounds": 3}`, string(task(r, "go-1").Value))
+	assert.JSONEq(t, `{"places": [3, 3, 3], "members": ["go-0", "go-1", "python-0", "python-1", "bash-0"]}`, string(task(r, "python-1").Value))
+	var info struct {
+		Task      string
+		Rank      int
+		WorldSize int `json:"world_size"`
+		Address   string
+	}
+	require.NoError(t, json.Unmarshal(task(r, "bash-0").Value, &info))
+	assert.Equal(t, "bash-0", info.Task)
+	assert.Equal(t, 4, info.Rank)
+	assert.Equal(t, 5, info.WorldSize)
+	cluster, err := os.ReadFile(filepath.Join(l.home, "cluster.json"))
+	require.NoError(t, err)
+	assert.Contains(t, string(cluster), info.Address)
+	sockets, err := filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/runs/*"))
+	require.NoError(t, err)
+	assert.Empty(t, sockets, "nothing is left")
+}
+
+// An uncaught exception is the error of the run, in the form that torch writes.
+func TestErrorsOfTasks(t *testing.T) {
+	l := newLocal(t)
+	code, r, stderr := l.json("--env", modulePath(t, l), "-n", "1", "--", "python3", "-c", `
+import clusterrun
+@clusterrun.record
+def train(rate):
+    raise ValueError("rate %s is too large" % rate)
+clusterrun.result("not returned")
+train(7)
+`)
+	assert.Equal(t, 1, code, stderr)
+	assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
+	require.NotNil(t, r.FirstFailure)
+	assert.Equal(t, "ValueError: rate 7 is too large", r.FirstFailure.Message)
+	assert.Empty(t, r.Tasks[0].Value)
+	b, err := os.ReadFile(r.FirstFailure.ErrorFile)
+	require.NoError(t, err)
+	var file struct {
+		Message struct {
+			Message   string
+			ExtraInfo struct {
+				Stack     string `json:"py_callstack"`
+				Timestamp string
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(b, &file))
+	assert.Contains(t, file.Message.ExtraInfo.Stack, "in train\n")
+	_, err = strconv.Atoi(file.Message.ExtraInfo.Timestamp)
+	assert.NoError(t, err)
+
+	code, r, _ = l.json("-n", "1", "--", "bash", "-c", `"$CR" task error --kind IOError 'disk full'; exit 3`)
+	assert.Equal(t, 3, code)
+	assert.Equal(t, "IOError: disk full", r.FirstFailure.Message)
+
+	// Who exits with 0 has not failed, whatever it once reported.
+	code, r, _ = l.json("-n", "1", "--", "bash", "-c", `"$CR" task error oops; "$CR" task result 1`)
+	assert.Equal(t, 0, code)
+	assert.Equal(t, "1", string(r.Tasks[0].Value))
+}
+
+// A barrier that cannot be released any more lets everybody go, with its reason.
+func TestABrokenBarrier(t *testing.T) {
+	l := newLocal(t)
+	_, _, stderr := l.json("-n", "3", "--on-failure", "continue", "--", "bash", "-c",
+		`if [ $RANK = 2 ]; then exit 7; fi; "$CR" task barrier --local x; echo "code $?" >&2`)
+	assert.Equal(t, 2, strings.Count(stderr, "code 1"), stderr)
+	assert.Contains(t, stderr, "worker-2 exited with exit code 7")
+
+	_, _, stderr = l.json("-n", "2", "--", "bash", "-c",
+		`if [ $RANK = 0 ]; then "$CR" task barrier --local --timeout 200ms x; echo "code $?" >&2; touch done; fi; until [ -e done ]; do sleep 0.05; done`)
+	assert.Contains(t, stderr, "code 124")
+	assert.Contains(t, stderr, "worker-1 did not arrive within 2")
+}
+
+func TestWithoutAHost(t *testing.T) {
+	l := newLocal(t)
+	for _, args := range [][]string{{"barrier"}, {"result", "1"}, {"error", "x"}, {"progress", "1"}, {"cluster"}, {"restart-count"}} {
+		code, _, stderr := l.run(append([]string{"task"}, args...)...)
+		assert.Equal(t, 2, code, args)
+		assert.Contains(t, stderr, "CLUSTERRUN_SOCKET is not set")
+	}
+	code, _, stderr := l.run("task", "result", "not json")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, "not one JSON value")
+
+	// A run that keeps no files has the rest.
+	_, _, stderr = l.json("-n", "1", "--log-dir", "/dev/null", "--", "bash", "-c",
+		`"$CR" task result 1 2> refused; echo $? >> refused; "$CR" task barrier && "$CR" task progress 1; echo $? >> refused`)
+	b, err := os.ReadFile(filepath.Join(l.home, "refused"))
+	require.NoError(t, err)
+	assert.Contains(t, string(b), "the run keeps no files", stderr)
+	assert.Contains(t, string(b), "\n125\n0\n")
+}
+
+// The Temporal side is killed while tasks wait at a barrier. They do not notice.
+func TestTheTemporalSideIsKilledAtABarrier(t *testing.T) {
+	f := newFixture(t)
+	cr := harness.Clusterrun(t)
+	python, err := exec.LookPath("python3")
+	require.NoError(t, err)
+	module := filepath.Join(harness.Root(), "activities/taskapi/python")
+	run := f.start(&spec.RunSpec{Env: map[string]string{"CR": cr, "PYTHONPATH": module, "PYTHONDONTWRITEBYTECODE": "1"}, Tasks: []spec.TaskGroup{
+		group("worker", 2, `echo $$ > $DIR/started-$CLUSTERRUN_TASK_INDEX; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
+		{Type: "python", Count: ptr(1), Command: []string{python, "-c", `
+import clusterrun, os
+b = clusterrun.get_barrier("x", local=True)
+open(os.environ["DIR"] + "/started-python", "w").write("x")
+b.wait(); b.wait()
+clusterrun.result("met")`}},
+		group("late", 1, `echo $$ > $DIR/started-late; until [ -e $DIR/go ]; do sleep 0.05; done; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
+	}})
+	for _, name := range []string{"started-0", "started-1", "started-python", "started-late"} {
+		f.file(name)
+	}
+	waiting := func() bool { return len(barrierClients(f)) == 2 }
+	harness.Eventually(t, "both wait", waiting)
+	for range 3 {
+		side := f.worker.Side()
+		require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+		harness.Eventually(t, "there is another side", func() bool { s := f.worker.Side(); return s != side && s != 0 })
+	}
+	touch(t, f, "go")
+	r := f.result(run)
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	for _, task := range r.Tasks {
+		assert.Equal(t, `"met"`, string(task.Value), task.Name)
+		assert.Zero(t, task.Restarts, "nobody was started again")
+	}
+}
+
+// barrierClients are the processes that wait at a barrier for a script.
+func barrierClients(f *fixture) []int {
+	var pids []int
+	for _, pid := range harness.Alive(f.mark) {
+		if strings.Contains(harness.Cmdline(pid), "task barrier") && !strings.HasPrefix(harness.Cmdline(pid), "/bin/bash") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// A task that is killed and started again joins the round that waits for it.
+func TestARestartedTaskAtABarrier(t *testing.T) {
+	l := newLocal(t)
+	code, r, stderr := l.json("-n", "2", "--max-restarts", "3", "--", "bash", "-c",
+		`wait_for() { until [ -e $1 ]; do sleep 0.05; done; }
+		if [ $RANK = 1 ]; then wait_for again; fi
+		if [ $RANK = 0 ]; then
+			if [ "$("$CR" task restart-count)" = 0 ]; then "$CR" task barrier --local x & sleep 0.5; kill -9 $$; fi
+			touch again
+		fi
+		"$CR" task barrier --local x && "$CR" task result "$RANK"`)
+	require.Zero(t, code, stderr)
+	assert.Len(t, r.Tasks[0].Exits, 2)
+	assert.Equal(t, "1", string(r.Tasks[1].Value))
+}
+
+// Who looks at a run sees how far its tasks say they are.
+func TestProgressIsSeen(t *testing.T) {
+	l := newLocal(t)
+	p := l.start("run", "--id", "steps", "-n", "2", "--env", l.mark, "--env", "CR="+harness.Clusterrun(t), "--", "bash", "-c",
+		`"$CR" task progress $((RANK + 1)) 4 "loss 0.$RANK"; until [ -e done ]; do sleep 0.05; done`)
+	harness.Eventually(t, "status has it", func() bool {
+		code, stdout, _ := l.run("status", "steps")
+		return code == 0 && strings.Contains(stdout, "PROGRESS") &&
+			strings.Contains(stdout, "25% (1/4) loss 0.0") && strings.Contains(stdout, "50% (2/4) loss 0.1")
+	})
+	require.NoError(t, os.WriteFile(filepath.Join(l.home, "done"), nil, 0o600))
+	assert.Zero(t, p.ExitCode())
+}
