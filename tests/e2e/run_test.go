@@ -98,7 +98,7 @@ func TestRun(t *testing.T) {
 		assert.Len(t, r.Tasks, 2)
 	})
 
-	t.Run("a run ID in use", func(t *testing.T) {
+	t.Run("SEED-84 a run ID in use", func(t *testing.T) {
 		p := l.start("run", "--id", "twice", "-n", "1", "--", "sleep", "1000")
 		harness.Eventually(t, "the run is there", func() bool { return strings.Contains(p.Stderr(), "twice") })
 		harness.Eventually(t, "the second is refused", func() bool {

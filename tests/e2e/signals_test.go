@@ -28,7 +28,7 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 }
 
 // TestRunIsInterrupted has the four of torch's defaults, one by one (TE-32, TE-35,
-// TE-40). These are the others.
+// TE-40, SEED-80). These are the others.
 func TestSignalsToHandle(t *testing.T) {
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
 

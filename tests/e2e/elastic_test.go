@@ -1,0 +1,261 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// result runs something to its end and reads its result.
+func (l *local) result(args ...string) (r spec.RunResult, stderr string) {
+	l.t.Helper()
+	_, stdout, stderr := l.run(append([]string{"run", "--json"}, args...)...)
+	require.NoError(l.t, json.Unmarshal([]byte(stdout), &r), "%s%s", stdout, stderr)
+	return r, stderr
+}
+
+// logged is what a task has in one of its files; there says that it has the file.
+func logged(t *testing.T, r spec.RunResult, task int, file string) (text string, there bool) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.Tasks[task].Exit.LogDir, file))
+	if os.IsNotExist(err) {
+		return "", false
+	}
+	require.NoError(t, err)
+	return string(b), true
+}
+
+// TestElastic has what the tests of torch elastic's multiprocessing require, for
+// programs; the ids are those of its tests.
+func TestElastic(t *testing.T) {
+	l := newLocal(t)
+	python, err := exec.LookPath("python3")
+	require.NoError(t, err)
+
+	t.Run("TE-13 TE-23 TE-24 SEED-82 SEED-91 values", func(t *testing.T) {
+		r, _ := l.result("--redirects", "0", "--tee", "0", "-n", "3", "--", "bash", "-c",
+			`[ $RANK = 2 ] || echo "\"hello_$RANK\"" > $CLUSTERRUN_RESULT_FILE`)
+		assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
+		assert.JSONEq(t, `"hello_0"`, string(r.Tasks[0].Value))
+		assert.JSONEq(t, `"hello_1"`, string(r.Tasks[1].Value))
+		assert.Empty(t, r.Tasks[2].Value, "none")
+		_, there := logged(t, r, 0, "stdout.log")
+		assert.False(t, there)
+	})
+
+	t.Run("TE-14 SEED-92 large values", func(t *testing.T) {
+		const entries = 60000
+		r, _ := l.result("-n", "4", "--", python, "-c",
+			fmt.Sprintf(`import json, os; json.dump([int(os.environ["RANK"])] * %d, open(os.environ["CLUSTERRUN_RESULT_FILE"], "w"))`, entries))
+		for rank, task := range r.Tasks {
+			var value []int
+			require.NoError(t, json.Unmarshal(task.Value, &value), "rank %d: %s", rank, r.Message)
+			require.Len(t, value, entries)
+			assert.Equal(t, rank, value[entries-1])
+		}
+	})
+
+	t.Run("TE-15 TE-20 TE-80 SEED-79 SEED-85 a program raises", func(t *testing.T) {
+		code, dir, stderr := l.run("task", "python", "--dir")
+		require.Zero(t, code, stderr)
+		r, _ := l.result("--env", "PYTHONPATH="+strings.TrimSpace(dir), "-n", "2", "--", python, "-c", `
+import clusterrun, os, time
+def f():
+    if os.environ["RANK"] == "0":
+        raise RuntimeError("a failure")
+    time.sleep(1000)
+clusterrun.main(f)`)
+		assert.Equal(t, spec.VerdictFailed, r.Verdict)
+		f := r.FirstFailure
+		require.NotNil(t, f)
+		assert.Equal(t, 0, f.Rank)
+		assert.Equal(t, 1, f.ExitCode)
+		assert.Empty(t, f.Signal)
+		assert.Equal(t, r.Tasks[0].Exit.PID, f.PID)
+		assert.Equal(t, filepath.Join(r.Tasks[0].Exit.LogDir, "error.json"), f.ErrorFile)
+		assert.Equal(t, "attempt_0/0/error.json", strings.Join(strings.Split(f.ErrorFile, "/")[len(strings.Split(f.ErrorFile, "/"))-3:], "/"))
+		assert.Contains(t, f.Message, "RuntimeError: a failure")
+		assert.Equal(t, f.Timestamp, r.Tasks[0].Exit.ErrorTime)
+		assert.Nil(t, r.Tasks[1].Failure, "one failure")
+		for _, task := range r.Tasks {
+			assert.Empty(t, task.Value)
+			assert.Empty(t, harness.State(task.Exit.PID), "all are gone")
+		}
+	})
+
+	t.Run("TE-65 TE-74 TE-75 a program that ends well or has nowhere to tell", func(t *testing.T) {
+		_, dir, _ := l.run("task", "python", "--dir")
+		path := "PYTHONPATH=" + strings.TrimSpace(dir)
+		r, _ := l.result("--env", path, "-n", "1", "--", python, "-c", "import clusterrun; clusterrun.main(lambda: None)")
+		assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
+		_, there := logged(t, r, 0, "error.json")
+		assert.False(t, there)
+		r, _ = l.result("--env", path, "--log-dir", "/dev/null", "-n", "1", "--", python, "-c", "import clusterrun\n@clusterrun.record\ndef f(): raise ValueError('x')\nf()")
+		assert.Equal(t, 1, r.ExitCode)
+		assert.Empty(t, r.FirstFailure.ErrorFile)
+	})
+
+	t.Run("TE-16 SEED-86 all of a process has to be gone", func(t *testing.T) {
+		r, _ := l.result("--env", l.mark, "-n", "2", "--", "bash", "-c", `sleep 10000 & setsid sleep 10000 & disown -a; exit 0`)
+		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+		assert.Empty(t, l.tasks())
+	})
+
+	t.Run("TE-19 TE-25 D-05 exit code and redirects", func(t *testing.T) {
+		r, _ := l.result("--redirects", "0:3", "--tee", "0", "-n", "2", "--", "bash", "-c",
+			`[ $RANK = 1 ] && exec sleep 10000; echo "exit 138 from 0" >&2; exit 138`)
+		f := r.FirstFailure
+		require.NotNil(t, f)
+		assert.Equal(t, 138, f.ExitCode)
+		assert.Empty(t, f.Signal)
+		assert.Contains(t, f.Message, "exit 138 from 0", "D-08")
+		text, _ := logged(t, r, 0, "stderr.log")
+		assert.Equal(t, "exit 138 from 0\n", text)
+		text, there := logged(t, r, 0, "stdout.log")
+		assert.True(t, there)
+		assert.Empty(t, text)
+		_, there = logged(t, r, 1, "stdout.log")
+		assert.False(t, there)
+		killed := r.Tasks[1]
+		assert.Equal(t, -15, killed.Exit.ExitCode)
+		assert.Equal(t, "SIGTERM", killed.Exit.Signal)
+		assert.Equal(t, spec.CauseCollateral, killed.Exit.Cause)
+		assert.Nil(t, killed.Failure)
+	})
+
+	t.Run("TE-27 TE-30 TE-33 TE-34 a signal under every mask", func(t *testing.T) {
+		for mask, want := range map[string][2]bool{"0": {}, "1": {true, false}, "2": {false, true}, "3": {true, true}} {
+			r, _ := l.result("--redirects", mask, "--tee", "0", "-n", "1", "--", "bash", "-c", "echo to stdout; echo to stderr >&2; kill -SEGV $$")
+			assert.Equal(t, 128+11, r.ExitCode)
+			assert.Equal(t, -11, r.FirstFailure.ExitCode)
+			assert.Equal(t, "SIGSEGV", r.FirstFailure.Signal)
+			for i, file := range []string{"stdout.log", "stderr.log"} {
+				text, there := logged(t, r, 0, file)
+				assert.Equal(t, want[i], there, "mask %s: %s", mask, file)
+				if there {
+					assert.Equal(t, "to "+strings.TrimSuffix(file, ".log")+"\n", text)
+				}
+			}
+		}
+	})
+
+	t.Run("TE-52 TE-53 TE-54 whoever writes", func(t *testing.T) {
+		r, _ := l.result("--tee", "0", "-n", "1", "--", python, "-c", `
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+print("python"); print("python error", file=sys.stderr)
+libc.puts(b"c"); libc.fflush(None); libc.dprintf(2, b"c error\n")
+os.system("echo shell; echo shell error >&2")`)
+		out, _ := logged(t, r, 0, "stdout.log")
+		assert.ElementsMatch(t, []string{"python", "c", "shell"}, strings.Fields(out))
+		errs, _ := logged(t, r, 0, "stderr.log")
+		assert.ElementsMatch(t, []string{"python error", "c error", "shell error"}, strings.Split(strings.TrimSpace(errs), "\n"))
+	})
+
+	t.Run("TE-55 TE-56 half a million lines", func(t *testing.T) {
+		r, _ := l.result("--tee", "0", "-n", "2", "--", "bash", "-c",
+			`if [ $RANK = 0 ]; then PYTHONUNBUFFERED= `+python+` -c "for i in range(1, 500001): print(i)"; else seq 1 500000; fi`)
+		want, err := exec.Command("seq", "1", "500000").Output()
+		require.NoError(t, err)
+		for rank := range 2 {
+			text, _ := logged(t, r, rank, "stdout.log")
+			assert.True(t, text == string(want), "rank %d", rank)
+		}
+	})
+
+	t.Run("TE-78 TE-79 the rank in the environment", func(t *testing.T) {
+		_, stdout, _ := l.run("run", "-n", "1", "--", "bash", "-c", "echo rank ${RANK-none}")
+		assert.Contains(t, stdout, "rank 0")
+		_, stdout, _ = l.run("run", "--env-profile", "jax", "-n", "1", "--", "bash", "-c", "echo rank ${RANK-none}")
+		assert.Contains(t, stdout, "rank none")
+	})
+
+	t.Run("refused before anything starts", func(t *testing.T) {
+		file := filepath.Join(l.home, "file")
+		require.NoError(t, os.WriteFile(file, nil, 0o644))
+		started := filepath.Join(l.home, "started")
+		spec := filepath.Join(l.home, "overrides.yaml")
+		require.NoError(t, os.WriteFile(spec, []byte("command: [touch, "+started+"]\ntasks: [{type: worker, count: 2, overrides: {2: {args: [x]}}}]\n"), 0o644))
+		for id, test := range map[string]struct {
+			args []string
+			text string
+		}{
+			"TE-07 SEED-74 the log directory is a file": {[]string{"--log-dir", file, "touch", started}, "log_dir: " + file + " is a file"},
+			"TE-08 TE-22 SEED-71 a rank nobody has":     {[]string{spec}, "the group has no task 2"},
+			"SEED-73 a mask for a rank nobody has":      {[]string{"--tee", "5:3", "-n", "2", "touch", started}, "names rank 5, but the run has 2 tasks"},
+			"TE-21 no such program":                     {[]string{"--", "no-such-program", started}, "command not found"},
+			"TE-51 no such stream":                      {[]string{"--redirects", "unknown", "touch", started}, "does not match"},
+		} {
+			code, _, stderr := l.run(append([]string{"run"}, test.args...)...)
+			assert.Equal(t, 2, code, id)
+			assert.Contains(t, stderr, test.text, id)
+		}
+		assert.NoFileExists(t, started)
+	})
+
+	t.Run("TE-07 SEED-75 the log directory is made, and nothing in it is wiped", func(t *testing.T) {
+		dir := filepath.Join(l.home, "some", "where")
+		for range 2 {
+			r, _ := l.result("--log-dir", dir, "--id", "same", "-n", "1", "--", "true")
+			assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
+		}
+		runs, err := filepath.Glob(filepath.Join(dir, "same", "*", "attempt_0", "0"))
+		require.NoError(t, err)
+		assert.Len(t, runs, 2)
+	})
+}
+
+// TE-09, SEED-81: waiting with a limit gives none at its expiry, and a result later.
+func TestElasticWait(t *testing.T) {
+	f := newFixture(t)
+	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `while [ ! -e $DIR/go ]; do sleep 0.02; done`)}})
+	handle := starter.Get(f.client, run.GetID(), run.GetRunID())
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	r, err := handle.Wait(ctx)
+	assert.Nil(t, r)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	touch(t, f, "go")
+	r, err = handle.Wait(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
+}
+
+// TE-11, TE-18, SEED-83: closing ends all, whatever they make of the signal, within
+// one grace for all; a type may have a signal and a grace of its own.
+func TestElasticClose(t *testing.T) {
+	f := newFixture(t)
+	run := f.start(&spec.RunSpec{
+		Stop: spec.Stop{Grace: spec.DurationOf(time.Second)},
+		Tasks: []spec.TaskGroup{
+			group("worker", 2, `trap '' TERM; echo up > $DIR/up-$RANK; sleep 10000 & wait; wait`),
+			{Type: "ps", Command: []string{"bash", "-c", `trap 'exit 7' INT; echo up > $DIR/up-$RANK; while :; do sleep 0.02; done`},
+				Stop: spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Minute)}},
+		},
+	})
+	for rank := range 3 {
+		f.file(fmt.Sprintf("up-%d", rank))
+	}
+	require.NoError(t, f.client.CancelWorkflow(context.Background(), run.GetID(), run.GetRunID()))
+	r := f.result(run)
+	assert.Equal(t, spec.VerdictCancelled, r.Verdict, r.Message)
+	for _, task := range r.Tasks[:2] {
+		assert.Equal(t, -9, task.Exit.ExitCode)
+		assert.Less(t, task.Exit.Ended.Sub(r.Tasks[2].Exit.Ended), time.Minute, "not the other type's grace")
+	}
+	assert.Equal(t, 7, r.Tasks[2].Exit.ExitCode, "its own signal")
+	assert.Empty(t, harness.Alive(f.mark))
+}
