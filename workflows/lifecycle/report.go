@@ -41,6 +41,7 @@ func (m *Machine) message(j judgement, e Released, odd []string) string {
 	case j.verdict == spec.VerdictCancelled:
 		m.cancelled(&w, j)
 	}
+	m.unkillable(&w, j)
 	for _, problem := range e.Problems {
 		w.line("Not released: %s", problem)
 	}
@@ -263,6 +264,20 @@ func (m *Machine) lost(w *writer, j judgement) {
 	}
 	if len(names) > 0 {
 		w.line("%s lost with the host meanwhile: %s.", count(len(names), "was", "were"), list(names))
+	}
+}
+
+// unkillable names processes that outlived SIGKILL: they hold what they held, and
+// only the machine's owner can do something about it.
+func (m *Machine) unkillable(w *writer, j judgement) {
+	var names []string
+	for _, t := range m.tasks {
+		if t.exit != nil && t.exit.Unkillable {
+			names = append(names, fmt.Sprintf("%s (pid %d)", j.place(t), t.exit.PID))
+		}
+	}
+	if len(names) > 0 {
+		w.line("Still there a while after SIGKILL, and given up: %s.", list(names))
 	}
 }
 

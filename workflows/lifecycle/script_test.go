@@ -47,7 +47,7 @@ import (
 //
 //	ok | exit=N | killed=SIGNAL     by itself
 //	stopped | terminated | timeout | lost      by us, or not by itself
-//	[lived=DURATION]
+//	[lived=DURATION] [unkillable]
 //	nothing                         no process to tell of
 //
 // with [boot=N] for the host's clock, [report] for an error the program
@@ -245,6 +245,8 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			nothing = true
 		case "report":
 			e.Reported = true
+		case "unkillable":
+			e.Unkillable = true
 		case "boot":
 			e.BootNanos = int64(n)
 		case "started", "ended", "error":
