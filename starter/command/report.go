@@ -61,7 +61,7 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 	default:
 		fmt.Fprintf(&b, "run %s %s (exit code %d)", id, a.color.bad(string(r.Verdict)), r.ExitCode)
 	}
-	if r.Message != "" && r.Verdict != spec.VerdictSucceeded {
+	if r.Message != "" {
 		b.WriteString("\n" + strings.TrimSpace(r.Message))
 	}
 	if f := r.FirstFailure; f != nil && f.LogDir != "" && !strings.Contains(r.Message, f.LogDir) {
