@@ -25,6 +25,11 @@ const TimesFile = "times"
 // is told more coarsely, and its end no less exactly than its beginning.
 const maxTimes = 1 << 20
 
+// clockTick is how much later than its file says something may have been written:
+// the kernel takes the time of its last tick, of which there are 100 a second or
+// more.
+const clockTick = 20 * time.Millisecond
+
 // Times keeps the [TimesFile] of one process. What cannot be written is left
 // out: a later line makes up for it.
 type Times struct {
@@ -71,7 +76,7 @@ func (t *Times) note(ended time.Time) {
 	r.at = time.Now().UnixNano()
 	if !ended.IsZero() {
 		// What it had started may have written after it.
-		r.at = max(ended.UnixNano(), written.UnixNano())
+		r.at = max(ended.UnixNano(), written.Add(clockTick).UnixNano())
 	}
 	if !t.known {
 		t.last, t.known = lastRecord(t.dir), true
@@ -200,7 +205,7 @@ func Since(runDir string, at time.Time) func(Stream) int64 {
 		if err != nil || !info.Mode().IsRegular() {
 			return 0
 		}
-		if !info.ModTime().After(at) {
+		if !info.ModTime().Add(clockTick).After(at) {
 			return info.Size()
 		}
 		from := int64(0)

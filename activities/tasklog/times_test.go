@@ -118,7 +118,8 @@ func TestSince(t *testing.T) {
 
 	// Without records it is all or nothing.
 	assert.Equal(t, int64(0), Since(run, at(499))(out))
-	assert.Equal(t, int64(28), Since(run, at(500))(out))
+	assert.Equal(t, int64(0), Since(run, at(500))(out), "files are stamped with the time of a tick before")
+	assert.Equal(t, int64(28), Since(run, at(501))(out))
 	assert.Equal(t, int64(6), Since(run, at(499))(errs))
 
 	lines := []string{"100000000000 6 0", "200000000000 15 6", "300000000000 28 6"}
@@ -127,7 +128,7 @@ func TestSince(t *testing.T) {
 		assert.Equal(t, want, Since(run, at(since))(out), since)
 	}
 	assert.Equal(t, int64(0), Since(run, at(149))(errs), "nobody looked before")
-	assert.Equal(t, int64(6), Since(run, at(150))(errs), "not written since")
+	assert.Equal(t, int64(6), Since(run, at(151))(errs), "not written since")
 
 	assert.Equal(t, int64(0), Since(run, at(0))(Stream{Rank: 7}), "not there")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, StdoutFile), []byte("new\n"), 0o600))
