@@ -1,11 +1,6 @@
 package lifecycle
 
-import (
-	"slices"
-	"time"
-
-	"github.com/clusterrun/clusterrun/workflows/spec"
-)
+import "github.com/clusterrun/clusterrun/workflows/spec"
 
 // group is what restart scope "group" keeps over the generations of a run.
 type group struct {
@@ -46,16 +41,7 @@ func (m *Machine) regroup(t *task) {
 
 func (m *Machine) stopForRegroup(why spec.Cause) {
 	m.phase = regrouping
-	live := m.Live()
-	if len(live) == 0 {
-		return
-	}
-	for _, t := range m.tasks {
-		if t.live {
-			t.stopped = why
-		}
-	}
-	m.do(Stop{Tasks: live, Why: why})
+	m.stopLive(why)
 }
 
 // endRegrouping lets the stop that is under way be the last: something else has
@@ -82,7 +68,7 @@ func (m *Machine) nextGeneration() {
 	}
 	for _, t := range m.tasks {
 		t.first, t.launch = first, -1
-		t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
+		t.forgetEnd()
 	}
 	if g.cause == spec.CauseOrigin {
 		g.counted++
@@ -110,121 +96,3 @@ func (m *Machine) regroupNow(e RestartTasks) {
 	}
 	m.stopForRegroup(spec.CauseOperator)
 }
-
-// Snapshot is what a run takes along from one execution of its workflow to the
-// next, between two generations.
-type Snapshot struct {
-	Generation int                    `json:"generation"`
-	First      int                    `json:"first"`
-	Counted    int                    `json:"counted,omitempty"`
-	Quick      int                    `json:"quick,omitempty"`
-	Added      []spec.Task            `json:"added,omitempty"`
-	Exits      map[string][]spec.Exit `json:"exits,omitempty"`
-	Before     *BeforeFailure         `json:"before,omitempty"`
-}
-
-// BeforeFailure is the failure that ended the generation before.
-type BeforeFailure struct {
-	Task string    `json:"task"`
-	Exit spec.Exit `json:"exit"`
-}
-
-// maxSnapshot bounds a snapshot, in bytes as JSON: it travels with the spec, and the
-// server takes 2 MiB together. A run may have a thousand tasks.
-const maxSnapshot = 400 << 10
-
-// snapshotExits bounds the exits taken along for one task.
-const snapshotExits = 2
-
-// Snapshot is the machine after [Regroup]. What the hosts told of earlier
-// processes goes along as far as there is room.
-func (m *Machine) Snapshot(e Released) Snapshot {
-	g := m.group
-	s := Snapshot{Generation: g.generation, First: g.first, Counted: g.counted, Quick: g.quick, Exits: map[string][]spec.Exit{}}
-	for _, t := range m.tasks {
-		if t.added {
-			s.Added = append(s.Added, t.Task)
-		}
-		exits := t.exits(e.Exits[t.Name()])
-		if len(exits) > 0 {
-			s.Exits[t.Name()] = slices.Clone(exits[max(0, len(exits)-snapshotExits):])
-		}
-	}
-	if g.before != nil {
-		s.Before = &BeforeFailure{Task: g.before.task.Name(), Exit: g.before.exit}
-	}
-	m.fitSnapshot(&s)
-	return s
-}
-
-// fitSnapshot leaves out what is needed least until the snapshot is small enough:
-// words first, then older exits, at last the exits. Numbers and budgets stay.
-func (m *Machine) fitSnapshot(s *Snapshot) {
-	shorten := func(each func([]spec.Exit) []spec.Exit) {
-		for _, t := range m.tasks {
-			if exits := each(s.Exits[t.Name()]); len(exits) > 0 {
-				s.Exits[t.Name()] = exits
-			}
-		}
-	}
-	for _, most := range []int{160, 0} {
-		if sizeOf(s) <= maxSnapshot {
-			return
-		}
-		shorten(func(exits []spec.Exit) []spec.Exit {
-			for i := range exits {
-				exits[i].Message = cut(exits[i].Message, most)
-			}
-			return exits
-		})
-	}
-	if sizeOf(s) > maxSnapshot {
-		shorten(func(exits []spec.Exit) []spec.Exit { return exits[max(0, len(exits)-1):] })
-	}
-	if sizeOf(s) > maxSnapshot {
-		shorten(func(exits []spec.Exit) []spec.Exit {
-			for i := range exits {
-				exits[i].ErrorFile, exits[i].Usage = "", spec.Usage{}
-			}
-			return exits
-		})
-	}
-	if sizeOf(s) > maxSnapshot {
-		s.Exits = nil
-	}
-}
-
-// Resume is the machine of a run that goes on in another execution of its
-// workflow; it waits for [Begin].
-func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
-	m := New(s, tasks)
-	for _, added := range from.Added {
-		t := m.named[added.Name()]
-		if t == nil {
-			t = m.add(added)
-		}
-		t.Task, t.added = added, true
-	}
-	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick}
-	for _, t := range m.tasks {
-		t.first, t.earlier = from.First, from.Exits[t.Name()]
-	}
-	if b := from.Before; b != nil {
-		if t := m.named[b.Task]; t != nil {
-			m.group.before = &failure{task: t, exit: b.Exit}
-		}
-	}
-	return m
-}
-
-// resumed starts the timers of a run that goes on in another execution: they run
-// while it is being placed, too.
-func (m *Machine) resumed(e Resumed) {
-	if m.phase != placing || m.group.generation == 0 {
-		return
-	}
-	m.startTimers(e.Elapsed)
-}
-
-// Waiting is how long a resumed run has to wait before it is placed.
-func (m *Machine) Waiting() time.Duration { return backoff(m.group.quick) }

@@ -206,8 +206,13 @@ func (m *Machine) launch(t *task) {
 	}
 	t.launch++
 	t.live = true
-	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
+	t.forgetEnd()
 	m.do(Launch{Task: t.Task, Generation: m.group.generation, Launch: t.launch, Added: t.added})
+}
+
+// forgetEnd makes a task one that nobody has asked to end, and that has not ended.
+func (t *task) forgetEnd() {
+	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
 }
 
 func (m *Machine) taskEnded(e TaskEnded) {
@@ -277,6 +282,10 @@ func (m *Machine) decide(d decision) {
 func (m *Machine) stopAll(why spec.Cause) {
 	m.phase = stopping
 	m.stopTimers()
+	m.stopLive(why)
+}
+
+func (m *Machine) stopLive(why spec.Cause) {
 	live := m.Live()
 	if len(live) == 0 {
 		return
