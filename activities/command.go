@@ -32,7 +32,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	process := taskenv.Process{
 		Cluster: l.plan.clusterFor(l.key.Task), Task: l.key.Task,
 		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
-		Restart: l.restartCount(n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
+		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		Env: t.Env,
 	}
@@ -62,8 +62,6 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 
 // restartCount is what process number n of a task is told. In restart scope "group"
 // all tasks of a generation have to be told the same.
-func (l *lease) restartCount(n int) int { return l.plan.restartCount(l.key.Generation, n) }
-
 func (p *plan) restartCount(generation, n int) int {
 	if p.Spec.RestartScope == spec.RestartScopeGroup {
 		return generation

@@ -30,8 +30,8 @@ type ControlOutput struct {
 }
 
 // Control terminates, restarts or signals processes, writes down what they are
-// doing, or seals the run on this host. The RunTask activities of the tasks stay open: they see the processes
-// end and judge what it means.
+// doing, or seals the run on this host. The RunTask activities of the tasks stay
+// open: they see the processes end and judge what it means.
 func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, error) {
 	run := runOf(ctx)
 	p, err := h.plans.get(run)

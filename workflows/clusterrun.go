@@ -70,6 +70,8 @@ type clusterRun struct {
 	former []*host
 	// lost are the queues of hosts that went under a task.
 	lost map[string]bool
+	// begins is the placement this execution begins with.
+	begins placement
 	// next is set to continue as new.
 	next *Resumption
 	// logRun is the execution whose ID names the log directories.
@@ -123,7 +125,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	if r.machine.Generation() > 0 {
 		r.step(free, lifecycle.Resumed{Elapsed: workflow.Now(free).Sub(r.started)})
 	}
-	r.startPlacing(free, r.firstPlacement())
+	r.startPlacing(free, r.begins)
 	// Not a case of the selector: a closed channel would be ready for ever.
 	workflow.Go(free, func(free workflow.Context) {
 		ctx.Done().Receive(free, nil)

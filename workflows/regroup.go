@@ -108,6 +108,7 @@ func (r *clusterRun) logRunID(ctx workflow.Context) string {
 func (r *clusterRun) resume(from *Resumption) {
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
 	r.started, r.logRun, r.output = from.Started, from.LogRun, from.Output
+	r.begins = placement{generation: from.Machine.Generation, first: from.Machine.First, after: r.machine.Waiting()}
 	for _, line := range r.output {
 		r.outputBytes += len(line)
 	}
@@ -116,15 +117,6 @@ func (r *clusterRun) resume(from *Resumption) {
 			r.former = append(r.former, &host{queue: queue, groups: []int{group}, left: true})
 		}
 	}
-}
-
-// firstPlacement is the one this execution begins with.
-func (r *clusterRun) firstPlacement() placement {
-	if r.machine.Generation() == 0 {
-		return placement{}
-	}
-	s := r.machine.Snapshot(lifecycle.Released{})
-	return placement{generation: s.Generation, first: s.First, after: r.machine.Waiting()}
 }
 
 // queueBefore is the queue of the host worker that had a reservation in the

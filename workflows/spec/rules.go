@@ -27,10 +27,7 @@ func (s *RunSpec) RestartsTasks() bool {
 // SIGKILL. The spec has its defaults.
 func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	g := s.group(t.Type)
-	if g.Stop.Grace != nil {
-		return cmp.Or(g.Stop.Signal, s.Stop.Signal), g.Stop.Grace.Std()
-	}
-	return cmp.Or(g.Stop.Signal, s.Stop.Signal), s.Stop.Grace.Std()
+	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
 }
 
 // Streams says where the two output streams of a task go (SEED-77): a stream in

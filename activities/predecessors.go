@@ -1,0 +1,74 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+)
+
+// awaitPredecessor waits until no process of an earlier execution under the
+// same workflow ID is left: two generations of one job must not share a host.
+// The reconciler stops those whose run is closed.
+func (h *Host) awaitPredecessor(ctx context.Context, run supervisor.RunKey) error {
+	for {
+		all, err := h.Supervisor.Processes(ctx, supervisor.RunKey{})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all.Processes, func(p supervisor.Process) bool {
+			return p.Exit == nil && p.Key.Run.Namespace == run.Namespace &&
+				p.Key.Run.WorkflowID == run.WorkflowID && p.Key.Run.RunID != run.RunID
+		})
+		if i < 0 {
+			return nil
+		}
+		p := all.Processes[i]
+		if _, err := h.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
+			return fmt.Errorf("wait for %s of the earlier run %s to end: %w", p.Key.Task, p.Key.Run.RunID, err)
+		}
+	}
+}
+
+// endOlder ends what is left of earlier generations of the run. No activity of one
+// is open when the next is placed, so these are orphans: of a lease that was lost
+// while the group was being stopped.
+func (h *Host) endOlder(ctx context.Context, run supervisor.RunKey, in ReserveInput) error {
+	if in.Generation == 0 {
+		return nil
+	}
+	reply, err := h.Supervisor.Processes(ctx, run)
+	if err != nil {
+		return err
+	}
+	older := slices.DeleteFunc(reply.Processes, func(p supervisor.Process) bool {
+		return p.Exit != nil || p.Key.Generation >= in.Generation
+	})
+	if len(older) == 0 {
+		return nil
+	}
+	signal, grace, err := stopOfRun(in.Spec)
+	if err != nil {
+		return err
+	}
+	var tasks []string
+	for _, p := range older {
+		tasks = append(tasks, p.Key.Task)
+	}
+	h.Log.Info("stopping what an earlier generation left", zap.Strings("tasks", tasks))
+	_, err = h.Supervisor.Stop(ctx, supervisor.StopRequest{
+		Run: run, Tasks: tasks, Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range older {
+		if _, err := h.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
+			return fmt.Errorf("wait for %s of generation %d to end: %w", p.Key.Task, p.Key.Generation, err)
+		}
+	}
+	return nil
+}
