@@ -3,7 +3,6 @@ package starter
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -110,9 +108,8 @@ func (r *Run) barrier(ctx context.Context, id string, tasks map[string]TaskStatu
 	if err == nil {
 		err = v.Get(&status)
 	}
-	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &notFound):
+	case isNotFound(err):
 		return nil
 	case err != nil:
 		b.Unanswered = true

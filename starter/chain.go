@@ -18,8 +18,7 @@ func (r *Run) describe(ctx context.Context) (*workflowservice.DescribeWorkflowEx
 	execution := r.latest()
 	for {
 		d, err := r.client.DescribeWorkflowExecution(ctx, r.ID, execution)
-		var notFound *serviceerror.NotFound
-		if errors.As(err, &notFound) && execution != "" {
+		if isNotFound(err) && execution != "" {
 			// The server forgets executions that ended long ago; the last one of the
 			// run knows the first.
 			last, lastErr := r.client.DescribeWorkflowExecution(ctx, r.ID, "")
@@ -87,17 +86,13 @@ func (r *Run) next(ctx context.Context, execution string) (string, error) {
 
 // request makes a request to the execution that goes on with the run. Which one
 // that is shows when the one known so far refuses it as closed.
-func (r *Run) request(ctx context.Context, make func(execution string) error) error {
+func (r *Run) request(ctx context.Context, do func(execution string) error) error {
 	execution := r.latest()
-	err := make(execution)
-	var notFound *serviceerror.NotFound
-	if !errors.As(err, &notFound) || execution == "" {
+	err := do(execution)
+	if !isNotFound(err) || !r.goesOnAfter(ctx, execution) {
 		return err
 	}
-	if _, lookErr := r.describe(ctx); lookErr != nil || r.latest() == execution {
-		return err
-	}
-	return make(r.latest())
+	return do(r.latest())
 }
 
 // goesOnAfter reports whether another execution than that one goes on with the run,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -105,7 +104,6 @@ func (r *Run) ask(ctx context.Context, name string, arg any) (spec.RequestAnswer
 // run itself answered is left as it is.
 func (r *Run) requestError(err error) error {
 	var (
-		notFound    *serviceerror.NotFound
 		application *temporal.ApplicationError
 		slow        *client.WorkflowUpdateServiceTimeoutOrCanceledError
 	)
@@ -114,7 +112,7 @@ func (r *Run) requestError(err error) error {
 		return nil
 	case errors.As(err, &application):
 		return errors.New(application.Message())
-	case errors.As(err, &notFound):
+	case isNotFound(err):
 		if r.exists() {
 			return &EndedError{RunID: r.ID}
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -84,9 +83,8 @@ const (
 // too, and for the long poll to tell.
 func (r *Run) look(ctx context.Context) (closed bool, err error) {
 	d, err := r.describe(ctx)
-	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &notFound):
+	case isNotFound(err):
 		return true, nil
 	case err != nil:
 		return false, err
@@ -105,7 +103,6 @@ func (r *Run) look(ctx context.Context) (closed bool, err error) {
 // ended makes of a workflow's error the result that is in its details.
 func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 	var (
-		notFound    *serviceerror.NotFound
 		application *temporal.ApplicationError
 		cancelled   *temporal.CanceledError
 		terminated  *temporal.TerminatedError
@@ -115,7 +112,7 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 	)
 	result := &spec.RunResult{}
 	switch {
-	case errors.As(err, &notFound):
+	case isNotFound(err):
 		return nil, &NotFoundError{RunID: r.ID}
 	case errors.As(err, &terminated):
 		return nil, r.terminated(ctx)

@@ -3,13 +3,11 @@ package starter
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
@@ -63,9 +61,8 @@ const queryTimeout = 3 * time.Second
 // Status asks how the run is doing. An ended run is described from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
 	d, err := r.describe(ctx)
-	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &notFound):
+	case isNotFound(err):
 		return nil, &NotFoundError{RunID: r.ID}
 	case err != nil:
 		return nil, fmt.Errorf("describe run %s: %w", r.ID, err)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	sdklog "go.temporal.io/sdk/log"
-	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/starter/pty"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
@@ -111,11 +111,7 @@ func isTerminal(w io.Writer) bool {
 		return true
 	}
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return ok && pty.Is(f)
 }
 
 // palette colours text where that is wanted.

@@ -63,7 +63,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 	if a.global.json {
 		stdout = a.err // stdout is for the result alone
 	}
-	shared := a.noStatus || goesStraight(s)
+	shared := a.noStatus
 	status := false
 	if f, ok := a.err.(*os.File); ok {
 		status = !shared && tasklog.IsTerminal(f)
@@ -108,16 +108,6 @@ func (o *output) announce(tasks *taskIndex, s *spec.RunSpec) func(rank, attempt 
 			o.app.say("%s", o.app.color.dim(fmt.Sprintf("the group is started again (attempt_%d)", attempt)))
 		}
 	}
-}
-
-// goesStraight says that some output of the processes goes to ours without us.
-func goesStraight(s *spec.RunSpec) bool {
-	for _, t := range s.TaskList() {
-		if s.StreamsOf(t, t.Rank).Console != spec.StdNone {
-			return true
-		}
-	}
-	return false
 }
 
 func logRoot(a *app, s *spec.RunSpec) string {

@@ -46,7 +46,7 @@ func TestSelection(t *testing.T) {
 					assert.False(t, shown(st), "%+v", st)
 				}
 			}
-			assert.Equal(t, c.straight, goesStraight(s))
+			assert.Equal(t, c.straight, directOutput(s))
 		})
 	}
 }
