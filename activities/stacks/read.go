@@ -217,15 +217,15 @@ func readCommand(dir string) string {
 	defer f.Close()
 	raw := make([]byte, maxLine+1)
 	n, _ := f.Read(raw)
+	if n == 0 {
+		return ""
+	}
 	var words []string
 	for word := range strings.SplitSeq(strings.TrimRight(string(raw[:n]), "\x00"), "\x00") {
 		if word == "" || strings.ContainsAny(word, " \"'\\") {
 			word = strconv.Quote(word)
 		}
 		words = append(words, printable(word, maxLine))
-	}
-	if n == 0 {
-		return ""
 	}
 	return printable(strings.Join(words, " "), maxLine)
 }

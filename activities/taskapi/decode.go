@@ -1,6 +1,7 @@
 package taskapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func decodeStrictly(b []byte, v any) *wire.Problem {
 	if len(b) == 0 {
 		return nil
 	}
-	d := json.NewDecoder(strings.NewReader(string(b)))
+	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
 	if err == nil {

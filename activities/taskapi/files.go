@@ -44,7 +44,7 @@ func putResult(r *request) (any, *wire.Problem) {
 	if compact.Len() > wire.MaxResult {
 		return nil, tooLargeResult()
 	}
-	if err := replace(filepath.Join(dir, tasklog.ResultFile), compact.Bytes()); err != nil {
+	if err := tasklog.Replace(filepath.Join(dir, tasklog.ResultFile), compact.Bytes()); err != nil {
 		return nil, internal(fmt.Errorf("the result cannot be kept: %w", err))
 	}
 	return wire.Done{OK: true}, nil
@@ -83,7 +83,7 @@ func putError(r *request) (any, *wire.Problem) {
 	}
 	b, err := errorFile(in)
 	if err == nil {
-		err = replace(filepath.Join(dir, tasklog.ErrorFile), b)
+		err = tasklog.Replace(filepath.Join(dir, tasklog.ErrorFile), b)
 	}
 	if err != nil {
 		return nil, internal(fmt.Errorf("the error cannot be kept: %w", err))

@@ -5,10 +5,11 @@ import (
 	"crypto/sha256"
 	_ "embed" // for the module
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
 // Python is the source of the module clusterrun.
@@ -31,25 +32,8 @@ func InstallPython(dir string) (string, error) {
 	if err := os.MkdirAll(own, 0o755); err != nil {
 		return "", fmt.Errorf("the Python module: %w", err)
 	}
-	if err := replace(path, Python); err != nil {
+	if err := tasklog.Replace(path, Python); err != nil {
 		return "", fmt.Errorf("the Python module: %w", err)
 	}
 	return own, nil
-}
-
-// replace writes a file of which others see all or nothing.
-func replace(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

@@ -85,18 +85,25 @@ func (r *rounds) arrive(a Arrival, tell func(outcome)) *ticket {
 	r.mu.Lock()
 	told, out := r.join(t, a)
 	r.mu.Unlock()
-	for _, t := range told {
-		t.tell(out.of(t))
-	}
+	out.tell(told)
 	return t
 }
 
 // verdict is an outcome for all who are told.
 type verdict struct {
 	outcome
-	// places are the indices of the participants, where the round was released.
+	// round is set where it was released: each is told its own place in it.
 	round *round
 }
+
+func (v verdict) tell(told []*ticket) {
+	for _, t := range told {
+		t.tell(v.of(t))
+	}
+}
+
+// bad is a verdict that is the same for everybody.
+func bad(p *wire.Problem) verdict { return verdict{outcome: outcome{problem: p}} }
 
 func (v verdict) of(t *ticket) outcome {
 	if v.round == nil {
@@ -112,7 +119,7 @@ func (r *rounds) join(t *ticket, a Arrival) ([]*ticket, verdict) {
 	if before, ok := r.answers[a.Task].find(a.Name, a.Key); ok {
 		return []*ticket{t}, verdict{outcome: before}
 	}
-	refuse := func(p *wire.Problem) ([]*ticket, verdict) { return []*ticket{t}, verdict{outcome: outcome{problem: p}} }
+	refuse := func(p *wire.Problem) ([]*ticket, verdict) { return []*ticket{t}, bad(p) }
 	if r.over != "" {
 		return refuse(&wire.Problem{Code: wire.CodeBarrierBroken, Message: fmt.Sprintf("barrier %q: %s", a.Name, r.over)})
 	}
@@ -240,29 +247,25 @@ func (r *rounds) timeout(o *round, a *arrived, after time.Duration) {
 	}
 	told, out := r.breakOff(o, wire.CodeBarrierTimeout, after.Round(time.Millisecond).String())
 	r.mu.Unlock()
-	for _, t := range told {
-		t.tell(out.of(t))
-	}
+	out.tell(told)
 }
 
-// leave takes back the arrival of someone who does not wait any more. It says
-// false where an answer has been given.
-func (t *ticket) leave() bool {
+// leave takes back the arrival of someone who does not wait any more.
+func (t *ticket) leave() {
 	r := t.rounds
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.arrival == nil {
-		return false
+		return
 	}
 	i := slices.Index(t.arrival.waiting, t)
 	if i < 0 {
-		return false
+		return // it has an answer
 	}
 	t.arrival.waiting = slices.Delete(t.arrival.waiting, i, i+1)
 	if len(t.arrival.waiting) == 0 {
 		r.remove(t.round, t.task)
 	}
-	return true
 }
 
 // remove takes a task out of its round.
@@ -293,14 +296,8 @@ func (r *rounds) withdraw(task, name, key string) (outcome, bool) {
 	o.arrived[task].waiting = nil
 	r.remove(o, task)
 	r.mu.Unlock()
-	tellAll(told, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)})
+	bad(&wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)}).tell(told)
 	return outcome{}, true
-}
-
-func tellAll(told []*ticket, p *wire.Problem) {
-	for _, t := range told {
-		t.tell(outcome{problem: p})
-	}
 }
 
 // processEnded withdraws what the process of a task was waiting for. One that
@@ -315,8 +312,8 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 	delete(r.answers, task) // the keys were that process's
 	for _, o := range slices.Collect(maps.Values(r.open)) {
 		if a := o.arrived[task]; a != nil {
-			all = append(all, news{a.waiting, verdict{outcome: outcome{problem: &wire.Problem{
-				Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)}}}})
+			all = append(all, news{a.waiting, bad(&wire.Problem{
+				Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)})})
 			a.waiting = nil
 			r.remove(o, task)
 		}
@@ -330,9 +327,7 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 	}
 	r.mu.Unlock()
 	for _, n := range all {
-		for _, t := range n.told {
-			t.tell(n.out.of(t))
-		}
+		n.out.tell(n.told)
 	}
 }
 
@@ -360,7 +355,7 @@ func (r *rounds) end(why string) {
 	clear(r.open)
 	r.log.close()
 	r.mu.Unlock()
-	tellAll(told, &wire.Problem{Code: wire.CodeBarrierBroken, Message: "the barrier is broken: " + why})
+	bad(&wire.Problem{Code: wire.CodeBarrierBroken, Message: "the barrier is broken: " + why}).tell(told)
 }
 
 // answers are the last ones a task was given.

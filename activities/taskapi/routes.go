@@ -1,6 +1,7 @@
 package taskapi
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -48,11 +49,7 @@ func (s *Server) answer(r *request) (any, *wire.Problem) {
 	}
 	h, ok := methods[r.Method]
 	if !ok {
-		var allowed []string
-		for m := range methods {
-			allowed = append(allowed, m)
-		}
-		slices.Sort(allowed)
+		allowed := slices.Sorted(maps.Keys(methods))
 		r.w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return nil, &wire.Problem{Code: wire.CodeMethod, Message: r.Method + " is not for " + cutName(path) + "; use " + strings.Join(allowed, " or ")}
 	}

@@ -1,7 +1,6 @@
 package taskapi
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -74,5 +73,5 @@ func privateDir(dir string) error {
 	case !ok || int(stat.Uid) != os.Geteuid():
 		return fmt.Errorf("sockets of tasks: %s belongs to another user; remove it, or choose a shorter state directory", dir)
 	}
-	return cmp.Or(os.Chmod(dir, 0o700))
+	return os.Chmod(dir, 0o700)
 }

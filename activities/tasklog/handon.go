@@ -35,7 +35,7 @@ func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 	if source, statErr := os.Stat(from); err == nil && statErr == nil && os.SameFile(source, old) {
 		return false, nil
 	}
-	if writeErr := replace(to, b); writeErr != nil {
+	if writeErr := Replace(to, b); writeErr != nil {
 		return false, fmt.Errorf("error file %s: %w", to, writeErr)
 	}
 	return err == nil, nil
@@ -69,8 +69,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// replace writes a file in one step: whoever looks sees the old one or the new one.
-func replace(path string, b []byte) error {
+// Replace writes a file in one step: whoever looks sees the old one or the new one.
+func Replace(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // below it.
 type place struct {
 	terminal bool
-	// live: there is something below the lines.
+	// live: there may be something below the lines.
 	live bool
 	// below is the output through which that is written.
 	below *output

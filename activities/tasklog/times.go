@@ -137,7 +137,7 @@ func (t *Times) coarsen(all []record) error {
 	for i := (len(all) - 1) % 2; i < len(all); i += 2 {
 		b = append(b, all[i].line()...)
 	}
-	return replace(filepath.Join(t.dir, TimesFile), b)
+	return Replace(filepath.Join(t.dir, TimesFile), b)
 }
 
 func (r record) line() []byte {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -156,10 +155,4 @@ func asError(p wire.Problem) error {
 		return e
 	}
 	return &APIError{Code: p.Code, Message: p.Message, Field: p.Field}
-}
-
-// IsBroken reports whether an error is a broken barrier.
-func IsBroken(err error) bool {
-	var broken *BarrierError
-	return errors.As(err, &broken)
 }
