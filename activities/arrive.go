@@ -11,15 +11,15 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// ErrNoBarriers says that this host was made without barriers across hosts.
-var ErrNoBarriers = errors.New("this host worker has no barriers across hosts")
+// errNoBarriers says that this host was made without barriers across hosts.
+var errNoBarriers = errors.New("this host worker has no barriers across hosts")
 
 // Arrive brings a task of this host to a barrier across hosts and waits there; see
 // [barriers.Barriers.Arrive]. Of the participants it tells apart those that live
 // here, so that they are announced together.
 func (h *Host) Arrive(ctx context.Context, run supervisor.RunKey, a barriers.Arrival) (barriers.Release, error) {
 	if h.Meetings == nil {
-		return barriers.Release{}, ErrNoBarriers
+		return barriers.Release{}, errNoBarriers
 	}
 	a.Run.WorkflowID, a.Run.RunID = run.WorkflowID, run.RunID
 	p, err := h.plans.get(run)

@@ -64,7 +64,7 @@ func TestArriveKnowsWhoIsHere(t *testing.T) {
 	require.Equal(t, map[string]bool{"worker-0": true, "worker-2": true}, tasks)
 
 	_, err = (&Host{}).Arrive(t.Context(), run, a)
-	require.ErrorIs(t, err, ErrNoBarriers)
+	require.ErrorIs(t, err, errNoBarriers)
 }
 
 // Tasks can arrive before there is a connection to the server; they wait for it.

@@ -281,10 +281,7 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
 		return l.conclude(processes)
 	}
-	policy := lifecycle.RestartPolicy{AutoRestart: l.plan.Spec.RestartsTasks(), MaxRestarts: l.plan.Spec.MaxRestarts}
-	history := lifecycle.HistoryOf(attemptsOf(processes, l.fence.Launch, l.Owned))
-	history.Sealed = l.sealed()
-	delay, again := policy.Next(history)
+	delay, again := l.next(l.plan, processes, l.fence.Launch, l.sealed())
 	if !again {
 		return l.conclude(processes)
 	}
@@ -298,6 +295,13 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 	return RunTaskOutput{}, retryAt(
 		fmt.Sprintf("%s; starting it again in %s", spec.UnexpectedExitText(l.key.Task, exit), delay),
 		"Restart", delay, nil)
+}
+
+// next asks the rules whether a task gets another process after its last one.
+func (h *Host) next(p *plan, processes []supervisor.Process, launch int, sealed bool) (delay time.Duration, again bool) {
+	history := lifecycle.HistoryOf(attemptsOf(processes, launch, h.Owned))
+	history.Sealed = sealed
+	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts}.Next(history)
 }
 
 // conclude reports the end of the last process as the end of the task.

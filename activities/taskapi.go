@@ -13,7 +13,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -82,10 +81,7 @@ func (h *Host) comesBack(p *plan, processes []supervisor.Process) bool {
 	if last.Exit.Reason == supervisor.ReasonCollateral {
 		return false
 	}
-	policy := lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts}
-	history := lifecycle.HistoryOf(attemptsOf(processes, last.Launch, h.Owned))
-	history.Sealed = p.Sealed
-	_, again := policy.Next(history)
+	_, again := h.next(p, processes, last.Launch, p.Sealed)
 	return again
 }
 

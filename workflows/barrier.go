@@ -42,7 +42,8 @@ type barrier struct {
 	selector workflow.Selector
 	signals  workflow.ReceiveChannel
 
-	// hosts are those that have sent something, the latest last: they can be asked
+	// hosts are those that have sent something, in the order in which they were first
+	// heard of: they can be asked
 	// who is still there.
 	hosts []string
 	names map[string]string // of those, by queue
@@ -112,7 +113,7 @@ func (b *barrier) take(ctx workflow.Context, m spec.BarrierMessage) {
 	}
 }
 
-// heardOf keeps the queues of hosts, the latest last.
+// heardOf keeps the queues of hosts, in the order in which they were first heard of.
 func (b *barrier) heardOf(host, queue string) {
 	if b.names == nil {
 		b.names = map[string]string{}

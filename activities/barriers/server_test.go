@@ -200,13 +200,14 @@ func (s *fakeServer) step(id string, e rendezvous.Event) {
 	}
 }
 
-// messages are how many took effect, and calls how often something was asked.
+// messages is how many took effect.
 func (s *fakeServer) messages() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.told)
 }
 
+// asked is how often a call was made.
 func (s *fakeServer) asked(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

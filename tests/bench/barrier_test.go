@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -153,7 +152,7 @@ func BenchmarkTenThousandBarriers(b *testing.B) {
 		for i := range all {
 			if i == early {
 				wg.Wait()
-				hosts, side = heap(), rss(b, w.Side())
+				hosts, side = heap(), residentMiB([]int{w.Side()})
 			}
 			done <- struct{}{}
 			wg.Go(func() {
@@ -164,8 +163,8 @@ func BenchmarkTenThousandBarriers(b *testing.B) {
 		wg.Wait()
 		b.ReportMetric(float64(length()-before), "run-events")
 		b.ReportMetric((heap()-hosts)/(1<<20), "heap-growth-MiB")
-		b.ReportMetric((rss(b, w.Side())-side)/(1<<20), "side-rss-growth-MiB")
-		b.ReportMetric(rss(b, w.Side())/(1<<20), "side-rss-MiB")
+		b.ReportMetric(residentMiB([]int{w.Side()})-side, "side-rss-growth-MiB")
+		b.ReportMetric(residentMiB([]int{w.Side()}), "side-rss-MiB")
 		b.ReportMetric(ms(time.Since(start))/all, "ms/barrier")
 		for _, h := range p.hosts {
 			h.Close()
@@ -180,15 +179,4 @@ func heap() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
-}
-
-// rss is the resident memory of a process, in bytes.
-func rss(b *testing.B, pid int) float64 {
-	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	require.NoError(b, err)
-	_, line, _ := strings.Cut(string(text), "VmRSS:")
-	kib, err := strconv.ParseFloat(strings.Fields(line)[0], 64)
-	require.NoError(b, err)
-	return kib * 1024
 }

@@ -165,20 +165,28 @@ func TestBarrierArrivalDuringAnOutage(t *testing.T) {
 	p.released(second, 0)
 }
 
+// hostGoesAway has two tasks pass the rounds before this one, and ends the host of
+// the first while it waits in it.
+func (p *meetingPlace) hostGoesAway(round int) {
+	p.t.Helper()
+	ctx := p.t.Context()
+	for before := range round {
+		a := p.arrive(ctx, p.arrival(0, "epoch", fmt.Sprint("a", before)))
+		b := p.arrive(ctx, p.arrival(1, "epoch", fmt.Sprint("b", before)))
+		p.released(a, before)
+		p.released(b, before)
+	}
+	first := p.arrive(ctx, p.arrival(0, "epoch", fmt.Sprint("a", round)))
+	p.awaitWaiting("epoch", round, 1)
+	p.hosts[0].Close()
+	require.ErrorIs(p.t, p.await(first).err, barriers.ErrShutdown)
+}
+
 // A host worker that is killed while its task waits, and comes back, finds the
 // round open: the task arrives again with its key.
 func TestBarrierHostComesBack(t *testing.T) {
 	p := newMeetingPlace(t, 2)
-	for round := range 3 {
-		a := p.arrive(t.Context(), p.arrival(0, "epoch", fmt.Sprint("a", round)))
-		b := p.arrive(t.Context(), p.arrival(1, "epoch", fmt.Sprint("b", round)))
-		p.released(a, round)
-		p.released(b, round)
-	}
-	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a3"))
-	p.awaitWaiting("epoch", 3, 1)
-	p.hosts[0].Close()
-	require.ErrorIs(t, p.await(first).err, barriers.ErrShutdown)
+	p.hostGoesAway(3)
 	p.restart(0)
 	again := p.arrive(t.Context(), p.arrival(0, "epoch", "a3"))
 	second := p.arrive(t.Context(), p.arrival(1, "epoch", "b3"))
@@ -192,16 +200,7 @@ func TestBarrierReleasedWhileTheHostWasAway(t *testing.T) {
 	for _, remembers := range []bool{true, false} {
 		t.Run(fmt.Sprint(remembers), func(t *testing.T) {
 			p := newMeetingPlace(t, 2)
-			for round := range 5 {
-				a := p.arrive(t.Context(), p.arrival(0, "epoch", fmt.Sprint("a", round)))
-				b := p.arrive(t.Context(), p.arrival(1, "epoch", fmt.Sprint("b", round)))
-				p.released(a, round)
-				p.released(b, round)
-			}
-			first := p.arrive(t.Context(), p.arrival(0, "epoch", "a5"))
-			p.awaitWaiting("epoch", 5, 1)
-			p.hosts[0].Close()
-			require.ErrorIs(t, p.await(first).err, barriers.ErrShutdown)
+			p.hostGoesAway(5)
 			second := p.arrive(t.Context(), p.arrival(1, "epoch", "b5"))
 			p.released(second, 5)
 			// The others are in the next round already.
@@ -295,7 +294,7 @@ func TestBarrierTerminated(t *testing.T) {
 }
 
 // A missing participant that has ended and does not come back breaks the barrier,
-// one that is started again does not. Asked of a real run.
+// and so does the end of the run. Asked of a real run.
 func TestBarrierParticipantEnds(t *testing.T) {
 	p := newMeetingPlace(t, 1)
 	p.StartWorker(t)

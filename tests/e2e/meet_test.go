@@ -25,7 +25,6 @@ func TestTasksOfTwoHostsMeet(t *testing.T) {
 	dir := t.TempDir()
 	script := fmt.Sprintf(`for i in 0 1 2; do
   while [ ! -e %[1]s/go-$CLUSTERRUN_TASK-$i ]; do sleep 0.02; done
-  touch %[1]s/at-$CLUSTERRUN_TASK-$i
   %[2]s task barrier --json epoch >> %[1]s/out-$CLUSTERRUN_TASK 2>&1 || { echo code $? >> %[1]s/out-$CLUSTERRUN_TASK; exit 9; }
 done`, dir, harness.Clusterrun(t))
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "meet", TaskQueue: spec.TaskQueue}, spec.WorkflowType, &spec.RunSpec{
@@ -36,23 +35,23 @@ done`, dir, harness.Clusterrun(t))
 	let := func(task, round int) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("go-worker-%d-%d", task, round)), nil, 0o600))
 	}
-	waits := func() {
+	waits := func(round int) {
 		harness.Eventually(t, "somebody waits", func() bool {
 			_, out, _ := s.CLI(t, "barriers", "meet")
-			return strings.Contains(out, "1 waiting, 1 missing")
+			return strings.Contains(out, fmt.Sprintf("barrier epoch, round %d: 1 waiting, 1 missing", round))
 		})
 	}
 	let(0, 0)
-	waits()
+	waits(1)
 	let(1, 0)
 	// While one waits, its host's side is killed.
 	let(0, 1)
-	waits()
+	waits(2)
 	require.NoError(t, syscall.Kill(a.Side(), syscall.SIGKILL))
 	let(1, 1)
 	// And the server.
 	let(1, 2)
-	waits()
+	waits(3)
 	s.KillAndRestart(time.Second)
 	let(0, 2)
 	result := harness.Result(t, run)

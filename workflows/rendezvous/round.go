@@ -9,9 +9,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// MaxKeys is how many arrivals of one task a round keeps apart. There is one for
+// maxKeys is how many arrivals of one task a round keeps apart. There is one for
 // each process of the task that arrived and whose end nobody told.
-const MaxKeys = 64
+const maxKeys = 64
 
 // maxRefused bounds the refusals that are remembered.
 const maxRefused = 1000
@@ -77,7 +77,7 @@ func (r *Round) arrived(e Arrived) []Answer {
 	if slices.ContainsFunc(p.arrivals, func(a arrival) bool { return a.key == e.Key }) {
 		return nil // heard before; it is answered with the others, or has been
 	}
-	if len(p.arrivals) >= MaxKeys {
+	if len(p.arrivals) >= maxKeys {
 		return r.refuse(e, spec.BarrierTooMany)
 	}
 	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.arrivals) == 0 {

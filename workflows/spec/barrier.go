@@ -183,8 +183,9 @@ func CheckBarrierName(name string) error {
 	return nil
 }
 
-// BarrierID is the workflow ID of a round, which people count from 1. The execution of the run is in it so
-// that a later run of the same ID never meets rounds that an earlier one left.
+// BarrierID is the workflow ID of a round, which people count from 1. The execution
+// of the run is in it so that a later run of the same ID never meets rounds that an
+// earlier one left.
 func BarrierID(run BarrierRun, name string, round int) string {
 	execution, _, _ := strings.Cut(run.RunID, "-")
 	escaped := url.PathEscape(name)
