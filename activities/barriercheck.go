@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/workflows/rendezvous"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -40,7 +41,7 @@ func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckIn
 	switch status := d.GetWorkflowExecutionInfo().GetStatus(); status {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 	case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
-		out.RunEnded = generationOver(in.Run)
+		out.RunEnded = in.Run.Over()
 		return out, nil
 	default:
 		out.RunEnded = fmt.Sprintf("run %s has ended", in.Run.WorkflowID)
@@ -54,53 +55,10 @@ func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckIn
 	if err := v.Get(&status); err != nil {
 		return out, err
 	}
-	out = judgeMissing(status, in)
+	out = rendezvous.JudgeMissing(status, in)
 	if out.RunEnded == "" && len(out.Ended) == 0 {
 		return out, temporal.NewApplicationErrorWithOptions("all who are missing can still come", spec.ErrBarrierUnchanged,
 			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 	}
 	return out, nil
-}
-
-func generationOver(run spec.BarrierRun) string {
-	return fmt.Sprintf("generation %d of run %s is over", run.Generation, run.WorkflowID)
-}
-
-// judgeMissing finds those who do not come back. A task whose activity is closed
-// has ended for good, whatever may be done by hand later.
-func judgeMissing(status spec.Status, in spec.BarrierCheckInput) spec.BarrierCheckOutput {
-	var out spec.BarrierCheckOutput
-	if status.Generation != in.Run.Generation || status.State == spec.RunRestarting {
-		out.RunEnded = generationOver(in.Run)
-		return out
-	}
-	if status.State == spec.RunEnded || status.State == spec.RunReleasing {
-		out.RunEnded = fmt.Sprintf("run %s is ending", in.Run.WorkflowID)
-		return out
-	}
-	tasks := map[string]spec.TaskStatus{}
-	for _, t := range status.Tasks {
-		tasks[t.Name] = t
-	}
-	for _, name := range in.Missing {
-		t, known := tasks[name]
-		switch {
-		case !known:
-			out.Ended = append(out.Ended, spec.BarrierEndedTask{Task: name, How: "the run has no such task"})
-		case t.State == spec.TaskEnded:
-			out.Ended = append(out.Ended, spec.BarrierEndedTask{Task: name, How: wordsOfExit(t.Exit)})
-		}
-	}
-	return out
-}
-
-func wordsOfExit(e *spec.Exit) string {
-	switch {
-	case e == nil:
-		return ""
-	case e.Signal != "":
-		return e.Signal
-	default:
-		return fmt.Sprintf("exit code %d", e.ExitCode)
-	}
 }

@@ -198,7 +198,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 	}
 	r := b.runs[keyOf(w.Run)]
 	if r != nil && r.Generation > w.Run.Generation {
-		return nil, &BrokenError{Name: w.Name, Why: spec.BarrierRunEnded, Message: fmt.Sprintf("generation %d of run %s is over", w.Run.Generation, w.Run.WorkflowID)}
+		return nil, &BrokenError{Name: w.Name, Why: spec.BarrierRunEnded, Message: w.Run.Over()}
 	}
 	if r == nil || r.Generation != w.Run.Generation {
 		// What waited in another generation has been stopped with it.

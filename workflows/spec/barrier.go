@@ -183,6 +183,11 @@ func CheckBarrierName(name string) error {
 	return nil
 }
 
+// Over says that the generation is.
+func (r BarrierRun) Over() string {
+	return fmt.Sprintf("generation %d of run %s is over", r.Generation, r.WorkflowID)
+}
+
 // BarrierID is the workflow ID of a round, which people count from 1. The execution
 // of the run is in it so that a later run of the same ID never meets rounds that an
 // earlier one left.

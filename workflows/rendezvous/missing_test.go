@@ -1,4 +1,4 @@
-package activities
+package rendezvous
 
 import (
 	"testing"
@@ -18,23 +18,23 @@ func TestJudgeMissing(t *testing.T) {
 		{Name: "worker-2", State: spec.TaskEnded, Exit: &spec.Exit{ExitCode: 137, Signal: "SIGKILL"}},
 		{Name: "worker-3", State: spec.TaskEnded}, // nobody waits for it
 	}
-	out := judgeMissing(spec.Status{State: spec.RunRunning, Generation: 1, Tasks: tasks}, in)
+	out := JudgeMissing(spec.Status{State: spec.RunRunning, Generation: 1, Tasks: tasks}, in)
 	require.Empty(t, out.RunEnded)
 	require.Equal(t, []spec.BarrierEndedTask{
 		{Task: "worker-1", How: "exit code 3"}, {Task: "worker-2", How: "SIGKILL"}, {Task: "worker-9", How: "the run has no such task"},
 	}, out.Ended)
 
 	for _, state := range []spec.TaskState{spec.TaskPending, spec.TaskRunning, spec.TaskStopping} {
-		out = judgeMissing(spec.Status{State: spec.RunRunning, Generation: 1, Tasks: []spec.TaskStatus{{Name: "worker-0", State: state}}},
+		out = JudgeMissing(spec.Status{State: spec.RunRunning, Generation: 1, Tasks: []spec.TaskStatus{{Name: "worker-0", State: state}}},
 			spec.BarrierCheckInput{Run: run, Missing: []string{"worker-0"}})
 		require.Equal(t, spec.BarrierCheckOutput{}, out, state)
 	}
 	for _, status := range []spec.Status{
 		{State: spec.RunRunning, Generation: 2}, {State: spec.RunRestarting, Generation: 1},
 	} {
-		require.Equal(t, "generation 1 of run iris is over", judgeMissing(status, in).RunEnded)
+		require.Equal(t, "generation 1 of run iris is over", JudgeMissing(status, in).RunEnded)
 	}
 	for _, state := range []spec.RunState{spec.RunReleasing, spec.RunEnded} {
-		require.Equal(t, "run iris is ending", judgeMissing(spec.Status{State: state, Generation: 1}, in).RunEnded)
+		require.Equal(t, "run iris is ending", JudgeMissing(spec.Status{State: state, Generation: 1}, in).RunEnded)
 	}
 }
