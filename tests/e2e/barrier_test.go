@@ -351,9 +351,9 @@ func TestBarriersCommand(t *testing.T) {
 	a := p.arrival(0, "end of epoch/1", "a")
 	a.Timeout = time.Hour
 	waits := p.arrive(t.Context(), a)
-	harness.Eventually(t, "the barrier is listed", func() bool {
+	harness.Eventually(t, "the barrier is listed, and the run is up", func() bool {
 		code, stdout, stderr = p.CLI(t, "barriers", run.GetID())
-		return code == 0 && strings.Contains(stdout, "worker-0")
+		return code == 0 && strings.Contains(stdout, "worker-0") && strings.Contains(stdout, "running")
 	})
 	require.Regexp(t, `(?m)^barrier end of epoch/1, round 1: 1 waiting, 1 missing, breaks in (1h|59m|60m)`, stdout)
 	require.Regexp(t, `(?m)^worker-1 +missing +host-a +\d\d:\d\d:\d\d +\S+ +running$`, stdout)
