@@ -25,6 +25,10 @@ const (
 	UpdateRestartTask   = "restart-task"
 	UpdateSignalTask    = "signal-task"
 	UpdateRequestStop   = "request-stop"
+	// UpdateStopTogether has all tasks stop together, each by itself, and
+	// UpdateClearStop takes that back. Both answer with [Stopping].
+	UpdateStopTogether = "stop-together"
+	UpdateClearStop    = "clear-stop"
 	// UpdateCaptureStacks writes down what processes are doing.
 	UpdateCaptureStacks = "capture-stacks"
 

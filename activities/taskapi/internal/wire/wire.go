@@ -13,6 +13,7 @@ const (
 	PathResult   = "/v1/result"
 	PathError    = "/v1/error"
 	PathProgress = "/v1/progress"
+	PathStop     = "/v1/stop"
 	PathBarriers = "/v1/barriers/"
 )
 
@@ -104,6 +105,32 @@ type Released struct {
 	Index int `json:"index"`
 	// Parties is their number.
 	Parties int `json:"parties"`
+}
+
+// Stop is a task's wish that all tasks of the run stop.
+type Stop struct {
+	// Key names this wish: one that is sent again with the same key is the same.
+	Key    string `json:"key,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Error is why, where something went wrong.
+	Error *Error `json:"error,omitempty"`
+}
+
+// Stopping says whether the tasks of the run are to stop.
+type Stopping struct {
+	// Stop: they are. The rest is empty without it.
+	Stop bool `json:"stop"`
+	// By is the task that asked first; none: an operator did.
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Error is the first error, which is the verdict of the run, unless Clean says
+	// that it is of a kind that is none.
+	Error *Error `json:"error,omitempty"`
+	Clean bool   `json:"clean,omitempty"`
+	// Deadline is when tasks that still live are stopped, after RFC 3339, and Left
+	// the seconds until then.
+	Deadline string  `json:"deadline,omitempty"`
+	Left     float64 `json:"left_seconds,omitempty"`
 }
 
 // Done is the answer of a request that asks for nothing.
