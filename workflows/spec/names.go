@@ -8,6 +8,9 @@ const (
 	// BarrierWorkflowType is the type of the workflow that is one round of a
 	// barrier; see [BarrierID].
 	BarrierWorkflowType = "Barrier"
+	// ClosureQueueType is the type of the workflow that is the queue of a run's
+	// closures; see [ClosureQueueID].
+	ClosureQueueType = "ClosureQueue"
 	// TaskQueue is the queue of the workflow workers that share work. The
 	// queues of hosts are named after it; see [HostsQueue].
 	TaskQueue = "clusterrun"
@@ -15,6 +18,18 @@ const (
 	QueryStatus = "status"
 	// QueryBarrier asks a round who is there and who is missing.
 	QueryBarrier = "barrier"
+
+	// QueryQueue asks a queue of closures how it stands.
+	QueryQueue = "queue"
+	// SignalServing tells a queue which tasks of a host serve.
+	SignalServing = "serving"
+
+	UpdateSchedule       = "schedule"
+	UpdateJoin           = "join"
+	UpdateDone           = "done"
+	UpdateCreateResource = "create-resource"
+	UpdateCancelClosures = "cancel-closures"
+	UpdatePauseQueue     = "pause"
 
 	// SignalArrive brings a round arrivals and withdrawals.
 	SignalArrive = "arrive"
@@ -39,6 +54,10 @@ const (
 	ActivityRelease = "Release"
 	// ActivityBarrierCheck looks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
+	// ActivityRunClosures has the tasks of a host call closures, and
+	// ActivityCancelClosures has them not do it.
+	ActivityRunClosures    = "RunClosures"
+	ActivityCancelClosures = "CancelClosures"
 )
 
 // Types of the errors a run fails with.
