@@ -33,6 +33,8 @@ type Config struct {
 	// Barriers releases those that are not local. None: only those are released
 	// whose participants are all on this host.
 	Barriers Barriers
+	// Closures are for tasks to call. None: tasks cannot serve.
+	Closures Closures
 	Log      *zap.Logger
 }
 
