@@ -69,7 +69,9 @@ type leasing struct {
 	took   time.Duration
 }
 
-func (h *host) lease(closures ...spec.Closure) *leasing { return h.leaseAll(spec.Lease{Closures: closures}) }
+func (h *host) lease(closures ...spec.Closure) *leasing {
+	return h.leaseAll(spec.Lease{Closures: closures})
+}
 
 func (h *host) leaseAll(in spec.Lease) *leasing {
 	ctx, cancel := context.WithCancel(h.t.Context())
@@ -131,6 +133,7 @@ func (p *fake) send(in taskapi.ClosuresRequest) taskapi.ClosuresAnswer {
 	p.h.t.Helper()
 	a, err := p.h.Next(p.h.t.Context(), p.task, in)
 	require.NoError(p.h.t, err)
+	synctest.Wait() // until leases that are due have returned
 	return a
 }
 

@@ -64,7 +64,17 @@ func TestALongClosureHoldsNothingBack(t *testing.T) {
 		l = h.lease(spec.Closure{ID: 1}, spec.Closure{ID: 3})
 		at = time.Now()
 		q.done(value(3))
-		assert.Equal(t, []uint64{3}, ids(l.get(t).Outcomes), "1 goes on for long, nobody waits for it")
+		assert.Equal(t, []uint64{3}, ids(l.get(t).Outcomes))
+		assert.Zero(t, time.Since(at))
+
+		// Where all others go on for long, nobody waits for them.
+		r := h.process("worker-2", "c", 3)
+		l = h.lease(closuresFrom(4, 3)...)
+		require.Equal(t, numbers(4, 3), r.take(3, 0))
+		longLater()
+		at = time.Now()
+		r.done(value(5))
+		assert.Equal(t, []uint64{5}, ids(l.get(t).Outcomes))
 		assert.Zero(t, time.Since(at))
 	})
 }
@@ -76,13 +86,18 @@ func TestAFloodReturnsInHundreds(t *testing.T) {
 		rest := closuresFrom(1, 1000)
 		leases, returned := 0, 0
 		working := make(chan struct{})
+		send := func(in taskapi.ClosuresRequest) taskapi.ClosuresAnswer {
+			a, err := h.Next(t.Context(), p.task, in)
+			assert.NoError(t, err)
+			return a
+		}
 		go func() {
 			defer close(working)
 			var outcomes []taskapi.CallOutcome
 			for total := 0; total < 1000; {
 				in := p.report(outcomes...)
 				in.Free, in.Wait = 1, 20
-				got := p.read(p.send(in))
+				got := p.read(send(in))
 				outcomes = outcomes[:0]
 				for _, id := range got {
 					time.Sleep(20 * time.Microsecond)
@@ -90,10 +105,11 @@ func TestAFloodReturnsInHundreds(t *testing.T) {
 				}
 				total += len(got)
 			}
-			p.done(outcomes...)
+			send(p.report(outcomes...))
 		}()
 		for len(rest) > 0 {
-			r := h.lease(rest...).get(t)
+			r, err := h.Lease(t.Context(), spec.Lease{Closures: rest})
+			require.NoError(t, err)
 			leases++
 			returned += len(r.Outcomes)
 			rest = nil

@@ -145,8 +145,26 @@ func TestClosuresAreHandedBack(t *testing.T) {
 		// The same request once more is none: 3 is somebody else's.
 		p.send(in)
 		q.done(value(3))
-		longLater()
 		assert.Equal(t, []uint64{1, 3}, ids(l.get(t).Outcomes))
+	})
+}
+
+// What was handed back may be given to the same process again; the old word does not
+// count for that.
+func TestWhatIsHandedBackMayComeAgain(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 1)
+		l := h.lease(closure(1))
+		require.Equal(t, []uint64{1}, p.take(1, 0))
+		p.held = nil
+		in := p.request()
+		in.Returned, in.Free = []uint64{1}, 1
+		a := p.send(in)
+		require.Len(t, a.Closures, 1)
+		assert.Equal(t, a, p.send(in), "the answer was lost")
+		require.Equal(t, []uint64{1}, p.read(a))
+		p.done(value(1))
+		assert.Equal(t, []uint64{1}, ids(l.get(t).Outcomes))
 	})
 }
 
@@ -249,7 +267,8 @@ func TestAProcessThatLeaves(t *testing.T) {
 		q := h.process("worker-0", "b", 1)
 		require.Equal(t, []uint64{2}, q.take(1, 0))
 		q.done(value(2))
-		assert.Equal(t, []uint64{1, 2}, ids(l.get(t).Outcomes))
+		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}}, l.get(t))
+		assert.Equal(t, []uint64{2}, ids(h.lease(closure(2)).get(t).Outcomes))
 		_, err := h.Next(t.Context(), "worker-0", in)
 		require.ErrorIs(t, err, ErrProcessEnded)
 	})
