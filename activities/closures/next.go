@@ -3,7 +3,6 @@ package closures
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -12,9 +11,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// ErrProcessEnded is the answer to a process that counts as ended.
-var ErrProcessEnded = errors.New("for its host this process has ended: closures it had are called again, and it gets no more")
 
 // Next answers a process of a task; see [taskapi.Closures].
 func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
@@ -55,7 +51,7 @@ func (b *Broker) hear(task string, in taskapi.ClosuresRequest) (*process, *taska
 	case b.isClosed():
 		return nil, nil, taskapi.ErrClosuresAway
 	case b.gone.contains(key):
-		return nil, nil, ErrProcessEnded
+		return nil, nil, taskapi.ErrProcessEnded
 	}
 	p := b.processes[key]
 	isNew := p == nil

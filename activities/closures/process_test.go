@@ -40,7 +40,7 @@ func TestCallsOfAProcessThatEndsAreLost(t *testing.T) {
 		h.ProcessEnded("worker-0", "a")
 		assert.Equal(t, []spec.Outcome{lost(1, "worker-0", true), lost(2, "worker-0", true)}, l.get(t).Outcomes)
 		_, err := h.Next(t.Context(), "worker-0", p.request())
-		require.ErrorIs(t, err, ErrProcessEnded)
+		require.ErrorIs(t, err, taskapi.ErrProcessEnded)
 		// The next process of the task is another.
 		l = h.lease(closuresFrom(1, 1)...)
 		next := h.process("worker-0", "c", 1)
@@ -270,7 +270,7 @@ func TestAProcessThatLeaves(t *testing.T) {
 		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}}, l.get(t))
 		assert.Equal(t, []uint64{2}, ids(h.lease(closure(2)).get(t).Outcomes))
 		_, err := h.Next(t.Context(), "worker-0", in)
-		require.ErrorIs(t, err, ErrProcessEnded)
+		require.ErrorIs(t, err, taskapi.ErrProcessEnded)
 	})
 }
 

@@ -206,7 +206,7 @@ func (p *unreliable) ask() {
 		close(stop)
 		cancel()
 		switch {
-		case errors.Is(err, ErrProcessEnded):
+		case errors.Is(err, taskapi.ErrProcessEnded):
 			<-p.dead
 			return
 		case err != nil || p.w.chance(8): // or the answer is lost

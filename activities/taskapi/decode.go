@@ -92,6 +92,8 @@ func inWords(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "a string"
+	case reflect.Uint64:
+		return "a number from 0"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:

@@ -26,6 +26,7 @@ type handler func(*request) (any, *wire.Problem)
 // routes are all there are; {name} is a barrier's.
 var routes = map[string]map[string]handler{
 	wire.PathTask:                {http.MethodGet: getTask},
+	wire.PathClosures:            {http.MethodPost: postClosures},
 	wire.PathCluster:             {http.MethodGet: getCluster},
 	wire.PathResult:              {http.MethodPut: putResult},
 	wire.PathError:               {http.MethodPut: putError},

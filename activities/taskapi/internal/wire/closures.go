@@ -1,6 +1,12 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // PathClosures is where a process that serves closures says what it has done and
 // gets what to do next.
@@ -12,10 +18,32 @@ const (
 	MaxProcess = 64
 	// MaxSlots is how many closures one process may call at the same time.
 	MaxSlots = 1024
+	// MaxFunction is the longest name of a function, in bytes.
+	MaxFunction = 200
 	// MaxFunctions is how many functions one process may have registered.
 	MaxFunctions = 10_000
 	// MaxWait is how long a request may wait for closures, in seconds.
 	MaxWait = 20
+)
+
+// Kinds of outcomes.
+const (
+	KindValue       = "value"
+	KindError       = "error"
+	KindInput       = "input"
+	KindCancelled   = "cancelled"
+	KindUnavailable = "unavailable"
+)
+
+// KindsOfErrors are those that have an error.
+var KindsOfErrors = []string{KindError, KindInput, KindCancelled, KindUnavailable}
+
+// Codes of problems with closures.
+const (
+	// CodeClosuresAway: the host is being started again; ask again.
+	CodeClosuresAway = "closures_away"
+	// CodeProcessEnded: the process counts as ended.
+	CodeProcessEnded = "process_ended"
 )
 
 // ClosuresRequest is what a process that serves closures says: how it stands, all
@@ -52,7 +80,7 @@ type CallOutcome struct {
 	ID uint64 `json:"id"`
 	// Call is that of the [Call].
 	Call uint64 `json:"call,omitempty"`
-	// Kind is value, error, input, cancelled or unavailable. None: value.
+	// Kind is one of those above. None: [KindValue].
 	Kind string `json:"kind,omitempty"`
 	// Value is what the function returned. None: null.
 	Value json.RawMessage `json:"value,omitempty"`
@@ -116,4 +144,18 @@ type CallCancel struct {
 	ID uint64 `json:"id"`
 	// Timeout: it has taken too long. Else somebody wants it no more.
 	Timeout bool `json:"timeout,omitempty"`
+}
+
+// ResourceKey is the key of the object that stands for a resource among arguments.
+const ResourceKey = "$clusterrun.resource"
+
+// CheckFunction says what is wrong with the name of a function; nothing: it is one.
+func CheckFunction(name string) string {
+	switch {
+	case name == "" || len(name) > MaxFunction:
+		return fmt.Sprintf("it has %d bytes; want 1 to %d", len(name), MaxFunction)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return "it has control characters, or is not UTF-8"
+	}
+	return ""
 }
