@@ -41,6 +41,9 @@ type TogetherRequest struct {
 	Reason string `json:"reason,omitempty"`
 	// Error is why, where something went wrong.
 	Error *TogetherError `json:"error,omitempty"`
+	// BootNanos is when the task asked, on the monotonic clock of its host since
+	// boot: it orders the error among the exits of that host.
+	BootNanos int64 `json:"boot_ns,omitempty"`
 }
 
 // TogetherError is an error that comes with the wish to stop.
