@@ -33,7 +33,10 @@ type Config struct {
 	// Barriers releases those that are not local. None: only those are released
 	// whose participants are all on this host.
 	Barriers Barriers
-	Log      *zap.Logger
+	// Stops brings the wish that all tasks stop to the run. None: tasks cannot ask
+	// for it, nor whether somebody did.
+	Stops Stops
+	Log   *zap.Logger
 }
 
 // Server serves the tasks of a host.

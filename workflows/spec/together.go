@@ -86,7 +86,7 @@ type ClearStopRequest struct {
 const (
 	maxTogetherKind      = 100
 	maxTogetherWords     = 1024
-	maxTogetherTraceback = 2048
+	maxTogetherTraceback = 8192
 )
 
 // Bounded is the wish with its texts cut to what is kept of them.
