@@ -224,10 +224,8 @@ func TestClearStop_CO13(t *testing.T) {
 		assert.Equal(t, spec.RunRunning, s.State)
 		assert.Nil(t, s.Stopping)
 	}, time.Hour) // the grace of the stop that was cleared has long passed
-	w.ask(2*time.Hour, spec.UpdateStopTogether, spec.TogetherRequest{Error: &spec.TogetherError{Message: "Second"}}, func(s spec.Stopping, err error) {
-		require.NoError(t, err)
-		w.end(0, "worker-0", "worker-1", "ps-0")
-	})
+	w.ask(2*time.Hour, spec.UpdateStopTogether, spec.TogetherRequest{Error: &spec.TogetherError{Message: "Second"}}, ok)
+	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Hour+time.Second)
 	r, err := w.run(spec.RunSpec{})
 	require.ErrorContains(t, err, "An operator asked all tasks to stop, because of an error: Second")
 	assert.Equal(t, 1, r.ExitCode)
