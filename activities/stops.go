@@ -130,7 +130,9 @@ func (h *Host) learn(run supervisor.RunKey, s spec.Stopping) (spec.Stopping, err
 	if err != nil {
 		return s, err
 	}
-	h.tasks.SetStopping(taskRun(run), *p.Stopping)
+	if !p.Released {
+		h.tasks.SetStopping(taskRun(run), *p.Stopping)
+	}
 	return *p.Stopping, nil
 }
 

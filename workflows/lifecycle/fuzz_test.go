@@ -49,6 +49,7 @@ type world struct {
 	exits    map[string][]spec.Exit
 
 	stops, releases, finishes int
+	captures                  int
 	sealed                    bool
 	// told is what the hosts were told last of stopping together, and grace says
 	// that the time of such a stop has passed.
@@ -331,6 +332,9 @@ func (w *world) carryOut(a Action) {
 		}
 	case Capture:
 		w.allLive(a.Tasks)
+		if w.captures++; w.captures > 1 || w.stops > 0 {
+			t.Fatal("captured twice, or when it was too late")
+		}
 	case Control:
 		w.allLive(a.Tasks)
 		w.sealed = w.sealed || a.Op == ControlSeal

@@ -151,11 +151,12 @@ func (m *Machine) stopTogether(e StopTogether) {
 }
 
 // togetherOver ends the grace: who still runs is a straggler. Where that is a
-// failure, what the stragglers are doing is written down before they are stopped.
+// failure, what the stragglers are doing is written down before they are stopped,
+// unless another limit has had that begun.
 func (m *Machine) togetherOver() {
 	m.noteStragglers()
-	if m.spec.StopTogether.IgnoreLiveTasks {
-		m.stopAll(spec.CauseCollateral)
+	if m.spec.StopTogether.IgnoreLiveTasks || m.phase == capturing {
+		m.stopAll(m.whyStop(spec.CauseCollateral))
 		return
 	}
 	m.captureFirst(spec.CauseCollateral)
