@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -20,7 +19,6 @@ var _ taskapi.Barriers = acrossHosts{}
 
 // Arrive implements [taskapi.Barriers].
 func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Release, error) {
-	run := supervisor.RunKey{Namespace: a.Run.Namespace, WorkflowID: a.Run.WorkflowID, RunID: a.Run.RunID}
 	timeout := a.Timeout
 	switch {
 	case timeout < 0:
@@ -28,7 +26,7 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	case timeout == 0:
 		timeout = time.Nanosecond // at once, unless it is the last to arrive
 	}
-	release, err := b.host.Arrive(ctx, run, barriers.Arrival{
+	release, err := b.host.Arrive(ctx, runKey(a.Run), barriers.Arrival{
 		Run: spec.BarrierRun{Generation: a.Generation}, Task: a.Task, Name: a.Name, Key: a.Key,
 		Participants: a.Participants, Timeout: timeout,
 	})

@@ -39,7 +39,9 @@ type Config struct {
 	// Meetings are the barriers across hosts at which tasks here wait. None: there
 	// are no such barriers.
 	Meetings *barriers.Barriers
-	Log      *zap.Logger
+	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
+	Runs Runs
+	Log  *zap.Logger
 }
 
 // Server is what a host asks of the Temporal server beside executing
@@ -60,6 +62,7 @@ type Host struct {
 	collectors collectors
 	tasks      *taskapi.Server
 	views      views
+	asking     gates
 
 	mu        sync.Mutex
 	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task
@@ -91,6 +94,9 @@ func NewHost(c Config) (*Host, error) {
 	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
 	if c.Meetings != nil {
 		o.Barriers = acrossHosts{h}
+	}
+	if c.Runs != nil {
+		o.Stops = stops{h}
 	}
 	if h.tasks, err = taskapi.NewServer(o); err != nil {
 		return nil, err

@@ -53,7 +53,13 @@ type plan struct {
 	Released bool `json:"released,omitempty"`
 	// Sealed: nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
+	// Stopping is the last that the run said of stopping together.
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
 }
+
+// sealed: nothing is started again on this host. That the tasks stop together can
+// be taken back.
+func (p *plan) sealed() bool { return p.Sealed || p.Stopping != nil && p.Stopping.Stop }
 
 // task finds a task of the run by name.
 func (p *plan) task(name string) (spec.Task, bool) {

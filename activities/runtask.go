@@ -190,7 +190,7 @@ func (l *lease) restartsOf(processes []supervisor.Process) int {
 // this call.
 func (l *lease) sealed() bool {
 	p, err := l.plans.get(l.key.Run)
-	return err == nil && p.Sealed
+	return err == nil && p.sealed()
 }
 
 // attend waits for the end of the last process, beating meanwhile, and asks it

@@ -42,6 +42,9 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 			continue
 		}
 		runs = append(runs, taskRun(p.Run))
+		if p.Stopping != nil {
+			h.tasks.SetStopping(taskRun(p.Run), *p.Stopping)
+		}
 		reply, err := h.Supervisor.Processes(ctx, p.Run)
 		if err != nil {
 			return err
@@ -81,7 +84,7 @@ func (h *Host) comesBack(p *plan, processes []supervisor.Process) bool {
 	if last.Exit.Reason == supervisor.ReasonCollateral {
 		return false
 	}
-	_, again := h.next(p, processes, last.Launch, p.Sealed)
+	_, again := h.next(p, processes, last.Launch, p.sealed())
 	return again
 }
 
@@ -132,6 +135,7 @@ func (h *Host) view(p *plan, key supervisor.Key) *taskapi.View {
 // endTasks ends the service for the tasks of a run.
 func (h *Host) endTasks(run supervisor.RunKey) {
 	h.tasks.Release(taskRun(run))
+	h.asking.forget(run)
 	h.views.mu.Lock()
 	defer h.views.mu.Unlock()
 	for k := range h.views.all {
@@ -181,6 +185,10 @@ func howEnded(e spec.Exit) string {
 
 func taskOf(k supervisor.Key) taskapi.ID {
 	return taskapi.ID{Run: taskRun(k.Run), Generation: k.Generation, Task: k.Task}
+}
+
+func runKey(r taskapi.Run) supervisor.RunKey {
+	return supervisor.RunKey{Namespace: r.Namespace, WorkflowID: r.WorkflowID, RunID: r.RunID}
 }
 
 func taskRun(r supervisor.RunKey) taskapi.Run {

@@ -78,11 +78,12 @@ func (s *side) run(ctx context.Context) error {
 		return err
 	}
 	defer meetings.Close()
+	runs := &activities.RunServer{}
 	host, err := activities.NewHost(activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
-		Supervisor: s.supervisor, Meetings: meetings, Log: s.log,
+		Supervisor: s.supervisor, Meetings: meetings, Runs: runs, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -99,6 +100,7 @@ func (s *side) run(ctx context.Context) error {
 	s.client = c
 	host.Server = c
 	rounds.Connect(c)
+	runs.Connect(c)
 	running, err := s.startWorkers(host, rounds)
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 		h.groups = []int{i}
 		in := activities.ReserveInput{
 			Spec: r.spec, Group: i, Generation: p.generation, First: p.first, LogRun: r.logRun,
+			Stopping: r.standing(),
 		}
 		if !r.started.IsZero() {
 			in.Elapsed = started.Sub(r.started)

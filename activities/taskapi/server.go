@@ -35,7 +35,10 @@ type Config struct {
 	Barriers Barriers
 	// Closures are for tasks to call. None: tasks cannot serve.
 	Closures Closures
-	Log      *zap.Logger
+	// Stops brings the wish that all tasks stop to the run. None: tasks cannot ask
+	// for it, nor whether somebody did.
+	Stops Stops
+	Log   *zap.Logger
 }
 
 // Server serves the tasks of a host.

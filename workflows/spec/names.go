@@ -68,7 +68,8 @@ const (
 	ErrPlacement = "PlacementError"
 	// ErrSubprocess: a program reported an error.
 	ErrSubprocess = "SubprocessError"
-	// ErrSubprocessTimeout: the run's timeout passed.
+	// ErrSubprocessTimeout: the run's timeout passed, or tasks were still running
+	// when the grace of a stop together was over.
 	ErrSubprocessTimeout = "SubprocessTimeoutError"
 	// ErrUnexpectedExit: a process ended badly without reporting an error.
 	ErrUnexpectedExit = "UnexpectedSubprocessExitError"

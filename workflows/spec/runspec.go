@@ -45,6 +45,9 @@ type RunSpec struct {
 	PlacementTimeout *Duration `json:"placement_timeout,omitempty"`
 	// Stop says how a process is asked to end, and for how long.
 	Stop Stop `json:"stop,omitzero"`
+	// StopTogether says how the tasks stop together, each by itself, when one of
+	// them or an operator asks for that.
+	StopTogether StopTogether `json:"stop_together,omitzero"`
 	// Logs says where output goes.
 	Logs Logs `json:"logs,omitzero"`
 	// ReturnOutput puts the last lines of the output into the result.

@@ -132,6 +132,7 @@ func TestFieldDefaultsAreReal(t *testing.T) {
 	}
 	check(d)
 	check(d.FieldByName("Stop"))
+	check(d.FieldByName("StopTogether"))
 	check(d.FieldByName("Logs"))
 }
 
@@ -156,6 +157,8 @@ func TestFieldExamplesDecode(t *testing.T) {
 			}
 		case "Override":
 			doc = "command: [x]\ntasks: [{type: worker, overrides: {0: {" + f.example + "}}}]"
+		case "StopTogether":
+			doc += "stop_together: {" + f.example + "}"
 		case "Stop", "Logs":
 			doc += strings.ToLower(typ) + ": {" + f.example + "}"
 		}
