@@ -26,7 +26,7 @@ type round struct {
 	stop context.CancelCauseFunc
 	err  error // what stopped it
 	// told is closed when what the coordinator is part of knows of the stop, or cannot
-	// be told. Nil: nobody has to be.
+	// be told. Nil: it has not been passed on.
 	told chan struct{}
 }
 
@@ -73,9 +73,11 @@ func (c *Coordinator) report(of *round, err error) error {
 	if first {
 		r.err = err
 		r.stop(err)
-		c.telling(r)
 	}
-	told := r.told
+	var told chan struct{}
+	if first || !ofStop(r.ctx, err) {
+		told = c.telling(r)
+	}
 	c.mu.Unlock()
 	// The lock is free again: a handler of the log may ask us something.
 	switch {
@@ -85,8 +87,11 @@ func (c *Coordinator) report(of *round, err error) error {
 	case !ofStop(r.ctx, err):
 		c.log().Info("Error reported to Coordinator after the stop; Join does not return it", "error", err)
 	}
-	if first && outside != nil {
-		c.tell(r, told, outside, reported, clean)
+	if told != nil {
+		defer close(told)
+		if err := outside.RequestStop(reported, clean); err != nil {
+			c.notTold(r, first, err)
+		}
 	}
 	return nil
 }

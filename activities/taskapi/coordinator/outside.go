@@ -3,9 +3,11 @@ package coordinator
 // Outside is something wider that a coordinator is part of and stops with, such as
 // all tasks of a run.
 type Outside interface {
-	// RequestStop passes on a stop that began in the coordinator. Err is what was
-	// reported, and clean says that the coordinator takes it for no error. It is
-	// called where the stop was asked for, and Join waits for it.
+	// RequestStop passes on that a stop was asked for in the coordinator, once until it
+	// is cleared: also if it was stopped from outside before, because that may be
+	// cleared there already. Err is what was reported, and clean says that the
+	// coordinator takes it for no error. It is called where the stop was asked for,
+	// and Join waits for it.
 	RequestStop(err error, clean bool) error
 	// ClearStop passes on that a stop was cleared in the coordinator.
 	ClearStop() error
@@ -20,11 +22,17 @@ func (c *Coordinator) Tie(o Outside) (untie func()) {
 	c.mu.Lock()
 	c.outside = o
 	r := c.round
-	stopped, err := r.stopped(), r.err
-	told := c.telling(r)
+	err := r.err
+	var told chan struct{}
+	if r.stopped() {
+		told = c.telling(r)
+	}
 	c.mu.Unlock()
-	if stopped {
-		c.tell(r, told, o, err, false)
+	if told != nil {
+		defer close(told)
+		if failed := o.RequestStop(err, false); failed != nil {
+			c.notTold(r, true, failed)
+		}
 	}
 	return func() {
 		c.mu.Lock()
@@ -35,27 +43,25 @@ func (c *Coordinator) Tie(o Outside) (untie func()) {
 	}
 }
 
-// telling is for holders of mu: from now on a Join waits until the channel is closed,
-// if the round has stopped and there is somebody to tell.
-func (c *Coordinator) telling(r *round) (told chan struct{}) {
-	if c.outside != nil && r.stopped() {
-		r.told = make(chan struct{})
+// telling is for holders of mu. It returns what to close when the stop of the round
+// has been passed on; nil: nobody has to be told, or others do it.
+func (c *Coordinator) telling(r *round) chan struct{} {
+	if c.outside == nil || r.told != nil {
+		return nil
 	}
+	r.told = make(chan struct{})
 	return r.told
 }
 
-func (c *Coordinator) tell(r *round, told chan struct{}, o Outside, err error, clean bool) {
-	defer close(told)
-	failed := o.RequestStop(err, clean)
-	if failed == nil {
-		return
-	}
+// notTold is for a stop that could not be passed on; first says that it was asked for
+// here and not outside.
+func (c *Coordinator) notTold(r *round, first bool, why error) {
 	c.mu.Lock()
-	if r.err == nil {
-		r.err = failed
+	if first && r.err == nil {
+		r.err = why
 	}
 	c.mu.Unlock()
-	c.log().Error("A stop of the Coordinator could not be passed on", "error", failed)
+	c.log().Error("A stop of the Coordinator could not be passed on", "error", why)
 }
 
 // OutsideStopped stops the coordinator because what it is part of was stopped. An
