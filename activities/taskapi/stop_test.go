@@ -608,3 +608,21 @@ func TestManyWaitForAStop(t *testing.T) {
 	waiting.Wait()
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+5 }, time.Minute, 5*time.Millisecond)
 }
+
+// What a training step pays for looking whether it should stop.
+func BenchmarkShouldStop(b *testing.B) {
+	h, _ := newStopping(b, 1)
+	c := h.task(0)
+	b.Run("asked before", func(b *testing.B) {
+		for b.Loop() {
+			c.ShouldStop()
+		}
+	})
+	b.Run("asking the host", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := c.Stopping(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
