@@ -103,13 +103,7 @@ func (t *Task) Stopping(ctx context.Context) (Stopping, error) {
 // then on, and all others only look. A host that cannot be asked has told of no stop;
 // Stopping says why it cannot.
 func (t *Task) ShouldStop() bool {
-	w := t.watching()
-	select {
-	case <-w.heard:
-	default: // without the lock of a channel, but for the first call
-		<-w.heard
-	}
-	return w.Latest().Value.Stop
+	return t.watching().Latest().Value.Stop
 }
 
 // WaitForStop waits until the tasks of the run are to stop. Its error is that of ctx

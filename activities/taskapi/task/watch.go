@@ -32,7 +32,8 @@ type watch struct {
 	err  error
 }
 
-// watching is the watch, which has begun.
+// watching is the watch, which has begun and has heard how it stands, if the host is
+// not away.
 func (t *Task) watching() *watch {
 	w := &t.watch
 	w.start.Do(func() {
@@ -47,6 +48,11 @@ func (t *Task) watching() *watch {
 			heard()
 		}()
 	})
+	select {
+	case <-w.heard:
+	default: // later calls get by without the lock of a channel
+		<-w.heard
+	}
 	return w
 }
 
