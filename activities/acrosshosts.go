@@ -36,17 +36,7 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	)
 	switch {
 	case errors.As(err, &broken):
-		standing := &taskapi.Standing{Name: a.Name, Round: broken.Round + 1, Arrived: []string{}, Missing: []string{}}
-		for _, m := range broken.Missing {
-			standing.Missing = append(standing.Missing, m.Task)
-			standing.Since = m.Since.UTC().Format(time.RFC3339Nano)
-			standing.Waited = time.Since(m.Since).Seconds()
-		}
-		for _, task := range a.Participants {
-			if !slices.Contains(standing.Missing, task) {
-				standing.Arrived = append(standing.Arrived, task)
-			}
-		}
+		standing := standingOf(broken, a.Participants, time.Now())
 		return taskapi.Release{}, &taskapi.BarrierError{Timeout: broken.Why == spec.BarrierTimeout, Message: err.Error(), Standing: standing}
 	case errors.As(err, &others):
 		return taskapi.Release{}, &taskapi.BarrierError{Message: err.Error()}
@@ -54,4 +44,28 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 		return taskapi.Release{}, err
 	}
 	return taskapi.Release{Round: release.Round + 1, Index: slices.Index(a.Participants, a.Task), Parties: len(a.Participants)}, nil
+}
+
+// standingOf is how a round stood when it broke. The round has waited for its missing
+// since it was opened, except for those who had arrived and gone away: so the earliest
+// of these times says when it was opened, as it does for a local barrier.
+func standingOf(broken *barriers.BrokenError, participants []string, now time.Time) *taskapi.Standing {
+	s := &taskapi.Standing{Name: broken.Name, Round: broken.Round + 1, Arrived: []string{}, Missing: []string{}}
+	var opened time.Time
+	for _, m := range broken.Missing {
+		s.Missing = append(s.Missing, m.Task)
+		if opened.IsZero() || m.Since.Before(opened) {
+			opened = m.Since
+		}
+	}
+	for _, task := range participants {
+		if !slices.Contains(s.Missing, task) {
+			s.Arrived = append(s.Arrived, task)
+		}
+	}
+	if !opened.IsZero() {
+		s.Since = opened.UTC().Format(time.RFC3339)
+		s.Waited = now.Sub(opened).Seconds()
+	}
+	return s
 }

@@ -1,9 +1,7 @@
 package taskapi
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,22 +117,6 @@ func isAre(tasks []string) string {
 	return enumerate(tasks) + " are"
 }
 
-func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
-	ctx := r.Context()
-	released, err := r.server.Barriers.Arrive(ctx, a)
-	var broken *BarrierError
-	switch {
-	case err == nil:
-		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
-		return &released, nil
-	case errors.As(err, &broken):
-		return nil, broken.problem()
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
-	}
-	return nil, internal(fmt.Errorf("barrier %q: %w", a.Name, err))
-}
-
 // deleteBarrier takes an arrival back.
 func deleteBarrier(r *request) (any, *wire.Problem) {
 	key := r.URL.Query().Get("key")
@@ -144,7 +126,9 @@ func deleteBarrier(r *request) (any, *wire.Problem) {
 	if problem := checkName(r.name); problem != nil {
 		return nil, problem
 	}
-	out, withdrawn := r.endpoint.rounds.withdraw(r.endpoint.id.Task, r.name, key)
+	rounds, task := r.endpoint.rounds, r.endpoint.id.Task
+	rounds.away.withdraw(r.Context(), arrivalKey{task, r.name, key})
+	out, withdrawn := rounds.withdraw(task, r.name, key)
 	if out.problem != nil {
 		return nil, out.problem
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,6 +225,71 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	first := h.arrive(testContext(t), 0, "x", task.Local())
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x", task.Local())).err)
 	require.NoError(t, (<-first).err)
+}
+
+// An arrival at a barrier across hosts is taken back from another connection, as a
+// local one is: with what came of it where it is too late.
+func TestWithdrawalFromBarriersAcrossHosts(t *testing.T) {
+	h := newHost(t, 1)
+	arrived, release := make(chan Arrival, 2), make(chan struct{})
+	var left atomic.Int32
+	h.Barriers = elsewhere(func(ctx context.Context, a Arrival) (Release, error) {
+		arrived <- a
+		select {
+		case <-release:
+			if a.Name == "broken" {
+				return Release{}, &BarrierError{Message: "worker-7 ended"}
+			}
+			return Release{Round: 7}, nil
+		case <-ctx.Done():
+			left.Add(1)
+			return Release{}, ctx.Err()
+		}
+	})
+	const path = wire.PathBarriers + "x"
+	told := make(chan string, 2)
+	send := func(path string) {
+		go func() {
+			_, body, _ := h.do(0, "POST", path, `{"key": "k"}`)
+			told <- body
+		}()
+		<-arrived
+	}
+	send(path)
+	send(path) // its connection was cut, and nobody knows yet
+	_, body, _ := h.do(0, "DELETE", path+"?key=other", "")
+	assert.Equal(t, "{\"withdrawn\":true}\n", body)
+	assert.Zero(t, left.Load())
+	_, body, _ = h.do(0, "DELETE", path+"?key=k", "")
+	assert.Equal(t, "{\"withdrawn\":true}\n", body)
+	assert.Equal(t, int32(2), left.Load(), "it is taken back when that is said")
+	for range 2 {
+		assert.Contains(t, <-told, "the arrival at barrier \\\"x\\\" was withdrawn")
+	}
+
+	send(path)
+	send(wire.PathBarriers + "broken")
+	close(release)
+	<-told
+	<-told
+	_, body, _ = h.do(0, "DELETE", path+"?key=k", "")
+	assert.Equal(t, "{\"withdrawn\":false,\"released\":{\"round\":7,\"index\":0,\"parties\":1}}\n", body)
+	h.refused(409, wire.CodeBarrierBroken, "DELETE", wire.PathBarriers+"broken?key=k", "")
+	assert.Empty(t, h.groups[group{h.run, 0}].away.waiting)
+}
+
+// Who gives up in the moment of the release is told of that.
+func TestGivingUpTooLateAcrossHosts(t *testing.T) {
+	h := newHost(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	h.Barriers = elsewhere(func(waiting context.Context, _ Arrival) (Release, error) {
+		cancel()
+		<-waiting.Done()
+		return Release{Round: 3}, nil // both have happened, and a release counts
+	})
+	r, err := h.task(0).Barrier(ctx, "x")
+	require.NoError(t, err)
+	assert.Equal(t, task.Release{Round: 3, Index: 0, Parties: 1}, r)
 }
 
 func TestBarrierTimeout(t *testing.T) {

@@ -120,6 +120,8 @@ func TestStrangeBytes(t *testing.T) {
 		r, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err, name)
 		assert.Contains(t, []int{400, 431}, r.StatusCode, name)
+		assert.Contains(t, r.Header.Get("Content-Type"), "text/plain", "as openapi.yaml says")
+		assert.True(t, r.Close)
 	}
 	_, err := h.task(0).Info(testContext(t))
 	require.NoError(t, err)
@@ -228,7 +230,7 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 	for code, status := range statuses {
 		assert.NotEmpty(t, http.StatusText(status), fmt.Sprint(code, " ", status))
 	}
-	for _, code := range []string{wire.CodeBarrierTimeout, wire.CodeNotThere} {
+	for _, code := range []string{wire.CodeBarrierTimeout, wire.CodeNotThere, wire.CodeStopRefused, wire.CodeOver, wire.CodeUnavailable} {
 		assert.NotZero(t, statuses[code])
 	}
 }

@@ -75,7 +75,7 @@ func decodeStrictly(b []byte, v any) *wire.Problem {
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		field = strings.Trim(field, `"`)
-		return invalid(cutName(field), "there is no such field; there are "+strings.Join(fieldsOf(v), ", "))
+		return invalid(cutName(field), "there is no such field; there are "+strings.Join(fieldsOf(reflect.TypeOf(v), ""), ", "))
 	}
 	return invalid("", "the body is not JSON: "+strings.TrimPrefix(err.Error(), "json: "))
 }
@@ -100,20 +100,26 @@ func inWords(t reflect.Type) string {
 		return "a list"
 	case reflect.Float64, reflect.Int:
 		return "a number"
+	case reflect.Struct, reflect.Pointer:
+		return "an object"
 	}
 	return "another type"
 }
 
-// fieldsOf are the names of the fields of a struct in JSON.
-func fieldsOf(v any) []string {
-	t := reflect.TypeOf(v)
+// fieldsOf are the names of the fields of a struct in JSON, and after a dot those of
+// the structs in it.
+func fieldsOf(t reflect.Type, prefix string) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	var names []string
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, prefix+name)
+		if f.Type.Kind() == reflect.Pointer {
+			names = append(names, fieldsOf(f.Type, prefix+name+".")...)
+		}
 	}
 	return names
 }

@@ -75,11 +75,8 @@ func putError(r *request) (any, *wire.Problem) {
 	if problem := r.decode(&in, maxErrorBody); problem != nil {
 		return nil, problem
 	}
-	switch {
-	case in.Message == "" && in.Kind == "":
-		return nil, invalid("message", "it is missing")
-	case in.Timestamp < 0 || in.Timestamp >= 1e11:
-		return nil, invalid("timestamp", "want seconds since 1970")
+	if problem := checkError(in, ""); problem != nil {
+		return nil, problem
 	}
 	b, err := errorFile(in)
 	if err == nil {
@@ -89,6 +86,17 @@ func putError(r *request) (any, *wire.Problem) {
 		return nil, internal(fmt.Errorf("the error cannot be kept: %w", err))
 	}
 	return wire.Done{OK: true}, nil
+}
+
+// checkError checks an error whose fields have this prefix.
+func checkError(e wire.Error, prefix string) *wire.Problem {
+	switch {
+	case e.Message == "" && e.Kind == "":
+		return invalid(prefix+"message", "it is missing")
+	case e.Timestamp < 0 || e.Timestamp >= 1e11:
+		return invalid(prefix+"timestamp", "want seconds since 1970")
+	}
+	return nil
 }
 
 // errorFile is an error in torch's nested form. What is too long is cut: of a

@@ -53,6 +53,9 @@ var described = map[string]struct{ request, answer any }{
 	"PUT " + wire.PathResult:                 {nil, wire.Done{}},
 	"PUT " + wire.PathError:                  {wire.Error{}, wire.Done{}},
 	"PUT " + wire.PathProgress:               {wire.Progress{}, wire.Done{}},
+	"GET " + wire.PathStop:                   {nil, wire.Stopping{}},
+	"POST " + wire.PathStop:                  {wire.Stop{}, wire.Stopping{}},
+	"DELETE " + wire.PathStop:                {nil, wire.Stopping{}},
 	"POST " + wire.PathBarriers + "{name}":   {wire.Arrive{}, wire.Released{}},
 	"DELETE " + wire.PathBarriers + "{name}": {nil, wire.Withdrawn{}},
 }

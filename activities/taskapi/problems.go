@@ -27,7 +27,10 @@ var statuses = map[string]int{
 	wire.CodeNotAParticipant:  http.StatusConflict,
 	wire.CodeNotLocal:         http.StatusConflict,
 	wire.CodeBarrierWithdrawn: http.StatusConflict,
+	wire.CodeStopRefused:      http.StatusConflict,
+	wire.CodeOver:             http.StatusConflict,
 	wire.CodeNotThere:         http.StatusNotImplemented,
+	wire.CodeUnavailable:      http.StatusServiceUnavailable,
 }
 
 // invalid is a mistake in a request; field may be empty.

@@ -33,6 +33,7 @@ type rounds struct {
 	over    string
 	answers map[string]*answers // by task
 	log     *roundLog
+	away    elsewheres
 }
 
 // round is one that waits for participants.
@@ -296,7 +297,7 @@ func (r *rounds) withdraw(task, name, key string) (outcome, bool) {
 	o.arrived[task].waiting = nil
 	r.remove(o, task)
 	r.mu.Unlock()
-	bad(&wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)}).tell(told)
+	bad(withdrawnFrom(name)).tell(told)
 	return outcome{}, true
 }
 

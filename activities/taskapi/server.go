@@ -2,6 +2,7 @@ package taskapi
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -51,6 +52,7 @@ type Server struct {
 	mu     sync.Mutex
 	tasks  map[ID]*endpoint
 	groups map[group]*rounds
+	stops  map[Run]*stopping
 }
 
 // group names one generation of a run.
@@ -65,6 +67,10 @@ type endpoint struct {
 	path     string
 	listener *listener
 	rounds   *rounds
+	stopping *stopping
+	// ended ends when the task is not served any more; its cause says why.
+	ended context.Context
+	end   context.CancelCauseFunc
 
 	mu       sync.Mutex
 	task     Task
@@ -79,7 +85,7 @@ func NewServer(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, dir: dir, tasks: map[ID]*endpoint{}, groups: map[group]*rounds{},
+		Config: c, dir: dir, tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
 		general: &general{conns: make(chan *conn), closed: make(chan struct{})},
 	}
 	var protocols http.Protocols
@@ -142,7 +148,8 @@ func (s *Server) open(t Task) (*endpoint, error) {
 		r = newRounds(log)
 		s.groups[g] = r
 	}
-	e := &endpoint{id: t.ID, task: t, rounds: r, path: filepath.Join(dir, t.ID.file())}
+	e := &endpoint{id: t.ID, task: t, rounds: r, stopping: s.stoppingOf(t.Run), path: filepath.Join(dir, t.ID.file())}
+	e.ended, e.end = context.WithCancelCause(context.Background())
 	var err error
 	if e.listener, err = listen(e); err != nil {
 		return nil, err
@@ -181,6 +188,7 @@ func (s *Server) Release(run Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endWhere(func(g group) bool { return g.run == run }, "the run is released on this host")
+	delete(s.stops, run)
 	_ = os.RemoveAll(filepath.Join(s.dir, run.dir()))
 }
 
@@ -201,6 +209,7 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 			_ = e.listener.Close()
 			_ = os.Remove(e.path)
 			delete(s.tasks, id)
+			e.end(errors.New(why))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package taskapi
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -229,6 +230,54 @@ func TestProgress(t *testing.T) {
 	assert.Equal(t, &Progress{Current: 100000, Total: 100000, Message: "loss 0.3"}, h.Progress(h.ids[0]), "the last one gets there")
 	h.listen(0, 1)
 	assert.Nil(t, h.Progress(h.ids[0]), "the next process has not said anything")
+}
+
+// A task that sends its progress in every iteration, without one of our clients, takes
+// nothing from others: they meet while it goes on.
+func TestAFloodOfProgress(t *testing.T) {
+	h := newHost(t, 3)
+	c := dial(t, h.paths[0])
+	in := bufio.NewReader(c)
+	send := func(current int) error {
+		body := fmt.Sprintf(`{"current": %d}`, current)
+		if _, err := fmt.Fprintf(c, "PUT %s HTTP/1.1\r\nHost: task\r\nContent-Length: %d\r\n\r\n%s", wire.PathProgress, len(body), body); err != nil {
+			return err
+		}
+		r, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, r.Body)
+		return err
+	}
+	met, sent := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 1; ; i++ {
+			select {
+			case <-met:
+				sent <- send(1e9)
+				return
+			default:
+				if err := send(i); err != nil {
+					sent <- err
+					return
+				}
+			}
+		}
+	}()
+	two := task.Participants("worker-1", "worker-2")
+	for h.Progress(h.ids[0]) == nil || h.Progress(h.ids[0]).Current < 5000 {
+		first := h.arrive(testContext(t), 1, "step", task.Local(), two)
+		require.NoError(t, (<-h.arrive(testContext(t), 2, "step", task.Local(), two)).err)
+		require.NoError(t, (<-first).err)
+	}
+	close(met)
+	require.NoError(t, <-sent)
+	assert.Equal(t, &Progress{Current: 1e9}, h.Progress(h.ids[0]))
+	l := h.tasks[h.ids[0]].listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	assert.Len(t, l.open, 1)
 }
 
 func TestBadRequests(t *testing.T) {

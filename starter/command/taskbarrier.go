@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,7 +53,7 @@ Exit codes:
 				options = append(options, task.Timeout(timeout))
 			}
 			// So that an arrival is withdrawn before we go.
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			ctx, stop := endedBy(cmd.Context())
 			defer stop()
 			r, err := t.Barrier(ctx, name, options...)
 			if err != nil {

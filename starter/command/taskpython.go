@@ -18,9 +18,9 @@ func (a *app) taskPythonCommand() *cobra.Command {
 tasks. With --dir it puts the module into a directory below the state directory and
 prints that directory, for PYTHONPATH. Each version has a directory of its own.
 
-The module has barriers, results, errors, progress and the cluster for tasks, and a
-Coordinator and LooperThread for the threads of one process. A program that imports it
-answers ` + "`clusterrun stacks`" + ` with its Python stacks.
+The module has barriers, stopping together, results, errors, progress and the cluster
+for tasks, and a Coordinator and LooperThread for threads, of one process or of all
+tasks. A program that imports it answers ` + "`clusterrun stacks`" + ` with its Python stacks.
 
 Exit codes:
   0    printed

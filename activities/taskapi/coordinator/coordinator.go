@@ -17,6 +17,7 @@ type Coordinator struct {
 	round   *round
 	joined  bool
 	threads []*Thread // registered, in that order
+	outside Outside   // nil: the coordinator is part of nothing
 }
 
 // round is what lasts until ClearStop undoes a stop.
@@ -24,6 +25,9 @@ type round struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	err  error // what stopped it
+	// told is closed when what the coordinator is part of knows of the stop, or cannot
+	// be told. Nil: it has not been passed on.
+	told chan struct{}
 }
 
 func newRound() *round {
@@ -55,7 +59,8 @@ func (c *Coordinator) RequestStop(err error) error { return c.report(nil, err) }
 // report is RequestStop for what belongs to a round; nil is the one of now. It
 // returns an error that it can hand to nobody.
 func (c *Coordinator) report(of *round, err error) error {
-	if err != nil && c.isClean(err) {
+	reported, clean := err, err != nil && c.isClean(err)
+	if clean {
 		err = nil
 	}
 	c.mu.Lock()
@@ -63,11 +68,15 @@ func (c *Coordinator) report(of *round, err error) error {
 		c.mu.Unlock()
 		return err
 	}
-	r := c.round
+	r, outside := c.round, c.outside
 	first := !r.stopped()
 	if first {
 		r.err = err
 		r.stop(err)
+	}
+	var told chan struct{}
+	if first || !ofStop(r.ctx, err) {
+		told = c.telling(r)
 	}
 	c.mu.Unlock()
 	// The lock is free again: a handler of the log may ask us something.
@@ -77,6 +86,12 @@ func (c *Coordinator) report(of *round, err error) error {
 		c.log().Info("Error reported to Coordinator", "error", err)
 	case !ofStop(r.ctx, err):
 		c.log().Info("Error reported to Coordinator after the stop; Join does not return it", "error", err)
+	}
+	if told != nil {
+		defer close(told)
+		if err := outside.RequestStop(reported, clean); err != nil {
+			c.notTold(r, first, err)
+		}
 	}
 	return nil
 }
@@ -98,7 +113,19 @@ func ofStop(ctx context.Context, err error) bool {
 // has a new one.
 func (c *Coordinator) ClearStop() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	stopped, outside := c.round.stopped(), c.outside
+	c.clear()
+	c.mu.Unlock()
+	if !stopped || outside == nil {
+		return
+	}
+	if err := outside.ClearStop(); err != nil {
+		c.log().Error("The end of a stop of the Coordinator could not be passed on", "error", err)
+	}
+}
+
+// clear is for holders of mu.
+func (c *Coordinator) clear() {
 	c.joined = false
 	if c.round.stopped() {
 		c.round = newRound()

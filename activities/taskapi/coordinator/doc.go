@@ -31,6 +31,12 @@
 // have a grace, of two minutes if nothing else is said, and those that are still
 // running after it are named by [StillRunningError].
 //
+// # Part of something wider
+//
+// A coordinator can be tied to an [Outside] that stops with it. For tasks of a run
+// that clusterrun runs there is one in the package task: then a goroutine that fails
+// stops all processes of the run, and Join returns the first error anywhere.
+//
 // # Differences from TensorFlow
 //
 //   - Join polls nothing: it returns as soon as the last thread has ended. The

@@ -77,6 +77,13 @@ func (c *Coordinator) Join(opts ...JoinOption) error {
 	}
 
 	c.mu.Lock()
+	told := c.round.told
+	c.mu.Unlock()
+	if told != nil {
+		<-told // who returns from here may end the process
+	}
+
+	c.mu.Lock()
 	c.joined = true
 	c.threads = nil
 	err := c.round.err

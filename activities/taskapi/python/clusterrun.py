@@ -22,6 +22,15 @@ itself:
             clusterrun.progress(epoch, 10, "loss 0.3")
         clusterrun.result({"loss": 0.3})    # what the task returns
 
+All tasks stop together when one of them asks for it, and each ends by itself:
+
+    try:
+        while not clusterrun.should_stop():  # cheap enough for every step
+            train_step()
+    except Exception as e:
+        clusterrun.request_stop(e)           # the first error is that of the run
+        raise
+
 It needs Python 3.8 or later, and nothing else. No set-up in here ever fails: a
 program that cannot answer runs as it would without this module.
 
@@ -37,11 +46,13 @@ it, and is to append text to the file, promptly.
 import atexit
 import contextlib
 import functools
+import itertools
 import json
 import os
 import socket
 import threading
 import time
+import weakref
 from types import TracebackType
 from typing import (
     Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union,
@@ -109,14 +120,13 @@ class _Host:
         self.path = path
         self.idle: List[socket.socket] = []
         self.key = "%x.%s." % (os.getpid(), os.urandom(8).hex())
-        self.keys = 0
-        self.lock = threading.Lock()
+        # No lock: the handler of a signal may ask while its thread would hold it.
+        self.keys = itertools.count(1)
         self.progress_sent = -1.0
+        self.watch = _Watch(self)
 
     def new_key(self) -> str:
-        with self.lock:
-            self.keys += 1
-            return self.key + str(self.keys)
+        return self.key + str(next(self.keys))
 
     def call(self, method: str, path: str, raw: bytes, patience: float) -> Dict[str, Any]:
         head = _head(method, path)
@@ -249,9 +259,13 @@ def _get_host() -> _Host:
 
 
 def _forget_host() -> None:
-    """A forked child has connections of its own, and locks that nobody holds."""
-    global _host
-    _host = None
+    """A forked child has connections of its own, locks that nobody holds, and no
+    thread that keeps up with the run."""
+    global _host, _watch, _tied_lock
+    _host = _watch = None
+    _tied_lock = threading.RLock()
+    for coord in list(_tied):
+        coord._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -390,18 +404,25 @@ def error(what: Union[BaseException, str], kind: str = "") -> None:
     _report(what, kind)
 
 
-def _report(what: Union[BaseException, str], kind: str, patience: float = _PATIENCE) -> None:
+def _describe(what: Union[BaseException, str]) -> Tuple[str, str, str]:
+    """Kind, message and traceback of an error."""
+    if not isinstance(what, BaseException):
+        return "", _text(what[:_MAX_MESSAGE]), ""
     import traceback
 
-    message, stack = str(what), ""
-    if isinstance(what, BaseException):
-        kind = kind or type(what).__name__
-        stack = "".join(traceback.format_exception(type(what), what, what.__traceback__))
+    stack = "".join(traceback.format_exception(type(what), what, what.__traceback__))
+    return type(what).__name__, _text(str(what)[:_MAX_MESSAGE]), _text(stack[-_MAX_TRACEBACK:])
+
+
+def _text(text: str) -> str:
+    # A surrogate, of a file's name perhaps, is no reason to lose a report.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _report(what: Union[BaseException, str], kind: str, patience: float = _PATIENCE) -> None:
+    own, message, stack = _describe(what if isinstance(what, BaseException) else str(what))
+    kind = kind or own
     now = time.time()
-    message, stack = message[:_MAX_MESSAGE], stack[-_MAX_TRACEBACK:]
-    # A surrogate, of a file's name perhaps, is no reason to lose the report.
-    message = message.encode("utf-8", "replace").decode()
-    stack = stack.encode("utf-8", "replace").decode()
     try:
         body = {"kind": kind, "message": message, "traceback": stack, "timestamp": now}
         _ask("PUT", "/v1/error", json.dumps(body), patience)
@@ -486,6 +507,187 @@ def main(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 # End of: asking the host
+
+# ----------------------------------------------------------------------------
+# Stopping together: one for all tasks of the run
+
+__all__ += ["StopError", "clear_stop", "request_stop", "should_stop", "wait_for_stop"]
+
+_STOP = "/v1/stop"
+_STOP_WAIT = 60  # seconds that one request waits at the host
+_FIRST_PATIENCE = 1.0  # for the first answer of a host that is away
+
+_ExcInfo = Tuple[Type[BaseException], BaseException, Optional[TracebackType]]
+
+
+def request_stop(ex: Union[None, BaseException, "_ExcInfo"] = None, reason: Optional[str] = None) -> None:
+    """Ask for all tasks of the run to stop: because of the exception ex, which may be
+    a tuple of sys.exc_info(), or for a reason that is no error, or for none.
+
+    The first exception is the verdict of the run, unless it is of a kind that is none:
+    by default StopIteration, EOFError and OutOfRangeError. It returns when the run
+    knows of it; TaskError if it takes no such wish, or is away for long.
+    """
+    _get_host()
+    _request_stop(None if ex is None else _exc_info(ex)[1], reason)
+
+
+def should_stop() -> bool:
+    """Whether the tasks of the run are to stop. It is cheap enough for every step: the
+    first call starts a thread by which the host tells of every change, and the others
+    only look. TaskError where the host cannot tell."""
+    watch = _watch or _watching()
+    if watch.error is not None:
+        watch.raise_error()
+    return watch.stop.is_set()
+
+
+def wait_for_stop(timeout: Optional[float] = None) -> bool:
+    """Wait until the tasks of the run are to stop, for at most so many seconds; whether
+    they are."""
+    end = None if timeout is None else time.monotonic() + timeout
+    watch = _watch or _watching()
+    if watch.thread is None:  # the interpreter starts none any more
+        watch.keep_up_until(end)
+    told = watch.stop.wait(None if end is None else _bounded(max(0.0, end - time.monotonic())))
+    if watch.error is not None:
+        watch.raise_error()
+    return told
+
+
+def clear_stop() -> None:
+    """Take the stop back, whoever asked for it: should_stop says False afterwards, in
+    all tasks that still run."""
+    host = _get_host()
+    host.watch.learn(_ask("DELETE", _STOP))
+
+
+class StopError(RuntimeError):
+    """What stopped a Coordinator that is tied to the run: an error of another process.
+    by is its task, empty for an operator; kind, message and traceback are the error."""
+
+    def __init__(self, text: str, by: str = "", kind: str = "", message: str = "", traceback: str = "") -> None:
+        super().__init__(text)
+        self.by = by
+        self.kind = kind
+        self.message = message
+        self.traceback = traceback
+
+
+class _RemoteTraceback(Exception):
+    """Where it happened, for who prints the error."""
+
+    def __str__(self) -> str:
+        return "\n" + str(self.args[0])
+
+
+def _stop_error(said: Dict[str, Any]) -> Optional[StopError]:
+    """The error of a stop, if there is one and it counts."""
+    error = said.get("error")
+    if not error or said.get("clean"):
+        return None
+    by, kind, message = said.get("by", ""), error.get("kind", ""), error.get("message", "")
+    what = "%s: %s" % (kind, message) if kind else message
+    ex = StopError("%s stopped the run: %s" % (by or "an operator", what), by, kind, message, error.get("traceback", ""))
+    if ex.traceback:
+        ex.__cause__ = _RemoteTraceback(ex.traceback)
+    return ex
+
+
+def _request_stop(ex: Optional[BaseException], reason: Optional[str]) -> None:
+    host = _get_host()
+    body: Dict[str, Any] = {"key": host.new_key()}
+    if reason:
+        body["reason"] = _text(str(reason)[:_MAX_MESSAGE])
+    if ex is not None:
+        kind, message, stack = _describe(ex)
+        body["error"] = {"kind": kind, "message": message, "traceback": stack}
+    host.watch.learn(_ask("POST", _STOP, json.dumps(body)))
+
+
+class _Watch:
+    """Keeps up with whether the tasks of the run are to stop, with one request to the
+    host that waits, on a thread, for all who ask in this process."""
+
+    def __init__(self, host: _Host) -> None:
+        self.host = host
+        self.stop = threading.Event()
+        self.said: Dict[str, Any] = {"seq": 0, "stop": False}
+        self.error: Optional[Exception] = None  # why the host does not tell
+        self.heard = threading.Event()  # it has answered for the first time
+        self.thread: Optional[threading.Thread] = None
+        self.lock = threading.RLock()
+
+    def start(self) -> None:
+        with self.lock:
+            if self.thread is not None:
+                return
+            thread = threading.Thread(target=self.run, name="clusterrun-stop", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # while the interpreter ends it starts no thread
+                self.keep_up(time.monotonic() + _FIRST_PATIENCE)
+                return
+            self.thread = thread
+        self.heard.wait(_FIRST_PATIENCE)
+
+    def run(self) -> None:
+        while self.error is None:
+            self.keep_up(None)
+
+    def keep_up_until(self, deadline: Optional[float]) -> None:
+        while self.error is None and not self.stop.is_set() and (deadline is None or time.monotonic() < deadline):
+            self.keep_up(deadline)
+
+    def keep_up(self, deadline: Optional[float]) -> None:
+        """Ask how it stands: at first at once, and then when that changes."""
+        path = _STOP
+        if self.heard.is_set():
+            path += "?wait=%ds&after=%d" % (_STOP_WAIT, self.said["seq"])
+        try:
+            self.learn(self.host.exchange(_head("GET", path), bytes, deadline))
+        except _Away:
+            return
+        except Exception as e:
+            if not self.stop.is_set():
+                self.error = e
+                self.stop.set()  # for who waits
+        self.heard.set()
+
+    def learn(self, said: Dict[str, Any]) -> None:
+        """Take in what the host says, unless something later is known: a host worker
+        that was started again may need a moment."""
+        with self.lock:
+            if said["seq"] <= self.said["seq"]:
+                return
+            self.said = said
+            if said["stop"]:
+                self.stop.set()
+            else:
+                self.stop.clear()
+        with _tied_lock:
+            tied = list(_tied)
+        for coord in tied:
+            coord._hear(said)
+
+    def raise_error(self) -> None:
+        e = self.error
+        if isinstance(e, TaskError):
+            raise TaskError(str(e), e.code, e.field)
+        raise TaskError("the host cannot be asked whether to stop: %s" % e)
+
+
+_watch: Optional[_Watch] = None  # once it has been started
+_tied: "weakref.WeakSet[Coordinator]" = weakref.WeakSet()
+_tied_lock = threading.RLock()
+
+
+def _watching() -> _Watch:
+    global _watch
+    watch = _get_host().watch
+    watch.start()
+    _watch = watch
+    return watch
 
 # ----------------------------------------------------------------------------
 # Answering with stacks
@@ -614,9 +816,6 @@ enable_stacks()
 
 # ---- Coordinator and Looper: the threads of a program stop together ----------------
 
-_ExcInfo = Tuple[Type[BaseException], BaseException, Optional[TracebackType]]
-
-
 class Coordinator:
     """Stops the threads of a program together; works without clusterrun, too.
 
@@ -635,19 +834,33 @@ class Coordinator:
     whoever waits for them is told the reason. Threads may take a grace of two
     minutes to end after that; join names those that take longer.
 
+    With run=True it is one for all tasks of the run whose processes have such a
+    coordinator, or ask clusterrun.should_stop: what stops the threads here stops the
+    run, and a stop of the run, whoever asked, stops the threads. join raises the first
+    exception anywhere, a StopError if that is another process's, and clear_stop is for
+    all. request_stop returns, and join does, when the run knows of the stop.
+
     It is tf.train.Coordinator, with the same arguments and texts. What differs:
     join returns as soon as the last thread has ended, where the original looks once
     a second; it names threads in the order in which they were registered; and
     request_stop takes any exception, not only the one that is being handled.
     """
 
-    def __init__(self, clean_stop_exception_types: Optional[Iterable[Type[BaseException]]] = None) -> None:
-        """Make a coordinator that nobody has told to stop.
+    def __init__(
+        self,
+        clean_stop_exception_types: Optional[Iterable[Type[BaseException]]] = None,
+        *,
+        run: bool = False,
+    ) -> None:
+        """Make a coordinator that nobody has told to stop; with run it is tied to the
+        run, and a ValueError in a process that is no task.
 
         An exception of one of the given types stops the threads as
         request_stop(None) does, and is not raised. Without types these are EOFError,
         StopIteration, and every class with the name OutOfRangeError, by which
         TensorFlow says that an input has ended. Types that are given replace them.
+        The run is told of such a stop as of one without an exception; of others it
+        decides by their kind.
         """
         self._clean_names: Tuple[str, ...] = ()
         if clean_stop_exception_types is None:
@@ -661,6 +874,15 @@ class Coordinator:
         self._exc_info_to_raise: Optional[_ExcInfo] = None
         self._joined = False
         self._registered_threads: Dict[threading.Thread, None] = {}  # in their order
+        self._run = run
+        self._said: Dict[str, Any] = {"seq": 0, "stop": False}  # by the run, last
+        self._asking = 0  # requests under way: the run speaks without having heard of them
+        self._told: Optional[threading.Event] = None  # the stop has been passed on
+        if run:
+            watch = _watching()
+            with _tied_lock:
+                _tied.add(self)
+            self._hear(watch.said)
 
     def _is_clean(self, exception: BaseException) -> bool:
         if isinstance(exception, self._clean_stop_exception_types):
@@ -675,18 +897,32 @@ class Coordinator:
         comes with a later one is only logged. After join, where nobody would hear of
         it, an exception is raised here, unless it is a clean stop.
         """
-        info = None if ex is None else _exc_info(ex)
+        reported = info = None if ex is None else _exc_info(ex)
         if info is not None and self._is_clean(info[1]):
             info = None
+        told = None
         with self._lock:
             if self._joined and info is not None:
                 raise info[1].with_traceback(info[2])
             first = not self._stop_event.is_set()
             if first:
-                self._exc_info_to_raise = info
-                self._stop_event.set()
-                for waker in self._wakers:
-                    waker.set()
+                self._set_stop(info)
+            # Once, though the run may have stopped it: that may be cleared there already.
+            if self._run and self._told is None:
+                told = self._told = threading.Event()
+        try:
+            self._log_stop(ex, info, first)
+        finally:
+            if told is not None:
+                self._tell(told, reported, info, first)
+
+    def _set_stop(self, info: Optional[_ExcInfo]) -> None:
+        self._exc_info_to_raise = info
+        self._stop_event.set()
+        for waker in self._wakers:
+            waker.set()
+
+    def _log_stop(self, ex: Union[None, BaseException, _ExcInfo], info: Optional[_ExcInfo], first: bool) -> None:
         if info is None:
             return
         if not first:
@@ -699,12 +935,69 @@ class Coordinator:
     def clear_stop(self) -> None:
         """Forget the stop, its exception, and that join was called."""
         with self._lock:
-            self._joined = False
-            self._exc_info_to_raise = None
-            self._stop_event.clear()
+            stopped = self._stop_event.is_set()
+            self._clear()
+        if self._run and stopped:
+            try:
+                self._ask(clear_stop)
+            except Exception as e:
+                _log("The end of a stop of the Coordinator could not be passed on: %s", e)
+
+    def _clear(self) -> None:
+        self._joined = False
+        self._exc_info_to_raise = None
+        self._told = None
+        self._stop_event.clear()
+
+    def _tell(self, told: threading.Event, reported: Optional[_ExcInfo], info: Optional[_ExcInfo], first: bool) -> None:
+        """Pass a stop on to the run. One that it does not hear of is no good end."""
+        ex = None if info is None else info[1]
+        reason = None if reported is None or ex is not None else "%s: %s" % (type(reported[1]).__name__, reported[1])
+        try:
+            self._ask(lambda: _request_stop(ex, reason))
+        except Exception as e:
+            _log("A stop of the Coordinator could not be passed on: %s", e)
+            with self._lock:
+                if first and self._exc_info_to_raise is None:
+                    self._exc_info_to_raise = _exc_info(e)
+        finally:
+            told.set()
+
+    def _ask(self, call: Callable[[], None]) -> None:
+        """Have the run hear of something, and agree with what it says then."""
+        with self._lock:
+            self._asking += 1
+        try:
+            call()
+        except BaseException:
+            with self._lock:
+                self._asking -= 1
+            raise
+        with self._lock:
+            self._asking -= 1
+            self._agree()
+
+    def _hear(self, said: Dict[str, Any]) -> None:
+        """Take in what the run says."""
+        with self._lock:
+            if said["seq"] > self._said["seq"]:
+                self._said = said
+                self._agree()
+
+    def _agree(self) -> None:
+        if self._asking:
+            return
+        stopped = self._stop_event.is_set()
+        if stopped and not self._said["stop"]:
+            self._clear()
+        elif self._said["stop"] and not stopped:
+            ex = _stop_error(self._said)
+            self._set_stop(None if ex is None else (StopError, ex, None))
 
     def should_stop(self) -> bool:
         """Whether a stop was requested."""
+        if self._run and _watch is None:  # a forked child
+            _watching()
         return self._stop_event.is_set()
 
     @contextlib.contextmanager
@@ -718,6 +1011,8 @@ class Coordinator:
 
     def wait_for_stop(self, timeout: Optional[float] = None) -> bool:
         """Wait until a stop is requested, for at most so many seconds; whether it was."""
+        if self._run and _watch is None:
+            _watching()
         return self._stop_event.wait(_bounded(timeout))
 
     def register_thread(self, thread: threading.Thread) -> None:
@@ -744,6 +1039,8 @@ class Coordinator:
         No thread is registered afterwards; those that were registered while join
         was waiting are not waited for.
         """
+        if self._run and _watch is None:
+            _watching()
         wake = threading.Event()
         with self._lock:
             together = dict(self._registered_threads)
@@ -761,6 +1058,9 @@ class Coordinator:
         if stop_grace_period_secs >= 0:
             _join_all(waiting, max(stop_grace_period_secs, 0.001))
         stragglers = [t.name for t in waiting if t.is_alive()]
+        told = self._told
+        if told is not None:
+            told.wait()  # who returns from here may end the process
         with self._lock:
             self._joined = True
             self._registered_threads = {}

@@ -1,5 +1,6 @@
 // Package task is for Go programs that clusterrun runs: barriers with the other
-// tasks, the task's result, error and progress, and who the others are.
+// tasks, stopping together with them, the task's result, error and progress, and who
+// the others are.
 //
 //	t, err := task.Current()
 //	if err != nil {
@@ -8,8 +9,16 @@
 //	if _, err := t.Barrier(ctx, "data is loaded"); err != nil {
 //		return err
 //	}
-//	t.Progress(ctx, epoch, epochs, "loss 0.3")
+//	for epoch := 0; epoch < epochs && !t.ShouldStop(); epoch++ {
+//		if err := train(); err != nil {
+//			return errors.Join(err, t.RequestStop(ctx, err)) // all others stop, too
+//		}
+//		t.Progress(ctx, epoch, epochs, "loss 0.3")
+//	}
 //	return t.Result(ctx, accuracy)
+//
+// Goroutines of this process that stop together ([coordinator.Coordinator]) can do so
+// with all other processes of the run: see [Task.Tie].
 //
 // The host may be away for a moment: its half that answers may be started again
 // at any time. All calls try again until their context ends, and may be sent

@@ -25,6 +25,7 @@ var ErrNotATask = errors.New("barrier is not defined. It is likely because you a
 type Task struct {
 	socket string
 	pool   pool
+	watch  watch
 
 	mu           sync.Mutex
 	progressSent time.Time

@@ -27,6 +27,10 @@ const (
 	// MaxMessage and MaxTraceback are what is kept of an error.
 	MaxMessage   = 64 << 10
 	MaxTraceback = 256 << 10
+	// MaxStopText is what the run is told of the reason of a stop, and of the message
+	// of its error; MaxStopTraceback of the traceback.
+	MaxStopText      = 8 << 10
+	MaxStopTraceback = 32 << 10
 )
 
 // Task is who asks.
@@ -118,6 +122,8 @@ type Stop struct {
 
 // Stopping says whether the tasks of the run are to stop.
 type Stopping struct {
+	// Seq grows with every stop and every clear. What has a lower one is older.
+	Seq int `json:"seq"`
 	// Stop: they are. The rest is empty without it.
 	Stop bool `json:"stop"`
 	// By is the task that asked first; none: an operator did.
@@ -128,7 +134,7 @@ type Stopping struct {
 	Error *Error `json:"error,omitempty"`
 	Clean bool   `json:"clean,omitempty"`
 	// Deadline is when tasks that still live are stopped, after RFC 3339, and Left
-	// the seconds until then.
+	// the seconds from the answer until then.
 	Deadline string  `json:"deadline,omitempty"`
 	Left     float64 `json:"left_seconds,omitempty"`
 }
@@ -189,4 +195,10 @@ const (
 	CodeNotLocal         = "not_local"
 	CodeNotThere         = "not_implemented"
 	CodeBarrierWithdrawn = "barrier_withdrawn"
+	// CodeStopRefused: the run does not take the wish.
+	CodeStopRefused = "stop_refused"
+	// CodeOver: the run, or the generation of the task, is over on this host.
+	CodeOver = "over"
+	// CodeUnavailable: the run did not answer in time; ask again.
+	CodeUnavailable = "unavailable"
 )

@@ -1,0 +1,65 @@
+// Package news has values that change, for those who wait until they do. Who
+// follows a [Feed] sees every value that came after the one it holds, however late
+// it looks: what was there for a moment only is not missed.
+package news
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Feed is a value that changes. The zero Feed has the zero value.
+type Feed[T any] struct {
+	mu     sync.Mutex // for changes
+	latest atomic.Pointer[Item[T]]
+}
+
+// Item is one value of a [Feed].
+type Item[T any] struct {
+	Value T
+	later chan struct{}
+	next  *Item[T]
+}
+
+// Later is closed once there is a later value.
+func (i *Item[T]) Later() <-chan struct{} { return i.later }
+
+// Next is the value after this one. It is for who has seen Later closed.
+func (i *Item[T]) Next() *Item[T] {
+	<-i.later
+	return i.next
+}
+
+// Latest is the value of now.
+func (f *Feed[T]) Latest() *Item[T] {
+	if i := f.latest.Load(); i != nil {
+		return i
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now()
+}
+
+func (f *Feed[T]) now() *Item[T] {
+	i := f.latest.Load()
+	if i == nil {
+		i = &Item[T]{later: make(chan struct{})}
+		f.latest.Store(i)
+	}
+	return i
+}
+
+// Add gives the feed another value, if accept takes it in the place of the one of
+// now.
+func (f *Feed[T]) Add(value T, accept func(now T) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	if !accept(now.Value) {
+		return
+	}
+	i := &Item[T]{Value: value, later: make(chan struct{})}
+	f.latest.Store(i)
+	now.next = i
+	close(now.later)
+}

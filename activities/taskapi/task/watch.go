@@ -1,0 +1,78 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/news"
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+const (
+	// watchWait is how long one request of a watch waits at the host.
+	watchWait = time.Minute
+	// firstPatience is how long the first who asks waits for the first answer of a
+	// host that is away.
+	firstPatience = time.Second
+)
+
+// watch keeps up with whether the tasks of the run are to stop, with one request to
+// the host that waits, for all who ask in this process. It lasts as long as the
+// process.
+type watch struct {
+	news.Feed[Stopping]
+	start sync.Once
+	// heard is closed when the host has answered, or takes too long.
+	heard chan struct{}
+	// over is closed, with err, when the host does not answer any more.
+	over chan struct{}
+	err  error
+}
+
+// watching is the watch, which has begun and has heard how it stands, if the host is
+// not away.
+func (t *Task) watching() *watch {
+	w := &t.watch
+	w.start.Do(func() {
+		w.heard, w.over = make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		heard := func() { once.Do(func() { close(w.heard) }) }
+		late := time.AfterFunc(firstPatience, heard)
+		go func() {
+			defer late.Stop()
+			w.err = t.keepUp(heard)
+			close(w.over)
+			heard()
+		}()
+	})
+	select {
+	case <-w.heard:
+	default: // later calls get by without the lock of a channel
+		<-w.heard
+	}
+	return w
+}
+
+// keepUp returns the error with which the host refuses to say more.
+func (t *Task) keepUp(heard func()) error {
+	path := wire.PathStop
+	for {
+		var now Stopping
+		// A host that is away is asked again in there.
+		if err := t.call(context.Background(), http.MethodGet, path, nil, &now); err != nil {
+			return err
+		}
+		t.watch.learn(now)
+		heard()
+		path = fmt.Sprintf("%s?wait=%s&after=%d", wire.PathStop, watchWait, t.watch.Latest().Value.Seq)
+	}
+}
+
+// learn takes in what the host said, unless something later is known: a host worker
+// that was started again may need a moment.
+func (w *watch) learn(said Stopping) {
+	w.Add(said, func(known Stopping) bool { return said.Seq > known.Seq })
+}

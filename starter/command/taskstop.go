@@ -1,0 +1,169 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+)
+
+// exitNo is that of should-stop where there is no stop, as grep's where nothing
+// matches.
+const exitNo = 1
+
+func (a *app) taskStopCommand() *cobra.Command {
+	var message, kind, reason string
+	cmd := &cobra.Command{
+		Use:   "stop [flags]",
+		Short: "Ask for all tasks of the run to stop",
+		Long: `Asks for all tasks of the run to stop: each is told, and has the grace of the run to
+end by itself. The first error that comes with such a wish is the verdict of the run,
+unless it is of a kind that is none, such as OutOfRangeError. Returns when the run
+knows of it; from then on ` + "`clusterrun task should-stop`" + ` says yes. --json prints how the
+run stands: another task may have asked first.
+
+` + exitCodesOfTasks,
+		Example: `  clusterrun task stop
+  clusterrun task stop --reason 'loss is below 0.1'
+  ./train || clusterrun task stop --error "train exited with $?" --kind TrainError
+  clusterrun task stop --kind TrainError --error - < error.txt`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wish := task.Stop{Reason: reason}
+			given := cmd.Flags().Changed
+			switch {
+			case given("error") && given("reason"):
+				return usagef("--error and --reason are both given; an error is the reason, so give one of them")
+			case given("kind") && !given("error"):
+				return usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", kind)
+			case given("error"):
+				if message == "-" {
+					b, err := io.ReadAll(a.in)
+					if err != nil {
+						return fmt.Errorf("stdin: %w", err)
+					}
+					message = string(b)
+				}
+				if message == "" {
+					return usagef("the text of --error is empty; say what is wrong")
+				}
+				wish.Error = &task.Report{Kind: kind, Message: message}
+			}
+			return a.showStopping(cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, wish) })
+		},
+	}
+	cmd.Flags().StringVar(&message, "error", "", "stop because of an error, which `TEXT` describes; - reads it from stdin")
+	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` of the error, such as IOError")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, in a `TEXT` for people, where it is no error")
+	return cmd
+}
+
+func (a *app) taskClearStopCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear-stop [flags]",
+		Short: "Take the stop of the run back",
+		Long: `Takes the stop back, whoever asked for it: ` + "`clusterrun task should-stop`" + ` says no
+afterwards, in all tasks that still run. Without a stop it does nothing.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task clear-stop",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.showStopping(cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.ClearStop(ctx) })
+		},
+	}
+}
+
+// showStopping prints how the run stands after a call, where JSON is wanted.
+func (a *app) showStopping(cmd *cobra.Command, call func(context.Context, *task.Task) (task.Stopping, error)) error {
+	var now task.Stopping
+	err := asTask(cmd, func(ctx context.Context, t *task.Task) (err error) {
+		now, err = call(ctx, t)
+		return err
+	})
+	if err != nil || !a.global.json {
+		return err
+	}
+	return a.printJSON(now)
+}
+
+func (a *app) taskShouldStopCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "should-stop [flags]",
+		Short: "Say, by the exit code, whether the tasks of the run are to stop",
+		Long: `Says whether the tasks of the run are to stop: by the exit code alone, as grep does.
+--json prints who asked first, why, and how much time there is.
+
+Exit codes:
+  0    they are to stop
+  1    they are not
+  2    mistake in the command line, or not called within a task
+  125  the host refused it, or did not answer for a minute`,
+		Example: `  until clusterrun task should-stop; do work; done
+  while clusterrun task should-stop; [ $? = 1 ]; do work; done   # ends, too, when it cannot be told
+  clusterrun task should-stop --json | jq -r .error.message`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var now task.Stopping
+			err := a.showStopping(cmd, func(ctx context.Context, t *task.Task) (_ task.Stopping, err error) {
+				now, err = t.Stopping(ctx)
+				return now, err
+			})
+			if err == nil && !now.Stop {
+				return &exitError{code: exitNo}
+			}
+			return err
+		},
+	}
+}
+
+func (a *app) taskWaitForStopCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait-for-stop [flags]",
+		Short: "Wait until the tasks of the run are to stop",
+		Long: `Waits until the tasks of the run are to stop. --json prints who asked first, why, and
+how much time there is.
+
+Exit codes:
+  0    they are to stop
+  2    mistake in the command line, or not called within a task
+  124  the timeout passed
+  125  the host refused it`,
+		Example: `  clusterrun task wait-for-stop && kill -TERM $server
+  until clusterrun task wait-for-stop --timeout 10m; do save; done`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := currentTask()
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if cmd.Flags().Changed("timeout") {
+				if timeout < 0 {
+					return usagef("--timeout %s is negative; give a time span such as 30s", timeout)
+				}
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			now, err := t.WaitForStop(ctx)
+			switch {
+			case errors.Is(err, context.DeadlineExceeded):
+				return &exitError{code: exitTimeout, cause: fmt.Errorf("there was no stop within %s", timeout)}
+			case err != nil:
+				return err
+			case a.global.json:
+				return a.printJSON(now)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`TIME` to wait at most, such as 30s; default: without limit")
+	return cmd
+}
