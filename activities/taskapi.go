@@ -109,7 +109,7 @@ func (h *Host) view(p *plan, key supervisor.Key) *taskapi.View {
 	if v := h.views.all[k]; v != nil {
 		return v
 	}
-	v := &taskapi.View{Here: map[string]bool{}}
+	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
 	for _, m := range p.clusterFor(key.Task).Members {
 		v.Members = append(v.Members, taskapi.Member{
 			Task: m.Name(), Type: m.Type, Index: m.Index, Rank: m.Rank, LocalRank: m.LocalRank,

@@ -175,6 +175,27 @@ func TestParticipantsOnOtherHosts(t *testing.T) {
 	assert.Empty(t, h.groups[group{h.run, 0}].open)
 }
 
+// In a run whose spec says so all barriers are local, whether arrivals say it or not.
+func TestAllBarriersAreLocal(t *testing.T) {
+	h := newHost(t, 2)
+	h.view.Local = true
+	h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) {
+		assert.Fail(t, "somebody else was asked")
+		return Release{}, errors.New("not here")
+	})
+	for _, options := range [][]task.Option{nil, {task.Timeout(time.Minute)}, {task.Local()}} {
+		first := h.arrive(testContext(t), 0, "x", options...)
+		h.awaitArrived("x", 1)
+		require.NoError(t, (<-h.arrive(testContext(t), 1, "x", options...)).err)
+		require.NoError(t, (<-first).err)
+	}
+	var refused *task.APIError
+	_, err := h.task(0).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"))
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, wire.CodeNotLocal, refused.Code)
+	assert.Contains(t, refused.Message, "the spec of the run makes all its barriers local (barriers: local), and ps-0 is not on this host")
+}
+
 // elsewhere releases barriers across hosts.
 type elsewhere func(context.Context, Arrival) (Release, error)
 

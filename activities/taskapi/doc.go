@@ -18,6 +18,9 @@
 //
 // # Local barriers
 //
+// A barrier is local when its arrivals ask for that, and every barrier of a run is
+// whose spec says so. Others are brought to [Barriers], where there are any.
+//
 // A barrier has a name and is used in rounds. An arrival joins the open round,
 // also that of a process that was started again. When all participants are there
 // the round is released, and the next arrival opens another.
