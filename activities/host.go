@@ -90,7 +90,7 @@ func NewHost(c Config) (*Host, error) {
 	}
 	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
 	if c.Meetings != nil {
-		o.Barriers = acrossHosts{h}
+		o.Barriers = acrossHosts{c.Meetings}
 	}
 	if h.tasks, err = taskapi.NewServer(o); err != nil {
 		return nil, err

@@ -65,6 +65,13 @@ func (e *ParticipantsError) Error() string {
 		e.Name, e.Task, strings.Join(parts, "; "))
 }
 
+// TooManyError says that a task has arrived too often in one round.
+type TooManyError struct{ Name, Task string }
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("barrier %s: %s waits there too often at the same time; let one thread of it wait", e.Name, e.Task)
+}
+
 func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }

@@ -1,9 +1,7 @@
 package taskapi
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,22 +129,6 @@ func isAre(tasks []string) string {
 	return enumerate(tasks) + " are"
 }
 
-func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
-	ctx := r.Context()
-	released, err := r.server.Barriers.Arrive(ctx, a)
-	var broken *BarrierError
-	switch {
-	case err == nil:
-		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
-		return &released, nil
-	case errors.As(err, &broken):
-		return nil, broken.problem()
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
-	}
-	return nil, internal(fmt.Errorf("barrier %q: %w", a.Name, err))
-}
-
 // deleteBarrier takes an arrival back.
 func deleteBarrier(r *request) (any, *wire.Problem) {
 	key := r.URL.Query().Get("key")
@@ -156,11 +138,14 @@ func deleteBarrier(r *request) (any, *wire.Problem) {
 	if problem := checkName(r.name); problem != nil {
 		return nil, problem
 	}
-	out, withdrawn := r.endpoint.rounds.withdraw(r.endpoint.id.Task, r.name, key)
+	out, local := r.endpoint.rounds.withdraw(r.endpoint.id.Task, r.name, key)
+	if !local {
+		out = r.endpoint.visits.withdraw(r.name, key)
+	}
 	if out.problem != nil {
 		return nil, out.problem
 	}
-	return wire.Withdrawn{Withdrawn: withdrawn, Released: out.released}, nil
+	return wire.Withdrawn{Withdrawn: out.released == nil, Released: out.released}, nil
 }
 
 func checkName(name string) *wire.Problem {

@@ -36,34 +36,44 @@ type Release = wire.Released
 
 // Barriers releases barriers across hosts.
 type Barriers interface {
-	// Arrive returns once the barrier is released, with the round, and with a
-	// [BarrierError] once it is broken, and early when ctx ends: then the arrival is withdrawn, unless
-	// the round was released.
+	// Arrive returns the round once it is released, and a [BarrierError] where it
+	// will not be. When ctx ends the arrival is withdrawn, unless the round was
+	// released. [ErrComeAgain] ends the wait, but not the arrival.
 	Arrive(ctx context.Context, a Arrival) (Release, error)
 }
 
-// BarrierError says why a barrier was not released.
+// BarrierError says why a barrier does not let a task pass.
 type BarrierError struct {
-	// Timeout says that an arrival's time passed; else a participant ended, or
-	// the generation did.
-	Timeout bool
+	Why     BarrierWhy
 	Message string
 	// Standing is how the round stood, where that is known.
 	Standing *Standing
 }
 
+// BarrierWhy is why a barrier does not let a task pass. It is what tasks are told as
+// the code of the problem.
+type BarrierWhy string
+
+// The values of [BarrierWhy].
+const (
+	// TimedOut: the time of an arrival has passed.
+	TimedOut BarrierWhy = wire.CodeBarrierTimeout
+	// Broken: a participant has ended, or the generation has.
+	Broken BarrierWhy = wire.CodeBarrierBroken
+	// OtherParticipants: others wait for other participants under this name.
+	OtherParticipants BarrierWhy = wire.CodeBarrierMismatch
+	// TooOften: the task waits there already.
+	TooOften BarrierWhy = wire.CodeAlreadyWaiting
+)
+
 // Standing is how a round stood when it broke: who had arrived, who had not, and
-// since when it was waited for them.
+// for how long those who had were kept.
 type Standing = wire.Standing
 
 func (e *BarrierError) Error() string { return e.Message }
 
 func (e *BarrierError) problem() *wire.Problem {
-	code := wire.CodeBarrierBroken
-	if e.Timeout {
-		code = wire.CodeBarrierTimeout
-	}
-	return &wire.Problem{Code: code, Message: e.Message, Barrier: e.Standing}
+	return &wire.Problem{Code: string(e.Why), Message: e.Message, Barrier: e.Standing}
 }
 
 // participants are those an arrival names, in rank order: tasks, and types for

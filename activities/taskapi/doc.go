@@ -35,6 +35,9 @@
 //     released before.
 //   - A new generation breaks the rounds of the one before.
 //
+// At a barrier that is not local package rendezvous has the rules, and this package
+// only who waits: the end of a process and of its generation end its visits here too.
+//
 // What was released is written down before anybody is told, so that an arrival
 // whose answer was lost with the server is answered the same by the next one.
 package taskapi

@@ -280,23 +280,23 @@ func (r *rounds) remove(o *round, task string) {
 }
 
 // withdraw takes an arrival back by its key; the outcome is set where there has
-// been one.
-func (r *rounds) withdraw(task, name, key string) (outcome, bool) {
+// been one. It says whether such an arrival is known here.
+func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 	r.mu.Lock()
 	if out, ok := r.answers[task].find(name, key); ok {
 		r.mu.Unlock()
-		return out, false
+		return out, true
 	}
 	o := r.open[name]
 	if o == nil || o.arrived[task] == nil || o.arrived[task].key != key {
 		r.mu.Unlock()
-		return outcome{}, true
+		return outcome{}, false
 	}
 	told := o.arrived[task].waiting
 	o.arrived[task].waiting = nil
 	r.remove(o, task)
 	r.mu.Unlock()
-	bad(&wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)}).tell(told)
+	bad(withdrawn(name)).tell(told)
 	return outcome{}, true
 }
 
@@ -312,8 +312,7 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 	delete(r.answers, task) // the keys were that process's
 	for _, o := range slices.Collect(maps.Values(r.open)) {
 		if a := o.arrived[task]; a != nil {
-			all = append(all, news{a.waiting, bad(&wire.Problem{
-				Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)})})
+			all = append(all, news{a.waiting, bad(ofEnded(task))})
 			a.waiting = nil
 			r.remove(o, task)
 		}
@@ -355,7 +354,7 @@ func (r *rounds) end(why string) {
 	clear(r.open)
 	r.log.close()
 	r.mu.Unlock()
-	bad(&wire.Problem{Code: wire.CodeBarrierBroken, Message: "the barrier is broken: " + why}).tell(told)
+	bad(overBecause(why)).tell(told)
 }
 
 // answers are the last ones a task was given.
@@ -379,13 +378,17 @@ func (a *answers) find(name, key string) (outcome, bool) {
 	return outcome{}, false
 }
 
+func (a *answers) add(name, key string, out outcome) {
+	e := &a.ring[a.next%keepAnswers]
+	e.name, e.key, e.outcome = name, key, out
+	a.next++
+}
+
 func (r *rounds) remember(task, name, key string, out outcome) {
 	a := r.answers[task]
 	if a == nil {
 		a = &answers{}
 		r.answers[task] = a
 	}
-	e := &a.ring[a.next%keepAnswers]
-	e.name, e.key, e.outcome = name, key, out
-	a.next++
+	a.add(name, key, out)
 }

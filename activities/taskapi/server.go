@@ -60,6 +60,8 @@ type endpoint struct {
 	path     string
 	listener *listener
 	rounds   *rounds
+	// visits has the arrivals at barriers that are not local.
+	visits visits
 
 	mu       sync.Mutex
 	task     Task
@@ -151,10 +153,13 @@ func (s *Server) open(t Task) (*endpoint, error) {
 // task; how says in what way, such as "exited with exit code 1".
 func (s *Server) Ended(id ID, final bool, how string) {
 	s.mu.Lock()
-	r := s.groups[group{id.Run, id.Generation}]
+	r, e := s.groups[group{id.Run, id.Generation}], s.tasks[id]
 	s.mu.Unlock()
 	if r != nil {
 		r.processEnded(id.Task, final, how)
+	}
+	if e != nil {
+		e.visits.endAll(ofEnded(id.Task))
 	}
 }
 
@@ -194,6 +199,7 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 	for id, e := range s.tasks {
 		if which(group{id.Run, id.Generation}) {
 			_ = e.listener.Close()
+			e.visits.endAll(overBecause(why))
 			_ = os.Remove(e.path)
 			delete(s.tasks, id)
 		}
