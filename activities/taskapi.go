@@ -109,6 +109,7 @@ func (h *Host) view(p *plan, key supervisor.Key) *taskapi.View {
 	if v := h.views.all[k]; v != nil {
 		return v
 	}
+	h.views.drop(func(o viewKey) bool { return o.run == k.run && o.generation < k.generation })
 	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
 	for _, m := range p.clusterFor(key.Task).Members {
 		v.Members = append(v.Members, taskapi.Member{
@@ -134,9 +135,14 @@ func (h *Host) endTasks(run supervisor.RunKey) {
 	h.tasks.Release(taskRun(run))
 	h.views.mu.Lock()
 	defer h.views.mu.Unlock()
-	for k := range h.views.all {
-		if k.run == run {
-			delete(h.views.all, k)
+	h.views.drop(func(k viewKey) bool { return k.run == run })
+}
+
+// drop is for holders of mu.
+func (v *views) drop(which func(viewKey) bool) {
+	for k := range v.all {
+		if which(k) {
+			delete(v.all, k)
 		}
 	}
 }

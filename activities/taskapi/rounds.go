@@ -352,7 +352,7 @@ func (r *rounds) end(why string) {
 		}
 	}
 	clear(r.open)
-	r.log.close()
+	r.log.remove()
 	r.mu.Unlock()
 	bad(overBecause(why)).tell(told)
 }

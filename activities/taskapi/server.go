@@ -42,6 +42,8 @@ type Server struct {
 	dir     string
 	http    *http.Server
 	general *general
+	// budget is of open connections, for all tasks together.
+	budget int
 
 	mu     sync.Mutex
 	tasks  map[ID]*endpoint
@@ -76,7 +78,7 @@ func NewServer(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, dir: dir, tasks: map[ID]*endpoint{}, groups: map[group]*rounds{},
+		Config: c, dir: dir, budget: budget(), tasks: map[ID]*endpoint{}, groups: map[group]*rounds{},
 		general: &general{conns: make(chan *conn), closed: make(chan struct{})},
 	}
 	var protocols http.Protocols
@@ -145,6 +147,7 @@ func (s *Server) open(t Task) (*endpoint, error) {
 		return nil, err
 	}
 	s.tasks[t.ID] = e
+	s.divide()
 	go s.accept(e.listener)
 	return e, nil
 }
@@ -196,6 +199,7 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 			delete(s.groups, g)
 		}
 	}
+	before := len(s.tasks)
 	for id, e := range s.tasks {
 		if which(group{id.Run, id.Generation}) {
 			_ = e.listener.Close()
@@ -203,6 +207,9 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 			_ = os.Remove(e.path)
 			delete(s.tasks, id)
 		}
+	}
+	if len(s.tasks) < before {
+		s.divide()
 	}
 }
 
