@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -156,14 +157,16 @@ func (h *Host) progress(key supervisor.Key) *spec.Progress {
 	return &spec.Progress{Current: p.Current, Total: p.Total, Message: shortText(p.Message)}
 }
 
-// shortText makes one line of a text, and cuts it to the bytes it has as JSON.
+// shortText makes one line of a text, fit for a terminal, and cuts it to the bytes it
+// has as JSON.
 func shortText(s string) string {
+	s = tasklog.Printable([]byte(cut(s, 4*maxProgress)))
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if !unicode.IsPrint(r) { // what turns the direction of a line around is no control character
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(s[:min(len(s), 4*maxProgress)], ""))
+	}, s)
 	for {
 		b, err := json.Marshal(s)
 		if err != nil || len(b)-len(`""`) <= maxProgress {
