@@ -294,10 +294,7 @@ func names(tasks []spec.Task) []string {
 
 func listed(names []string) string {
 	const most = 5
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return spec.AndMore(names, most)
 }
 
 func plural(n int, noun string) string {

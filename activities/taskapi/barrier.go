@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Arrival is a task at a barrier.
@@ -115,10 +116,7 @@ func (v *View) names() []string {
 // enumerate writes names the way one says them, and not a thousand of them.
 func enumerate(names []string) string {
 	const most = 20
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return spec.AndMore(names, most)
 }
 
 func cutName(name string) string {

@@ -122,7 +122,7 @@ func TestParticipants(t *testing.T) {
 	got := <-h.arrive(ctx, 0, "pair")
 	require.ErrorAs(t, got.err, &refused)
 	assert.Equal(t, wire.CodeBarrierMismatch, refused.Code)
-	assert.Contains(t, refused.Message, "with the participants worker-0, worker-2; this arrival names worker-0, worker-1, worker-2")
+	assert.Equal(t, `barrier "pair", round 1: others wait there already, for other participants than worker-0 does (only here: worker-1); give all of them the same, or another name`, refused.Message)
 
 	got = <-h.arrive(ctx, 1, "pair", task.Participants("worker-0", "worker-2"))
 	require.ErrorAs(t, got.err, &refused)

@@ -139,6 +139,17 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		if i == 0 {
 			first = c
 		}
+		// The answer comes before the server knows that the connection is idle.
+		require.Eventually(t, func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for c := range l.open {
+				if c.idle.Load() == 0 {
+					return false
+				}
+			}
+			return true
+		}, time.Minute, 100*time.Microsecond)
 	}
 	_, err := first.Read(make([]byte, 1))
 	assert.ErrorIs(t, err, io.EOF, "the one that was idle for longest has been closed")

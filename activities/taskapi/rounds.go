@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 const (
@@ -138,8 +139,7 @@ func (r *rounds) join(t *ticket, a Arrival) ([]*ticket, verdict) {
 		r.open[a.Name] = o
 	} else if !slices.Equal(o.participants, a.Participants) {
 		return refuse(&wire.Problem{Code: wire.CodeBarrierMismatch, Message: fmt.Sprintf(
-			"barrier %q, round %d has been opened with the participants %s; this arrival names %s",
-			a.Name, o.number, enumerate(o.participants), enumerate(a.Participants))})
+			"barrier %q, round %d: %s", a.Name, o.number, spec.OtherParticipantsText(a.Task, a.Participants, o.participants))})
 	}
 	if there := o.arrived[a.Task]; there != nil {
 		if there.key != a.Key {

@@ -14,7 +14,7 @@ func (c *checker) checkBarriers(s *RunSpec) {
 		return
 	}
 	if hosts := s.pinnedHosts(); len(hosts) > 1 {
-		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but the addresses name %s", andMore(hosts, 3)),
+		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but the addresses name %s", AndMore(hosts, 3)),
 			"write barriers: "+string(BarriersServer)+", or pin all tasks to one host")
 	}
 }
@@ -36,13 +36,4 @@ func (s *RunSpec) pinnedHosts() []string {
 		}
 	}
 	return hosts
-}
-
-// andMore writes the first few names of a list, and how many there are beside them.
-func andMore(names []string, most int) string {
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

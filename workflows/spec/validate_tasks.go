@@ -159,7 +159,7 @@ func (c *checker) checkCommands(s *RunSpec) {
 	}
 	message := "missing"
 	if len(without) < len(s.Tasks) {
-		message += ", and not given for " + andMore(without, 3)
+		message += ", and not given for " + AndMore(without, 3)
 	}
 	c.add("command", message, "give the argv, such as "+fields["RunSpec.command"].example)
 }
