@@ -93,7 +93,7 @@ func NewHost(c Config) (*Host, error) {
 	}
 	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
 	if c.Meetings != nil {
-		o.Barriers = acrossHosts{h}
+		o.Barriers = acrossHosts{c.Meetings}
 	}
 	if c.Runs != nil {
 		o.Stops = stops{h}

@@ -97,7 +97,7 @@ func by(task string) taskapi.ID {
 	return taskapi.ID{Run: taskRun(servedRun), Generation: 1, Task: task}
 }
 
-func standing(t *testing.T, h *Host) *spec.Stopping {
+func planned(t *testing.T, h *Host) *spec.Stopping {
 	t.Helper()
 	p, err := h.plans.get(servedRun)
 	require.NoError(t, err)
@@ -122,11 +122,11 @@ func TestATaskAsksTheRunToStop_CO01(t *testing.T) {
 	assert.Equal(t, 1, wish.Generation)
 	assert.NotZero(t, wish.BootNanos)
 	assert.Less(t, len(wish.Error.Message), 1100)
-	assert.Equal(t, &s, standing(t, h))
+	assert.Equal(t, &s, planned(t, h))
 
 	again := stopHost(t, state, newRun(t))
-	assert.Equal(t, s.Seq, standing(t, again).Seq)
-	assert.True(t, standing(t, again).Stop)
+	assert.Equal(t, s.Seq, planned(t, again).Seq)
+	assert.True(t, planned(t, again).Stop)
 }
 
 // Once the host knows of a stop the run is not asked again: often all tasks ask at
@@ -188,7 +188,7 @@ func TestAskingOutlivesAnOutage(t *testing.T) {
 	go cancel()
 	_, err := stops{h}.RequestStop(ctx, by("worker-0"), spec.TogetherRequest{})
 	require.Error(t, err)
-	assert.Nil(t, standing(t, h))
+	assert.Nil(t, planned(t, h))
 }
 
 // While one asks, the others wait in line, and give up when nobody waits for them.

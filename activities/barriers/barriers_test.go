@@ -139,6 +139,35 @@ func TestServerRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "too large")
 }
 
+// A task that arrives too often is told so, and the round goes on without the last.
+func TestTooManyArrivals(t *testing.T) {
+	b := newHost(t, newFakeServer(), t.TempDir())
+	two := []string{"worker-0", "worker-1"}
+	all := map[string]chan outcome{}
+	for i := range 65 {
+		key := fmt.Sprint("k", i)
+		all[key] = arrive(t.Context(), b, arrival("worker-0", "epoch", key, two...))
+	}
+	var refused string
+	eventually(t, func() bool {
+		for key, w := range all {
+			if len(w) > 0 {
+				refused = key
+			}
+		}
+		return refused != ""
+	})
+	var tooMany *barriers.TooManyError
+	require.ErrorAs(t, await(t, all[refused]).err, &tooMany)
+	require.EqualError(t, tooMany, "barrier epoch: worker-0 waits there too often at the same time; let one thread of it wait")
+	delete(all, refused)
+	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "k", two...)), 0)
+	for _, w := range all {
+		released(t, w, 0)
+	}
+	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "k", two...)), 0)
+}
+
 // The answer to a broken round is an answer: the same arrival again gets it again.
 func TestBrokenIsRemembered(t *testing.T) {
 	s := newFakeServer()

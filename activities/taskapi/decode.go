@@ -71,6 +71,9 @@ func decodeStrictly(b []byte, v any) *wire.Problem {
 		if field == "" {
 			return invalid("", fmt.Sprintf("the body is %s; want an object", article(typ.Value)))
 		}
+		if number, ok := strings.CutPrefix(typ.Value, "number "); ok && typ.Type.Kind() == reflect.Float64 {
+			return invalid(field, "the number "+cutName(number)+" is too large")
+		}
 		return invalid(field, fmt.Sprintf("it is %s; want %s", article(typ.Value), inWords(typ.Type)))
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {

@@ -16,9 +16,9 @@ func (a *app) barriersCommand() *cobra.Command {
 		Use:   "barriers [flags] RUN",
 		Short: "Show who waits at the barriers of a run, and who is missing",
 		Long: `Shows the barriers at which tasks of a run wait: who is there and on which host, who
-is missing and since when. Barriers that everybody has passed are not shown. The
-server's list lags behind by a moment, so a barrier that opened just now may not be
-there yet.
+is missing and since when. Barriers that everybody has passed are not shown, nor are
+local ones, of which only their host knows. The server's list lags behind by a moment,
+so a barrier that opened just now may not be there yet.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun barriers iris-x2k4
@@ -47,7 +47,7 @@ there yet.
 
 func (a *app) printBarriers(run string, barriers []starter.Barrier) {
 	if len(barriers) == 0 {
-		a.say("nobody waits at a barrier of run %s", run)
+		a.say("nobody waits at a barrier of run %s (local barriers are not listed)", run)
 		return
 	}
 	now := time.Now()

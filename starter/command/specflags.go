@@ -27,6 +27,7 @@ type specFlags struct {
 	env               []string
 	autoRestart       bool
 	restartScope      string
+	barriers          string
 	maxRestarts       int
 	onFailure         string
 	timeout           duration
@@ -80,6 +81,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.timeout, "timeout", "stop the run after this `TIME`, with the stop signal first")
 	fs.Var(&f.maxRunTime, "max-run-time", "kill the run after this `TIME`")
 	fs.Var(&f.placementTimeout, "placement-timeout", "`TIME` for hosts to accept their tasks (default 1m)")
+	fs.StringVar(&f.barriers, "barriers", "", "who releases the barriers of the tasks: `server|local`; local is their host alone, in microseconds (default server)")
 	fs.StringVar(&f.stopSignal, "stop-signal", "", "`SIGNAL` that asks a process to end (default SIGTERM)")
 	fs.Var(&f.stopGrace, "stop-grace", "`TIME` from that signal to SIGKILL (default 30s)")
 	fs.Var(&f.togetherGrace, "stop-together-grace", "`TIME` for the tasks to end by themselves once one of them asked all to stop (default 2m)")
@@ -207,6 +209,7 @@ func (f *specFlags) applyRest(s *spec.RunSpec) {
 		{"rpc-layer", f.rpcLayer, &s.RPCLayer},
 		{"on-failure", f.onFailure, (*string)(&s.OnFailure)},
 		{"restart-scope", f.restartScope, (*string)(&s.RestartScope)},
+		{"barriers", f.barriers, (*string)(&s.Barriers)},
 		{"stop-signal", f.stopSignal, &s.Stop.Signal},
 		{"log-dir", f.logDir, &s.Logs.Dir},
 		{"redirects", f.redirects, &s.Logs.Redirects},
@@ -372,6 +375,7 @@ var flagOfField = map[string]string{
 	"devices":                         "--devices",
 	"cpus":                            "--cpus",
 	"return_output":                   "--return-output",
+	"barriers":                        "--barriers",
 }
 
 // inFlags names the flag in a problem with what a flag gave: that is what whoever

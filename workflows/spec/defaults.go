@@ -14,6 +14,7 @@ const (
 	DefaultOnFailure        = OnFailureStop
 	DefaultRestartScope     = RestartScopeTask
 	DefaultPlacementTimeout = Duration(time.Minute)
+	DefaultBarriers         = BarriersServer
 	DefaultStopSignal       = "SIGTERM"
 	DefaultStopGrace        = Duration(30 * time.Second)
 	DefaultStdMask          = "3"
@@ -32,6 +33,7 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 	setDefault(&d.OnFailure, DefaultOnFailure)
 	setDefault(&d.RestartScope, DefaultRestartScope)
 	setPointer(&d.PlacementTimeout, DefaultPlacementTimeout)
+	setDefault(&d.Barriers, DefaultBarriers)
 	setDefault(&d.Stop.Signal, DefaultStopSignal)
 	d.Stop.Signal = canonicalSignal(d.Stop.Signal)
 	setPointer(&d.Stop.Grace, DefaultStopGrace)

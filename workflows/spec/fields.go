@@ -90,6 +90,10 @@ var fields = map[string]field{
 		doc:     "How long a host may take to accept its tasks before the run fails with a PlacementError.",
 		example: "placement_timeout: 1m", def: `"1m"`, pattern: durationPattern,
 	},
+	"RunSpec.barriers": {
+		doc:     "Who releases the barriers at which the tasks meet: the Temporal server, wherever they are, or with local their host alone, in microseconds. local needs all tasks on one host.",
+		example: "barriers: local", def: `"server"`, enum: names(barrierWays),
+	},
 	"RunSpec.stop": {
 		doc:     "How a process is asked to end, and for how long.",
 		example: "stop: {signal: SIGTERM, grace: 30s}",

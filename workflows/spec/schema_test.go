@@ -26,6 +26,7 @@ var beyondSchema = map[string]string{
 	"duplicate_types.yaml":        "types compared",
 	"duplicate_addresses.yaml":    "addresses compared",
 	"addresses.yaml":              "syntax of addresses",
+	"local_barriers.yaml":         "hosts of addresses compared",
 	"no_command.yaml":             "command here or there",
 	"no_command_for_some.yaml":    "command here or there",
 	"max_restarts.yaml":           "max_restarts with auto_restart",

@@ -96,3 +96,12 @@ func (e Exit) signalName() string {
 		return ""
 	}
 }
+
+// AndMore writes the first few names of a list, and how many there are beside them.
+func AndMore(names []string, most int) string {
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

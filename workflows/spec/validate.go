@@ -30,6 +30,7 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkTasks(s)
 	c.checkEnding(s)
 	c.checkRestarts(s)
+	c.checkBarriers(s)
 	c.checkStop("stop", s.Stop)
 	c.checkTogether(s.StopTogether)
 	c.checkLogs(s)
@@ -200,5 +201,6 @@ func checkOneOf[T ~string](c *checker, path string, value T, values []T) {
 var (
 	onFailures    = []OnFailure{OnFailureStop, OnFailureContinue}
 	restartScopes = []RestartScope{RestartScopeTask, RestartScopeGroup}
+	barrierWays   = []Barriers{BarriersServer, BarriersLocal}
 	envProfiles   = []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX}
 )
