@@ -71,13 +71,16 @@ func (a *app) printBarriers(run string, barriers []starter.Barrier) {
 		w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(w, "TASK\tIS\tHOST\tSINCE\tFOR\tTASK STATE")
 		for _, m := range b.Missing {
-			fmt.Fprintf(w, "%s\tmissing\t%s\t%s\t%s\t%s\n", m.Task, dash(m.Host), clock(m.Since), roughly(now.Sub(m.Since)), dash(string(m.State)))
+			fmt.Fprintf(w, "%s\tmissing\t%s\t%s\t%s\t%s\n", m.Task, dash(m.Host), clock(m.Since), ago(now, m.Since), dash(string(m.State)))
 		}
 		for _, t := range b.Waiting {
-			fmt.Fprintf(w, "%s\twaiting\t%s\t%s\t%s\t-\n", t.Task, dash(t.Host), clock(t.Since), roughly(now.Sub(t.Since)))
+			fmt.Fprintf(w, "%s\twaiting\t%s\t%s\t%s\t-\n", t.Task, dash(t.Host), clock(t.Since), ago(now, t.Since))
 		}
 		w.Flush()
 	}
 }
+
+// ago is for a time by the server's clock, which may be ahead of ours.
+func ago(now, t time.Time) string { return roughly(max(0, now.Sub(t))) }
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05") }

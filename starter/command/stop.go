@@ -11,7 +11,7 @@ import (
 
 func (a *app) stopCommand() *cobra.Command {
 	var wait bool
-	together := togetherFlags{onlyWithTogether: []string{"reason", "error", "error-kind"}}
+	together := togetherFlags{onlyWithTogether: []string{"reason", "error", "kind"}}
 	cmd := &cobra.Command{
 		Use:   "stop [flags] RUN...",
 		Short: "Stop runs, with their stop signal and grace, or have their tasks stop together",
@@ -63,7 +63,7 @@ grace is over.
 	fs.BoolVar(&together.together, "together", false, "have all tasks stop together, each by itself")
 	fs.StringVar(&together.reason, "reason", "", "with --together: why, as `TEXT` for whoever looks at the run")
 	fs.StringVar(&together.message, "error", "", "with --together: `TEXT` of an error, which is then the verdict of the run")
-	fs.StringVar(&together.kind, "error-kind", "", "with --together: the `KIND` of the error, such as ValueError or StopIteration")
+	fs.StringVar(&together.kind, "kind", "", "with --together: the `KIND` of the error, such as ValueError or StopIteration")
 	fs.BoolVar(&together.clear, "clear", false, "take a stop together back, so that the run goes on")
 	return cmd
 }

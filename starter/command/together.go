@@ -37,8 +37,8 @@ func (f *togetherFlags) check(wait bool) error {
 	if f.given("error") && f.message == "" {
 		return usagef("--error is empty; say what went wrong, or leave it out")
 	}
-	if f.given("error-kind") && f.kind == "" {
-		return usagef("--error-kind is empty; name a kind of error, such as ValueError, or leave it out")
+	if f.given("kind") && f.kind == "" {
+		return usagef("--kind is empty; name a kind of error, such as ValueError, or leave it out")
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func TestStopTogether(t *testing.T) {
 	t.Run("SEED-62 an error is the verdict, unless it is a clean one", func(t *testing.T) {
 		f.t = t
 		run := f.stopRun("error", &spec.RunSpec{Tasks: groups()}, three...)
-		f.clusterrun("stop", "--together", "--error", "the data is wrong", "--error-kind", "ValueError", run.GetID())
+		f.clusterrun("stop", "--together", "--error", "the data is wrong", "--kind", "ValueError", run.GetID())
 		f.clusterrun("stop", "--together", "--error", "too late", run.GetID())
 		f.letEnd("error", three...)
 		code, _, stderr := f.CLI(t, "wait", run.GetID())
@@ -148,7 +148,7 @@ func TestStopTogether(t *testing.T) {
 		assert.Equal(t, spec.ErrSubprocess, f.result(run).ErrorType)
 
 		run = f.stopRun("clean", &spec.RunSpec{Tasks: groups()}, three...)
-		f.clusterrun("stop", "--together", "--error-kind", "StopIteration", run.GetID())
+		f.clusterrun("stop", "--together", "--kind", "StopIteration", run.GetID())
 		f.letEnd("clean", three...)
 		code, _, stderr = f.CLI(t, "wait", run.GetID())
 		assert.Zero(t, code, stderr)
