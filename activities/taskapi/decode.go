@@ -120,7 +120,7 @@ func fieldsOf(t reflect.Type, prefix string) []string {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		names = append(names, prefix+name)
-		if f.Type.Kind() == reflect.Pointer {
+		if f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct {
 			names = append(names, fieldsOf(f.Type, prefix+name+".")...)
 		}
 	}

@@ -357,9 +357,17 @@ func TestLongReports(t *testing.T) {
 	require.NoError(t, h.task(0).Result(testContext(t), strings.Repeat("<", wire.MaxResult-2)))
 }
 
+// noClosures has none.
+type noClosures struct{}
+
+func (noClosures) Next(context.Context, ID, ClosuresRequest) (ClosuresAnswer, error) {
+	return ClosuresAnswer{}, nil
+}
+
 // Every field of every request says so itself when it has a value of another type.
 func TestWrongTypes(t *testing.T) {
-	h := newHost(t, 1)
+	h, _ := newStopping(t, 1)
+	h.Closures = noClosures{}
 	values := map[string]string{"string": `"x"`, "number": `7`, "bool": `true`, "array": `[7]`, "object": `{"a": 1}`}
 	fits := map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "number", reflect.Bool: "bool"}
 	tried := 0
@@ -377,7 +385,11 @@ func TestWrongTypes(t *testing.T) {
 			}
 			for i := range typ.NumField() {
 				name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-				if kind == fits[typ.Field(i).Type.Kind()] || kind == "object" && typ.Field(i).Type.Kind() == reflect.Pointer {
+				field := typ.Field(i).Type.Kind()
+				if field == reflect.Slice || field == reflect.Int || field == reflect.Uint64 {
+					continue // their elements and bounds have tests of their own
+				}
+				if kind == fits[field] || kind == "object" && field == reflect.Pointer {
 					continue
 				}
 				p := h.refused(400, wire.CodeInvalid, method, path, fmt.Sprintf(`{%q: %s}`, name, value))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -179,11 +180,13 @@ func TestUntie(t *testing.T) {
 	c := h.task(0)
 	assert.False(t, c.ShouldStop())
 	awaitStopWaiters(t, 1)
-	before := runtime.NumGoroutine()
 	coord := coordinator.New()
 	untie := c.Tie(coord)
 	untie()
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before }, time.Minute, time.Millisecond)
+	buffer := make([]byte, 64<<20)
+	require.Eventually(t, func() bool {
+		return !strings.Contains(string(buffer[:runtime.Stack(buffer, true)]), "(*tie).follow(")
+	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, coord.RequestStop(nil))
 	assert.Empty(t, r.wishes)
 	assert.False(t, c.ShouldStop())
