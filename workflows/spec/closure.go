@@ -26,6 +26,16 @@ type Closure struct {
 	Options *ClosureOptions `json:"o,omitempty"`
 }
 
+// Size is what the closure counts against [MaxQueueBytes] and [MaxBatchBytes]: the
+// bytes of its arguments and names.
+func (c *Closure) Size() int {
+	size := len(c.Function) + len(c.Args) + len(c.Kwargs)
+	if c.Options != nil {
+		size += len(c.Options.Key) + len(c.Options.Task)
+	}
+	return size
+}
+
 // ClosureOptions are what a closure may have beyond the seed.
 type ClosureOptions struct {
 	// Key makes scheduling it again with the same key the same closure.
@@ -47,7 +57,7 @@ type ClosureOptions struct {
 
 // Limits of closures.
 const (
-	// DefaultMaxLosses: a closure that has killed that many tasks is set aside.
+	// DefaultMaxLosses: a closure that has killed more tasks than that is set aside.
 	DefaultMaxLosses = 10
 	// DefaultQueueSize is how many closures may wait in a queue (SEED-34), and
 	// MaxQueueBytes what they and those being called may have together in arguments
@@ -60,8 +70,10 @@ const (
 	MaxBatchBytes = 512 << 10
 	// MaxBatch bounds the closures that are sent at once.
 	MaxBatch = 1000
-	// MaxFunctionName is the longest name of a function, in bytes.
+	// MaxFunctionName is the longest name of a function, a client or a key, in bytes.
 	MaxFunctionName = 200
+	// MaxPriority bounds priorities, on either side of 0.
+	MaxPriority = 1000
 	// MaxClosureError bounds the text of an error, and MaxClosureTraceback its
 	// traceback, whose last bytes are kept.
 	MaxClosureError     = 8 << 10
@@ -193,9 +205,10 @@ type (
 		Epoch    uint64    `json:"epoch,omitempty"`
 		Closures []Closure `json:"closures"`
 	}
-	// ScheduleAnswer says which IDs they have.
+	// ScheduleAnswer says which IDs they have; see [ScheduleAnswer.IDs].
 	ScheduleAnswer struct {
-		// First is the ID of the first of them, and the others follow.
+		// First is the ID of the first new one of them, and those of the other new ones
+		// follow without a gap: one that is known takes none. 0: all are known.
 		First uint64 `json:"first"`
 		// Known has the IDs of those whose key was known, by place in the request.
 		Known map[int]uint64 `json:"known,omitempty"`
@@ -247,6 +260,20 @@ type (
 		Reason string `json:"reason,omitempty"`
 	}
 )
+
+// IDs are those of the n closures of the request, by place.
+func (a ScheduleAnswer) IDs(n int) []uint64 {
+	ids, next := make([]uint64, n), a.First
+	for i := range ids {
+		if known, ok := a.Known[i]; ok {
+			ids[i] = known
+			continue
+		}
+		ids[i] = next
+		next++
+	}
+	return ids
+}
 
 // ServingMessage is what a host tells the queue about the tasks that serve there,
 // as a signal: all of them, whenever that changes.
