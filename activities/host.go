@@ -41,7 +41,11 @@ type Config struct {
 	Meetings *barriers.Barriers
 	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
 	Runs Runs
-	Log  *zap.Logger
+	// Queues are the queues of closures that tasks here serve. None: they cannot.
+	Queues Queues
+	// Queue is that of this host worker's own activities.
+	Queue string
+	Log   *zap.Logger
 }
 
 // Server is what a host asks of the Temporal server beside executing
@@ -63,6 +67,7 @@ type Host struct {
 	tasks      *taskapi.Server
 	views      views
 	asking     gates
+	brokers    brokers
 
 	mu        sync.Mutex
 	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task
@@ -97,6 +102,10 @@ func NewHost(c Config) (*Host, error) {
 	}
 	if c.Runs != nil {
 		o.Stops = stops{h}
+	}
+	h.brokers.host = h
+	if c.Queues != nil {
+		o.Closures = &h.brokers
 	}
 	if h.tasks, err = taskapi.NewServer(o); err != nil {
 		return nil, err

@@ -24,6 +24,8 @@ type ReleaseOutput struct {
 	LeftOut []string `json:"left_out,omitempty"`
 	// Output has the last lines of the output where the spec asks for it.
 	Output []string `json:"output,omitempty"`
+	// Served: the run has a queue of closures, which is to end with it.
+	Served bool `json:"served,omitempty"`
 }
 
 const (
@@ -53,10 +55,12 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 	}
 	h.forgetBarriers(ctx, run)
 	h.endTasks(run)
+	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
+		h.brokers.end(servedKeyOf(p))
+		out.Served = p.Served
 		h.collectRest(ctx, p)
 	}
-	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	for _, q := range reply.Processes {
 		if q.Exit == nil {
 			continue

@@ -109,6 +109,17 @@ func releasing(ctx workflow.Context, queue string, s *spec.RunSpec, summary stri
 	})
 }
 
+// ending is for EndClosures, which waits for the queue to end.
+func ending(ctx workflow.Context, queue string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		StartToCloseTimeout:    10 * time.Second,
+		ScheduleToCloseTimeout: 30 * time.Second,
+		RetryPolicy:            every(time.Second),
+		Summary:                "end the queue of closures",
+	})
+}
+
 func every(d time.Duration) *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: d, BackoffCoefficient: 1}
 }

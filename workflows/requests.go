@@ -101,7 +101,7 @@ func update[Q interface{ Validate() error }](r *clusterRun, name, description st
 }
 
 func refused(err error) error {
-	return temporal.NewNonRetryableApplicationError(err.Error(), "Refused", nil)
+	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
 }
 
 // serve carries a request out. It is checked again: what was so when the

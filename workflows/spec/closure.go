@@ -166,6 +166,7 @@ const (
 	ErrValueTooLarge      = "ValueTooLargeError"
 	ErrNotJSON            = "NotJSONError"
 	ErrClosureLost        = "WorkerLostError"
+	ErrClosureNotFound    = "NotFoundError"
 )
 
 // Texts of the seed (SEED-43).
@@ -282,8 +283,13 @@ type ServingMessage struct {
 	// Queue is that of the host worker.
 	Queue string `json:"queue"`
 	// Seq grows with every message of the host; an older one is ignored.
-	Seq     int64         `json:"seq"`
+	Seq int64 `json:"seq"`
+	// Broker tells the host worker's life apart from the one before: what an earlier
+	// one held is leased anew at once, without waiting for its leases to run out.
+	Broker  string        `json:"broker,omitempty"`
 	Serving []ServingTask `json:"serving"`
+	// Over says that the run has ended, and how.
+	Over string `json:"over,omitempty"`
 }
 
 // ServingTask is a task that calls closures.
@@ -328,6 +334,12 @@ type CancelLease struct {
 	Run      BarrierRun    `json:"run"`
 	Closures []uint64      `json:"closures"`
 	Grace    time.Duration `json:"grace"`
+}
+
+// EndClosuresInput is the input of [ActivityEndClosures].
+type EndClosuresInput struct {
+	Run  BarrierRun `json:"run"` // with its first execution
+	Over string     `json:"over"`
 }
 
 // DecidedOutcomes are outcomes that the queue itself decided. It writes them into

@@ -58,6 +58,8 @@ const (
 	// ActivityCancelClosures has them not do it.
 	ActivityRunClosures    = "RunClosures"
 	ActivityCancelClosures = "CancelClosures"
+	// ActivityEndClosures ends the queue of a run that has ended.
+	ActivityEndClosures = "EndClosures"
 )
 
 // Types of the errors a run fails with.
@@ -75,6 +77,14 @@ const (
 	ErrUnexpectedExit = "UnexpectedSubprocessExitError"
 	// ErrHostLost: a host died under its processes.
 	ErrHostLost = "HostLostError"
+)
+
+// Types of the errors that updates are refused with.
+const (
+	// ErrRefused: it cannot be met.
+	ErrRefused = "Refused"
+	// ErrTryAgain: it can, in a moment.
+	ErrTryAgain = "TryAgain"
 )
 
 // HostsQueue is the queue for [ActivityReserve] of tasks that any host may
