@@ -2,6 +2,7 @@ package closures
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -55,6 +56,11 @@ func (b *Broker) Lease(ctx context.Context, in spec.Lease) (spec.LeaseResult, er
 	defer b.mu.Unlock()
 	if b.isClosed() {
 		return spec.LeaseResult{}, ErrClosed
+	}
+	for i := range in.Closures {
+		if in.Closures[i].ID == 0 {
+			return spec.LeaseResult{}, fmt.Errorf("closures[%d] has no ID", i)
+		}
 	}
 	for i := range in.Closures {
 		b.attach(l, &in.Closures[i])
