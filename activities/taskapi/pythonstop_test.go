@@ -2,13 +2,11 @@ package taskapi
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -85,20 +83,20 @@ except StopIteration:
 clusterrun.request_stop(RuntimeError("x" * (10 << 20)), reason="ü" * (10 << 20))
 clusterrun.request_stop("no exception")
 `)
-	require.Len(t, r.wishes, 4)
-	first := r.wishes[0]
+	require.Len(t, r.heard(), 4)
+	first := r.heard()[0]
 	assert.Equal(t, "diverged", first.Reason)
 	assert.Equal(t, "ValueError", first.Error.Kind)
 	assert.Equal(t, "loss is ?", first.Error.Message)
 	assert.Contains(t, first.Error.Traceback, "in fails\n")
-	assert.Equal(t, "StopIteration", r.wishes[1].Error.Kind)
-	assert.Empty(t, r.wishes[1].Error.Message)
-	assert.InDelta(t, wire.MaxStopText, len(r.wishes[2].Error.Message), 3)
-	assert.InDelta(t, wire.MaxStopText, len(r.wishes[2].Reason), 3)
-	assert.Equal(t, "ValueError", r.wishes[3].Error.Kind)
-	assert.Equal(t, "ex must be a tuple or sys.exc_info must return the current exception: no exception", r.wishes[3].Error.Message, "as in the seed")
+	assert.Equal(t, "StopIteration", r.heard()[1].Error.Kind)
+	assert.Empty(t, r.heard()[1].Error.Message)
+	assert.InDelta(t, wire.MaxStopText, len(r.heard()[2].Error.Message), 3)
+	assert.InDelta(t, wire.MaxStopText, len(r.heard()[2].Reason), 3)
+	assert.Equal(t, "ValueError", r.heard()[3].Error.Kind)
+	assert.Equal(t, "ex must be a tuple or sys.exc_info must return the current exception: no exception", r.heard()[3].Error.Message, "as in the seed")
 	keys := map[string]bool{}
-	for _, w := range r.wishes {
+	for _, w := range r.heard() {
 		keys[w.Key] = true
 	}
 	assert.Len(t, keys, 4)
@@ -107,7 +105,7 @@ clusterrun.request_stop("no exception")
 // CO-02: threads that wait, and one that looks, while the server is killed twice.
 func TestPythonStopAcrossServers_CO02(t *testing.T) {
 	p := newPython(t)
-	h, r := newStopping(t, 1)
+	h, _ := newStopping(t, 1)
 	program := p.background(h, 0, `
 import clusterrun, threading, time
 assert not clusterrun.should_stop()
@@ -127,13 +125,13 @@ print(clusterrun.wait_for_stop(60))
 	program.says("ready")
 	awaitStopWaiters(t, 1)
 	require.NoError(t, h.Close())
-	h.restart(r, spec.Stopping{})
+	h.startKnowing(spec.Stopping{})
 	awaitStopWaiters(t, 1)
 	require.NoError(t, h.Close())
-	h.restart(r, spec.Stopping{Seq: 1, Stop: true})
+	h.startKnowing(spec.Stopping{Seq: 1, Stop: true})
 	program.says("True")
 	require.NoError(t, h.Close())
-	h.restart(r, spec.Stopping{})
+	h.startKnowing(spec.Stopping{})
 	awaitStopWaiters(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 2})
 	program.says("False")
@@ -195,10 +193,10 @@ try:
 except StopIteration as e:
     print("raised", repr(e))
 `))
-	require.Len(t, r.wishes, 2)
-	assert.Nil(t, r.wishes[0].Error)
-	assert.Equal(t, "ValueError: no more", r.wishes[0].Reason)
-	assert.Equal(t, "StopIteration", r.wishes[1].Error.Kind)
+	require.Len(t, r.heard(), 2)
+	assert.Nil(t, r.heard()[0].Error)
+	assert.Equal(t, "ValueError: no more", r.heard()[0].Reason)
+	assert.Equal(t, "StopIteration", r.heard()[1].Error.Kind)
 	assert.Equal(t, "True joined\n", p.run(h, 1, `
 import clusterrun
 coord = clusterrun.Coordinator((), run=True)
@@ -240,7 +238,7 @@ for _ in range(2):
 	program.says("False")
 	h.SetStopping(h.run, spec.Stopping{Seq: 3, Stop: true, Error: &spec.TogetherError{Message: "x"}})
 	assert.Equal(t, strings.Repeat("an operator stopped the run: x True\n", 2), program.ends(), "SEED-66")
-	assert.Empty(t, r.wishes)
+	assert.Empty(t, r.heard())
 }
 
 // The process ends right after join, and the run has heard all the same: also of a
@@ -248,7 +246,7 @@ for _ in range(2):
 func TestPythonJoinWaitsUntilTheRunKnows(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
-	r.held = make(chan struct{})
+	release := r.hold()
 	program := p.background(h, 0, `
 import clusterrun, os, threading
 coord = clusterrun.Coordinator(run=True)
@@ -260,7 +258,7 @@ os._exit(0)
 `)
 	program.says("stopped")
 	<-r.asked
-	close(r.held)
+	release()
 	assert.Empty(t, program.ends())
 	r.wish(t)
 }
@@ -268,7 +266,7 @@ os._exit(0)
 func TestPythonStopIsRefused(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
-	r.refuse = errors.New("run iris has ended")
+	r.refuses("run iris has ended")
 	assert.Equal(t, strings.Repeat("stop_refused run iris has ended\n", 3), p.run(h, 0, `
 import clusterrun
 coord = clusterrun.Coordinator(run=True)
@@ -281,7 +279,7 @@ for call in (clusterrun.request_stop, clusterrun.clear_stop, coord.join):
 coord.clear_stop()
 assert not coord.should_stop()
 `))
-	h.Stops = nil
+	h = newHost(t, 1)
 	assert.Equal(t, strings.Repeat("not_implemented this host worker cannot have the tasks of a run stop together\n", 4), p.run(h, 0, `
 import clusterrun
 for call in (clusterrun.should_stop, clusterrun.should_stop, clusterrun.wait_for_stop, clusterrun.request_stop):
@@ -330,8 +328,8 @@ clusterrun.request_stop()
 assert os.waitpid(pid, 0)[1] == 0
 print("parent", coord.wait_for_stop(60), clusterrun.should_stop())
 `))
-	require.Len(t, r.wishes, 2)
-	assert.NotEqual(t, r.wishes[0].Key, r.wishes[1].Key)
+	require.Len(t, r.heard(), 2)
+	assert.NotEqual(t, r.heard()[0].Key, r.heard()[1].Key)
 }
 
 // A handler of a signal may ask, and so may who is called at the end.
@@ -384,11 +382,9 @@ print(coord.wait_for_stop(60), clusterrun.should_stop())
 	for _, program := range programs {
 		program.says("done")
 	}
-	require.Eventually(t, func() bool {
-		s, err := r.ClearStop(testContext(t), h.ids[0])
-		return err == nil && !s.Stop
-	}, time.Minute, time.Millisecond)
-	seq := r.now.Seq
+	now, err := r.ClearStop(testContext(t), h.ids[0])
+	require.NoError(t, err)
+	seq := now.Seq
 	h.SetStopping(h.run, spec.Stopping{Seq: seq})
 	h.SetStopping(h.run, spec.Stopping{Seq: seq + 1, Stop: true, By: "ps-0"})
 	for _, program := range programs {

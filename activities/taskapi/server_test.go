@@ -23,6 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/taskapi/task"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // host is a server with the tasks worker-0 to worker-N of a run on it, and ps-0
@@ -36,11 +37,17 @@ type host struct {
 	run   Run
 	ids   []ID
 	paths []string
+	stops Stops
 }
 
 func newHost(t testing.TB, workers int) *host {
 	t.Helper()
-	h := &host{t: t, state: t.TempDir(), logs: t.TempDir(), run: Run{"default", "iris", "1-2-3"}, view: &View{Here: map[string]bool{}}}
+	return newHostWith(t, workers, nil)
+}
+
+func newHostWith(t testing.TB, workers int, stops Stops) *host {
+	t.Helper()
+	h := &host{t: t, stops: stops, state: t.TempDir(), logs: t.TempDir(), run: Run{"default", "iris", "1-2-3"}, view: &View{Here: map[string]bool{}}}
 	for i := range workers {
 		name := "worker-" + strconv.Itoa(i)
 		h.ids = append(h.ids, ID{Run: h.run, Task: name})
@@ -58,10 +65,17 @@ func newHost(t testing.TB, workers int) *host {
 // start starts a server, the first or another one after that.
 func (h *host) start() {
 	h.t.Helper()
-	s, err := NewServer(Config{StateDir: h.state, Log: zap.NewNop()})
+	h.startKnowing(spec.Stopping{})
+}
+
+// startKnowing starts a server that knows how the run stands before it serves.
+func (h *host) startKnowing(now spec.Stopping) {
+	h.t.Helper()
+	s, err := NewServer(Config{StateDir: h.state, Stops: h.stops, Log: zap.NewNop()})
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() { _ = s.Close() })
 	h.Server, h.paths = s, nil
+	h.SetStopping(h.run, now)
 	for i := range h.ids {
 		h.paths = append(h.paths, h.listen(i, 0))
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,12 +30,15 @@ type together struct {
 	mu     sync.Mutex
 	now    spec.Stopping
 	keys   map[string]bool
-	wishes []spec.TogetherRequest
-	by     []ID
+	wishes []wished
 	refuse error
-	// held: wishes wait until it is closed, or their task has gone.
-	held  chan struct{}
-	asked chan context.Context
+	held   chan struct{}
+	asked  chan context.Context // of each wish, when it comes
+}
+
+type wished struct {
+	spec.TogetherRequest
+	by ID
 }
 
 func newTogether() *together {
@@ -65,7 +69,7 @@ func (r *together) RequestStop(ctx context.Context, by ID, wish spec.TogetherReq
 		return r.now, nil
 	}
 	r.keys[wish.Key] = true
-	r.wishes, r.by = append(r.wishes, wish), append(r.by, by)
+	r.wishes = append(r.wishes, wished{wish, by})
 	if !r.now.Stop {
 		clean := wish.Error != nil && wish.Error.Kind == "StopIteration"
 		r.now = spec.Stopping{Seq: r.now.Seq + 1, Stop: true, By: wish.Task, Reason: wish.Reason, Error: wish.Error, Clean: clean}
@@ -82,21 +86,52 @@ func (r *together) ClearStop(context.Context, ID) (spec.Stopping, error) {
 	return r.now, r.refuse
 }
 
-// wish is the only one there was.
-func (r *together) wish(t *testing.T) spec.TogetherRequest {
-	t.Helper()
+// heard are the wishes that the run has taken.
+func (r *together) heard() []wished {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	require.Len(t, r.wishes, 1)
-	return r.wishes[0]
+	return slices.Clone(r.wishes)
+}
+
+// wish is the only one there was.
+func (r *together) wish(t *testing.T) wished {
+	t.Helper()
+	all := r.heard()
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+// hold has wishes wait until release is called, or their task has gone.
+func (r *together) hold() (release func()) {
+	held := make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = held
+	for len(r.asked) > 0 {
+		<-r.asked
+	}
+	return func() { close(held) }
+}
+
+// refuses has the run take no wishes any more.
+func (r *together) refuses(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = errors.New(why)
+}
+
+// is says how the run stands, which nobody has been told.
+func (r *together) is(now spec.Stopping) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = now
 }
 
 // newStopping is a host whose run can be stopped.
 func newStopping(t testing.TB, workers int) (*host, *together) {
 	t.Helper()
-	h, r := newHost(t, workers), newTogether()
-	h.Stops = r
-	return h, r
+	r := newTogether()
+	return newHostWith(t, workers, r), r
 }
 
 // stop asks as any HTTP client does.
@@ -138,7 +173,7 @@ func TestTasksStop_CO01(t *testing.T) {
 	assert.Equal(t, "worker-0", wish.Task)
 	assert.NotEmpty(t, wish.Key)
 	assert.Nil(t, wish.Error)
-	assert.Equal(t, []ID{h.ids[0]}, r.by)
+	assert.Equal(t, h.ids[0], wish.by)
 }
 
 // CO-02: all who wait are told when another host's task asks.
@@ -222,7 +257,7 @@ func TestLongStops(t *testing.T) {
 
 	p := h.refused(413, wire.CodeTooLarge, "POST", wire.PathStop, `{"reason": "`+strings.Repeat("x", 10<<20)+`"}`)
 	assert.Contains(t, p.Message, "8388608 bytes")
-	require.Len(t, r.wishes, 1)
+	require.Len(t, r.heard(), 1)
 }
 
 func TestBadStops(t *testing.T) {
@@ -254,7 +289,7 @@ func TestBadStops(t *testing.T) {
 	}
 	h.refused(405, wire.CodeMethod, "PUT", wire.PathStop, "")
 	h.refused(404, wire.CodeNotFound, "GET", wire.PathStop+"/x", "")
-	assert.Empty(t, r.wishes)
+	assert.Empty(t, r.heard())
 
 	assert.True(t, h.stop(0, "POST", "", "").Stop, "no body is a wish, too")
 	assert.NotEmpty(t, r.wish(t).Key)
@@ -272,7 +307,6 @@ func TestAWishThatComesAgain(t *testing.T) {
 	all.Wait()
 	require.NoError(t, h.Close())
 	h.start()
-	h.Stops = r
 	assert.Equal(t, wire.Stopping{Seq: 1, Stop: true, By: "worker-0", Reason: "x"}, h.stop(0, "POST", "", `{"key": "k", "reason": "x"}`))
 	r.wish(t)
 }
@@ -321,10 +355,15 @@ func TestAStopThatIsClearedAtOnce(t *testing.T) {
 // awaitStopWaiters waits until so many requests wait for a stop.
 func awaitStopWaiters(t *testing.T, n int) {
 	t.Helper()
+	awaitGoroutines(t, "taskapi.getStop(", n)
+}
+
+// awaitGoroutines waits until so many goroutines are in a function.
+func awaitGoroutines(t *testing.T, function string, n int) {
+	t.Helper()
 	buffer := make([]byte, 64<<20)
 	require.Eventually(t, func() bool {
-		stacks := string(buffer[:runtime.Stack(buffer, true)])
-		return strings.Count(stacks, "taskapi.getStop(") == n
+		return strings.Count(string(buffer[:runtime.Stack(buffer, true)]), function) == n
 	}, time.Minute, 5*time.Millisecond)
 }
 
@@ -362,7 +401,7 @@ func TestStoppingIsKeptUntilRelease(t *testing.T) {
 	assert.True(t, clientAt(t, path).ShouldStop(), "it is the run's, and not a generation's")
 	h.Release(other)
 	h.Release(h.run)
-	assert.Empty(t, h.stops)
+	assert.Empty(t, h.Server.stops)
 }
 
 // Whose task is over does not wait for ever, and asks nobody.
@@ -399,13 +438,13 @@ func TestTheTaskIsOver(t *testing.T) {
 		assert.Equal(t, 409, status, body)
 		assert.Contains(t, body, wire.CodeOver)
 	}
-	assert.Empty(t, r.wishes)
+	assert.Empty(t, r.heard())
 	assert.False(t, c.ShouldStop())
 }
 
 func TestTheRunRefuses(t *testing.T) {
 	h, r := newStopping(t, 1)
-	r.refuse = errors.New("run iris has ended")
+	r.refuses("run iris has ended")
 	for _, method := range []string{"POST", "DELETE"} {
 		p := h.refused(409, wire.CodeStopRefused, method, wire.PathStop, "")
 		assert.Equal(t, "run iris has ended", p.Message)
@@ -434,7 +473,7 @@ func TestTheRunIsAway(t *testing.T) {
 	stopPatience = 20 * time.Millisecond
 	t.Cleanup(func() { stopPatience = before })
 	h, r := newStopping(t, 1)
-	r.held = make(chan struct{})
+	release := r.hold()
 	p := h.refused(503, wire.CodeUnavailable, "POST", wire.PathStop, "")
 	assert.Contains(t, p.Message, "the run did not answer within 20ms; ask again with the same key")
 	<-r.asked
@@ -445,18 +484,13 @@ func TestTheRunIsAway(t *testing.T) {
 	for range 3 {
 		<-r.asked
 	}
-	close(r.held)
+	release()
 	require.NoError(t, <-told)
 	assert.True(t, c.ShouldStop())
 	r.wish(t)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	r.mu.Lock()
-	r.held = make(chan struct{})
-	r.mu.Unlock()
-	for len(r.asked) > 0 {
-		<-r.asked
-	}
+	r.hold()
 	go func() { told <- c.RequestStop(ctx, nil) }()
 	<-r.asked
 	cancel()
@@ -466,7 +500,7 @@ func TestTheRunIsAway(t *testing.T) {
 // Who goes away, or has its task end, does not wait for the run any more.
 func TestNobodyWaitsForTheRun(t *testing.T) {
 	h, r := newStopping(t, 2)
-	r.held = make(chan struct{})
+	r.hold()
 	ctx, cancel := context.WithCancel(t.Context())
 	told := make(chan error, 2)
 	go func(c *task.Task) { told <- c.RequestStop(ctx, nil) }(h.task(0))
@@ -493,12 +527,12 @@ func TestHalfAWish(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.NoError(t, h.Close()) // and with it all that it still served
 	h.start()
-	assert.Empty(t, r.wishes)
+	assert.Empty(t, r.heard())
 }
 
 // The server is killed while tasks wait, and the stop comes while nobody is there.
 func TestAStopWhileTheServerIsAway(t *testing.T) {
-	h, r := newStopping(t, 2)
+	h, _ := newStopping(t, 2)
 	a, b := h.task(0), h.task(1)
 	assert.False(t, a.ShouldStop())
 	told := make(chan error, 2)
@@ -511,43 +545,30 @@ func TestAStopWhileTheServerIsAway(t *testing.T) {
 	awaitStopWaiters(t, 2)
 	require.NoError(t, h.Close())
 	assert.False(t, a.ShouldStop(), "nobody has said so")
-	h.restart(r, spec.Stopping{Seq: 1, Stop: true, By: "ps-0"})
+	h.startKnowing(spec.Stopping{Seq: 1, Stop: true, By: "ps-0"})
 	require.NoError(t, <-told)
 	require.NoError(t, <-told)
 
 	// A server that does not know yet changes nothing for who knows.
 	require.NoError(t, h.Close())
-	h.restart(r, spec.Stopping{})
+	h.startKnowing(spec.Stopping{})
 	awaitStopWaiters(t, 2)
 	assert.True(t, a.ShouldStop())
 	h.SetStopping(h.run, spec.Stopping{Seq: 2})
 	require.Eventually(t, func() bool { return !a.ShouldStop() && !b.ShouldStop() }, time.Minute, time.Millisecond)
 }
 
-// restart starts another server, which knows how the run stands before it serves.
-func (h *host) restart(r *together, now spec.Stopping) {
-	h.t.Helper()
-	s, err := NewServer(Config{StateDir: h.state, Log: h.Log, Stops: r})
-	require.NoError(h.t, err)
-	h.t.Cleanup(func() { _ = s.Close() })
-	h.Server = s
-	h.SetStopping(h.run, now)
-	for i := range h.ids {
-		h.listen(i, 0)
-	}
-}
-
 // The wish is under way when the server is killed: it is sent again, and counts once.
 func TestAWishWhileTheServerIsKilled(t *testing.T) {
 	h, r := newStopping(t, 1)
-	r.held = make(chan struct{})
+	release := r.hold()
 	c := h.task(0)
 	told := make(chan error, 1)
 	go func() { told <- c.RequestStop(testContext(t), errors.New("x")) }()
 	<-r.asked
 	require.NoError(t, h.Close())
-	close(r.held)
-	h.restart(r, spec.Stopping{})
+	release()
+	h.startKnowing(spec.Stopping{})
 	require.NoError(t, <-told)
 	assert.Equal(t, "x", r.wish(t).Error.Message)
 	assert.True(t, c.ShouldStop())

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -86,7 +84,7 @@ func TestTheRunStopsACoordinator(t *testing.T) {
 	h.SetStopping(h.run, spec.Stopping{Seq: 7, Stop: true, Error: &spec.TogetherError{Kind: "IOError", Message: "x"}})
 	assert.True(t, coord.WaitForStop(testContext(t)))
 	require.ErrorContains(t, coord.Join(), "an operator stopped the run: IOError: x")
-	assert.Empty(t, r.wishes)
+	assert.Empty(t, r.heard())
 }
 
 // What the run cleared while a stop was on its way does not clear that.
@@ -97,26 +95,19 @@ func TestAStopAndAClearMeet(t *testing.T) {
 	require.NoError(t, coord.RequestStop(nil))
 	coord.ClearStop()
 	assert.False(t, coord.ShouldStop())
-	r.mu.Lock()
-	r.held = make(chan struct{})
-	r.mu.Unlock()
+	release := r.hold()
 	first := errors.New("First")
 	told := make(chan error, 1)
-	for len(r.asked) > 0 {
-		<-r.asked
-	}
 	go func() { told <- coord.RequestStop(first) }()
 	<-r.asked
-	r.mu.Lock()
-	r.now.Seq = 4
-	r.mu.Unlock()
+	r.is(spec.Stopping{Seq: 4})
 	h.SetStopping(h.run, spec.Stopping{Seq: 3, Stop: true})
 	h.SetStopping(h.run, spec.Stopping{Seq: 4})
 	s, err := c.Stopping(testContext(t))
 	require.NoError(t, err)
 	assert.Equal(t, 4, s.Seq)
 	assert.True(t, coord.ShouldStop())
-	close(r.held)
+	release()
 	require.NoError(t, <-told)
 	assert.True(t, coord.ShouldStop())
 	require.Equal(t, first, coord.Join())
@@ -140,7 +131,7 @@ func panics() { panic(io.EOF) }
 // A stop that the run refuses is not a good end.
 func TestTheRunRefusesACoordinator(t *testing.T) {
 	h, r := newStopping(t, 1)
-	r.refuse = errors.New("run iris has ended")
+	r.refuses("run iris has ended")
 	coord := tied(t, h.task(0))
 	require.NoError(t, coord.RequestStop(nil))
 	require.ErrorContains(t, coord.Join(), "the run could not be asked to stop: run iris has ended")
@@ -148,7 +139,7 @@ func TestTheRunRefusesACoordinator(t *testing.T) {
 
 // Many coordinators stop, clear and join side by side, and in the end all agree.
 func TestManyTiedCoordinators(t *testing.T) {
-	h, r := newStopping(t, 4)
+	h, _ := newStopping(t, 4)
 	var all sync.WaitGroup
 	var coords []*coordinator.Coordinator
 	for i := range 4 {
@@ -172,22 +163,17 @@ func TestManyTiedCoordinators(t *testing.T) {
 	for _, c := range coords {
 		require.Eventually(t, func() bool { return !c.ShouldStop() }, time.Minute, time.Millisecond)
 	}
-	assert.False(t, r.now.Stop)
 }
 
 func TestUntie(t *testing.T) {
 	h, r := newStopping(t, 1)
 	c := h.task(0)
-	assert.False(t, c.ShouldStop())
-	awaitStopWaiters(t, 1)
 	coord := coordinator.New()
 	untie := c.Tie(coord)
+	awaitGoroutines(t, "task.(*tie).follow(", 1)
 	untie()
-	buffer := make([]byte, 64<<20)
-	require.Eventually(t, func() bool {
-		return !strings.Contains(string(buffer[:runtime.Stack(buffer, true)]), "(*tie).follow(")
-	}, time.Minute, 5*time.Millisecond)
+	awaitGoroutines(t, "task.(*tie).follow(", 0)
 	require.NoError(t, coord.RequestStop(nil))
-	assert.Empty(t, r.wishes)
+	assert.Empty(t, r.heard())
 	assert.False(t, c.ShouldStop())
 }

@@ -36,11 +36,15 @@ type taskHost struct {
 	refuse error
 }
 
-func newTaskHost(t *testing.T) *taskHost {
+func newTaskHost(t *testing.T, options ...func(*taskapi.Config)) *taskHost {
 	t.Helper()
 	h := &taskHost{t: t, run: taskapi.Run{WorkflowID: "iris"}}
+	config := taskapi.Config{StateDir: t.TempDir(), Stops: h, Log: zap.NewNop()}
+	for _, o := range options {
+		o(&config)
+	}
 	var err error
-	h.Server, err = taskapi.NewServer(taskapi.Config{StateDir: t.TempDir(), Stops: h, Log: zap.NewNop()})
+	h.Server, err = taskapi.NewServer(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = h.Close() })
 	names := []string{"worker-0", "worker-1"}
@@ -134,6 +138,8 @@ func TestTaskStopWithAnError(t *testing.T) {
 	code, _, stderr := h.call("from stdin\n", "stop", "--error", "-")
 	assert.Zero(t, code, stderr)
 	h.exits(0, "stop")
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	require.Len(t, h.wishes, 3)
 	assert.Equal(t, &spec.TogetherError{Kind: "IOError", Message: "disk full"}, h.wishes[0].Error)
 	assert.Equal(t, &spec.TogetherError{Message: "from stdin\n"}, h.wishes[1].Error)
@@ -172,9 +178,11 @@ func TestTaskStopMistakes(t *testing.T) {
 
 func TestTaskStopRefused(t *testing.T) {
 	h := newTaskHost(t)
+	h.mu.Lock()
 	h.refuse = errors.New("run iris has ended")
+	h.mu.Unlock()
 	assert.Contains(t, h.exits(125, "stop"), "run iris has ended")
-	h.Stops = nil
+	h = newTaskHost(t, func(c *taskapi.Config) { c.Stops = nil })
 	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}} {
 		assert.Contains(t, h.exits(125, args...), "cannot have the tasks of a run stop together")
 	}
@@ -196,9 +204,8 @@ func TestTaskWaitForStop_CO02(t *testing.T) {
 
 // What ends in & has a shell without job control ignore SIGINT; otherwise it withdraws.
 func TestTaskBarrierInTheBackground(t *testing.T) {
-	h := newTaskHost(t)
 	meet := meeting{arrived: make(chan context.Context), released: make(chan struct{})}
-	h.Barriers = meet
+	h := newTaskHost(t, func(c *taskapi.Config) { c.Barriers = meet })
 	foreground := h.command(0, "bash", "-c", "exec clusterrun task barrier x")
 	require.NoError(t, foreground.Start())
 	arrival := <-meet.arrived
