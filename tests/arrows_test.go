@@ -25,7 +25,7 @@ var levels = [][]string{
 	{"activities/taskapi", "activities/barriers"},
 	{"activities/taskapi/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/taskapi/internal/wire", "activities/stacks", "activities/taskapi/coordinator"},
-	{"workflows/lifecycle", "workflows/rendezvous"},
+	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
 	{"workflows/spec"},
 }
 

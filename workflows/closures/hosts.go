@@ -142,14 +142,6 @@ func (h *host) hasRoom(task string) bool {
 	return n < slots || h.held < h.window && n < h.window*slots/h.slots
 }
 
-// better compares two hosts by how much they hold for their slots.
-func better(a, b *host) bool {
-	if a.doubted != b.doubted {
-		return b.doubted
-	}
-	return a.held*b.slots < b.held*a.slots
-}
-
 func (h *host) hold(it *item) {
 	it.host = h
 	h.held++

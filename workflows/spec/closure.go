@@ -215,7 +215,8 @@ type (
 		Epoch uint64         `json:"epoch,omitempty"`
 		// Raised is the queue's error, which this request has taken, once nothing was
 		// executing any more. Then, and when Cancelled is set, all of its closures are
-		// cancelled (SEED-38).
+		// cancelled (SEED-38), but for those that had ended before: a request that is
+		// larger than the queue may have got in by half.
 		Raised    *ClosureError `json:"raised,omitempty"`
 		Cancelled bool          `json:"cancelled,omitempty"`
 	}
