@@ -27,6 +27,8 @@ var levels = [][]string{
 	{"activities/taskapi/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/taskapi/internal/wire", "activities/taskapi/internal/news", "activities/stacks", "activities/taskapi/coordinator"},
 	{"workflows/lifecycle", "workflows/rendezvous"},
+	{"activities/supervisor/internal/wire", "activities/taskapi/internal/wire", "activities/stacks", "activities/taskapi/coordinator"},
+	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
 	{"workflows/spec"},
 }
 

@@ -57,6 +57,8 @@ type Broker struct {
 	// calls counts calls. It does not start at 0, so that no call of an earlier broker
 	// has the number of one of this.
 	calls uint64
+	// finished counts the closures that have ended here.
+	finished int
 	// successor: another broker had the closures before this one.
 	successor bool
 	settled   bool

@@ -15,7 +15,7 @@ const (
 	// given yet do not count.
 	maxAnswers = 8
 	// maxAnswerBytes bounds the answers of all clients together, roughly.
-	maxAnswerBytes = 256 << 10
+	maxAnswerBytes = 128 << 10
 )
 
 // clients are those that have asked for something lately.

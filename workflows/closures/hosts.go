@@ -99,17 +99,34 @@ func (q *Queue) forget(h *host) {
 	}
 }
 
-// adapt makes the window of a host fit what one of its leases has brought. A host
-// that was idle although it was given all it may hold can hold twice as much. One
-// that finishes little of what it holds between two leases needs less: what lies
-// there waits where no other host can take it.
+// ahead is how much work a host is given in advance, in milliseconds: enough for it
+// to stay busy while results travel, and not so much that closures lie there which
+// another host could call.
+const ahead = 200
+
+// adapt makes the window of a host fit the pace at which it ended closures during a
+// lease: in steps, because a few short calls say little about those that come, and
+// it grows only where the whole window was used and more is queued. Of a host that
+// does not tell its pace, one that was idle can hold twice as much, and one that
+// finished little of what it holds needs less.
 func (q *Queue) adapt(h *host, r spec.LeaseResult) {
+	if q.paused || q.drain != nil {
+		return
+	}
+	want := h.window
 	switch {
-	case q.paused, q.drain != nil:
-	case r.Idle && h.held >= h.window && q.waitsFor(h):
-		h.window = min(2*h.window, max(maxWindow, h.slots))
-	case !r.Idle && len(r.Rest) > 0 && len(r.Outcomes) < h.window/4:
-		h.window = max(h.window/2, h.slots)
+	case r.Took > 0:
+		want = max(min(r.Done*ahead/r.Took, 4*h.window), h.window/2)
+	case r.Idle:
+		want = 2 * h.window
+	case len(r.Outcomes) < h.window/4:
+		want = h.window / 2
+	}
+	switch {
+	case want > h.window && h.held >= h.window && q.waitsFor(h):
+		h.window = min(want, max(maxWindow, h.slots))
+	case want < h.window && !r.Idle && len(r.Rest) > 0:
+		h.window = max(want, h.slots)
 	}
 }
 
@@ -140,14 +157,6 @@ func (h *host) hasRoom(task string) bool {
 	}
 	slots, n := h.tasks[task], h.pinned[task]
 	return n < slots || h.held < h.window && n < h.window*slots/h.slots
-}
-
-// better compares two hosts by how much they hold for their slots.
-func better(a, b *host) bool {
-	if a.doubted != b.doubted {
-		return b.doubted
-	}
-	return a.held*b.slots < b.held*a.slots
 }
 
 func (h *host) hold(it *item) {

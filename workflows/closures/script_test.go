@@ -32,7 +32,7 @@ import (
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N]
 //	join|done CLIENT [call=N]
-//	ended LEASE [OUTCOME]… [rest=IDS] [idle] [stray]
+//	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT input=IDS:TEXT
 //	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
 //	                               unstarted=IDS (lost) unavailable=IDS@TASK
@@ -354,6 +354,13 @@ func (s *script) ended(words []string) error {
 			continue
 		}
 		name, value, _ := strings.Cut(w, "=")
+		if name == "took" {
+			r.Done = len(r.Outcomes)
+			if r.Took, err = strconv.Atoi(value); err != nil {
+				return err
+			}
+			continue
+		}
 		value, text, _ := strings.Cut(value, ":")
 		value, task, _ := strings.Cut(value, "@")
 		which := left
