@@ -11,7 +11,10 @@ import (
 type host struct {
 	name, queue string
 	seq         int64
-	serving     []spec.ServingTask
+	// broker is the life of the host worker: another one does not answer for the
+	// leases of this.
+	broker  string
+	serving []spec.ServingTask
 	// What follows is made from serving: slots are those of each task and of all of
 	// them, functions what at least one of them has registered.
 	tasks     map[string]int
@@ -57,6 +60,10 @@ func compareHosts(a, b *host) int {
 
 // Serving takes in which tasks of a host serve.
 func (q *Queue) Serving(m spec.ServingMessage) {
+	if m.Over != "" {
+		q.RunEnded(m.Over)
+		return
+	}
 	at, known := slices.BinarySearchFunc(q.hosts, &host{name: m.Host, queue: m.Queue}, compareHosts)
 	switch {
 	case q.ended != "" || known && m.Seq <= q.hosts[at].seq:
@@ -68,8 +75,34 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 	}
 	h := q.hosts[at]
 	h.seq, h.doubted = m.Seq, false
+	if h.broker != m.Broker {
+		if h.broker != "" {
+			q.anew(h)
+		}
+		h.broker = m.Broker
+	}
 	q.serve(h, m.Serving)
 	q.forget(h)
+}
+
+// anew leases everything again that a host holds. The host worker was started again,
+// and its server would offer it the leases it had only when they have been silent for
+// long. What it has lost it takes for new. What they still bring counts.
+func (q *Queue) anew(h *host) {
+	for _, l := range h.leases {
+		for _, it := range l.items {
+			if it.lease != l.number {
+				continue
+			}
+			it.lease = 0
+			h.rest = append(h.rest, it)
+			if it.told {
+				h.told = append(h.told, it.ID)
+			}
+		}
+		delete(q.leases, l.number)
+	}
+	h.leases = nil
 }
 
 // serve sets the tasks of a host. The window keeps its proportion to the slots.

@@ -25,7 +25,7 @@ import (
 //
 // and in events the lines
 //
-//	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N]
+//	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N] [broker=B] [over=HOW]
 //	                               a host says who serves there; no TASK: nobody
 //	schedule CLIENT FUNCTION…|N*FUNCTION [OPTION]… [uses=RESOURCE,…]
 //	                               OPTION: key= task= detached priority= losses= retries=
@@ -188,6 +188,10 @@ func (s *script) serve(words []string) error {
 			functions = strings.Split(value, ",")
 		case "queue":
 			m.Queue = value
+		case "broker":
+			m.Broker = value
+		case "over":
+			m.Over = "run iris has " + value
 		case "seq":
 			m.Seq = int64(n)
 		default:

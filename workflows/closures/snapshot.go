@@ -53,6 +53,7 @@ type savedHost struct {
 	Seq     int64       `json:"seq"`
 	Window  int         `json:"window"`
 	Doubted bool        `json:"doubted,omitempty"`
+	Broker  string      `json:"broker,omitempty"`
 	Tasks   []savedTask `json:"tasks,omitempty"`
 }
 
