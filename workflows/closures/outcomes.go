@@ -65,11 +65,8 @@ func (q *Queue) keepRest(l *lease, rest []uint64) {
 
 // outcome takes in how one call has ended. Those who follow the history take the
 // first final outcome of a closure, whoever it comes from, and so does the queue. A
-// later one is only another call.
+// later one is only another call (in the seed it would be an assertion, SEED-40).
 func (q *Queue) outcome(l *lease, o spec.Outcome) {
-	if o.Kind == "" {
-		o.Kind = spec.OutcomeValue
-	}
 	if wasCalled(o) {
 		q.counts.Calls++
 	}
@@ -112,7 +109,7 @@ func wasCalled(o spec.Outcome) bool {
 // final ends a closure with what its host has returned.
 func (q *Queue) final(it *item, o spec.Outcome) {
 	switch o.Kind {
-	case spec.OutcomeValue:
+	case "", spec.OutcomeValue:
 		q.end(it, &q.counts.Finished)
 	case spec.OutcomeCancelled:
 		q.end(it, &q.counts.Cancelled)

@@ -399,6 +399,10 @@ func (s *script) ended(words []string) error {
 			case "unstarted":
 				o.Kind = spec.OutcomeLost
 			case "unavailable":
+				if task == "" {
+					o.Error = &spec.ClosureError{Message: "connection refused"}
+					break
+				}
 				o.Error = &spec.ClosureError{Message: task + " does not answer", Task: task}
 			}
 			r.Outcomes = append(r.Outcomes, o)

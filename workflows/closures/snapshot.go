@@ -1,6 +1,7 @@
 package closures
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -143,11 +144,13 @@ func (q *Queue) Snapshot() ([]byte, error) {
 			s.Keys = append(s.Keys, k)
 		}
 	}
-	head, err := json.Marshal(s)
-	if err != nil {
+	var head bytes.Buffer
+	e := json.NewEncoder(&head)
+	e.SetEscapeHTML(false) // it would make another text of resources
+	if err := e.Encode(s); err != nil {
 		return nil, err
 	}
-	return compress(head, w.columns)
+	return compress(head.Bytes(), w.columns)
 }
 
 func saveRequest(r *request) *savedRequest {

@@ -114,10 +114,10 @@ const (
 )
 
 // Final says that an outcome of this kind ends the closure, whatever the queue
-// thinks of it.
+// thinks of it. None is a value.
 func (k OutcomeKind) Final() bool {
 	switch k {
-	case OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled:
+	case "", OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled:
 		return true
 	}
 	return false
