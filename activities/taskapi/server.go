@@ -46,6 +46,8 @@ type Server struct {
 	dir     string
 	http    *http.Server
 	general *general
+	// runPatience is its constant, but for tests.
+	runPatience time.Duration
 
 	mu     sync.Mutex
 	tasks  map[ID]*endpoint
@@ -84,7 +86,8 @@ func NewServer(c Config) (*Server, error) {
 	}
 	s := &Server{
 		Config: c, dir: dir, tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
-		general: &general{conns: make(chan *conn), closed: make(chan struct{})},
+		general:     &general{conns: make(chan *conn), closed: make(chan struct{})},
+		runPatience: runPatience,
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
