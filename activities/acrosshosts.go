@@ -3,8 +3,10 @@ package activities
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
@@ -14,13 +16,13 @@ import (
 
 // acrossHosts brings tasks that ask their host for a barrier to one that spans
 // hosts.
-type acrossHosts struct{ host *Host }
+type acrossHosts struct{ meetings *barriers.Barriers }
 
 var _ taskapi.Barriers = acrossHosts{}
 
 // Arrive implements [taskapi.Barriers].
 func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Release, error) {
-	run := supervisor.RunKey{Namespace: a.Run.Namespace, WorkflowID: a.Run.WorkflowID, RunID: a.Run.RunID}
+	came := time.Now()
 	timeout := a.Timeout
 	switch {
 	case timeout < 0:
@@ -28,46 +30,77 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	case timeout == 0:
 		timeout = time.Nanosecond // at once, unless it is the last to arrive
 	}
-	release, err := b.host.Arrive(ctx, run, barriers.Arrival{
-		Run: spec.BarrierRun{Generation: a.Generation}, Task: a.Task, Name: a.Name, Key: a.Key,
-		Participants: a.Participants, Timeout: timeout,
+	release, err := b.meetings.Arrive(ctx, barriers.Arrival{
+		Run:  spec.BarrierRun{WorkflowID: a.Run.WorkflowID, RunID: a.Run.RunID, Generation: a.Generation},
+		Task: a.Task, Name: a.Name, Key: a.Key, Participants: a.Participants, Here: a.Here, Timeout: timeout,
 	})
-	var (
-		broken *barriers.BrokenError
-		others *barriers.ParticipantsError
-	)
-	switch {
-	case errors.As(err, &broken):
-		standing := standingOf(broken, a.Participants, time.Now())
-		return taskapi.Release{}, &taskapi.BarrierError{Timeout: broken.Why == spec.BarrierTimeout, Message: err.Error(), Standing: standing}
-	case errors.As(err, &others):
-		return taskapi.Release{}, &taskapi.BarrierError{Message: err.Error()}
-	case err != nil:
-		return taskapi.Release{}, err
+	if err != nil {
+		return taskapi.Release{}, forTask(err, a, came)
 	}
-	return taskapi.Release{Round: release.Round + 1, Index: slices.Index(a.Participants, a.Task), Parties: len(a.Participants)}, nil
+	return taskapi.Release{Round: release.Round + 1}, nil
 }
 
-// standingOf is how a round stood when it broke. The round has waited for its missing
-// since it was opened, except for those who had arrived and gone away: so the earliest
-// of these times says when it was opened, as it does for a local barrier.
-func standingOf(broken *barriers.BrokenError, participants []string, now time.Time) *taskapi.Standing {
-	s := &taskapi.Standing{Name: broken.Name, Round: broken.Round + 1, Arrived: []string{}, Missing: []string{}}
-	var opened time.Time
+// forTask is an error as a task is told it that came at this time.
+func forTask(err error, a taskapi.Arrival, came time.Time) error {
+	var (
+		broken  *barriers.BrokenError
+		others  *barriers.ParticipantsError
+		tooMany *barriers.TooManyError
+	)
+	switch {
+	case errors.Is(err, barriers.ErrShutdown):
+		return fmt.Errorf("%w: %w", taskapi.ErrComeAgain, err)
+	case errors.As(err, &others):
+		return &taskapi.BarrierError{Why: taskapi.OtherParticipants, Message: err.Error()}
+	case errors.As(err, &tooMany):
+		return &taskapi.BarrierError{Why: taskapi.TooOften, Message: err.Error()}
+	case !errors.As(err, &broken):
+		return err
+	}
+	why := taskapi.Broken
+	if broken.Why == spec.BarrierTimeout {
+		why = taskapi.TimedOut
+	}
+	return &taskapi.BarrierError{Why: why, Message: err.Error(), Standing: standing(broken, a, came)}
+}
+
+// standing is how the round stood; nil where nobody knows, because the server was
+// away or the round was ended by force. The clocks of the server and of this host
+// may differ, so that how long it took is what this task has seen of it.
+func standing(broken *barriers.BrokenError, a taskapi.Arrival, came time.Time) *taskapi.Standing {
+	if len(broken.Missing) == 0 {
+		return nil
+	}
+	s := &taskapi.Standing{
+		Name: a.Name, Round: broken.Round + 1, Arrived: []string{}, Missing: []string{},
+		Waited: time.Since(came).Seconds(),
+	}
+	// Who has never been there has been missing since the first arrived.
+	since := broken.Missing[0].Since
+	missing := map[string]bool{}
 	for _, m := range broken.Missing {
 		s.Missing = append(s.Missing, m.Task)
-		if opened.IsZero() || m.Since.Before(opened) {
-			opened = m.Since
+		missing[m.Task] = true
+		if m.Since.Before(since) {
+			since = m.Since
 		}
 	}
-	for _, task := range participants {
-		if !slices.Contains(s.Missing, task) {
+	s.Since = since.UTC().Format(time.RFC3339)
+	for _, task := range a.Participants {
+		if !missing[task] {
 			s.Arrived = append(s.Arrived, task)
 		}
 	}
-	if !opened.IsZero() {
-		s.Since = opened.UTC().Format(time.RFC3339)
-		s.Waited = now.Sub(opened).Seconds()
-	}
 	return s
+}
+
+// forgetBarriers ends what nobody waits for any more. What cannot be ended now
+// finds out by itself that the run is over.
+func (h *Host) forgetBarriers(ctx context.Context, run supervisor.RunKey) {
+	if h.Meetings == nil {
+		return
+	}
+	if err := h.Meetings.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
+		h.Log.Warn("a barrier of a released run is still open", zap.Error(err))
+	}
 }

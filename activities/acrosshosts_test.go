@@ -1,32 +1,170 @@
 package activities
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Since when it is waited means the same for all barriers: from the first arrival on,
-// in whatever order the missing are named.
-func TestStandingOfABarrierAcrossHosts(t *testing.T) {
-	opened := time.Date(2025, 3, 1, 12, 0, 0, 5e8, time.UTC)
-	missing := []spec.BarrierMissing{
-		{Task: "worker-1", Since: opened.Add(time.Minute)}, // it had arrived, and went away
-		{Task: "worker-2", Since: opened},
-		{Task: "worker-3", Since: opened.Add(time.Second)},
-	}
-	got := standingOf(&barriers.BrokenError{Name: "epoch", Round: 4, Missing: missing},
-		[]string{"worker-0", "worker-1", "worker-2", "worker-3"}, opened.Add(90*time.Second))
-	assert.Equal(t, &taskapi.Standing{
-		Name: "epoch", Round: 5, Arrived: []string{"worker-0"}, Missing: []string{"worker-1", "worker-2", "worker-3"},
-		Since: "2025-03-01T12:00:00Z", Waited: 90,
-	}, got)
+// told is a server that takes nothing and shows what it was told.
+type told struct {
+	barriers.Server
+	inputs   chan spec.BarrierInput
+	messages chan spec.BarrierMessage
+}
 
-	none := standingOf(&barriers.BrokenError{Name: "epoch"}, nil, opened)
-	assert.Equal(t, &taskapi.Standing{Name: "epoch", Round: 1, Arrived: []string{}, Missing: []string{}}, none, "nothing is known")
+func (s told) Tell(_ context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
+	s.inputs <- in
+	s.messages <- m
+	return &barriers.RefusedError{Err: errors.New("too large")}
+}
+
+func meetingsOf(t *testing.T, s barriers.Server) *barriers.Barriers {
+	t.Helper()
+	m, err := barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: t.TempDir(), Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(m.Close)
+	return m
+}
+
+func twoWorkers() taskapi.Arrival {
+	return taskapi.Arrival{
+		Run: taskapi.Run{WorkflowID: "iris", RunID: "1"}, Generation: 3, Task: "worker-0", Name: "epoch", Key: "k",
+		Participants: []string{"worker-0", "worker-1"}, Here: []string{"worker-0"}, Timeout: taskapi.NoTimeout,
+	}
+}
+
+// What a task asks for comes to the round, and an error of the server to the task.
+func TestArrivalsAreBroughtToTheServer(t *testing.T) {
+	s := told{inputs: make(chan spec.BarrierInput, 1), messages: make(chan spec.BarrierMessage, 1)}
+	across := acrossHosts{meetingsOf(t, s)}
+	a := twoWorkers()
+	a.Timeout = time.Minute
+	_, err := across.Arrive(t.Context(), a)
+	require.ErrorContains(t, err, "the server refused the arrival: too large")
+	in, m := <-s.inputs, <-s.messages
+	assert.Equal(t, spec.BarrierRun{WorkflowID: "iris", RunID: "1", Generation: 3}, in.Run)
+	assert.Equal(t, []string{"worker-0", "worker-1"}, in.Participants)
+	assert.Equal(t, []spec.BarrierArrival{{Task: "worker-0", Key: "k", Timeout: time.Minute}}, m.Arrived)
+}
+
+// Tasks can arrive before there is a connection to the server; they wait for it. When
+// the host worker ends meanwhile they are to come again, and nothing has gone wrong.
+func TestArrivingWithoutAServer(t *testing.T) {
+	meetings := meetingsOf(t, NewBarrierServer("q"))
+	across := acrossHosts{meetings}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := across.Arrive(ctx, twoWorkers())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	told := make(chan error, 1)
+	go func() {
+		_, err := across.Arrive(t.Context(), twoWorkers())
+		told <- err
+	}()
+	meetings.Close()
+	require.ErrorIs(t, <-told, taskapi.ErrComeAgain)
+}
+
+// Tasks are told the same kinds of errors as at local barriers.
+func TestErrorsAcrossHosts(t *testing.T) {
+	opened := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	a := twoWorkers()
+	a.Participants = []string{"worker-0", "worker-1", "worker-2", "worker-10"}
+	broken := barriers.BrokenError{Name: "epoch", Round: 2, Why: spec.BarrierTimeout, Message: "nobody came", Missing: []spec.BarrierMissing{
+		{Task: "worker-1", Since: opened.Add(time.Hour)}, {Task: "worker-10", Since: opened},
+	}}
+	var told *taskapi.BarrierError
+	require.ErrorAs(t, forTask(&barriers.TimeoutError{BrokenError: broken}, a, time.Now().Add(-time.Minute)), &told)
+	assert.Equal(t, taskapi.TimedOut, told.Why)
+	assert.Equal(t, "barrier epoch (round 3) is broken: nobody came", told.Message)
+	// The clock of the server has nothing to do with how long it took.
+	assert.InDelta(t, 60, told.Standing.Waited, 30)
+	told.Standing.Waited = 0
+	assert.Equal(t, &taskapi.Standing{
+		Name: "epoch", Round: 3, Arrived: []string{"worker-0", "worker-2"}, Missing: []string{"worker-1", "worker-10"},
+		Since: "2026-01-02T03:04:05Z",
+	}, told.Standing)
+
+	broken.Why = spec.BarrierEnded
+	require.ErrorAs(t, forTask(&broken, a, time.Now()), &told)
+	assert.Equal(t, taskapi.Broken, told.Why)
+	broken.Missing = nil
+	require.ErrorAs(t, forTask(&broken, a, time.Now()), &told)
+	assert.Nil(t, told.Standing, "nobody knows who was missing")
+	require.ErrorAs(t, forTask(&barriers.ParticipantsError{Name: "epoch", Task: "worker-0"}, a, time.Now()), &told)
+	assert.Equal(t, taskapi.OtherParticipants, told.Why)
+	require.ErrorAs(t, forTask(&barriers.TooManyError{Name: "epoch", Task: "worker-0"}, a, time.Now()), &told)
+	assert.Equal(t, taskapi.TooOften, told.Why)
+}
+
+// opens takes what it is told, releases nobody, and says what was ended.
+type opens struct {
+	barriers.Server
+	told  chan spec.BarrierMessage
+	ended chan string
+}
+
+func (s opens) Tell(_ context.Context, _ spec.BarrierInput, m spec.BarrierMessage) error {
+	s.told <- m
+	return nil
+}
+
+func (s opens) Result(ctx context.Context, _ string) (spec.BarrierResult, error) {
+	<-ctx.Done()
+	return spec.BarrierResult{}, ctx.Err()
+}
+
+func (s opens) Withdraw(context.Context, string, spec.BarrierMessage) error {
+	return barriers.ErrClosed
+}
+
+func (s opens) Status(context.Context, string) (spec.BarrierStatus, error) {
+	return spec.BarrierStatus{}, barriers.ErrClosed
+}
+
+func (s opens) End(_ context.Context, id, _ string) error {
+	s.ended <- id
+	return nil
+}
+
+// releasing is a supervisor that has nothing left of a run.
+type releasing struct{ listed }
+
+func (*releasing) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
+	return supervisor.ProcessesReply{}, nil
+}
+
+// A run that was closed without being released leaves no barriers behind, either.
+func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
+	s := opens{told: make(chan spec.BarrierMessage, 1), ended: make(chan string, 1)}
+	state := t.TempDir()
+	meetings, err := barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: state, Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(meetings.Close)
+	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &releasing{}, Meetings: meetings, Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.tasks.Close() })
+	run := supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
+	p, err := h.plans.update(run, func(*plan) (*plan, error) {
+		return &plan{Run: run, Spec: (&spec.RunSpec{}).WithDefaults(), LogRoot: t.TempDir()}, nil
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = acrossHosts{meetings}.Arrive(ctx, twoWorkers()) }()
+	<-s.told
+	require.NoError(t, h.abandon(p, "the run is closed"))
+	assert.Equal(t, "iris/barrier/1/3/epoch/1", <-s.ended)
 }

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -20,28 +19,15 @@ import (
 // that nobody else polls.
 const maxBarrierRound = 30 * 24 * time.Hour
 
-// errNotConnected is tried again like any outage.
-var errNotConnected = errors.New("there is no connection to the Temporal server yet")
-
 // BarrierServer keeps the rounds of barriers as workflows on the Temporal server.
 type BarrierServer struct {
-	queue  string
-	client atomic.Pointer[client.Client]
+	queue string
+	connection
 }
 
 // NewBarrierServer is one whose workflows have this queue. Until it is connected
 // it counts as away: tasks can arrive before there is a server.
 func NewBarrierServer(queue string) *BarrierServer { return &BarrierServer{queue: queue} }
-
-// Connect gives it the server.
-func (s *BarrierServer) Connect(c client.Client) { s.client.Store(&c) }
-
-func (s *BarrierServer) connected() (client.Client, error) {
-	if c := s.client.Load(); c != nil {
-		return *c, nil
-	}
-	return nil, errNotConnected
-}
 
 var _ barriers.Server = (*BarrierServer)(nil)
 

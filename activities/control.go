@@ -20,6 +20,8 @@ type ControlInput struct {
 	Generation int            `json:"generation,omitempty"`
 	Signal     string         `json:"signal,omitempty"`
 	Grace      *time.Duration `json:"grace,omitempty"`
+	// Stopping is what there is to tell.
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
 }
 
 // ControlOutput names the tasks that had a process to reach.
@@ -30,7 +32,8 @@ type ControlOutput struct {
 }
 
 // Control terminates, restarts or signals processes, writes down what they are
-// doing, or seals the run on this host. The RunTask activities of the tasks stay
+// doing, seals the run on this host, or tells its tasks that they stop together. The
+// RunTask activities of the tasks stay
 // open: they see the processes end and judge what it means.
 func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, error) {
 	run := runOf(ctx)
@@ -50,6 +53,12 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 			return p, nil
 		})
 		return ControlOutput{Tasks: in.Tasks}, err
+	case lifecycle.ControlTell:
+		if in.Stopping == nil {
+			return ControlOutput{}, errors.New("there is nothing to tell")
+		}
+		_, err := h.learn(run, *in.Stopping)
+		return ControlOutput{}, err
 	case lifecycle.ControlStacks:
 		return h.captureStacks(ctx, run, p, in.Tasks)
 	case lifecycle.ControlSignal:

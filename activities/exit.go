@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -17,12 +18,8 @@ import (
 
 const sigkill = int(unix.SIGKILL)
 
-const (
-	// maxValue bounds a return value, which travels in the result of a run.
-	maxValue = 256 << 10
-	// stderrLines are what explains a failure without an error file.
-	stderrLines = 8
-)
+// stderrLines are what explains a failure without an error file.
+const stderrLines = 8
 
 // exitOf translates what the supervisor saw, without reading any file.
 func exitOf(p supervisor.Process, owned bool) spec.Exit {
@@ -96,7 +93,7 @@ func (h *Host) describeExit(p supervisor.Process) (spec.Exit, json.RawMessage) {
 	case spec.CauseCompleted:
 		// Whatever it once wrote down, it did not fail of it.
 		e.Message, e.ErrorTime = "", time.Time{}
-		value, err := tasklog.ReadResult(filepath.Join(p.LogDir, tasklog.ResultFile), maxValue)
+		value, err := tasklog.ReadResult(filepath.Join(p.LogDir, tasklog.ResultFile), taskapi.MaxResult)
 		if err != nil {
 			// A value that cannot be handed on must not look like success.
 			e.Cause, e.Message = spec.CauseOrigin, err.Error()

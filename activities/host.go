@@ -39,7 +39,13 @@ type Config struct {
 	// Meetings are the barriers across hosts at which tasks here wait. None: there
 	// are no such barriers.
 	Meetings *barriers.Barriers
-	Log      *zap.Logger
+	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
+	Runs Runs
+	// Queues are the queues of closures that tasks here serve. None: they cannot.
+	Queues Queues
+	// Queue is that of this host worker's own activities.
+	Queue string
+	Log   *zap.Logger
 }
 
 // Server is what a host asks of the Temporal server beside executing
@@ -60,6 +66,8 @@ type Host struct {
 	collectors collectors
 	tasks      *taskapi.Server
 	views      views
+	asking     gates
+	brokers    brokers
 
 	mu        sync.Mutex
 	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task
@@ -90,7 +98,14 @@ func NewHost(c Config) (*Host, error) {
 	}
 	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
 	if c.Meetings != nil {
-		o.Barriers = acrossHosts{h}
+		o.Barriers = acrossHosts{c.Meetings}
+	}
+	if c.Runs != nil {
+		o.Stops = stops{h}
+	}
+	h.brokers.host = h
+	if c.Queues != nil {
+		o.Closures = &h.brokers
 	}
 	if h.tasks, err = taskapi.NewServer(o); err != nil {
 		return nil, err

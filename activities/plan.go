@@ -51,9 +51,17 @@ type plan struct {
 	// Released: the run has given this host back. The plan stays until the run is
 	// closed, so that a release that is asked for again answers the same.
 	Released bool `json:"released,omitempty"`
+	// Served: tasks have served closures here, so that the run has a queue of them.
+	Served bool `json:"served,omitempty"`
 	// Sealed: nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
+	// Stopping is the last that the run said of stopping together.
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
 }
+
+// sealed: nothing is started again on this host. That the tasks stop together can
+// be taken back.
+func (p *plan) sealed() bool { return p.Sealed || p.Stopping != nil && p.Stopping.Stop }
 
 // task finds a task of the run by name.
 func (p *plan) task(name string) (spec.Task, bool) {

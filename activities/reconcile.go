@@ -119,6 +119,7 @@ func (h *Host) abandon(p *plan, why string) error {
 		return err
 	}
 	h.endTasks(p.Run)
+	h.forgetBarriers(ctx, p.Run)
 	h.collectRest(ctx, p)
 	return h.plans.drop(p.Run)
 }

@@ -1,11 +1,13 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -22,6 +24,8 @@ type ReleaseOutput struct {
 	LeftOut []string `json:"left_out,omitempty"`
 	// Output has the last lines of the output where the spec asks for it.
 	Output []string `json:"output,omitempty"`
+	// Served: the run has a queue of closures, which is to end with it.
+	Served bool `json:"served,omitempty"`
 }
 
 const (
@@ -51,10 +55,12 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 	}
 	h.forgetBarriers(ctx, run)
 	h.endTasks(run)
+	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
+		h.brokers.end(servedKeyOf(p))
+		out.Served = p.Served
 		h.collectRest(ctx, p)
 	}
-	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	for _, q := range reply.Processes {
 		if q.Exit == nil {
 			continue
@@ -113,19 +119,27 @@ func (o *ReleaseOutput) fit() {
 	if left <= 0 {
 		return
 	}
-	tasks := slices.SortedFunc(maps.Keys(o.Values), func(a, b string) int { return len(o.Values[b]) - len(o.Values[a]) })
+	sizes := map[string]int{}
+	for task, value := range o.Values {
+		sizes[task] = carried(value)
+	}
+	tasks := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int { return cmp.Or(sizes[b]-sizes[a], strings.Compare(a, b)) })
 	for _, task := range tasks {
 		if left <= 0 {
 			return
 		}
-		left -= len(o.Values[task])
+		left -= sizes[task]
 		delete(o.Values, task)
 		o.LeftOut = append(o.LeftOut, task)
 	}
 }
 
-func (o *ReleaseOutput) size() int {
-	b, err := json.Marshal(o)
+func (o *ReleaseOutput) size() int { return carried(o) }
+
+// carried is how many bytes something has on the way to the server. Of a value that
+// can be more than it has itself: every < and > is written with six.
+func carried(v any) int {
+	b, err := json.Marshal(v)
 	if err != nil {
 		return 0
 	}

@@ -34,6 +34,9 @@ type ReserveInput struct {
 	LogRun string `json:"log_run,omitempty"`
 	// Elapsed is the run time so far, of which max_run_time is the limit.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
+	// Stopping is the last that was said of stopping together, in an earlier
+	// generation. None: nobody ever asked for it.
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
 }
 
 // ReserveOutput is where the tasks are.
@@ -106,6 +109,9 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		}
 		return p, nil
 	})
+	if err == nil && in.Stopping != nil {
+		h.tasks.SetStopping(taskRun(run), *in.Stopping)
+	}
 	return out, err
 }
 
@@ -113,7 +119,8 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 // here.
 func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *plan {
 	p := &plan{
-		Run: run, Generation: in.Generation, Spec: in.Spec, LogRun: in.LogRun, Elapsed: in.Elapsed,
+		Stopping: in.Stopping,
+		Run:      run, Generation: in.Generation, Spec: in.Spec, LogRun: in.LogRun, Elapsed: in.Elapsed,
 		LogRoot: cmp.Or(in.Spec.Logs.Dir, h.LogRoot), BootID: bootID(), Reserved: h.now(),
 	}
 	if before != nil {

@@ -142,6 +142,7 @@ func (l *lease) hold() (RunTaskOutput, error) {
 	}
 	processes := reply.Processes
 	if len(processes) == 0 && l.resumed {
+		l.brokers.processEnded(l.plan, l.key.Task)
 		l.tasks.Ended(taskOf(l.key), true, "was lost")
 		return RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
 	}
@@ -190,7 +191,7 @@ func (l *lease) restartsOf(processes []supervisor.Process) int {
 // this call.
 func (l *lease) sealed() bool {
 	p, err := l.plans.get(l.key.Run)
-	return err == nil && p.Sealed
+	return err == nil && p.sealed()
 }
 
 // attend waits for the end of the last process, beating meanwhile, and asks it
@@ -290,6 +291,7 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 		return RunTaskOutput{}, err
 	}
 	exit := l.exit(last)
+	l.brokers.processEnded(l.plan, l.key.Task)
 	l.tasks.Ended(taskOf(l.key), false, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
 	return RunTaskOutput{}, retryAt(
@@ -307,6 +309,7 @@ func (h *Host) next(p *plan, processes []supervisor.Process, launch int, sealed 
 // conclude reports the end of the last process as the end of the task.
 func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
 	exit := l.exit(processes[len(processes)-1])
+	l.brokers.processEnded(l.plan, l.key.Task)
 	l.tasks.Ended(taskOf(l.key), true, howEnded(exit))
 	stopped := exit.Cause != spec.CauseCompleted && exit.Cause != spec.CauseOrigin
 	switch {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -42,6 +43,9 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 			continue
 		}
 		runs = append(runs, taskRun(p.Run))
+		if p.Stopping != nil {
+			h.tasks.SetStopping(taskRun(p.Run), *p.Stopping)
+		}
 		reply, err := h.Supervisor.Processes(ctx, p.Run)
 		if err != nil {
 			return err
@@ -81,7 +85,7 @@ func (h *Host) comesBack(p *plan, processes []supervisor.Process) bool {
 	if last.Exit.Reason == supervisor.ReasonCollateral {
 		return false
 	}
-	_, again := h.next(p, processes, last.Launch, p.Sealed)
+	_, again := h.next(p, processes, last.Launch, p.sealed())
 	return again
 }
 
@@ -109,7 +113,8 @@ func (h *Host) view(p *plan, key supervisor.Key) *taskapi.View {
 	if v := h.views.all[k]; v != nil {
 		return v
 	}
-	v := &taskapi.View{Here: map[string]bool{}}
+	h.views.drop(func(o viewKey) bool { return o.run == k.run && o.generation < k.generation })
+	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
 	for _, m := range p.clusterFor(key.Task).Members {
 		v.Members = append(v.Members, taskapi.Member{
 			Task: m.Name(), Type: m.Type, Index: m.Index, Rank: m.Rank, LocalRank: m.LocalRank,
@@ -132,11 +137,17 @@ func (h *Host) view(p *plan, key supervisor.Key) *taskapi.View {
 // endTasks ends the service for the tasks of a run.
 func (h *Host) endTasks(run supervisor.RunKey) {
 	h.tasks.Release(taskRun(run))
+	h.asking.forget(run)
 	h.views.mu.Lock()
 	defer h.views.mu.Unlock()
-	for k := range h.views.all {
-		if k.run == run {
-			delete(h.views.all, k)
+	h.views.drop(func(k viewKey) bool { return k.run == run })
+}
+
+// drop is for holders of mu.
+func (v *views) drop(which func(viewKey) bool) {
+	for k := range v.all {
+		if which(k) {
+			delete(v.all, k)
 		}
 	}
 }
@@ -150,14 +161,16 @@ func (h *Host) progress(key supervisor.Key) *spec.Progress {
 	return &spec.Progress{Current: p.Current, Total: p.Total, Message: shortText(p.Message)}
 }
 
-// shortText makes one line of a text, and cuts it to the bytes it has as JSON.
+// shortText makes one line of a text, fit for a terminal, and cuts it to the bytes it
+// has as JSON.
 func shortText(s string) string {
+	s = tasklog.Printable([]byte(cut(s, 4*maxProgress)))
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if !unicode.IsPrint(r) { // what turns the direction of a line around is no control character
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(s[:min(len(s), 4*maxProgress)], ""))
+	}, s)
 	for {
 		b, err := json.Marshal(s)
 		if err != nil || len(b)-len(`""`) <= maxProgress {
@@ -181,6 +194,10 @@ func howEnded(e spec.Exit) string {
 
 func taskOf(k supervisor.Key) taskapi.ID {
 	return taskapi.ID{Run: taskRun(k.Run), Generation: k.Generation, Task: k.Task}
+}
+
+func runKey(r taskapi.Run) supervisor.RunKey {
+	return supervisor.RunKey{Namespace: r.Namespace, WorkflowID: r.WorkflowID, RunID: r.RunID}
 }
 
 func taskRun(r supervisor.RunKey) taskapi.Run {

@@ -23,7 +23,12 @@ func TestShortText(t *testing.T) {
 	assert.Equal(t, "loss 0.3", shortText("loss 0.3"))
 	assert.Equal(t, "a b", shortText("a\nb"))
 	assert.Equal(t, strings.Repeat("ü", 50), shortText(strings.Repeat("ü", 1000)))
-	assert.Equal(t, "ab", shortText("a\xffb"))
+	assert.Equal(t, "a\ufffdb", shortText("a\xffb"))
+	assert.Equal(t, "red ab", shortText("\x1b[31mred\x1b[0m a\x1b]0;title\x07b"))
+	assert.Equal(t, "a b c", shortText("a\u202eb\u2028c"))
+	assert.Equal(t, "last", shortText("first\rlast"))
+	assert.Equal(t, "31m", shortText("\u009b31m"))
+	assert.NotContains(t, shortText(strings.Repeat("\x1b", 300)+"\x00[31m"), "\x1b")
 	for _, s := range []string{strings.Repeat("<", 1000), strings.Repeat("\x00\"\\", 1000), strings.Repeat("\U0001F600", 1000)} {
 		b, err := json.Marshal(shortText(s))
 		require.NoError(t, err)

@@ -66,21 +66,33 @@ func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) ([]string, er
 	return r.update(ctx, spec.UpdateRequestStop, q)
 }
 
+// StopTogether asks all tasks to stop, each by itself; the run then has the grace of
+// its spec to end. It answers with how the run stands, which is the first wish's
+// where somebody asked before.
+func (r *Run) StopTogether(ctx context.Context, q spec.TogetherRequest) (spec.Stopping, error) {
+	return ask[spec.Stopping](ctx, r, spec.UpdateStopTogether, q)
+}
+
+// ClearStop takes such a stop back, and the run goes on.
+func (r *Run) ClearStop(ctx context.Context) (spec.Stopping, error) {
+	return ask[spec.Stopping](ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
+}
+
 // CaptureStacks writes down what the processes of tasks are doing. The answer has
 // the paths of what was written, each on the host of its task.
 func (r *Run) CaptureStacks(ctx context.Context, q spec.StacksRequest) (spec.RequestAnswer, error) {
-	return r.ask(ctx, spec.UpdateCaptureStacks, q)
+	return ask[spec.RequestAnswer](ctx, r, spec.UpdateCaptureStacks, q)
 }
 
 // update sends a request and waits for its answer: the tasks it reached.
 func (r *Run) update(ctx context.Context, name string, arg any) ([]string, error) {
-	answer, err := r.ask(ctx, name, arg)
+	answer, err := ask[spec.RequestAnswer](ctx, r, name, arg)
 	return answer.Tasks, err
 }
 
 // ask sends a request and waits for its answer.
-func (r *Run) ask(ctx context.Context, name string, arg any) (spec.RequestAnswer, error) {
-	var answer spec.RequestAnswer
+func ask[A any](ctx context.Context, r *Run, name string, arg any) (A, error) {
+	var answer A
 	err := r.request(ctx, func(execution string) error {
 		handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 			WorkflowID:   r.ID,
@@ -95,7 +107,8 @@ func (r *Run) ask(ctx context.Context, name string, arg any) (spec.RequestAnswer
 		return handle.Get(ctx, &answer)
 	})
 	if err != nil {
-		return spec.RequestAnswer{}, r.requestError(err)
+		var none A
+		return none, r.requestError(err)
 	}
 	return answer, nil
 }

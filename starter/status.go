@@ -33,6 +33,8 @@ type Status struct {
 	// the tasks that run are known, the others are not.
 	Unanswered bool         `json:"unanswered,omitempty"`
 	Tasks      []TaskStatus `json:"tasks"`
+	// Stopping is set while the tasks are stopping together.
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
 	// Result is set once the run has ended and left one.
 	Result *spec.RunResult `json:"result,omitempty"`
 	// Message says why an ended run has no result.
@@ -111,6 +113,7 @@ func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result = answer.State, answer.Generation, answer.Result
+	s.Stopping = answer.Stopping
 	for _, t := range answer.Tasks {
 		// The heartbeat knows better once there is one.
 		s.Tasks = append(s.Tasks, TaskStatus{TaskStatus: t, Restarts: answer.Generation})

@@ -22,6 +22,7 @@ var levels = [][]string{
 	{"workers/connect"},
 	{"workflows"},
 	{"activities"},
+	{"activities/closures"},
 	{"activities/taskapi", "activities/barriers"},
 	{"activities/taskapi/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/taskapi/internal/wire", "activities/taskapi/internal/news", "activities/stacks", "activities/taskapi/coordinator"},

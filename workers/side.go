@@ -78,11 +78,13 @@ func (s *side) run(ctx context.Context) error {
 		return err
 	}
 	defer meetings.Close()
+	runs, queues := &activities.RunServer{}, activities.NewQueueServer(s.Queue)
 	host, err := activities.NewHost(activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
-		Supervisor: s.supervisor, Meetings: meetings, Log: s.log,
+		Supervisor: s.supervisor, Meetings: meetings, Runs: runs, Log: s.log,
+		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 	})
 	if err != nil {
 		return err
@@ -99,6 +101,8 @@ func (s *side) run(ctx context.Context) error {
 	s.client = c
 	host.Server = c
 	rounds.Connect(c)
+	runs.Connect(c)
+	queues.Connect(c)
 	running, err := s.startWorkers(host, rounds)
 	if err != nil {
 		return err
@@ -200,6 +204,7 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
+	flows.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
 	all := polling{flows}
 	for _, queue := range []string{spec.HostsQueue(s.Queue), spec.HostQueue(s.Queue, s.Host)} {
 		w := worker.New(s.client, queue, reserveOptions())
@@ -213,6 +218,9 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	tasks.RegisterActivityWithOptions(host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
 	tasks.RegisterActivityWithOptions(host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
 	tasks.RegisterActivityWithOptions(host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
+	tasks.RegisterActivityWithOptions(host.RunClosures, activity.RegisterOptions{Name: spec.ActivityRunClosures})
+	tasks.RegisterActivityWithOptions(host.CancelClosures, activity.RegisterOptions{Name: spec.ActivityCancelClosures})
+	tasks.RegisterActivityWithOptions(host.EndClosures, activity.RegisterOptions{Name: spec.ActivityEndClosures})
 	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
 	all = append(all, tasks)
 	for i, w := range all {

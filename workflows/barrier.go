@@ -20,19 +20,26 @@ import (
 // However long it waits, its history stays small: a start, one event and at most
 // one workflow task for each signal of a host, a timer, and one activity, whose
 // attempts leave no events. A host sends a signal for all of its tasks that
-// arrive within a moment, so 1,000 hosts make at most about 4,000 events. A
-// waiting round would reach the server's limit only by a million withdrawals, or
-// by its hosts being away for years.
-func Barrier(ctx workflow.Context, in spec.BarrierInput) (*spec.BarrierResult, error) {
+// arrive within a moment, so 1,000 hosts make at most about 4,000 events. Where tasks
+// come and go without end the round continues as new.
+//
+// The second argument is nobody's but the workflow's own: what it takes along then.
+func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption) (*spec.BarrierResult, error) {
 	b := &barrier{
 		in: in, round: rendezvous.New(in.Participants, workflow.Now(ctx)),
 		selector: workflow.NewSelector(ctx), signals: workflow.GetSignalChannel(ctx, spec.SignalArrive),
+	}
+	if from != nil {
+		b.resume(from)
 	}
 	if err := workflow.SetQueryHandlerWithOptions(ctx, spec.QueryBarrier, b.status,
 		workflow.QueryHandlerOptions{Description: "Who waits at the barrier and who is missing."}); err != nil {
 		return nil, err
 	}
-	return b.run(ctx), nil
+	if !b.run(ctx) {
+		return nil, workflow.NewContinueAsNewError(ctx, Barrier, in, b.resumption())
+	}
+	return b.round.Result(), nil
 }
 
 // barrier is the state of one round.
@@ -42,9 +49,8 @@ type barrier struct {
 	selector workflow.Selector
 	signals  workflow.ReceiveChannel
 
-	// hosts are those that have sent something, in the order in which they were first
-	// heard of: they can be asked
-	// who is still there.
+	// hosts are the queues of those that have sent something, in the order in which
+	// they were first heard of: they can be asked who is still there.
 	hosts []string
 	names map[string]string // of those, by queue
 	// checks counts those that no host took up.
@@ -64,7 +70,8 @@ func (b *barrier) status() (spec.BarrierStatus, error) {
 	return s, nil
 }
 
-func (b *barrier) run(ctx workflow.Context) *spec.BarrierResult {
+// run waits for the end of the round; false: it goes on in another execution.
+func (b *barrier) run(ctx workflow.Context) (closed bool) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	b.selector.AddReceive(b.signals, func(c workflow.ReceiveChannel, _ bool) {
 		var m spec.BarrierMessage
@@ -80,6 +87,9 @@ func (b *barrier) run(ctx workflow.Context) *spec.BarrierResult {
 	// that a round whose participants are all there costs one workflow task.
 	b.drain(free)
 	for b.round.Result() == nil {
+		if b.outgrown(ctx) {
+			return false
+		}
 		b.setDeadline(free)
 		b.startChecks(free)
 		b.describe(free)
@@ -89,7 +99,7 @@ func (b *barrier) run(ctx workflow.Context) *spec.BarrierResult {
 	// Nothing that the server has accepted goes without an answer: it refuses to
 	// close a workflow that has not seen its last signal.
 	b.describe(free)
-	return b.round.Result()
+	return true
 }
 
 func (b *barrier) drain(ctx workflow.Context) {
@@ -113,7 +123,7 @@ func (b *barrier) take(ctx workflow.Context, m spec.BarrierMessage) {
 	}
 }
 
-// heardOf keeps the queues of hosts, in the order in which they were first heard of.
+// heardOf keeps the queue of a host.
 func (b *barrier) heardOf(host, queue string) {
 	if b.names == nil {
 		b.names = map[string]string{}

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -20,6 +22,8 @@ type barrierTest struct {
 	*testsuite.TestWorkflowEnvironment
 	t  *testing.T
 	in spec.BarrierInput
+	// from is what an execution before this one left.
+	from *workflows.BarrierResumption
 }
 
 func newBarrierTest(t *testing.T, participants ...string) *barrierTest {
@@ -47,7 +51,7 @@ func (b *barrierTest) arrive(after time.Duration, host string, timeout time.Dura
 
 func (b *barrierTest) result() spec.BarrierResult {
 	b.t.Helper()
-	b.ExecuteWorkflow(workflows.Barrier, b.in)
+	b.ExecuteWorkflow(workflows.Barrier, b.in, b.from)
 	require.True(b.t, b.IsWorkflowCompleted())
 	var r spec.BarrierResult
 	require.NoError(b.t, b.GetWorkflowResult(&r))
@@ -178,4 +182,47 @@ func TestBarrierCancelled(t *testing.T) {
 	r := b.result()
 	require.Equal(t, spec.BarrierCancelled, r.Why)
 	require.Contains(t, r.Arrived, "worker-0")
+}
+
+// A round whose history has become long goes on in another execution of its workflow,
+// with its arrivals, their timeouts, and the hosts that can be asked.
+func TestBarrierContinuesAsNew(t *testing.T) {
+	b := newBarrierTest(t, "worker-0", "worker-1", "worker-2")
+	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
+	b.arrive(0, "a", time.Minute, "worker-0")
+	b.RegisterDelayedCallback(func() { b.SetContinueAsNewSuggested(true) }, 10*time.Second)
+	b.arrive(20*time.Second, "b", 0, "worker-1")
+	start := b.Now()
+	b.ExecuteWorkflow(workflows.Barrier, b.in, nil)
+	require.True(t, b.IsWorkflowCompleted())
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(t, b.GetWorkflowError(), &again)
+	var in spec.BarrierInput
+	var from workflows.BarrierResumption
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &from))
+	require.Equal(t, b.in, in)
+	require.Equal(t, []workflows.BarrierHost{{Queue: "q/a", Name: "a"}, {Queue: "q/b", Name: "b"}}, from.Hosts)
+
+	next := func() *barrierTest {
+		b := newBarrierTest(t, "worker-0", "worker-1", "worker-2")
+		b.SetStartTime(start.Add(20 * time.Second))
+		b.from = &from
+		return b
+	}
+	// The timeout still counts from the arrival.
+	b = next()
+	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, spec.BarrierCheckInput{Run: b.in.Run, Missing: []string{"worker-2"}}).Return(unchanged)
+	r := b.result()
+	require.Equal(t, spec.BarrierTimeout, r.Why)
+	require.WithinDuration(t, start.Add(time.Minute), b.Now(), 2*time.Second)
+	require.Equal(t, map[string][]string{"worker-0": {"k-worker-0"}, "worker-1": {"k-worker-1"}}, r.Arrived)
+	b.AssertExpectations(t)
+
+	// Who is missing comes, and all are released.
+	b = next()
+	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
+	b.arrive(time.Second, "c", 0, "worker-2")
+	r = b.result()
+	require.Equal(t, spec.BarrierReleased, r.State)
+	require.Len(t, r.Arrived, 3)
 }

@@ -219,6 +219,8 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 		r.stop(a)
 	case lifecycle.Control:
 		r.control(ctx, a, nil, nil)
+	case lifecycle.Tell:
+		r.tell(ctx, a.Stopping)
 	case lifecycle.StartTimer:
 		r.startTimer(ctx, a)
 	case lifecycle.StopTimer:

@@ -56,6 +56,7 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 		h.groups = []int{i}
 		in := activities.ReserveInput{
 			Spec: r.spec, Group: i, Generation: p.generation, First: p.first, LogRun: r.logRun,
+			Stopping: r.standing(),
 		}
 		if !r.started.IsZero() {
 			in.Elapsed = started.Sub(r.started)
@@ -92,6 +93,9 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 		for _, t := range h.tasks {
 			r.placed[t.Name()] = h
 		}
+	}
+	if failure == nil {
+		failure = r.checkBarriers()
 	}
 	if failure == nil && !alone {
 		failure = r.prepare(ctx, p.generation, deadline-workflow.Now(ctx).Sub(started))
@@ -145,6 +149,21 @@ func (r *clusterRun) checkSize() error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 		"the run is too large for %d hosts: each is told %d KiB, and together it may be %d KiB; use fewer hosts, or a shorter spec",
 		len(r.hosts), each>>10, maxPlacing>>10), spec.ErrPlacement, nil)
+}
+
+// checkBarriers refuses local barriers of tasks that have come to several hosts: at
+// the first of them some would wait for others that can never arrive there.
+func (r *clusterRun) checkBarriers() error {
+	if r.spec.Barriers != spec.BarriersLocal || len(r.hosts) == 1 {
+		return nil
+	}
+	var where []string
+	for _, h := range r.hosts {
+		where = append(where, fmt.Sprintf("%s on %s", listed(names(h.tasks)), h.title()))
+	}
+	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+		"barriers: local needs all tasks on one host, and they were placed on %d: %s; pin all of them to one host, or write barriers: server",
+		len(r.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
 }
 
 // prepare tells every host of several the whole cluster.
@@ -276,10 +295,7 @@ func names(tasks []spec.Task) []string {
 
 func listed(names []string) string {
 	const most = 5
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return spec.AndMore(names, most)
 }
 
 func plural(n int, noun string) string {

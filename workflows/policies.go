@@ -72,6 +72,19 @@ func controlling(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
+// telling is for Control with news of a stop together, which are of use for as long
+// as the run lives: a host that is away takes them when it is back.
+func telling(ctx workflow.Context, queue, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           queue,
+		StartToCloseTimeout: 10 * time.Second,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+		},
+		Summary: summary,
+	})
+}
+
 // capturing is for Control before a timeout's stop: everybody waits for it.
 func capturing(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -93,6 +106,17 @@ func releasing(ctx workflow.Context, queue string, s *spec.RunSpec, summary stri
 			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: 5,
 		},
 		Summary: summary,
+	})
+}
+
+// ending is for EndClosures, which waits for the queue to end.
+func ending(ctx workflow.Context, queue string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		StartToCloseTimeout:    10 * time.Second,
+		ScheduleToCloseTimeout: 30 * time.Second,
+		RetryPolicy:            every(time.Second),
+		Summary:                "end the queue of closures",
 	})
 }
 

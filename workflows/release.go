@@ -15,6 +15,9 @@ import (
 func (r *clusterRun) release(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		back := r.giveBack(ctx)
+		if back.served != "" {
+			r.endClosures(ctx, back.served)
+		}
 		r.notes = append(r.notes, back.notes...)
 		r.keepOutput(back.output)
 		r.events.Send(ctx, request{event: back.released})
@@ -26,6 +29,8 @@ type givenBack struct {
 	released lifecycle.Released
 	output   []string
 	notes    []string // for the message of the result
+	// served is the queue of a host worker whose tasks served closures.
+	served string
 }
 
 // giveBack runs Release on every host that was reserved. A host that does not
@@ -67,6 +72,9 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 			back.notes = append(back.notes, fmt.Sprintf("Left out, because together they are too large for a result: the values of %s.", listed(out.LeftOut)))
 		}
 		back.output = append(back.output, out.Output...)
+		if out.Served {
+			back.served = h.queue
+		}
 	}
 	for _, h := range r.hosts {
 		for _, t := range h.tasks {
@@ -77,6 +85,20 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	}
 	back.released = e
 	return back
+}
+
+// endClosures ends the run's queue of closures with it. One that cannot be told stays
+// open, and its coordinators learn of the end from the run.
+func (r *clusterRun) endClosures(ctx workflow.Context, queue string) {
+	err := workflow.ExecuteActivity(ending(ctx, queue), spec.ActivityEndClosures, spec.EndClosuresInput{
+		Run: spec.BarrierRun{
+			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.logRunID(ctx),
+		},
+		Over: fmt.Sprintf("run %s has ended", workflow.GetInfo(ctx).WorkflowExecution.ID),
+	}).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("the queue of closures was not ended", "error", err)
+	}
 }
 
 // maxOutput bounds the output in a result, in bytes: the result has to fit into

@@ -19,8 +19,10 @@ type request struct {
 	err    error
 	// woken: not a request either; there is something new in r.
 	woken bool
-	// done takes a spec.RequestAnswer; nil where nobody waits.
-	done workflow.Settable
+	// done takes a spec.RequestAnswer, or where stopping says so a spec.Stopping; nil
+	// where nobody waits.
+	done     workflow.Settable
+	stopping bool
 }
 
 // register has the run answer from its first moment on: a request that comes
@@ -53,6 +55,8 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 		update(r, spec.UpdateRequestStop, "Stops the run, with grace.", func(q spec.StopRequest) (lifecycle.Event, error) {
 			return lifecycle.Cancel{Reason: q.Reason}, nil
 		}),
+		r.stopTogether(),
+		r.clearStop(),
 	}
 	for _, h := range handlers {
 		if err := h(ctx); err != nil {
@@ -97,7 +101,7 @@ func update[Q interface{ Validate() error }](r *clusterRun, name, description st
 }
 
 func refused(err error) error {
-	return temporal.NewNonRetryableApplicationError(err.Error(), "Refused", nil)
+	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
 }
 
 // serve carries a request out. It is checked again: what was so when the
@@ -120,6 +124,11 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	}
 	if err := r.machine.Check(q.event); err != nil {
 		q.done.SetError(refused(err))
+		return
+	}
+	if q.stopping {
+		r.step(ctx, q.event)
+		q.done.SetValue(r.machine.Stopping())
 		return
 	}
 	answer := spec.RequestAnswer{Tasks: []string{}}

@@ -24,7 +24,11 @@ func (r *clusterRun) status() (spec.Status, error) {
 			t.Activity = l.id
 		}
 	}
-	return spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Result: r.result}, nil
+	status := spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Result: r.result}
+	if s := r.machine.Stopping(); s.Stop {
+		status.Stopping = &s
+	}
+	return status, nil
 }
 
 // detailRows bounds the table in the Web UI: larger runs get counts.
@@ -43,6 +47,12 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 	}
 	if r.result != nil {
 		fmt.Fprintf(&b, " · %s\n\n%s", r.result.Verdict, r.result.Message)
+	}
+	if s := status.Stopping; s != nil {
+		fmt.Fprintf(&b, "\n\nThe tasks are stopping together: %s.", strings.TrimSuffix(s.String(), "."))
+		if !s.Deadline.IsZero() {
+			fmt.Fprintf(&b, " They have until %s.", s.Deadline.UTC().Format("2006-01-02 15:04:05 UTC"))
+		}
 	}
 	b.WriteString("\n\n")
 	if len(status.Tasks) > detailRows {

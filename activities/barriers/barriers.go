@@ -137,7 +137,7 @@ func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 	if err := a.normalise(); err != nil {
 		return Release{}, err
 	}
-	w := &waiter{Arrival: a, digest: spec.ParticipantsDigest(a.Participants), answered: make(chan answer, 1)}
+	w := &waiter{Arrival: a, digest: spec.ParticipantsDigest(a.Participants), came: time.Now(), answered: make(chan answer, 1)}
 	m, err := b.enter(w)
 	if err != nil {
 		return Release{}, err
@@ -163,8 +163,7 @@ func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 		m.leave(w)
 		return Release{}, ctx.Err()
 	case <-late:
-		m.leave(w)
-		return Release{}, &TimeoutError{BrokenError{Name: a.Name, Why: spec.BarrierTimeout,
+		return Release{}, &TimeoutError{BrokenError{Name: a.Name, Round: m.leave(w), Why: spec.BarrierTimeout,
 			Message: fmt.Sprintf("the server had said nothing %s after the timeout of %s", overdue, a.Timeout)}}
 	case <-b.ctx.Done():
 		return Release{}, ErrShutdown

@@ -3,7 +3,6 @@ package barriers
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -54,19 +53,14 @@ func (e *ParticipantsError) Error() string {
 	if e.Theirs == nil {
 		return fmt.Sprintf("barrier %s: %s is not among its participants: %s", e.Name, e.Task, strings.Join(e.Yours, ", "))
 	}
-	var parts []string
-	if extra := without(e.Yours, e.Theirs); len(extra) > 0 {
-		parts = append(parts, "only here: "+strings.Join(extra, ", "))
-	}
-	if lacking := without(e.Theirs, e.Yours); len(lacking) > 0 {
-		parts = append(parts, "only there: "+strings.Join(lacking, ", "))
-	}
-	return fmt.Sprintf("barrier %s: others wait there already, for other participants than %s does (%s); give all of them the same, or another name",
-		e.Name, e.Task, strings.Join(parts, "; "))
+	return fmt.Sprintf("barrier %s: %s", e.Name, spec.OtherParticipantsText(e.Task, e.Yours, e.Theirs))
 }
 
-func without(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+// TooManyError says that a task has arrived too often in one round.
+type TooManyError struct{ Name, Task string }
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("barrier %s: %s waits there too often at the same time; let one thread of it wait", e.Name, e.Task)
 }
 
 // failure is the error for a result that is not a release.

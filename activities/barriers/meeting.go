@@ -35,9 +35,20 @@ const (
 type waiter struct {
 	Arrival
 	digest   string
+	came     time.Time
 	told     bool        // the round next knows of it
 	sent     bool        // or may: it was sent
 	answered chan answer // takes one
+}
+
+// left is what is left of the timeout, which the round counts from when it hears of
+// the arrival. A moment that was spent here is not worth a stranger number.
+func (w *waiter) left() time.Duration {
+	waited := time.Since(w.came)
+	if w.Timeout == 0 || waited < time.Second {
+		return w.Timeout
+	}
+	return max(time.Nanosecond, (w.Timeout - waited).Round(time.Millisecond))
 }
 
 type answer struct {
@@ -115,24 +126,26 @@ func (m *meeting) enter(w *waiter) {
 }
 
 // leave takes a waiter out that nobody stands behind any more. Another call with
-// the same key, made because the connection broke, goes on waiting for both.
-func (m *meeting) leave(w *waiter) {
+// the same key, made because the connection broke, goes on waiting for both. It gives
+// the round that was open, as far as is known.
+func (m *meeting) leave(w *waiter) (round int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := slices.Index(m.waiters, w)
 	if i < 0 {
-		return
+		return m.next
 	}
 	m.waiters = slices.Delete(m.waiters, i, i+1)
 	if j := slices.IndexFunc(m.waiters, func(o *waiter) bool { return o.Task == w.Task && o.Key == w.Key }); j >= 0 {
 		m.waiters[j].told = m.waiters[j].told || w.told
 		m.waiters[j].sent = m.waiters[j].sent || w.sent
-		return
+		return m.next
 	}
 	if w.sent {
 		m.leaving = append(m.leaving, spec.BarrierWithdrawal{Task: w.Task, Key: w.Key})
 	}
 	m.nudge()
+	return m.next
 }
 
 func (m *meeting) nudge() {
@@ -293,7 +306,7 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	message := spec.BarrierMessage{Host: s.b.Host, Queue: s.b.Queue, Digest: batch[0].digest}
 	s.mu.Lock()
 	for _, w := range batch {
-		message.Arrived = append(message.Arrived, spec.BarrierArrival{Task: w.Task, Key: w.Key, Timeout: w.Timeout})
+		message.Arrived = append(message.Arrived, spec.BarrierArrival{Task: w.Task, Key: w.Key, Timeout: w.left()})
 		// From here on the round may know of it, whatever the answer is: should it go
 		// away now, it has to be taken back.
 		w.sent = true

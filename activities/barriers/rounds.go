@@ -3,7 +3,6 @@ package barriers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -212,7 +211,7 @@ func (m *meeting) refused(w *waiter, refusals []spec.BarrierRefusal, participant
 	}
 	var err error = &ParticipantsError{Name: m.name, Task: w.Task, Yours: w.Participants, Theirs: participants}
 	if refusals[i].Why == spec.BarrierTooMany {
-		err = fmt.Errorf("barrier %s: %s waits there too often at the same time; let one thread of it wait", m.name, w.Task)
+		err = &TooManyError{Name: m.name, Task: w.Task}
 	}
 	w.answered <- answer{err: err}
 	m.last[w.Task] = memory{[]string{w.Key}, answer{err: err}}

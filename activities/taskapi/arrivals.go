@@ -68,22 +68,22 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 	if a.Participants, problem = task.View.participants(in.Participants); problem != nil {
 		return a, false, problem
 	}
-	away, isThere := r.server.whereabouts(task, a.Participants)
-	switch {
-	case !isThere:
+	if !slices.Contains(a.Participants, a.Task) {
 		return a, false, &wire.Problem{Code: wire.CodeNotAParticipant, Message: fmt.Sprintf(
 			"%s is none of the participants of this barrier, which are %s; name them with participants", a.Task, enumerate(a.Participants))}
+	}
+	away := r.server.away(task, a.Participants)
+	switch {
+	case task.View.Local && len(away) > 0:
+		return a, false, &wire.Problem{Code: wire.CodeNotLocal, Message: fmt.Sprintf(
+			"the spec of the run makes all its barriers local (barriers: local), and %s not on this host; name participants that are", isAre(away))}
 	case in.Local && len(away) > 0:
 		return a, false, &wire.Problem{Code: wire.CodeNotLocal, Message: fmt.Sprintf(
 			"the barrier cannot be local: %s not on this host; leave local out, or name participants that are", isAre(away))}
-	case in.Local:
+	case in.Local, task.View.Local:
 		return a, true, nil
 	case r.server.Barriers != nil:
-		for _, p := range a.Participants {
-			if !slices.Contains(away, p) {
-				a.Here = append(a.Here, p)
-			}
-		}
+		a.Here = without(a.Participants, away)
 		return a, false, nil
 	case len(away) > 0:
 		return a, false, &wire.Problem{Code: wire.CodeNotThere, Message: fmt.Sprintf(
@@ -92,16 +92,28 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 	return a, true, nil
 }
 
-// whereabouts says which participants are on other hosts, and whether the task is
-// one of them at all.
-func (s *Server) whereabouts(t Task, participants []string) (away []string, isThere bool) {
+// away are the participants on other hosts.
+func (s *Server) away(t Task, participants []string) (away []string) {
 	for _, p := range participants {
-		isThere = isThere || p == t.ID.Task
+		// A task that was added to the run is in no view but its own.
 		if !t.View.Here[p] && p != t.ID.Task && !s.serves(ID{t.Run, t.Generation, p}) {
 			away = append(away, p)
 		}
 	}
-	return away, isThere
+	return away
+}
+
+// without leaves the names out that come in the second list, in the same order.
+func without(names, out []string) []string {
+	left := make([]string, 0, len(names)-len(out))
+	for _, name := range names {
+		if len(out) > 0 && out[0] == name {
+			out = out[1:]
+			continue
+		}
+		left = append(left, name)
+	}
+	return left
 }
 
 func (s *Server) serves(id ID) bool {
@@ -126,13 +138,14 @@ func deleteBarrier(r *request) (any, *wire.Problem) {
 	if problem := checkName(r.name); problem != nil {
 		return nil, problem
 	}
-	rounds, task := r.endpoint.rounds, r.endpoint.id.Task
-	rounds.away.withdraw(r.Context(), arrivalKey{task, r.name, key})
-	out, withdrawn := rounds.withdraw(task, r.name, key)
+	out, local := r.endpoint.rounds.withdraw(r.endpoint.id.Task, r.name, key)
+	if !local {
+		out = r.endpoint.visits.withdraw(r.name, key)
+	}
 	if out.problem != nil {
 		return nil, out.problem
 	}
-	return wire.Withdrawn{Withdrawn: withdrawn, Released: out.released}, nil
+	return wire.Withdrawn{Withdrawn: out.released == nil, Released: out.released}, nil
 }
 
 func checkName(name string) *wire.Problem {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Arrival is a task at a barrier.
@@ -36,34 +37,44 @@ type Release = wire.Released
 
 // Barriers releases barriers across hosts.
 type Barriers interface {
-	// Arrive returns once the barrier is released, with the round, and with a
-	// [BarrierError] once it is broken, and early when ctx ends: then the arrival is withdrawn, unless
-	// the round was released.
+	// Arrive returns the round once it is released, and a [BarrierError] where it
+	// will not be. When ctx ends the arrival is withdrawn, unless the round was
+	// released. [ErrComeAgain] ends the wait, but not the arrival.
 	Arrive(ctx context.Context, a Arrival) (Release, error)
 }
 
-// BarrierError says why a barrier was not released.
+// BarrierError says why a barrier does not let a task pass.
 type BarrierError struct {
-	// Timeout says that an arrival's time passed; else a participant ended, or
-	// the generation did.
-	Timeout bool
+	Why     BarrierWhy
 	Message string
 	// Standing is how the round stood, where that is known.
 	Standing *Standing
 }
 
+// BarrierWhy is why a barrier does not let a task pass. It is what tasks are told as
+// the code of the problem.
+type BarrierWhy string
+
+// The values of [BarrierWhy].
+const (
+	// TimedOut: the time of an arrival has passed.
+	TimedOut BarrierWhy = wire.CodeBarrierTimeout
+	// Broken: a participant has ended, or the generation has.
+	Broken BarrierWhy = wire.CodeBarrierBroken
+	// OtherParticipants: others wait for other participants under this name.
+	OtherParticipants BarrierWhy = wire.CodeBarrierMismatch
+	// TooOften: the task waits there already.
+	TooOften BarrierWhy = wire.CodeAlreadyWaiting
+)
+
 // Standing is how a round stood when it broke: who had arrived, who had not, and
-// since when it was waited for them.
+// for how long those who had were kept.
 type Standing = wire.Standing
 
 func (e *BarrierError) Error() string { return e.Message }
 
 func (e *BarrierError) problem() *wire.Problem {
-	code := wire.CodeBarrierBroken
-	if e.Timeout {
-		code = wire.CodeBarrierTimeout
-	}
-	return &wire.Problem{Code: code, Message: e.Message, Barrier: e.Standing}
+	return &wire.Problem{Code: string(e.Why), Message: e.Message, Barrier: e.Standing}
 }
 
 // participants are those an arrival names, in rank order: tasks, and types for
@@ -105,10 +116,7 @@ func (v *View) names() []string {
 // enumerate writes names the way one says them, and not a thousand of them.
 func enumerate(names []string) string {
 	const most = 20
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return spec.AndMore(names, most)
 }
 
 func cutName(name string) string {

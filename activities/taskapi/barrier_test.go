@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,7 +122,7 @@ func TestParticipants(t *testing.T) {
 	got := <-h.arrive(ctx, 0, "pair")
 	require.ErrorAs(t, got.err, &refused)
 	assert.Equal(t, wire.CodeBarrierMismatch, refused.Code)
-	assert.Contains(t, refused.Message, "with the participants worker-0, worker-2; this arrival names worker-0, worker-1, worker-2")
+	assert.Equal(t, `barrier "pair", round 1: others wait there already, for other participants than worker-0 does (only here: worker-1); give all of them the same, or another name`, refused.Message)
 
 	got = <-h.arrive(ctx, 1, "pair", task.Participants("worker-0", "worker-2"))
 	require.ErrorAs(t, got.err, &refused)
@@ -176,6 +175,27 @@ func TestParticipantsOnOtherHosts(t *testing.T) {
 	assert.Empty(t, h.groups[group{h.run, 0}].open)
 }
 
+// In a run whose spec says so all barriers are local, whether arrivals say it or not.
+func TestAllBarriersAreLocal(t *testing.T) {
+	h := newHost(t, 2)
+	h.view.Local = true
+	h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) {
+		assert.Fail(t, "somebody else was asked")
+		return Release{}, errors.New("not here")
+	})
+	for _, options := range [][]task.Option{nil, {task.Timeout(time.Minute)}, {task.Local()}} {
+		first := h.arrive(testContext(t), 0, "x", options...)
+		h.awaitArrived("x", 1)
+		require.NoError(t, (<-h.arrive(testContext(t), 1, "x", options...)).err)
+		require.NoError(t, (<-first).err)
+	}
+	var refused *task.APIError
+	_, err := h.task(0).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"))
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, wire.CodeNotLocal, refused.Code)
+	assert.Contains(t, refused.Message, "the spec of the run makes all its barriers local (barriers: local), and ps-0 is not on this host")
+}
+
 // elsewhere releases barriers across hosts.
 type elsewhere func(context.Context, Arrival) (Release, error)
 
@@ -187,7 +207,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
 		answers <- a
 		if a.Name == "broken" {
-			return Release{}, &BarrierError{Timeout: true, Message: "nobody came", Standing: &Standing{Missing: []string{"ps-0"}}}
+			return Release{}, &BarrierError{Why: TimedOut, Message: "nobody came", Standing: &Standing{Missing: []string{"ps-0"}}}
 		}
 		return Release{Round: 7}, nil
 	})
@@ -225,57 +245,6 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	first := h.arrive(testContext(t), 0, "x", task.Local())
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x", task.Local())).err)
 	require.NoError(t, (<-first).err)
-}
-
-// An arrival at a barrier across hosts is taken back from another connection, as a
-// local one is: with what came of it where it is too late.
-func TestWithdrawalFromBarriersAcrossHosts(t *testing.T) {
-	h := newHost(t, 1)
-	arrived, release := make(chan Arrival, 2), make(chan struct{})
-	var left atomic.Int32
-	h.Barriers = elsewhere(func(ctx context.Context, a Arrival) (Release, error) {
-		arrived <- a
-		select {
-		case <-release:
-			if a.Name == "broken" {
-				return Release{}, &BarrierError{Message: "worker-7 ended"}
-			}
-			return Release{Round: 7}, nil
-		case <-ctx.Done():
-			left.Add(1)
-			return Release{}, ctx.Err()
-		}
-	})
-	const path = wire.PathBarriers + "x"
-	told := make(chan string, 2)
-	send := func(path string) {
-		go func() {
-			_, body, _ := h.do(0, "POST", path, `{"key": "k"}`)
-			told <- body
-		}()
-		<-arrived
-	}
-	send(path)
-	send(path) // its connection was cut, and nobody knows yet
-	_, body, _ := h.do(0, "DELETE", path+"?key=other", "")
-	assert.Equal(t, "{\"withdrawn\":true}\n", body)
-	assert.Zero(t, left.Load())
-	_, body, _ = h.do(0, "DELETE", path+"?key=k", "")
-	assert.Equal(t, "{\"withdrawn\":true}\n", body)
-	assert.Equal(t, int32(2), left.Load(), "it is taken back when that is said")
-	for range 2 {
-		assert.Contains(t, <-told, "the arrival at barrier \\\"x\\\" was withdrawn")
-	}
-
-	send(path)
-	send(wire.PathBarriers + "broken")
-	close(release)
-	<-told
-	<-told
-	_, body, _ = h.do(0, "DELETE", path+"?key=k", "")
-	assert.Equal(t, "{\"withdrawn\":false,\"released\":{\"round\":7,\"index\":0,\"parties\":1}}\n", body)
-	h.refused(409, wire.CodeBarrierBroken, "DELETE", wire.PathBarriers+"broken?key=k", "")
-	assert.Empty(t, h.groups[group{h.run, 0}].away.waiting)
 }
 
 // Who gives up in the moment of the release is told of that.
@@ -450,7 +419,9 @@ func TestGenerations(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, broken(t, <-old).Message, "a new generation of the run has begun")
 	assert.NotEqual(t, h.paths[0], path)
-	assert.NoFileExists(t, h.paths[0])
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, left, 2, "the socket and the log of rounds; nothing of the one before")
 	info, err := clientAt(t, path).Info(testContext(t))
 	require.NoError(t, err)
 	assert.Equal(t, 1, info.Generation)

@@ -73,6 +73,56 @@ func TestManyConnections(t *testing.T) {
 	assert.LessOrEqual(t, len(l.open), maxConns)
 }
 
+// Tasks that hold all the connections they can get leave the others theirs, and files
+// can be opened, whatever the limit on descriptors is.
+func TestEachTaskHasItsShare(t *testing.T) {
+	h := newHost(t, 4)
+	h.mu.Lock()
+	h.budget = 100
+	h.divide()
+	h.mu.Unlock()
+	var held []net.Conn
+	for i := range 3 {
+		for range 60 { // 25 of them are served; the kernel keeps the others
+			held = append(held, dial(t, h.paths[i]))
+		}
+	}
+	open := func(i int) int {
+		l := h.tasks[h.ids[i]].listener
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.open)
+	}
+	for i := range 3 {
+		require.Eventually(t, func() bool { return open(i) == 25 }, time.Minute, time.Millisecond)
+	}
+	require.NoError(t, h.task(3).Result(testContext(t), 1))
+	for i := range 3 {
+		assert.Equal(t, 25, open(i))
+	}
+	// When others have ended there is more for those who stay.
+	h.mu.Lock()
+	delete(h.tasks, h.ids[3])
+	h.divide()
+	h.mu.Unlock()
+	require.Eventually(t, func() bool { return open(0) == 33 }, time.Minute, time.Millisecond)
+	for _, c := range held {
+		_ = c.Close()
+	}
+	for i := range 3 {
+		_, err := h.task(i).Info(testContext(t))
+		require.NoError(t, err)
+	}
+}
+
+func TestShares(t *testing.T) {
+	assert.Equal(t, maxConns, share(1<<19, 2))
+	assert.Equal(t, 128, share(512, 4))
+	assert.Equal(t, minConns, share(512, 1000), "everybody can ask")
+	assert.Equal(t, maxConns, share(maxConns, 0))
+	assert.Positive(t, budget())
+}
+
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	h := newHost(t, 2)
 	l := h.tasks[h.ids[0]].listener
@@ -90,6 +140,17 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		if i == 0 {
 			first = c
 		}
+		// The answer comes before the server knows that the connection is idle.
+		require.Eventually(t, func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for c := range l.open {
+				if c.idle.Load() == 0 {
+					return false
+				}
+			}
+			return true
+		}, time.Minute, 100*time.Microsecond)
 	}
 	_, err := first.Read(make([]byte, 1))
 	assert.ErrorIs(t, err, io.EOF, "the one that was idle for longest has been closed")

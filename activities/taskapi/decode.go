@@ -71,6 +71,9 @@ func decodeStrictly(b []byte, v any) *wire.Problem {
 		if field == "" {
 			return invalid("", fmt.Sprintf("the body is %s; want an object", article(typ.Value)))
 		}
+		if number, ok := strings.CutPrefix(typ.Value, "number "); ok && typ.Type.Kind() == reflect.Float64 {
+			return invalid(field, "the number "+cutName(number)+" is too large")
+		}
 		return invalid(field, fmt.Sprintf("it is %s; want %s", article(typ.Value), inWords(typ.Type)))
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
@@ -92,6 +95,8 @@ func inWords(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "a string"
+	case reflect.Uint64:
+		return "a number from 0"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:
@@ -115,7 +120,7 @@ func fieldsOf(t reflect.Type, prefix string) []string {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		names = append(names, prefix+name)
-		if f.Type.Kind() == reflect.Pointer {
+		if f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct {
 			names = append(names, fieldsOf(f.Type, prefix+name+".")...)
 		}
 	}

@@ -45,6 +45,9 @@
 //
 // # Local barriers
 //
+// A barrier is local when its arrivals ask for that, and every barrier of a run is
+// whose spec says so. Others are brought to [Barriers], where there are any.
+//
 // A barrier has a name and is used in rounds. An arrival joins the open round,
 // also that of a process that was started again. When all participants are there
 // the round is released, and the next arrival opens another.
@@ -58,6 +61,9 @@
 //   - An arrival whose connection is closed is withdrawn, unless the round was
 //     released before.
 //   - A new generation breaks the rounds of the one before.
+//
+// At a barrier that is not local package rendezvous has the rules, and this package
+// only who waits: the end of a process and of its generation end its visits here too.
 //
 // What was released is written down before anybody is told, so that an arrival
 // whose answer was lost with the server is answered the same by the next one.

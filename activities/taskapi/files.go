@@ -7,13 +7,14 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
+
+// MaxResult bounds the value a task returns, in bytes of JSON.
+const MaxResult = wire.MaxResult
 
 // maxErrorFile is what is read of an error file.
 const maxErrorFile = 1 << 20
@@ -34,17 +35,14 @@ func putResult(r *request) (any, *wire.Problem) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, invalid("", "the body is empty; want the result as one JSON value, such as 0.97 or null")
 	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, b); err != nil {
-		return nil, invalid("", "the result is not one JSON value: "+err.Error())
-	}
-	if !utf8.Valid(compact.Bytes()) {
-		return nil, invalid("", "the result is not UTF-8")
-	}
-	if compact.Len() > wire.MaxResult {
+	value, err := tasklog.Value(b)
+	switch {
+	case err != nil:
+		return nil, invalid("", "the result "+err.Error())
+	case len(value) > wire.MaxResult:
 		return nil, tooLargeResult()
 	}
-	if err := tasklog.Replace(filepath.Join(dir, tasklog.ResultFile), compact.Bytes()); err != nil {
+	if err := tasklog.Replace(filepath.Join(dir, tasklog.ResultFile), value); err != nil {
 		return nil, internal(fmt.Errorf("the result cannot be kept: %w", err))
 	}
 	return wire.Done{OK: true}, nil
@@ -123,26 +121,12 @@ func errorFile(e wire.Error) ([]byte, error) {
 	}
 	for keep := wire.MaxTraceback; ; keep /= 4 {
 		b, err := json.Marshal(map[string]nested{"message": {
-			Message: head(message, wire.MaxMessage),
+			Message: wire.Head(message, wire.MaxMessage),
 			// Whole seconds: torch's own reader takes no others.
-			ExtraInfo: extra{tail(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
+			ExtraInfo: extra{wire.Tail(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
 		}})
 		if err != nil || len(b) <= maxErrorFile {
 			return b, err
 		}
 	}
-}
-
-func head(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most-3], "") + "..."
-}
-
-func tail(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return "..." + strings.ToValidUTF8(s[len(s)-most+3:], "")
 }

@@ -41,6 +41,8 @@ type View struct {
 	Tasks []string
 	// Here has the tasks of this host.
 	Here map[string]bool
+	// Local: every barrier is a local one, whether its arrivals ask for that or not.
+	Local bool
 }
 
 // Member is one task of the cluster.

@@ -10,10 +10,6 @@ import (
 	"time"
 )
 
-// maxConns is how many connections of one task are served at a time. Others wait
-// in the kernel, and those of other tasks do not notice.
-const maxConns = 512
-
 // listener accepts a bounded number of connections of one task. Where all are
 // taken, one that nobody uses at the moment is closed for the next: clients open
 // another when they need it.
@@ -57,7 +53,7 @@ func listen(e *endpoint) (*listener, error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
 	}
-	out := &listener{Listener: l, endpoint: e, most: maxConns, open: map[*conn]struct{}{}}
+	out := &listener{Listener: l, endpoint: e, most: minConns, open: map[*conn]struct{}{}}
 	out.change = sync.NewCond(&out.mu)
 	return out, nil
 }
@@ -100,6 +96,25 @@ func (l *listener) makeRoom() error {
 		return net.ErrClosed
 	}
 	return nil
+}
+
+// setMost changes how many connections are served at a time. Where there are more,
+// they stay until they are idle.
+func (l *listener) setMost(most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most = most
+	l.change.Broadcast()
+}
+
+// closeIdle closes the connection that was idle for longest, if there is one.
+func (l *listener) closeIdle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.longestIdle(); c != nil {
+		delete(l.open, c)
+		_ = c.Conn.Close()
+	}
 }
 
 func (l *listener) longestIdle() (found *conn) {

@@ -16,6 +16,8 @@ var statuses = map[string]int{
 	wire.CodeMethod:           http.StatusMethodNotAllowed,
 	wire.CodeTooLarge:         http.StatusRequestEntityTooLarge,
 	wire.CodeTooSlow:          http.StatusRequestTimeout,
+	wire.CodeClosuresAway:     http.StatusServiceUnavailable,
+	wire.CodeProcessEnded:     http.StatusConflict,
 	wire.CodeNoFiles:          http.StatusConflict,
 	wire.CodeInternal:         http.StatusInternalServerError,
 	wire.CodeBarrierTimeout:   http.StatusConflict,

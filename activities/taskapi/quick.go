@@ -37,6 +37,7 @@ var (
 
 // accept serves the connections of a task, until its listener is closed.
 func (s *Server) accept(l *listener) {
+	var warned time.Time
 	for {
 		c, err := l.accept()
 		switch {
@@ -44,7 +45,11 @@ func (s *Server) accept(l *listener) {
 			return
 		case err != nil:
 			// Such as too many open files: it passes, or not, with others.
-			s.Log.Warn("a task cannot ask its host at the moment", zap.String("task", l.endpoint.id.Task), zap.Error(err))
+			if time.Since(warned) > warnAgain {
+				warned = time.Now()
+				s.Log.Warn("a task cannot ask its host at the moment", zap.String("task", l.endpoint.id.Task), zap.Error(err))
+			}
+			l.closeIdle()
 			time.Sleep(acceptAgain)
 			continue
 		}
@@ -52,7 +57,10 @@ func (s *Server) accept(l *listener) {
 	}
 }
 
-const acceptAgain = 100 * time.Millisecond
+const (
+	acceptAgain = 100 * time.Millisecond
+	warnAgain   = time.Minute
+)
 
 // quick serves arrivals on one connection.
 type quick struct {

@@ -119,6 +119,13 @@ func (l *roundLog) rotate() error {
 	return err
 }
 
+// remove ends the log of rounds that nobody will ask for again.
+func (l *roundLog) remove() {
+	l.close()
+	_ = os.Remove(l.path)
+	_ = os.Remove(l.oldPath())
+}
+
 func (l *roundLog) close() {
 	if l.file != nil {
 		_ = l.file.Close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 const (
@@ -33,7 +34,6 @@ type rounds struct {
 	over    string
 	answers map[string]*answers // by task
 	log     *roundLog
-	away    elsewheres
 }
 
 // round is one that waits for participants.
@@ -139,8 +139,7 @@ func (r *rounds) join(t *ticket, a Arrival) ([]*ticket, verdict) {
 		r.open[a.Name] = o
 	} else if !slices.Equal(o.participants, a.Participants) {
 		return refuse(&wire.Problem{Code: wire.CodeBarrierMismatch, Message: fmt.Sprintf(
-			"barrier %q, round %d has been opened with the participants %s; this arrival names %s",
-			a.Name, o.number, enumerate(o.participants), enumerate(a.Participants))})
+			"barrier %q, round %d: %s", a.Name, o.number, spec.OtherParticipantsText(a.Task, a.Participants, o.participants))})
 	}
 	if there := o.arrived[a.Task]; there != nil {
 		if there.key != a.Key {
@@ -281,23 +280,23 @@ func (r *rounds) remove(o *round, task string) {
 }
 
 // withdraw takes an arrival back by its key; the outcome is set where there has
-// been one.
-func (r *rounds) withdraw(task, name, key string) (outcome, bool) {
+// been one. It says whether such an arrival is known here.
+func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 	r.mu.Lock()
 	if out, ok := r.answers[task].find(name, key); ok {
 		r.mu.Unlock()
-		return out, false
+		return out, true
 	}
 	o := r.open[name]
 	if o == nil || o.arrived[task] == nil || o.arrived[task].key != key {
 		r.mu.Unlock()
-		return outcome{}, true
+		return outcome{}, false
 	}
 	told := o.arrived[task].waiting
 	o.arrived[task].waiting = nil
 	r.remove(o, task)
 	r.mu.Unlock()
-	bad(withdrawnFrom(name)).tell(told)
+	bad(withdrawn(name)).tell(told)
 	return outcome{}, true
 }
 
@@ -313,8 +312,7 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 	delete(r.answers, task) // the keys were that process's
 	for _, o := range slices.Collect(maps.Values(r.open)) {
 		if a := o.arrived[task]; a != nil {
-			all = append(all, news{a.waiting, bad(&wire.Problem{
-				Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)})})
+			all = append(all, news{a.waiting, bad(ofEnded(task))})
 			a.waiting = nil
 			r.remove(o, task)
 		}
@@ -354,9 +352,9 @@ func (r *rounds) end(why string) {
 		}
 	}
 	clear(r.open)
-	r.log.close()
+	r.log.remove()
 	r.mu.Unlock()
-	bad(&wire.Problem{Code: wire.CodeBarrierBroken, Message: "the barrier is broken: " + why}).tell(told)
+	bad(overBecause(why)).tell(told)
 }
 
 // answers are the last ones a task was given.
@@ -380,13 +378,17 @@ func (a *answers) find(name, key string) (outcome, bool) {
 	return outcome{}, false
 }
 
+func (a *answers) add(name, key string, out outcome) {
+	e := &a.ring[a.next%keepAnswers]
+	e.name, e.key, e.outcome = name, key, out
+	a.next++
+}
+
 func (r *rounds) remember(task, name, key string, out outcome) {
 	a := r.answers[task]
 	if a == nil {
 		a = &answers{}
 		r.answers[task] = a
 	}
-	e := &a.ring[a.next%keepAnswers]
-	e.name, e.key, e.outcome = name, key, out
-	a.next++
+	a.add(name, key, out)
 }

@@ -26,6 +26,7 @@ type handler func(*request) (any, *wire.Problem)
 // routes are all there are; {name} is a barrier's.
 var routes = map[string]map[string]handler{
 	wire.PathTask:                {http.MethodGet: getTask},
+	wire.PathClosures:            {http.MethodPost: postClosures},
 	wire.PathCluster:             {http.MethodGet: getCluster},
 	wire.PathResult:              {http.MethodPut: putResult},
 	wire.PathError:               {http.MethodPut: putError},
@@ -66,17 +67,26 @@ func getCluster(r *request) (any, *wire.Problem) {
 	return wire.Cluster{Members: r.endpoint.view().View.Members}, nil
 }
 
+// keepProgress is what is kept of a message, in bytes. Much less of it is shown.
+const keepProgress = 1000
+
 func putProgress(r *request) (any, *wire.Problem) {
-	var p wire.Progress
+	var p struct {
+		Current *float64 `json:"current"`
+		Total   float64  `json:"total"`
+		Message string   `json:"message"`
+	}
 	if problem := r.decode(&p, maxSmall); problem != nil {
 		return nil, problem
 	}
 	switch {
-	case p.Current < 0:
+	case p.Current == nil:
+		return nil, invalid("current", "it is missing; want how far the task has got, such as 3")
+	case *p.Current < 0:
 		return nil, invalid("current", "it cannot be negative")
 	case p.Total < 0:
 		return nil, invalid("total", "it cannot be negative; leave it out where nobody knows")
 	}
-	r.endpoint.setProgress(p)
+	r.endpoint.setProgress(wire.Progress{Current: *p.Current, Total: p.Total, Message: wire.Head(p.Message, keepProgress)})
 	return wire.Done{OK: true}, nil
 }

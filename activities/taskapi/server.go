@@ -34,6 +34,8 @@ type Config struct {
 	// Barriers releases those that are not local. None: only those are released
 	// whose participants are all on this host.
 	Barriers Barriers
+	// Closures are for tasks to call. None: tasks cannot serve.
+	Closures Closures
 	// Stops brings the wish that all tasks stop to the run. None: tasks cannot ask
 	// for it, nor whether somebody did.
 	Stops Stops
@@ -46,6 +48,8 @@ type Server struct {
 	dir     string
 	http    *http.Server
 	general *general
+	// budget is of open connections, for all tasks together.
+	budget int
 	// runPatience is its constant, but for tests.
 	runPatience time.Duration
 
@@ -71,6 +75,8 @@ type endpoint struct {
 	// ended ends when the task is not served any more; its cause says why.
 	ended context.Context
 	end   context.CancelCauseFunc
+	// visits has the arrivals at barriers that are not local.
+	visits visits
 
 	mu       sync.Mutex
 	task     Task
@@ -85,7 +91,7 @@ func NewServer(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, dir: dir, tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
+		Config: c, dir: dir, budget: budget(), tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
 		general:     &general{conns: make(chan *conn), closed: make(chan struct{})},
 		runPatience: runPatience,
 	}
@@ -156,6 +162,7 @@ func (s *Server) open(t Task) (*endpoint, error) {
 		return nil, err
 	}
 	s.tasks[t.ID] = e
+	s.divide()
 	go s.accept(e.listener)
 	return e, nil
 }
@@ -164,10 +171,13 @@ func (s *Server) open(t Task) (*endpoint, error) {
 // task; how says in what way, such as "exited with exit code 1".
 func (s *Server) Ended(id ID, final bool, how string) {
 	s.mu.Lock()
-	r := s.groups[group{id.Run, id.Generation}]
+	r, e := s.groups[group{id.Run, id.Generation}], s.tasks[id]
 	s.mu.Unlock()
 	if r != nil {
 		r.processEnded(id.Task, final, how)
+	}
+	if e != nil {
+		e.visits.endAll(ofEnded(id.Task))
 	}
 }
 
@@ -205,13 +215,18 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 			delete(s.groups, g)
 		}
 	}
+	before := len(s.tasks)
 	for id, e := range s.tasks {
 		if which(group{id.Run, id.Generation}) {
 			_ = e.listener.Close()
+			e.visits.endAll(overBecause(why))
 			_ = os.Remove(e.path)
 			delete(s.tasks, id)
 			e.end(errors.New(why))
 		}
+	}
+	if len(s.tasks) < before {
+		s.divide()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -186,8 +187,13 @@ func TestResult(t *testing.T) {
 	}
 	assert.Len(t, read(), wire.MaxResult, "what was there stays")
 
-	for _, body := range []string{"", "  ", "nonsense", "1 2", "\"\xff\""} {
-		h.refused(400, wire.CodeInvalid, "PUT", wire.PathResult, body)
+	for body, want := range map[string]string{
+		"": "the body is empty", "  ": "the body is empty", "nonsense": "not one JSON value", "1 2": "not one JSON value",
+		"NaN": "not one JSON value", "\"\xff\"": "the result is not UTF-8",
+		strings.Repeat("[", 9999) + strings.Repeat("]", 9999): "the result has lists and objects in each other to a depth of 9999; the limit is 500",
+	} {
+		p := h.refused(400, wire.CodeInvalid, "PUT", wire.PathResult, body)
+		assert.Contains(t, p.Message, want)
 	}
 	entries, err := os.ReadDir(filepath.Dir(file))
 	require.NoError(t, err)
@@ -314,11 +320,16 @@ func TestBadRequests(t *testing.T) {
 		{`{"current": 1, "message": 3}`, "message", "want a string"},
 		{`{"speed": 1}`, "speed", "there is no such field; there are current, total, message"},
 		{`{"current": -1}`, "current", "negative"},
-		{`{"total": -1}`, "total", "negative"},
+		{`{"current": 1, "total": -1}`, "total", "negative"},
+		{`{"total": 1}`, "current", "it is missing"},
+		{`null`, "current", "it is missing"},
+		{"", "current", "it is missing"},
 		{`[1]`, "", "the body is an array; want an object"},
 		{`{"current": 1} x`, "", "something follows"},
 		{`{"current": 1`, "", "not JSON"},
-		{`{"current": 1e999}`, "current", "want a number"},
+		{`{"current": 1e999}`, "current", "field current: the number 1e999 is too large"},
+		{`{"current": NaN}`, "", "not JSON"},
+		{`{"total": -Infinity}`, "", "not JSON"},
 	} {
 		p := h.refused(400, wire.CodeInvalid, "PUT", wire.PathProgress, c.body)
 		assert.Equal(t, c.field, p.Field, c.body)
@@ -344,4 +355,70 @@ func TestBadRequests(t *testing.T) {
 		assert.Equal(t, c.field, p.Field, "%s: %s", c, p.Message)
 	}
 	h.refused(400, wire.CodeInvalid, "DELETE", wire.PathBarriers+"x", "")
+}
+
+// What is longer than what is kept is cut by the client, and not refused.
+func TestLongReports(t *testing.T) {
+	h := newHost(t, 1)
+	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
+	require.NoError(t, h.task(0).Report(testContext(t), task.Report{
+		Kind: "ValueError", Message: "start" + strings.Repeat("<", 10<<20), Traceback: strings.Repeat("\xff\x01", 5<<20) + "end",
+	}))
+	r, err := tasklog.ReadErrorFile(file)
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(r.Message, "ValueError: start<<<"), r.Message[:40])
+	assert.True(t, strings.HasSuffix(r.Callstack, "end"))
+	require.NoError(t, h.task(0).Progress(testContext(t), 1, 2, strings.Repeat("x", 10<<20)))
+
+	// Those who write JSON that is as long as it has to be get as much through as they
+	// may.
+	require.NoError(t, h.task(0).Result(testContext(t), strings.Repeat("<", wire.MaxResult-2)))
+}
+
+// noClosures has none.
+type noClosures struct{}
+
+func (noClosures) Next(context.Context, ID, ClosuresRequest) (ClosuresAnswer, error) {
+	return ClosuresAnswer{}, nil
+}
+
+// Every field of every request says so itself when it has a value of another type.
+func TestWrongTypes(t *testing.T) {
+	h, _ := newStopping(t, 1)
+	h.Closures = noClosures{}
+	values := map[string]string{"string": `"x"`, "number": `7`, "bool": `true`, "array": `[7]`, "object": `{"a": 1}`}
+	fits := map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "number", reflect.Bool: "bool"}
+	tried := 0
+	for route, types := range described {
+		if types.request == nil {
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		path = strings.ReplaceAll(path, "{name}", "x")
+		typ := reflect.TypeOf(types.request)
+		for kind, value := range values {
+			if kind != "object" {
+				p := h.refused(400, wire.CodeInvalid, method, path, value)
+				assert.Contains(t, p.Message, "; want an object", route)
+			}
+			for i := range typ.NumField() {
+				name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+				field := typ.Field(i).Type.Kind()
+				if field == reflect.Slice || field == reflect.Int || field == reflect.Uint64 {
+					continue // their elements and bounds have tests of their own
+				}
+				if kind == fits[field] || kind == "object" && field == reflect.Pointer {
+					continue
+				}
+				p := h.refused(400, wire.CodeInvalid, method, path, fmt.Sprintf(`{%q: %s}`, name, value))
+				assert.Equal(t, name, p.Field, "%s: %s", route, p.Message)
+				assert.Contains(t, p.Message, "field "+name+": it is a", route)
+				tried++
+			}
+		}
+	}
+	assert.Greater(t, tried, 40)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	assert.Nil(t, h.tasks[h.ids[0]].progress)
 }

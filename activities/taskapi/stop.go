@@ -109,7 +109,7 @@ func postStop(r *request) (any, *wire.Problem) {
 	if problem := checkKey(in.Key); problem != nil {
 		return nil, problem
 	}
-	wish := spec.TogetherRequest{Task: r.endpoint.id.Task, Key: in.Key, Reason: head(in.Reason, wire.MaxStopText)}
+	wish := spec.TogetherRequest{Task: r.endpoint.id.Task, Key: in.Key, Reason: wire.Head(in.Reason, wire.MaxStopText)}
 	if wish.Key == "" {
 		wish.Key = rand.Text()
 	}
@@ -118,8 +118,8 @@ func postStop(r *request) (any, *wire.Problem) {
 			return nil, problem
 		}
 		wish.Error = &spec.TogetherError{
-			Kind: head(in.Error.Kind, maxKind), Message: head(in.Error.Message, wire.MaxStopText),
-			Traceback: tail(in.Error.Traceback, wire.MaxStopTraceback),
+			Kind: wire.Head(in.Error.Kind, maxKind), Message: wire.Head(in.Error.Message, wire.MaxStopText),
+			Traceback: wire.Tail(in.Error.Traceback, wire.MaxStopTraceback),
 		}
 	}
 	return r.askRun(func(ctx context.Context) (spec.Stopping, error) {

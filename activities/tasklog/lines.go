@@ -24,7 +24,7 @@ func LastLines(path string, n, maxBytes int) string {
 			text = rest
 		}
 	}
-	lines := SplitLines(strings.TrimRight(printable(text), "\n\t "))
+	lines := SplitLines(strings.TrimRight(Printable(text), "\n\t "))
 	lines = lines[max(0, len(lines)-n):]
 	left := maxBytes
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -75,9 +75,9 @@ func openToRead(path string) (*os.File, error) {
 // escape matches the sequences that steer a terminal: CSI, OSC, and short ones.
 var escape = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
 
-// printable makes text of what a program wrote: what a terminal would show in
+// Printable makes text of what a program wrote: what a terminal would show in
 // the end, more or less.
-func printable(b []byte) string {
+func Printable(b []byte) string {
 	text := escape.ReplaceAllString(string(bytes.ToValidUTF8(b, []byte("\uFFFD"))), "")
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

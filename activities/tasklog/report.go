@@ -9,7 +9,6 @@ import (
 	"math"
 	"strconv"
 	"time"
-	"unicode/utf8"
 )
 
 // Report is an error that a program wrote about itself before it failed.
@@ -99,7 +98,7 @@ func parseReport(b []byte) (*Report, error) {
 		}
 		r.Timestamp, err = parseTimestamp(file.Timestamp)
 	}
-	r.Message = printable([]byte(r.Message))
+	r.Message = Printable([]byte(r.Message))
 	return &r, err
 }
 
@@ -129,14 +128,11 @@ func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, b); err != nil {
-		return nil, fmt.Errorf("result file %s is not one JSON value: %w", path, err)
+	value, err := Value(b)
+	if err != nil {
+		return nil, fmt.Errorf("result file %s %w", path, err)
 	}
-	if !utf8.Valid(b) {
-		return nil, fmt.Errorf("result file %s is not UTF-8", path)
-	}
-	return compact.Bytes(), nil
+	return value, nil
 }
 
 // readBounded reads a whole regular file, unless it has more than maxBytes, and

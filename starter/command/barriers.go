@@ -16,9 +16,9 @@ func (a *app) barriersCommand() *cobra.Command {
 		Use:   "barriers [flags] RUN",
 		Short: "Show who waits at the barriers of a run, and who is missing",
 		Long: `Shows the barriers at which tasks of a run wait: who is there and on which host, who
-is missing and since when. Barriers that everybody has passed are not shown. The
-server's list lags behind by a moment, so a barrier that opened just now may not be
-there yet.
+is missing and since when. Barriers that everybody has passed are not shown, nor are
+local ones, of which only their host knows. The server's list lags behind by a moment,
+so a barrier that opened just now may not be there yet.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun barriers iris-x2k4
@@ -47,7 +47,7 @@ there yet.
 
 func (a *app) printBarriers(run string, barriers []starter.Barrier) {
 	if len(barriers) == 0 {
-		a.say("nobody waits at a barrier of run %s", run)
+		a.say("nobody waits at a barrier of run %s (local barriers are not listed)", run)
 		return
 	}
 	now := time.Now()
@@ -71,13 +71,16 @@ func (a *app) printBarriers(run string, barriers []starter.Barrier) {
 		w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(w, "TASK\tIS\tHOST\tSINCE\tFOR\tTASK STATE")
 		for _, m := range b.Missing {
-			fmt.Fprintf(w, "%s\tmissing\t%s\t%s\t%s\t%s\n", m.Task, dash(m.Host), clock(m.Since), roughly(now.Sub(m.Since)), dash(string(m.State)))
+			fmt.Fprintf(w, "%s\tmissing\t%s\t%s\t%s\t%s\n", m.Task, dash(m.Host), clock(m.Since), ago(now, m.Since), dash(string(m.State)))
 		}
 		for _, t := range b.Waiting {
-			fmt.Fprintf(w, "%s\twaiting\t%s\t%s\t%s\t-\n", t.Task, dash(t.Host), clock(t.Since), roughly(now.Sub(t.Since)))
+			fmt.Fprintf(w, "%s\twaiting\t%s\t%s\t%s\t-\n", t.Task, dash(t.Host), clock(t.Since), ago(now, t.Since))
 		}
 		w.Flush()
 	}
 }
+
+// ago is for a time by the server's clock, which may be ahead of ours.
+func ago(now, t time.Time) string { return roughly(max(0, now.Sub(t))) }
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05") }

@@ -21,7 +21,7 @@ const (
 const exitCodesOfRuns = `Exit codes:
   0      the run succeeded
   N      exit code of the process that was the root cause; 128+N if signal N ended it
-  124    timeout or max_run_time passed
+  124    timeout or max_run_time passed, or the grace of a stop together
   125    clusterrun or the server failed, or the run was terminated without a result
   130    the run was stopped (by Ctrl-C or otherwise); 128+N when signal N stopped this command
   2      mistake in the command line, or an invalid run spec`

@@ -64,6 +64,9 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 	if r.Message != "" {
 		b.WriteString("\n" + strings.TrimSpace(r.Message))
 	}
+	for _, line := range stoppedTogether(r) {
+		b.WriteString("\n" + line)
+	}
 	if f := r.FirstFailure; f != nil && f.LogDir != "" && !strings.Contains(r.Message, f.LogDir) {
 		fmt.Fprintf(&b, "\nlogs of %s: %s", f.Task, f.LogDir)
 	}

@@ -27,6 +27,7 @@ type specFlags struct {
 	env               []string
 	autoRestart       bool
 	restartScope      string
+	barriers          string
 	maxRestarts       int
 	onFailure         string
 	timeout           duration
@@ -34,6 +35,9 @@ type specFlags struct {
 	placementTimeout  duration
 	stopSignal        string
 	stopGrace         duration
+	togetherGrace     duration
+	cleanErrors       []string
+	ignoreLiveTasks   bool
 	chiefGrace        duration
 	dependenceOnChief bool
 	noDependence      bool
@@ -77,8 +81,12 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.timeout, "timeout", "stop the run after this `TIME`, with the stop signal first")
 	fs.Var(&f.maxRunTime, "max-run-time", "kill the run after this `TIME`")
 	fs.Var(&f.placementTimeout, "placement-timeout", "`TIME` for hosts to accept their tasks (default 1m)")
+	fs.StringVar(&f.barriers, "barriers", "", "who releases the barriers of the tasks: `server|local`; local is their host alone, in microseconds (default server)")
 	fs.StringVar(&f.stopSignal, "stop-signal", "", "`SIGNAL` that asks a process to end (default SIGTERM)")
 	fs.Var(&f.stopGrace, "stop-grace", "`TIME` from that signal to SIGKILL (default 30s)")
+	fs.Var(&f.togetherGrace, "stop-together-grace", "`TIME` for the tasks to end by themselves once one of them asked all to stop (default 2m)")
+	fs.StringSliceVar(&f.cleanErrors, "clean-errors", nil, "`KINDS` of errors with which such a stop is no failure; '' for none (default OutOfRangeError,StopIteration,EOFError,EOF)")
+	fs.BoolVar(&f.ignoreLiveTasks, "ignore-live-tasks", false, "tasks that do not end within that time are stopped without that being a failure")
 
 	fs.StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for output files; default: logs, below the state directory")
 	fs.StringVar(&f.redirects, "redirects", "", "streams that go to files, by `MASK`: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:0 (default 3)")
@@ -201,6 +209,7 @@ func (f *specFlags) applyRest(s *spec.RunSpec) {
 		{"rpc-layer", f.rpcLayer, &s.RPCLayer},
 		{"on-failure", f.onFailure, (*string)(&s.OnFailure)},
 		{"restart-scope", f.restartScope, (*string)(&s.RestartScope)},
+		{"barriers", f.barriers, (*string)(&s.Barriers)},
 		{"stop-signal", f.stopSignal, &s.Stop.Signal},
 		{"log-dir", f.logDir, &s.Logs.Dir},
 		{"redirects", f.redirects, &s.Logs.Redirects},
@@ -222,6 +231,7 @@ func (f *specFlags) applyRest(s *spec.RunSpec) {
 		{"placement-timeout", f.placementTimeout, &s.PlacementTimeout},
 		{"stop-grace", f.stopGrace, &s.Stop.Grace},
 		{"chief-grace", f.chiefGrace, &s.ChiefGrace},
+		{"stop-together-grace", f.togetherGrace, &s.StopTogether.Grace},
 	}
 	for _, t := range times {
 		if f.given(t.flag) {
@@ -239,6 +249,12 @@ func (f *specFlags) applyRest(s *spec.RunSpec) {
 	}
 	if f.given("auto-restart") {
 		s.AutoRestart = f.autoRestart
+	}
+	if f.given("clean-errors") {
+		s.StopTogether.CleanErrors = append([]string{}, f.cleanErrors...)
+	}
+	if f.given("ignore-live-tasks") {
+		s.StopTogether.IgnoreLiveTasks = f.ignoreLiveTasks
 	}
 	if f.given("local-ranks-filter") {
 		s.Logs.LocalRanksFilter = f.localRanks
@@ -332,36 +348,41 @@ func (f *specFlags) slots() (int, error) {
 
 // flagOfField names the flag for a field of the spec.
 var flagOfField = map[string]string{
-	"name":                    "--name",
-	"dir":                     "--dir",
-	"rpc_layer":               "--rpc-layer",
-	"env_profiles":            "--env-profile",
-	"on_failure":              "--on-failure",
-	"auto_restart":            "--auto-restart",
-	"max_restarts":            "--max-restarts",
-	"restart_scope":           "--restart-scope",
-	"dependence_on_chief":     "--dependence-on-chief",
-	"chief_grace":             "--chief-grace",
-	"timeout":                 "--timeout",
-	"max_run_time":            "--max-run-time",
-	"placement_timeout":       "--placement-timeout",
-	"stop.signal":             "--stop-signal",
-	"stop.grace":              "--stop-grace",
-	"logs.dir":                "--log-dir",
-	"logs.redirects":          "--redirects",
-	"logs.tee":                "--tee",
-	"logs.local_ranks_filter": "--local-ranks-filter",
-	"logs.prefix":             "--log-prefix",
-	"logs.filter":             "--filter",
-	"devices":                 "--devices",
-	"cpus":                    "--cpus",
-	"return_output":           "--return-output",
+	"name":                            "--name",
+	"dir":                             "--dir",
+	"rpc_layer":                       "--rpc-layer",
+	"env_profiles":                    "--env-profile",
+	"on_failure":                      "--on-failure",
+	"auto_restart":                    "--auto-restart",
+	"max_restarts":                    "--max-restarts",
+	"restart_scope":                   "--restart-scope",
+	"dependence_on_chief":             "--dependence-on-chief",
+	"chief_grace":                     "--chief-grace",
+	"timeout":                         "--timeout",
+	"max_run_time":                    "--max-run-time",
+	"placement_timeout":               "--placement-timeout",
+	"stop.signal":                     "--stop-signal",
+	"stop.grace":                      "--stop-grace",
+	"stop_together.grace":             "--stop-together-grace",
+	"stop_together.clean_errors":      "--clean-errors",
+	"stop_together.ignore_live_tasks": "--ignore-live-tasks",
+	"logs.dir":                        "--log-dir",
+	"logs.redirects":                  "--redirects",
+	"logs.tee":                        "--tee",
+	"logs.local_ranks_filter":         "--local-ranks-filter",
+	"logs.prefix":                     "--log-prefix",
+	"logs.filter":                     "--filter",
+	"devices":                         "--devices",
+	"cpus":                            "--cpus",
+	"return_output":                   "--return-output",
+	"barriers":                        "--barriers",
 }
 
 // inFlags names the flag in a problem with what a flag gave: that is what whoever
 // wrote the command line can change. without says that there is no file.
 func (f *specFlags) inFlags(p spec.Problem, without bool) spec.Problem {
-	if flag, ok := flagOfField[p.Path]; ok && f.given(strings.TrimPrefix(flag, "--")) {
+	field, _, _ := strings.Cut(p.Path, "[") // of a list the whole was given
+	if flag, ok := flagOfField[field]; ok && f.given(strings.TrimPrefix(flag, "--")) {
 		p.Path, p.Line = flag, 0
 	}
 	switch {

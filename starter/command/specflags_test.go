@@ -45,8 +45,9 @@ func TestFlagsMakeASpec(t *testing.T) {
 		"--task", "chief=1", "--task", "worker=3", "--task", "ps=localhost:2222,localhost:2223",
 		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--rpc-layer", "grpc+loas",
 		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--no-dependence-on-chief",
-		"--chief-grace", "0s", "--timeout", "1h30m", "--max-run-time", "2h", "--placement-timeout", "5s",
-		"--stop-signal", "SIGINT", "--stop-grace", "1s", "--log-dir", "/logs", "--redirects", "0:3", "--tee", "0",
+		"--chief-grace", "0s", "--timeout", "1h30m", "--max-run-time", "2h", "--placement-timeout", "5s", "--barriers", "local",
+		"--stop-signal", "SIGINT", "--stop-grace", "1s", "--stop-together-grace", "0s", "--clean-errors", "EndOfData,io.EOF", "--ignore-live-tasks",
+		"--log-dir", "/logs", "--redirects", "0:3", "--tee", "0",
 		"--local-ranks-filter", "0,1", "--log-prefix", "{{.Rank}}", "--return-output",
 		"--", "python3", "train.py", "--epochs=3")
 	require.NoError(t, err)
@@ -61,10 +62,11 @@ func TestFlagsMakeASpec(t *testing.T) {
 		EnvProfiles: []spec.EnvProfile{spec.EnvTorch, spec.EnvJAX},
 		OnFailure:   spec.OnFailureContinue, AutoRestart: true, MaxRestarts: ptr(3), DependenceOnChief: ptr(false),
 		ChiefGrace: spec.DurationOf(0), Timeout: spec.DurationOf(90 * time.Minute), MaxRunTime: spec.DurationOf(2 * time.Hour),
-		PlacementTimeout: spec.DurationOf(5 * time.Second),
-		Stop:             spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Second)},
-		Logs:             spec.Logs{Dir: "/logs", Redirects: "0:3", Tee: "0", LocalRanksFilter: []int{0, 1}, Prefix: "{{.Rank}}"},
-		ReturnOutput:     true,
+		PlacementTimeout: spec.DurationOf(5 * time.Second), Barriers: spec.BarriersLocal,
+		Stop:         spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Second)},
+		StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), CleanErrors: []string{"EndOfData", "io.EOF"}, IgnoreLiveTasks: true},
+		Logs:         spec.Logs{Dir: "/logs", Redirects: "0:3", Tee: "0", LocalRanksFilter: []int{0, 1}, Prefix: "{{.Rank}}"},
+		ReturnOutput: true,
 	}, s)
 }
 
@@ -86,6 +88,17 @@ func TestRestartsInTorchrunsWords(t *testing.T) {
 		assert.Equal(t, test.scope, s.RestartScope, test.args)
 		assert.Equal(t, test.auto, s.AutoRestart, test.args)
 	}
+}
+
+// An empty list of clean errors leaves none, where no flag means the default.
+func TestNoCleanErrors(t *testing.T) {
+	for _, args := range [][]string{{"--clean-errors", ""}, {"--clean-errors="}} {
+		s, err := specFrom(t, "", append(args, "--", "./train")...)
+		require.NoError(t, err)
+		assert.Equal(t, []string{}, s.WithDefaults().StopTogether.CleanErrors)
+	}
+	_, err := specFrom(t, "", "--clean-errors", "a,,b", "--", "./train")
+	require.ErrorContains(t, err, "--clean-errors: is empty, and names no kind of error")
 }
 
 // What no flag says is left to the defaults of the spec.

@@ -65,8 +65,16 @@ func (a *app) printStatus(s *starter.Status) {
 		generation = fmt.Sprintf(", generation %d", s.Generation)
 	}
 	fmt.Fprintf(a.out, "run %s: %s%s, %s\n", s.RunID, state, generation, roughly(took))
-	if s.Result != nil && s.Result.Verdict != spec.VerdictSucceeded && s.Result.Message != "" {
-		fmt.Fprintf(a.out, "%s\n", s.Result.Message)
+	if s.Stopping != nil && s.Result == nil {
+		fmt.Fprintf(a.out, "stopping together: %s\n", stoppingLine(*s.Stopping, time.Now()))
+	}
+	if s.Result != nil {
+		if s.Result.Verdict != spec.VerdictSucceeded && s.Result.Message != "" {
+			fmt.Fprintf(a.out, "%s\n", s.Result.Message)
+		}
+		for _, line := range stoppedTogether(s.Result) {
+			fmt.Fprintf(a.out, "%s\n", line)
+		}
 	}
 	if len(s.Tasks) == 0 {
 		return

@@ -67,7 +67,7 @@ Exit codes:
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`TIME` to wait at most, such as 30s; default: without limit")
 	cmd.Flags().StringSliceVar(&participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")
-	cmd.Flags().BoolVar(&local, "local", false, "let the host release it without the server, in microseconds: all participants have to be on this host")
+	cmd.Flags().BoolVar(&local, "local", false, "let the host release it without the server, in microseconds: all participants have to be on this host. Every barrier is local in a run with --barriers local")
 	return cmd
 }
 

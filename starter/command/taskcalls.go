@@ -61,6 +61,22 @@ func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) er
 	return err
 }
 
+// maxInput bounds what is read of stdin, in bytes. Hosts take less.
+const maxInput = 1 << 20
+
+// argumentOrStdin is a positional argument, or for - what stdin has: no more than a
+// byte above the bound, which says that there was more.
+func (a *app) argumentOrStdin(arg string) ([]byte, error) {
+	if arg != "-" {
+		return []byte(arg), nil
+	}
+	b, err := io.ReadAll(io.LimitReader(a.in, maxInput+1))
+	if err != nil {
+		return nil, fmt.Errorf("stdin: %w", err)
+	}
+	return b, nil
+}
+
 func (a *app) taskResultCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "result [flags] VALUE",
@@ -73,12 +89,12 @@ the result of the run.
 		Example: "  clusterrun task result 0.97\n  clusterrun task result '\"done\"'\n  jq -n '{loss: 0.3}' | clusterrun task result -",
 		Args:    oneArg("VALUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			value := []byte(args[0])
-			if args[0] == "-" {
-				var err error
-				if value, err = io.ReadAll(a.in); err != nil {
-					return fmt.Errorf("stdin: %w", err)
-				}
+			value, err := a.argumentOrStdin(args[0])
+			if err != nil {
+				return err
+			}
+			if len(value) > maxInput {
+				return usagef("the result has more than %d bytes, and a result can have 262144: write it to a file and make the file's path the result", maxInput)
 			}
 			if !json.Valid(value) {
 				return usagef("the result is not one JSON value; a text has quotes of its own, as in '\"done\"'")
@@ -101,19 +117,15 @@ cause. - reads it from stdin.
 		Example: "  clusterrun task error 'no space left for the checkpoint'; exit 3",
 		Args:    oneArg("MESSAGE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			message := args[0]
-			if message == "-" {
-				b, err := io.ReadAll(a.in)
-				if err != nil {
-					return fmt.Errorf("stdin: %w", err)
-				}
-				message = string(b)
+			message, err := a.argumentOrStdin(args[0])
+			if err != nil {
+				return err
 			}
-			if message == "" {
+			if len(message) == 0 {
 				return usagef("MESSAGE is empty; say what is wrong")
 			}
 			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
-				return t.Report(ctx, task.Report{Kind: kind, Message: message})
+				return t.Report(ctx, task.Report{Kind: kind, Message: string(message)})
 			})
 		},
 	}

@@ -370,3 +370,32 @@ func TestBarriersCommand(t *testing.T) {
 	require.Contains(t, stderr, "there is no run no-such-run")
 	require.Empty(t, waits)
 }
+
+// A task that comes and goes without end, while others wait, does not wear the round
+// out: it goes on in other executions of its workflow, and nobody notices.
+func TestBarrierOfATaskThatComesAndGoes(t *testing.T) {
+	p := newMeetingPlace(t, 3)
+	patient := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
+	p.awaitWaiting("epoch", 0, 1)
+	execution := func() string {
+		d, err := p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), "")
+		require.NoError(t, err)
+		return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	}
+	first := execution()
+	deadline := time.Now().Add(3 * time.Minute)
+	for i := 0; i%20 != 0 || execution() == first; i++ {
+		require.True(t, time.Now().Before(deadline), "it never went on")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		require.ErrorIs(t, p.await(p.arrive(ctx, p.arrival(0, "epoch", fmt.Sprint("a", i)))).err, context.DeadlineExceeded)
+		cancel()
+	}
+	require.Empty(t, patient)
+	s, err := p.status("epoch", 0)
+	require.NoError(t, err)
+	require.Equal(t, "worker-1", s.Waiting[0].Task)
+	last := p.arrive(t.Context(), p.arrival(0, "epoch", "last"))
+	p.released(p.arrive(t.Context(), p.arrival(2, "epoch", "c")), 0)
+	p.released(last, 0)
+	p.released(patient, 0)
+}

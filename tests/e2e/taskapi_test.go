@@ -229,12 +229,15 @@ func TestARestartedTaskAtABarrier(t *testing.T) {
 func TestProgressIsSeen(t *testing.T) {
 	l := newLocal(t)
 	p := l.start("run", "--id", "steps", "-n", "2", "--env", l.mark, "--env", "CR="+harness.Clusterrun(t), "--", "bash", "-c",
-		`"$CR" task progress $((RANK + 1)) 4 "loss 0.$RANK"; until [ -e done ]; do sleep 0.05; done`)
+		`"$CR" task progress $((RANK + 1)) 4 $'\e[31mloss\e[0m\n0.'"$RANK"$'\a'; until [ -e done ]; do sleep 0.05; done`)
 	harness.Eventually(t, "status has it", func() bool {
 		code, stdout, _ := l.run("status", "steps")
 		return code == 0 && strings.Contains(stdout, "PROGRESS") &&
 			strings.Contains(stdout, "25% (1/4) loss 0.0") && strings.Contains(stdout, "50% (2/4) loss 0.1")
 	})
+	_, stdout, _ := l.run("status", "steps")
+	assert.NotContains(t, stdout, "\x1b")
+	assert.NotContains(t, stdout, "\a")
 	require.NoError(t, os.WriteFile(filepath.Join(l.home, "done"), nil, 0o600))
 	assert.Zero(t, p.ExitCode())
 }

@@ -58,9 +58,21 @@ func (s *Server) Start(args ...string) {
 // and port after it was away for a while.
 func (s *Server) KillAndRestart(away time.Duration) {
 	s.t.Helper()
+	s.Kill()
+	time.Sleep(away) // the outage is what is under test
+	s.Restart()
+}
+
+// Kill kills the server with SIGKILL.
+func (s *Server) Kill() {
+	s.t.Helper()
 	s.process.Kill(syscall.SIGKILL)
 	s.process.ExitCode()
-	time.Sleep(away) // the outage is what is under test
+}
+
+// Restart starts a server that was killed on the same file and port.
+func (s *Server) Restart() {
+	s.t.Helper()
 	_, port, _ := strings.Cut(s.Address, ":")
 	s.Start("--port", port, "--headless")
 }

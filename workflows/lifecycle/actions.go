@@ -60,6 +60,8 @@ const (
 	ControlStacks ControlOp = "stacks"
 	// ControlSeal forbids the hosts to start anything again.
 	ControlSeal ControlOp = "seal"
+	// ControlTell is [Tell].
+	ControlTell ControlOp = "tell"
 )
 
 // Control is something short to be done on the hosts of running tasks, which
@@ -73,6 +75,10 @@ type Control struct {
 	Aside bool
 }
 
+// Tell has every host of the run learn how that stands: whether its tasks are
+// stopping together. While they are a host starts nothing again.
+type Tell struct{ Stopping spec.Stopping }
+
 // Timer names a timer of a run.
 type Timer string
 
@@ -81,6 +87,8 @@ const (
 	TimerChiefGrace Timer = "chief-grace"
 	TimerTimeout    Timer = "timeout"
 	TimerMaxRunTime Timer = "max-run-time"
+	// TimerTogether is the grace of a stop together.
+	TimerTogether Timer = "stop-together"
 )
 
 // StartTimer asks for a [TimerFired] after a while.
@@ -103,6 +111,7 @@ func (Regroup) action()     {}
 func (StopPlacing) action() {}
 func (Stop) action()        {}
 func (Control) action()     {}
+func (Tell) action()        {}
 func (Capture) action()     {}
 func (StartTimer) action()  {}
 func (StopTimer) action()   {}

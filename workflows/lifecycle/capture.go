@@ -8,9 +8,10 @@ import (
 
 // captureFirst has the stacks of everything written down before it is stopped:
 // nobody can say later where a process hung that is gone. The answer is
-// [Captured], which the workflow gives in any case, and soon.
-func (m *Machine) captureFirst() {
-	m.phase = capturing
+// [Captured], which the workflow gives in any case, and soon. The stop that comes
+// after it has the cause why.
+func (m *Machine) captureFirst(why spec.Cause) {
+	m.phase, m.capturedFor = capturing, why
 	m.do(Capture{Tasks: m.Live()})
 }
 
@@ -21,7 +22,7 @@ func (m *Machine) captured(e Captured) {
 	//workflowcheck:ignore the order of entries makes no difference
 	maps.Copy(m.stacks, e.Files)
 	if m.phase == capturing {
-		m.stopAll(spec.CauseTimeout)
+		m.stopAll(m.capturedFor)
 	}
 }
 
@@ -38,7 +39,7 @@ func (m *Machine) captureStacks(e CaptureStacks) {
 // of the stop, also where somebody hastens it.
 func (m *Machine) whyStop(why spec.Cause) spec.Cause {
 	if m.phase == capturing {
-		return spec.CauseTimeout
+		return m.capturedFor
 	}
 	return why
 }

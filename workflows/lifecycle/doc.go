@@ -7,14 +7,15 @@
 //
 // # The life of a run
 //
-//	          Begin                 the chief's final exit
+//	          Begin           the chief's final exit, a wish to stop together
 //	placing ─────────► running ──────────────────────────► in grace
-//	   │ launch all     │   │                               │    │
+//	   │ launch all     │   │  ◄──────────────────────────  │    │
+//	   │                │   │  the stop together is cleared │    │
 //	   │                │   │ a failure (on_failure: stop), │    │
 //	   │                │   │ timeout, max-run-time,        │    │
 //	   │                │   │ cancel, terminate-all         │    │
 //	   │                │   └─────────► stopping ◄──────────┘    │
-//	   │ Cancel,        │        stop all  │   chief-grace, a    │
+//	   │ Cancel,        │        stop all  │   the grace, a      │
 //	   │ PlacementFailed│                  │   limit, cancel     │
 //	   │                │ all have ended   │                     │
 //	   │                ▼                  ▼                     │
@@ -25,8 +26,8 @@
 //
 // In restart scope "group" a failure leads from running, by way of a stop of
 // everything (regrouping), back to placing and the next generation, as long as
-// the budget lasts. A timeout has the stacks of everything written down
-// (capturing) before it stops anything.
+// the budget lasts. A timeout, and the end of the grace of a stop together, have the
+// stacks of everything written down (capturing) before they stop anything.
 //
 // A task is live from its [Launch] to its [TaskEnded]. In between its host may
 // start any number of processes; the machine hears of those it replaced only
@@ -44,6 +45,7 @@
 //     among them count. With auto_restart they are sealed meanwhile: what fails
 //     is not started again. Then those left are stopped.
 //   - The final failure of any other task, with on_failure "stop".
+//   - A wish that all tasks stop together; see below. It alone can be taken back.
 //   - timeout and max_run_time, from Begin. A timeout of 0 has passed before
 //     anything could be started, so nothing is. The hosts keep max_run_time by
 //     themselves too, and an exit with cause timeout that comes before the timer
@@ -53,6 +55,33 @@
 //     shut it down.
 //
 // Otherwise the run ends when every task has ended by itself.
+//
+// # Stopping together
+//
+// Any task, or an operator, can ask all tasks to stop: TensorFlow's Coordinator, with
+// tasks in place of threads. Every host is told ([Tell]), every task learns of it
+// there and ends by itself. The first wish wins: later ones, and their errors, change
+// nothing and are answered with how the run stands, [Machine.Stopping] (SEED-63).
+//
+//   - The grace of stop_together counts from the wish on (SEED-59). Until it is over
+//     nobody is stopped, whatever ends and however: a failure counts, and the chief's
+//     end is one like the others'. Nothing is started any more, nor started again.
+//   - Who still runs then is a straggler, and is stopped. So is who still runs when
+//     timeout or max_run_time comes first. Stragglers are a failure of the run, named
+//     in the words of the seed (SEED-61), unless ignore_live_tasks says otherwise. A
+//     cancellation only hastens the end: whom an operator stops is no straggler.
+//   - An error that comes with the first wish is a failure of the task that asked, as
+//     if its program had reported it, at that moment; its exit code is that of the
+//     process if that failed by itself, and else 1. From an operator it is nobody's,
+//     with exit code 1. An error of one of clean_errors is no failure, only a reason
+//     (SEED-62).
+//   - Until the grace is over the stop can be cleared, with its error (SEED-65). Who
+//     ended meanwhile has ended, and is judged then: the chief's end begins its grace,
+//     a failure stops the others or restarts the group. What a host would have started
+//     again is started again, with a new budget. The same wish, by its key, does not
+//     stop the run a second time.
+//   - In the chief's grace a wish tells every task, and changes neither the time nor
+//     what has decided; its error counts, as failures there do.
 //
 // # What counts as a failure
 //
@@ -76,6 +105,9 @@
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
+// Stragglers are out of time too, but come last: whatever failed in a stop together
+// is a reason for others not to end, and a failure says more than who was waiting.
+//
 // The order gives the verdict and the type of the error. The exit code, the
 // first failure and the message are those of the root cause, the earliest
 // failure of whatever kind: by arrival in history, on one host by the host's
@@ -88,7 +120,8 @@
 //
 // A run without failures has succeeded unless an operator ended what its success
 // depends on: the chief, where it depends on one, or else every single task.
-// Then it is cancelled. One terminated worker among others takes nothing away.
+// Then it is cancelled. One terminated worker among others takes nothing away, nor
+// does a straggler that is none of the spec's business.
 //
 // Exit codes: the root cause's own, 128+N for signal N; 124 out of time; 125 for
 // a lost host or no place; 130 cancelled.

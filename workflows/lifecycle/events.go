@@ -71,6 +71,16 @@ type (
 	CaptureStacks struct{ Tasks []string }
 )
 
+// StopTogether is the wish that all tasks stop, each by itself; a task's, or an
+// operator's. [Machine.Stopping] is the answer.
+type StopTogether struct {
+	spec.TogetherRequest
+	At time.Time
+}
+
+// ClearStop takes such a stop back. [Machine.Stopping] is the answer.
+type ClearStop struct{ spec.ClearStopRequest }
+
 // Captured answers [Capture]: the paths of the files, by task, as far as there
 // are any.
 type Captured struct{ Files map[string]string }
@@ -101,5 +111,7 @@ func (RestartTasks) event()    {}
 func (SignalTasks) event()     {}
 func (StartTask) event()       {}
 func (CaptureStacks) event()   {}
+func (StopTogether) event()    {}
+func (ClearStop) event()       {}
 func (Captured) event()        {}
 func (Released) event()        {}

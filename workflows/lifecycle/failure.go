@@ -30,6 +30,9 @@ type failure struct {
 	task *task
 	exit spec.Exit
 	host string
+	// wish is set where the task did not fail by the end of its process, but by the
+	// error with which it asked all tasks to stop.
+	wish *StopTogether
 }
 
 // reported: the program itself said what was wrong.
@@ -49,16 +52,28 @@ func (m *Machine) failures(e Released) []failure {
 		}
 	}
 	var all []failure
-	for _, t := range byArrival {
+	wish, wished := m.wishFailure(e)
+	at := m.together.after
+	if wished && wish.task.arrived > 0 {
+		at = min(at, wish.task.arrived-1) // its process had ended before anybody heard of the wish
+	}
+	for i, t := range byArrival {
+		if wished && i == at {
+			all = append(all, wish)
+		}
 		switch {
 		case t == nil: // the end of an earlier launch, which is forgotten
+		case wished && t == wish.task: // the wish says more than the end does
 		case m.failed(t):
-			all = append(all, failure{t, *t.exit, e.Hosts[t.Name()]})
+			all = append(all, failure{task: t, exit: *t.exit, host: e.Hosts[t.Name()]})
 		case m.decided == byTimeout || m.decided == byMaxRunTime:
 			if exit, ok := t.lastReport(e.Exits[t.Name()]); ok {
-				all = append(all, failure{t, exit, e.Hosts[t.Name()]})
+				all = append(all, failure{task: t, exit: exit, host: e.Hosts[t.Name()]})
 			}
 		}
+	}
+	if wished && at == len(byArrival) {
+		all = append(all, wish)
 	}
 	if g := m.group.before; len(all) == 0 && g != nil && g.reported() && (m.decided == byTimeout || m.decided == byMaxRunTime) {
 		// A group that fails again and again until the timeout, in the same way.

@@ -49,9 +49,14 @@ type world struct {
 	exits    map[string][]spec.Exit
 
 	stops, releases, finishes int
+	captures                  int
 	sealed                    bool
-	result                    spec.RunResult
-	generation, first         int
+	// told is what the hosts were told last of stopping together, and grace says
+	// that the time of such a stop has passed.
+	told              spec.Stopping
+	grace             bool
+	result            spec.RunResult
+	generation, first int
 	// placing: Regroup asks for an answer.
 	placing bool
 }
@@ -86,6 +91,12 @@ func newWorld(t *testing.T, data []byte) *world {
 		s.RestartScope = spec.RestartScopeGroup
 		if limit := int(w.byte() % 4); limit > 0 {
 			s.MaxRestarts = &limit
+		}
+	}
+	if how := w.byte(); how != 0 {
+		s.StopTogether = spec.StopTogether{Grace: spec.DurationOf(time.Duration(how%4) * time.Second), IgnoreLiveTasks: how&4 != 0}
+		if how&8 != 0 {
+			s.StopTogether.CleanErrors = []string{}
 		}
 	}
 	workers, ps := int(w.byte()%4)+1, int(w.byte()%3)
@@ -123,7 +134,14 @@ func (w *world) tasks() []string {
 }
 
 func (w *world) event() Event {
-	switch w.byte() % 16 {
+	switch w.byte() % 18 {
+	case 16:
+		return w.wish()
+	case 17:
+		if w.byte()%2 == 0 {
+			return ClearStop{}
+		}
+		return ClearStop{ClearStopRequest: spec.ClearStopRequest{Task: w.task(), Generation: w.generation}}
 	case 0:
 		return Begin{}
 	case 1:
@@ -134,7 +152,7 @@ func (w *world) event() Event {
 	case 2, 3, 4, 5, 6:
 		return w.ended(w.task())
 	case 7:
-		return TimerFired{Timer: []Timer{TimerChiefGrace, TimerTimeout, TimerMaxRunTime, "another"}[w.byte()%4]}
+		return TimerFired{Timer: []Timer{TimerChiefGrace, TimerTimeout, TimerMaxRunTime, TimerTogether, "another"}[w.byte()%5]}
 	case 8:
 		if w.byte()%4 == 0 {
 			return Cancel{Reason: "why not"}
@@ -165,6 +183,22 @@ func (w *world) event() Event {
 	default:
 		return w.releasedEvent()
 	}
+}
+
+// wish is one of a task or an operator, with an error or without.
+func (w *world) wish() StopTogether {
+	e := StopTogether{At: time.Unix(int64(w.byte()), 0)}
+	how := w.byte()
+	if how&1 != 0 {
+		e.Task, e.Generation = w.task(), w.generation-int(how%5)/4
+	}
+	if how&2 != 0 {
+		e.Error = &spec.TogetherError{Kind: []string{"", "StopIteration", "ValueError"}[how%3], Message: "words"}
+	}
+	if how&4 != 0 {
+		e.Key = string('a' + rune(how%4))
+	}
+	return e
 }
 
 func (w *world) ended(task string) TaskEnded {
@@ -227,6 +261,7 @@ func (w *world) step(e Event) {
 		w.live[end.Task] = false
 	}
 	if timer, ok := e.(TimerFired); ok {
+		w.grace = w.grace || timer.Timer == TimerTogether && w.timers[TimerTogether]
 		delete(w.timers, timer.Timer)
 	}
 	if start, ok := e.(StartTask); ok && !refused {
@@ -240,6 +275,7 @@ func (w *world) step(e Event) {
 	for _, a := range actions {
 		w.carryOut(a)
 	}
+	w.checkAnswer(e, refused)
 	if w.finishes > 0 && before > 0 {
 		w.t.Fatal("finished with tasks alive")
 	}
@@ -256,7 +292,7 @@ func (w *world) carryOut(a Action) {
 		name := a.Task.Name()
 		last, known := w.launches[name]
 		switch {
-		case w.stops > 0 || w.releases > 0 || w.sealed || w.placing:
+		case w.stops > 0 || w.releases > 0 || w.sealed || w.placing || w.told.Stop:
 			t.Fatalf("%s launched while the run was ending", name)
 		case w.live[name]:
 			t.Fatalf("%s launched twice", name)
@@ -282,6 +318,9 @@ func (w *world) carryOut(a Action) {
 		}
 	case Regroup:
 		w.noneLive()
+		if w.told.Stop {
+			t.Fatal("the group is started again while it is to stop together")
+		}
 		if w.releases > 0 || w.placing || a.Generation != w.generation+1 || a.First <= w.first || a.After <= 0 {
 			t.Fatalf("%#v", a)
 		}
@@ -293,17 +332,31 @@ func (w *world) carryOut(a Action) {
 		}
 	case Capture:
 		w.allLive(a.Tasks)
+		if w.captures++; w.captures > 1 || w.stops > 0 {
+			t.Fatal("captured twice, or when it was too late")
+		}
 	case Control:
 		w.allLive(a.Tasks)
 		w.sealed = w.sealed || a.Op == ControlSeal
-		if a.Op == ControlRestart && (w.stops > 0 || w.sealed) {
+		if a.Op == ControlRestart && (w.stops > 0 || w.sealed || w.told.Stop) {
 			t.Fatal("restarted while the run was ending")
 		}
+	case Tell:
+		if a.Stopping.Seq != w.told.Seq+1 || a.Stopping.Stop == w.told.Stop || w.stops > 0 || w.releases > 0 {
+			t.Fatalf("%#v after %#v", a, w.told)
+		}
+		if !a.Stopping.Stop && (w.grace || !reflect.DeepEqual(a.Stopping, spec.Stopping{Seq: a.Stopping.Seq})) {
+			t.Fatalf("cleared: %#v", a)
+		}
+		w.told = a.Stopping
 	case StartTimer:
 		if w.timers[a.Timer] || a.After <= 0 || w.stops > 0 || w.releases > 0 {
 			t.Fatalf("%#v", a)
 		}
 		w.timers[a.Timer] = true
+		if a.Timer == TimerTogether && !w.told.Stop {
+			t.Fatal("a grace without a stop")
+		}
 	case StopTimer:
 		if !w.timers[a.Timer] {
 			t.Fatalf("%#v", a)
@@ -324,6 +377,25 @@ func (w *world) carryOut(a Action) {
 			t.Fatal("finished without Release")
 		}
 		w.noneLive()
+	}
+}
+
+// checkAnswer: the answer to a wish, and to its clear, is what the hosts know.
+func (w *world) checkAnswer(e Event, refused bool) {
+	s := w.machine.Stopping()
+	if !reflect.DeepEqual(s, w.told) {
+		w.t.Fatalf("%#v: %#v, and the hosts know %#v", e, s, w.told)
+	}
+	switch e := e.(type) {
+	case StopTogether:
+		repeated := e.Key != "" && slices.Contains(w.machine.together.made, e.wishKey())
+		if !refused && !s.Stop && !repeated {
+			w.t.Fatalf("%#v: %#v", e, s)
+		}
+	case ClearStop:
+		if !refused && s.Stop {
+			w.t.Fatalf("%#v: %#v", e, s)
+		}
 	}
 }
 
@@ -406,6 +478,7 @@ func (w *world) checkResult() {
 	if r.Verdict != spec.VerdictSucceeded && r.Message == "" {
 		t.Fatalf("%s without a word", r.Verdict)
 	}
+	w.checkStopped()
 	failures := 0
 	for _, task := range r.Tasks {
 		f := task.Failure
@@ -427,5 +500,28 @@ func (w *world) checkResult() {
 		t.Fatalf("%d failures, first %v", failures, r.FirstFailure)
 	case failures > 0 && !failed:
 		t.Fatalf("%s with %d failures", r.Verdict, failures)
+	}
+}
+
+// checkStopped: a stop that stands is in the result, and its error, where that is a
+// failure, is one of the run's.
+func (w *world) checkStopped() {
+	t, r := w.t, w.result
+	if w.told.Stop != (r.Stopping != nil) || r.Stopping != nil && !reflect.DeepEqual(*r.Stopping, w.told) {
+		t.Fatalf("the hosts know %#v, and the result has %#v", w.told, r.Stopping)
+	}
+	if len(r.Stragglers) > 0 && !w.told.Stop {
+		t.Fatalf("stragglers without a stop: %v", r.Stragglers)
+	}
+	switch {
+	case !w.told.Stop:
+	case w.told.Error != nil && !w.told.Clean:
+		if r.Verdict != spec.VerdictFailed || r.ErrorType != spec.ErrSubprocess && r.ErrorType != spec.ErrHostLost {
+			t.Fatalf("stopped by an error: %s with %s", r.Verdict, r.ErrorType)
+		}
+	case len(r.Stragglers) > 0 && !w.spec.StopTogether.IgnoreLiveTasks:
+		if r.ExitCode == 0 {
+			t.Fatalf("stragglers %v, and %s", r.Stragglers, r.Verdict)
+		}
 	}
 }

@@ -22,9 +22,12 @@ type Machine struct {
 	timers    []Timer
 	todo      []Action // of the step at hand
 
-	group group // of restart scope "group"
-	// stacks are the files that were captured before the stop, by task.
-	stacks map[string]string
+	group    group // of restart scope "group"
+	together together
+	// stacks are the files that were captured before the stop, by task, and
+	// capturedFor is the cause of that stop.
+	stacks      map[string]string
+	capturedFor spec.Cause
 }
 
 // task is one task and its latest launch.
@@ -72,6 +75,7 @@ const (
 	byFailure                    // a task's final failure, with on_failure stop
 	byTimeout                    // timeout
 	byMaxRunTime                 // max_run_time
+	byTogether                   // a wish that all tasks stop together; it can be taken back
 	byCancel                     // a cancellation, or terminate-all
 	byPlacement                  // the tasks found no place
 )
@@ -128,6 +132,10 @@ func (m *Machine) Step(e Event) []Action {
 		m.captureStacks(e)
 	case Captured:
 		m.captured(e)
+	case StopTogether:
+		m.stopTogether(e)
+	case ClearStop:
+		m.clearStop()
 	case Released:
 		m.released(e)
 	}
@@ -231,6 +239,17 @@ func (m *Machine) taskEnded(e TaskEnded) {
 	case t.endedBy(spec.CauseOperator) && !t.asked:
 		// Nobody asked us: whoever owns the host shut it down.
 		m.cancel(t.Name() + " was stopped on its host")
+	case m.decided == byTogether:
+		// They are to end, the chief too. Who fails cuts nobody's grace short, and is
+		// judged when the stop is cleared.
+	default:
+		m.judgeEnd(t)
+	}
+}
+
+// judgeEnd is what the end of a task by itself does to the others.
+func (m *Machine) judgeEnd(t *task) {
+	switch {
 	case m.failed(t) && m.mayRegroup(t.exit.Cause):
 		m.regroup(t)
 	case m.isChief(t):

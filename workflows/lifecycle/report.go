@@ -29,6 +29,10 @@ func (m *Machine) message(j judgement, e Released, odd []string) string {
 	case m.decided == byPlacement:
 		w.line("%s", m.reason)
 		m.placedBefore(&w, e)
+	case j.verdict == spec.VerdictTimedOut && m.late():
+		m.stragglers(&w)
+		m.stopReason(&w)
+		m.whereTheyAre(&w, m.together.stragglers)
 	case j.verdict == spec.VerdictTimedOut:
 		w.line("%s", spec.TimeoutText(m.spec.Timeout.Std()))
 		m.outOfTime(&w, j)
@@ -36,8 +40,16 @@ func (m *Machine) message(j judgement, e Released, odd []string) string {
 		w.line("%s", spec.MaxRunTimeText(m.spec.MaxRunTime.Std()))
 		m.outOfTime(&w, j)
 	case j.verdict == spec.VerdictFailed:
-		m.rootCause(&w, j)
+		if j.asked != nil {
+			m.operatorsError(&w, j)
+		} else {
+			m.rootCause(&w, j)
+		}
 		m.others(&w, j)
+		if m.late() {
+			m.stragglers(&w)
+			m.whereTheyAre(&w, m.together.stragglers)
+		}
 	case j.verdict == spec.VerdictCancelled:
 		m.cancelled(&w, j)
 	}
@@ -54,6 +66,10 @@ func (m *Machine) message(j judgement, e Released, odd []string) string {
 func (m *Machine) rootCause(w *writer, j judgement) {
 	f := *j.root
 	name := f.task.Name()
+	if f.wish != nil {
+		m.wishedCause(w, j)
+		return
+	}
 	switch {
 	case f.exit.Cause == spec.CauseHostLost:
 		w.line("%s", f.lostText())
@@ -71,8 +87,15 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 	w.quote(f.exit.Message, f.reported() || f.exit.BadResult())
 	w.path("Error file", f.exit.ErrorFile)
 	w.path("Logs", f.exit.LogDir)
+	if j.report == nil || j.report.wish == nil {
+		m.stopReason(w)
+	}
 	if r := j.report; r != nil && r.task != f.task {
-		w.line("The first program to report an error was %s: %s", j.place(r.task), firstLine(r.exit.Message))
+		asked := ""
+		if r.wish != nil {
+			asked = ", which asked all tasks to stop"
+		}
+		w.line("The first program to report an error was %s%s: %s", j.place(r.task), asked, firstLine(r.exit.Message))
 		w.quote(r.exit.Message, true)
 		w.path("Error file", r.exit.ErrorFile)
 		others := j.others()
@@ -121,7 +144,7 @@ func (m *Machine) earlierError(w *writer, j judgement) {
 		if t.exit == nil || t.exit.Cause != spec.CauseCollateral || t.exit.ErrorTime.IsZero() || j.failed(t) {
 			continue
 		}
-		f := &failure{t, *t.exit, j.hosts[t.Name()]}
+		f := &failure{task: t, exit: *t.exit, host: j.hosts[t.Name()]}
 		if f.host == j.root.host && f.before(j.root) && (first == nil || f.before(first)) {
 			first = f
 		}
@@ -143,10 +166,14 @@ func (m *Machine) othersFailed(w *writer, j judgement) {
 		return
 	}
 	told, rest := others[:min(len(others), maxOthers)], others[min(len(others), maxOthers):]
-	w.line("%s after it:", count(len(others), "other failed", "others failed"))
+	if j.asked != nil {
+		w.line("%s after that:", count(len(others), "task failed", "tasks failed"))
+	} else {
+		w.line("%s after it:", count(len(others), "other failed", "others failed"))
+	}
 	for _, f := range told {
 		line := fmt.Sprintf("    %s: %s", j.who(f), short(f.exit))
-		if a, b := j.root.instant(), f.instant(); f.host != "" && f.host == j.root.host && a > 0 && b > a {
+		if a, b := j.root.instant(), f.instant(); f.host != "" && f.host == j.root.host && a > 0 && b > a && j.asked == nil {
 			line += ", " + span(b-a) + " later"
 		}
 		if f.exit.LogDir != "" {
@@ -163,8 +190,11 @@ func (m *Machine) othersFailed(w *writer, j judgement) {
 	}
 }
 
-// others are the failures beside the root cause.
+// others are the failures beside the root cause, which may be nobody's.
 func (j judgement) others() []failure {
+	if j.asked != nil {
+		return j.failures
+	}
 	return slices.DeleteFunc(slices.Clone(j.failures), func(f failure) bool { return f.task == j.root.task })
 }
 
@@ -181,8 +211,15 @@ func (m *Machine) others(w *writer, j judgement) {
 		why = "when max_run_time passed"
 	case byCancel:
 		why = "when the run was cancelled" + m.because()
+	case byTogether:
+		why = "while the tasks were stopping together"
+		if len(m.together.stragglers) > 0 {
+			why = "when their time to stop was over"
+		}
 	}
-	if stopped := m.stoppedTasks(); len(stopped) > 0 {
+	if m.late() {
+		// Who was stopped is named as a straggler.
+	} else if stopped := m.stoppedTasks(); len(stopped) > 0 {
 		w.line("%s stopped %s: %s.", count(len(stopped), "was", "were"), why, list(stopped))
 	} else if m.decided == byCancel {
 		w.line("Then the run was cancelled%s.", m.because())
@@ -192,19 +229,12 @@ func (m *Machine) others(w *writer, j judgement) {
 
 // outOfTime says who was not done when a limit passed.
 func (m *Machine) outOfTime(w *writer, j judgement) {
-	var names []string
-	var files [][2]string // what it is, and its path
+	var names, late []string
 	for _, t := range m.tasks {
 		if t.ok() || j.failed(t) || t.endedBy(spec.CauseOperator) {
 			continue
 		}
-		names = append(names, j.place(t))
-		switch stacks := m.stacks[t.Name()]; {
-		case stacks != "": // beside the logs
-			files = append(files, [2]string{"Stacks of " + t.Name(), stacks})
-		case t.exit != nil:
-			files = append(files, [2]string{"Logs of " + t.Name(), t.exit.LogDir})
-		}
+		names, late = append(names, j.place(t)), append(late, t.Name())
 	}
 	switch {
 	case m.never() && m.group.generation > 0:
@@ -213,9 +243,7 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 		w.line("The limit is 0, so nothing was started.")
 	case len(names) > 0:
 		w.line("%s not done by then: %s.", count(len(names), "was", "were"), list(names))
-		for _, f := range files[:min(len(files), maxLogs)] {
-			w.path(f[0], f[1])
-		}
+		m.whereTheyAre(w, late)
 	}
 	if j.root == nil {
 		return
@@ -225,6 +253,22 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 	w.path("Logs", j.root.exit.LogDir)
 	if n := len(j.failures) - 1; n > 0 {
 		w.line("%s after it.", count(n, "other failed", "others failed"))
+	}
+}
+
+// whereTheyAre points out what there is to read of tasks that were not done.
+func (m *Machine) whereTheyAre(w *writer, late []string) {
+	var files [][2]string // what it is, and its path
+	for _, name := range late {
+		switch t, stacks := m.named[name], m.stacks[name]; {
+		case stacks != "": // beside the logs
+			files = append(files, [2]string{"Stacks of " + name, stacks})
+		case t.exit != nil:
+			files = append(files, [2]string{"Logs of " + name, t.exit.LogDir})
+		}
+	}
+	for _, f := range files[:min(len(files), maxLogs)] {
+		w.path(f[0], f[1])
 	}
 }
 

@@ -27,9 +27,13 @@ func (m *Machine) Check(e Event) error {
 		return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))
 	case TerminateAll:
 		return errors.Join(checkSignal(e.Signal), checkGrace(e.Grace))
+	case StopTogether:
+		return m.checkTogether(e)
+	case ClearStop:
+		return m.checkClear(e)
 	case RestartTasks:
 		if m.Ending() {
-			return errEnding
+			return m.errEnding()
 		}
 		if m.phase == regrouping {
 			return errAgain
@@ -78,6 +82,14 @@ func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 	return errors.Join(problems...)
 }
 
+// errEnding says why nothing is started any more.
+func (m *Machine) errEnding() error {
+	if m.decided == byTogether && m.phase == running {
+		return errStopping
+	}
+	return errEnding
+}
+
 // errPlacing says that nothing runs yet, or at the moment.
 func (m *Machine) errPlacing() error {
 	if m.group.generation > 0 {
@@ -123,7 +135,7 @@ func (m *Machine) checkStart(t spec.Task) error {
 	case t.Type == "" || t.Index < 0:
 		return errors.New("no task is named; name it by type and index, like worker-3")
 	case m.Ending():
-		return errEnding
+		return m.errEnding()
 	case m.phase == placing:
 		return m.errPlacing()
 	case m.phase == regrouping:

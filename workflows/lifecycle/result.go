@@ -24,6 +24,9 @@ func (m *Machine) result(e Released) spec.RunResult {
 	if j.root != nil {
 		r.FirstFailure = j.root.describe()
 	}
+	if s := m.Stopping(); s.Stop {
+		r.Stopping, r.Stragglers = &s, m.together.stragglers
+	}
 	failed := make(map[string]*failure, len(j.failures))
 	for i := range j.failures {
 		failed[j.failures[i].task.Name()] = &j.failures[i]

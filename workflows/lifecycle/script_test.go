@@ -39,6 +39,10 @@ import (
 //	start TASK
 //	stacks TASK,TASK                an operator wants to see them
 //	captured [TASK=PATH]…           the answer to capture
+//	together [TASK] [key=KEY] [kind=KIND] [at=DURATION] [reason=WORD]: TEXT
+//	                                a task, or without one an operator, asks all
+//	                                tasks to stop, with KIND: TEXT as its error
+//	clear [TASK]                    and takes that back; both have generation=N
 //	resume                          the workflow continues as new
 //	resumed elapsed=DURATION        and begins
 //	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [forgotten]
@@ -133,6 +137,10 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) string {
 			}
 			out.WriteString(show(a))
 		}
+		switch event.(type) {
+		case lifecycle.StopTogether, lifecycle.ClearStop:
+			fmt.Fprintf(&out, "  answer: %s\n", showStopping(s.machine.Stopping()))
+		}
 	}
 	return out.String()
 }
@@ -188,6 +196,8 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return s.ended(words, text)
 	case "timer":
 		return lifecycle.TimerFired{Timer: lifecycle.Timer(arg(1))}, nil
+	case "together", "clear":
+		return together(words, tasks, text)
 	case "cancel":
 		return lifecycle.Cancel{Reason: text}, nil
 	case "terminate":
@@ -206,6 +216,47 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 	default:
 		return nil, fmt.Errorf("no such event")
 	}
+}
+
+func together(words, tasks []string, text string) (lifecycle.Event, error) {
+	q := spec.TogetherRequest{Error: &spec.TogetherError{Message: text}}
+	if len(tasks) > 0 {
+		q.Task = tasks[0]
+	}
+	at := scriptStart
+	for _, w := range words[1:] {
+		key, value, _ := strings.Cut(w, "=")
+		n, _ := strconv.Atoi(value)
+		switch key {
+		case "key":
+			q.Key = value
+		case "kind":
+			q.Error.Kind = value
+		case "reason":
+			q.Reason = value
+		case "generation":
+			q.Generation = n
+		case "boot":
+			q.BootNanos = int64(n)
+		case "at":
+			after, err := time.ParseDuration(value)
+			if err != nil {
+				return nil, err
+			}
+			at = at.Add(after)
+		case q.Task:
+		default:
+			return nil, fmt.Errorf("no such word: %s", w)
+		}
+	}
+	message, traceback, _ := strings.Cut(text, "\n")
+	if q.Error.Message, q.Error.Traceback = message, traceback; *q.Error == (spec.TogetherError{}) {
+		q.Error = nil
+	}
+	if words[0] == "clear" {
+		return lifecycle.ClearStop{ClearStopRequest: spec.ClearStopRequest{Task: q.Task, Generation: q.Generation}}, nil
+	}
+	return lifecycle.StopTogether{TogetherRequest: q, At: at}, nil
 }
 
 func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
@@ -328,6 +379,9 @@ func (s *script) released(words []string) (lifecycle.Event, error) {
 func (s *script) status() string {
 	state, tasks := s.machine.Status()
 	var out strings.Builder
+	if stopping := s.machine.Stopping(); stopping.Stop {
+		fmt.Fprintf(&out, "stopping together, %s\n", showStopping(stopping))
+	}
 	fmt.Fprintf(&out, "%s, live: %s\n", state, strings.Join(s.machine.Live(), " "))
 	for _, t := range tasks {
 		fmt.Fprintf(&out, "  %d %s: %s", t.Rank, t.Name, t.State)
@@ -363,6 +417,8 @@ func show(a lifecycle.Action) string {
 			line += " grace=" + a.Grace.String()
 		}
 		return line + "\n"
+	case lifecycle.Tell:
+		return fmt.Sprintf("  tell %s\n", showStopping(a.Stopping))
 	case lifecycle.StartTimer:
 		return fmt.Sprintf("  start timer %s %s\n", a.Timer, a.After)
 	case lifecycle.StopTimer:
@@ -374,6 +430,17 @@ func show(a lifecycle.Action) string {
 	default:
 		return fmt.Sprintf("  %T\n", a)
 	}
+}
+
+func showStopping(s spec.Stopping) string {
+	if !s.Stop {
+		return fmt.Sprintf("%d: go on", s.Seq)
+	}
+	text := fmt.Sprintf("%d: %s", s.Seq, s)
+	if !s.Deadline.IsZero() {
+		text += ", until " + s.Deadline.Sub(scriptStart).String()
+	}
+	return text
 }
 
 func showResult(r spec.RunResult) string {
@@ -389,7 +456,13 @@ func showResult(r spec.RunResult) string {
 	if f := r.FirstFailure; f != nil {
 		fmt.Fprintf(&out, ", first failure %s", f.Task)
 	}
+	if len(r.Stragglers) > 0 {
+		fmt.Fprintf(&out, ", stragglers %s", strings.Join(r.Stragglers, " "))
+	}
 	out.WriteString("\n")
+	if r.Stopping != nil {
+		fmt.Fprintf(&out, "  stopped %s\n", showStopping(*r.Stopping))
+	}
 	if r.Message != "" {
 		for _, line := range strings.Split(r.Message, "\n") {
 			fmt.Fprintf(&out, "  | %s\n", line)

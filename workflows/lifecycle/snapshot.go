@@ -17,6 +17,9 @@ type Snapshot struct {
 	Added      []spec.Task            `json:"added,omitempty"`
 	Exits      map[string][]spec.Exit `json:"exits,omitempty"`
 	Before     *BeforeFailure         `json:"before,omitempty"`
+	// Stops counts the stops together and their clears. None stands: a stop lets no
+	// other generation begin.
+	Stops int `json:"stops,omitempty"`
 }
 
 // BeforeFailure is the failure that ended the generation before.
@@ -36,7 +39,7 @@ const snapshotExits = 2
 // processes goes along as far as there is room.
 func (m *Machine) Snapshot(e Released) Snapshot {
 	g := m.group
-	s := Snapshot{Generation: g.generation, First: g.first, Counted: g.counted, Quick: g.quick, Exits: map[string][]spec.Exit{}}
+	s := Snapshot{Generation: g.generation, First: g.first, Counted: g.counted, Quick: g.quick, Stops: m.together.seq, Exits: map[string][]spec.Exit{}}
 	for _, t := range m.tasks {
 		if t.added {
 			s.Added = append(s.Added, t.Task)
@@ -92,6 +95,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 		}
 		t.Task, t.added = added, true
 	}
+	m.together.seq = from.Stops
 	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick}
 	for _, t := range m.tasks {
 		t.first, t.earlier = from.First, from.Exits[t.Name()]

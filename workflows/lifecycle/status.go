@@ -27,7 +27,7 @@ func (m *Machine) state() spec.RunState {
 	case regrouping:
 		return spec.RunRestarting
 	case running:
-		if m.decided == byChief {
+		if m.decided == byChief || m.decided == byTogether {
 			return spec.RunStopping // the grace is running
 		}
 		return spec.RunRunning

@@ -18,12 +18,15 @@ func (m *Machine) timerFired(timer Timer) {
 	case TimerTimeout:
 		if m.phase == running && m.anyLive() {
 			m.decide(byTimeout)
-			m.captureFirst()
+			m.noteStragglers()
+			m.captureFirst(spec.CauseTimeout)
 			return
 		}
 		m.timeUp(byTimeout)
 	case TimerMaxRunTime:
 		m.timeUp(byMaxRunTime)
+	case TimerTogether:
+		m.togetherOver()
 	}
 }
 
@@ -36,13 +39,21 @@ func (m *Machine) timeUp(d decision) {
 	case regrouping:
 		m.endRegrouping()
 	default:
-		m.stopAll(spec.CauseTimeout)
+		m.noteStragglers()
+		m.stopAll(m.whyStop(spec.CauseTimeout))
 	}
 }
 
 func (m *Machine) startTimer(timer Timer, after time.Duration) {
 	m.timers = append(m.timers, timer)
 	m.do(StartTimer{Timer: timer, After: after})
+}
+
+func (m *Machine) stopTimer(timer Timer) {
+	if i := slices.Index(m.timers, timer); i >= 0 {
+		m.timers = slices.Delete(m.timers, i, i+1)
+		m.do(StopTimer{Timer: timer})
+	}
 }
 
 func (m *Machine) stopTimers() {

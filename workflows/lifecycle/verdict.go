@@ -7,6 +7,8 @@ const (
 	exitTimeout   = 124
 	exitMachinery = 125
 	exitCancelled = 130
+	// exitAsked is that of a run that an operator stopped with an error.
+	exitAsked = 1
 )
 
 // judgement is the verdict and what it rests on.
@@ -17,7 +19,9 @@ type judgement struct {
 	failures  []failure // in order of arrival
 	root      *failure  // the earliest
 	report    *failure  // the first that a program reported
-	hosts     map[string]string
+	// asked is the error of an operator's stop, where no failure came before it.
+	asked *spec.TogetherError
+	hosts map[string]string
 }
 
 // judge gives the verdict:
@@ -38,6 +42,10 @@ func (m *Machine) judge(e Released) judgement {
 		}
 	}
 	j.report = earliest(reports)
+	asked := m.operatorAsked()
+	if asked != nil && (j.root == nil || j.root.task.arrived > m.together.after) {
+		j.asked = asked
+	}
 	switch {
 	case m.decided == byPlacement:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrPlacement, exitMachinery
@@ -45,8 +53,12 @@ func (m *Machine) judge(e Released) judgement {
 		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitTimeout
 	case m.decided == byMaxRunTime && j.report == nil:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrUnexpectedExit, exitTimeout
+	case j.asked != nil:
+		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrSubprocess, exitAsked
 	case j.root != nil:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, j.typeOfFailure(), exitCodeOf(j.root)
+		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, j.typeOfFailure(asked != nil), exitCodeOf(j.root)
+	case m.late():
+		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitTimeout
 	case m.decided == byCancel || m.unfinished() != "":
 		j.verdict, j.exitCode = spec.VerdictCancelled, exitCancelled
 	default:
@@ -55,11 +67,21 @@ func (m *Machine) judge(e Released) judgement {
 	return j
 }
 
-func (j judgement) typeOfFailure() string {
+// operatorAsked is the error with which an operator had the tasks stop.
+func (m *Machine) operatorAsked() *spec.TogetherError {
+	if w := m.together.wish; w != nil && w.Task == "" {
+		return m.together.err(m.spec)
+	}
+	return nil
+}
+
+// typeOfFailure is the type of the root cause; asked says that an operator has
+// reported an error.
+func (j judgement) typeOfFailure(asked bool) string {
 	switch {
 	case j.root.hostLost():
 		return spec.ErrHostLost
-	case j.report != nil:
+	case j.report != nil || asked:
 		return spec.ErrSubprocess
 	default:
 		return spec.ErrUnexpectedExit
@@ -83,13 +105,17 @@ func exitCodeOf(f *failure) int {
 // operator ended what the success depends on, which is the chief, or where
 // nothing depends on a chief, every single task. One terminated worker among
 // others takes nothing away (MPR-06).
+//
+// Who was stopped at the end of a stop together has done its part, where the spec
+// says that stragglers are no failure.
 func (m *Machine) unfinished() string {
 	finished := len(m.tasks) == 0
 	for _, t := range m.tasks {
-		if m.decided == byChief && m.isChief(t) && !t.ok() {
+		done := t.ok() || m.decided == byTogether && t.stopped == spec.CauseCollateral
+		if (m.decided == byChief || m.decided == byTogether) && m.isChief(t) && !done {
 			return t.Name() + " was terminated"
 		}
-		finished = finished || t.ok()
+		finished = finished || done
 	}
 	if finished {
 		return ""

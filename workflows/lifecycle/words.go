@@ -11,7 +11,7 @@ import (
 // at is when the process failed, as the end of a sentence.
 func (f failure) at() string {
 	when := f.exit.Ended
-	if _, ok := f.errorAge(); ok {
+	if _, ok := f.errorAge(); ok || f.wish != nil {
 		when = f.exit.ErrorTime
 	}
 	if when.IsZero() {

@@ -1,6 +1,7 @@
 package rendezvous
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -110,8 +111,14 @@ func (f *fuzzed) step(e Event) {
 	t := f.t
 	present := f.present()
 	answers := f.round.Step(e)
+	if f.round.Result() == nil && f.byte()%4 == 0 {
+		f.twin = f.copied(f.twin)
+	}
 	if again := f.twin.Step(e); !reflect.DeepEqual(answers, again) {
 		t.Fatalf("%#v: not deterministic: %v, %v", e, answers, again)
+	}
+	if one, other := asJSON(t, f.round.Status()), asJSON(t, f.twin.Status()); one != other {
+		t.Fatalf("%#v: not deterministic: %s, %s", e, one, other)
 	}
 	refused := map[waiter]bool{}
 	for _, a := range answers {
@@ -148,6 +155,23 @@ func (f *fuzzed) step(e Event) {
 		}
 	}
 	f.check()
+}
+
+// copied is the round as another execution of its workflow has it.
+func (f *fuzzed) copied(r *Round) *Round {
+	var s Snapshot
+	if err := json.Unmarshal([]byte(asJSON(f.t, r.Snapshot())), &s); err != nil {
+		f.t.Fatal(err)
+	}
+	return Resume(f.tasks, s)
+}
+
+func asJSON(t *testing.T, v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // present are the tasks with somebody waiting.

@@ -218,3 +218,29 @@ func ParticipantsDigest(sorted []string) string {
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
+
+// maxNamed bounds the participants that a text names.
+const maxNamed = 10
+
+// OtherParticipantsText refuses an arrival that means other participants than those
+// who wait there already. It names the difference: of a thousand they may have one.
+func OtherParticipantsText(task string, yours, theirs []string) string {
+	var parts []string
+	if extra := without(yours, theirs); len(extra) > 0 {
+		parts = append(parts, "only here: "+AndMore(extra, maxNamed))
+	}
+	if lacking := without(theirs, yours); len(lacking) > 0 {
+		parts = append(parts, "only there: "+AndMore(lacking, maxNamed))
+	}
+	return fmt.Sprintf("others wait there already, for other participants than %s does (%s); give all of them the same, or another name",
+		task, strings.Join(parts, "; "))
+}
+
+// without are the names of the first list that are not in the second.
+func without(names, out []string) []string {
+	have := make(map[string]bool, len(out))
+	for _, name := range out {
+		have[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return have[name] })
+}

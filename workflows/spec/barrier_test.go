@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,4 +32,14 @@ func TestParticipants(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, NormalParticipants([]string{"b", "a", "b"}))
 	require.Equal(t, ParticipantsDigest([]string{"a", "b"}), ParticipantsDigest([]string{"a", "b"}))
 	require.NotEqual(t, ParticipantsDigest([]string{"a", "b"}), ParticipantsDigest([]string{"ab"}))
+}
+
+func TestOtherParticipantsText(t *testing.T) {
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprint("worker-", i))
+	}
+	require.Equal(t, "others wait there already, for other participants than worker-1 does (only here: worker-500; only there: ps-0, ps-1); give all of them the same, or another name",
+		OtherParticipantsText("worker-1", many, append(slices.Delete(slices.Clone(many), 500, 501), "ps-0", "ps-1")))
+	require.Contains(t, OtherParticipantsText("ps-0", []string{"ps-0"}, many), "worker-9 and 990 more")
 }

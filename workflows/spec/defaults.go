@@ -7,16 +7,18 @@ import (
 )
 
 // Defaults of a spec. They are the seeds', where those have one (SEED-01,
-// SEED-16, SEED-83).
+// SEED-16, SEED-59, SEED-83).
 const (
 	DefaultRPCLayer         = "grpc"
 	DefaultChiefGrace       = Duration(3 * time.Second)
 	DefaultOnFailure        = OnFailureStop
 	DefaultRestartScope     = RestartScopeTask
 	DefaultPlacementTimeout = Duration(time.Minute)
+	DefaultBarriers         = BarriersServer
 	DefaultStopSignal       = "SIGTERM"
 	DefaultStopGrace        = Duration(30 * time.Second)
 	DefaultStdMask          = "3"
+	DefaultTogetherGrace    = Duration(2 * time.Minute)
 )
 
 // WithDefaults returns a deep copy in which every field that has a default is
@@ -31,9 +33,14 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 	setDefault(&d.OnFailure, DefaultOnFailure)
 	setDefault(&d.RestartScope, DefaultRestartScope)
 	setPointer(&d.PlacementTimeout, DefaultPlacementTimeout)
+	setDefault(&d.Barriers, DefaultBarriers)
 	setDefault(&d.Stop.Signal, DefaultStopSignal)
 	d.Stop.Signal = canonicalSignal(d.Stop.Signal)
 	setPointer(&d.Stop.Grace, DefaultStopGrace)
+	setPointer(&d.StopTogether.Grace, DefaultTogetherGrace)
+	if d.StopTogether.CleanErrors == nil {
+		d.StopTogether.CleanErrors = slices.Clone(DefaultCleanErrors)
+	}
 	setDefault(&d.Logs.Redirects, DefaultStdMask)
 	setDefault(&d.Logs.Tee, DefaultStdMask)
 	setDefault(&d.Logs.Prefix, DefaultPrefix)
@@ -73,6 +80,8 @@ func (s *RunSpec) clone() *RunSpec {
 	d.Timeout = clonePointer(s.Timeout)
 	d.PlacementTimeout = clonePointer(s.PlacementTimeout)
 	d.Stop.Grace = clonePointer(s.Stop.Grace)
+	d.StopTogether.Grace = clonePointer(s.StopTogether.Grace)
+	d.StopTogether.CleanErrors = slices.Clone(s.StopTogether.CleanErrors)
 	d.Logs.LocalRanksFilter = slices.Clone(s.Logs.LocalRanksFilter)
 	d.Logs.Filter = slices.Clone(s.Logs.Filter)
 	d.Logs.DuplicateStdoutFilters = slices.Clone(s.Logs.DuplicateStdoutFilters)

@@ -20,7 +20,9 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		OnFailure:         OnFailureStop,
 		RestartScope:      RestartScopeTask,
 		PlacementTimeout:  new(DefaultPlacementTimeout),
+		Barriers:          BarriersServer,
 		Stop:              Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace)},
+		StopTogether:      StopTogether{Grace: new(DefaultTogetherGrace), CleanErrors: []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}},
 		Logs:              Logs{Redirects: "3", Tee: "3", Prefix: "[{{.Type}}-{{.Index}}]:"},
 		EnvProfiles:       []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX},
 	}, d)
@@ -34,8 +36,9 @@ func TestWithDefaults_SEED01(t *testing.T) {
 func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	s := &RunSpec{
 		DependenceOnChief: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
-		Stop: Stop{Signal: "KILL", Grace: DurationOf(0)}, EnvProfiles: []EnvProfile{},
+		Stop: Stop{Signal: "KILL", Grace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
 		Logs: Logs{Redirects: "0", Tee: "1", Prefix: "x"}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
+		Barriers: BarriersLocal,
 	}
 	d := s.WithDefaults()
 	want := *s

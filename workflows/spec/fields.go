@@ -90,9 +90,17 @@ var fields = map[string]field{
 		doc:     "How long a host may take to accept its tasks before the run fails with a PlacementError.",
 		example: "placement_timeout: 1m", def: `"1m"`, pattern: durationPattern,
 	},
+	"RunSpec.barriers": {
+		doc:     "Who releases the barriers at which the tasks meet: the Temporal server, wherever they are, or with local their host alone, in microseconds. local needs all tasks on one host.",
+		example: "barriers: local", def: `"server"`, enum: names(barrierWays),
+	},
 	"RunSpec.stop": {
 		doc:     "How a process is asked to end, and for how long.",
 		example: "stop: {signal: SIGTERM, grace: 30s}",
+	},
+	"RunSpec.stop_together": {
+		doc:     "How the tasks stop together, each by itself, when one of them or an operator asks for that.",
+		example: "stop_together: {grace: 2m}",
 	},
 	"RunSpec.logs": {
 		doc:     "Where the output of the processes goes.",
@@ -206,6 +214,20 @@ var fields = map[string]field{
 		example: "grace: 30s", def: `"30s"`, pattern: durationPattern,
 	},
 
+	"StopTogether.grace": {
+		doc:     "How long the tasks have, from the stop on, to end by themselves; then those left are stopped.",
+		example: "grace: 2m", def: `"2m"`, pattern: durationPattern,
+	},
+	"StopTogether.clean_errors": {
+		doc:     "Kinds of errors that make a clean stop: a stop that is asked for with one of them is no failure. EOF stands for io.EOF, too. A list replaces the default; an empty one: every error is a failure.",
+		example: "clean_errors: [OutOfRangeError]", def: `["OutOfRangeError","StopIteration","EOFError","EOF"]`,
+	},
+	"StopTogether.clean_errors[]": {pattern: `^[^\x00]+$`},
+	"StopTogether.ignore_live_tasks": {
+		doc:     "Whether tasks that have not ended when the grace is over are stopped without that being a failure.",
+		example: "ignore_live_tasks: true", def: "false",
+	},
+
 	"Logs.dir": {
 		doc:     "Root of the log directories on each host. It is made when missing. Default: below the host worker's state directory. /dev/null: no files at all, neither results nor error files.",
 		example: "dir: /var/log/job", pattern: absolutePattern,
@@ -263,6 +285,8 @@ func structTitle(t reflect.Type) string {
 		return "an override"
 	case reflect.TypeFor[GroupLogs]():
 		return "logs of a task group"
+	case reflect.TypeFor[StopTogether]():
+		return "stop_together"
 	default:
 		return strings.ToLower(t.Name())
 	}

@@ -8,6 +8,9 @@ const (
 	// BarrierWorkflowType is the type of the workflow that is one round of a
 	// barrier; see [BarrierID].
 	BarrierWorkflowType = "Barrier"
+	// ClosureQueueType is the type of the workflow that is the queue of a run's
+	// closures; see [ClosureQueueID].
+	ClosureQueueType = "ClosureQueue"
 	// TaskQueue is the queue of the workflow workers that share work. The
 	// queues of hosts are named after it; see [HostsQueue].
 	TaskQueue = "clusterrun"
@@ -15,6 +18,18 @@ const (
 	QueryStatus = "status"
 	// QueryBarrier asks a round who is there and who is missing.
 	QueryBarrier = "barrier"
+
+	// QueryQueue asks a queue of closures how it stands.
+	QueryQueue = "queue"
+	// SignalServing tells a queue which tasks of a host serve.
+	SignalServing = "serving"
+
+	UpdateSchedule       = "schedule"
+	UpdateJoin           = "join"
+	UpdateDone           = "done"
+	UpdateCreateResource = "create-resource"
+	UpdateCancelClosures = "cancel-closures"
+	UpdatePauseQueue     = "pause"
 
 	// SignalArrive brings a round arrivals and withdrawals.
 	SignalArrive = "arrive"
@@ -39,6 +54,12 @@ const (
 	ActivityRelease = "Release"
 	// ActivityBarrierCheck looks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
+	// ActivityRunClosures has the tasks of a host call closures, and
+	// ActivityCancelClosures has them not do it.
+	ActivityRunClosures    = "RunClosures"
+	ActivityCancelClosures = "CancelClosures"
+	// ActivityEndClosures ends the queue of a run that has ended.
+	ActivityEndClosures = "EndClosures"
 )
 
 // Types of the errors a run fails with.
@@ -49,12 +70,21 @@ const (
 	ErrPlacement = "PlacementError"
 	// ErrSubprocess: a program reported an error.
 	ErrSubprocess = "SubprocessError"
-	// ErrSubprocessTimeout: the run's timeout passed.
+	// ErrSubprocessTimeout: the run's timeout passed, or tasks were still running
+	// when the grace of a stop together was over.
 	ErrSubprocessTimeout = "SubprocessTimeoutError"
 	// ErrUnexpectedExit: a process ended badly without reporting an error.
 	ErrUnexpectedExit = "UnexpectedSubprocessExitError"
 	// ErrHostLost: a host died under its processes.
 	ErrHostLost = "HostLostError"
+)
+
+// Types of the errors that updates are refused with.
+const (
+	// ErrRefused: it cannot be met.
+	ErrRefused = "Refused"
+	// ErrTryAgain: it can, in a moment.
+	ErrTryAgain = "TryAgain"
 )
 
 // HostsQueue is the queue for [ActivityReserve] of tasks that any host may

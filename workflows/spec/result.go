@@ -14,7 +14,8 @@ const (
 	VerdictSucceeded Verdict = "succeeded"
 	// VerdictFailed: a task ended badly; see [RunResult.FirstFailure].
 	VerdictFailed Verdict = "failed"
-	// VerdictTimedOut: the timeout passed first.
+	// VerdictTimedOut: the timeout passed first, or tasks that were to stop together
+	// still ran when the grace for that was over.
 	VerdictTimedOut Verdict = "timed-out"
 	// VerdictCancelled: somebody stopped the run.
 	VerdictCancelled Verdict = "cancelled"
@@ -137,6 +138,11 @@ type RunResult struct {
 	ExitCode int `json:"exit_code"`
 	// FirstFailure is the root cause: the earliest process that failed by itself.
 	FirstFailure *ProcessFailure `json:"first_failure,omitempty"`
+	// Stopping is how the tasks stopped together, where they did.
+	Stopping *Stopping `json:"stopping,omitempty"`
+	// Stragglers are the tasks that still ran when the time for that was over, in
+	// rank order.
+	Stragglers []string `json:"stragglers,omitempty"`
 	// Tasks are in rank order, then those added while the run lived.
 	Tasks []TaskResult `json:"tasks"`
 	// Generation is the number of the last launch of the group, from 0: how often

@@ -43,8 +43,13 @@ type RunSpec struct {
 	// PlacementTimeout is how long a host may take to accept its tasks before
 	// the run fails with a PlacementError. Default 1m.
 	PlacementTimeout *Duration `json:"placement_timeout,omitempty"`
+	// Barriers says who releases the barriers of the run. Default server.
+	Barriers Barriers `json:"barriers,omitempty"`
 	// Stop says how a process is asked to end, and for how long.
 	Stop Stop `json:"stop,omitzero"`
+	// StopTogether says how the tasks stop together, each by itself, when one of
+	// them or an operator asks for that.
+	StopTogether StopTogether `json:"stop_together,omitzero"`
 	// Logs says where output goes.
 	Logs Logs `json:"logs,omitzero"`
 	// ReturnOutput puts the last lines of the output into the result.
@@ -171,6 +176,19 @@ type RestartScope string
 const (
 	RestartScopeTask  RestartScope = "task"
 	RestartScopeGroup RestartScope = "group"
+)
+
+// Barriers says who releases the barriers at which the tasks of a run meet.
+type Barriers string
+
+// The values of [Barriers].
+const (
+	// BarriersServer has the Temporal server release them, wherever the tasks are,
+	// unless an arrival asks for a local one.
+	BarriersServer Barriers = "server"
+	// BarriersLocal has the host do it alone, in microseconds, also while the server
+	// is away. All tasks have to be on one host.
+	BarriersLocal Barriers = "local"
 )
 
 // EnvProfile names a set of environment variables.

@@ -19,7 +19,8 @@ import (
 //     chief, ranks and indices that the run or group does not have;
 //   - comparisons between places: a type or an address given twice, a task
 //     that neither it nor its group nor the run gives a command, max_restarts
-//     without auto_restart;
+//     without auto_restart, local barriers of tasks that are pinned to several
+//     hosts;
 //   - the syntax of addresses and prefixes, ranges that run backwards, and
 //     durations that are too long, or 0 where that is not allowed;
 //   - sizes in bytes of arguments and variables, and names in logs.filter;

@@ -26,6 +26,7 @@ var beyondSchema = map[string]string{
 	"duplicate_types.yaml":        "types compared",
 	"duplicate_addresses.yaml":    "addresses compared",
 	"addresses.yaml":              "syntax of addresses",
+	"local_barriers.yaml":         "hosts of addresses compared",
 	"no_command.yaml":             "command here or there",
 	"no_command_for_some.yaml":    "command here or there",
 	"max_restarts.yaml":           "max_restarts with auto_restart",
@@ -132,6 +133,7 @@ func TestFieldDefaultsAreReal(t *testing.T) {
 	}
 	check(d)
 	check(d.FieldByName("Stop"))
+	check(d.FieldByName("StopTogether"))
 	check(d.FieldByName("Logs"))
 }
 
@@ -156,6 +158,8 @@ func TestFieldExamplesDecode(t *testing.T) {
 			}
 		case "Override":
 			doc = "command: [x]\ntasks: [{type: worker, overrides: {0: {" + f.example + "}}}]"
+		case "StopTogether":
+			doc += "stop_together: {" + f.example + "}"
 		case "Stop", "Logs":
 			doc += strings.ToLower(typ) + ": {" + f.example + "}"
 		}

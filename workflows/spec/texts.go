@@ -61,6 +61,12 @@ func MaxRunTimeText(limit time.Duration) string {
 	return fmt.Sprintf("One or more subprocesses were killed because the run reached its `max_run_time`, which was set to %ss. Please change the `max_run_time` of the run spec if it should be adjusted.", seconds(limit))
 }
 
+// StragglersText names the tasks that did not stop together with the others in
+// time: the seed's words, with tasks in place of its threads (SEED-61).
+func StragglersText(tasks []string) string {
+	return "Coordinator stopped with tasks still running: " + strings.Join(tasks, " ")
+}
+
 // HostLostText is the error of a run that lost a host under a task.
 func HostLostText(task, host string) string {
 	return fmt.Sprintf("Subprocess %s was lost with its host %s. Its exit code is not known.", task, host)
@@ -89,4 +95,13 @@ func (e Exit) signalName() string {
 	default:
 		return ""
 	}
+}
+
+// AndMore writes the first few names of a list, and how many there are beside them.
+func AndMore(names []string, most int) string {
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

@@ -1,6 +1,11 @@
 package spec
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // Stopping together: any task, or an operator, asks the whole run to stop, every
 // task learns of it and ends by itself, and the first error that came with such a
@@ -13,8 +18,9 @@ type StopTogether struct {
 	// Default 2m, as in the seed.
 	Grace *Duration `json:"grace,omitempty"`
 	// CleanErrors are the kinds of errors that make a clean stop: they are no
-	// failure. Default [DefaultCleanErrors]; a list replaces it, and an empty one
-	// leaves none.
+	// failure. A kind with a path in front of it, such as io.EOF, is also known by
+	// its last part. Default [DefaultCleanErrors]; a list replaces it, and an empty
+	// one leaves none.
 	CleanErrors []string `json:"clean_errors,omitzero"`
 	// IgnoreLiveTasks: tasks that have not ended when Grace is over are stopped
 	// without that being a failure.
@@ -28,11 +34,16 @@ var DefaultCleanErrors = []string{"OutOfRangeError", "StopIteration", "EOFError"
 type TogetherRequest struct {
 	// Task asks for the stop. Empty: an operator does.
 	Task string `json:"task,omitempty"`
+	// Generation is that of the task.
+	Generation int `json:"generation,omitempty"`
 	// Key names the wish. The same key again is the same wish.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is why, where something went wrong.
 	Error *TogetherError `json:"error,omitempty"`
+	// BootNanos is when the task asked, on the monotonic clock of its host since
+	// boot: it orders the error among the exits of that host.
+	BootNanos int64 `json:"boot_ns,omitempty"`
 }
 
 // TogetherError is an error that comes with the wish to stop.
@@ -55,7 +66,9 @@ type Stopping struct {
 	// Error is the first error, which is the verdict of the run.
 	Error *TogetherError `json:"error,omitempty"`
 	// Clean: Error is of a kind that is none.
-	Clean    bool      `json:"clean,omitempty"`
+	Clean bool `json:"clean,omitempty"`
+	// Asked is when the stop was asked for, and Deadline when tasks that still live
+	// are stopped. It has none where the run was ending already.
 	Asked    time.Time `json:"asked,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
 }
@@ -64,4 +77,107 @@ type Stopping struct {
 type ClearStopRequest struct {
 	// Task clears it. Empty: an operator does.
 	Task string `json:"task,omitempty"`
+	// Generation is that of the task.
+	Generation int `json:"generation,omitempty"`
+}
+
+// What is kept of the words of a wish, in bytes: every host of the run is told
+// them, and the run's status and result repeat them.
+const (
+	maxTogetherKind      = 100
+	maxTogetherWords     = 1024
+	maxTogetherTraceback = 8192
+)
+
+// Bounded is the wish with its texts cut to what is kept of them.
+func (r TogetherRequest) Bounded() TogetherRequest {
+	r.Reason = firstBytes(r.Reason, maxTogetherWords)
+	if r.Error != nil {
+		r.Error = &TogetherError{
+			Kind:      firstBytes(r.Error.Kind, maxTogetherKind),
+			Message:   firstBytes(r.Error.Message, maxTogetherWords),
+			Traceback: lastBytes(r.Error.Traceback, maxTogetherTraceback),
+		}
+	}
+	return r
+}
+
+// Clean reports whether an error of that kind makes a clean stop (SEED-62). One
+// without a kind never does. The spec has its defaults.
+func (s StopTogether) Clean(kind string) bool {
+	name := kind[strings.LastIndex(kind, ".")+1:]
+	return kind != "" && (slices.Contains(s.CleanErrors, kind) || slices.Contains(s.CleanErrors, name))
+}
+
+// String is the error as a program would print it.
+func (e TogetherError) String() string {
+	switch {
+	case e.Kind == "":
+		return e.Message
+	case e.Message == "":
+		return e.Kind
+	default:
+		return e.Kind + ": " + e.Message
+	}
+}
+
+// String says who asked for the stop and why, in one line; nothing where there is
+// none.
+func (s Stopping) String() string {
+	if !s.Stop {
+		return ""
+	}
+	text := s.By
+	if text == "" {
+		text = "an operator"
+	}
+	text += " asked all tasks to stop"
+	var why []string
+	if s.Reason != "" {
+		why = append(why, firstLine(s.Reason))
+	}
+	if s.Error != nil {
+		words := firstLine(s.Error.String())
+		if s.Clean {
+			words += " (a clean stop)"
+		}
+		why = append(why, words)
+	}
+	if len(why) > 0 {
+		text += ": " + strings.Join(why, "; ")
+	}
+	return text
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// firstBytes and lastBytes cut a text to so many bytes, at the border of a
+// character, and make it fit for JSON.
+func firstBytes(text string, most int) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if len(text) <= most {
+		return text
+	}
+	const mark = "…"
+	most -= len(mark)
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + mark
+}
+
+func lastBytes(text string, most int) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if len(text) <= most {
+		return text
+	}
+	const mark = "…"
+	from := len(text) - most + len(mark)
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	return mark + text[from:]
 }

@@ -30,7 +30,9 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkTasks(s)
 	c.checkEnding(s)
 	c.checkRestarts(s)
+	c.checkBarriers(s)
 	c.checkStop("stop", s.Stop)
+	c.checkTogether(s.StopTogether)
 	c.checkLogs(s)
 	c.checkResources("devices", s.Devices, anyDevice)
 	c.checkResources("cpus", s.CPUs, numbersOnly)
@@ -65,6 +67,17 @@ func (c *checker) checkStop(path string, s Stop) {
 		c.checkSignal(path+".signal", s.Signal)
 	}
 	c.checkDuration(path+".grace", s.Grace, orZero)
+}
+
+func (c *checker) checkTogether(s StopTogether) {
+	c.checkDuration("stop_together.grace", s.Grace, orZero)
+	for i, kind := range s.CleanErrors {
+		p := indexPath("stop_together.clean_errors", i)
+		if kind == "" {
+			c.add(p, "is empty, and names no kind of error", "write a kind, such as StopIteration, or leave it out")
+		}
+		c.checkText(p, kind)
+	}
 }
 
 func (c *checker) checkLogs(s *RunSpec) {
@@ -188,5 +201,6 @@ func checkOneOf[T ~string](c *checker, path string, value T, values []T) {
 var (
 	onFailures    = []OnFailure{OnFailureStop, OnFailureContinue}
 	restartScopes = []RestartScope{RestartScopeTask, RestartScopeGroup}
+	barrierWays   = []Barriers{BarriersServer, BarriersLocal}
 	envProfiles   = []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX}
 )

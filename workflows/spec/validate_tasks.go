@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // TypeChief is the task type whose task 0 is the chief.
@@ -160,10 +159,7 @@ func (c *checker) checkCommands(s *RunSpec) {
 	}
 	message := "missing"
 	if len(without) < len(s.Tasks) {
-		message += ", and not given for " + strings.Join(without[:min(len(without), 3)], ", ")
-		if more := len(without) - 3; more > 0 {
-			message += fmt.Sprintf(" and %d more", more)
-		}
+		message += ", and not given for " + AndMore(without, 3)
 	}
 	c.add("command", message, "give the argv, such as "+fields["RunSpec.command"].example)
 }

@@ -44,12 +44,17 @@ it, and is to append text to the file, promptly.
 """
 
 import atexit
+import collections
 import contextlib
 import functools
 import itertools
 import json
+import math
 import os
+import select
+import signal
 import socket
+import sys
 import threading
 import time
 import weakref
@@ -1212,3 +1217,772 @@ def _log(text: str, *args: Any, exc_info: Optional[_ExcInfo] = None) -> None:
     import logging  # most programs never get here, and all of them import this module
 
     logging.getLogger("clusterrun").info(text, *args, exc_info=exc_info)
+
+
+# ---- Serving closures: functions that a coordinator schedules ---------------------
+
+__all__ += ["CancelledError", "UnavailableError", "cancelled", "function", "serve"]
+
+_MAX_VALUE = 256 << 10  # bytes of JSON
+_MAX_DONE = 512 << 10  # bytes of outcomes in one request
+_MAX_CLOSURE_ERROR, _MAX_CLOSURE_TRACEBACK = 8 << 10, 16 << 10
+_MAX_WAIT = 20  # seconds for which a request may wait
+_OUTCOMES_WAIT = 0.020  # for others, while calls go on
+_SLOT_WAITS = 0.0005  # for the other slots, which may be as quick
+_HAND_BACK_AFTER = 0.100  # what waits behind calls for so long is for others
+_LEAVE_PATIENCE = 2.0
+_RESOURCE = "$clusterrun.resource"
+
+
+class CancelledError(BaseException):
+    """Raised in a function whose call was cancelled, or has run out of time, at the
+    next line of Python that it comes to. In the main thread it also ends a wait, such
+    as time.sleep. It is no Exception, so that it passes handlers of those."""
+
+
+class UnavailableError(RuntimeError):
+    """What a function raises that cannot do its work because another task, such as a
+    parameter server, does not answer. It is called again then, and only when that
+    happens too often is it an error of the coordinator. task is who does not answer."""
+
+    def __init__(self, message: str = "", task: str = "") -> None:
+        super().__init__(message or (task + " does not answer" if task else "a task does not answer"))
+        self.task = task
+
+
+_functions: Dict[str, Callable[..., Any]] = {}
+
+
+def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
+    """A decorator that offers a function to call; see serve. Its name is that of the
+    function, or the one given: @clusterrun.function(name="train")."""
+    if fn is None:
+        return functools.partial(function, name=name)
+    if isinstance(fn, str):
+        raise TypeError("write @clusterrun.function(name=%r)" % fn)
+    if not callable(fn):
+        raise TypeError("only a function can be registered, not %r" % (fn,))
+    known = name or getattr(fn, "__name__", "")
+    size = len(known.encode("utf-8", "replace"))
+    if not 0 < size <= _MAX_NAME or not known.isprintable():
+        raise ValueError("%r is no name for a function: want 1 to %d bytes that can be printed" % (known, _MAX_NAME))
+    code = getattr(fn, "__code__", None)
+    if code is not None and code.co_flags & 0x80:  # inspect.CO_COROUTINE
+        raise TypeError("%s is a coroutine function: register one that calls asyncio.run" % known)
+    old = _functions.get(known)
+    if old is not None and _origin(old) != _origin(fn):
+        raise ValueError("a function %r is registered already" % known)
+    _functions[known] = fn
+    return fn
+
+
+def _origin(fn: Any) -> Tuple[Any, Any]:
+    """Where a function is from: a module that is loaded again brings the same ones."""
+    return getattr(fn, "__module__", None), getattr(fn, "__qualname__", id(fn))
+
+
+def serve(slots: int = 1) -> None:
+    """Call the functions that coordinators schedule. It does not return.
+
+        @clusterrun.function
+        def train(step, rate=0.1):
+            ...
+            return {"loss": loss}
+
+        clusterrun.serve()
+
+    Arguments and values are what JSON has; a value has at most 256 KiB. An exception
+    is the error of the call. SystemExit ends the process, and the call is lost; it is
+    made again elsewhere.
+
+    With one slot functions are called in the thread that calls serve, one after the
+    other; with more, that many are called at the same time in threads of their own.
+    While they are called another thread asks the host for more, so a function that
+    holds the interpreter in native code for long is not heard of, and cannot be
+    cancelled, until it lets go. A call that is cancelled has CancelledError raised in
+    it; functions may ask cancelled(), too. One that does not end then costs its
+    process: the host has the task restarted.
+    """
+    if not os.environ.get("CLUSTERRUN_SOCKET"):
+        raise ValueError("serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process")
+    if not isinstance(slots, int) or not 1 <= slots <= 1024:
+        raise ValueError("slots is %r; want 1 to 1024" % (slots,))
+    if not _functions:
+        raise ValueError("no function is registered: decorate those to be called with @clusterrun.function")
+    time.sleep(_start_delay(os.environ))
+    _Server(os.environ["CLUSTERRUN_SOCKET"], slots).serve()
+
+
+def cancelled() -> bool:
+    """Whether the function that is being called is to end: its call was cancelled, or
+    has run out of time. False outside of one. Threads that a function has started
+    are answered, too, where there is one slot."""
+    server = _server
+    if server is None or server.pid != os.getpid():
+        return False
+    call = server.running.get(threading.get_ident())
+    if call is None and server.slots == 1:
+        call = next(iter(list(server.running.values())), None)
+    return call is not None and call.told
+
+
+def _start_delay(environ: Mapping[str, str]) -> float:
+    """Seconds before the first closure, so that the tasks of a large run do not all
+    begin at once: the index of the task times the delay, and at most the maximum."""
+    values = []
+    for name in ("TF_COORDINATOR_SCHEDULE_START_DELAY", "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"):
+        text = environ.get(name) or "0"
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < float("inf"):
+            raise ValueError("%s is %r; want a number of seconds, such as 5" % (name, text))
+        values.append(value)
+    delay = values[0] * int(environ.get("CLUSTERRUN_TASK_INDEX") or 0)
+    return min(delay, values[1]) if values[1] else delay
+
+
+class _Call:
+    """A closure that this process has."""
+
+    __slots__ = ("id", "number", "function", "args", "kwargs", "resources", "began", "thread", "told", "inside", "interrupted")
+
+    def __init__(self, raw: Dict[str, Any]) -> None:
+        self.id: int = raw["id"]
+        self.number: int = raw["call"]
+        self.function: str = raw["function"]
+        self.args: List[Any] = raw.get("args") or []
+        self.kwargs: Dict[str, Any] = raw.get("kwargs") or {}
+        self.resources: bool = bool(raw.get("resources"))
+        self.began = 0.0  # once it has
+        self.thread = 0
+        self.told = False  # to end
+        self.inside = False  # of what catches CancelledError
+        self.interrupted = False  # CancelledError was sent
+
+
+class _Resource:
+    """What is built once in this process, when it is first needed."""
+
+    def __init__(self, raw: Dict[str, Any]) -> None:
+        self.raw = raw
+        self.lock = threading.Lock()
+        self.built = False
+        self.value: Any = None
+        self.error: Optional[BaseException] = None
+
+
+class _InputError(Exception):
+    """A resource could not be built."""
+
+    def __init__(self, original: BaseException) -> None:
+        super().__init__("Input has an error, the original exception is %r, error message is %s." % (original, original))
+
+
+class _OwnError(Exception):
+    """An error of one of our kinds."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class _Request:
+    """A request on its way, and what it takes along: outcomes by the IDs of their
+    closures, and closures that are handed back."""
+
+    def __init__(self, free: int, done: List[Tuple[int, bytes]], returned: List[int], names: Optional[List[str]]) -> None:
+        self.free = free
+        self.done = done
+        self.returned = returned
+        self.names = names
+        self.body = b""
+        self.socket: Optional[socket.socket] = None
+        self.reused = False
+        self.data = bytearray()
+
+
+_server: Optional["_Server"] = None
+
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+
+
+class _Server:
+    """A process that serves. One thread does all that has to do with the host; the
+    others call functions.
+
+    The process says with each request how it stands. What an answer brings has a
+    number, so that nothing is taken twice; an outcome that was sent and not answered
+    is sent again."""
+
+    def __init__(self, path: str, slots: int) -> None:
+        self.path = path
+        self.slots = slots
+        self.name = os.urandom(16).hex()
+        self.pid = os.getpid()
+        self.lock = threading.Lock()
+        self.change = threading.Condition(self.lock)  # of queue and over, for who calls
+        self.calls: Dict[int, _Call] = {}  # all that are here
+        self.queue: "collections.deque[_Call]" = collections.deque()  # those that have not begun
+        self.running: Dict[int, _Call] = {}  # by thread
+        self.progress = 0.0  # when a call was begun, or closures came
+        self.done: List[Tuple[int, bytes]] = []  # outcomes that no request has,
+        self.since = 0.0  # and since when
+        self.returned: List[int] = []
+        self.unanswered: Dict[int, int] = {}  # requests with the outcome of a closure
+        self.seq = 0
+        self.got = 0
+        self.open: List[_Request] = []
+        self.idle: List[socket.socket] = []
+        self.introduced: Optional[List[str]] = None
+        self.delay = 0.0  # before the next try
+        self.retry = 0.0  # when that is
+        self.over = False
+        self.failure: Optional[BaseException] = None
+        self.resources: Dict[int, _Resource] = {}
+        self.awake, self.waker = os.pipe()
+        os.set_blocking(self.waker, False)
+
+    # -- calling functions
+
+    def serve(self) -> None:
+        global _server
+        _server = self
+        previous = _wake_main_thread()
+        host = threading.Thread(target=self.ask, name="clusterrun-closures", daemon=True)
+        host.start()
+        try:
+            if self.slots == 1:
+                self.work()
+            else:
+                for i in range(self.slots):
+                    threading.Thread(target=self.guard, name="clusterrun-call-%d" % i, daemon=True).start()
+                with self.lock:
+                    while not self.over:
+                        self.change.wait()
+        finally:
+            if self.pid == os.getpid():
+                self.end(None)
+                host.join(2 * _LEAVE_PATIENCE)
+                _leave_main_thread(previous)
+                _server = None
+        if self.failure is not None:
+            raise self.failure
+
+    def end(self, failure: Optional[BaseException]) -> None:
+        with self.lock:
+            self.over = True
+            self.failure = self.failure or failure
+            self.change.notify_all()
+        self.wake()
+
+    def guard(self) -> None:
+        """work, in a thread of its own: its end is the end of all."""
+        try:
+            self.work()
+        except BaseException as e:
+            if self.pid != os.getpid():  # nothing of this is there any more
+                sys.stderr.write("%s\n" % e)
+                os._exit(1)
+            self.end(e)
+
+    def work(self) -> None:
+        while True:
+            with self.lock:
+                while not self.queue and not self.over:
+                    self.change.wait()
+                if self.over:
+                    return
+                call = self.queue.popleft()
+                call.began = self.progress = time.monotonic()
+                call.thread = threading.get_ident()
+                self.running[call.thread] = call
+            self.run(call)
+
+    def run(self, call: _Call) -> None:
+        """Call a function, and keep its outcome. CancelledError may come until the
+        lock is held and the interpreter has forgotten it."""
+        outcome: Optional[bytes] = None
+        while True:
+            try:
+                call.inside = True
+                if outcome is None:
+                    outcome = self.call(call)
+                with self.lock:
+                    if call.interrupted:
+                        _forget_interrupt(call.thread)
+                    self.ended(call, outcome)
+                    idle = not self.queue
+                break
+            except CancelledError as e:  # late, when the function had returned
+                if outcome is None:
+                    outcome = _error(call, "cancelled", "CancelledError", str(e), "")
+        if idle:
+            self.wake()
+
+    def ended(self, call: _Call, outcome: bytes) -> None:
+        self.running.pop(call.thread, None)
+        self.calls.pop(call.id, None)
+        if not self.done:
+            self.since = time.monotonic()
+        self.done.append((call.id, b'{"id":%d,"call":%d%s}' % (call.id, call.number, outcome)))
+
+    def call(self, call: _Call) -> bytes:
+        try:
+            if call.told:
+                raise CancelledError
+            value = self.value(call)
+            self.check_fork(call)
+            return _value(call, value)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as e:
+            self.check_fork(call)
+            return _failure(call, e)
+
+    def check_fork(self, call: _Call) -> None:
+        if self.pid != os.getpid():
+            # Its parent has a closure that returns here, too, and only its thread asks
+            # the host. The copy has nothing to do any more.
+            raise SystemExit(
+                "clusterrun: the function %s has forked, and the child has returned from it; end it with os._exit" % call.function
+            )
+
+    def value(self, call: _Call) -> Any:
+        fn = _functions.get(call.function)
+        if fn is None:
+            raise _unknown(call.function)
+        args, kwargs = call.args, call.kwargs
+        if call.resources:
+            args, kwargs = self.fill(args), self.fill(kwargs)
+        return fn(*args, **kwargs)
+
+    def fill(self, value: Any) -> Any:
+        """Put what was built of resources in the place of their references."""
+        if isinstance(value, list):
+            return [self.fill(v) for v in value]
+        if isinstance(value, dict):
+            if len(value) == 1 and _RESOURCE in value:
+                return self.resource(value[_RESOURCE])
+            return {k: self.fill(v) for k, v in value.items()}
+        return value
+
+    def resource(self, key: int) -> Any:
+        """Build a resource, or have it. One that could not be built stays so as long as
+        this process lives, unless that was because a task did not answer."""
+        resource = self.resources.get(key)
+        if resource is None:
+            raise _InputError(ValueError("the host has not said what the resource %r is" % (key,)))
+        with resource.lock:
+            if not resource.built:
+                try:
+                    fn = _functions.get(resource.raw["function"])
+                    if fn is None:
+                        raise _unknown(resource.raw["function"])
+                    resource.value = fn(*(resource.raw.get("args") or []), **(resource.raw.get("kwargs") or {}))
+                except UnavailableError:
+                    raise
+                except Exception as e:
+                    resource.error = e
+                resource.built = True
+        if resource.error is not None:
+            raise _InputError(resource.error) from resource.error
+        return resource.value
+
+    # -- asking the host
+
+    def ask(self) -> None:
+        try:
+            self.ask_until_over()
+        except BaseException as e:
+            self.end(e)
+        finally:
+            try:
+                self.leave()
+            except Exception:
+                pass  # the host hears of the end of the process
+            for request in self.open:
+                self.hang_up(request)
+
+    def wake(self) -> None:
+        try:
+            os.write(self.waker, b"\0")
+        except BlockingIOError:
+            pass  # it is about to wake up
+
+    def ask_until_over(self) -> None:
+        poll = select.poll()
+        poll.register(self.awake, select.POLLIN)
+        while not self.over:
+            with self.lock:
+                request, wait = self.next(time.monotonic())
+            if request is not None:
+                if self.send(request):
+                    poll.register(request.socket, select.POLLIN)
+                continue
+            for fd, _ in poll.poll(None if wait is None else max(0, math.ceil(wait * 1000))):
+                if fd == self.awake:
+                    os.read(fd, 4096)
+                    continue
+                for request in list(self.open):
+                    if request.socket is not None and request.socket.fileno() == fd:
+                        if self.receive(request):
+                            poll.unregister(fd)
+
+    def next(self, now: float) -> Tuple[Optional[_Request], Optional[float]]:
+        """The request that is due, or for how long none is."""
+        if len(self.open) > 1:
+            return None, None  # the older one is answered because of the newer one
+        if self.retry > now:
+            return None, self.retry - now
+        free = 0 if self.queue else self.slots - len(self.running)
+        due = [_FOREVER]
+        if self.queue:
+            if now - self.progress >= _HAND_BACK_AFTER:
+                self.hand_back()
+            else:
+                due.append(_OUTCOMES_WAIT)  # to see what has come of them
+        if self.returned:
+            due.append(0.0)
+        if self.done:
+            wait = 0.0 if free == self.slots else _SLOT_WAITS if free else _OUTCOMES_WAIT
+            due.append(self.since + wait - now)
+        if not self.open:
+            wait = 0.0 if free == self.slots else _SLOT_WAITS if free else _OUTCOMES_WAIT
+            due.append(self.progress + wait - now)
+        elif free > self.open[0].free:
+            due.append(self.progress + _SLOT_WAITS - now)
+        wait = min(due)
+        if wait > 0:
+            return None, None if wait == _FOREVER else wait
+        return self.compose(free, _MAX_WAIT), None
+
+    def hand_back(self) -> None:
+        while self.queue:
+            call = self.queue.popleft()
+            self.calls.pop(call.id, None)
+            self.returned.append(call.id)
+
+    def compose(self, free: int, wait: int) -> _Request:
+        """Say how the process stands."""
+        names: Optional[List[str]] = sorted(_functions)
+        if names == self.introduced:
+            names = None
+        n, size = 0, 0
+        while n < len(self.done) and n < 1000 and size < _MAX_DONE:
+            size += len(self.done[n][1])
+            n += 1
+        request = _Request(free, self.done[:n], self.returned, names)
+        del self.done[:n]
+        self.returned = []
+        held = set(self.calls)
+        held.update(self.unanswered)
+        held.update(key for key, _ in self.done)
+        self.seq += 1
+        says = {
+            "process": self.name, "seq": self.seq, "got": self.got, "slots": 0 if self.over else self.slots,
+            "held": list(held), "begun": [c.id for c in self.running.values()], "returned": request.returned,
+            "free": free, "wait": wait,
+        }
+        if names is not None:
+            says["functions"] = names
+        request.body = b"%s,\"done\":[%s]}" % (json.dumps(says)[:-1].encode(), b",".join(o for _, o in request.done))
+        for key in self.taken(request):
+            self.unanswered[key] = self.unanswered.get(key, 0) + 1
+        self.open.append(request)
+        return request
+
+    @staticmethod
+    def taken(request: _Request) -> List[int]:
+        return [key for key, _ in request.done] + request.returned
+
+    def send(self, request: _Request) -> bool:
+        """Send a request. False: that did not work, and it is composed anew."""
+        try:
+            if self.idle:
+                request.socket, request.reused = self.idle.pop(), True
+            else:
+                request.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                request.socket.settimeout(30)
+                request.socket.connect(self.path)
+            request.socket.sendall(b"%s%d\r\n\r\n%s" % (_CLOSURES_HEAD, len(request.body), request.body))
+            return True
+        except OSError as e:
+            self.failed(request, e)
+            return False
+
+    def receive(self, request: _Request) -> bool:
+        """Read what there is of an answer. True: it has come to an end."""
+        assert request.socket is not None
+        try:
+            data = request.socket.recv(1 << 18)
+            if not data:
+                raise ConnectionResetError("the host closed the connection")
+        except OSError as e:
+            self.failed(request, e)
+            return True
+        request.data += data
+        parsed = _parse_answer(request.data)
+        if parsed is None:
+            return False
+        status, answer, keep = parsed
+        if keep and len(self.idle) < 4:
+            self.idle.append(request.socket)
+            request.socket = None
+        self.hang_up(request)
+        if status == 200:
+            self.delay = 0.0
+            with self.lock:
+                self.answered(request, answer)
+            return True
+        problem = _problem(status, answer.get("error", {}))
+        if getattr(problem, "code", "") != "closures_away":
+            raise problem
+        self.failed(request, ConnectionResetError(str(problem)))
+        return True
+
+    @staticmethod
+    def hang_up(request: _Request) -> None:
+        if request.socket is not None:
+            request.socket.close()
+            request.socket = None
+
+    def failed(self, request: _Request, error: OSError) -> None:
+        """A request that was not answered: another one says the same, and more."""
+        self.hang_up(request)
+        if not isinstance(error, (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)):
+            raise TaskError("the host cannot be asked: %s" % error, "away")
+        with self.lock:
+            self.settle(request)
+            self.done = request.done + self.done
+            self.returned = request.returned + self.returned
+            if not request.reused:
+                self.delay = min(max(2 * self.delay, _FIRST_RETRY), _LAST_RETRY)
+                self.retry = time.monotonic() + self.delay
+
+    def settle(self, request: _Request) -> None:
+        """A request is on its way no more."""
+        self.open.remove(request)
+        for key in self.taken(request):
+            left = self.unanswered[key] - 1
+            if left:
+                self.unanswered[key] = left
+            else:
+                del self.unanswered[key]
+
+    def answered(self, request: _Request, answer: Dict[str, Any]) -> None:
+        self.settle(request)
+        if request.names is not None:
+            self.introduced = request.names
+        if answer.get("introduce"):
+            self.introduced = None
+        news = answer.get("news", 0)
+        if news > self.got:
+            self.got = news
+            for raw in answer.get("resources") or ():
+                self.resources.setdefault(raw["id"], _Resource(raw))
+            for raw in answer.get("closures") or ():
+                self.take(raw)
+            self.progress = time.monotonic()
+            self.change.notify(len(self.queue))
+        for raw in answer.get("cancel") or ():
+            self.cancel(raw["id"])
+        if self.over:
+            self.hand_back()
+
+    def take(self, raw: Dict[str, Any]) -> None:
+        key = raw["id"]
+        if key in self.returned:
+            self.returned.remove(key)
+        call = self.calls.get(key)
+        if call is not None:  # a host that was started again may not know that it is here
+            call.number = raw["call"]
+            return
+        call = self.calls[key] = _Call(raw)
+        self.queue.append(call)
+
+    def cancel(self, key: int) -> None:
+        call = self.calls.get(key)
+        if call is None or call.told:
+            return
+        call.told = True
+        if call.began:
+            # Where it is not inside yet it looks at told first.
+            call.interrupted = call.inside and _interrupt(call.thread)
+            return
+        self.queue.remove(call)
+        self.ended(call, _error(call, "cancelled", "CancelledError", "", ""))
+
+    def leave(self) -> None:
+        """Say that this process serves no more, and what came of its last calls."""
+        deadline = time.monotonic() + _LEAVE_PATIENCE
+        for request in list(self.open):
+            self.hang_up(request)
+            with self.lock:
+                self.settle(request)
+                self.done = request.done + self.done
+                self.returned = request.returned + self.returned
+        while True:
+            with self.lock:
+                self.hand_back()
+                request = self.compose(0, 0)
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                _set_timeout(connection, deadline)
+                connection.connect(self.path)
+                raw = b"%s%d\r\n\r\n%s" % (_CLOSURES_HEAD, len(request.body), request.body)
+                status, answer, _ = _exchange(connection, raw, deadline)
+            finally:
+                connection.close()
+            if status != 200:
+                return
+            with self.lock:
+                self.answered(request, answer)
+                if not self.done and not self.returned:
+                    return
+
+
+_FOREVER = float("inf")
+_CLOSURES_HEAD = _head("POST", "/v1/closures/next")
+
+
+def _parse_answer(data: bytearray) -> Optional[Tuple[int, Dict[str, Any], bool]]:
+    """Status, JSON, and whether the connection can be used again. None: there is more
+    to come."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    lines = bytes(data[:end]).lower().split(b"\r\n")
+    length, keep = -1, True
+    for line in lines[1:]:
+        name, _, value = line.partition(b":")
+        if name == b"content-length":
+            length = int(value)
+        elif name == b"connection" and value.strip() == b"close":
+            keep = False
+    if length < 0:
+        raise TaskError("the request is none the host understands (%r)" % lines[0].decode())
+    if len(data) < end + 4 + length:
+        return None
+    return int(lines[0].split(b" ", 2)[1]), json.loads(data[end + 4:end + 4 + length].decode()), keep
+
+
+def _unknown(name: str) -> _OwnError:
+    return _OwnError("UnknownFunctionError", "no function %r is registered here; there are %s" % (name, ", ".join(sorted(_functions))))
+
+
+def _value(call: _Call, value: Any) -> bytes:
+    """The outcome of a call that returned something."""
+    try:
+        text = _encode(value)
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:  # a surrogate, of a file's name perhaps
+            raw = json.dumps(value, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as e:
+        raise _OwnError("NotJSONError", "the value of %s is no JSON: %s" % (call.function, e)) from None
+    if len(raw) > _MAX_VALUE:
+        raise _OwnError(
+            "ValueTooLargeError",
+            "the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path"
+            % (call.function, len(raw), _MAX_VALUE),
+        )
+    return b',"seconds":%.6f,"value":%s' % (time.monotonic() - call.began, raw)
+
+
+def _failure(call: _Call, e: BaseException) -> bytes:
+    """The outcome of a call that raised something."""
+    kind, stack = "error", ""
+    name = type(e).__name__
+    try:
+        message = str(e)
+    except Exception:
+        message = "the error cannot be written"
+    if isinstance(e, _OwnError):
+        name = e.kind
+    elif isinstance(e, _InputError):
+        kind, name = "input", "InputError"
+        e = e.__cause__ or e
+    elif isinstance(e, CancelledError):
+        kind = "cancelled"
+    elif isinstance(e, UnavailableError):
+        kind = "unavailable"
+    if not isinstance(e, _OwnError):
+        import traceback
+
+        # Without the lines of this module.
+        frames = e.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename == __file__ and frames.tb_next is not None:
+            frames = frames.tb_next
+        stack = "".join(traceback.format_exception(type(e), e, frames))
+    return _error(call, kind, name, message, stack, getattr(e, "task", "") if kind == "unavailable" else "")
+
+
+def _error(call: _Call, kind: str, name: str, message: str, stack: str, task: str = "") -> bytes:
+    said = {"kind": name, "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack[-_MAX_CLOSURE_TRACEBACK:], "task": str(task)}
+    seconds = time.monotonic() - call.began if call.began else 0.0
+    return b',"kind":"%s","seconds":%.6f,"error":%s' % (kind.encode(), seconds, json.dumps(said).encode())
+
+
+def _interrupt(thread: int) -> bool:
+    """Have CancelledError raised in a thread, at the next line of Python it comes to.
+    The main thread is woken up from a wait for that, by a signal that does nothing."""
+    try:
+        import ctypes
+
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(CancelledError))
+    except Exception:  # another interpreter: the function can only ask cancelled()
+        return False
+    if thread == threading.main_thread().ident and _woken:
+        try:
+            signal.pthread_kill(thread, signal.SIGURG)
+        except Exception:
+            pass
+    return True
+
+
+def _forget_interrupt(thread: int) -> None:
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+
+
+_woken = False
+
+
+def _wake_main_thread() -> Any:
+    """Make SIGURG, which nobody minds, interrupt what the main thread waits for."""
+    global _woken
+    try:
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGURG) == signal.SIG_DFL:
+            previous = signal.signal(signal.SIGURG, lambda *_: None)
+            _woken = True
+            return previous
+    except (ValueError, OSError, AttributeError):
+        pass
+    return None
+
+
+def _leave_main_thread(previous: Any) -> None:
+    global _woken
+    if _woken and previous is not None:
+        _woken = False
+        signal.signal(signal.SIGURG, previous)
+
+
+def _leave_server() -> None:
+    """A forked child serves nothing: the connections are its parent's."""
+    global _server
+    server, _server = _server, None
+    if server is None:
+        return
+    for connection in [r.socket for r in server.open] + server.idle:
+        if connection is not None:
+            connection.close()
+    os.close(server.awake)
+    os.close(server.waker)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_server)

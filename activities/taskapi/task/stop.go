@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/coordinator"
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
@@ -52,10 +51,10 @@ func (t *Task) Stop(ctx context.Context, wish Stop) (Stopping, error) {
 		wish.Key = newKey()
 	}
 	// The host keeps less; what it would not even read is no reason to fail.
-	wish.Reason = cut(wish.Reason, wire.MaxMessage)
+	wish.Reason = wire.Head(wish.Reason, wire.MaxMessage)
 	if wish.Error != nil {
 		e := *wish.Error
-		e.Message = cut(e.Message, wire.MaxMessage)
+		e.Message = wire.Head(e.Message, wire.MaxMessage)
 		e.Traceback = e.Traceback[max(0, len(e.Traceback)-wire.MaxTraceback):]
 		wish.Error = &e
 	}
@@ -122,11 +121,4 @@ func (t *Task) WaitForStop(ctx context.Context) (Stopping, error) {
 			return now.Value, context.Cause(ctx)
 		}
 	}
-}
-
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "")
 }

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,7 @@ func (t *Task) RestartCount() int {
 // Result sets what the task returns, in place of what it was before: any value
 // that JSON has, of up to 256 KiB. It counts if the process exits with 0.
 func (t *Task) Result(ctx context.Context, value any) error {
-	b, err := json.Marshal(value)
+	b, err := encode(value)
 	if err != nil {
 		return fmt.Errorf("the result is no JSON value: %w", err)
 	}
@@ -96,16 +97,28 @@ func (t *Task) Error(ctx context.Context, report error) error {
 // Report is an error that a program reports of itself. A time of 0 is now.
 type Report = wire.Error
 
-// Report is Error with words of one's own.
+// Report is Error with words of one's own. Of a message the first 64 KiB are kept,
+// and of a traceback the last 256.
 func (t *Task) Report(ctx context.Context, r Report) error {
 	if r.Timestamp == 0 {
 		r.Timestamp = float64(time.Now().UnixMicro()) / 1e6
 	}
-	b, err := json.Marshal(r)
+	// The host would do the same; but of what is very long it takes nothing.
+	r.Message, r.Traceback = wire.Head(r.Message, wire.MaxMessage), wire.Tail(r.Traceback, wire.MaxTraceback)
+	b, err := encode(r)
 	if err != nil {
 		return fmt.Errorf("the error cannot be reported: %w", err)
 	}
 	return t.call(ctx, http.MethodPut, wire.PathError, b, nil)
+}
+
+// encode is JSON that is no longer than it has to be: < stays <.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // kindOf is the type of an error, unless that says nothing.
@@ -121,6 +134,8 @@ func kindOf(err error) string {
 const (
 	// progressEvery is how often progress is sent at most: nobody sees more.
 	progressEvery = 100 * time.Millisecond
+	// maxProgress is what is sent of a message, in bytes; 100 are shown.
+	maxProgress = 1000
 	// progressPatience is how long progress may hold a program up.
 	progressPatience = time.Second
 )
@@ -138,7 +153,7 @@ func (t *Task) Progress(ctx context.Context, current, total float64, message str
 	}
 	t.progressSent = now
 	t.mu.Unlock()
-	b, err := json.Marshal(wire.Progress{Current: current, Total: total, Message: message})
+	b, err := encode(wire.Progress{Current: current, Total: total, Message: wire.Head(message, maxProgress)})
 	if err != nil {
 		return fmt.Errorf("progress: %w", err)
 	}

@@ -172,8 +172,9 @@ type Standing struct {
 	Round   int      `json:"round"`
 	Arrived []string `json:"arrived"`
 	Missing []string `json:"missing"`
-	// Since is when the first task arrived, after RFC 3339, and Waited how long
-	// ago that was, in seconds of a clock that nobody sets.
+	// Since is when the first task arrived, after RFC 3339, by the clock of whoever
+	// keeps the round. Waited is how long it was waited, in seconds of a clock that
+	// nobody sets: since then at a local barrier, since this task's arrival at others.
 	Since  string  `json:"since"`
 	Waited float64 `json:"waited_seconds"`
 }

@@ -1,0 +1,98 @@
+package closurequeue
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Remote is a closure that was scheduled: its value, when there is one.
+type Remote struct {
+	closure spec.Closure
+	size    int
+	// known is closed when the ID is, and done when there is an outcome.
+	known, done chan struct{}
+	id          uint64
+	outcome     spec.Outcome
+	err         error
+}
+
+func newRemote(c spec.Closure) *Remote {
+	return &Remote{closure: c, size: sizeOf(c), known: make(chan struct{}), done: make(chan struct{})}
+}
+
+func sizeOf(c spec.Closure) int {
+	return len(c.Function) + len(c.Args) + len(c.Kwargs) + closureOverhead
+}
+
+// closureOverhead is what a closure has beside its name and arguments, in bytes.
+const closureOverhead = 32
+
+// ID waits until the queue has given the closure an ID.
+func (r *Remote) ID(ctx context.Context) (uint64, error) {
+	select {
+	case <-r.known:
+		return r.id, nil
+	case <-r.done:
+		if r.id != 0 {
+			return r.id, nil
+		}
+		return 0, r.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// Done is closed when the closure has ended.
+func (r *Remote) Done() <-chan struct{} { return r.done }
+
+// Wait waits for the value. The error of the closure is a [spec.ClosureError].
+func (r *Remote) Wait(ctx context.Context) (json.RawMessage, error) {
+	select {
+	case <-r.done:
+		return r.Value()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Value is the value of a closure that has ended.
+func (r *Remote) Value() (json.RawMessage, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	if len(r.outcome.Value) == 0 {
+		return json.RawMessage("null"), nil
+	}
+	return r.outcome.Value, nil
+}
+
+// settle and the others below are called once, by whoever holds the queue's mu.
+func (r *Remote) settle(o spec.Outcome) {
+	r.outcome, r.err = o, errorOf(o)
+	close(r.done)
+}
+
+func (r *Remote) fail(err error) {
+	r.err = err
+	close(r.done)
+}
+
+func (r *Remote) is(id uint64) {
+	r.id = id
+	close(r.known)
+}
+
+// errorOf is the error of an outcome, if it is one.
+func errorOf(o spec.Outcome) error {
+	switch {
+	case o.Kind == "" || o.Kind == spec.OutcomeValue:
+		return nil
+	case o.Error != nil:
+		return o.Error
+	case o.Kind == spec.OutcomeCancelled:
+		return &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: spec.TextClosureCancelled, Closure: o.ID}
+	}
+	return &spec.ClosureError{Message: "the closure ended as " + string(o.Kind), Closure: o.ID}
+}

@@ -1,0 +1,271 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/closures"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// brokers are those of the runs whose tasks here serve closures.
+type brokers struct {
+	host *Host
+
+	mu  sync.Mutex
+	all map[servedKey]*brokered
+}
+
+// servedKey names a run by its first execution, which is that of its queue.
+type servedKey struct{ namespace, workflowID, execution string }
+
+// brokered is one run whose tasks serve.
+type brokered struct {
+	*closures.Broker
+	run spec.BarrierRun // with the first execution
+	// life tells this broker from the one before.
+	life string
+	seq  int64
+
+	mu      sync.Mutex
+	serving []spec.ServingTask
+	changed chan struct{} // has an element when the queue has to be told
+	ended   chan struct{}
+}
+
+var _ taskapi.Closures = (*brokers)(nil)
+
+// Next implements [taskapi.Closures].
+func (b *brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+	p, err := b.host.planOf(by)
+	if err != nil {
+		return taskapi.ClosuresAnswer{}, err
+	}
+	return b.of(p).Next(ctx, by.Task, in)
+}
+
+// of is the broker of a run, which is made when it is first asked for.
+func (b *brokers) of(p *plan) *brokered {
+	key := servedKey{p.Run.Namespace, p.Run.WorkflowID, p.firstExecution()}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.all[key]; s != nil {
+		return s
+	}
+	s := &brokered{
+		run: p.queueRun(), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	s.Broker = closures.NewBroker(closures.Config{
+		Log:     b.host.Log,
+		Restart: func(task string) { b.host.restartServing(key, task) },
+		Changed: s.changes,
+	})
+	if b.all == nil {
+		b.all = map[servedKey]*brokered{}
+	}
+	b.all[key] = s
+	if !p.Served {
+		_, err := b.host.plans.update(p.Run, func(p *plan) (*plan, error) {
+			if p == nil {
+				return nil, errNoPlan
+			}
+			p.Served = true
+			return p, nil
+		})
+		if err != nil {
+			b.host.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
+		}
+	}
+	go b.tell(s)
+	return s
+}
+
+// known is the broker of a run if there is one.
+func (b *brokers) known(key servedKey) *brokered {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all[key]
+}
+
+// changes notes who serves now, for the queue.
+func (s *brokered) changes(serving []spec.ServingTask) {
+	s.mu.Lock()
+	s.serving = serving
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// tellPatience is how long the server may take to answer.
+const tellPatience = 10 * time.Second
+
+// tell tells the queue who serves, until the run is released here. What the server
+// did not take is told again.
+func (b *brokers) tell(s *brokered) {
+	h := b.host
+	for {
+		select {
+		case <-s.changed:
+		case <-s.ended:
+			return
+		}
+		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
+			s.mu.Lock()
+			s.seq++
+			m := spec.ServingMessage{
+				Host: h.Name, Queue: h.Queue,
+				Seq: time.Now().UnixMicro() + s.seq, Broker: s.life, Serving: s.serving,
+			}
+			s.mu.Unlock()
+			ctx, cancel := context.WithTimeout(context.Background(), tellPatience)
+			err := h.Queues.Tell(ctx, s.run, m)
+			cancel()
+			if err == nil || errors.Is(err, errQueueClosed) {
+				break
+			}
+			h.Log.Debug("the queue of closures was not told who serves; telling it again", zap.String("run", s.run.WorkflowID), zap.Error(err))
+			select {
+			case <-s.ended:
+				return
+			case <-time.After(delay):
+			}
+		}
+	}
+}
+
+// end ends the service of a run, without a word to its queue.
+func (b *brokers) end(key servedKey) {
+	b.mu.Lock()
+	s := b.all[key]
+	delete(b.all, key)
+	b.mu.Unlock()
+	if s != nil {
+		close(s.ended)
+		s.Close()
+	}
+}
+
+// processEnded says so to whoever had given it closures.
+func (b *brokers) processEnded(p *plan, task string) {
+	if s := b.known(servedKeyOf(p)); s != nil {
+		s.ProcessEnded(task, "")
+	}
+}
+
+func servedKeyOf(p *plan) servedKey {
+	return servedKey{p.Run.Namespace, p.Run.WorkflowID, p.firstExecution()}
+}
+
+// queueRun names the run as its queue of closures does.
+func (p *plan) queueRun() spec.BarrierRun {
+	return spec.BarrierRun{WorkflowID: p.Run.WorkflowID, RunID: p.firstExecution()}
+}
+
+// firstExecution is the execution in which the run began.
+func (p *plan) firstExecution() string { return cmp.Or(p.LogRun, p.Run.RunID) }
+
+// Kinds of errors of leases.
+const errNotServed = "NotServed"
+
+// planServed finds the plan of a run by its first execution.
+func (h *Host) planServed(key servedKey) *plan {
+	for _, p := range h.plans.all() {
+		if !p.Released && servedKeyOf(p) == key {
+			return p
+		}
+	}
+	return nil
+}
+
+const (
+	// leaseBeats is how often a lease says that it is held. Most end sooner than the
+	// first.
+	leaseBeats = 2 * time.Second
+)
+
+// RunClosures has the tasks of this host call closures. See [spec.Lease].
+func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
+	info := activity.GetInfo(ctx)
+	p := h.planServed(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
+	if p == nil {
+		return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", errNotServed, nil)
+	}
+	// The context of the activity ends when a heartbeat fails, and a server that is
+	// away for a second is no reason to give the lease back.
+	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer release(nil)
+	go h.keepLease(ctx, leased, info.TaskToken, release)
+	out, err := h.brokers.of(p).Lease(leased, in)
+	if err != nil {
+		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
+			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
+	}
+	return out, nil
+}
+
+// keepLease beats until a lease is over, and ends it when the queue does not want it
+// any more or this host worker ends.
+func (h *Host) keepLease(ctx, leased context.Context, token []byte, release context.CancelCauseFunc) {
+	beat := time.NewTicker(leaseBeats)
+	defer beat.Stop()
+	for {
+		select {
+		case <-leased.Done():
+			return
+		case <-ctx.Done():
+			release(context.Cause(ctx))
+			return
+		case <-beat.C:
+		}
+		beating, cancel := context.WithTimeout(leased, beatPatience)
+		err := h.Server.RecordActivityHeartbeat(beating, token)
+		cancel()
+		if temporal.IsCanceledError(err) || isGone(err) {
+			release(err)
+			return
+		}
+	}
+}
+
+// CancelClosures has closures not be called any more. See [spec.CancelLease].
+func (h *Host) CancelClosures(ctx context.Context, in spec.CancelLease) error {
+	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
+	if s := h.brokers.known(key); s != nil {
+		s.Cancel(in)
+	}
+	return nil
+}
+
+// EndClosures tells the queue of a run that it has ended, and waits until the queue
+// has, too: a run that has a host worker of its own takes that with it.
+func (h *Host) EndClosures(ctx context.Context, in spec.EndClosuresInput) error {
+	return h.Queues.End(ctx, in.Run, in.Over)
+}
+
+// restartServing stops the process of a task that does not end a call, and has it
+// started again like one that an operator restarts.
+func (h *Host) restartServing(key servedKey, task string) {
+	p := h.planServed(key)
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := h.stopTasks(ctx, p, ControlInput{Op: lifecycle.ControlRestart, Tasks: []string{task}, Generation: p.Generation}, supervisor.ReasonRestart)
+	if err != nil {
+		h.Log.Warn("a process that does not end its call could not be restarted", zap.String("task", task), zap.Error(err))
+	}
+}

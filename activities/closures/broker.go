@@ -1,0 +1,123 @@
+package closures
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// settleAfter is how long a broker that follows another one waits for the
+	// processes that know it before it believes that a closure is held by nobody.
+	settleAfter = 2 * time.Second
+	// reportAfter gathers changes of what serves into one report.
+	reportAfter = 3 * time.Millisecond
+)
+
+// Config is what a [Broker] needs.
+type Config struct {
+	Log *zap.Logger
+	// Restart stops the process of a task, because it does not end a call that it was
+	// told to end. [Broker.ProcessEnded] is to follow; where it does not, Restart is
+	// called again. It may take its time.
+	Restart func(task string)
+	// Changed is told all processes that serve, sorted, whenever that has changed.
+	Changed func([]spec.ServingTask)
+}
+
+// Broker has the closures of one run that its tasks on this host are to call.
+type Broker struct {
+	Config
+	started time.Time
+	// closed is closed by Close.
+	closed chan struct{}
+
+	mu sync.Mutex
+	// entries are all closures that are held, by ID.
+	entries   map[uint64]*entry
+	queue     queue
+	resources resources
+	processes map[processKey]*process
+	// slots is how many those have that serve.
+	slots int
+	// waiting are the processes with a request that waits, the longest first.
+	waiting []*process
+	// known are the functions of each task, of its last process where none serves.
+	known map[string]map[string]bool
+	// gone are processes that have ended, and suspects closures that may have ended
+	// theirs.
+	gone     memory[processKey]
+	suspects memory[uint64]
+	// delivered are the last outcomes that leases have returned.
+	delivered delivered
+	// calls counts calls. It does not start at 0, so that no call of an earlier broker
+	// has the number of one of this.
+	calls uint64
+	// successor: another broker had the closures before this one.
+	successor bool
+	settled   bool
+	settling  *time.Timer
+	// forgetting is armed while some closure has no lease.
+	forgetting *time.Timer
+	// reporting is armed while a report is due; the last one is reported.
+	reporting *time.Timer
+	reported  []spec.ServingTask
+
+	// telling is held while Changed is called, so that reports come in their order.
+	telling sync.Mutex
+}
+
+// ErrClosed says that the broker was closed.
+var ErrClosed = errors.New("the host is being stopped")
+
+// NewBroker makes one that holds nothing.
+func NewBroker(c Config) *Broker {
+	b := &Broker{
+		Config: c, started: time.Now(), closed: make(chan struct{}),
+		entries: map[uint64]*entry{}, queue: queue{}, resources: newResources(),
+		processes: map[processKey]*process{}, known: map[string]map[string]bool{},
+		gone: newMemory[processKey](maxGone), suspects: newMemory[uint64](maxSuspects),
+		calls: uint64(time.Now().UnixMicro()),
+	}
+	b.settling = time.AfterFunc(settleAfter, b.settle)
+	return b
+}
+
+// settle ends the time in which processes of an earlier broker are waited for.
+func (b *Broker) settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settled = true
+	b.dispatch()
+}
+
+// Close ends all that waits. Processes ask again, the next broker.
+func (b *Broker) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isClosed() {
+		return
+	}
+	close(b.closed)
+	for _, t := range []*time.Timer{b.settling, b.forgetting, b.reporting} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	for _, e := range b.entries {
+		e.stopTimer()
+	}
+}
+
+func (b *Broker) isClosed() bool {
+	select {
+	case <-b.closed:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,177 @@
+package closures
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// timeoutGrace is how long a call may go on that has run out of time.
+	timeoutGrace = 5 * time.Second
+	// restartAgain is how long the end of a process is waited for.
+	restartAgain = 30 * time.Second
+)
+
+// Cancel has closures not be called any more. Those that wait end at once. Processes
+// that have others are told, and restarted where a call has not ended after the
+// grace. Cancel does not wait for that: they end in their leases.
+func (b *Broker) Cancel(in spec.CancelLease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isClosed() {
+		return
+	}
+	told := map[*process]bool{}
+	for _, id := range in.Closures {
+		e := b.entries[id]
+		switch {
+		case e == nil || e.state == ended || e.told == cancelled:
+		case e.state == queued:
+			b.queue.remove(e)
+			b.finish(e, cancelledOutcome(""))
+		default:
+			told[e.process] = true
+			b.tell(e, cancelled, in.Grace)
+		}
+	}
+	for p := range told {
+		b.answerOwed(p)
+	}
+}
+
+// limit arms the timeout of a call.
+func (b *Broker) limit(e *entry) {
+	timeout := e.timeout()
+	if timeout <= 0 || e.state != given || e.told != untold {
+		return
+	}
+	e.stopTimer()
+	b.after(e, timeout, func() {
+		b.tell(e, timedOut, timeoutGrace)
+		b.answerOwed(e.process)
+	})
+}
+
+// tell has a process end a call, with its next answer, and the process ended where
+// it does not.
+func (b *Broker) tell(e *entry, why reason, grace time.Duration) {
+	e.stopTimer()
+	e.told = why
+	e.process.owed = true
+	b.after(e, grace, func() { b.restart(e) })
+}
+
+// answerOwed tells a process that waits what it is owed.
+func (b *Broker) answerOwed(p *process) {
+	if p.request != nil {
+		b.answer(p, b.news(p))
+	}
+}
+
+// restart has the process of a call ended that does not end the call.
+func (b *Broker) restart(e *entry) {
+	p := e.process
+	if time.Since(p.restarted) >= restartAgain || p.restarted.IsZero() {
+		p.restarted = time.Now()
+		b.Log.Warn("a process does not end a call that it was told to end; it is restarted",
+			zap.String("task", p.task), zap.Uint64("closure", e.closure.ID), zap.String("function", e.closure.Function))
+		go b.Restart(p.task)
+	}
+	b.after(e, restartAgain, func() { b.restart(e) })
+}
+
+// after does something later for a call, unless it has ended until then.
+func (b *Broker) after(e *entry, d time.Duration, do func()) {
+	p, call := e.process, e.call
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if e.timer == t && e.state == given && e.process == p && e.call == call && !b.isClosed() {
+			e.timer = nil
+			do()
+		}
+	})
+	e.timer = t
+}
+
+// ended is the outcome of a call that was told to end, and whose process does not
+// say how it did.
+func (e *entry) ended() spec.Outcome {
+	if e.told == timedOut {
+		return e.timeoutOutcome("")
+	}
+	return cancelledOutcome("")
+}
+
+func cancelledOutcome(traceback string) spec.Outcome {
+	return spec.Outcome{Kind: spec.OutcomeCancelled, Error: &spec.ClosureError{
+		Kind: spec.ErrClosureCancelled, Message: spec.TextClosureCancelled, Traceback: traceback,
+	}}
+}
+
+func (e *entry) timeoutOutcome(traceback string) spec.Outcome {
+	return spec.Outcome{Kind: spec.OutcomeError, Error: &spec.ClosureError{
+		Kind:      spec.ErrClosureTimeout,
+		Message:   fmt.Sprintf("the function %s has not ended within its timeout of %s", e.closure.Function, e.options().Timeout),
+		Traceback: traceback,
+	}}
+}
+
+// judge is the outcome of a call as its process says that it ended.
+func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
+	out := spec.Outcome{ID: in.ID, Kind: spec.OutcomeKind(in.Kind)}
+	var traceback string
+	if in.Error != nil {
+		traceback = in.Error.Traceback
+		out.Error = &spec.ClosureError{
+			Kind: in.Error.Kind, Message: cutEnd(in.Error.Message, spec.MaxClosureError),
+			Traceback: cutStart(traceback, spec.MaxClosureTraceback), Task: in.Error.Task,
+		}
+		traceback = out.Error.Traceback
+	}
+	switch {
+	case out.Kind == "" || out.Kind == spec.OutcomeValue:
+		if len(in.Value) > spec.MaxClosureBytes {
+			return spec.Outcome{Kind: spec.OutcomeError, Error: &spec.ClosureError{
+				Kind:    spec.ErrValueTooLarge,
+				Message: fmt.Sprintf("the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path", e.closure.Function, len(in.Value), spec.MaxClosureBytes),
+			}}
+		}
+		// It counts, also where it came late.
+		return spec.Outcome{Value: in.Value}
+	case e.told == timedOut:
+		return e.timeoutOutcome(traceback)
+	case out.Kind == spec.OutcomeCancelled && e.told == cancelled:
+		return cancelledOutcome(traceback)
+	case out.Kind == spec.OutcomeCancelled:
+		// Nobody asked for it.
+		out.Kind = spec.OutcomeError
+	}
+	if out.Error == nil {
+		out.Error = &spec.ClosureError{Message: "the process does not say why"}
+	}
+	return out
+}
+
+// verdict is the outcome as a lease returns it.
+func (e *entry) verdict() spec.Outcome {
+	o := e.outcome
+	if o.Kind == spec.OutcomeError && e.closure.Attempt <= e.options().Retries {
+		o.Kind = spec.OutcomeAgain
+	}
+	if o.Error != nil {
+		named := *o.Error
+		named.Closure = o.ID
+		if named.Task == "" {
+			named.Task = o.Task
+		}
+		o.Error = &named
+	}
+	return o
+}

@@ -1,0 +1,221 @@
+package closures
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (h *host) restarts() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.restarted
+}
+
+func wasCancelled(id uint64, task string) spec.Outcome {
+	return spec.Outcome{ID: id, Kind: spec.OutcomeCancelled, Task: task, Error: &spec.ClosureError{
+		Kind: spec.ErrClosureCancelled, Message: spec.TextClosureCancelled, Closure: id, Task: task,
+	}}
+}
+
+// SEED-43
+func TestCancelEndsWhatWaitsAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		l := h.lease(closuresFrom(1, 2)...)
+		h.Cancel(spec.CancelLease{Closures: []uint64{2, 9}, Grace: time.Second})
+		assert.Equal(t, []spec.Outcome{wasCancelled(2, "")}, l.get(t).Outcomes)
+		l = h.lease(closuresFrom(1, 1)...)
+		assert.Equal(t, []uint64{1}, h.process("worker-0", "a", 1).take(1, 0))
+		assert.True(t, l.waits())
+	})
+}
+
+func TestCancelTellsTheProcess(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 2)
+		l := h.lease(closuresFrom(1, 2)...)
+		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
+		listening := p.waiting(0)
+		h.Cancel(spec.CancelLease{Closures: []uint64{1, 2}, Grace: time.Second})
+		a := <-listening
+		assert.Equal(t, []taskapi.CallCancel{{ID: 1}, {ID: 2}}, a.Cancel)
+		p.read(a)
+		// Once it has heard of that it is not told again and again.
+		listening = p.waiting(0)
+		synctest.Wait()
+		assert.Empty(t, listening)
+		p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"}, value(2))
+		// What came to its end first counts.
+		assert.Equal(t, []spec.Outcome{wasCancelled(1, "worker-0"), valued(2, "worker-0")}, l.get(t).Outcomes)
+		time.Sleep(time.Minute)
+		assert.Empty(t, h.restarts())
+	})
+}
+
+// An answer with a cancellation may be lost like any other.
+func TestACancellationIsToldUntilItIsHeard(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 1)
+		l := h.lease(closure(1))
+		require.Equal(t, []uint64{1}, p.take(1, 0))
+		h.Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
+		for range 3 {
+			assert.Len(t, p.send(p.request()).Cancel, 1, "lost")
+		}
+		a := p.send(p.request())
+		p.read(a)
+		assert.Empty(t, p.send(p.request()).Cancel)
+		// As often as it asks and waits in vain it is told all the same.
+		in := p.request()
+		in.Wait = 1
+		assert.Len(t, p.send(in).Cancel, 1)
+		p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"})
+		assert.Equal(t, spec.OutcomeCancelled, one(t, l.get(t)).Kind)
+	})
+}
+
+// A call that does not end takes its process with it, and is cancelled then.
+func TestAProcessThatDoesNotEndACallIsRestarted(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 2)
+		l := h.lease(closuresFrom(1, 2)...)
+		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
+		h.Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: 3 * time.Second})
+		h.Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
+		time.Sleep(3*time.Second - time.Nanosecond)
+		assert.Empty(t, h.restarts())
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		assert.Equal(t, []string{"worker-0"}, h.restarts())
+		assert.True(t, l.waits(), "the call goes on")
+		time.Sleep(restartAgain)
+		synctest.Wait()
+		assert.Len(t, h.restarts(), 2)
+		h.ProcessEnded("worker-0", "")
+		r := l.get(t)
+		assert.Equal(t, wasCancelled(1, "worker-0"), r.Outcomes[0])
+		assert.Equal(t, spec.OutcomeLost, r.Outcomes[1].Kind)
+		time.Sleep(time.Hour)
+		assert.Len(t, h.restarts(), 2)
+	})
+}
+
+func TestAnErrorCanBeTriedAgain(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 4)
+		tries := spec.ClosureOptions{Retries: 2}
+		second, third := with(closure(2), tries), with(closure(3), tries)
+		second.Attempt, third.Attempt = 2, 3
+		l := h.lease(closure(1), second, third, closure(4))
+		require.Len(t, p.take(4, 0), 4)
+		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"), failed(3, "ValueError", "no"),
+			taskapi.CallOutcome{ID: 4, Kind: "unavailable", Error: &taskapi.CallError{Message: "gone", Task: "ps-0"}})
+		want := spec.ClosureError{Kind: "ValueError", Message: "no", Task: "worker-0", Closure: 1}
+		r := l.get(t)
+		assert.Equal(t, spec.Outcome{ID: 1, Kind: spec.OutcomeError, Task: "worker-0", Error: &want}, r.Outcomes[0])
+		assert.Equal(t, spec.OutcomeAgain, r.Outcomes[1].Kind)
+		assert.Equal(t, "no", r.Outcomes[1].Error.Message)
+		assert.Equal(t, spec.OutcomeError, r.Outcomes[2].Kind, "it was tried three times")
+		assert.Equal(t, spec.Outcome{ID: 4, Kind: spec.OutcomeUnavailable, Task: "worker-0",
+			Error: &spec.ClosureError{Message: "gone", Task: "ps-0", Closure: 4}}, r.Outcomes[3])
+	})
+}
+
+func TestTimeout(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 4)
+		options := spec.ClosureOptions{Timeout: spec.Duration(time.Minute), Retries: 1}
+		second := with(closure(2), options)
+		second.Attempt = 2
+		l := h.lease(with(closure(1), options), second, with(closure(3), options), with(closure(4), options))
+		require.Len(t, p.take(4, 0), 4)
+		time.Sleep(59 * time.Second)
+		p.done(value(4))
+		require.Equal(t, []uint64{4}, ids(l.get(t).Outcomes))
+		l = h.lease(spec.Closure{ID: 1}, spec.Closure{ID: 2}, spec.Closure{ID: 3})
+		listening := p.waiting(0)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		p.read(<-listening)
+		a := p.send(p.request())
+		p.read(a)
+		assert.Equal(t, []taskapi.CallCancel{{ID: 1, Timeout: true}, {ID: 2, Timeout: true}, {ID: 3, Timeout: true}}, a.Cancel)
+		stopped := taskapi.CallOutcome{Kind: "error", Error: &taskapi.CallError{Kind: "KeyboardInterrupt", Traceback: "here"}}
+		first, last := stopped, stopped
+		first.ID, last.ID = 1, 2
+		p.done(first, last, value(3))
+		r := l.get(t)
+		require.Len(t, r.Outcomes, 3)
+		assert.Equal(t, valued(3, "worker-0"), r.Outcomes[2], "what was late counts all the same")
+		assert.Equal(t, spec.OutcomeAgain, r.Outcomes[0].Kind)
+		assert.Equal(t, spec.Outcome{ID: 2, Kind: spec.OutcomeError, Task: "worker-0", Error: &spec.ClosureError{
+			Kind: spec.ErrClosureTimeout, Message: "the function f has not ended within its timeout of 1m", Traceback: "here",
+			Closure: 2, Task: "worker-0",
+		}}, r.Outcomes[1])
+		time.Sleep(time.Hour)
+		assert.Empty(t, h.restarts())
+	})
+}
+
+func TestAProcessThatIsStuckIsRestartedAfterTheTimeout(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 1)
+		l := h.lease(with(closure(1), spec.ClosureOptions{Timeout: spec.Duration(time.Second)}))
+		require.Len(t, p.take(1, 0), 1)
+		time.Sleep(time.Second + timeoutGrace)
+		synctest.Wait()
+		assert.Equal(t, []string{"worker-0"}, h.restarts())
+		h.ProcessEnded("worker-0", "a")
+		o := one(t, l.get(t))
+		assert.Equal(t, spec.OutcomeError, o.Kind)
+		assert.Equal(t, spec.ErrClosureTimeout, o.Error.Kind)
+	})
+}
+
+// A timeout is the call's: it does not count while a closure waits, and what has one
+// never waits behind another in its process.
+func TestATimeoutBeginsWithTheCall(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 1)
+		l := h.lease(closure(1))
+		require.Equal(t, []uint64{1}, p.take(1, 0))
+		p.done(quick(1))
+		l.get(t)
+		short := spec.ClosureOptions{Timeout: spec.Duration(time.Second)}
+		l = h.lease(closure(2), closure(3), with(closure(4), short), closure(5))
+		time.Sleep(time.Hour)
+		require.Equal(t, []uint64{2, 3}, p.take(1, 0))
+		p.done(quick(2), quick(3))
+		require.Equal(t, []uint64{2, 3}, ids(l.get(t).Outcomes))
+		require.Equal(t, []uint64{4}, p.take(1, 0))
+		time.Sleep(999 * time.Millisecond)
+		synctest.Wait()
+		assert.Empty(t, p.send(p.request()).Cancel)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		assert.Len(t, p.send(p.request()).Cancel, 1)
+	})
+}
+
+func TestTextsAreBounded(t *testing.T) {
+	long := make([]byte, 100_000)
+	for i := range long {
+		long[i] = "é"[i%2]
+	}
+	o := judge(&entry{}, taskapi.CallOutcome{Kind: "error", Error: &taskapi.CallError{Message: "a" + string(long), Traceback: string(long) + "z"}})
+	assert.Len(t, o.Error.Message, spec.MaxClosureError-1)
+	assert.Equal(t, "aé", o.Error.Message[:3])
+	assert.Len(t, o.Error.Traceback, spec.MaxClosureTraceback-1)
+	assert.Equal(t, "éz", o.Error.Traceback[len(o.Error.Traceback)-3:])
+
+	large := judge(&entry{closure: spec.Closure{Function: "f"}}, taskapi.CallOutcome{Value: make([]byte, spec.MaxClosureBytes+1)})
+	assert.Equal(t, spec.ErrValueTooLarge, large.Error.Kind)
+	assert.Empty(t, large.Value)
+	assert.Equal(t, "CancelledError", judge(&entry{}, taskapi.CallOutcome{Kind: "cancelled", Error: &taskapi.CallError{Kind: "CancelledError"}}).Error.Kind)
+}

@@ -1,0 +1,139 @@
+package closures
+
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// batchWork is about how many seconds of work a slot gets at once: enough that the
+	// way here and back does not matter, and too little for others to have nothing to
+	// do for long, or for outcomes to come late.
+	batchWork = 0.020
+	// leastWork is what each closure counts for.
+	leastWork = batchWork / maxCalls
+	// maxCalls bounds the closures in one answer, unless there are more slots.
+	maxCalls = 200
+)
+
+// dispatch gives closures that wait to processes that do.
+func (b *Broker) dispatch() {
+	for i := 0; i < len(b.waiting) && b.queue.size > 0; {
+		if p := b.waiting[i]; b.give(p) {
+			b.answer(p, b.news(p)) // and others have moved up
+			continue
+		}
+		i++
+	}
+}
+
+// give gives closures to a process whose request waits for them; false where there
+// are none for it.
+func (b *Broker) give(p *process) bool {
+	free := p.request.free
+	if free <= 0 || b.queue.size == 0 || !p.serves() || b.successor && !b.settled {
+		return false
+	}
+	lines := b.linesFor(p)
+	var batch []*entry
+	work, bytes := 0.0, 0
+	// Nobody gets more than a fair share of what waits, but for one for each slot.
+	most := max(free, min(maxCalls, b.queue.size*free/max(1, b.slots)))
+	for len(batch) < most {
+		e := first(lines)
+		if e == nil {
+			break
+		}
+		took, known := p.took[e.closure.Function]
+		if alone := !known || e.timeout() > 0 || b.suspects.contains(e.closure.ID); alone {
+			// It is begun at once, so that everybody knows since when it is called, and
+			// by whom.
+			most, took = min(most, free), batchWork
+		}
+		took = max(took, leastWork)
+		size := len(e.closure.Args) + len(e.closure.Kwargs)
+		if len(batch) >= most || len(batch) > 0 && (work+took > batchWork*float64(free) || bytes+size > spec.MaxBatchBytes) {
+			break
+		}
+		work, bytes = work+took, bytes+size
+		b.queue.remove(e)
+		batch = append(batch, e)
+	}
+	if len(batch) == 0 {
+		return false
+	}
+	u := &unread{closures: batch}
+	told := map[uint64]bool{}
+	p.news++
+	for _, e := range batch {
+		p.take(e)
+		b.calls++
+		e.call, e.news, e.batch, e.at = b.calls, p.news, len(batch), time.Now()
+		e.begun = len(batch) <= free
+		u.calls = append(u.calls, e.call)
+		b.limit(e)
+		for _, id := range e.closure.Resources {
+			if r, ok := b.resources.all[id]; ok && !told[id] && !p.built[id] {
+				told[id] = true
+				u.resources = append(u.resources, r)
+			}
+		}
+	}
+	p.unread = u
+	return true
+}
+
+// linesFor are the lines with closures that a process may call.
+func (b *Broker) linesFor(p *process) []*line {
+	var lines []*line
+	for key, l := range b.queue.lines {
+		if key.task != "" && key.task != p.task {
+			continue
+		}
+		if p.has[key.function] || b.unknown(key) {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// first takes nothing: it is the closure that comes first in some lines.
+func first(lines []*line) (found *entry) {
+	for _, l := range lines {
+		if len(l.entries) > 0 && (found == nil || before(l.entries[0], found)) {
+			found = l.entries[0]
+		}
+	}
+	return found
+}
+
+// unknown says that no task here has registered a function. Then any may be asked
+// for it: it says which it has. A task that is between two processes is waited for.
+func (b *Broker) unknown(key lineKey) bool {
+	if !b.settled {
+		return false
+	}
+	for task, functions := range b.known {
+		if (key.task == "" || key.task == task) && functions[key.function] {
+			return false
+		}
+	}
+	for _, p := range b.processes {
+		if (key.task == "" || key.task == p.task) && p.has[key.function] {
+			return false
+		}
+	}
+	return true
+}
+
+// otherFor says that another process than one serves a closure.
+func (b *Broker) otherFor(e *entry, p *process) bool {
+	task := e.options().Task
+	for _, q := range b.processes {
+		if q != p && q.serves() && (task == "" || task == q.task) && q.has[e.closure.Function] {
+			return true
+		}
+	}
+	return false
+}

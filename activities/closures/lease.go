@@ -1,0 +1,266 @@
+package closures
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// soon is how long the first outcome of a lease waits for others, and inAFlood
+	// where most of the lease has not been begun: nobody has nothing to do then.
+	soon     = 5 * time.Millisecond
+	inAFlood = 20 * time.Millisecond
+	// keptFor is how long closures are held that no lease waits for.
+	keptFor = time.Minute
+)
+
+// lease is somebody who waits for outcomes.
+type lease struct {
+	entries []*entry
+	// ready are those that have ended, in that order, and since is when the first
+	// of them did, and bytes what they have.
+	ready []*entry
+	since time.Time
+	bytes int
+	// wake has an element when something may have changed.
+	wake chan struct{}
+}
+
+// hasEnded notes that one of its closures has.
+func (l *lease) hasEnded(e *entry) {
+	if len(l.ready) == 0 {
+		l.since = time.Now()
+	}
+	l.ready = append(l.ready, e)
+	l.bytes += e.size
+	l.notify()
+}
+
+func (l *lease) notify() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Lease brings closures to be called, and waits for outcomes: of those, and of
+// others that it names and that are held. It returns once all have ended, or with
+// some where more would come too late for them. Its end, also by ctx, ends no call:
+// the next lease that names a closure takes over.
+func (b *Broker) Lease(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
+	l := &lease{wake: make(chan struct{}, 1)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isClosed() {
+		return spec.LeaseResult{}, ErrClosed
+	}
+	for i := range in.Closures {
+		if in.Closures[i].ID == 0 {
+			return spec.LeaseResult{}, fmt.Errorf("closures[%d] has no ID", i)
+		}
+	}
+	for i := range in.Closures {
+		b.attach(l, &in.Closures[i])
+	}
+	b.resources.learn(in.Resources)
+	b.dispatch()
+	defer b.detach(l)
+	for {
+		wait := l.due(time.Now())
+		if wait <= 0 {
+			return b.collect(l), nil
+		}
+		if err := b.await(ctx, l, wait); err != nil {
+			return spec.LeaseResult{}, err
+		}
+	}
+}
+
+// await waits, without the lock, until something may have changed for a lease.
+func (b *Broker) await(ctx context.Context, l *lease, wait time.Duration) error {
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	var passed <-chan time.Time
+	if wait < forever {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		passed = t.C
+	}
+	select {
+	case <-l.wake:
+	case <-passed:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-b.closed:
+		return ErrClosed
+	}
+	return nil
+}
+
+// attach has a lease wait for a closure.
+func (b *Broker) attach(l *lease, c *spec.Closure) {
+	if o, ok := b.delivered.outcomes[c.ID]; ok {
+		e := &entry{closure: *c, known: true, state: ended, outcome: o, size: sizeOf(o), lease: l}
+		l.entries = append(l.entries, e)
+		l.hasEnded(e)
+		return
+	}
+	e := b.entries[c.ID]
+	switch {
+	case e == nil:
+		e = &entry{closure: *c, known: true}
+		b.add(e)
+		b.enqueue(e)
+	case !e.known:
+		e.known, e.closure = true, *c
+		b.resources.refer(c.Resources)
+		b.limit(e)
+	default:
+		e.closure.Attempt = max(e.closure.Attempt, c.Attempt)
+	}
+	if e.lease == l {
+		return
+	}
+	if e.lease != nil {
+		e.lease.lose(e)
+	}
+	e.lease = l
+	l.entries = append(l.entries, e)
+	if e.state == ended {
+		l.hasEnded(e)
+	}
+}
+
+// lose has a closure be for another lease.
+func (l *lease) lose(e *entry) {
+	l.entries = without(l.entries, e)
+	if e.state == ended {
+		l.ready = without(l.ready, e)
+		l.bytes -= e.size
+	}
+	l.notify()
+}
+
+func without(list []*entry, e *entry) []*entry {
+	kept := list[:0]
+	for _, one := range list {
+		if one != e {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
+
+const forever = time.Duration(1<<63 - 1)
+
+// due is how long the lease is to wait for more outcomes than it has.
+func (l *lease) due(now time.Time) time.Duration {
+	switch {
+	case len(l.ready) == len(l.entries):
+		return 0
+	case len(l.ready) == 0:
+		return forever
+	case len(l.ready) >= spec.MaxBatch, 2*len(l.ready) >= len(l.entries), l.bytes >= spec.MaxBatchBytes:
+		return 0
+	}
+	// What was begun long ago goes on for long, probably.
+	waiting, short := 0, 0
+	for _, e := range l.entries {
+		switch {
+		case e.state == queued, e.state == given && !e.begun:
+			waiting++
+		case e.state == given && now.Sub(e.at) < soon:
+			short++
+		}
+	}
+	switch {
+	case waiting == 0 && short == 0:
+		return 0
+	case 2*waiting > len(l.entries):
+		return inAFlood - now.Sub(l.since)
+	}
+	return soon - now.Sub(l.since)
+}
+
+// collect takes the outcomes that are there, as many as may be returned at once.
+func (b *Broker) collect(l *lease) spec.LeaseResult {
+	var out spec.LeaseResult
+	taken := map[*entry]bool{}
+	bytes := 0
+	for _, e := range l.ready {
+		if len(taken) > 0 && (bytes+e.size > spec.MaxBatchBytes || len(taken) >= spec.MaxBatch) {
+			break
+		}
+		bytes += e.size
+		taken[e] = true
+		o := e.verdict()
+		out.Outcomes = append(out.Outcomes, o)
+		if o.Kind == "" || o.Kind.Final() {
+			b.delivered.add(o)
+		}
+		if b.entries[o.ID] == e {
+			b.drop(e)
+		}
+	}
+	rest := l.entries[:0]
+	for _, e := range l.entries {
+		if !taken[e] {
+			rest = append(rest, e)
+			out.Rest = append(out.Rest, e.closure.ID)
+		}
+	}
+	l.entries = rest
+	for _, p := range b.waiting {
+		out.Idle = out.Idle || p.request.free > 0
+	}
+	return out
+}
+
+// detach leaves what a lease has not returned without one.
+func (b *Broker) detach(l *lease) {
+	for _, e := range l.entries {
+		if e.lease == l {
+			b.noLease(e)
+		}
+	}
+}
+
+// noLease has nobody wait for a closure.
+func (b *Broker) noLease(e *entry) {
+	e.lease, e.since = nil, time.Now()
+	b.forgetLater()
+}
+
+// forgetLater has closures forgotten that no lease asks for again.
+func (b *Broker) forgetLater() {
+	if b.forgetting == nil && !b.isClosed() {
+		b.forgetting = time.AfterFunc(keptFor, b.forgetOld)
+	}
+}
+
+func (b *Broker) forgetOld() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forgetting = nil
+	next := forever
+	for _, e := range b.entries {
+		// Who is being called ends first: nobody else may call it meanwhile.
+		if e.lease != nil || e.state == given {
+			continue
+		}
+		if left := keptFor - time.Since(e.since); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		if e.state == queued {
+			b.queue.remove(e)
+		}
+		b.drop(e)
+	}
+	if next < forever && !b.isClosed() {
+		b.forgetting = time.AfterFunc(next, b.forgetOld)
+	}
+}

@@ -1,0 +1,70 @@
+package closures
+
+import "github.com/clusterrun/clusterrun/workflows/spec"
+
+const (
+	maxGone     = 1024
+	maxSuspects = 4096
+	// maxDelivered bounds the outcomes that are kept after they were returned, in
+	// bytes: a few of the largest leases.
+	maxDelivered = 8 * spec.MaxBatchBytes
+)
+
+// memory is a set that forgets its oldest elements.
+type memory[K comparable] struct {
+	most int
+	has  map[K]struct{}
+	// order has each element of has, in the order they came, and others that were
+	// removed.
+	order []K
+}
+
+func newMemory[K comparable](most int) memory[K] {
+	return memory[K]{most: most, has: map[K]struct{}{}}
+}
+
+func (m *memory[K]) add(k K) {
+	if m.contains(k) {
+		return
+	}
+	m.has[k] = struct{}{}
+	m.order = append(m.order, k)
+	for len(m.has) > m.most || len(m.order) > 2*m.most {
+		delete(m.has, m.order[0])
+		m.order = m.order[1:]
+	}
+}
+
+func (m *memory[K]) contains(k K) bool {
+	_, ok := m.has[k]
+	return ok
+}
+
+func (m *memory[K]) remove(k K) { delete(m.has, k) }
+
+// delivered are the last final outcomes that leases have returned. A lease that is
+// lost with its result names their closures again, and they need not be called
+// again for that.
+type delivered struct {
+	outcomes map[uint64]spec.Outcome
+	order    []uint64
+	bytes    int
+}
+
+func (d *delivered) add(o spec.Outcome) {
+	if d.outcomes == nil {
+		d.outcomes = map[uint64]spec.Outcome{}
+	}
+	if _, again := d.outcomes[o.ID]; again {
+		return
+	}
+	d.outcomes[o.ID] = o
+	d.order = append(d.order, o.ID)
+	d.bytes += sizeOf(o)
+	for d.bytes > maxDelivered {
+		oldest := d.order[0]
+		d.bytes -= sizeOf(d.outcomes[oldest])
+		delete(d.outcomes, oldest)
+		d.order = d.order[1:]
+	}
+}

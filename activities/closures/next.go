@@ -1,0 +1,261 @@
+package closures
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Next answers a process of a task; see [taskapi.Closures].
+func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+	b.mu.Lock()
+	p, answer, err := b.hear(task, in)
+	if err != nil || answer != nil {
+		b.mu.Unlock()
+		if err != nil {
+			return taskapi.ClosuresAnswer{}, err
+		}
+		return *answer, nil
+	}
+	w := p.request
+	b.mu.Unlock()
+
+	patience := time.NewTimer(time.Duration(in.Wait * float64(time.Second)))
+	defer patience.Stop()
+	select {
+	case a := <-w.answer:
+		return a, nil
+	case <-patience.C:
+	case <-ctx.Done():
+	case <-b.closed:
+		return taskapi.ClosuresAnswer{}, taskapi.ErrClosuresAway
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.request == w {
+		b.answer(p, taskapi.ClosuresAnswer{Cancel: p.cancellations()})
+	}
+	return <-w.answer, nil
+}
+
+// hear takes in a request. It answers, or leaves a request that waits.
+func (b *Broker) hear(task string, in taskapi.ClosuresRequest) (*process, *taskapi.ClosuresAnswer, error) {
+	key := processKey{task, in.Process}
+	switch {
+	case b.isClosed():
+		return nil, nil, taskapi.ErrClosuresAway
+	case b.gone.contains(key):
+		return nil, nil, taskapi.ErrProcessEnded
+	}
+	p := b.processes[key]
+	isNew := p == nil
+	if isNew {
+		p = &process{
+			processKey: key, news: in.Got,
+			holds: map[uint64]*entry{}, built: map[uint64]bool{}, took: map[string]float64{},
+		}
+		b.processes[key] = p
+		if in.Seq > 1 && !b.settled {
+			b.successor = true
+		}
+	}
+	for _, o := range in.Done {
+		b.hasDone(p, isNew, o)
+	}
+	stale := in.Seq < p.seq
+	if stale {
+		// A newer one has said how the process stands.
+		b.dispatch()
+		return p, &taskapi.ClosuresAnswer{}, nil
+	}
+	p.seq = in.Seq
+	b.answer(p, taskapi.ClosuresAnswer{})
+	b.introduce(p, in.Slots, in.Functions)
+	if p.unread != nil && in.Got >= p.news {
+		for _, r := range p.unread.resources {
+			p.built[r.ID] = true
+		}
+		p.unread = nil
+	}
+	if isNew {
+		b.adopt(p, in)
+	}
+	b.reconcile(p, in)
+	b.dispatch()
+	if in.Slots <= 0 && len(p.holds) == 0 {
+		b.forget(p)
+		return p, &taskapi.ClosuresAnswer{}, nil
+	}
+	if p.slots > 0 && len(p.functions) == 0 {
+		return p, &taskapi.ClosuresAnswer{Introduce: true}, nil
+	}
+	if p.unread != nil {
+		answer := p.read()
+		return p, &answer, nil
+	}
+	w := &waiting{free: in.Free, answer: make(chan taskapi.ClosuresAnswer, 1)}
+	p.request = w
+	b.waiting = append(b.waiting, p)
+	if gave := b.give(p); gave || p.owed {
+		b.answer(p, b.news(p))
+	}
+	if p.request == w && in.Wait <= 0 {
+		b.answer(p, taskapi.ClosuresAnswer{})
+	}
+	if p.request != w {
+		answer := <-w.answer
+		return p, &answer, nil
+	}
+	return p, nil, nil
+}
+
+// answer answers the request of a process that waits, if there is one.
+func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
+	if p.request == nil {
+		return
+	}
+	p.request.answer <- a
+	p.request = nil
+	i := slices.Index(b.waiting, p)
+	b.waiting = slices.Delete(b.waiting, i, i+1)
+}
+
+// read is the answer that the process may not have read.
+func (p *process) read() taskapi.ClosuresAnswer {
+	a := taskapi.ClosuresAnswer{News: p.news, Cancel: p.cancellations()}
+	for i, e := range p.unread.closures {
+		if e.process != p || e.call != p.unread.calls[i] {
+			continue
+		}
+		c := e.closure
+		a.Closures = append(a.Closures, taskapi.Call{
+			ID: c.ID, Call: e.call, Function: c.Function, Args: c.Args, Kwargs: c.Kwargs,
+			Resources: c.Resources, Attempt: c.Attempt,
+		})
+	}
+	for _, r := range p.unread.resources {
+		a.Resources = append(a.Resources, taskapi.CallResource{ID: r.ID, Function: r.Function, Args: r.Args, Kwargs: r.Kwargs})
+	}
+	return a
+}
+
+// news is an answer with a number of its own, for what was given and cancelled.
+func (b *Broker) news(p *process) taskapi.ClosuresAnswer {
+	if p.unread == nil {
+		p.news++
+		p.unread = &unread{}
+	}
+	p.owed = false
+	return p.read()
+}
+
+// cancellations are all calls that a process was told to end, or is to be.
+func (p *process) cancellations() []taskapi.CallCancel {
+	var list []taskapi.CallCancel
+	for id, e := range p.holds {
+		if e.told != untold {
+			list = append(list, taskapi.CallCancel{ID: id, Timeout: e.told == timedOut})
+		}
+	}
+	slices.SortFunc(list, func(a, b taskapi.CallCancel) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// hasDone takes an outcome.
+func (b *Broker) hasDone(p *process, isNew bool, in taskapi.CallOutcome) {
+	e := p.holds[in.ID]
+	if e == nil && isNew {
+		// It was called for an earlier broker.
+		e = b.entries[in.ID]
+		switch {
+		case e == nil:
+			e = &entry{closure: spec.Closure{ID: in.ID}}
+			b.add(e)
+		case e.state == queued:
+			b.queue.remove(e)
+		default:
+			return // there is one already, or will be
+		}
+		p.take(e)
+	}
+	if e == nil || e.call != 0 && in.Call != 0 && e.call != in.Call {
+		return // it was heard of before
+	}
+	if in.Seconds <= 0 && e.batch > 0 {
+		in.Seconds = time.Since(e.at).Seconds() / float64(e.batch)
+	}
+	p.learn(e.closure.Function, in.Seconds)
+	b.suspects.remove(e.closure.ID)
+	b.finish(e, judge(e, in))
+}
+
+// adopt takes over the closures that a process has from an earlier broker.
+func (b *Broker) adopt(p *process, in taskapi.ClosuresRequest) {
+	for _, id := range in.Held {
+		e := b.entries[id]
+		switch {
+		case e == nil:
+			e = &entry{closure: spec.Closure{ID: id}}
+			b.add(e)
+			e.since = time.Now()
+			b.forgetLater()
+		case e.state == queued:
+			b.queue.remove(e)
+		default:
+			continue
+		}
+		e.at, e.news = time.Now(), in.Got
+		p.take(e)
+		b.limit(e)
+	}
+}
+
+// reconcile compares the closures that a process is to have with those it has.
+func (b *Broker) reconcile(p *process, in taskapi.ClosuresRequest) {
+	for _, id := range in.Begun {
+		if e := p.holds[id]; e != nil {
+			e.begun = true
+		}
+	}
+	for _, id := range in.Returned {
+		if e := p.holds[id]; e != nil && e.news <= in.Got {
+			b.putBack(e)
+		}
+	}
+	if len(p.holds) == 0 {
+		return
+	}
+	has := make(map[uint64]bool, len(in.Held))
+	for _, id := range in.Held {
+		has[id] = true
+	}
+	for id, e := range p.holds {
+		if e.news <= in.Got && !has[id] {
+			b.Log.Warn("a process does not know a closure that it was given; another one will call it",
+				zap.String("task", p.task), zap.Uint64("closure", id))
+			b.putBack(e)
+		}
+	}
+}
+
+// putBack makes a closure wait for another process. One that was cancelled ends.
+func (b *Broker) putBack(e *entry) {
+	p := e.process
+	switch {
+	case e.told != untold:
+		b.finish(e, e.ended())
+	case !e.known:
+		// The next lease that names it brings it.
+		delete(p.holds, e.closure.ID)
+		b.drop(e)
+	default:
+		delete(p.holds, e.closure.ID)
+		b.enqueue(e)
+	}
+}

@@ -1,0 +1,163 @@
+package closures
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+type processKey struct{ task, name string }
+
+// process is one that serves closures.
+type process struct {
+	processKey
+	slots     int
+	functions []string // sorted
+	has       map[string]bool
+
+	// seq is that of its newest request, and news the number of the last answer that
+	// had any.
+	seq, news uint64
+	// unread is the last answer with news, until the process says that it has it.
+	unread *unread
+	// owed: it has to be told of cancellations.
+	owed bool
+	// holds are the closures it has, by ID.
+	holds map[uint64]*entry
+	// built are the resources that it has been told of.
+	built map[uint64]bool
+	// took is how many seconds a call of each function takes.
+	took map[string]float64
+	// request is its one that waits.
+	request *waiting
+	// restarted is when it was to be restarted, last.
+	restarted time.Time
+}
+
+// unread is what an answer told that may not have arrived.
+type unread struct {
+	closures  []*entry
+	calls     []uint64 // of the closures, then
+	resources []spec.Resource
+}
+
+// waiting is a request that waits for its answer.
+type waiting struct {
+	free   int
+	answer chan taskapi.ClosuresAnswer // has room for it
+}
+
+// serves says that it takes closures.
+func (p *process) serves() bool { return p.slots > 0 && len(p.functions) > 0 }
+
+// introduce takes in what a request says of its process.
+func (b *Broker) introduce(p *process, slots int, functions []string) {
+	before, served := p.slots, p.serves()
+	p.slots = slots
+	changed := p.slots != before
+	functions = slices.Sorted(slices.Values(functions))
+	if len(functions) > 0 && !slices.Equal(functions, p.functions) {
+		p.functions, p.has = functions, map[string]bool{}
+		for _, f := range p.functions {
+			p.has[f] = true
+		}
+		maps.DeleteFunc(p.took, func(f string, _ float64) bool { return !p.has[f] })
+		b.known[p.task] = p.has
+		changed = true
+	}
+	b.slots += p.serving() - servingOf(served, before)
+	if changed && (served || p.serves()) {
+		b.changed()
+	}
+}
+
+// serving is how many slots it serves with.
+func (p *process) serving() int { return servingOf(p.serves(), p.slots) }
+
+func servingOf(serves bool, slots int) int {
+	if serves {
+		return slots
+	}
+	return 0
+}
+
+// forget has a process gone for good.
+func (b *Broker) forget(p *process) {
+	b.gone.add(p.processKey)
+	b.slots -= p.serving()
+	b.answer(p, taskapi.ClosuresAnswer{})
+	delete(b.processes, p.processKey)
+	if p.serves() {
+		b.changed()
+	}
+}
+
+// learn keeps how long a call took.
+func (p *process) learn(function string, seconds float64) {
+	if !p.has[function] {
+		return
+	}
+	before, known := p.took[function]
+	if known {
+		// One that takes longer than it did counts for more: better are too small
+		// batches than too large ones.
+		weight := 1.0 / 8
+		if seconds > before {
+			weight = 1.0 / 2
+		}
+		seconds = before + weight*(seconds-before)
+	}
+	p.took[function] = seconds
+}
+
+// changed has what serves reported, shortly.
+func (b *Broker) changed() {
+	if b.reporting != nil || b.isClosed() {
+		return
+	}
+	after := reportAfter
+	if b.successor && !b.settled {
+		// Until the others are back, the last report of the earlier broker is right.
+		after = max(after, time.Until(b.started.Add(settleAfter)))
+	}
+	b.reporting = time.AfterFunc(after, b.report)
+}
+
+func (b *Broker) report() {
+	b.telling.Lock()
+	defer b.telling.Unlock()
+	b.mu.Lock()
+	b.reporting = nil
+	list := b.serving()
+	same := slices.EqualFunc(list, b.reported, sameServing)
+	b.reported = list
+	closed := b.isClosed()
+	b.mu.Unlock()
+	if !same && !closed {
+		b.Changed(slices.Clone(list))
+	}
+}
+
+func (b *Broker) serving() []spec.ServingTask {
+	var list []spec.ServingTask
+	for _, p := range b.processes {
+		if p.serves() {
+			list = append(list, spec.ServingTask{Task: p.task, Process: p.name, Slots: p.slots, Functions: p.functions})
+		}
+	}
+	slices.SortFunc(list, func(a, b spec.ServingTask) int {
+		if c := strings.Compare(a.Task, b.Task); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Process, b.Process)
+	})
+	return list
+}
+
+func sameServing(a, b spec.ServingTask) bool {
+	return a.Task == b.Task && a.Process == b.Process && a.Slots == b.Slots && slices.Equal(a.Functions, b.Functions)
+}

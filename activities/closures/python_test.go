@@ -1,0 +1,520 @@
+package closures
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// pyProcess is a Python process of a task.
+type pyProcess struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+	err   bytes.Buffer
+}
+
+func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
+	m.t.Helper()
+	program, err := exec.LookPath("python3")
+	if err != nil {
+		m.t.Skip("there is no python3")
+	}
+	module, err := taskapi.InstallPython(m.t.TempDir())
+	require.NoError(m.t, err)
+	p := &pyProcess{t: m.t, cmd: exec.Command(program, "-W", "error", "-c", "import clusterrun, os, sys, time, threading\n"+source)}
+	p.cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + m.state, "PYTHONPATH=" + module, "PYTHONDONTWRITEBYTECODE=1",
+		taskapi.SocketVar + "=" + m.paths[task],
+	}, env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	p.cmd.Stderr = &p.err
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(m.t, err)
+	require.NoError(m.t, p.cmd.Start())
+	p.lines = bufio.NewScanner(out)
+	m.t.Cleanup(func() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		_, _ = io.Copy(io.Discard, out)
+		_ = p.cmd.Wait()
+		if m.t.Failed() {
+			m.t.Logf("%s of %s", p.err.String(), task)
+		}
+	})
+	return p
+}
+
+// line is the next that it prints.
+func (p *pyProcess) line() string {
+	p.t.Helper()
+	require.True(p.t, p.lines.Scan(), "it has ended: %v", p.lines.Err())
+	return p.lines.Text()
+}
+
+// end waits for its end, and is its exit code and what it wrote to stderr.
+func (p *pyProcess) end() (int, string) {
+	p.t.Helper()
+	for p.lines.Scan() {
+		p.t.Log(p.lines.Text())
+	}
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode(), p.err.String()
+}
+
+func TestPythonServes(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	m.pyProcess("worker-0", `
+@clusterrun.function
+def add(a, b=1, *more, **named):
+    return [a + b, list(more), named]
+@clusterrun.function(name="fail.now")
+def fail():
+    def inner():
+        raise KeyError("no")
+    inner()
+@clusterrun.function
+def nothing():
+    pass
+@clusterrun.function
+def ps():
+    raise clusterrun.UnavailableError("no answer", task="ps-0")
+@clusterrun.function
+def connection():
+    raise ConnectionError("guess")
+@clusterrun.function
+def bad(kind):
+    if kind == "large":
+        return "x" * ((256 << 10) - 1)
+    if kind == "largest":
+        return "ü" * ((128 << 10) - 1)
+    if kind == "surrogate":
+        return "\udc80"
+    if kind == "loop":
+        x = []
+        x.append(x)
+        return x
+    return {"object": object(), "nan": float("nan")}[kind]
+clusterrun.serve()
+`)
+	c := call(2, "add", 1, 2, 3)
+	c.Kwargs = []byte(`{"x":{"y":null}}`)
+	out := m.all(call(1, "add", 5), c, call(3, "fail.now"), call(4, "ps"), call(5, "nothing"), call(6, "add"), call(7, "connection"),
+		call(10, "bad", "large"), call(11, "bad", "object"), call(12, "bad", "nan"), call(13, "bad", "loop"), call(14, "bad", "surrogate"), call(15, "bad", "largest"))
+	assertText(t, `[6,[],{}]`, out[1])
+	assertText(t, `[3,[3],{"x":{"y":null}}]`, out[2])
+	assertText(t, `error KeyError: 'no'`, out[3])
+	assert.Equal(t, "Traceback (most recent call last):\n  File \"<string>\", line 10, in fail\n  File \"<string>\", line 9, in inner\nKeyError: 'no'\n", out[3].Error.Traceback)
+	assert.Equal(t, "worker-0", out[3].Error.Task)
+	assertText(t, "unavailable UnavailableError: no answer", out[4])
+	assert.Equal(t, "ps-0", out[4].Error.Task)
+	assertText(t, "null", out[5])
+	assertText(t, "error TypeError: add() missing 1 required positional argument: 'a'", out[6])
+	assertText(t, "error ConnectionError: guess", out[7])
+	assertText(t, "error ValueTooLargeError: the value of bad has 262145 bytes of JSON; the limit is 262144: write it to a file and return the file's path", out[10])
+	assertText(t, "error NotJSONError: the value of bad is no JSON: Object of type object is not JSON serializable", out[11])
+	assert.Contains(t, text(out[12]), "error NotJSONError: the value of bad is no JSON: Out of range float values are not JSON compliant")
+	assertText(t, "error NotJSONError: the value of bad is no JSON: Circular reference detected", out[13])
+	assertText(t, `"\udc80"`, out[14])
+	assert.Len(t, out[15].Value, 256<<10)
+	m.mu.Lock()
+	assert.Equal(t, []string{"add", "bad", "connection", "fail.now", "nothing", "ps"}, m.serving[0].Functions)
+	m.mu.Unlock()
+	assertText(t, "error UnknownFunctionError: no function 'x' is registered here; there are add, bad, connection, fail.now, nothing, ps", m.one(call(20, "x")))
+}
+
+func TestPythonRefusesWhatCannotWork(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+def wrong(call):
+    try:
+        call()
+    except (ValueError, TypeError) as e:
+        print(type(e).__name__, e)
+async def later(): pass
+def f(): pass
+def g(): pass
+wrong(clusterrun.serve)
+wrong(lambda: clusterrun.function(7))
+wrong(lambda: clusterrun.function("name"))
+wrong(lambda: clusterrun.function(later))
+wrong(lambda: clusterrun.function(f, name="a\nb"))
+assert clusterrun.function(f) is f and clusterrun.function(f) is f
+wrong(lambda: clusterrun.function(g, name="f"))
+wrong(lambda: clusterrun.serve(0))
+assert clusterrun.cancelled() is False
+os.environ["TF_COORDINATOR_SCHEDULE_START_DELAY"] = "soon"
+wrong(clusterrun.serve)
+del os.environ["CLUSTERRUN_SOCKET"]
+wrong(clusterrun.serve)
+for delay, most, index in (("", "", "3"), ("5", "", "3"), ("5", "10", "3"), ("5", "10", "1"), ("0.5", "0", "3"), ("5", "", "")):
+    print(clusterrun._start_delay({"TF_COORDINATOR_SCHEDULE_START_DELAY": delay, "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX": most, "CLUSTERRUN_TASK_INDEX": index}), end=" ")
+`)
+	var got []string
+	for p.lines.Scan() {
+		got = append(got, p.lines.Text())
+	}
+	assert.Equal(t, []string{
+		"ValueError no function is registered: decorate those to be called with @clusterrun.function",
+		"TypeError only a function can be registered, not 7",
+		"TypeError write @clusterrun.function(name='name')",
+		"TypeError later is a coroutine function: register one that calls asyncio.run",
+		`ValueError 'a\nb' is no name for a function: want 1 to 200 bytes that can be printed`,
+		"ValueError a function 'f' is registered already",
+		"ValueError slots is 0; want 1 to 1024",
+		"ValueError TF_COORDINATOR_SCHEDULE_START_DELAY is 'soon'; want a number of seconds, such as 5",
+		"ValueError serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process",
+		"0.0 15.0 10.0 5.0 1.5 0.0 ", // SEED-54, D-10
+	}, got)
+}
+
+// SEED-45, SEED-46
+func TestPythonResources(t *testing.T) {
+	for _, slots := range []string{"1", "4"} {
+		t.Run(slots, func(t *testing.T) {
+			m := newMachine(t, "worker-0")
+			p := m.pyProcess("worker-0", `
+tries = 0
+@clusterrun.function
+def load(n):
+    print("loads", flush=True)
+    return {n}
+@clusterrun.function
+def fails():
+    print("fails", flush=True)
+    raise OSError("disk is gone")
+@clusterrun.function
+def flaky():
+    global tries
+    tries += 1
+    if tries == 1:
+        raise clusterrun.UnavailableError(task="ps-1")
+    return {7}
+@clusterrun.function
+def use(d, n=0, **more):
+    return [max(d), n, [max(d) for d in more.get("list", [])]]
+@clusterrun.function
+def same(x):
+    return x
+clusterrun.serve(`+slots+`)
+`)
+			deep := using(call(3, "use", resource(1)), 1, 3)
+			deep.Kwargs = []byte(`{"n":1,"list":[{"$clusterrun.resource":1}]}`)
+			out := m.all(using(call(1, "use", resource(1)), 1), using(call(2, "use", resource(1), 2), 1), deep,
+				using(call(4, "use", resource(2)), 2), using(call(5, "use", resource(2)), 2), using(call(6, "use", resource(4)), 4), call(7, "same", resource(1)))
+			assertText(t, "[40,0,[]]", out[1])
+			assertText(t, "[40,2,[]]", out[2])
+			assertText(t, "[40,1,[40]]", out[3])
+			assertText(t, `input InputError: Input has an error, the original exception is OSError('disk is gone'), error message is disk is gone.`, out[4])
+			assert.Contains(t, out[4].Error.Traceback, "in fails")
+			assert.Equal(t, out[4].Error.Message, out[5].Error.Message)
+			assert.Contains(t, out[6].Error.Message, `no function 'nobody has this' is registered here`)
+			assertText(t, `{"$clusterrun.resource":1}`, out[7])
+			assertText(t, "unavailable UnavailableError: ps-1 does not answer", m.one(using(call(8, "use", resource(3)), 3)))
+			assertText(t, "[7,0,[]]", m.one(using(call(9, "use", resource(3)), 3)))
+			assert.ElementsMatch(t, []string{"loads", "fails"}, []string{p.line(), p.line()}, "each was built once")
+		})
+	}
+}
+
+// Cancelling raises CancelledError in the function, also while it waits, and a
+// function that catches everything can ask.
+func TestPythonCancel(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+@clusterrun.function
+def sleeps():
+    print("sleeps", flush=True)
+    try:
+        time.sleep(1000)
+    finally:
+        print(clusterrun.cancelled(), flush=True)
+@clusterrun.function
+def loops():
+    print("loops", flush=True)
+    while True:
+        pass
+@clusterrun.function
+def locks():
+    print("locks", flush=True)
+    lock = threading.Lock()
+    lock.acquire()
+    try:
+        lock.acquire()
+    except BaseException as e:
+        print(type(e).__name__, clusterrun.cancelled(), flush=True)
+    return "all the same"
+@clusterrun.function
+def asks():
+    print("asks", flush=True)
+    try:
+        while not clusterrun.cancelled():
+            time.sleep(0.001)
+    except clusterrun.CancelledError:
+        pass
+    raise ValueError("stopped")
+@clusterrun.function
+def raises():
+    raise clusterrun.CancelledError("of its own accord")
+@clusterrun.function
+def f(): return 1
+clusterrun.serve()
+`)
+	wants := map[string]string{
+		"sleeps": "cancelled CancelledError: " + spec.TextClosureCancelled,
+		"loops":  "cancelled CancelledError: " + spec.TextClosureCancelled,
+		"locks":  `"all the same"`,
+		"asks":   "error ValueError: stopped",
+	}
+	id := uint64(0)
+	for name, want := range wants {
+		id += 2
+		outcome := make(chan spec.Outcome)
+		go func() { outcome <- m.one(call(id, name)) }()
+		require.Equal(t, name, p.line())
+		m.now().Cancel(spec.CancelLease{Closures: []uint64{id}, Grace: time.Minute})
+		assertText(t, want, <-outcome)
+		switch name {
+		case "sleeps":
+			assert.Equal(t, "True", p.line())
+		case "locks":
+			assert.Equal(t, "CancelledError True", p.line())
+		}
+		assertText(t, "1", m.one(call(id+1, "f")))
+	}
+	assertText(t, "error CancelledError: of its own accord", m.one(call(50, "raises")))
+	c := call(51, "sleeps")
+	c.Options = &spec.ClosureOptions{Timeout: spec.Duration(10 * time.Millisecond)}
+	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
+}
+
+// What is cancelled at any moment of its life ends, once, and nothing else does.
+func TestPythonCancelAtAnyMoment(t *testing.T) {
+	for _, slots := range []string{"1", "3"} {
+		t.Run(slots, func(t *testing.T) {
+			m := newMachine(t, "worker-0")
+			m.pyProcess("worker-0", `
+@clusterrun.function
+def f(n):
+    x = 0
+    for i in range(n % 7 * 4000):
+        x += i
+    return n
+clusterrun.serve(`+slots+`)
+`)
+			m.awaitServing(1)
+			var chunk atomic.Uint64 // the closures that are called at the moment
+			stop := make(chan struct{})
+			cancelling := make(chan struct{})
+			go func() {
+				defer close(cancelling)
+				for i := uint64(0); ; i++ {
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Duration(i%7) * 50 * time.Microsecond):
+						id := chunk.Load()*30 + 3*(i%10) + 3
+						m.now().Cancel(spec.CancelLease{Closures: []uint64{id}, Grace: time.Minute})
+					}
+				}
+			}()
+			cancelled := 0
+			for range uint64(200) {
+				var list []spec.Closure
+				for i := range uint64(30) {
+					id := chunk.Load()*30 + i + 1
+					list = append(list, call(id, "f", id))
+				}
+				for id, o := range m.all(list...) {
+					if o.Kind == spec.OutcomeCancelled {
+						assert.Zero(t, id%3)
+						cancelled++
+						continue
+					}
+					assertText(t, fmt.Sprint(id), o)
+				}
+				chunk.Add(1)
+			}
+			close(stop)
+			<-cancelling
+			t.Log(cancelled, "were cancelled")
+			assert.Empty(t, m.restarted)
+		})
+	}
+}
+
+// Calls that take long hold back neither the closures behind them nor what has ended
+// before them.
+func TestPythonHandsBack(t *testing.T) {
+	for slots := range 3 {
+		if slots == 0 {
+			continue
+		}
+		t.Run(strconv.Itoa(slots), func(t *testing.T) {
+			m := newMachine(t, "worker-0", "worker-1")
+			flag := filepath.Join(t.TempDir(), "flag")
+			source := fmt.Sprintf(`
+@clusterrun.function
+def f(n):
+    while 2 < n < 3 + %d and not os.path.exists(os.environ["FLAG"]):
+        time.sleep(0.01)
+    return [n, os.environ["WHO"]]
+clusterrun.serve(%d)
+`, slots, slots)
+			m.pyProcess("worker-0", source, "WHO=worker-0", "FLAG="+flag)
+			m.awaitServing(1)
+			for id := range uint64(50) { // so that it gets many at once
+				m.one(call(100+id, "f", 0))
+			}
+			var list []spec.Closure
+			for n := uint64(1); n <= 20; n++ {
+				list = append(list, call(n, "f", n))
+			}
+			r, err := m.now().Lease(t.Context(), spec.Lease{Closures: list})
+			require.NoError(t, err)
+			assert.ElementsMatch(t, []uint64{1, 2}, ids(r.Outcomes))
+			m.pyProcess("worker-1", source, "WHO=worker-1", "FLAG="+flag)
+			for id, o := range m.all(list[2+slots:]...) {
+				assertText(t, fmt.Sprintf(`[%d,"worker-1"]`, id), o)
+			}
+			require.NoError(t, os.WriteFile(flag, nil, 0o600))
+			for id, o := range m.all(list[2 : 2+slots]...) {
+				assertText(t, fmt.Sprintf(`[%d,"worker-0"]`, id), o)
+			}
+		})
+	}
+}
+
+func TestPythonGoesOnWhenTheHostIsKilled(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+@clusterrun.function
+def long():
+    print("began", flush=True)
+    time.sleep(1.5)
+    return "done"
+@clusterrun.function
+def f(n):
+    return n
+clusterrun.serve(2)
+`)
+	l := make(chan struct{})
+	go func() {
+		defer close(l)
+		_, _ = m.now().Lease(t.Context(), spec.Lease{Closures: []spec.Closure{call(1, "long")}})
+	}()
+	require.Equal(t, "began", p.line())
+	m.kill()
+	<-l
+	assertText(t, "2", m.one(call(2, "f", 2)))
+	m.kill()
+	assertText(t, `"done"`, m.one(call(1, "long")))
+	m.awaitServing(1)
+}
+
+// SystemExit is the end of the process, and its call is lost.
+func TestPythonEnds(t *testing.T) {
+	for _, slots := range []string{"1", "2"} {
+		for name, code := range map[string]int{"sys.exit(7)": 7, "os._exit(8)": 8, "raise KeyboardInterrupt": -1} {
+			t.Run(slots+" "+name, func(t *testing.T) {
+				m := newMachine(t, "worker-0", "worker-1")
+				p := m.pyProcess("worker-0", `
+@clusterrun.function
+def f():
+    `+name+`
+clusterrun.serve(`+slots+`)
+`)
+				outcome := make(chan spec.Outcome)
+				go func() { outcome <- m.one(call(1, "f")) }()
+				got, stderr := p.end()
+				assert.Equal(t, code, got, stderr)
+				m.now().ProcessEnded("worker-0", "")
+				o := <-outcome
+				assert.Equal(t, spec.OutcomeLost, o.Kind)
+				assert.True(t, o.Started)
+			})
+		}
+	}
+}
+
+// Functions may fork. A child serves nothing, and one that returns from the function
+// ends.
+func TestPythonForks(t *testing.T) {
+	for _, slots := range []string{"1", "2"} {
+		t.Run(slots, func(t *testing.T) {
+			m := newMachine(t, "worker-0")
+			p := m.pyProcess("worker-0", `
+import multiprocessing, subprocess, warnings
+warnings.simplefilter("ignore")
+def child(queue):
+    queue.put([os.getpid() != parent, clusterrun.cancelled()])
+parent = os.getpid()
+@clusterrun.function
+def f():
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    value = queue.get()
+    process.join()
+    assert subprocess.run(["true"]).returncode == 0
+    pid = os.fork()
+    if pid == 0:
+        return "the child returns"
+    return value + [os.WEXITSTATUS(os.waitpid(pid, 0)[1])]
+@clusterrun.function
+def g(): return 1
+clusterrun.serve(`+slots+`)
+`)
+			for id := range uint64(5) {
+				assertText(t, "[true,false,1]", m.one(call(2*id+1, "f")))
+				assertText(t, "1", m.one(call(2*id+2, "g")))
+			}
+			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+			_, stderr := p.end()
+			assert.Equal(t, 5, strings.Count(stderr, "the function f has forked, and the child has returned from it; end it with os._exit"), stderr)
+		})
+	}
+}
+
+func TestPythonIsToldThatItHasEnded(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", "clusterrun.function(print)\nclusterrun.serve()\n")
+	m.awaitServing(1)
+	m.now().ProcessEnded("worker-0", "")
+	code, stderr := p.end()
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "clusterrun.TaskError: for its host this process has ended")
+}
+
+func TestPythonReturnsLargeValues(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	m.pyProcess("worker-0", `
+clusterrun.function(lambda: "x" * ((256 << 10) - 2), name="f")
+clusterrun.serve(3)
+`)
+	var list []spec.Closure
+	for id := range uint64(40) {
+		list = append(list, call(id+1, "f"))
+	}
+	out := m.all(list...)
+	require.Len(t, out, 40)
+	for _, o := range out {
+		assert.Len(t, o.Value, spec.MaxClosureBytes)
+	}
+}

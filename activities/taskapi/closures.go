@@ -1,0 +1,144 @@
+package taskapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+// Closures has the processes of tasks call closures.
+type Closures interface {
+	// Next takes what a process of a task has done, and answers with what is next for
+	// it. It waits as long as the request says, and until ctx ends. Its error is
+	// [ErrClosuresAway] or [ErrProcessEnded], or for people.
+	Next(ctx context.Context, by ID, in ClosuresRequest) (ClosuresAnswer, error)
+}
+
+var (
+	// ErrClosuresAway is the answer of a host that is being started again: the process
+	// is to ask again.
+	ErrClosuresAway = errors.New("the host takes no outcomes and gives no closures at the moment; ask again")
+	// ErrProcessEnded is the answer to a process that counts as ended.
+	ErrProcessEnded = errors.New("for its host this process has ended: the closures it had are called again, and it gets no more")
+)
+
+// What a serving process and its host say to each other.
+type (
+	ClosuresRequest = wire.ClosuresRequest
+	ClosuresAnswer  = wire.ClosuresAnswer
+	Call            = wire.Call
+	CallOutcome     = wire.CallOutcome
+	CallError       = wire.CallError
+	CallResource    = wire.CallResource
+	CallCancel      = wire.CallCancel
+)
+
+// postClosures is a serving process that says how it stands.
+func postClosures(r *request) (any, *wire.Problem) {
+	if r.server.Closures == nil {
+		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures for its tasks"}
+	}
+	var in ClosuresRequest
+	if problem := r.decode(&in, maxClosures); problem != nil {
+		return nil, problem
+	}
+	if problem := checkClosures(&in); problem != nil {
+		return nil, problem
+	}
+	out, err := r.server.Closures.Next(r.Context(), r.endpoint.id, in)
+	switch {
+	case errors.Is(err, ErrClosuresAway):
+		return nil, &wire.Problem{Code: wire.CodeClosuresAway, Message: err.Error()}
+	case errors.Is(err, ErrProcessEnded):
+		return nil, &wire.Problem{Code: wire.CodeProcessEnded, Message: err.Error()}
+	case err != nil:
+		return nil, internal(fmt.Errorf("closures: %w", err))
+	}
+	return out, nil
+}
+
+// maxClosures bounds the body, in bytes: outcomes and texts of which not all is kept.
+const maxClosures = 4 << 20
+
+// maxListed bounds each list of closures in a request.
+const maxListed = 4096
+
+// checkClosures says what is wrong with a request.
+func checkClosures(in *ClosuresRequest) *wire.Problem {
+	switch {
+	case in.Process == "":
+		return invalid("process", "it is empty; give the process a random name that no other has")
+	case len(in.Process) > wire.MaxProcess || strings.ContainsFunc(in.Process, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return invalid("process", fmt.Sprintf("want at most %d letters, digits and signs of ASCII, without spaces", wire.MaxProcess))
+	case in.Seq == 0:
+		return invalid("seq", "it is missing; number the requests of the process from 1")
+	case in.Slots < 0 || in.Slots > wire.MaxSlots:
+		return invalid("slots", fmt.Sprintf("it is %d; want 0 to %d", in.Slots, wire.MaxSlots))
+	case in.Free < 0 || in.Free > in.Slots:
+		return invalid("free", fmt.Sprintf("it is %d; want 0 to slots, which is %d", in.Free, in.Slots))
+	case !(in.Wait >= 0 && in.Wait <= wire.MaxWait):
+		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", in.Wait, wire.MaxWait))
+	}
+	if problem := checkFunctions(in.Functions); problem != nil {
+		return problem
+	}
+	lists := []struct {
+		name string
+		size int
+	}{{"held", len(in.Held)}, {"begun", len(in.Begun)}, {"returned", len(in.Returned)}, {"done", len(in.Done)}}
+	for _, list := range lists {
+		if list.size > maxListed {
+			return invalid(list.name, fmt.Sprintf("it has %d elements; the limit is %d", list.size, maxListed))
+		}
+	}
+	for i := range in.Done {
+		if field, problem := checkOutcome(&in.Done[i]); problem != "" {
+			return invalid(fmt.Sprintf("done[%d].%s", i, field), problem)
+		}
+	}
+	return nil
+}
+
+func checkFunctions(names []string) *wire.Problem {
+	if len(names) > wire.MaxFunctions {
+		return invalid("functions", fmt.Sprintf("there are %d; the limit is %d", len(names), wire.MaxFunctions))
+	}
+	seen := make(map[string]bool, len(names))
+	for i, name := range names {
+		problem := wire.CheckFunction(name)
+		if seen[name] {
+			problem = fmt.Sprintf("%q is there twice", name)
+		}
+		if problem != "" {
+			return invalid(fmt.Sprintf("functions[%d]", i), problem)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// checkOutcome says which field of an outcome is wrong, and how.
+func checkOutcome(o *CallOutcome) (field, problem string) {
+	if o.ID == 0 {
+		return "id", "it is missing; want that of the closure"
+	}
+	if !(o.Seconds >= 0) || math.IsInf(o.Seconds, 0) {
+		return "seconds", "it cannot be negative"
+	}
+	switch {
+	case o.Kind == "" || o.Kind == wire.KindValue:
+		if o.Error != nil {
+			return "error", "a value has none; want the kind " + strings.Join(wire.KindsOfErrors, ", ")
+		}
+	case !slices.Contains(wire.KindsOfErrors, o.Kind):
+		return "kind", fmt.Sprintf("%q is none; want %s, %s", cutName(o.Kind), wire.KindValue, strings.Join(wire.KindsOfErrors, ", "))
+	case o.Value != nil:
+		return "value", "only the kind " + wire.KindValue + " has one"
+	}
+	return "", ""
+}

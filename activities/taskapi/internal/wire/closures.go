@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// PathClosures is where a process that serves closures says what it has done and
+// gets what to do next.
+const PathClosures = "/v1/closures/next"
+
+// Limits of [PathClosures].
+const (
+	// MaxProcess is the longest name of a process, in bytes.
+	MaxProcess = 64
+	// MaxSlots is how many closures one process may call at the same time.
+	MaxSlots = 1024
+	// MaxFunction is the longest name of a function, in bytes.
+	MaxFunction = 200
+	// MaxFunctions is how many functions one process may have registered.
+	MaxFunctions = 10_000
+	// MaxWait is how long a request may wait for closures, in seconds.
+	MaxWait = 20
+)
+
+// Kinds of outcomes.
+const (
+	KindValue       = "value"
+	KindError       = "error"
+	KindInput       = "input"
+	KindCancelled   = "cancelled"
+	KindUnavailable = "unavailable"
+)
+
+// KindsOfErrors are those that have an error.
+var KindsOfErrors = []string{KindError, KindInput, KindCancelled, KindUnavailable}
+
+// Codes of problems with closures.
+const (
+	// CodeClosuresAway: the host is being started again; ask again.
+	CodeClosuresAway = "closures_away"
+	// CodeProcessEnded: the process counts as ended.
+	CodeProcessEnded = "process_ended"
+)
+
+// ClosuresRequest is what a process that serves closures says: how it stands, all
+// of it, so that nothing depends on which of its requests have arrived before.
+type ClosuresRequest struct {
+	// Process is a random name that no other process has.
+	Process string `json:"process"`
+	// Seq counts the requests of the process, from 1. One that is sent again has the
+	// same. A newer one has an older one that waits answered at once.
+	Seq uint64 `json:"seq"`
+	// Got is the number of the last answer with news that the process has. 0: none.
+	Got uint64 `json:"got,omitempty"`
+	// Slots is how many closures it calls at the same time. 0: it serves no more.
+	Slots int `json:"slots,omitempty"`
+	// Functions are the names it has registered. None: as before.
+	Functions []string `json:"functions,omitempty"`
+	// Held are the closures that it has and has not been answered to the outcomes
+	// of, those in this request left out.
+	Held []uint64 `json:"held,omitempty"`
+	// Begun are those of them that it calls at the moment, as far as it says.
+	Begun []uint64 `json:"begun,omitempty"`
+	// Done are those that have ended.
+	Done []CallOutcome `json:"done,omitempty"`
+	// Returned are those that it gives back without an outcome, for others to call.
+	Returned []uint64 `json:"returned,omitempty"`
+	// Free is how many slots have nothing to do. 0: it wants no closures.
+	Free int `json:"free,omitempty"`
+	// Wait is how long to wait for news, in seconds. 0: not at all.
+	Wait float64 `json:"wait,omitempty"`
+}
+
+// CallOutcome is how a call of a closure ended.
+type CallOutcome struct {
+	ID uint64 `json:"id"`
+	// Call is that of the [Call].
+	Call uint64 `json:"call,omitempty"`
+	// Kind is one of those above. None: [KindValue].
+	Kind string `json:"kind,omitempty"`
+	// Value is what the function returned. None: null.
+	Value json.RawMessage `json:"value,omitempty"`
+	Error *CallError      `json:"error,omitempty"`
+	// Seconds is how long the call took.
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// CallError is why a call of a closure failed.
+type CallError struct {
+	// Kind is the kind of the error, such as ValueError.
+	Kind      string `json:"kind,omitempty"`
+	Message   string `json:"message"`
+	Traceback string `json:"traceback,omitempty"`
+	// Task is the one that does not answer, with the kind unavailable.
+	Task string `json:"task,omitempty"`
+}
+
+// ClosuresAnswer is what a serving process is to do.
+type ClosuresAnswer struct {
+	// News is the number of this answer, where it has closures or cancellations that
+	// the process has not acknowledged yet. Of two answers with the same number the
+	// second brings no closures that the first has not.
+	News uint64 `json:"news,omitempty"`
+	// Closures are to be called, in this order.
+	Closures []Call `json:"closures,omitempty"`
+	// Resources are those of them that the process may not know yet.
+	Resources []CallResource `json:"resources,omitempty"`
+	// Cancel are those that it is not to call any more.
+	Cancel []CallCancel `json:"cancel,omitempty"`
+	// Introduce: the host does not know the functions of the process.
+	Introduce bool `json:"introduce,omitempty"`
+}
+
+// Call is a closure for a process to call.
+type Call struct {
+	ID uint64 `json:"id"`
+	// Call is for its outcome, to tell it from that of another call of the closure.
+	Call     uint64 `json:"call"`
+	Function string `json:"function"`
+	// Args is an array, Kwargs an object.
+	Args   json.RawMessage `json:"args,omitempty"`
+	Kwargs json.RawMessage `json:"kwargs,omitempty"`
+	// Resources are the IDs of the resources among them.
+	Resources []uint64 `json:"resources,omitempty"`
+	// Attempt counts how often the closure was given to a task, from 1.
+	Attempt int `json:"attempt,omitempty"`
+}
+
+// CallResource is something that a process builds once, and gives to each closure
+// that names it.
+type CallResource struct {
+	ID       uint64          `json:"id"`
+	Function string          `json:"function"`
+	Args     json.RawMessage `json:"args,omitempty"`
+	Kwargs   json.RawMessage `json:"kwargs,omitempty"`
+}
+
+// CallCancel is a closure that is not to be called any more.
+type CallCancel struct {
+	ID uint64 `json:"id"`
+	// Timeout: it has taken too long. Else somebody wants it no more.
+	Timeout bool `json:"timeout,omitempty"`
+}
+
+// ResourceKey is the key of the object that stands for a resource among arguments.
+const ResourceKey = "$clusterrun.resource"
+
+// CheckFunction says what is wrong with the name of a function; nothing: it is one.
+func CheckFunction(name string) string {
+	switch {
+	case name == "" || len(name) > MaxFunction:
+		return fmt.Sprintf("it has %d bytes; want 1 to %d", len(name), MaxFunction)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return "it has control characters, or is not UTF-8"
+	}
+	return ""
+}

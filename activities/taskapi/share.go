@@ -1,0 +1,34 @@
+package taskapi
+
+import "syscall"
+
+const (
+	// maxConns is how many connections of one task are served at a time. Others wait
+	// in the kernel, and those of other tasks do not notice.
+	maxConns = 512
+	// minConns are served in any case.
+	minConns = 4
+)
+
+// budget is how many descriptors the connections of all tasks may take: half of what
+// this process may have. The rest is for files, for sockets, and for the server.
+func budget() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return maxConns
+	}
+	return int(min(limit.Cur/2, 1<<20))
+}
+
+// share is how many of them one of so many tasks may have.
+func share(budget, tasks int) int {
+	return min(max(budget/max(tasks, 1), minConns), maxConns)
+}
+
+// divide gives every task its share. It is for holders of mu.
+func (s *Server) divide() {
+	most := share(s.budget, len(s.tasks))
+	for _, e := range s.tasks {
+		e.listener.setMost(most)
+	}
+}

@@ -1,0 +1,160 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Causes of the end of the context that a function is called with, beside that of
+// [Task.Serve].
+var (
+	// ErrCallCancelled: nobody wants its value any more.
+	ErrCallCancelled = errors.New("the call was cancelled")
+	// ErrCallTimeout: it has taken longer than it may.
+	ErrCallTimeout = errors.New("the call has taken longer than its timeout")
+)
+
+// UnavailableError is what a function returns that cannot do its work because
+// another task, such as a parameter server, does not answer. It is called again, and
+// only when that happens too often is it an error of the coordinator.
+type UnavailableError struct {
+	// Task is the one that does not answer, such as "ps-0".
+	Task string
+	Err  error
+}
+
+func (e *UnavailableError) Error() string {
+	if e.Err == nil {
+		return e.Task + " does not answer"
+	}
+	return fmt.Sprintf("%s does not answer: %v", e.Task, e.Err)
+}
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// panicError is a panic of a function.
+type panicError struct {
+	message string
+	stack   string
+}
+
+func (e *panicError) Error() string { return e.message }
+
+// call is a closure that this process has.
+type call struct {
+	wire.Call
+	// Once it has begun:
+	began  time.Time
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// told is why it was to end.
+	told error
+}
+
+// run calls a closure, and says how that went.
+func (s *server) run(c *call) wire.CallOutcome {
+	value, err := s.value(c.ctx, &c.Call)
+	out := outcomeOf(value, err, context.Cause(c.ctx))
+	out.Seconds = time.Since(c.began).Seconds()
+	return out
+}
+
+// value is what the function of a closure returns, as JSON.
+func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, error) {
+	f := s.functions.find(c.Function)
+	if f == nil {
+		return nil, s.unknown(c.Function)
+	}
+	var find func(uint64) (reflect.Value, error)
+	if len(c.Resources) > 0 {
+		find = func(id uint64) (reflect.Value, error) { return s.resources.get(ctx, s, id) }
+	}
+	args, err := f.arguments(c.Args, c.Kwargs, find)
+	if err != nil {
+		return nil, err
+	}
+	v, err := f.invoke(ctx, args)
+	if err != nil || !f.returns {
+		return nil, err
+	}
+	b, err := json.Marshal(v.Interface())
+	if err != nil {
+		return nil, &ownError{spec.ErrNotJSON, fmt.Sprintf("the value of %s is no JSON: %s", c.Function, strings.TrimPrefix(err.Error(), "json: "))}
+	}
+	if len(b) > spec.MaxClosureBytes {
+		return nil, &ownError{spec.ErrValueTooLarge, fmt.Sprintf(
+			"the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path", c.Function, len(b), spec.MaxClosureBytes)}
+	}
+	return b, nil
+}
+
+// ownError is an error of one of our kinds.
+type ownError struct{ kind, message string }
+
+func (e *ownError) Error() string { return e.message }
+
+func (s *server) unknown(name string) error {
+	return &ownError{spec.ErrUnknownFunction, fmt.Sprintf("no function %q is registered here; there are %s", name, strings.Join(s.functions.names(), ", "))}
+}
+
+// invoke calls the function. A panic is an error.
+func (f *function) invoke(ctx context.Context, args []reflect.Value) (value reflect.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{fmt.Sprint(p), string(debug.Stack())}
+		}
+	}()
+	out := f.call.Call(append([]reflect.Value{reflect.ValueOf(ctx)}, args...))
+	if e := out[len(out)-1]; !e.IsNil() {
+		return value, e.Interface().(error)
+	}
+	return out[0], nil
+}
+
+// outcomeOf is the outcome of a call whose context has ended with a cause, if it has.
+func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
+	if err == nil {
+		return wire.CallOutcome{Value: value}
+	}
+	out := wire.CallOutcome{Kind: wire.KindError, Error: &wire.CallError{
+		Kind: kindOf(err), Message: cutText(err.Error(), spec.MaxClosureError),
+	}}
+	var panicked *panicError
+	var own *ownError
+	var argument *argumentError
+	var input *inputError
+	var unavailable *UnavailableError
+	switch {
+	case errors.As(err, &input):
+		out.Kind, out.Error.Kind = wire.KindInput, spec.ErrClosureInput
+	case errors.As(err, &panicked):
+		out.Error.Kind, out.Error.Traceback = "panic", panicked.stack
+	case errors.As(err, &own):
+		out.Error.Kind = own.kind
+	case errors.As(err, &argument):
+		out.Error.Kind = "ArgumentError"
+	case errors.Is(cause, ErrCallCancelled):
+		out.Kind = wire.KindCancelled
+	case errors.Is(cause, ErrCallTimeout):
+		// The host has its own words for that.
+	case errors.As(err, &unavailable):
+		out.Kind, out.Error.Kind, out.Error.Task = wire.KindUnavailable, spec.ErrClosureUnavailable, unavailable.Task
+	}
+	return out
+}
+
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}

@@ -1,0 +1,188 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func TestFunctionsAreCheckedWhenTheyAreRegistered(t *testing.T) {
+	var none func(context.Context) error
+	for _, c := range []struct {
+		name string
+		fn   any
+		want string
+	}{
+		{"f", nil, `the function "f" cannot be registered: want a func(ctx context.Context, ...) (T, error), not <nil>`},
+		{"f", 7, `the function "f" cannot be registered: want a func(ctx context.Context, ...) (T, error), not int`},
+		{"f", none, `the function "f" cannot be registered: it is nil`},
+		{"f", func() error { return nil }, `the function "f" cannot be registered: its first argument has to be a context.Context: it is a func() error`},
+		{"f", func(int) error { return nil }, `the function "f" cannot be registered: its first argument has to be a context.Context: it is a func(int) error`},
+		{"f", func(context.Context) {}, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context)`},
+		{"f", func(context.Context) int { return 0 }, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context) int`},
+		{"f", func(context.Context) (int, int, error) { return 0, 0, nil }, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context) (int, int, error)`},
+		{"f", func(context.Context, int, chan int) error { return nil }, `the function "f" cannot be registered: argument 2 is of type chan int, which no JSON can become`},
+		{"", func(context.Context) error { return nil }, `the name "" is none for a function: it has 0 bytes; want 1 to 200`},
+		{"a\nb", func(context.Context) error { return nil }, `the name "a\nb" is none for a function: it has control characters, or is not UTF-8`},
+		{"known", func(context.Context) error { return nil }, `a function "known" is registered already`},
+	} {
+		f := NewFunctions()
+		require.NoError(t, f.Register("known", func(context.Context, ...string) (map[string]any, error) { return nil, nil }))
+		err := f.Register(c.name, c.fn)
+		require.Error(t, err, c.want)
+		assert.Equal(t, c.want, err.Error())
+		assert.Equal(t, []string{"known"}, f.names())
+	}
+}
+
+// call calls a function as a closure does.
+func callOf(t *testing.T, fn any, args, kwargs string) (string, error) {
+	t.Helper()
+	s := &server{functions: NewFunctions()}
+	require.NoError(t, s.functions.Register("f", fn))
+	c := &call{ctx: t.Context()}
+	c.Function, c.Args, c.Kwargs = "f", json.RawMessage(args), json.RawMessage(kwargs)
+	v, err := s.value(c.ctx, &c.Call)
+	return string(v), err
+}
+
+func TestArguments(t *testing.T) {
+	type point struct{ X, Y int }
+	add := func(_ context.Context, a int, b float64) (float64, error) { return float64(a) + b, nil }
+	join := func(_ context.Context, sep string, parts ...string) (string, error) {
+		return strings.Join(parts, sep), nil
+	}
+	for _, c := range []struct {
+		fn           any
+		args, kwargs string
+		want         string
+	}{
+		{add, `[1, 2.5]`, ``, `3.5`},
+		{add, `[1, 2.5]`, `{}`, `3.5`},
+		{join, `["-"]`, ``, `""`},
+		{join, `["-","a","b"]`, ``, `"a-b"`},
+		{func(_ context.Context, p *point, m map[string][]point, x any) (any, error) {
+			return []any{p.X, m["a"][1].Y, x}, nil
+		},
+			`[{"X":1},{"a":[{},{"Y":2}]},{"z":[null]}]`, ``, `[1,2,{"z":[null]}]`},
+		{func(context.Context) error { return nil }, ``, ``, ``},
+		{func(context.Context) (*int, error) { return nil, nil }, `[]`, ``, `null`},
+	} {
+		v, err := callOf(t, c.fn, c.args, c.kwargs)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, v)
+	}
+	for _, c := range []struct {
+		fn           any
+		args, kwargs string
+		want         string
+	}{
+		{add, `[1]`, ``, `f takes 2 arguments, but was given 1`},
+		{add, `[1,2,3]`, ``, `f takes 2 arguments, but was given 3`},
+		{add, ``, ``, `f takes 2 arguments, but was given 0`},
+		{join, `[]`, ``, `f takes at least 1 argument, but was given 0`},
+		{add, `["one",2]`, ``, `f: argument 1 is of type int, and was given "one": cannot unmarshal string into Go value of type int`},
+		{join, `["a","b",{"c":1}]`, ``, `f: argument 3 is of type string, and was given {"c":1}: cannot unmarshal object into Go value of type string`},
+		{add, `{"a":1}`, ``, `f: its arguments are no JSON array: json: cannot unmarshal object into Go value of type []json.RawMessage`},
+		{add, `[1,2]`, `{"b":1,"a":2}`, `f takes no arguments by name, as it is written in Go; it was given a, b`},
+		{func(_ context.Context, p point) error { return nil }, `[{"X":"` + strings.Repeat("é", 100) + `"}]`, ``,
+			`f: argument 1 is of type task.point, and was given {"X":"` + strings.Repeat("é", 27) + `...: cannot unmarshal string into Go struct field point.X of type int`},
+	} {
+		_, err := callOf(t, c.fn, c.args, c.kwargs)
+		require.Error(t, err, c.want)
+		assert.Equal(t, c.want, err.Error())
+		assert.Equal(t, "ArgumentError", outcomeOf(nil, err, nil).Error.Kind)
+	}
+}
+
+type ownKind struct{}
+
+func (ownKind) Error() string { return "of my own" }
+
+func TestOutcomes(t *testing.T) {
+	fail := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	for _, c := range []struct {
+		fn                  any
+		kind, errKind, text string
+	}{
+		{fail(errors.New("no")), "error", "", "no"},
+		{fail(fmt.Errorf("no: %w", ownKind{})), "error", "", "no: of my own"},
+		{fail(ownKind{}), "error", "task.ownKind", "of my own"},
+		{fail(fmt.Errorf("step: %w", &UnavailableError{Task: "ps-0", Err: errors.New("refused")})), "unavailable", spec.ErrClosureUnavailable, "step: ps-0 does not answer: refused"},
+		{func(context.Context) error { panic("at the disco") }, "error", "panic", "at the disco"},
+		{func(context.Context) (any, error) { return make(chan int), nil }, "error", spec.ErrNotJSON, "the value of f is no JSON: unsupported type: chan int"},
+		{func(context.Context) (float64, error) { return math.NaN(), nil }, "error", spec.ErrNotJSON, "the value of f is no JSON: unsupported value: NaN"},
+		{func(context.Context) (string, error) { return strings.Repeat("x", spec.MaxClosureBytes-1), nil }, "error", spec.ErrValueTooLarge,
+			"the value of f has 262145 bytes of JSON; the limit is 262144: write it to a file and return the file's path"},
+	} {
+		v, err := callOf(t, c.fn, ``, ``)
+		o := outcomeOf(json.RawMessage(v), err, nil)
+		require.NotNil(t, o.Error, c.text)
+		assert.Equal(t, []string{c.kind, c.errKind, c.text}, []string{o.Kind, o.Error.Kind, o.Error.Message})
+		if o.Error.Kind == "panic" {
+			assert.Contains(t, o.Error.Traceback, "TestOutcomes.func")
+		}
+		if o.Kind == "unavailable" {
+			assert.Equal(t, "ps-0", o.Error.Task)
+		}
+	}
+	v, err := callOf(t, func(context.Context) (string, error) { return strings.Repeat("x", spec.MaxClosureBytes-2), nil }, ``, ``)
+	require.NoError(t, err)
+	assert.Len(t, v, spec.MaxClosureBytes)
+
+	s := &server{functions: NewFunctions()}
+	require.NoError(t, s.functions.Register("g", fail(nil)))
+	require.NoError(t, s.functions.Register("f", fail(nil)))
+	c := &call{ctx: t.Context()}
+	c.Function = "h"
+	_, err = s.value(c.ctx, &c.Call)
+	o := outcomeOf(nil, err, nil)
+	assert.Equal(t, spec.ErrUnknownFunction, o.Error.Kind)
+	assert.Equal(t, `no function "h" is registered here; there are f, g`, o.Error.Message)
+}
+
+func TestWhatIsAResource(t *testing.T) {
+	for text, want := range map[string]uint64{
+		`{"$clusterrun.resource":7}`: 7, `{"$clusterrun.resource": 7}`: 7,
+		`{"$clusterrun.resource":7,"a":1}`: 0, `{"$clusterrun.resource":"7"}`: 0, `{"a":7}`: 0, `7`: 0, `[]`: 0,
+	} {
+		assert.Equal(t, want, resourceIn(json.RawMessage(text)), text)
+	}
+	f, err := check("f", func(context.Context, string) error { return nil })
+	require.NoError(t, err)
+	_, err = f.arguments(json.RawMessage(`[{"$clusterrun.resource":7}]`), nil, func(uint64) (reflect.Value, error) { return reflect.ValueOf(1), nil })
+	require.EqualError(t, err, "f: argument 1 is of type string, and the resource given for it of type int")
+}
+
+// SEED-54, D-10: i times the delay, and at most the maximum.
+func TestStartDelay_SEED54_D10(t *testing.T) {
+	for _, c := range []struct{ delay, most, index, want string }{
+		{"", "", "3", "0s"}, {"5", "", "3", "15s"}, {"5", "10", "3", "10s"}, {"5", "10", "1", "5s"},
+		{"5", "10", "0", "0s"}, {"", "10", "3", "0s"}, {"0.5", "0", "3", "1.5s"}, {"5", "", "", "0s"},
+	} {
+		d, err := startDelay(func(name string) string {
+			return map[string]string{"TF_COORDINATOR_SCHEDULE_START_DELAY": c.delay, "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX": c.most, "CLUSTERRUN_TASK_INDEX": c.index}[name]
+		})
+		require.NoError(t, err)
+		assert.Equal(t, c.want, d.String(), c)
+	}
+	for _, bad := range []string{"x", "-1", "NaN", "Inf"} {
+		_, err := startDelay(func(name string) string {
+			if name == maxDelayVar {
+				return bad
+			}
+			return ""
+		})
+		require.EqualError(t, err, fmt.Sprintf("TF_COORDINATOR_SCHEDULE_START_DELAY_MAX is %q; want a number of seconds, such as 5", bad))
+	}
+}

@@ -1,0 +1,125 @@
+package taskapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+)
+
+// ErrComeAgain is what [Barriers] answer that are about to end while a task waits.
+// The client is not told: its connection is cut, and it arrives again with the same
+// key at whoever comes next.
+var ErrComeAgain = errors.New("arrive again with the same key")
+
+// visits are the arrivals of one task at barriers that are not this host's alone.
+type visits struct {
+	mu      sync.Mutex
+	waiting []*visit
+	answers *answers
+}
+
+// visit is one connection that waits for the answer to an arrival.
+type visit struct {
+	name, key string
+	end       context.CancelCauseFunc
+}
+
+// endedError is the cause why a visit was ended from here.
+type endedError struct{ *wire.Problem }
+
+func (e endedError) Error() string { return e.Message }
+
+func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
+	ctx, end := context.WithCancelCause(r.Context())
+	defer end(nil)
+	here := &r.endpoint.visits
+	v := &visit{name: a.Name, key: a.Key, end: end}
+	here.enter(v)
+	defer here.leave(v)
+	released, err := r.server.Barriers.Arrive(ctx, a)
+	var broken *BarrierError
+	var ended endedError
+	switch {
+	case err == nil:
+		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
+		here.remember(a.Name, a.Key, outcome{released: &released})
+		return &released, nil
+	case errors.Is(err, ErrComeAgain):
+		panic(http.ErrAbortHandler) // closes the connection, and nothing else
+	case errors.As(err, &broken):
+		problem := broken.problem()
+		here.remember(a.Name, a.Key, outcome{problem: problem})
+		return nil, problem
+	case errors.As(context.Cause(ctx), &ended):
+		return nil, ended.Problem
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
+	}
+	return nil, internal(fmt.Errorf("barrier %q: %w", a.Name, err))
+}
+
+func (l *visits) enter(v *visit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, v)
+}
+
+func (l *visits) leave(v *visit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = slices.DeleteFunc(l.waiting, func(o *visit) bool { return o == v })
+}
+
+func (l *visits) remember(name, key string, out outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answers == nil {
+		l.answers = &answers{}
+	}
+	l.answers.add(name, key, out)
+}
+
+// withdraw takes an arrival back by its key; the outcome is set where there has
+// been one.
+func (l *visits) withdraw(name, key string) outcome {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if out, ok := l.answers.find(name, key); ok {
+		return out
+	}
+	for _, v := range l.waiting {
+		if v.name == name && v.key == key {
+			v.end(endedError{withdrawn(name)})
+		}
+	}
+	return outcome{}
+}
+
+// endAll takes all arrivals back: the process that arrived has ended, or its
+// generation has.
+func (l *visits) endAll(why *wire.Problem) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range l.waiting {
+		v.end(endedError{why})
+	}
+	l.answers = nil // the keys were that process's
+}
+
+func withdrawn(name string) *wire.Problem {
+	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)}
+}
+
+// ofEnded is the answer to an arrival of a process that has ended.
+func ofEnded(task string) *wire.Problem {
+	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)}
+}
+
+func overBecause(why string) *wire.Problem {
+	return &wire.Problem{Code: wire.CodeBarrierBroken, Message: "the barrier is broken: " + why}
+}

@@ -1,0 +1,49 @@
+package tasklog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep lists and objects of a value may lie in each other. Most
+// readers of JSON have a bound of about 1,000, and Go's is 10,000: a value with more
+// would take the result of the whole run with it.
+const maxDepth = 500
+
+// Value is the one JSON value that a text has to be, compacted: what a task returns.
+func Value(text []byte) (json.RawMessage, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, fmt.Errorf("is not one JSON value: %w", err)
+	}
+	if !utf8.Valid(text) {
+		return nil, errors.New("is not UTF-8")
+	}
+	if deep := depth(compact.Bytes()); deep > maxDepth {
+		return nil, fmt.Errorf("has lists and objects in each other to a depth of %d; the limit is %d", deep, maxDepth)
+	}
+	return compact.Bytes(), nil
+}
+
+// depth is how deep a valid JSON value is nested.
+func depth(value []byte) (deepest int) {
+	now, inText := 0, false
+	for i := 0; i < len(value); i++ {
+		switch b := value[i]; {
+		case inText && b == '\\':
+			i++
+		case b == '"':
+			inText = !inText
+		case inText:
+		case b == '[' || b == '{':
+			now++
+			deepest = max(deepest, now)
+		case b == ']' || b == '}':
+			now--
+		}
+	}
+	return deepest
+}

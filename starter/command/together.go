@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// togetherFlags are those of stop that are about stopping together.
+type togetherFlags struct {
+	together, clear  bool
+	reason           string
+	message, kind    string
+	given            func(flag string) bool
+	onlyWithTogether []string
+}
+
+// check refuses what contradicts itself.
+func (f *togetherFlags) check(wait bool) error {
+	switch {
+	case f.together && f.clear:
+		return usagef("--together asks for a stop and --clear takes one back; give one of them")
+	case f.clear && wait:
+		return usagef("--clear has the run go on, so there is no end to wait for; leave --wait out")
+	}
+	if !f.together {
+		for _, flag := range f.onlyWithTogether {
+			if f.given(flag) {
+				return usagef("--%s says why the tasks are to stop together; give --together as well", flag)
+			}
+		}
+		return nil
+	}
+	if f.given("error") && f.message == "" {
+		return usagef("--error is empty; say what went wrong, or leave it out")
+	}
+	if f.given("kind") && f.kind == "" {
+		return usagef("--kind is empty; name a kind of error, such as ValueError, or leave it out")
+	}
+	return nil
+}
+
+func (f *togetherFlags) request() spec.TogetherRequest {
+	q := spec.TogetherRequest{Reason: f.reason}
+	if f.message != "" || f.kind != "" {
+		q.Error = &spec.TogetherError{Kind: f.kind, Message: f.message}
+	}
+	return q
+}
+
+// stopTogether asks the tasks of a run to stop, each by itself.
+func (a *app) stopTogether(ctx context.Context, r *starter.Run, q spec.TogetherRequest, wait bool) error {
+	asked, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	s, err := r.StopTogether(asked, q)
+	if err != nil {
+		return err
+	}
+	if !wait {
+		return a.printStopping(r.ID, "stopping", s, fmt.Sprintf("stopping together: %s: %s", r.ID, stoppingLine(s, time.Now())))
+	}
+	// However it ends, it has ended.
+	if result, err := r.Wait(ctx); result == nil && err != nil {
+		return err
+	}
+	return a.printStopping(r.ID, "stopped", s, "stopped: "+r.ID)
+}
+
+// clearStop takes such a stop back.
+func (a *app) clearStop(ctx context.Context, r *starter.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	s, err := r.ClearStop(ctx)
+	if err != nil {
+		return err
+	}
+	return a.printStopping(r.ID, "running", s, "going on: "+r.ID)
+}
+
+func (a *app) printStopping(id, state string, s spec.Stopping, line string) error {
+	if a.global.json {
+		return a.printJSON(struct {
+			RunID    string        `json:"run_id"`
+			State    string        `json:"state"`
+			Stopping spec.Stopping `json:"stopping"`
+		}{id, state, s})
+	}
+	_, err := fmt.Fprintln(a.out, line)
+	return err
+}
+
+// stoppingLine says who asked the tasks to stop, why and when, and how long they
+// have.
+func stoppingLine(s spec.Stopping, now time.Time) string {
+	// The clock of the run may not be ours.
+	text := fmt.Sprintf("%s (%s ago", s, roughly(max(0, now.Sub(s.Asked))))
+	switch left := s.Deadline.Sub(now); {
+	case s.Deadline.IsZero():
+		text += "; the run was ending already"
+	case left > 0:
+		text += fmt.Sprintf("; %s left", roughly(left))
+	default:
+		text += "; their time is over"
+	}
+	return text + ")"
+}
+
+// stoppedTogether says of a run that did not fail how its tasks stopped together.
+// The message of a failure has that already.
+func stoppedTogether(r *spec.RunResult) []string {
+	if r.Stopping == nil || r.Verdict != spec.VerdictSucceeded && r.Verdict != spec.VerdictCancelled {
+		return nil
+	}
+	lines := []string{r.Stopping.String()}
+	if len(r.Stragglers) > 0 {
+		lines = append(lines, spec.StragglersText(r.Stragglers))
+	}
+	return lines
+}

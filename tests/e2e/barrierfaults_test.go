@@ -1,0 +1,36 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// The Temporal side is told to end while a task waits at a barrier that is not local.
+// Its client goes to the next one, as after a kill, and the task knows nothing of it.
+func TestTheTemporalSideEndsAtABarrier(t *testing.T) {
+	f := newFixture(t)
+	run := f.start(&spec.RunSpec{Env: map[string]string{"CR": harness.Clusterrun(t)}, Tasks: []spec.TaskGroup{
+		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; "$CR" task barrier x`),
+	}})
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+		harness.Eventually(t, "one waits", func() bool {
+			code, stdout, _ := f.CLI(t, "barriers", run.GetID())
+			return code == 0 && stdout != ""
+		})
+		side := f.worker.Side()
+		require.NoError(t, syscall.Kill(side, signal))
+		harness.Eventually(t, "there is another side", func() bool { s := f.worker.Side(); return s != side && s != 0 })
+	}
+	touch(t, f, "go")
+	r := f.result(run)
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	for _, task := range r.Tasks {
+		assert.Zero(t, task.Restarts, task.Name)
+	}
+}

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A spec that says so makes the barriers local of programs that know nothing of it:
+// they are passed while there is no server at all.
+func TestLocalBarriersOfTheSpec(t *testing.T) {
+	f := newFixture(t)
+	python, err := exec.LookPath("python3")
+	require.NoError(t, err)
+	env := map[string]string{
+		"CR": harness.Clusterrun(t), "PYTHONDONTWRITEBYTECODE": "1",
+		"PYTHONPATH": filepath.Join(harness.Root(), "activities/taskapi/python"),
+	}
+	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: env, Tasks: []spec.TaskGroup{
+		group("worker", 2, `"$CR" task barrier x && echo passed > $DIR/first-$CLUSTERRUN_TASK
+until [ -e $DIR/go ]; do sleep 0.05; done
+"$CR" task barrier x && echo passed > $DIR/second-$CLUSTERRUN_TASK`),
+		// An address names the host that the others come to as well.
+		{Type: "pinned", Addresses: []string{f.worker.Host}, Command: []string{python, "-c", `
+import clusterrun, os
+clusterrun.barrier("x")
+clusterrun.barrier("x")
+open(os.environ["DIR"] + "/second-pinned-0", "w").write("passed")`}},
+	}})
+	for _, name := range []string{"first-worker-0", "first-worker-1"} {
+		f.file(name)
+	}
+	f.Kill()
+	touch(t, f, "go")
+	for _, name := range []string{"second-worker-0", "second-worker-1", "second-pinned-0"} {
+		f.file(name)
+	}
+	f.Restart()
+	r := f.result(run)
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+}
+
+// Local barriers of tasks on several hosts could never be released. The spec is
+// refused where it says so itself, and else the placement, before anything starts.
+func TestLocalBarriersNeedOneHost(t *testing.T) {
+	l := newLocal(t)
+	code, _, stderr := l.run("run", "--barriers", "local", "--task", "worker=host-a:2222,host-b:2222", "--", "true")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, "--barriers: local barriers need all tasks on one host, but the addresses name host-a, host-b; write barriers: server, or pin all tasks to one host")
+	code, _, stderr = l.run("validate", "--barriers", "near", "--", "true")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, `--barriers: "near" is not server or local`)
+
+	f := newFixture(t)
+	// It has room for the task that is pinned to it, and for no more.
+	f.StartWorker(t, "--host-name", "host-b", "--slots", "1")
+	script := `echo x > $DIR/started-$CLUSTERRUN_TASK`
+	s := func() *spec.RunSpec {
+		pinned := group("pinned", 1, script)
+		pinned.Count, pinned.Addresses = nil, []string{"host-b"}
+		return &spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, script), pinned}}
+	}
+	refused := s()
+	refused.Barriers = spec.BarriersLocal
+	r := f.result(f.start(refused))
+	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
+	assert.Equal(t, 125, r.ExitCode)
+	assert.Contains(t, r.Message, "barriers: local needs all tasks on one host, and they were placed on 2: "+
+		"worker-0, worker-1 on host host-a; pinned-0 on host host-b; pin all of them to one host, or write barriers: server")
+	started, err := filepath.Glob(filepath.Join(f.dir, "started-*"))
+	require.NoError(t, err)
+	assert.Empty(t, started, "nothing was started")
+
+	// The hosts were given back: the same tasks find room for themselves.
+	r = f.result(f.start(s()))
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+}
+
+// Who lists the barriers of such a run is told why there are none.
+func TestLocalBarriersAreNotListed(t *testing.T) {
+	f := newFixture(t)
+	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: map[string]string{"CR": harness.Clusterrun(t)}, Tasks: []spec.TaskGroup{
+		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; "$CR" task barrier x`),
+	}})
+	harness.Eventually(t, "one waits", func() bool { return len(barrierClients(f)) == 1 })
+	code, stdout, stderr := f.CLI(t, "barriers", run.GetID())
+	require.Zero(t, code, stderr)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, "local barriers are not listed", stderr)
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "go"), nil, 0o600))
+	r := f.result(run)
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, strings.TrimSpace(r.Message))
+}

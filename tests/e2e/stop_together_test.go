@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// upTo is a task that says that it is up and ends when a file is there.
+const upTo = `echo up > $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do sleep 0.05; done`
+
+// stopRun starts a run of such tasks and waits until they are up.
+func (f *fixture) stopRun(name string, s *spec.RunSpec, tasks ...string) client.WorkflowRun {
+	f.t.Helper()
+	s.Env = map[string]string{"NAME": name}
+	run := f.start(s)
+	for _, task := range tasks {
+		f.file(name + "-" + task)
+	}
+	return run
+}
+
+// letEnd lets tasks of such a run end.
+func (f *fixture) letEnd(name string, tasks ...string) {
+	f.t.Helper()
+	for _, task := range tasks {
+		touch(f.t, f, name+"-end-"+task)
+	}
+}
+
+// clusterrun runs a command that has to succeed.
+func (f *fixture) clusterrun(args ...string) string {
+	f.t.Helper()
+	code, stdout, stderr := f.CLI(f.t, args...)
+	require.Zero(f.t, code, stdout+stderr)
+	return stdout
+}
+
+// told waits until a host worker has kept what the run said last.
+func (f *fixture) told(w *harness.Worker, run client.WorkflowRun, seq int) {
+	f.t.Helper()
+	harness.Eventually(f.t, fmt.Sprintf("%s was told %d", w.Host, seq), func() bool {
+		files, _ := filepath.Glob(filepath.Join(w.State, "worker", "plans", "*.json"))
+		for _, file := range files {
+			var p struct {
+				Run      supervisor.RunKey
+				Stopping *spec.Stopping
+			}
+			b, err := os.ReadFile(file)
+			if err == nil && json.Unmarshal(b, &p) == nil && p.Run.RunID == run.GetRunID() && p.Stopping != nil && p.Stopping.Seq == seq {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestStopTogether(t *testing.T) {
+	f := newFixture(t)
+	three := []string{"worker-0", "worker-1", "ps-0"}
+	groups := func() []spec.TaskGroup { return []spec.TaskGroup{group("worker", 2, upTo), group("ps", 1, upTo)} }
+
+	t.Run("CO-01 SEED-59 the tasks end by themselves", func(t *testing.T) {
+		f.t = t
+		run := f.stopRun("end", &spec.RunSpec{Tasks: groups()}, three...)
+		out := f.clusterrun("stop", "--together", "--reason", "the machine is needed", run.GetID())
+		assert.Contains(t, out, "stopping together: "+run.GetID()+": an operator asked all tasks to stop: the machine is needed (")
+		out = f.clusterrun("status", run.GetID())
+		assert.Contains(t, out, "\nstopping together: an operator asked all tasks to stop: the machine is needed (")
+		assert.Contains(t, out, " left)")
+		var status starter.Status
+		require.NoError(t, json.Unmarshal([]byte(f.clusterrun("status", "--json", run.GetID())), &status))
+		require.NotNil(t, status.Stopping)
+		assert.Equal(t, 2*time.Minute, status.Stopping.Deadline.Sub(status.Stopping.Asked))
+		code, _, stderr := f.CLI(t, "start-task", run.GetID(), "worker-7")
+		assert.Equal(t, 125, code)
+		assert.Contains(t, stderr, "the tasks of the run are stopping together; nothing is started any more unless the stop is cleared")
+		for _, task := range three {
+			assert.Equal(t, spec.TaskRunning, f.state(run, task))
+		}
+		f.letEnd("end", three...)
+		r := f.result(run)
+		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+		assert.Equal(t, "the machine is needed", r.Stopping.Reason)
+		assert.Empty(t, r.Stragglers)
+		for _, task := range r.Tasks {
+			assert.Equal(t, spec.CauseCompleted, task.Exit.Cause, task.Name)
+		}
+		assert.Contains(t, f.clusterrun("status", run.GetID()), "an operator asked all tasks to stop: the machine is needed")
+		code, _, stderr = f.CLI(t, "stop", "--together", run.GetID())
+		assert.Equal(t, 125, code)
+		assert.Contains(t, stderr, "has ended")
+	})
+
+	t.Run("CO-06 SEED-61 stragglers are named and stopped", func(t *testing.T) {
+		f.t = t
+		run := f.stopRun("late", &spec.RunSpec{Tasks: groups(), StopTogether: spec.StopTogether{Grace: spec.DurationOf(300 * time.Millisecond)}}, three...)
+		f.letEnd("late", "worker-0")
+		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
+		out := f.clusterrun("stop", "--together", "--wait", "--json", run.GetID())
+		assert.Contains(t, out, `"stopped"`)
+		code, stdout, stderr := f.CLI(t, "wait", run.GetID())
+		assert.Equal(t, 124, code, stdout+stderr)
+		assert.Contains(t, stderr, "\n  Coordinator stopped with tasks still running: worker-1 ps-0\n  An operator asked all tasks to stop.\n  Stacks of worker-1: /")
+		r := f.result(run)
+		assert.Equal(t, spec.VerdictTimedOut, r.Verdict)
+		assert.Equal(t, spec.ErrSubprocessTimeout, r.ErrorType)
+		assert.Equal(t, []string{"worker-1", "ps-0"}, r.Stragglers)
+		assert.Equal(t, spec.CauseCollateral, task(r, "ps-0").Exit.Cause)
+		assert.FileExists(t, task(r, "worker-1").StacksFile)
+		assert.Empty(t, harness.Alive(f.mark))
+	})
+
+	t.Run("CO-07 or are none", func(t *testing.T) {
+		f.t = t
+		run := f.stopRun("ignored", &spec.RunSpec{Tasks: groups(), StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), IgnoreLiveTasks: true}}, three...)
+		f.clusterrun("stop", "--together", run.GetID())
+		code, stdout, stderr := f.CLI(t, "wait", run.GetID())
+		assert.Zero(t, code, stdout+stderr)
+		assert.Contains(t, stderr, "Coordinator stopped with tasks still running: worker-0 worker-1 ps-0")
+	})
+
+	t.Run("SEED-62 an error is the verdict, unless it is a clean one", func(t *testing.T) {
+		f.t = t
+		run := f.stopRun("error", &spec.RunSpec{Tasks: groups()}, three...)
+		f.clusterrun("stop", "--together", "--error", "the data is wrong", "--kind", "ValueError", run.GetID())
+		f.clusterrun("stop", "--together", "--error", "too late", run.GetID())
+		f.letEnd("error", three...)
+		code, _, stderr := f.CLI(t, "wait", run.GetID())
+		assert.Equal(t, 1, code)
+		assert.Contains(t, stderr, "An operator asked all tasks to stop, because of an error: ValueError: the data is wrong")
+		assert.NotContains(t, stderr, "too late")
+		assert.Equal(t, spec.ErrSubprocess, f.result(run).ErrorType)
+
+		run = f.stopRun("clean", &spec.RunSpec{Tasks: groups()}, three...)
+		f.clusterrun("stop", "--together", "--kind", "StopIteration", run.GetID())
+		f.letEnd("clean", three...)
+		code, _, stderr = f.CLI(t, "wait", run.GetID())
+		assert.Zero(t, code, stderr)
+		assert.Contains(t, stderr, "an operator asked all tasks to stop: StopIteration (a clean stop)")
+	})
+
+	t.Run("a failure in the grace counts, and nothing is started again", func(t *testing.T) {
+		f.t = t
+		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do sleep 0.05; done; exit 5`
+		run := f.stopRun("sealed", &spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
+		f.clusterrun("stop", "--together", run.GetID())
+		f.told(f.worker, run, 1)
+		f.letEnd("sealed", "worker-0")
+		harness.Eventually(t, "worker-0 has ended for good", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
+		assert.Equal(t, spec.TaskRunning, f.state(run, "ps-0"), "its grace is not cut short")
+		f.letEnd("sealed", "ps-0")
+		r := f.result(run)
+		assert.Equal(t, 5, r.ExitCode)
+		assert.Equal(t, "worker-0", r.FirstFailure.Task)
+		assert.Equal(t, "up\n", f.file("sealed-worker-0"))
+	})
+
+	t.Run("CO-13 SEED-65 a clear takes the stop back", func(t *testing.T) {
+		f.t = t
+		// Fails once in the stop and once after it.
+		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; n=$(wc -l < $DIR/$NAME-$CLUSTERRUN_TASK)
+until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
+		run := f.stopRun("clear", &spec.RunSpec{AutoRestart: true, StopTogether: spec.StopTogether{Grace: spec.DurationOf(time.Hour)},
+			Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
+		f.clusterrun("stop", "--together", "--error", "First", run.GetID())
+		f.told(f.worker, run, 1)
+		touch(t, f, "clear-1")
+		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
+		assert.Equal(t, "going on: "+run.GetID()+"\n", f.clusterrun("stop", "--clear", run.GetID()))
+		f.told(f.worker, run, 2)
+		harness.Eventually(t, "worker-0 runs again", func() bool { return f.file("clear-worker-0") == "up\nup\n" })
+		assert.NotContains(t, f.clusterrun("status", run.GetID()), "stopping")
+		touch(t, f, "clear-2")
+		harness.Eventually(t, "worker-0 is started again by its host", func() bool { return f.file("clear-worker-0") == "up\nup\nup\n" })
+		f.clusterrun("stop", "--together", "--error", "Second", run.GetID())
+		touch(t, f, "clear-3")
+		f.letEnd("clear", "ps-0")
+		r := f.result(run)
+		assert.Equal(t, 3, r.Stopping.Seq)
+		assert.Contains(t, r.Message, "because of an error: Second")
+		assert.NotContains(t, r.Message, "First")
+	})
+
+	t.Run("a stop reaches a host whose Temporal side was away", func(t *testing.T) {
+		f.t = t
+		run := f.stopRun("away", &spec.RunSpec{Tasks: groups()}, three...)
+		side := f.worker.Side()
+		require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+		// The workflow is executed by the same side, so the answer waits for its return.
+		f.clusterrun("stop", "--together", run.GetID())
+		assert.NotEqual(t, side, f.worker.Side())
+		f.told(f.worker, run, 1)
+		f.letEnd("away", three...)
+		assert.Equal(t, spec.VerdictSucceeded, f.result(run).Verdict)
+	})
+
+	t.Run("in restart scope group no other generation begins", func(t *testing.T) {
+		f.t = t
+		run := f.stopRun("group", &spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
+			group("worker", 2, upTo+`; [ $RANK = 1 ]`)}}, "worker-0", "worker-1")
+		f.clusterrun("stop", "--together", run.GetID())
+		f.letEnd("group", "worker-0")
+		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
+		f.letEnd("group", "worker-1")
+		r := f.result(run)
+		assert.Equal(t, 1, r.ExitCode)
+		assert.Zero(t, r.Generation)
+	})
+
+	t.Run("what cannot be is refused", func(t *testing.T) {
+		f.t = t
+		code, _, stderr := f.CLI(t, "stop", "--together", "no-such-run")
+		assert.Equal(t, 125, code)
+		assert.Contains(t, stderr, "there is no run no-such-run")
+		run := f.stopRun("over", &spec.RunSpec{Stop: spec.Stop{Grace: spec.DurationOf(time.Hour)}, Tasks: []spec.TaskGroup{
+			group("worker", 1, `trap '' TERM; `+upTo), group("ps", 1, upTo+`; exit 3`)}}, "worker-0", "ps-0")
+		f.letEnd("over", "ps-0")
+		harness.Eventually(t, "worker-0 is being stopped", func() bool { return f.state(run, "worker-0") == spec.TaskStopping })
+		for flag, want := range map[string]string{"--together": "the run is ending, and its tasks are being stopped", "--clear": "there is nothing to clear"} {
+			code, _, stderr := f.CLI(t, "stop", flag, run.GetID())
+			assert.Equal(t, 125, code)
+			assert.Contains(t, stderr, want)
+		}
+		f.letEnd("over", "worker-0")
+		assert.Equal(t, 3, f.result(run).ExitCode)
+	})
+}
+
+// A task's wish, as its host brings it, from the temporal CLI.
+func TestStopTogetherFromTheTemporalCLI_CO08(t *testing.T) {
+	harness.TemporalCLI(t)
+	f := newFixture(t)
+	run := f.stopRun("cli", &spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, upTo+`; exit $((3 * (RANK == 1)))`)}}, "worker-0", "worker-1")
+	update := func(name, input string) (int, string) {
+		code, out, errOut := f.Temporal(t, "workflow", "update", "execute", "--workflow-id", run.GetID(), "--name", name, "--input", input)
+		return code, out + errOut
+	}
+	code, out := update("stop-together", `{"task": "worker-1", "key": "a", "error": {"kind": "RuntimeError", "message": "First", "traceback": "in x"}}`)
+	require.Zero(t, code, out)
+	assert.Contains(t, out, "worker-1")
+	code, out = update("stop-together", `{"task": "worker-0", "error": {"kind": "RuntimeError", "message": "Too late"}}`)
+	require.Zero(t, code, out)
+	assert.Contains(t, out, "First")
+	code, out = update("stop-together", `{"task": "worker-9"}`)
+	assert.NotZero(t, code)
+	assert.Contains(t, out, "worker-9 is not a task of this run")
+	f.letEnd("cli", "worker-0", "worker-1")
+	r := f.result(run)
+	assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
+	assert.Equal(t, 3, r.ExitCode)
+	assert.Equal(t, "worker-1", r.FirstFailure.Task)
+	assert.Contains(t, r.Message, "worker-1 reported an error: RuntimeError: First")
+	assert.Nil(t, task(r, "worker-0").Failure)
+}
+
+// Two hosts learn of it, also the one without the task that asked.
+func TestStopTogetherOnTwoHosts(t *testing.T) {
+	f := newFixture(t)
+	other := f.StartWorker(t, "--host-name", "host-b")
+	run := f.stopRun("two", &spec.RunSpec{Tasks: []spec.TaskGroup{
+		group("worker", 1, upTo), {Type: "ps", Addresses: []string{"host-b:28341"}, Command: []string{"bash", "-c", upTo}}}}, "worker-0", "ps-0")
+	f.clusterrun("stop", "--together", run.GetID())
+	f.told(f.worker, run, 1)
+	f.told(other, run, 1)
+	f.letEnd("two", "worker-0", "ps-0")
+	assert.Equal(t, spec.VerdictSucceeded, f.result(run).Verdict)
+}
+
+// `clusterrun run` says in its report who stopped the tasks.
+func TestRunReportsAStopTogether(t *testing.T) {
+	s := harness.StartServer(t, "--headless")
+	dir := t.TempDir()
+	p := s.StartCLI(t, "run", "--id", "reported", "--dir", dir, "--state-dir", filepath.Join(dir, "state"), "-n", "2", "--ignore-live-tasks", "--stop-together-grace", "300ms", "--",
+		"bash", "-c", `echo up; trap 'exit 0' TERM; while :; do sleep 0.05; done`)
+	harness.Eventually(t, "both are up", func() bool { return strings.Count(p.Stdout(), "up") == 2 })
+	code, out, errOut := s.CLI(t, "stop", "--together", "--reason", "enough", "reported")
+	require.Zero(t, code, out+errOut)
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stderr(), "run reported succeeded\n  an operator asked all tasks to stop: enough\n  Coordinator stopped with tasks still running: worker-0 worker-1\n")
+	_, err := s.Client().DescribeWorkflowExecution(context.Background(), "reported", "")
+	require.NoError(t, err)
+}

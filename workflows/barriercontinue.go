@@ -1,0 +1,52 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+)
+
+// A round waits as long as it has to. Tasks that come and go meanwhile cost its
+// history two signals each time, and at 10,000 signals the server takes no more: who
+// waits would never be released. So a round whose history has become long goes on in
+// another execution of its workflow, which hosts do not notice.
+
+// BarrierResumption is what a round takes along when it continues as new.
+type BarrierResumption struct {
+	Round rendezvous.Snapshot `json:"round"`
+	// Hosts are those that were heard of, in that order.
+	Hosts []BarrierHost `json:"hosts,omitempty"`
+}
+
+// BarrierHost is a host that can be asked who is still there.
+type BarrierHost struct {
+	Queue string `json:"queue"`
+	Name  string `json:"name"`
+}
+
+// barrierContinues is the version of the workflow that continues as new.
+const barrierContinues = "barrier-continues"
+
+// maxTaken bounds the arrivals that are taken along: the server takes 2 MiB.
+const maxTaken = 3000
+
+// outgrown says that the round has to go on elsewhere.
+func (b *barrier) outgrown(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.round.Arrivals() <= maxTaken &&
+		workflow.GetVersion(ctx, barrierContinues, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
+
+func (b *barrier) resumption() *BarrierResumption {
+	r := &BarrierResumption{Round: b.round.Snapshot()}
+	for _, queue := range b.hosts {
+		r.Hosts = append(r.Hosts, BarrierHost{Queue: queue, Name: b.names[queue]})
+	}
+	return r
+}
+
+func (b *barrier) resume(from *BarrierResumption) {
+	b.round = rendezvous.Resume(b.in.Participants, from.Round)
+	for _, h := range from.Hosts {
+		b.heardOf(h.Name, h.Queue)
+	}
+}

@@ -1,0 +1,80 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// leaseSilence is how long a host worker may be silent with a lease.
+	leaseSilence = 10 * time.Second
+	// hostGoneAfter is how long a host worker may take to take up a lease, or to come
+	// back to one. Then others call its closures.
+	hostGoneAfter = 30 * time.Second
+	// cancelGrace is how long a closure that is being called has to end when it is
+	// cancelled, before its process is restarted.
+	cancelGrace = 10 * time.Second
+)
+
+// lease gives closures to a host. Its end tells the machine what became of them.
+func (q *closureQueue) lease(ctx workflow.Context, d closures.Dispatch) {
+	q.open++
+	f := workflow.ExecuteActivity(leasing(ctx, d), spec.ActivityRunClosures, spec.Lease{
+		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run, Closures: d.Closures, Resources: d.Resources,
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		var out spec.LeaseResult
+		err := f.Get(ctx, &out)
+		q.open--
+		if err != nil {
+			q.log(ctx).Warn("a host does not answer for its closures", "host", d.Host, "closures", len(d.Closures), "error", err)
+			q.machine.LeaseLost(d.Lease)
+		} else {
+			q.machine.LeaseEnded(d.Lease, out)
+		}
+		q.changed = true
+	})
+}
+
+// leasing is for RunClosures. Its attempts go on until the host worker is given up:
+// a lease may be taken up by any number of its lives, one after the other.
+func leasing(ctx workflow.Context, d closures.Dispatch) workflow.Context {
+	summary := fmt.Sprintf("%d closures on %s", len(d.Closures), d.Host)
+	if len(d.Closures) == 1 {
+		summary = fmt.Sprintf("%s on %s", d.Closures[0].Function, d.Host)
+	}
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              d.Queue,
+		ScheduleToStartTimeout: hostGoneAfter,
+		StartToCloseTimeout:    tenYears,
+		HeartbeatTimeout:       leaseSilence,
+		RetryPolicy:            every(100 * time.Millisecond),
+		Summary:                summary,
+	})
+}
+
+// cancelOn has a host not call closures any more. That they are not is shown by
+// their leases; this only hastens it.
+func (q *closureQueue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              c.Queue,
+		StartToCloseTimeout:    10 * time.Second,
+		ScheduleToCloseTimeout: hostGoneAfter,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
+		Summary:                fmt.Sprintf("cancel %d closures on %s", len(c.Closures), c.Host),
+	})
+	f := workflow.ExecuteActivity(ctx, spec.ActivityCancelClosures, spec.CancelLease{
+		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run, Closures: c.Closures, Grace: cancelGrace,
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		if err := f.Get(ctx, nil); err != nil {
+			q.log(ctx).Warn("closures could not be cancelled", "host", c.Host, "error", err)
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// queueCarry is what a queue takes along into its next execution, beside the
+// snapshot of its machine.
+type queueCarry struct {
+	Executions []spec.QueueExecution `json:"executions,omitempty"`
+}
+
+// ClosureQueue is the queue of a run's closures: coordinators schedule by updates,
+// and hosts take leases on closures, which are activities. It ends with the run.
+//
+// Package closures has the rules; spec.ClosureQueueID its workflow ID. carry and
+// snapshot are there where it continues as new.
+//
+// Values are not kept here: they are in the history, as results of leases, and
+// what the queue decides by itself is in markers beside them. So its memory does not
+// grow with what has ended, and the executions' ranges of IDs tell where a value is.
+func ClosureQueue(ctx workflow.Context, in spec.ClosureQueueInput, carry queueCarry, snapshot []byte) (*spec.QueueResult, error) {
+	machine := closures.New(closures.ConfigOf(in))
+	if snapshot != nil {
+		var err error
+		if machine, err = closures.Restore(closures.ConfigOf(in), snapshot); err != nil {
+			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
+		}
+	}
+	q := &closureQueue{in: in, machine: machine, executions: carry.Executions}
+	if err := q.register(ctx); err != nil {
+		return nil, err
+	}
+	return q.run(ctx)
+}
+
+// closureQueue is the state of one execution.
+type closureQueue struct {
+	in         spec.ClosureQueueInput
+	machine    *closures.Queue
+	executions []spec.QueueExecution
+	open       int // leases
+	// continuing: the next execution is about to begin; nothing new is taken in.
+	continuing bool
+	changed    bool
+}
+
+// settle is how long an execution that is about to end waits for its leases to
+// return: what they bring then need not be leased again.
+const settle = 50 * time.Millisecond
+
+func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
+	// A cancellation ends the queue like the end of its run, so that nobody waits
+	// for it any more.
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	workflow.Go(free, q.listen)
+	if done := ctx.Done(); done != nil {
+		workflow.Go(free, func(free workflow.Context) {
+			done.Receive(free, nil)
+			q.machine.RunEnded("the queue was cancelled")
+			q.changed = true
+		})
+	}
+	for {
+		q.carryOut(free)
+		q.describe(free)
+		if q.machine.Status().State == spec.QueueEnded {
+			q.drainSignals(free)
+			return &spec.QueueResult{Counts: q.machine.Status().Counts, Executions: q.allExecutions(free)}, nil
+		}
+		if workflow.GetInfo(free).GetContinueAsNewSuggested() {
+			return nil, q.goOn(free)
+		}
+		if err := workflow.Await(free, func() bool { return q.changed }); err != nil {
+			return nil, err
+		}
+		q.changed = false
+	}
+}
+
+// listen takes in what hosts say of the tasks that serve.
+func (q *closureQueue) listen(ctx workflow.Context) {
+	signals := workflow.GetSignalChannel(ctx, spec.SignalServing)
+	for {
+		var m spec.ServingMessage
+		signals.Receive(ctx, &m)
+		q.machine.Serving(m)
+		q.changed = true
+	}
+}
+
+// drainSignals reads what has come in meanwhile: a workflow with unread signals
+// cannot close without losing them.
+func (q *closureQueue) drainSignals(ctx workflow.Context) {
+	signals := workflow.GetSignalChannel(ctx, spec.SignalServing)
+	var m spec.ServingMessage
+	for signals.ReceiveAsync(&m) {
+		q.machine.Serving(m)
+		m = spec.ServingMessage{}
+	}
+}
+
+// carryOut does what the machine wants done.
+func (q *closureQueue) carryOut(ctx workflow.Context) {
+	for _, a := range q.machine.Actions() {
+		switch a := a.(type) {
+		case closures.Dispatch:
+			q.lease(ctx, a)
+		case closures.CancelOn:
+			q.cancelOn(ctx, a)
+		case closures.Decide:
+			q.record(ctx, a.DecidedOutcomes)
+		}
+	}
+}
+
+// record writes into the history what the queue decided by itself, as a marker:
+// that costs one event, and who follows the history reads it there.
+func (q *closureQueue) record(ctx workflow.Context, d spec.DecidedOutcomes) {
+	workflow.SideEffect(ctx, func(workflow.Context) any { return d })
+}
+
+// goOn continues as new. Leases that are open then stay on their hosts: the next
+// execution names them again. First nothing new is given out, so that no event comes
+// between this decision and the server's taking it.
+func (q *closureQueue) goOn(ctx workflow.Context) error {
+	q.continuing = true
+	q.machine.Quiet(true)
+	if _, err := workflow.AwaitWithTimeout(ctx, settle, func() bool { return q.open == 0 }); err != nil {
+		return err
+	}
+	q.drainSignals(ctx)
+	q.carryOut(ctx) // what it decided by itself
+	snapshot, err := q.machine.Snapshot()
+	if err != nil {
+		return err
+	}
+	return workflow.NewContinueAsNewError(ctx, spec.ClosureQueueType, q.in, queueCarry{Executions: q.allExecutions(ctx)}, snapshot)
+}
+
+// maxExecutions bounds what is remembered of where values are. A server forgets
+// closed executions long before.
+const maxExecutions = 5000
+
+// allExecutions are those of the queue up to this one.
+func (q *closureQueue) allExecutions(ctx workflow.Context) []spec.QueueExecution {
+	own := spec.QueueExecution{RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+	own.First, own.Last = q.machine.Ended()
+	all := append(q.executions[:len(q.executions):len(q.executions)], own)
+	return all[max(0, len(all)-maxExecutions):]
+}
+
+func (q *closureQueue) status(ctx workflow.Context) func() (spec.QueueStatus, error) {
+	return func() (spec.QueueStatus, error) {
+		s := q.machine.Status()
+		s.Executions = q.allExecutions(ctx)
+		return s, nil
+	}
+}
+
+// describe writes the queue where the Web UI shows it.
+func (q *closureQueue) describe(ctx workflow.Context) {
+	s := q.machine.Status()
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**", s.State)
+	if s.Paused != "" {
+		b.WriteString(" · " + s.Paused)
+	}
+	c := s.Counts
+	fmt.Fprintf(&b, " · %d scheduled · %d queued · %d given out · %d finished · %d failed · %d cancelled\n\n",
+		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled)
+	if s.Error != nil {
+		fmt.Fprintf(&b, "error of closure %d: %s\n\n", s.Error.Closure, s.Error.Error())
+	}
+	b.WriteString("| task | host | serves | slots |\n|---|---|---|---|\n")
+	for i, w := range s.Workers {
+		if i == detailRows {
+			fmt.Fprintf(&b, "\n%d more", len(s.Workers)-i)
+			break
+		}
+		fmt.Fprintf(&b, "| %s | %s | %t | %d |\n", w.Task, w.Host, w.Serving, w.Slots)
+	}
+	workflow.SetCurrentDetails(ctx, b.String())
+}
+
+func (q *closureQueue) log(ctx workflow.Context) log.Logger { return workflow.GetLogger(ctx) }

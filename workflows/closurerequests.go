@@ -1,0 +1,88 @@
+package workflows
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// errContinuing refuses requests while the queue is about to continue as new.
+// Clients send them again.
+var errContinuing = errors.New("the queue is about to go on in another execution of its workflow; try again")
+
+// register has the queue answer from its first moment on.
+func (q *closureQueue) register(ctx workflow.Context) error {
+	if err := workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, q.status(ctx),
+		workflow.QueryHandlerOptions{Description: "How the queue stands, and who serves it."}); err != nil {
+		return err
+	}
+	return errors.Join(
+		waitingUpdate(ctx, q, spec.UpdateSchedule, "Schedules closures; waits while the queue is full.", q.machine.CheckSchedule, q.machine.Schedule),
+		waitingUpdate(ctx, q, spec.UpdateJoin, "Waits until nothing is queued or executing.", nil, q.machine.Join),
+		waitingUpdate(ctx, q, spec.UpdateDone, "Says whether nothing is queued or executing.", nil, q.machine.Done),
+		promptUpdate(ctx, q, spec.UpdateCreateResource, "Makes a per-worker resource known.", q.machine.CreateResource),
+		promptUpdate(ctx, q, spec.UpdateCancelClosures, "Cancels closures.", func(r spec.CancelRequest) (spec.CancelAnswer, error) {
+			return q.machine.Cancel(r), nil
+		}),
+		promptUpdate(ctx, q, spec.UpdatePauseQueue, "Has nothing more be given out, or again.", func(r spec.PauseRequest) (spec.QueueStatus, error) {
+			q.machine.Pause(r)
+			return q.status(ctx)()
+		}),
+	)
+}
+
+// waitingUpdate is a request whose answer may take any time. A queue that
+// continues as new drops it, and the client sends it again.
+func waitingUpdate[Q, A any](ctx workflow.Context, q *closureQueue, name, description string, check func(Q) error, do func(Q) *closures.Call[A]) error {
+	handle := func(ctx workflow.Context, r Q) (A, error) {
+		call := do(r)
+		q.changed = true
+		if err := workflow.Await(ctx, call.Ready); err != nil {
+			var none A
+			return none, err
+		}
+		a, err := call.Answer()
+		if err != nil {
+			return a, refused(err)
+		}
+		return a, nil
+	}
+	return workflow.SetUpdateHandlerWithOptions(ctx, name, handle, workflow.UpdateHandlerOptions{
+		Validator: validating(q, check), Description: description,
+		UnfinishedPolicy: workflow.HandlerUnfinishedPolicyAbandon,
+	})
+}
+
+// promptUpdate is a request that is answered at once.
+func promptUpdate[Q, A any](ctx workflow.Context, q *closureQueue, name, description string, do func(Q) (A, error)) error {
+	handle := func(_ workflow.Context, r Q) (A, error) {
+		a, err := do(r)
+		q.changed = true
+		if err != nil {
+			return a, refused(err)
+		}
+		return a, nil
+	}
+	return workflow.SetUpdateHandlerWithOptions(ctx, name, handle, workflow.UpdateHandlerOptions{
+		Validator: validating[Q](q, nil), Description: description,
+	})
+}
+
+// validating refuses what cannot be, before it costs any history.
+func validating[Q any](q *closureQueue, check func(Q) error) func(workflow.Context, Q) error {
+	return func(_ workflow.Context, r Q) error {
+		if q.continuing {
+			return temporal.NewApplicationError(errContinuing.Error(), spec.ErrTryAgain)
+		}
+		if check != nil {
+			if err := check(r); err != nil {
+				return refused(err)
+			}
+		}
+		return nil
+	}
+}

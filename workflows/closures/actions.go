@@ -1,0 +1,56 @@
+package closures
+
+import "github.com/clusterrun/clusterrun/workflows/spec"
+
+// Action is something the workflow has to do.
+type Action interface{ action() }
+
+// Dispatch gives closures to a host, as an activity [spec.ActivityRunClosures]. Its
+// end is told by [Queue.LeaseEnded] or [Queue.LeaseLost], with the number Lease.
+type Dispatch struct {
+	Lease int
+	// Host is the name of the host, and Queue that of its host worker.
+	Host, Queue string
+	// Closures are new ones, and those the host holds already.
+	Closures  []spec.Closure
+	Resources []spec.Resource
+}
+
+// CancelOn tells a host that closures it holds are not to be called any more, as an
+// activity [spec.ActivityCancelClosures]. They end in their leases.
+type CancelOn struct {
+	Host, Queue string
+	Closures    []uint64
+}
+
+// Decide writes what the queue has decided by itself into the history.
+type Decide struct{ spec.DecidedOutcomes }
+
+func (Dispatch) action() {}
+func (CancelOn) action() {}
+func (Decide) action()   {}
+
+// Actions are what is to be done since the last time, in order: what was decided,
+// what hosts are told, and what they get. What is dispatched is chosen now and not
+// earlier, so a workflow that first takes in everything that has happened makes
+// larger leases.
+func (q *Queue) Actions() []Action {
+	if q.ended == "" && !q.quiet {
+		q.packHeld()
+		// What is dispatched makes room, and requests that waited for it fill it.
+		for q.fill() && q.advance() {
+		}
+	}
+	actions := q.decided.take()
+	for _, h := range q.hosts {
+		if told := h.takeTold(); len(told) > 0 {
+			actions = append(actions, CancelOn{Host: h.name, Queue: h.queue, Closures: told})
+		}
+	}
+	for _, h := range q.hosts {
+		for _, p := range h.takePacks() {
+			actions = append(actions, q.lease(h, p))
+		}
+	}
+	return actions
+}

@@ -1,0 +1,72 @@
+package closures
+
+import (
+	"fmt"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// CheckSchedule says why a request cannot be taken; nil if it can. It is for the
+// workflow's validator: a request that is refused leaves no trace in the history.
+// One that was answered before is accepted and gets the same answer.
+func (q *Queue) CheckSchedule(r spec.ScheduleRequest) error {
+	if c := q.clients.named[r.Client]; c != nil {
+		known, err := c.batches.find(r.Batch)
+		if err != nil {
+			return fmt.Errorf("schedule of client %s: %w", r.Client, err)
+		}
+		if known != nil {
+			return nil
+		}
+	}
+	if q.ended != "" {
+		return q.endedError("schedule closures")
+	}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if len(q.line) >= maxLine {
+		return fmt.Errorf("%w: %d of up to %d; ask again later", ErrTooMany, len(q.line), maxLine)
+	}
+	return q.checkNames(r)
+}
+
+// maxProblems bounds the problems of one request that are told.
+const maxProblems = 20
+
+// checkNames looks for functions and resources that do not exist.
+func (q *Queue) checkNames(r spec.ScheduleRequest) error {
+	invalid := &spec.InvalidRequestError{}
+	note := func(p spec.Problem) {
+		if len(invalid.Problems) < maxProblems {
+			invalid.Problems = append(invalid.Problems, p)
+		} else {
+			invalid.More++
+		}
+	}
+	for i := range r.Closures {
+		c := &r.Closures[i]
+		if q.unregistered(c.Function) {
+			note(spec.UnknownFunction(fmt.Sprintf("closures[%d].f", i), c.Function, q.seen.sorted()))
+		}
+		for _, id := range c.Resources {
+			if _, known := q.resources.get(id); !known {
+				note(spec.Problem{
+					Path:    fmt.Sprintf("closures[%d].r", i),
+					Message: fmt.Sprintf("there is no resource %d", id),
+					Remedy:  "create it first; its ID is in the answer",
+				})
+			}
+		}
+	}
+	if len(invalid.Problems) == 0 {
+		return nil
+	}
+	return invalid
+}
+
+// unregistered reports whether a function is none that a task has registered. As long
+// as no task has ever served, nobody can know.
+func (q *Queue) unregistered(function string) bool {
+	return (len(q.hosts) > 0 || len(q.seen.list) > 0) && q.seen.never(function)
+}

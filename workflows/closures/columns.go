@@ -1,0 +1,213 @@
+package closures
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Columns of a snapshot. What is alike lies together, so that a hundred thousand
+// closures that differ in little more than their ID take little room.
+const (
+	columnID = iota // less the one before
+	columnState
+	columnFlags // whether it was told, and twice how many leases it came back from
+	columnAttempt
+	columnFunction
+	columnOptions // from 1; 0: none
+	columnKey
+	columnArgsLen
+	columnArgs
+	columnKwargsLen
+	columnKwargs
+	columnResources // how many, then their IDs
+	columnCount
+)
+
+// What is in columnState.
+const (
+	stateQueued uint64 = iota
+	stateEntering
+	stateHeld // and the number of the host
+)
+
+// writer fills the columns, and the tables they refer to.
+type writer struct {
+	saved   *saved
+	columns [columnCount][]byte
+	last    uint64
+
+	functions, options, lists map[string]int
+}
+
+func (w *writer) number(column int, n uint64) {
+	w.columns[column] = binary.AppendUvarint(w.columns[column], n)
+}
+
+func (w *writer) text(column int, text string) {
+	w.number(column, uint64(len(text)))
+	w.columns[column] = append(w.columns[column], text...)
+}
+
+func (w *writer) item(it *item, state uint64) {
+	w.number(columnID, it.ID-w.last)
+	w.last = it.ID
+	w.number(columnState, state)
+	flags := 2 * uint64(it.returns)
+	if it.told {
+		flags++
+	}
+	w.number(columnFlags, flags)
+	w.number(columnAttempt, uint64(it.Attempt))
+	w.number(columnFunction, uint64(inTable(&w.functions, &w.saved.Functions, it.Function, it.Function)))
+	w.number(columnOptions, w.optionsOf(it))
+	w.text(columnKey, it.key())
+	w.number(columnArgsLen, uint64(len(it.Args)))
+	w.columns[columnArgs] = append(w.columns[columnArgs], it.Args...)
+	w.number(columnKwargsLen, uint64(len(it.Kwargs)))
+	w.columns[columnKwargs] = append(w.columns[columnKwargs], it.Kwargs...)
+	w.number(columnResources, uint64(len(it.Resources)))
+	for _, id := range it.Resources {
+		w.number(columnResources, id)
+	}
+	if it.losses > 0 {
+		w.saved.Losses = append(w.saved.Losses, savedLosses{it.ID, it.losses, it.lostOn})
+	}
+}
+
+// optionsOf is the number of the item's options, without the key.
+func (w *writer) optionsOf(it *item) uint64 {
+	if it.Options == nil {
+		return 0
+	}
+	o := *it.Options
+	o.Key = ""
+	text, err := json.Marshal(o)
+	if err != nil {
+		return 0 // they are numbers and texts
+	}
+	return 1 + uint64(inTable(&w.options, &w.saved.Options, string(text), &o))
+}
+
+func (w *writer) host(h *host) savedHost {
+	s := savedHost{Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted}
+	for _, t := range h.serving {
+		list := inTable(&w.lists, &w.saved.Lists, strings.Join(t.Functions, "\x00"), t.Functions)
+		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, list})
+	}
+	return s
+}
+
+// inTable is the place of a value in a table of different ones.
+func inTable[V any](places *map[string]int, table *[]V, key string, value V) int {
+	at, known := (*places)[key]
+	if !known {
+		if *places == nil {
+			*places = map[string]int{}
+		}
+		at = len(*table)
+		(*places)[key] = at
+		*table = append(*table, value)
+	}
+	return at
+}
+
+// maxSnapshot bounds what a snapshot unpacks to. It is far more than a queue can
+// have, and little enough for a machine.
+const maxSnapshot = 64 << 20
+
+// compress packs the parts of a snapshot. The form has a checksum of its own.
+func compress(head []byte, columns [columnCount][]byte) ([]byte, error) {
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for _, part := range append([][]byte{head}, columns[:]...) {
+		size += len(part)
+		if size > maxSnapshot/2 {
+			return nil, fmt.Errorf("closures: the queue is too large for a snapshot")
+		}
+		if _, err := z.Write(binary.AppendUvarint(nil, uint64(len(part)))); err != nil {
+			return nil, err
+		}
+		if _, err := z.Write(part); err != nil {
+			return nil, err
+		}
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+// decompress is its inverse.
+func decompress(packed []byte) (head []byte, columns [columnCount]column, err error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, columns, err
+	}
+	all, err := io.ReadAll(io.LimitReader(z, maxSnapshot+1))
+	if err != nil {
+		return nil, columns, err
+	}
+	if len(all) > maxSnapshot {
+		return nil, columns, fmt.Errorf("it unpacks to more than %d bytes", maxSnapshot)
+	}
+	rest := column{bytes: all}
+	head = rest.take(rest.number())
+	for i := range columns {
+		columns[i].bytes = rest.take(rest.number())
+	}
+	if rest.short || len(rest.bytes) > 0 {
+		return nil, columns, fmt.Errorf("its parts are not as long as they say")
+	}
+	return head, columns, nil
+}
+
+// column is read from its start.
+type column struct {
+	bytes []byte
+	short bool // it had less than was asked of it
+}
+
+func (c *column) number() uint64 {
+	n, size := binary.Uvarint(c.bytes)
+	if size <= 0 {
+		c.short, c.bytes = true, nil
+		return 0
+	}
+	c.bytes = c.bytes[size:]
+	return n
+}
+
+func (c *column) take(n uint64) []byte {
+	if n > uint64(len(c.bytes)) {
+		c.short, c.bytes = true, nil
+		return nil
+	}
+	taken := c.bytes[:n:n]
+	c.bytes = c.bytes[n:]
+	return taken
+}
+
+func readOptions(table []*spec.ClosureOptions, at uint64, key string) (*spec.ClosureOptions, bool) {
+	switch {
+	case at == 0:
+		return nil, key == ""
+	case at > uint64(len(table)) || table[at-1] == nil:
+		return nil, false
+	case key == "":
+		return table[at-1], true
+	}
+	o := *table[at-1]
+	o.Key = key
+	return &o, true
+}

@@ -1,0 +1,134 @@
+package closures
+
+import (
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// fail makes the error of a closure the queue's, if it is the first. Nothing is
+// cancelled for it: that is for the next request to do (SEED-36). Later errors are
+// only their closures' own (SEED-37).
+func (q *Queue) fail(it *item, e *spec.ClosureError) {
+	if q.fault == nil && !it.detached() {
+		q.fault = e
+	}
+}
+
+// startDrain cancels all that is queued, has the hosts cancel what they hold, and
+// lets the request wait until that has ended. If it is a schedule, its own closures
+// are cancelled, too (SEED-38, CC-09).
+func (q *Queue) startDrain(r *request) {
+	q.drain = r
+	if r.kind == asksSchedule {
+		q.cancelRequest(r)
+	}
+	q.lanes.each(func(it *item) {
+		if !it.detached() {
+			q.cancel(it)
+		}
+	})
+	for _, h := range q.hosts {
+		h.each(func(it *item) {
+			if !it.detached() {
+				q.tell(it)
+			}
+		})
+	}
+}
+
+// tell has the host of a closure cancel it.
+func (q *Queue) tell(it *item) {
+	if it.host != nil {
+		it.told = true
+		it.host.told = append(it.host.told, it.ID)
+	}
+}
+
+// raise gives the error to the request that has waited for the drain, and clears it.
+func (q *Queue) raise() {
+	r, e := q.drain, q.fault
+	q.drain, q.fault = nil, nil
+	q.peers.raised(e)
+	r.client.epoch++
+	if r.kind == asksSchedule {
+		q.answer(r, e, false)
+	} else {
+		q.answerWait(r, e, q.attachedOpen() == 0)
+	}
+}
+
+// Cancel cancels closures: those that are queued at once, those that hosts hold as
+// soon as these can.
+func (q *Queue) Cancel(r spec.CancelRequest) spec.CancelAnswer {
+	var answer spec.CancelAnswer
+	if q.ended != "" {
+		return answer
+	}
+	one := func(it *item) {
+		if it.host == nil {
+			q.cancel(it)
+			answer.Cancelled++
+			return
+		}
+		q.tell(it)
+		answer.Told++
+	}
+	if len(r.Closures) == 0 {
+		q.lanes.each(one)
+		for _, h := range q.hosts {
+			h.each(one)
+		}
+	}
+	asked := make(map[uint64]bool, len(r.Closures))
+	for _, id := range r.Closures {
+		if it := q.items[id]; it != nil && !asked[id] {
+			asked[id] = true
+			one(it)
+		}
+	}
+	q.advance()
+	return answer
+}
+
+// RunEnded ends the queue with its run. All that is open is cancelled, and nobody
+// waits any more.
+func (q *Queue) RunEnded(how string) {
+	if q.ended != "" {
+		return
+	}
+	q.ended = cutText(how, maxReason)
+	if q.ended == "" {
+		q.ended = "it is over"
+	}
+	text := "The run has ended: " + q.ended
+	open := q.attachedOpen() > 0
+	q.decided.because(text)
+	q.lanes.each(q.cancel)
+	for _, h := range q.hosts {
+		h.each(q.cancel)
+		h.leases, h.rest, h.told = nil, nil, nil
+	}
+	q.leases = map[int]*lease{}
+	q.hosts = nil
+	if q.drain != nil {
+		q.raise()
+	}
+	if q.entering != nil {
+		q.line = slices.Insert(q.line, 0, q.entering)
+		q.entering = nil
+	}
+	for _, r := range q.line {
+		e := &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: text}
+		switch {
+		case r.kind == asksSchedule:
+			q.cancelRequest(r)
+			q.answer(r, e, true)
+		case open:
+			q.answerWait(r, e, true)
+		default:
+			q.answerWait(r, nil, true)
+		}
+	}
+	q.line = nil
+}

@@ -1,0 +1,193 @@
+package closures
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// host is one host worker: another one on the same machine is another host.
+type host struct {
+	name, queue string
+	seq         int64
+	serving     []spec.ServingTask
+	// What follows is made from serving: slots are those of each task and of all of
+	// them, functions what at least one of them has registered.
+	tasks     map[string]int
+	slots     int
+	functions map[string]bool
+
+	// window is how many closures the host may hold.
+	window int
+	// held is how many it holds, and pinned how many of them only a certain task may
+	// call.
+	held   int
+	pinned map[string]int
+	// leases are open. rest are held and in none of them.
+	leases []*lease
+	rest   []*item
+	// told are to be cancelled there, of which it does not know yet.
+	told []uint64
+	// doubted: a lease was lost, and it has not been heard of since.
+	doubted bool
+	// slow and packs are going to be leases; see pack.
+	slow, packs []*pack
+}
+
+// lease are closures that a host was given together.
+type lease struct {
+	number int
+	host   *host
+	items  []*item
+}
+
+// Bounds of what is open towards one host.
+const (
+	// maxSlots bounds the slots of a task that are believed.
+	maxSlots = 10_000
+	// spareLeases are how many leases beyond one for each slot may be open.
+	spareLeases = 4
+	maxWindow   = 2 * spec.MaxBatch
+)
+
+func compareHosts(a, b *host) int {
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.queue, b.queue))
+}
+
+// Serving takes in which tasks of a host serve.
+func (q *Queue) Serving(m spec.ServingMessage) {
+	at, known := slices.BinarySearchFunc(q.hosts, &host{name: m.Host, queue: m.Queue}, compareHosts)
+	switch {
+	case q.ended != "" || known && m.Seq <= q.hosts[at].seq:
+		return
+	case !known && len(m.Serving) == 0:
+		return
+	case !known:
+		q.hosts = slices.Insert(q.hosts, at, &host{name: m.Host, queue: m.Queue, pinned: map[string]int{}})
+	}
+	h := q.hosts[at]
+	h.seq, h.doubted = m.Seq, false
+	q.serve(h, m.Serving)
+	q.forget(h)
+}
+
+// serve sets the tasks of a host. The window keeps its proportion to the slots.
+func (q *Queue) serve(h *host, serving []spec.ServingTask) {
+	before := h.slots
+	h.serving, h.slots = serving, 0
+	h.tasks, h.functions = map[string]int{}, map[string]bool{}
+	for _, t := range serving {
+		slots := min(max(t.Slots, 0), maxSlots)
+		h.slots += slots
+		h.tasks[t.Task] += slots
+		for _, f := range t.Functions {
+			h.functions[f] = true
+			q.seen.add(f)
+		}
+	}
+	if before > 0 {
+		h.window = h.window / before * h.slots
+	}
+	h.window = max(h.window, h.slots)
+}
+
+// forget drops a host that serves nothing and holds nothing.
+func (q *Queue) forget(h *host) {
+	if len(h.serving) == 0 && h.held == 0 && len(h.leases) == 0 {
+		q.hosts = slices.DeleteFunc(q.hosts, func(o *host) bool { return o == h })
+	}
+}
+
+// adapt makes the window of a host fit what one of its leases has brought. A host
+// that was idle although it was given all it may hold can hold twice as much. One
+// that finishes little of what it holds between two leases needs less: what lies
+// there waits where no other host can take it.
+func (q *Queue) adapt(h *host, r spec.LeaseResult) {
+	switch {
+	case q.paused, q.drain != nil:
+	case r.Idle && h.held >= h.window && q.waitsFor(h):
+		h.window = min(2*h.window, max(maxWindow, h.slots))
+	case !r.Idle && len(r.Rest) > 0 && len(r.Outcomes) < h.window/4:
+		h.window = max(h.window/2, h.slots)
+	}
+}
+
+// waitsFor reports whether something is queued that the host could call.
+func (q *Queue) waitsFor(h *host) bool {
+	return slices.ContainsFunc(q.lanes.list, func(l *lane) bool { return l.live > 0 && q.suits(h, l.laneName) })
+}
+
+// suits reports whether a task of the host may call what is in a lane. A function
+// that no task has ever registered may go anywhere, where its call fails with that.
+func (q *Queue) suits(h *host, name laneName) bool {
+	if name.task != "" {
+		return h.tasks[name.task] > 0
+	}
+	return h.slots > 0 && (h.functions[name.function] || q.seen.never(name.function))
+}
+
+// hasRoom reports whether the host may hold one closure more of a lane. What only
+// one task may call gets past the window as long as the task has fewer of them than
+// slots, and takes no more than its share of the window: so neither stands in the
+// way of the other.
+func (h *host) hasRoom(task string) bool {
+	switch {
+	case h.doubted:
+		return h.held == 0 // one, to see whether it answers
+	case task == "":
+		return h.held < h.window
+	}
+	slots, n := h.tasks[task], h.pinned[task]
+	return n < slots || h.held < h.window && n < h.window*slots/h.slots
+}
+
+// better compares two hosts by how much they hold for their slots.
+func better(a, b *host) bool {
+	if a.doubted != b.doubted {
+		return b.doubted
+	}
+	return a.held*b.slots < b.held*a.slots
+}
+
+func (h *host) hold(it *item) {
+	it.host = h
+	h.held++
+	if task := it.task(); task != "" {
+		h.pinned[task]++
+	}
+}
+
+// drop: the host does not hold the item any more.
+func (h *host) drop(it *item) {
+	it.host, it.lease = nil, 0
+	h.held--
+	if task := it.task(); task != "" {
+		if h.pinned[task]--; h.pinned[task] == 0 {
+			delete(h.pinned, task)
+		}
+	}
+}
+
+// each are the items the host holds.
+func (h *host) each(do func(*item)) {
+	for _, l := range h.leases {
+		for _, it := range l.items {
+			if it.lease == l.number {
+				do(it)
+			}
+		}
+	}
+	for _, it := range h.rest {
+		if it.host == h && it.lease == 0 {
+			do(it)
+		}
+	}
+}
+
+func (h *host) takeTold() []uint64 {
+	told := h.told
+	h.told = nil
+	slices.Sort(told)
+	return slices.Compact(told)
+}

@@ -1,0 +1,215 @@
+package closures
+
+import (
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// advance lets requests get on as far as they can. It reports whether closures were
+// queued.
+func (q *Queue) advance() bool {
+	if q.ended != "" {
+		return false
+	}
+	for {
+		q.refuseStale()
+		if q.drain != nil && q.attachedExecuting == 0 {
+			q.raise()
+			continue
+		}
+		if q.fault != nil && q.drain == nil {
+			if r := q.takeAsking(); r != nil {
+				q.startDrain(r)
+				continue
+			}
+		}
+		return q.serveLine()
+	}
+}
+
+// takeAsking takes out the oldest request that has a part in errors, if there is one.
+func (q *Queue) takeAsking() *request {
+	if r := q.entering; r != nil && !r.detached {
+		q.entering = nil
+		return r
+	}
+	at := slices.IndexFunc(q.line, func(r *request) bool { return !r.detached })
+	if at < 0 {
+		return nil
+	}
+	r := q.line[at]
+	q.line = slices.Delete(q.line, at, at+1)
+	return r
+}
+
+// refuseStale cancels what was scheduled before its client knew of an error that has
+// been raised to it.
+func (q *Queue) refuseStale() {
+	q.line = slices.DeleteFunc(q.line, func(r *request) bool {
+		stale := r.kind == asksSchedule && !r.detached && r.epoch < r.client.epoch
+		if stale {
+			q.cancelRequest(r)
+			q.answer(r, nil, true)
+		}
+		return stale
+	})
+}
+
+// serveLine answers those requests whose waiting is over, the oldest first.
+//
+//   - While there is an error or a drain, nobody gets on but who schedules detached
+//     closures only.
+//   - A join holds back the schedules after it (SEED-35): it has to end, also when
+//     others schedule all the time.
+//   - A schedule that waits for room holds back those after it, and so they keep
+//     their order. A join after it waits for its closures, too.
+func (q *Queue) serveLine() (queued bool) {
+	if r := q.entering; r != nil {
+		queued = q.admit(r)
+	}
+	full := q.entering != nil
+	scheduling := full && !q.entering.detached
+	joining := false
+	q.line = slices.DeleteFunc(q.line, func(r *request) bool {
+		switch r.kind {
+		case asksDone:
+			if q.drain != nil {
+				return false
+			}
+			q.answerWait(r, nil, q.attachedOpen() == 0 && !scheduling)
+			return true
+		case asksJoin:
+			if q.drain != nil || scheduling || q.attachedOpen() > 0 {
+				joining = true
+				return false
+			}
+			q.answerWait(r, nil, true)
+			return true
+		}
+		if full || !r.detached && (joining || q.drain != nil) {
+			scheduling = scheduling || !r.detached
+			return false
+		}
+		fits := q.fits(r)
+		if fits {
+			q.enter(r)
+			queued = q.admit(r) || queued
+		}
+		if !fits || q.entering == r {
+			full, scheduling = true, scheduling || !r.detached
+		}
+		return fits
+	})
+	return queued
+}
+
+func (q *Queue) attachedOpen() int { return q.attachedQueued + q.attachedExecuting }
+
+// admit queues the closures of a request that has entered as far as there is room. All
+// of them are queued together, unless they are more than the queue takes at all: then
+// one after another, as others leave it (CC-30, CC-41).
+func (q *Queue) admit(r *request) (some bool) {
+	q.entering = r
+	for len(r.left) > 0 && q.room() > 0 {
+		q.add(r.left[0])
+		r.left[0], r.left = nil, r.left[1:]
+		some = true
+	}
+	if len(r.left) == 0 {
+		q.entering = nil
+		q.answer(r, nil, false)
+	}
+	return some
+}
+
+// room is how many more closures may be queued.
+func (q *Queue) room() int {
+	if q.config.QueueSize <= 0 {
+		return spec.MaxBatch
+	}
+	return max(0, q.config.QueueSize-q.queued)
+}
+
+// fits reports whether a request can begin to be queued. Those that are larger than
+// all there is wait until there is as much room as there can be.
+func (q *Queue) fits(r *request) bool {
+	fresh, bytes := q.fresh(r)
+	if fresh == 0 {
+		return true
+	}
+	if q.bytes > 0 && q.bytes+bytes > spec.MaxQueueBytes {
+		return false
+	}
+	if size := q.config.QueueSize; size > 0 && fresh > size {
+		return q.room() > 0
+	}
+	return fresh <= q.room() || q.config.QueueSize <= 0
+}
+
+// fresh is how many closures of a request are new, and their bytes.
+func (q *Queue) fresh(r *request) (n, bytes int) {
+	var seen map[string]bool
+	for i := range r.closures {
+		c := &r.closures[i]
+		if c.Options != nil && c.Options.Key != "" {
+			if _, known := q.keys.find(c.Options.Key); known || seen[c.Options.Key] {
+				continue
+			}
+			if seen == nil {
+				seen = map[string]bool{}
+			}
+			seen[c.Options.Key] = true
+		}
+		n, bytes = n+1, bytes+c.Size()
+	}
+	return n, bytes
+}
+
+// enter gives the closures of a request their IDs. One whose key is known is the
+// closure that has it.
+func (q *Queue) enter(r *request) {
+	for i, c := range r.closures {
+		it := newItem(c, q.lastID+1)
+		if id, known := q.keys.find(it.key()); known {
+			r.knows(i, id)
+			continue
+		}
+		q.lastID++
+		if r.first == 0 {
+			r.first = it.ID
+		}
+		q.keys.add(it.key(), it.ID)
+		q.bytes += it.size
+		r.left = append(r.left, it)
+	}
+	r.closures = nil
+}
+
+func (r *request) knows(i int, id uint64) {
+	if r.known == nil {
+		r.known = map[int]uint64{}
+	}
+	r.known[i] = id
+}
+
+// cancelRequest cancels those closures of a request that are not queued yet. They
+// have IDs like others.
+func (q *Queue) cancelRequest(r *request) {
+	if r.closures != nil {
+		q.enter(r)
+	}
+	if len(r.left) == 0 {
+		return
+	}
+	first, last := r.left[0].ID, r.left[len(r.left)-1].ID
+	for _, it := range r.left {
+		q.bytes -= it.size
+		q.keys.forget(it.key(), it.ID)
+	}
+	q.counts.Scheduled += uint64(len(r.left))
+	q.counts.Cancelled += uint64(len(r.left))
+	q.decided.cancel(first, last)
+	q.noteEnded(first, last)
+	r.left = nil
+}

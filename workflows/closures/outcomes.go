@@ -1,0 +1,146 @@
+package closures
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// LeaseEnded takes in what the activity of a lease has returned.
+func (q *Queue) LeaseEnded(number int, r spec.LeaseResult) {
+	l := q.leases[number]
+	if l != nil && !q.quiet {
+		q.adapt(l.host, r)
+		l.host.doubted = false
+	}
+	for _, o := range r.Outcomes {
+		q.outcome(l, o)
+	}
+	if l != nil {
+		q.keepRest(l, r.Rest)
+		q.close(l)
+	}
+	q.advance()
+}
+
+// LeaseLost says that the activity of a lease has failed: its host worker did not
+// answer any more. Which of its closures had been called, nobody knows. So all are
+// put back, and none of them is blamed for it.
+func (q *Queue) LeaseLost(number int) {
+	l := q.leases[number]
+	if l == nil {
+		return
+	}
+	l.host.doubted, l.host.window = true, l.host.slots
+	q.close(l)
+	q.advance()
+}
+
+// close forgets a lease and puts back what it still names: what the host does not
+// know any more.
+func (q *Queue) close(l *lease) {
+	delete(q.leases, l.number)
+	l.host.leases = slices.DeleteFunc(l.host.leases, func(o *lease) bool { return o == l })
+	for _, it := range l.items {
+		if it.lease == l.number {
+			q.putBack(it)
+		}
+	}
+	q.forget(l.host)
+}
+
+// keepRest leaves with the host what has not ended there.
+func (q *Queue) keepRest(l *lease, rest []uint64) {
+	for _, id := range rest {
+		if it := q.items[id]; it != nil && it.lease == l.number {
+			it.lease = 0
+			if !q.quiet {
+				it.returns = min(it.returns+1, slowReturns)
+			}
+			l.host.rest = append(l.host.rest, it)
+		}
+	}
+}
+
+// outcome takes in how one call has ended. Those who follow the history take the
+// first final outcome of a closure, whoever it comes from, and so does the queue. A
+// later one is only another call.
+func (q *Queue) outcome(l *lease, o spec.Outcome) {
+	if o.Kind == "" {
+		o.Kind = spec.OutcomeValue
+	}
+	if wasCalled(o) {
+		q.counts.Calls++
+	}
+	it := q.items[o.ID]
+	if it == nil {
+		return
+	}
+	if o.Kind.Final() {
+		if l == nil || it.lease != l.number {
+			q.tell(it) // another host calls it in vain
+		}
+		q.final(it, o)
+		return
+	}
+	if l == nil || it.lease != l.number {
+		return
+	}
+	switch o.Kind {
+	case spec.OutcomeAgain:
+		q.putBack(it)
+	case spec.OutcomeLost:
+		q.lost(it, o)
+	case spec.OutcomeUnavailable:
+		q.unavailable(it, o)
+	default:
+		q.giveUp(it, &spec.ClosureError{Message: fmt.Sprintf("the host says that it ended as %q, which this version of the queue does not know", o.Kind), Task: o.Task})
+	}
+}
+
+func wasCalled(o spec.Outcome) bool {
+	switch o.Kind {
+	case spec.OutcomeInput:
+		return false
+	case spec.OutcomeLost, spec.OutcomeCancelled:
+		return o.Started
+	}
+	return true
+}
+
+// final ends a closure with what its host has returned.
+func (q *Queue) final(it *item, o spec.Outcome) {
+	switch o.Kind {
+	case spec.OutcomeValue:
+		q.end(it, &q.counts.Finished)
+	case spec.OutcomeCancelled:
+		q.end(it, &q.counts.Cancelled)
+		q.keys.forget(it.key(), it.ID)
+	default:
+		q.end(it, &q.counts.Failed)
+		q.fail(it, errorOf(it, o))
+	}
+}
+
+// giveUp ends a closure with an error that the queue has found.
+func (q *Queue) giveUp(it *item, e *spec.ClosureError) {
+	e = bounded(e)
+	e.Closure = it.ID
+	q.end(it, &q.counts.Failed)
+	q.decided.end(spec.Outcome{ID: it.ID, Kind: spec.OutcomeError, Error: e})
+	q.fail(it, e)
+}
+
+// errorOf is the error of an outcome, with where it comes from.
+func errorOf(it *item, o spec.Outcome) *spec.ClosureError {
+	e := &spec.ClosureError{Message: "the function failed, and its host did not say how"}
+	if o.Error != nil {
+		e = bounded(o.Error)
+	}
+	e.Closure = it.ID
+	if e.Task == "" {
+		e.Task = o.Task
+	}
+	return e
+}

@@ -1,0 +1,251 @@
+package closures
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Restore is the queue of a snapshot. What hosts hold is leased again by the next
+// [Queue.Actions], and what is to be cancelled there they are told again.
+func Restore(c Config, snapshot []byte) (*Queue, error) {
+	q, err := restore(c, snapshot)
+	if err != nil {
+		return nil, fmt.Errorf("closures: no snapshot of a queue: %w", err)
+	}
+	return q, nil
+}
+
+var errDamaged = errors.New("its parts contradict each other")
+
+func restore(c Config, snapshot []byte) (*Queue, error) {
+	head, columns, err := decompress(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	var s saved
+	if err := json.Unmarshal(head, &s); err != nil {
+		return nil, err
+	}
+	if s.Version < 1 || s.Version > snapshotVersion {
+		return nil, fmt.Errorf("it has version %d, and this program knows 1 to %d", s.Version, snapshotVersion)
+	}
+	if s.LastLease < 0 || len(s.Clients) > 2*maxClients || len(s.Keys) > maxKeys || len(s.Resources) > maxResources ||
+		len(s.Seen) > maxFunctions || len(s.Peers) > maxPeers || s.Drain != nil && s.Fault == nil {
+		return nil, errDamaged
+	}
+	q := New(c)
+	q.lastID, q.lastLease, q.counts = s.LastID, s.LastLease, s.Counts
+	q.paused, q.reason, q.ended, q.fault, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Peers
+	for _, name := range s.Seen {
+		q.seen.add(name)
+	}
+	for _, k := range s.Keys {
+		q.keys.add(k.Key, k.ID)
+	}
+	for i, r := range s.Resources {
+		if r.ID != uint64(i)+1 {
+			return nil, errDamaged
+		}
+		q.resources.add(r)
+	}
+	for _, step := range []func(*saved) error{
+		q.restoreHosts, q.restoreClients, q.restoreRequests,
+		func(s *saved) error { return q.restoreItems(s, columns) }, q.restoreLosses,
+	} {
+		if err := step(&s); err != nil {
+			return nil, err
+		}
+	}
+	if n := &q.counts; n.Scheduled != uint64(len(q.items))+n.Finished+n.Failed+n.Cancelled || q.ended != "" && len(q.items) > 0 {
+		return nil, errDamaged
+	}
+	return q, nil
+}
+
+func (q *Queue) restoreHosts(s *saved) error {
+	for _, saved := range s.Hosts {
+		h := &host{name: saved.Name, queue: saved.Queue, pinned: map[string]int{}}
+		if n := len(q.hosts); n > 0 && compareHosts(q.hosts[n-1], h) >= 0 {
+			return errDamaged
+		}
+		var serving []spec.ServingTask
+		for _, t := range saved.Tasks {
+			if t.List < 0 || t.List >= len(s.Lists) {
+				return errDamaged
+			}
+			serving = append(serving, spec.ServingTask{Task: t.Task, Process: t.Process, Slots: t.Slots, Functions: s.Lists[t.List]})
+		}
+		q.hosts = append(q.hosts, h)
+		q.serve(h, serving)
+		h.seq, h.doubted = saved.Seq, saved.Doubted
+		h.window = min(max(saved.Window, h.slots), max(maxWindow, h.slots))
+	}
+	return nil
+}
+
+func (q *Queue) restoreClients(s *saved) error {
+	for _, saved := range s.Clients {
+		if q.clients.named[saved.Name] != nil {
+			return errDamaged
+		}
+		c := q.clients.asking(saved.Name)
+		c.epoch = saved.Epoch
+		ok := restoreAnswers(&c.batches, saved.Batches) && restoreAnswers(&c.waits, saved.Waits) && restoreAnswers(&c.resources, saved.Resources)
+		if !ok {
+			return errDamaged
+		}
+		q.clients.bytes += c.batches.bytes() + c.waits.bytes() + c.resources.bytes()
+	}
+	return nil
+}
+
+func restoreAnswers[A any](a *answers[A], s savedAnswers[A]) bool {
+	a.forgotten, a.open = s.Forgotten, s.Open
+	for i, n := range s.List {
+		if n.Bytes < 0 || i > 0 && n.Number <= s.List[i-1].Number {
+			return false
+		}
+		call := &Call[A]{}
+		call.give(n.Answer)
+		a.list = append(a.list, numbered[A]{n.Number, call, n.Bytes})
+	}
+	return len(a.list) <= maxAnswers+maxLine && len(a.open) <= maxLine
+}
+
+// restoreRequests brings back the requests that have already done something.
+func (q *Queue) restoreRequests(s *saved) error {
+	var err error
+	if s.Drain != nil {
+		if q.drain, err = q.restoreRequest(s.Drain); err != nil {
+			return err
+		}
+	}
+	if s.Entering != nil {
+		if q.entering, err = q.restoreRequest(s.Entering); err != nil || q.entering.kind != asksSchedule {
+			return errDamaged
+		}
+	}
+	return nil
+}
+
+func (q *Queue) restoreRequest(s *savedRequest) (*request, error) {
+	c := q.clients.named[s.Client]
+	if c == nil || s.Kind < asksSchedule || s.Kind > asksDone {
+		return nil, errDamaged
+	}
+	r := &request{client: c, kind: s.Kind, number: s.Number, detached: s.Detached, first: s.First, known: s.Known}
+	if s.Kind == asksSchedule {
+		if call, _ := c.batches.find(s.Number); call != nil {
+			return nil, errDamaged
+		}
+		r.schedule = &Call[spec.ScheduleAnswer]{}
+		c.batches.insert(s.Number, r.schedule)
+		return r, nil
+	}
+	if call, _ := c.waits.find(s.Number); call != nil {
+		return nil, errDamaged
+	}
+	r.wait = &Call[spec.WaitAnswer]{}
+	c.waits.insert(s.Number, r.wait)
+	return r, nil
+}
+
+// restoreItems reads the columns.
+func (q *Queue) restoreItems(s *saved, columns [columnCount]column) error {
+	last := uint64(0)
+	for len(columns[columnID].bytes) > 0 {
+		it, state, ok := readItem(s, &columns, last)
+		if !ok || it.ID <= last || it.ID > q.lastID {
+			return errDamaged
+		}
+		last = it.ID
+		q.bytes += it.size
+		switch {
+		case state == stateQueued:
+			q.items[it.ID] = it
+			q.lanes.of(it).append(it)
+			q.queuedOne(it)
+		case state == stateEntering && q.entering != nil:
+			q.entering.left = append(q.entering.left, it)
+		case state >= stateHeld && state-stateHeld < uint64(len(q.hosts)):
+			q.items[it.ID] = it
+			q.restoreHeld(q.hosts[state-stateHeld], it)
+		default:
+			return errDamaged
+		}
+	}
+	for i := range columns {
+		if len(columns[i].bytes) > 0 {
+			return errDamaged
+		}
+	}
+	return nil
+}
+
+func (q *Queue) restoreHeld(h *host, it *item) {
+	h.hold(it)
+	h.rest = append(h.rest, it)
+	q.executing++
+	if !it.detached() {
+		q.attachedExecuting++
+	}
+	if it.told {
+		q.tell(it)
+	}
+}
+
+func readItem(s *saved, columns *[columnCount]column, last uint64) (it *item, state uint64, ok bool) {
+	number := func(column int) uint64 { return columns[column].number() }
+	id := last + number(columnID)
+	state = number(columnState)
+	flags, attempt := number(columnFlags), number(columnAttempt)
+	function := number(columnFunction)
+	options := number(columnOptions)
+	key := columns[columnKey].take(number(columnKey))
+	c := spec.Closure{
+		Args:   argument(columns[columnArgs].take(number(columnArgsLen))),
+		Kwargs: argument(columns[columnKwargs].take(number(columnKwargsLen))),
+	}
+	uses := number(columnResources)
+	if uses > uint64(len(columns[columnResources].bytes)) || function >= uint64(len(s.Functions)) || attempt > math.MaxInt32 {
+		return nil, 0, false
+	}
+	for range uses {
+		c.Resources = append(c.Resources, number(columnResources))
+	}
+	c.Function = s.Functions[function]
+	if c.Options, ok = readOptions(s.Options, options, string(key)); !ok {
+		return nil, 0, false
+	}
+	if slices.ContainsFunc(columns[:], func(c column) bool { return c.short }) {
+		return nil, 0, false
+	}
+	it = newItem(c, id)
+	it.Attempt, it.told, it.returns = int(attempt), flags%2 == 1, int(min(flags/2, slowReturns))
+	return it, state, true
+}
+
+// argument is a copy, so that one closure does not keep the others' alive.
+func argument(raw []byte) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	return bytes.Clone(raw)
+}
+
+func (q *Queue) restoreLosses(s *saved) error {
+	for _, l := range s.Losses {
+		it := q.items[l.ID]
+		if it == nil || l.Times < 0 || len(l.On) > maxLostOn {
+			return errDamaged
+		}
+		it.losses, it.lostOn = l.Times, l.On
+	}
+	return nil
+}

@@ -1,0 +1,519 @@
+package closures_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// TestScripts runs testdata: what happens to a queue, line by line, and what it does.
+// `go test -run Scripts -rewrite` writes the answers anew.
+//
+// A script has the directives
+//
+//	queue [size=N] [transient=K]   makes a queue
+//	events                         tells what happens, one event a line
+//	status                         the answer of the query
+//
+// and in events the lines
+//
+//	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N]
+//	                               a host says who serves there; no TASK: nobody
+//	schedule CLIENT FUNCTION…|N*FUNCTION [OPTION]… [uses=RESOURCE,…]
+//	                               OPTION: key= task= detached priority= losses= retries=
+//	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
+//	resource CLIENT FUNCTION [number=N]
+//	join|done CLIENT [call=N]
+//	ended LEASE [OUTCOME]… [rest=IDS] [idle] [stray]
+//	                               OUTCOME: ok=IDS error=IDS:TEXT input=IDS:TEXT
+//	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
+//	                               unstarted=IDS (lost) unavailable=IDS@TASK
+//	lost LEASE                     the host worker did not answer any more
+//	cancel all|IDS
+//	pause [REASON] | resume
+//	quiet | continue-as-new
+//	run-ended HOW
+//
+// IDS are as in 1,4-6, or "all" those of the lease that are not named before in the
+// line. With "stray" a lease may bring what it does not name. In the answers, 3* is a closure that the host holds already,
+// and 3#2 one that is called for the second time.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		var s *script
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "queue":
+				s = newScript(t, d)
+				return ""
+			case "events":
+				return s.events(t, d)
+			case "status":
+				return s.status()
+			default:
+				d.Fatalf(t, "no such directive")
+				return ""
+			}
+		})
+	})
+}
+
+type script struct {
+	config closures.Config
+	queue  *closures.Queue
+	seq    int64
+	// numbers are the last of each client's requests, and epochs what it was told.
+	numbers, epochs map[string]uint64
+	open            []openCall
+	// held are the closures that a host was given, with the attempt.
+	held map[uint64]int
+	// leases are what they name.
+	leases map[int][]uint64
+}
+
+// openCall is a request without an answer.
+type openCall struct {
+	ready func() bool
+	tell  func() string
+}
+
+func newScript(t *testing.T, d *datadriven.TestData) *script {
+	in := spec.ClosureQueueInput{}
+	for _, a := range d.CmdArgs {
+		n, err := strconv.Atoi(strings.Join(a.Vals, ""))
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		switch a.Key {
+		case "size":
+			in.QueueSize = n
+		case "transient":
+			in.TransientUnavailable = &n
+		default:
+			d.Fatalf(t, "%s is not known", a.Key)
+		}
+	}
+	config := closures.ConfigOf(in)
+	return &script{
+		config: config, queue: closures.New(config),
+		numbers: map[string]uint64{}, epochs: map[string]uint64{}, held: map[uint64]int{}, leases: map[int][]uint64{},
+	}
+}
+
+func (s *script) events(t *testing.T, d *datadriven.TestData) string {
+	var out strings.Builder
+	for line := range strings.Lines(d.Input) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fmt.Fprintf(&out, "> %s\n", line)
+		answer, err := s.event(line)
+		if err != nil {
+			d.Fatalf(t, "%s: %v", line, err)
+		}
+		out.WriteString(answer)
+		for _, a := range s.queue.Actions() {
+			out.WriteString("  " + s.action(a) + "\n")
+		}
+		s.open = slices.DeleteFunc(s.open, func(c openCall) bool {
+			if c.ready() {
+				out.WriteString("  " + c.tell() + "\n")
+			}
+			return c.ready()
+		})
+	}
+	return out.String()
+}
+
+func (s *script) event(line string) (answer string, err error) {
+	words := strings.Fields(line)
+	rest := strings.TrimSpace(strings.TrimPrefix(line, words[0]))
+	switch words[0] {
+	case "serve":
+		return "", s.serve(words[1:])
+	case "schedule":
+		return s.schedule(words[1:])
+	case "resource":
+		return s.resource(words[1:])
+	case "join", "done":
+		return s.wait(words)
+	case "ended":
+		return "", s.ended(words[1:])
+	case "lost":
+		n, err := strconv.Atoi(rest)
+		s.queue.LeaseLost(n)
+		return "", err
+	case "cancel":
+		r := spec.CancelRequest{}
+		if rest != "all" {
+			if r.Closures, err = ids(rest); err != nil {
+				return "", err
+			}
+		}
+		a := s.queue.Cancel(r)
+		return fmt.Sprintf("  cancelled %d, told %d\n", a.Cancelled, a.Told), nil
+	case "pause":
+		s.queue.Pause(spec.PauseRequest{Paused: true, Reason: rest})
+	case "resume":
+		s.queue.Pause(spec.PauseRequest{})
+	case "quiet":
+		s.queue.Quiet(true)
+	case "continue-as-new":
+		return "", s.continueAsNew()
+	case "run-ended":
+		s.queue.RunEnded(rest)
+	default:
+		return "", errors.New("no such event")
+	}
+	return "", nil
+}
+
+func (s *script) serve(words []string) error {
+	m := spec.ServingMessage{Host: words[0], Queue: "q/" + words[0]}
+	functions := []string{"f", "g"}
+	s.seq++
+	m.Seq = s.seq
+	for _, w := range words[1:] {
+		name, value, _ := strings.Cut(w, "=")
+		n, _ := strconv.Atoi(value)
+		switch name {
+		case "functions":
+			functions = strings.Split(value, ",")
+		case "queue":
+			m.Queue = value
+		case "seq":
+			m.Seq = int64(n)
+		default:
+			m.Serving = append(m.Serving, spec.ServingTask{Task: name, Slots: max(n, 1)})
+		}
+	}
+	for i := range m.Serving {
+		m.Serving[i].Functions = functions
+	}
+	s.queue.Serving(m)
+	return nil
+}
+
+func (s *script) number(client string, given string) uint64 {
+	if given != "" {
+		n, _ := strconv.ParseUint(given, 10, 64)
+		return n
+	}
+	s.numbers[client]++
+	return s.numbers[client]
+}
+
+func (s *script) schedule(words []string) (string, error) {
+	client := words[0]
+	r := spec.ScheduleRequest{Client: client, Epoch: s.epochs[client]}
+	batch, o, with := "", spec.ClosureOptions{}, false
+	var uses []uint64
+	args := ""
+	for _, w := range words[1:] {
+		name, value, option := strings.Cut(w, "=")
+		n, _ := strconv.Atoi(value)
+		switch {
+		case name == "batch":
+			batch = value
+		case name == "epoch":
+			r.Epoch = uint64(n)
+		case name == "args":
+			args = value
+		case name == "uses":
+			var err error
+			if uses, err = ids(value); err != nil {
+				return "", err
+			}
+		case option || w == "detached":
+			with = true
+			switch name {
+			case "key":
+				o.Key = value
+			case "task":
+				o.Task = value
+			case "detached":
+				o.Detached = true
+			case "priority":
+				o.Priority = n
+			case "losses":
+				o.MaxLosses = &n
+			case "retries":
+				o.Retries = n
+			default:
+				return "", fmt.Errorf("%s is not known", name)
+			}
+		default:
+			times, function, many := strings.Cut(w, "*")
+			if !many {
+				times, function = "1", w
+			}
+			n, err := strconv.Atoi(times)
+			if err != nil {
+				return "", err
+			}
+			for range n {
+				r.Closures = append(r.Closures, spec.Closure{Function: function})
+			}
+		}
+	}
+	for i := range r.Closures {
+		r.Closures[i].Resources, r.Closures[i].Args = uses, []byte(args)
+		if with {
+			own := o
+			r.Closures[i].Options = &own
+		}
+	}
+	r.Batch = s.number(client+" batch", batch)
+	if err := s.queue.CheckSchedule(r); err != nil {
+		return "  refused: " + strings.ReplaceAll(err.Error(), "\n", "\n    ") + "\n", nil
+	}
+	call, n := s.queue.Schedule(r), len(r.Closures)
+	s.open = append(s.open, openCall{call.Ready, func() string {
+		a, err := call.Answer()
+		if err != nil {
+			return fmt.Sprintf("%s batch %d: %v", client, r.Batch, err)
+		}
+		s.epochs[client] = a.Epoch
+		text := fmt.Sprintf("%s batch %d: closures %s", client, r.Batch, ranges(a.IDs(n)))
+		if a.Cancelled {
+			text += ", cancelled"
+		}
+		return text + raised(a.Raised, a.Epoch)
+	}})
+	return "", nil
+}
+
+func (s *script) resource(words []string) (string, error) {
+	r := spec.ResourceRequest{Client: words[0], Resource: spec.Resource{Function: words[1]}}
+	given := ""
+	if len(words) > 2 {
+		given = strings.TrimPrefix(words[2], "number=")
+	}
+	r.Number = s.number(words[0]+" resource", given)
+	a, err := s.queue.CreateResource(r)
+	if err != nil {
+		return fmt.Sprintf("  refused: %v\n", err), nil
+	}
+	return fmt.Sprintf("  resource %d\n", a.ID), nil
+}
+
+func (s *script) wait(words []string) (string, error) {
+	client, given := words[1], ""
+	if len(words) > 2 {
+		given = strings.TrimPrefix(words[2], "call=")
+	}
+	r := spec.WaitRequest{Client: client, Call: s.number(client+" call", given)}
+	ask := s.queue.Join
+	if words[0] == "done" {
+		ask = s.queue.Done
+	}
+	call := ask(r)
+	s.open = append(s.open, openCall{call.Ready, func() string {
+		a, err := call.Answer()
+		text := fmt.Sprintf("%s call %d (%s): ", client, r.Call, words[0])
+		if err != nil {
+			return text + err.Error()
+		}
+		s.epochs[client] = a.Epoch
+		if a.Done {
+			return text + "done" + raised(a.Raised, a.Epoch)
+		}
+		return text + "not done" + raised(a.Raised, a.Epoch)
+	}})
+	return "", nil
+}
+
+func raised(e *spec.ClosureError, epoch uint64) string {
+	if e == nil {
+		return ""
+	}
+	return fmt.Sprintf(", raised %v (of closure %d at %s), epoch %d", e, e.Closure, e.Task, epoch)
+}
+
+func (s *script) ended(words []string) error {
+	lease, err := strconv.Atoi(words[0])
+	if err != nil {
+		return err
+	}
+	var r spec.LeaseResult
+	left := slices.Clone(s.leases[lease])
+	stray := slices.Contains(words, "stray")
+	for _, w := range words[1:] {
+		switch w {
+		case "idle":
+			r.Idle = true
+			continue
+		case "stray":
+			continue
+		}
+		name, value, _ := strings.Cut(w, "=")
+		value, text, _ := strings.Cut(value, ":")
+		value, task, _ := strings.Cut(value, "@")
+		which := left
+		if value != "all" {
+			if which, err = ids(value); err != nil {
+				return err
+			}
+		}
+		before := len(left)
+		left = slices.DeleteFunc(slices.Clone(left), func(id uint64) bool { return slices.Contains(which, id) })
+		if len(left)+len(which) != before && !stray {
+			return fmt.Errorf("%s: the lease names %v", w, s.leases[lease])
+		}
+		if name == "rest" {
+			r.Rest = which
+			continue
+		}
+		for _, id := range which {
+			o := spec.Outcome{ID: id, Kind: spec.OutcomeKind(name), Task: "worker-0"}
+			switch name {
+			case "ok":
+				o.Kind = ""
+			case "error":
+				o.Error = &spec.ClosureError{Kind: "ValueError", Message: text}
+			case "input":
+				o.Error = &spec.ClosureError{Kind: spec.ErrClosureInput, Message: text}
+			case "lost":
+				o.Started = true
+				if task != "" {
+					o.Task = task
+				}
+			case "unstarted":
+				o.Kind = spec.OutcomeLost
+			case "unavailable":
+				o.Error = &spec.ClosureError{Message: task + " does not answer", Task: task}
+			}
+			r.Outcomes = append(r.Outcomes, o)
+		}
+	}
+	s.queue.LeaseEnded(lease, r)
+	return nil
+}
+
+func (s *script) continueAsNew() error {
+	s.queue.Quiet(true)
+	snapshot, err := s.queue.Snapshot()
+	if err != nil {
+		return err
+	}
+	s.queue, err = closures.Restore(s.config, snapshot)
+	s.open = nil
+	return err
+}
+
+func (s *script) action(a closures.Action) string {
+	switch a := a.(type) {
+	case closures.Dispatch:
+		for _, c := range a.Closures {
+			s.leases[a.Lease] = append(s.leases[a.Lease], c.ID)
+		}
+		text := fmt.Sprintf("lease %d to %s:", a.Lease, a.Host)
+		if want := "q/" + a.Host; a.Queue != want {
+			text = fmt.Sprintf("lease %d to %s (%s):", a.Lease, a.Host, a.Queue)
+		}
+		if n := len(a.Closures); n > 20 {
+			text += fmt.Sprintf(" %d closures from %d to %d", n, a.Closures[0].ID, a.Closures[n-1].ID)
+		} else {
+			for _, c := range a.Closures {
+				text += fmt.Sprintf(" %d", c.ID)
+				if s.held[c.ID] == c.Attempt {
+					text += "*"
+				}
+				if c.Attempt != 1 {
+					text += fmt.Sprintf("#%d", c.Attempt)
+				}
+			}
+		}
+		for _, c := range a.Closures {
+			s.held[c.ID] = c.Attempt
+		}
+		for _, r := range a.Resources {
+			text += fmt.Sprintf(" [resource %d: %s]", r.ID, r.Function)
+		}
+		return text
+	case closures.CancelOn:
+		return fmt.Sprintf("cancel on %s: %s", a.Host, ranges(a.Closures))
+	case closures.Decide:
+		text := "decide:"
+		for _, r := range a.Cancelled {
+			text += fmt.Sprintf(" cancelled %d-%d", r[0], r[1])
+		}
+		if a.Text != "" {
+			text += fmt.Sprintf(" %q", a.Text)
+		}
+		for _, o := range a.Other {
+			text += fmt.Sprintf(" %d %s: %v", o.ID, o.Kind, o.Error)
+		}
+		return text
+	}
+	return fmt.Sprintf("%#v", a)
+}
+
+func (s *script) status() string {
+	var out strings.Builder
+	st := s.queue.Status()
+	fmt.Fprintf(&out, "%s", st.State)
+	if st.Paused != "" {
+		fmt.Fprintf(&out, " (%s)", st.Paused)
+	}
+	if st.Error != nil {
+		fmt.Fprintf(&out, ": %v", st.Error)
+	}
+	c := st.Counts
+	fmt.Fprintf(&out, "\nscheduled %d = queued %d + executing %d + finished %d + failed %d + cancelled %d; calls %d, put back %d\n",
+		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled, c.Calls, c.PutBack)
+	for _, w := range st.Workers {
+		fmt.Fprintf(&out, "%s at %s, slots %d, serving %v\n", w.Task, w.Host, w.Slots, w.Serving)
+	}
+	if first, last := s.queue.Ended(); first > 0 {
+		fmt.Fprintf(&out, "ended from %d to %d\n", first, last)
+	}
+	return out.String()
+}
+
+// ids reads a list such as 1,4-6.
+func ids(text string) ([]uint64, error) {
+	var list []uint64
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseUint(from, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		last := first
+		if isRange {
+			if last, err = strconv.ParseUint(to, 10, 64); err != nil {
+				return nil, err
+			}
+		}
+		for id := first; id <= last; id++ {
+			list = append(list, id)
+		}
+	}
+	return list, nil
+}
+
+// ranges writes a list such as 1-3 7.
+func ranges(list []uint64) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		if j == i {
+			parts = append(parts, fmt.Sprint(list[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", list[i], list[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, " ")
+}

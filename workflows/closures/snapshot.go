@@ -1,0 +1,172 @@
+package closures
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// saved is a snapshot without the closures, which are in columns.
+type saved struct {
+	Version   int                `json:"version"`
+	LastID    uint64             `json:"last_id"`
+	LastLease int                `json:"last_lease"`
+	Counts    spec.QueueCounts   `json:"counts"`
+	Paused    bool               `json:"paused,omitempty"`
+	Reason    string             `json:"reason,omitempty"`
+	Ended     string             `json:"ended,omitempty"`
+	Fault     *spec.ClosureError `json:"fault,omitempty"`
+	Drain     *savedRequest      `json:"drain,omitempty"`
+	Entering  *savedRequest      `json:"entering,omitempty"`
+	Hosts     []savedHost        `json:"hosts,omitempty"`
+	Seen      []string           `json:"seen,omitempty"`
+	Peers     []report           `json:"peers,omitempty"`
+	Clients   []savedClient      `json:"clients,omitempty"`
+	Keys      []keyed            `json:"keys,omitempty"`
+	Resources []spec.Resource    `json:"resources,omitempty"`
+
+	// Tables that the columns and the hosts refer to.
+	Functions []string               `json:"functions,omitempty"`
+	Options   []*spec.ClosureOptions `json:"options,omitempty"`
+	Lists     [][]string             `json:"lists,omitempty"`
+	Losses    []savedLosses          `json:"losses,omitempty"`
+}
+
+// snapshotVersion is that of the form. A queue reads its own and older ones.
+const snapshotVersion = 1
+
+type savedRequest struct {
+	Client   string         `json:"client"`
+	Kind     kind           `json:"kind"`
+	Number   uint64         `json:"number"`
+	Detached bool           `json:"detached,omitempty"`
+	First    uint64         `json:"first,omitempty"`
+	Known    map[int]uint64 `json:"known,omitempty"`
+}
+
+type savedHost struct {
+	Name    string      `json:"name"`
+	Queue   string      `json:"queue"`
+	Seq     int64       `json:"seq"`
+	Window  int         `json:"window"`
+	Doubted bool        `json:"doubted,omitempty"`
+	Tasks   []savedTask `json:"tasks,omitempty"`
+}
+
+type savedTask struct {
+	Task    string `json:"task"`
+	Process string `json:"process"`
+	Slots   int    `json:"slots"`
+	List    int    `json:"list"` // of its functions
+}
+
+type savedClient struct {
+	Name      string                            `json:"name"`
+	Epoch     uint64                            `json:"epoch,omitempty"`
+	Batches   savedAnswers[spec.ScheduleAnswer] `json:"batches,omitzero"`
+	Waits     savedAnswers[spec.WaitAnswer]     `json:"waits,omitzero"`
+	Resources savedAnswers[spec.ResourceAnswer] `json:"resources,omitzero"`
+}
+
+type savedAnswers[A any] struct {
+	Forgotten uint64           `json:"forgotten,omitempty"`
+	Open      []uint64         `json:"open,omitempty"`
+	List      []savedAnswer[A] `json:"list,omitempty"`
+}
+
+type savedAnswer[A any] struct {
+	Number uint64 `json:"n"`
+	Answer A      `json:"a"`
+	Bytes  int    `json:"b,omitempty"`
+}
+
+type savedLosses struct {
+	ID    uint64   `json:"i"`
+	Times int      `json:"n"`
+	On    []string `json:"on,omitempty"`
+}
+
+// Snapshot is what a queue takes along from one execution of its workflow to the
+// next. What hosts hold goes along with them, and is leased again. Requests that wait
+// do not go along, for they have done nothing yet: their clients ask again. All actions
+// have to be taken before.
+func (q *Queue) Snapshot() ([]byte, error) {
+	if !q.decided.empty() {
+		return nil, errors.New("closures: a snapshot before all actions were taken would lose decisions")
+	}
+	s := &saved{
+		Version: snapshotVersion, LastID: q.lastID, LastLease: q.lastLease, Counts: q.counts,
+		Paused: q.paused, Reason: q.reason, Ended: q.ended, Fault: q.fault,
+		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering), Seen: q.seen.list, Peers: q.peers, Resources: q.resources.list,
+	}
+	w := &writer{saved: s}
+	hosts := map[*host]int{}
+	for i, h := range q.hosts {
+		hosts[h] = i
+		s.Hosts = append(s.Hosts, w.host(h))
+	}
+	var open []*item
+	q.lanes.each(func(it *item) { open = append(open, it) })
+	for _, h := range q.hosts {
+		h.each(func(it *item) { open = append(open, it) })
+	}
+	entering := map[*item]bool{}
+	if r := q.entering; r != nil {
+		open = append(open, r.left...)
+		for _, it := range r.left {
+			entering[it] = true
+		}
+	}
+	slices.SortFunc(open, byID)
+	for _, it := range open {
+		switch {
+		case entering[it]:
+			w.item(it, stateEntering)
+		case it.host != nil:
+			w.item(it, stateHeld+uint64(hosts[it.host]))
+		default:
+			w.item(it, stateQueued)
+		}
+	}
+	byUse := slices.SortedFunc(slices.Values(q.clients.list), func(a, b *client) int { return cmp.Compare(a.used, b.used) })
+	for _, c := range byUse {
+		s.Clients = append(s.Clients, savedClient{
+			Name: c.name, Epoch: c.epoch, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
+		})
+	}
+	for _, k := range q.keys.list[q.keys.first:] {
+		if q.keys.ids[k.Key] == k.ID {
+			s.Keys = append(s.Keys, k)
+		}
+	}
+	head, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return compress(head, w.columns)
+}
+
+func saveRequest(r *request) *savedRequest {
+	if r == nil {
+		return nil
+	}
+	return &savedRequest{Client: r.client.name, Kind: r.kind, Number: r.number, Detached: r.detached, First: r.first, Known: r.known}
+}
+
+// saveAnswers saves what was answered, and the numbers of what was not.
+func saveAnswers[A any](a *answers[A]) savedAnswers[A] {
+	s := savedAnswers[A]{Forgotten: a.forgotten, Open: slices.Clone(a.open)}
+	for _, n := range a.list {
+		if n.call.ready {
+			s.List = append(s.List, savedAnswer[A]{n.number, n.call.answer, n.bytes})
+		} else if n.number <= a.forgotten {
+			s.Open = append(s.Open, n.number)
+		}
+	}
+	slices.Sort(s.Open)
+	s.Open = s.Open[max(0, len(s.Open)-maxLine):]
+	return s
+}

@@ -1,0 +1,99 @@
+package spec
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// SEED-62, CO-10, CO-11: the kinds of a list replace the default, and an empty list
+// leaves none.
+func TestCleanErrors(t *testing.T) {
+	s := StopTogether{CleanErrors: DefaultCleanErrors}
+	for _, kind := range []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF", "io.EOF", "tf.errors.OutOfRangeError"} {
+		assert.True(t, s.Clean(kind), kind)
+	}
+	for _, kind := range []string{"", "ValueError", "MyEOF", "EOF.x", "outofrangeerror", "."} {
+		assert.False(t, s.Clean(kind), kind)
+	}
+	own := StopTogether{CleanErrors: []string{"ValueError", "io.ErrClosedPipe"}}
+	assert.True(t, own.Clean("ValueError"))
+	assert.True(t, own.Clean("io.ErrClosedPipe"))
+	assert.False(t, own.Clean("ErrClosedPipe"))
+	assert.False(t, own.Clean("StopIteration"))
+	assert.False(t, StopTogether{CleanErrors: []string{}}.Clean("StopIteration"))
+}
+
+// An empty list survives the way to the workflow, where none means the default.
+func TestAnEmptyListOfCleanErrorsStaysEmpty(t *testing.T) {
+	s := oneWorker(func(s *RunSpec) { s.StopTogether.CleanErrors = []string{} })
+	data, err := json.Marshal(s)
+	require.NoError(t, err)
+	again, err := Decode(data)
+	require.NoError(t, err)
+	assert.Equal(t, []string{}, again.WithDefaults().StopTogether.CleanErrors)
+	s = oneWorker(func(*RunSpec) {})
+	assert.Equal(t, DefaultCleanErrors, s.WithDefaults().StopTogether.CleanErrors)
+}
+
+func TestWordsOfAWishAreBounded(t *testing.T) {
+	long := strings.Repeat("ü", 5000)
+	r := TogetherRequest{Task: "worker-0", Key: "k", Reason: long, Error: &TogetherError{Kind: long, Message: long, Traceback: long + "end"}}
+	b := r.Bounded()
+	for _, c := range []struct {
+		text string
+		most int
+	}{{b.Reason, maxTogetherWords}, {b.Error.Kind, maxTogetherKind}, {b.Error.Message, maxTogetherWords}, {b.Error.Traceback, maxTogetherTraceback}} {
+		assert.LessOrEqual(t, len(c.text), c.most)
+		assert.Greater(t, len(c.text), c.most-4)
+		assert.True(t, utf8.ValidString(c.text))
+	}
+	assert.True(t, strings.HasSuffix(b.Error.Traceback, "end"), "its last bytes are kept")
+	assert.True(t, strings.HasSuffix(b.Reason, "…"))
+	assert.Equal(t, long, r.Error.Message, "the request itself stays as it is")
+	short := TogetherRequest{Reason: "x", Error: &TogetherError{Message: "y"}}
+	assert.Equal(t, short, short.Bounded())
+	assert.Equal(t, "\ufffd", TogetherRequest{Reason: "\xff"}.Bounded().Reason)
+}
+
+func TestStoppingInWords(t *testing.T) {
+	for want, s := range map[string]Stopping{
+		"":                                    {Seq: 2},
+		"an operator asked all tasks to stop": {Stop: true},
+		"worker-1 asked all tasks to stop: the data is used up":                      {Stop: true, By: "worker-1", Reason: "the data is used up\nall of it"},
+		"worker-1 asked all tasks to stop: ValueError: bad batch":                    {Stop: true, By: "worker-1", Error: &TogetherError{Kind: "ValueError", Message: "bad batch\n  in x"}},
+		"worker-1 asked all tasks to stop: StopIteration (a clean stop)":             {Stop: true, By: "worker-1", Error: &TogetherError{Kind: "StopIteration"}, Clean: true},
+		"an operator asked all tasks to stop: enough; it costs more than it returns": {Stop: true, Reason: "enough", Error: &TogetherError{Message: "it costs more than it returns"}},
+	} {
+		assert.Equal(t, want, s.String())
+	}
+}
+
+func TestStragglersText_SEED61_CO06(t *testing.T) {
+	assert.Equal(t, "Coordinator stopped with tasks still running: worker-1 ps-0", StragglersText([]string{"worker-1", "ps-0"}))
+}
+
+func TestTogetherRequestsAreChecked(t *testing.T) {
+	require.NoError(t, TogetherRequest{}.Validate())
+	require.NoError(t, TogetherRequest{Task: "worker-3", Generation: 2, Key: "k", Reason: "r", Error: &TogetherError{Kind: "StopIteration"}}.Validate())
+	require.NoError(t, ClearStopRequest{}.Validate())
+	require.NoError(t, ClearStopRequest{Task: "worker-3"}.Validate())
+	for want, r := range map[string]TogetherRequest{
+		"task: ":             {Task: "worker"},
+		"generation: must":   {Generation: -1},
+		"key: has 201 bytes": {Key: strings.Repeat("k", 201)},
+		"error: says nothing; give its kind or its message": {Error: &TogetherError{Traceback: "x"}},
+	} {
+		require.ErrorContains(t, r.Validate(), "invalid request: "+want)
+	}
+	require.ErrorContains(t, ClearStopRequest{Task: "x"}.Validate(), "task")
+}
+
+func TestTogetherGraceDefault_SEED59(t *testing.T) {
+	assert.Equal(t, 2*time.Minute, oneWorker(func(*RunSpec) {}).WithDefaults().StopTogether.Grace.Std())
+}

@@ -1,0 +1,101 @@
+package workflows
+
+import (
+	"encoding/json"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stopTogether and clearStop are the requests about stopping together.
+func (r *clusterRun) stopTogether() func(workflow.Context) error {
+	return updateStopping(r, spec.UpdateStopTogether, "Has all tasks stop together, each by itself.",
+		func(q spec.TogetherRequest, at time.Time) lifecycle.Event {
+			return lifecycle.StopTogether{TogetherRequest: q, At: at}
+		})
+}
+
+func (r *clusterRun) clearStop() func(workflow.Context) error {
+	return updateStopping(r, spec.UpdateClearStop, "Takes a stop together back.",
+		func(q spec.ClearStopRequest, _ time.Time) lifecycle.Event {
+			return lifecycle.ClearStop{ClearStopRequest: q}
+		})
+}
+
+// updateStopping is a request that is answered with how the run stands, at once:
+// the hosts learn of it meanwhile.
+func updateStopping[Q interface{ Validate() error }](r *clusterRun, name, description string, eventOf func(Q, time.Time) lifecycle.Event) func(workflow.Context) error {
+	handle := func(ctx workflow.Context, q Q) (spec.Stopping, error) {
+		answer, done := workflow.NewFuture(ctx)
+		r.events.Send(ctx, request{event: eventOf(q, workflow.Now(ctx)), done: done, stopping: true})
+		var out spec.Stopping
+		err := answer.Get(ctx, &out)
+		return out, err
+	}
+	validate := func(_ workflow.Context, q Q) error {
+		err := q.Validate()
+		if err == nil {
+			err = r.machine.Check(eventOf(q, time.Time{}))
+		}
+		if err != nil {
+			return refused(err)
+		}
+		return nil
+	}
+	return func(ctx workflow.Context) error {
+		return workflow.SetUpdateHandlerWithOptions(ctx, name, handle, workflow.UpdateHandlerOptions{
+			Validator: validate, Description: description,
+		})
+	}
+}
+
+// maxTold bounds what all hosts together are told of a stop, in bytes: the commands
+// of one workflow task travel in one message of at most 4 MiB.
+const maxTold = 2 << 20
+
+// tell has every host learn whether the tasks are stopping together. Nobody waits
+// for it. A host that is away learns of it when it is back, and one that hears of
+// two out of order knows by their numbers which is the newer.
+func (r *clusterRun) tell(ctx workflow.Context, s spec.Stopping) {
+	if s.Error != nil && sizeOf(s)*len(r.hosts) > maxTold {
+		short := *s.Error
+		short.Traceback = ""
+		s.Error = &short
+	}
+	summary := "the tasks stop together"
+	if !s.Stop {
+		summary = "the stop is cleared"
+	}
+	in := activities.ControlInput{Op: lifecycle.ControlTell, Generation: r.machine.Generation(), Stopping: &s}
+	for _, h := range r.hosts {
+		told := call(telling(ctx, h.queue, summary), spec.ActivityControl, (*activities.Host).Control, in)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			if _, err := told.get(ctx); err != nil {
+				workflow.GetLogger(ctx).Warn("a host was not told of a stop together", "host", h.name, "error", err)
+			}
+		})
+	}
+}
+
+// sizeOf is the size of a value as JSON.
+func sizeOf(v any) int {
+	// What the encoder caches does not change what it writes.
+	b, err := json.Marshal(v) //workflowcheck:ignore
+	if err != nil {
+		return 0
+	}
+	return len(b)
+}
+
+// standing is how the run stands, for hosts that are reserved after it has been
+// stopped and cleared; nil: nobody ever asked.
+func (r *clusterRun) standing() *spec.Stopping {
+	if s := r.machine.Stopping(); s.Seq > 0 {
+		return &s
+	}
+	return nil
+}

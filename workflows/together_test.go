@@ -1,0 +1,290 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// togetherWorld has two hosts, a and b, whose tasks end when a test says so, or when
+// their activity is cancelled.
+type togetherWorld struct {
+	*testsuite.TestWorkflowEnvironment
+	t *testing.T
+
+	mu sync.Mutex // activities run beside each other
+	// told is what was told, in order, by host.
+	told map[string][]spec.Stopping
+	// tokens are those of the open activities, by task.
+	tokens map[string][]byte
+	// reserved is what reservations were told.
+	reserved []*spec.Stopping
+}
+
+func newTogetherWorld(t *testing.T) *togetherWorld {
+	var suite testsuite.WorkflowTestSuite
+	w := &togetherWorld{
+		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t,
+		told: map[string][]spec.Stopping{}, tokens: map[string][]byte{},
+	}
+	w.SetTestTimeout(time.Minute)
+	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	register := func(name string, f any) {
+		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+	register(spec.ActivityReserve, func(ctx context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+		host := "a"
+		if strings.HasSuffix(activity.GetInfo(ctx).TaskQueue, "/host/b") {
+			host = "b"
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.reserved = append(w.reserved, in.Stopping)
+		return activities.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}}, nil
+	})
+	register(spec.ActivityPrepare, func(context.Context, activities.PrepareInput) error { return nil })
+	register(spec.ActivityRunTask, w.runTask)
+	register(spec.ActivityControl, w.control)
+	register(spec.ActivityRelease, func(context.Context) (activities.ReleaseOutput, error) {
+		return activities.ReleaseOutput{}, nil
+	})
+	return w
+}
+
+func (w *togetherWorld) runTask(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tokens[in.Task] = activity.GetInfo(ctx).TaskToken
+	return activities.RunTaskOutput{}, activity.ErrResultPending
+}
+
+// end ends tasks with an exit code, by themselves.
+func (w *togetherWorld) end(code int, tasks ...string) {
+	for _, task := range tasks {
+		out, err := activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, error(nil)
+		if code != 0 {
+			err = temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, spec.Exit{Cause: spec.CauseOrigin, ExitCode: code})
+		}
+		w.mu.Lock()
+		token := w.tokens[task]
+		w.mu.Unlock()
+		require.NoError(w.t, w.CompleteActivity(token, out, err))
+	}
+}
+
+func (w *togetherWorld) control(ctx context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
+	if in.Op != lifecycle.ControlTell {
+		return activities.ControlOutput{}, nil // stacks, of which there are none
+	}
+	_, queue, _ := strings.Cut(activity.GetInfo(ctx).TaskQueue, "/host/")
+	host, _, _ := strings.Cut(queue, "/")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told[host] = append(w.told[host], *in.Stopping)
+	return activities.ControlOutput{}, nil
+}
+
+// run runs three tasks, one of them on host b.
+func (w *togetherWorld) run(s spec.RunSpec) (*spec.RunResult, error) {
+	s.Command = []string{"x"}
+	s.Tasks = []spec.TaskGroup{{Type: "worker", Count: new(2)}, {Type: "ps", Addresses: []string{"b:2222"}}}
+	data, err := json.Marshal(s)
+	require.NoError(w.t, err)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data))
+	require.NoError(w.t, err)
+	w.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), nil)
+	require.True(w.t, w.IsWorkflowCompleted())
+	err = w.GetWorkflowError()
+	var (
+		app       *temporal.ApplicationError
+		cancelled *temporal.CanceledError
+		result    *spec.RunResult
+	)
+	switch {
+	case err == nil:
+		require.NoError(w.t, w.GetWorkflowResult(&result))
+	case errors.As(err, &app):
+		require.NoError(w.t, app.Details(&result))
+	case errors.As(err, &cancelled):
+		require.NoError(w.t, cancelled.Details(&result))
+	default:
+		w.t.Fatal(err)
+	}
+	return result, err
+}
+
+// ask makes a request after a while of workflow time.
+func (w *togetherWorld) ask(after time.Duration, name string, q any, answered func(spec.Stopping, error)) {
+	w.RegisterDelayedCallback(func() {
+		w.UpdateWorkflow(name, "", &testsuite.TestUpdateCallback{
+			OnReject: func(err error) { answered(spec.Stopping{}, err) },
+			OnAccept: func() {},
+			OnComplete: func(v any, err error) {
+				s, _ := v.(spec.Stopping)
+				answered(s, err)
+			},
+		}, q)
+	}, after)
+}
+
+func (w *togetherWorld) status() spec.Status {
+	v, err := w.QueryWorkflow(spec.QueryStatus)
+	require.NoError(w.t, err)
+	var s spec.Status
+	require.NoError(w.t, v.Get(&s))
+	return s
+}
+
+// details are what the Web UI shows.
+func (w *togetherWorld) details() string {
+	v, err := w.QueryWorkflow("__temporal_workflow_metadata")
+	require.NoError(w.t, err)
+	var m sdkpb.WorkflowMetadata
+	require.NoError(w.t, v.Get(&m))
+	return m.GetCurrentDetails()
+}
+
+// A wish is answered at once with how the run stands, every host learns of it, and
+// the run ends when the tasks have.
+func TestStopTogether_CO01_CO08(t *testing.T) {
+	w := newTogetherWorld(t)
+	var answers []spec.Stopping
+	keep := func(s spec.Stopping, err error) {
+		require.NoError(t, err)
+		answers = append(answers, s)
+	}
+	first := spec.TogetherRequest{Task: "worker-1", Key: "k", Error: &spec.TogetherError{Kind: "RuntimeError", Message: "First", Traceback: "in x"}}
+	w.ask(time.Second, spec.UpdateStopTogether, first, keep)
+	w.ask(2*time.Second, spec.UpdateStopTogether, spec.TogetherRequest{Task: "ps-0", Error: &spec.TogetherError{Message: "Too late"}}, keep)
+	w.RegisterDelayedCallback(func() {
+		s := w.status()
+		assert.Equal(t, spec.RunStopping, s.State)
+		require.NotNil(t, s.Stopping)
+		assert.Equal(t, "worker-1", s.Stopping.By)
+		assert.Contains(t, w.details(), "The tasks are stopping together: worker-1 asked all tasks to stop: RuntimeError: First. They have until "+
+			s.Stopping.Deadline.Format("2006-01-02 15:04:05")+" UTC.")
+		w.end(0, "worker-0", "ps-0")
+		w.end(3, "worker-1")
+	}, 3*time.Second)
+	r, err := w.run(spec.RunSpec{})
+	require.ErrorContains(t, err, "worker-1 reported an error: RuntimeError: First")
+
+	require.Len(t, answers, 2)
+	assert.Equal(t, answers[0], answers[1])
+	assert.Equal(t, spec.Stopping{
+		Seq: 1, Stop: true, By: "worker-1", Error: first.Error, Asked: answers[0].Asked, Deadline: answers[0].Asked.Add(2 * time.Minute),
+	}, answers[0])
+	assert.Len(t, w.told, 2)
+	for host, told := range w.told {
+		require.Len(t, told, 1, host)
+		assert.Equal(t, answers[0].String(), told[0].String(), host)
+		assert.Equal(t, 1, told[0].Seq)
+	}
+	assert.Equal(t, spec.VerdictFailed, r.Verdict)
+	assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
+	assert.Equal(t, 3, r.ExitCode)
+	assert.Equal(t, "worker-1", r.FirstFailure.Task)
+	assert.Equal(t, "worker-1", r.Stopping.By)
+}
+
+// Who still runs when the grace is over is named and stopped.
+func TestStragglers_CO06_SEED61(t *testing.T) {
+	w := newTogetherWorld(t)
+	w.ask(time.Second, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "enough"}, func(s spec.Stopping, err error) {
+		require.NoError(t, err)
+		assert.Equal(t, s.Asked.Add(5*time.Second), s.Deadline)
+		w.end(0, "worker-1")
+	})
+	r, err := w.run(spec.RunSpec{StopTogether: spec.StopTogether{Grace: spec.DurationOf(5 * time.Second)}})
+	require.ErrorContains(t, err, "Coordinator stopped with tasks still running: worker-0 ps-0")
+	assert.Equal(t, spec.VerdictTimedOut, r.Verdict)
+	assert.Equal(t, spec.ErrSubprocessTimeout, r.ErrorType)
+	assert.Equal(t, 124, r.ExitCode)
+	assert.Equal(t, []string{"worker-0", "ps-0"}, r.Stragglers)
+	assert.Contains(t, r.Message, "An operator asked all tasks to stop: enough.")
+}
+
+// A clear takes it back, and the next wish is a first one again.
+func TestClearStop_CO13(t *testing.T) {
+	w := newTogetherWorld(t)
+	ok := func(_ spec.Stopping, err error) { require.NoError(t, err) }
+	w.ask(time.Second, spec.UpdateStopTogether, spec.TogetherRequest{Error: &spec.TogetherError{Message: "First"}}, ok)
+	w.ask(2*time.Second, spec.UpdateClearStop, spec.ClearStopRequest{Task: "worker-0"}, func(s spec.Stopping, err error) {
+		require.NoError(t, err)
+		assert.Equal(t, spec.Stopping{Seq: 2}, s)
+	})
+	w.RegisterDelayedCallback(func() {
+		s := w.status()
+		assert.Equal(t, spec.RunRunning, s.State)
+		assert.Nil(t, s.Stopping)
+	}, time.Hour) // the grace of the stop that was cleared has long passed
+	w.ask(2*time.Hour, spec.UpdateStopTogether, spec.TogetherRequest{Error: &spec.TogetherError{Message: "Second"}}, ok)
+	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Hour+time.Second)
+	r, err := w.run(spec.RunSpec{})
+	require.ErrorContains(t, err, "An operator asked all tasks to stop, because of an error: Second")
+	assert.Equal(t, 1, r.ExitCode)
+	assert.Nil(t, r.FirstFailure)
+	for host, told := range w.told {
+		var seqs []int
+		for _, s := range told {
+			seqs = append(seqs, s.Seq)
+		}
+		assert.Equal(t, []int{1, 2, 3}, seqs, host)
+	}
+}
+
+// What cannot be is refused at once, with a reason.
+func TestStopTogetherIsRefused(t *testing.T) {
+	w := newTogetherWorld(t)
+	refused := func(q any, name, why string, after time.Duration) {
+		w.ask(after, name, q, func(_ spec.Stopping, err error) { require.ErrorContains(t, err, why) })
+	}
+	refused(spec.TogetherRequest{Task: "worker-7"}, spec.UpdateStopTogether, "worker-7 is not a task of this run", time.Second)
+	refused(spec.TogetherRequest{Task: "worker-0", Generation: 1}, spec.UpdateStopTogether, "generation 1 of the group is over", time.Second)
+	refused(spec.TogetherRequest{Error: &spec.TogetherError{}}, spec.UpdateStopTogether, "error: says nothing", time.Second)
+	refused(spec.ClearStopRequest{Task: "x"}, spec.UpdateClearStop, "task", time.Second)
+	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Second)
+	r, err := w.run(spec.RunSpec{})
+	require.NoError(t, err)
+	assert.Nil(t, r.Stopping)
+	assert.Empty(t, w.told)
+}
+
+// The next generation of a group is reserved with what was said last, so that no
+// host goes by what it was told before.
+func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
+	w := newTogetherWorld(t)
+	ok := func(_ spec.Stopping, err error) { require.NoError(t, err) }
+	w.ask(time.Second, spec.UpdateStopTogether, spec.TogetherRequest{}, ok)
+	w.ask(2*time.Second, spec.UpdateClearStop, spec.ClearStopRequest{}, ok)
+	w.RegisterDelayedCallback(func() {
+		w.UpdateWorkflow(spec.UpdateRestartTask, "", &testsuite.TestUpdateCallback{
+			OnReject: func(err error) { require.NoError(t, err) }, OnAccept: func() {},
+			OnComplete: func(_ any, err error) { require.NoError(t, err) },
+		}, spec.TaskRequest{Tasks: []string{"worker-0"}})
+	}, 3*time.Second)
+	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, time.Minute)
+	r, err := w.run(spec.RunSpec{RestartScope: spec.RestartScopeGroup})
+	require.NoError(t, err)
+	assert.Equal(t, 1, r.Generation)
+	cleared := &spec.Stopping{Seq: 2}
+	assert.Equal(t, []*spec.Stopping{nil, nil, cleared, cleared}, w.reserved)
+}
