@@ -136,6 +136,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		status, err := exchange(c, bufio.NewReader(c))
 		require.NoError(t, err)
 		assert.Equal(t, 200, status)
+		l.awaitIdle(t)
 		if i == 0 {
 			first = c
 		}
@@ -164,6 +165,21 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
 	require.NoError(t, (<-told).err)
+}
+
+// awaitIdle waits until no connection is in use.
+func (l *listener) awaitIdle(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for c := range l.open {
+			if c.idle.Load() == 0 {
+				return false
+			}
+		}
+		return true
+	}, time.Minute, time.Millisecond)
 }
 
 func TestStrangeBytes(t *testing.T) {

@@ -50,6 +50,8 @@ type Server struct {
 	general *general
 	// budget is of open connections, for all tasks together.
 	budget int
+	// runPatience is its constant, but for tests.
+	runPatience time.Duration
 
 	mu     sync.Mutex
 	tasks  map[ID]*endpoint
@@ -90,7 +92,8 @@ func NewServer(c Config) (*Server, error) {
 	}
 	s := &Server{
 		Config: c, dir: dir, budget: budget(), tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
-		general: &general{conns: make(chan *conn), closed: make(chan struct{})},
+		general:     &general{conns: make(chan *conn), closed: make(chan struct{})},
+		runPatience: runPatience,
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
