@@ -15,7 +15,8 @@ const (
 	// keepAnswers is how many of its last answers at barriers are kept for a
 	// task, for arrivals that come again because the answer got lost.
 	keepAnswers = 32
-	// maxNames is of how many barriers the rounds are counted.
+	// maxNames is of how many barriers the rounds are counted. One that was forgotten
+	// begins with round 1 again.
 	maxNames = 4096
 )
 
@@ -157,7 +158,9 @@ func (r *rounds) join(t *ticket, a Arrival) ([]*ticket, verdict) {
 	case len(o.arrived) == len(o.participants):
 		return r.release(o)
 	case a.Timeout == 0:
-		return r.breakOff(o, wire.CodeBarrierTimeout, "at once")
+		return r.breakOff(o, wire.CodeBarrierTimeout, func(missing string) string {
+			return missing + " had not arrived, and the timeout is 0"
+		})
 	case a.Timeout > 0:
 		there.timer = time.AfterFunc(a.Timeout, func() { r.timeout(o, there, a.Timeout) })
 	}
@@ -178,22 +181,14 @@ func (r *rounds) release(o *round) ([]*ticket, verdict) {
 	return told, verdict{round: o}
 }
 
-// breakOff ends a round badly, for all who wait; why follows the names of those
+// breakOff ends a round badly, for all who wait. Why says it, given the names of those
 // who are missing.
-func (r *rounds) breakOff(o *round, code, why string) ([]*ticket, verdict) {
+func (r *rounds) breakOff(o *round, code string, why func(missing string) string) ([]*ticket, verdict) {
 	r.count(o)
 	s := o.standing()
-	var text string
-	if code == wire.CodeBarrierTimeout {
-		text = fmt.Sprintf("%s did not arrive within %s", enumerate(s.Missing), why)
-		if why == "at once" {
-			text = fmt.Sprintf("%s had not arrived, and the timeout is 0", enumerate(s.Missing))
-		}
-	} else {
-		text = why + "; missing: " + enumerate(s.Missing)
-	}
 	out := outcome{problem: &wire.Problem{Code: code, Barrier: s, Message: fmt.Sprintf(
-		"barrier %q, round %d: %s; arrived: %s, the first at %s", o.name, o.number, text, enumerate(s.Arrived), s.Since)}}
+		"barrier %q, round %d: %s; arrived: %s, the first at %s",
+		o.name, o.number, why(enumerate(s.Missing)), enumerate(s.Arrived), s.Since)}}
 	var told []*ticket
 	for task, a := range o.arrived {
 		told = append(told, a.waiting...)
@@ -212,7 +207,7 @@ func (r *rounds) settle(o *round, task string, a *arrived, out outcome) {
 
 func (r *rounds) count(o *round) {
 	delete(r.open, o.name)
-	if len(r.counts) >= maxNames {
+	if _, known := r.counts[o.name]; !known && len(r.counts) >= maxNames {
 		for name := range r.counts {
 			if r.open[name] == nil {
 				delete(r.counts, name)
@@ -245,7 +240,9 @@ func (r *rounds) timeout(o *round, a *arrived, after time.Duration) {
 		r.mu.Unlock()
 		return
 	}
-	told, out := r.breakOff(o, wire.CodeBarrierTimeout, after.Round(time.Millisecond).String())
+	told, out := r.breakOff(o, wire.CodeBarrierTimeout, func(missing string) string {
+		return fmt.Sprintf("%s did not arrive within %s", missing, after.Round(time.Millisecond))
+	})
 	r.mu.Unlock()
 	out.tell(told)
 }
@@ -317,7 +314,9 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 			r.remove(o, task)
 		}
 		if final && len(o.arrived) > 0 && slices.Contains(o.participants, task) {
-			told, out := r.breakOff(o, wire.CodeBarrierBroken, fmt.Sprintf("%s %s without arriving and does not come back", task, how))
+			told, out := r.breakOff(o, wire.CodeBarrierBroken, func(missing string) string {
+				return fmt.Sprintf("%s %s without arriving and does not come back; missing: %s", task, how, missing)
+			})
 			all = append(all, news{told, out})
 		}
 	}
