@@ -151,7 +151,7 @@ class _Host:
                 try:
                     status, answer, keep = _exchange(connection, b"%s%d\r\n\r\n%s" % (head, len(raw), raw), deadline)
                 except BaseException:  # KeyboardInterrupt, too: it withdraws an arrival
-                    connection.close()
+                    _close(connection)
                     raise
             except socket.timeout:
                 raise _Away("it did not answer in time") from None
@@ -164,10 +164,14 @@ class _Host:
                 time.sleep(delay)
                 delay = min(2 * delay, _LAST_RETRY)
                 continue
+            except OSError:
+                if reused:  # the program has closed all its descriptors, ours too
+                    continue
+                raise
             if keep and len(self.idle) < 4:
                 self.idle.append(connection)
             else:
-                connection.close()
+                _close(connection)
             if status == 200:
                 return answer
             raise _problem(status, answer.get("error", {}))
@@ -178,9 +182,14 @@ class _Host:
             _set_timeout(connection, deadline)
             connection.connect(self.path)
         except BaseException:
-            connection.close()
+            _close(connection)
             raise
         return connection
+
+
+def _close(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # somebody has closed its descriptor
+        connection.close()
 
 
 def _head(method: str, path: str) -> bytes:
@@ -350,15 +359,15 @@ def _arrive(host: _Host, request: bytes) -> Optional[int]:
         connection.sendall(request)
         answer = connection.recv(4096)
     except OSError:
-        connection.close()
+        _close(connection)
         return None
     except BaseException:  # KeyboardInterrupt withdraws
-        connection.close()
+        _close(connection)
         raise
     start = answer.find(b'"index":') + 8
     end = answer.find(b",", start)
     if not answer.startswith(b"HTTP/1.1 200 ") or not answer.endswith(b"}\n") or start < 8 or end < 0:
-        connection.close()
+        _close(connection)
         return None
     host.idle.append(connection)
     return int(answer[start:end])
