@@ -111,14 +111,15 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 	abandoned := a.endAbandoned(ctx, l.client, l.server)
 	l.owner.serve(ctx, l.run)
 	end := l.supervise(ctx)
+	disowned := l.owner.isGone() // before it could hear of this end
 	l.owner.over(end)
 	l.finish(end)
 	abandoned()
 	if r := end.result; o.quiet && r != nil && r.Verdict == spec.VerdictSucceeded {
 		return a.printResult(r)
 	}
-	if l.owner.isGone() && end.closed() {
-		return nil // it was stopped for that
+	if r := end.result; disowned && r != nil && r.Verdict == spec.VerdictCancelled {
+		return a.printResult(r) // it was stopped for that
 	}
 	return a.report(l.id, l.withSignal(end.result), end.err)
 }
