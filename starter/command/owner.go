@@ -13,10 +13,18 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/starter/coordinate"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // coordinatorFlag names the descriptor of an owner.
 const coordinatorFlag = "coordinator-fd"
+
+// tasksEvery is how often it is asked whether all tasks still run.
+const tasksEvery = 2 * time.Second
+
+// ownerReads is how long an owner may take to read what it still has to know when the
+// run has ended.
+const ownerReads = 5 * time.Second
 
 // owner is the program that a run is part of, such as one with a pool of processes.
 // It has the other end of a socket, schedules closures on it, and the run ends when
@@ -86,6 +94,7 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 		return
 	}
 	ctx, w.stop = context.WithCancel(ctx)
+	w.serving.Go(func() { w.watchTasks(ctx, run) })
 	w.serving.Go(func() {
 		c, err := clustercoordinator.New(ctx, run)
 		if err != nil {
@@ -101,6 +110,30 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	})
 }
 
+// watchTasks tells the owner when a task has ended well: for the run that is no reason
+// to end, but what is to be called there would wait for ever.
+func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
+	tick := time.NewTicker(tasksEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s, err := run.Status(ctx)
+		if err != nil || s.Unanswered {
+			continue
+		}
+		for _, t := range s.Tasks {
+			if t.State == spec.TaskEnded && ctx.Err() == nil {
+				_ = coordinate.Over(w.socket, t.Name+" has ended, and calls nothing any more")
+				return
+			}
+		}
+	}
+}
+
 // over tells the owner how the run has ended. What it still waits for it will not
 // get.
 func (w *owner) over(end ending) {
@@ -109,6 +142,7 @@ func (w *owner) over(end ending) {
 	}
 	w.stop()
 	_ = w.socket.SetReadDeadline(time.Now())
+	_ = w.socket.SetWriteDeadline(time.Now().Add(ownerReads))
 	w.serving.Wait()
 	text := ""
 	switch {
