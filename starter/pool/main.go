@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,9 +13,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/taskapi/task"
 )
 
-// marker is the first argument of a process of a pool. It is followed by the name of
-// the initializer, and by the arguments of the program.
+// marker is the first argument of a process of a pool. It is followed by what the
+// process knows, and by the arguments of the program.
 const marker = "clusterrun-pool-process"
+
+// knowledge is what a process of a pool has to know, as JSON.
+type knowledge struct {
+	Initializer string `json:"initializer,omitempty"`
+	// Environ is what tasks do not get of our environment, and their own pools need.
+	Environ map[string]string `json:"environ,omitempty"`
+}
+
+// environ are the variables of which tasks do not get ours, beside CLUSTERRUN_BIN.
+var environ = []string{"CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER"}
 
 var (
 	functions    = task.NewFunctions()
@@ -40,9 +51,14 @@ func Main() {
 	if len(os.Args) < 3 || os.Args[1] != marker {
 		return
 	}
-	initializer := os.Args[2]
+	var k knowledge
+	err := json.Unmarshal([]byte(os.Args[2]), &k)
 	os.Args = append(os.Args[:1:1], os.Args[3:]...)
-	if err := serve(initializer); err != nil {
+	if err == nil {
+		err = serve(k)
+	}
+	endAll() // while there is time: what runs our own pools is about to be swept away
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "pool:", err)
 		os.Exit(1)
 	}
@@ -52,7 +68,12 @@ func Main() {
 var errPoolEnds = errors.New("the pool is shut down")
 
 // serve calls functions until the pool ends.
-func serve(initializer string) error {
+func serve(k knowledge) error {
+	for name, value := range k.Environ {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
 	ctx, end := context.WithCancelCause(context.Background())
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
@@ -64,9 +85,13 @@ func serve(initializer string) error {
 	if err != nil {
 		return err
 	}
-	if initializer != "" {
-		if err := initializerOf(initializer)(ctx); err != nil {
-			return fmt.Errorf("the initializer %s: %w", initializer, err)
+	if k.Initializer != "" {
+		initialize := initializerOf(k.Initializer)
+		if initialize == nil {
+			return fmt.Errorf("the initializer %q is not registered here before Main", k.Initializer)
+		}
+		if err := initialize(ctx); err != nil {
+			return fmt.Errorf("the initializer %s: %w", k.Initializer, err)
 		}
 	}
 	if len(registered) == 0 {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 
 	"github.com/clusterrun/clusterrun/starter/coordinate"
@@ -53,7 +54,10 @@ var ErrNoMain = errors.New("package pool is not initialized: the function main h
 // New makes a pool. Nothing is started yet.
 func New(o Options) (*Pool, error) {
 	p := &Pool{options: o}
-	s := p.spec("clusterrun")
+	s, err := p.spec("clusterrun")
+	if err != nil {
+		return nil, err
+	}
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
@@ -176,7 +180,11 @@ func (p *Pool) started() (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find our own executable: %w", err)
 	}
-	p.session, err = start(p.binary, p.spec(self))
+	s, err := p.spec(self)
+	if err != nil {
+		return nil, err
+	}
+	p.session, err = start(p.binary, s)
 	return p.session, err
 }
 
@@ -188,6 +196,9 @@ func find(path string) (string, error) {
 		path = "clusterrun"
 	}
 	found, err := exec.LookPath(path)
+	if err == nil {
+		found, err = filepath.Abs(found) // tasks have a directory of their own
+	}
 	if err != nil {
 		return "", fmt.Errorf("the program clusterrun is not found (%w); put it into PATH, or name it in Options.Clusterrun or CLUSTERRUN_BIN", err)
 	}
@@ -195,20 +206,30 @@ func find(path string) (string, error) {
 }
 
 // spec is the run of the pool: a task that ends badly ends all.
-func (p *Pool) spec(self string) *spec.RunSpec {
+func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	grace := spec.Duration(endGrace)
 	s := &spec.RunSpec{
 		Name: "pool", Tasks: append([]spec.TaskGroup(nil), p.options.Tasks...), Env: p.options.Env,
 		OnFailure: spec.OnFailureStop, Stop: spec.Stop{Grace: &grace}, ChiefGrace: &grace,
 	}
-	process := append([]string{marker, p.options.Initializer}, os.Args[1:]...)
+	k := knowledge{Initializer: p.options.Initializer, Environ: map[string]string{"CLUSTERRUN_BIN": p.binary}}
+	for _, name := range environ {
+		if value, ok := os.LookupEnv(name); ok {
+			k.Environ[name] = value
+		}
+	}
+	text, err := json.Marshal(k)
+	if err != nil {
+		return nil, err
+	}
+	process := append([]string{marker, string(text)}, os.Args[1:]...)
 	s.Command = append([]string{self}, process...)
 	for i, g := range s.Tasks {
 		if len(g.Command) > 0 {
 			s.Tasks[i].Command = append(g.Command[:len(g.Command):len(g.Command)], process...)
 		}
 	}
-	return s
+	return s, nil
 }
 
 // request is the function, once for each task. A call is never made twice.

@@ -25,6 +25,19 @@ const (
 	endBound = time.Minute
 )
 
+// sessions are all that have not ended.
+var sessions sync.Map
+
+// endAll ends what this process still has of pools.
+func endAll() {
+	var ending sync.WaitGroup
+	sessions.Range(func(s, _ any) bool {
+		ending.Go(func() { _ = s.(*session).end() })
+		return true
+	})
+	ending.Wait()
+}
+
 // session is the run of a pool, from its start to its end.
 type session struct {
 	command *exec.Cmd
@@ -76,6 +89,7 @@ func start(binary string, s *spec.RunSpec) (*session, error) {
 		return nil, fmt.Errorf("start %s: %w", binary, err)
 	}
 	out := &session{command: command, socket: socket, over: make(chan struct{}), asked: map[uint64]chan coordinate.Answer{}}
+	sessions.Store(out, nil)
 	go out.listen()
 	return out, nil
 }
@@ -160,6 +174,7 @@ func (s *session) awaitOver(otherwise string) string {
 // end hangs up, by which the run ends, and waits for that.
 func (s *session) end() error {
 	s.ends.Do(func() {
+		defer sessions.Delete(s)
 		s.socket.Close()
 		ended := make(chan error, 1)
 		go func() { ended <- s.command.Wait() }()

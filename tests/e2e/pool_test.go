@@ -248,11 +248,16 @@ func TestPools(t *testing.T) {
 				r := p.begin(t, language, "shutdown")
 				pids := pidsOf(t, r.said()["pids"])
 				assert.Equal(t, true, r.said()["down"])
-				assert.Equal(t, []int{r.Process.Process.Pid}, harness.Alive(r.mark), "shutdown has waited for all")
+				for _, pid := range pids {
+					assert.Contains(t, []string{"", "Z"}, harness.State(pid), "shutdown has waited")
+				}
+				harness.Eventually(t, "only the program itself is left", func() bool {
+					return slices.Equal([]int{r.Process.Process.Pid}, harness.Alive(r.mark))
+				})
 				r.goOn()
 				disjoint(t, pids, pidsOf(t, r.said()["pids"]))
 				r.ends()
-				assert.NotContains(t, r.Stderr(), "ignoring")
+				assert.NotContains(t, strings.ToLower(r.Stderr()), "ignoring")
 			})
 			t.Run("MPR-29 the main program raises", func(t *testing.T) {
 				r := p.begin(t, language, "main fails")
@@ -292,7 +297,7 @@ func TestPools(t *testing.T) {
 				r.goOn()
 				assert.Equal(t, true, r.said()["down"])
 				r.ends()
-				assert.Regexp(t, "(?i)ignoring an? (error|exception) when shutting down the pool", r.Stderr())
+				assert.Regexp(t, "(?i)ignoring (an error|exception) when shutting down the pool", r.Stderr())
 			})
 			t.Run("D-11 what is refused", func(t *testing.T) {
 				r := p.begin(t, language, "refused")
@@ -354,7 +359,7 @@ print(clusterrun.Pool(1).run(pid))
 	})
 	t.Run("MPR-31 SEED-31 nothing is started before the first run", func(t *testing.T) {
 		for _, language := range []string{"python", "go"} {
-			r := p.begin(t, language, "same", "CLUSTERRUN_BIN="+filepath.Join(p.home, "nowhere"), "PATH=/nowhere")
+			r := p.begin(t, language, "same", "CLUSTERRUN_BIN="+filepath.Join(p.home, "nowhere"))
 			assert.NotZero(t, r.ExitCode())
 			assert.Contains(t, r.Stderr(), "the program clusterrun is not found")
 		}

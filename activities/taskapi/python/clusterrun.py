@@ -2002,6 +2002,8 @@ if hasattr(os, "register_at_fork"):
 __all__ += ["Pool", "PoolError"]
 
 _BINARY = ""  # the clusterrun that this module came from
+# What tasks do not get of our environment, and their own pools need.
+_POOL_ENVIRON = ("CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER")
 _POOL_MAIN = "__mp_main__"  # what the main program is called there, as with multiprocessing
 _POOL_GRACE = 3.0  # seconds for a process to end by itself, and
 _POOL_JOIN = 60.0  # for all of it
@@ -2116,6 +2118,7 @@ class Pool:
     # -- the run that the processes belong to
 
     def _start(self) -> None:
+        import logging  # noqa: F401  Imported at the end, it would hide a KeyboardInterrupt.
         import subprocess
 
         if _importing_main:
@@ -2330,7 +2333,9 @@ def _pool_spec(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict
         path = os.path.abspath(path)
     knows = {
         "main_name": name, "main_path": None if name else path, "path": [p or os.getcwd() for p in sys.path],
-        "argv": sys.argv, "initializer": initializer,
+        "argv": sys.argv, "initializer": initializer, "environ": dict(
+            {name: os.environ[name] for name in _POOL_ENVIRON if name in os.environ}, CLUSTERRUN_BIN=_pool_binary()
+        ),
         "modules": sorted({fn.__module__ for fn in _functions.values() if getattr(fn, "__module__", None)} - {"__main__", _POOL_MAIN}),
     }
     flags = getattr(subprocess, "_args_from_interpreter_flags", list)()
@@ -2345,6 +2350,7 @@ def _pool_spec(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict
 def _pool_main(knows: Dict[str, Any]) -> None:
     """What a process of a pool does."""
     signal.signal(signal.SIGTERM, _end_pool_process)
+    os.environ.update(knows["environ"])
     sys.argv[:] = knows["argv"]
     _import_main(knows["main_name"], knows["main_path"])
     import importlib
