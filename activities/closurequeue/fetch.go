@@ -18,12 +18,12 @@ func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 	if id == 0 {
 		return nil, &RefusedError{Message: "there is no closure 0; their IDs begin at 1"}
 	}
-	w, err := q.whereabouts(ctx)
+	s, err := q.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if id > w.scheduled {
-		return nil, &RefusedError{Message: fmt.Sprintf("there is no closure %d; %d were scheduled", id, w.scheduled)}
+	if id > s.Counts.Scheduled {
+		return nil, &RefusedError{Message: fmt.Sprintf("there is no closure %d; %d were scheduled", id, s.Counts.Scheduled)}
 	}
 	r := newRemote(spec.Closure{})
 	q.mu.Lock()
@@ -31,8 +31,8 @@ func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 	q.remotes[id] = append(q.remotes[id], r)
 	q.mu.Unlock()
 	forgotten := false
-	for i := len(w.executions) - 1; i >= 0; i-- {
-		x := w.executions[i]
+	for i := len(s.Executions) - 1; i >= 0; i-- {
+		x := s.Executions[i]
 		if x.First > id || x.Last < id {
 			continue
 		}
@@ -52,7 +52,7 @@ func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 	switch {
 	case forgotten:
 		q.settleIfWaiting(lost(id, "the server does not keep the history any more that has its value"))
-	case w.closed:
+	case s.State == spec.QueueEnded:
 		q.settleIfWaiting(lost(id, "the queue ended before it did"))
 	default:
 		q.follow()
@@ -64,35 +64,6 @@ func lost(id uint64, why string) spec.Outcome {
 	return spec.Outcome{ID: id, Kind: spec.OutcomeError, Error: &spec.ClosureError{
 		Kind: spec.ErrClosureNotFound, Closure: id, Message: fmt.Sprintf("closure %d has no value: %s", id, why),
 	}}
-}
-
-// whereabouts tells where values are.
-type whereabouts struct {
-	scheduled  uint64
-	executions []spec.QueueExecution
-	closed     bool
-}
-
-// whereabouts asks the queue, or reads its result: nobody may be there any more to
-// answer for a queue that has ended.
-func (q *Queue) whereabouts(ctx context.Context) (whereabouts, error) {
-	d, err := q.server.DescribeWorkflowExecution(ctx, q.id, "")
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
-		return whereabouts{}, &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures", q.run.WorkflowID)}
-	} else if err != nil {
-		return whereabouts{}, err
-	}
-	switch d.GetWorkflowExecutionInfo().GetStatus() {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
-		s, err := q.Status(ctx)
-		return whereabouts{scheduled: s.Counts.Scheduled, executions: s.Executions}, err
-	}
-	var r spec.QueueResult
-	if err := q.server.GetWorkflow(ctx, q.id, "").Get(ctx, &r); err != nil {
-		return whereabouts{}, fmt.Errorf("the queue of run %s left no account of its values: %w", q.run.WorkflowID, err)
-	}
-	return whereabouts{scheduled: r.Counts.Scheduled, executions: r.Executions, closed: true}, nil
 }
 
 // search reads an execution until it finds the outcome of a closure that is waited

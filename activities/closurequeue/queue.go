@@ -154,12 +154,28 @@ func (q *Queue) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// Status asks the queue how it stands.
+// Status asks the queue how it stands. For one that has ended its result says so:
+// nobody may be there any more to answer.
 func (q *Queue) Status(ctx context.Context) (spec.QueueStatus, error) {
-	var s spec.QueueStatus
-	v, err := q.server.QueryWorkflow(ctx, q.id, "", spec.QueryQueue)
-	if err == nil {
-		err = v.Get(&s)
+	d, err := q.server.DescribeWorkflowExecution(ctx, q.id, "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return spec.QueueStatus{}, &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures", q.run.WorkflowID)}
+	} else if err != nil {
+		return spec.QueueStatus{}, err
 	}
-	return s, err
+	switch d.GetWorkflowExecutionInfo().GetStatus() {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+		var s spec.QueueStatus
+		v, err := q.server.QueryWorkflow(ctx, q.id, "", spec.QueryQueue)
+		if err == nil {
+			err = v.Get(&s)
+		}
+		return s, err
+	}
+	var r spec.QueueResult
+	if err := q.server.GetWorkflow(ctx, q.id, "").Get(ctx, &r); err != nil {
+		return spec.QueueStatus{}, fmt.Errorf("the queue of run %s left no account of its closures: %w", q.run.WorkflowID, err)
+	}
+	return spec.QueueStatus{State: spec.QueueEnded, Counts: r.Counts, Executions: r.Executions, Workers: []spec.WorkerStatus{}}, nil
 }
