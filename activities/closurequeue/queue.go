@@ -58,7 +58,6 @@ type Queue struct {
 	changed chan struct{}
 	// following says that the history is followed.
 	following bool
-	finished  uint64
 }
 
 // ErrRunEnded says that the run of a queue has ended.

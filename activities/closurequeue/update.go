@@ -88,7 +88,7 @@ func (q *Queue) ifClosed(ctx context.Context, unknown error) error {
 	case errors.As(err, &notFound):
 		return unknown
 	case err != nil:
-		return nil
+		return nil //nolint:nilerr // nobody knows, and another try may tell
 	}
 	switch d.GetWorkflowExecutionInfo().GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
