@@ -59,7 +59,9 @@ func callOf(t *testing.T, fn any, args, kwargs string) (string, error) {
 func TestArguments(t *testing.T) {
 	type point struct{ X, Y int }
 	add := func(_ context.Context, a int, b float64) (float64, error) { return float64(a) + b, nil }
-	join := func(_ context.Context, sep string, parts ...string) (string, error) { return strings.Join(parts, sep), nil }
+	join := func(_ context.Context, sep string, parts ...string) (string, error) {
+		return strings.Join(parts, sep), nil
+	}
 	for _, c := range []struct {
 		fn           any
 		args, kwargs string
@@ -69,7 +71,9 @@ func TestArguments(t *testing.T) {
 		{add, `[1, 2.5]`, `{}`, `3.5`},
 		{join, `["-"]`, ``, `""`},
 		{join, `["-","a","b"]`, ``, `"a-b"`},
-		{func(_ context.Context, p *point, m map[string][]point, x any) (any, error) { return []any{p.X, m["a"][1].Y, x}, nil },
+		{func(_ context.Context, p *point, m map[string][]point, x any) (any, error) {
+			return []any{p.X, m["a"][1].Y, x}, nil
+		},
 			`[{"X":1},{"a":[{},{"Y":2}]},{"z":[null]}]`, ``, `[1,2,{"z":[null]}]`},
 		{func(context.Context) error { return nil }, ``, ``, ``},
 		{func(context.Context) (*int, error) { return nil, nil }, `[]`, ``, `null`},
