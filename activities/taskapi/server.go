@@ -100,6 +100,7 @@ func NewServer(c Config) (*Server, error) {
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
 		ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			ctx = context.WithValue(ctx, connKey{}, c)
 			return context.WithValue(ctx, endpointKey{}, c.(*conn).listener.endpoint)
 		},
 		ConnState: func(c net.Conn, state http.ConnState) {
