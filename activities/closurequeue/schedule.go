@@ -2,6 +2,7 @@ package closurequeue
 
 import (
 	"context"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -113,6 +114,9 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 			r.settle(spec.Outcome{ID: id, Kind: spec.OutcomeCancelled})
 		default:
 			q.expect(id, r)
+			if known {
+				q.loops.Go(func() { q.lookBack(id) })
+			}
 		}
 	}
 	if a.Raised != nil && q.raised == nil {
@@ -120,6 +124,22 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 	}
 	clear(q.early)
 	q.cancelledEarly = nil
+}
+
+// lookBack finds the outcome of a closure whose key was known: it may have ended
+// before anything that is followed here.
+func (q *Queue) lookBack(id uint64) {
+	delay := firstRetry
+	for {
+		if _, err := q.Fetch(q.ctx, id); err == nil || q.ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-q.ctx.Done():
+		case <-time.After(delay):
+		}
+		delay = min(2*delay, maxRetry)
+	}
 }
 
 // expect notes that somebody waits for the outcome of a closure. It is for holders
