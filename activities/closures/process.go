@@ -94,6 +94,7 @@ func (b *Broker) forget(p *process) {
 	if p.serves() {
 		b.changed()
 	}
+	b.watchStranded()
 }
 
 // learn keeps how long a call took.
@@ -133,8 +134,8 @@ func (b *Broker) report() {
 	b.mu.Lock()
 	b.reporting = nil
 	list := b.serving()
-	same := slices.EqualFunc(list, b.reported, sameServing)
-	b.reported = list
+	same := b.told && slices.EqualFunc(list, b.reported, sameServing)
+	b.reported, b.told = list, true
 	closed := b.isClosed()
 	b.mu.Unlock()
 	if !same && !closed {
