@@ -98,6 +98,7 @@ func (b *Broker) forget(p *process) {
 	if p.serves() {
 		b.changed()
 	}
+	b.watchStranded()
 }
 
 // learn keeps how long a call took.
@@ -137,8 +138,8 @@ func (b *Broker) report() {
 	b.mu.Lock()
 	b.reporting = nil
 	list := b.serving()
-	same := slices.EqualFunc(list, b.reported, sameServing)
-	b.reported = list
+	same := b.told && slices.EqualFunc(list, b.reported, sameServing)
+	b.reported, b.told = list, true
 	closed := b.isClosed()
 	b.mu.Unlock()
 	if !same && !closed {
