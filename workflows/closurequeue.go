@@ -93,7 +93,7 @@ func (q *closureQueue) listen(ctx workflow.Context) {
 	for {
 		var m spec.ServingMessage
 		signals.Receive(ctx, &m)
-		q.machine.Serving(m)
+		q.hear(m)
 		q.changed = true
 	}
 }
@@ -104,9 +104,18 @@ func (q *closureQueue) drainSignals(ctx workflow.Context) {
 	signals := workflow.GetSignalChannel(ctx, spec.SignalServing)
 	var m spec.ServingMessage
 	for signals.ReceiveAsync(&m) {
-		q.machine.Serving(m)
+		q.hear(m)
 		m = spec.ServingMessage{}
 	}
+}
+
+// hear takes in a message of a host: who serves there, or that the run is over.
+func (q *closureQueue) hear(m spec.ServingMessage) {
+	if m.Over != "" {
+		q.machine.RunEnded(m.Over)
+		return
+	}
+	q.machine.Serving(m)
 }
 
 // carryOut does what the machine wants done.
