@@ -18,6 +18,11 @@ type Queues interface {
 	// Tell gives the queue of a run a message, and opens it if there is none.
 	// [errQueueClosed]: it has ended.
 	Tell(ctx context.Context, run spec.BarrierRun, m spec.ServingMessage) error
+	// Left is whether the queue of a run is open.
+	Left(ctx context.Context, run spec.BarrierRun) (bool, error)
+	// Over says how a run has ended, whichever execution it was in; nothing while it
+	// has not.
+	Over(ctx context.Context, run spec.BarrierRun) (string, error)
 	// End tells a queue that its run has ended, and waits until it has taken that
 	// in. There may be none.
 	End(ctx context.Context, run spec.BarrierRun, over string) error

@@ -155,6 +155,20 @@ func (s *planStore) all() []*plan {
 	return out
 }
 
+// served is the plan of a run that is not released, by the run's first execution; nil
+// if there is none. It is asked for with every lease, so it copies no other.
+func (s *planStore) served(key servedKey) *plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.plans {
+		if !p.Released && p.Run.WorkflowID == key.workflowID && servedKeyOf(p) == key {
+			c := *p
+			return &c
+		}
+	}
+	return nil
+}
+
 // update changes the plan of a run under the store's lock and writes it. A nil
 // plan given to change means that there is none yet; the one it returns is kept.
 func (s *planStore) update(run supervisor.RunKey, change func(*plan) (*plan, error)) (*plan, error) {

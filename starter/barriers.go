@@ -51,7 +51,13 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 	for _, t := range status.Tasks {
 		tasks[t.Name] = t
 	}
-	ids, err := r.openBarriers(ctx)
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, r.requestError(err)
+	}
+	// What is left of an earlier run of the same ID is not this run's.
+	prefix := spec.BarrierIDPrefix(r.ID, d.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	ids, err := r.openBarriers(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +68,7 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			found[i] = r.barrier(ctx, id, tasks)
+			found[i] = r.barrier(ctx, prefix, id, tasks)
 		})
 	}
 	wg.Wait()
@@ -79,9 +85,9 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 }
 
 // openBarriers are the workflow IDs of the rounds that are open.
-func (r *Run) openBarriers(ctx context.Context) ([]string, error) {
+func (r *Run) openBarriers(ctx context.Context, prefix string) ([]string, error) {
 	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s'",
-		spec.BarrierWorkflowType, strings.ReplaceAll(spec.BarrierIDPrefix(r.ID), "'", "''"))
+		spec.BarrierWorkflowType, strings.ReplaceAll(prefix, "'", "''"))
 	var ids []string
 	var page []byte
 	for {
@@ -99,7 +105,7 @@ func (r *Run) openBarriers(ctx context.Context) ([]string, error) {
 }
 
 // barrier asks one of them; nil when it has closed since.
-func (r *Run) barrier(ctx context.Context, id string, tasks map[string]TaskStatus) *Barrier {
+func (r *Run) barrier(ctx context.Context, prefix, id string, tasks map[string]TaskStatus) *Barrier {
 	b := &Barrier{WorkflowID: id, Waiting: []spec.BarrierWaiter{}, Missing: []MissingTask{}}
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -113,7 +119,7 @@ func (r *Run) barrier(ctx context.Context, id string, tasks map[string]TaskStatu
 		return nil
 	case err != nil:
 		b.Unanswered = true
-		b.nameFrom(strings.TrimPrefix(id, spec.BarrierIDPrefix(r.ID)))
+		b.nameFrom(strings.TrimPrefix(id, prefix))
 		return b
 	case status.State != spec.BarrierWaiting:
 		return nil
@@ -127,18 +133,17 @@ func (r *Run) barrier(ctx context.Context, id string, tasks map[string]TaskStatu
 	return b
 }
 
-// nameFrom reads what the end of a workflow ID tells: execution, generation, name
-// and round.
+// nameFrom reads what the end of a workflow ID tells: generation, name and round.
 func (b *Barrier) nameFrom(path string) {
 	parts := strings.Split(path, "/")
-	if len(parts) != 4 {
+	if len(parts) != 3 {
 		b.Name = path
 		return
 	}
-	b.Generation, _ = strconv.Atoi(parts[1])
-	b.Round, _ = strconv.Atoi(parts[3])
-	b.Name = parts[2]
-	if name, err := url.PathUnescape(parts[2]); err == nil {
+	b.Generation, _ = strconv.Atoi(parts[0])
+	b.Round, _ = strconv.Atoi(parts[2])
+	b.Name = parts[1]
+	if name, err := url.PathUnescape(parts[1]); err == nil {
 		b.Name = name
 	}
 }

@@ -17,6 +17,7 @@ const module = "github.com/clusterrun/clusterrun/"
 var levels = [][]string{
 	{"starter/clusterrun"},
 	{"starter/command"},
+	{"starter/clustercoordinator"},
 	{"starter", "starter/embedded", "starter/rundir", "starter/pty"},
 	{"workers"},
 	{"workers/connect"},

@@ -63,6 +63,7 @@ func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
 	// for it any more.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(free, q.listen)
+	q.check(free)
 	if done := ctx.Done(); done != nil {
 		workflow.Go(free, func(free workflow.Context) {
 			done.Receive(free, nil)
@@ -93,7 +94,7 @@ func (q *closureQueue) listen(ctx workflow.Context) {
 	for {
 		var m spec.ServingMessage
 		signals.Receive(ctx, &m)
-		q.hear(m)
+		q.machine.Serving(m)
 		q.changed = true
 	}
 }
@@ -104,18 +105,9 @@ func (q *closureQueue) drainSignals(ctx workflow.Context) {
 	signals := workflow.GetSignalChannel(ctx, spec.SignalServing)
 	var m spec.ServingMessage
 	for signals.ReceiveAsync(&m) {
-		q.hear(m)
+		q.machine.Serving(m)
 		m = spec.ServingMessage{}
 	}
-}
-
-// hear takes in a message of a host: who serves there, or that the run is over.
-func (q *closureQueue) hear(m spec.ServingMessage) {
-	if m.Over != "" {
-		q.machine.RunEnded(m.Over)
-		return
-	}
-	q.machine.Serving(m)
 }
 
 // carryOut does what the machine wants done.

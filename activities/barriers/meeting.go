@@ -294,8 +294,12 @@ func (m *meeting) allHere(w *waiter) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	waiting := make(map[string]bool, len(m.waiters))
+	for _, o := range m.waiters {
+		waiting[o.Task] = true
+	}
 	for _, task := range here {
-		if !slices.ContainsFunc(m.waiters, func(o *waiter) bool { return o.Task == task }) {
+		if !waiting[task] {
 			return false
 		}
 	}

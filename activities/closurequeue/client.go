@@ -97,12 +97,27 @@ func (c *Client) Pause(ctx context.Context, r spec.PauseRequest) (spec.QueueStat
 	return update[spec.QueueStatus](ctx, c, spec.UpdatePauseQueue, r)
 }
 
-// Status asks the queue how it stands.
+// Status asks the queue how it stands. For one that has ended its result says so:
+// nobody may be there any more to answer.
 func (c *Client) Status(ctx context.Context) (spec.QueueStatus, error) {
-	var s spec.QueueStatus
-	v, err := c.server.QueryWorkflow(ctx, c.id, "", spec.QueryQueue)
-	if err == nil {
-		err = v.Get(&s)
+	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return spec.QueueStatus{}, &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures", c.run.WorkflowID)}
+	} else if err != nil {
+		return spec.QueueStatus{}, err
 	}
-	return s, err
+	if isOpen(d.GetWorkflowExecutionInfo().GetStatus()) {
+		var s spec.QueueStatus
+		v, err := c.server.QueryWorkflow(ctx, c.id, "", spec.QueryQueue)
+		if err == nil {
+			err = v.Get(&s)
+		}
+		return s, err
+	}
+	var r spec.QueueResult
+	if err := c.server.GetWorkflow(ctx, c.id, "").Get(ctx, &r); err != nil {
+		return spec.QueueStatus{}, fmt.Errorf("the queue of run %s left no account of its closures: %w", c.run.WorkflowID, err)
+	}
+	return spec.QueueStatus{State: spec.QueueEnded, Counts: r.Counts, Executions: r.Executions, Workers: []spec.WorkerStatus{}}, nil
 }

@@ -16,7 +16,7 @@ import (
 // not wait for the others. One whose outcome nobody keeps any more has ended with the
 // error [spec.ErrClosureNotFound].
 func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outcome, error) {
-	w, err := c.whereabouts(ctx)
+	s, err := c.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -25,14 +25,14 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outco
 		switch {
 		case id == 0:
 			return nil, &RefusedError{Message: "there is no closure 0; their IDs begin at 1"}
-		case id > w.scheduled:
-			return nil, &RefusedError{Message: fmt.Sprintf("there is no closure %d; %d were scheduled", id, w.scheduled)}
+		case id > s.Counts.Scheduled:
+			return nil, &RefusedError{Message: fmt.Sprintf("there is no closure %d; %d were scheduled", id, s.Counts.Scheduled)}
 		}
 		missing[id] = true
 	}
 	found := map[uint64]spec.Outcome{}
 	// The oldest first: of two outcomes of a closure the first one counts.
-	for _, x := range w.executions {
+	for _, x := range s.Executions {
 		var here []uint64
 		for id := range missing {
 			if x.First <= id && id <= x.Last {
@@ -59,7 +59,7 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outco
 			return nil, err
 		}
 	}
-	if w.closed {
+	if s.State == spec.QueueEnded {
 		for id := range missing {
 			found[id] = lost(id, "the queue ended before it did")
 		}
@@ -99,34 +99,6 @@ func lost(id uint64, why string) spec.Outcome {
 	return spec.Outcome{ID: id, Kind: spec.OutcomeError, Error: &spec.ClosureError{
 		Kind: spec.ErrClosureNotFound, Closure: id, Message: fmt.Sprintf("closure %d has no value: %s", id, why),
 	}}
-}
-
-// whereabouts tells where values are.
-type whereabouts struct {
-	scheduled  uint64
-	executions []spec.QueueExecution // the oldest first
-	closed     bool
-}
-
-// whereabouts asks the queue, or reads its result: nobody may be there any more to
-// answer for a queue that has ended.
-func (c *Client) whereabouts(ctx context.Context) (whereabouts, error) {
-	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
-		return whereabouts{}, &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures", c.run.WorkflowID)}
-	} else if err != nil {
-		return whereabouts{}, err
-	}
-	if isOpen(d.GetWorkflowExecutionInfo().GetStatus()) {
-		s, err := c.Status(ctx)
-		return whereabouts{scheduled: s.Counts.Scheduled, executions: s.Executions}, err
-	}
-	var r spec.QueueResult
-	if err := c.server.GetWorkflow(ctx, c.id, "").Get(ctx, &r); err != nil {
-		return whereabouts{}, fmt.Errorf("the queue of run %s left no account of its values: %w", c.run.WorkflowID, err)
-	}
-	return whereabouts{scheduled: r.Counts.Scheduled, executions: r.Executions, closed: true}, nil
 }
 
 // search reads what there is of an execution while more says so.

@@ -36,8 +36,10 @@ func newFixture(t *testing.T, in ...spec.ClosureQueueInput) *fixture {
 	t.Helper()
 	f := &fixture{t: t, release: make(chan struct{})}
 	f.Server = queues.New(t, map[string]queues.Function{
-		"same":  func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
-		"fails": func(_ context.Context, args []any, _ map[string]any) (any, error) { return nil, errors.New(args[0].(string)) },
+		"same": func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
+		"fails": func(_ context.Context, args []any, _ map[string]any) (any, error) {
+			return nil, errors.New(args[0].(string))
+		},
 		"wait": func(ctx context.Context, _ []any, _ map[string]any) (any, error) {
 			select {
 			case <-f.release:

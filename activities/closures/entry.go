@@ -110,6 +110,7 @@ func (p *process) take(e *entry) {
 // finish gives a closure its outcome. It is in no queue any more.
 func (b *Broker) finish(e *entry, o spec.Outcome) {
 	e.stopTimer()
+	b.finished++
 	if p := e.process; p != nil {
 		delete(p.holds, e.closure.ID)
 		if o.Task == "" {

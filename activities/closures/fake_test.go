@@ -101,7 +101,9 @@ func (l *leasing) get(t testing.TB) spec.LeaseResult {
 	t.Helper()
 	<-l.done
 	require.NoError(t, l.err)
-	return l.result
+	r := l.result
+	r.Done, r.Took = 0, 0 // the pace is the machine's that tests run on
+	return r
 }
 
 // fake is a process that serves closures, and does what a test says.

@@ -27,6 +27,10 @@ type lease struct {
 	bytes int
 	// wake has an element when something may have changed.
 	wake chan struct{}
+	// taken is when it came, and before how many closures the broker had ended by
+	// then.
+	taken  time.Time
+	before int
 }
 
 // hasEnded notes that one of its closures has.
@@ -51,9 +55,10 @@ func (l *lease) notify() {
 // some where more would come too late for them. Its end, also by ctx, ends no call:
 // the next lease that names a closure takes over.
 func (b *Broker) Lease(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
-	l := &lease{wake: make(chan struct{}, 1)}
+	l := &lease{wake: make(chan struct{}, 1), taken: time.Now()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	l.before = b.finished
 	if b.isClosed() {
 		return spec.LeaseResult{}, ErrClosed
 	}
@@ -187,7 +192,7 @@ func (l *lease) due(now time.Time) time.Duration {
 
 // collect takes the outcomes that are there, as many as may be returned at once.
 func (b *Broker) collect(l *lease) spec.LeaseResult {
-	var out spec.LeaseResult
+	out := spec.LeaseResult{Done: b.finished - l.before, Took: 1 + int(time.Since(l.taken).Milliseconds())}
 	taken := map[*entry]bool{}
 	bytes := 0
 	for _, e := range l.ready {

@@ -140,7 +140,7 @@ func deleteBarrier(r *request) (any, *wire.Problem) {
 	}
 	out, local := r.endpoint.rounds.withdraw(r.endpoint.id.Task, r.name, key)
 	if !local {
-		out = r.endpoint.visits.withdraw(r.name, key)
+		out = r.endpoint.visits.withdraw(r.Context(), r.name, key)
 	}
 	if out.problem != nil {
 		return nil, out.problem

@@ -3,7 +3,6 @@ package taskapi
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -83,13 +82,23 @@ func (v *View) participants(names []string) ([]string, *wire.Problem) {
 	if len(names) == 0 {
 		return v.Tasks, nil
 	}
-	wanted := map[string]bool{}
+	// Every task of a large run may name all the others.
+	inSpec := make(map[string]bool, len(v.Tasks))
+	for _, task := range v.Tasks {
+		inSpec[task] = true
+	}
+	called := make(map[string][]string, len(v.Members))
+	for _, m := range v.Members {
+		called[m.Task] = append(called[m.Task], m.Task)
+		if inSpec[m.Task] {
+			called[m.Type] = append(called[m.Type], m.Task)
+		}
+	}
+	wanted := make(map[string]bool, len(v.Members))
 	for i, name := range names {
-		found := false
-		for _, m := range v.Members {
-			if m.Task == name || m.Type == name && slices.Contains(v.Tasks, m.Task) {
-				wanted[m.Task], found = true, true
-			}
+		tasks, found := called[name]
+		for _, task := range tasks {
+			wanted[task] = true
 		}
 		if !found {
 			return nil, invalid(fmt.Sprintf("participants[%d]", i),

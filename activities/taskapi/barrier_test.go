@@ -129,10 +129,6 @@ func TestParticipants(t *testing.T) {
 	assert.Equal(t, wire.CodeNotAParticipant, refused.Code)
 	assert.Contains(t, refused.Message, "worker-1 is none of the participants")
 
-	got = <-h.arrive(ctx, 2, "pair", task.Participants("worker-0", "worker-2"))
-	require.ErrorAs(t, got.err, &refused)
-	assert.Equal(t, wire.CodeAlreadyWaiting, refused.Code)
-
 	assert.Equal(t, task.Release{Round: 1, Index: 0, Parties: 2}, (<-h.arrive(ctx, 0, "pair", task.Participants("worker-0", "worker-2"))).Release)
 	assert.Equal(t, task.Release{Round: 1, Index: 1, Parties: 2}, (<-first).Release)
 
@@ -145,6 +141,82 @@ func TestParticipants(t *testing.T) {
 		}
 	}
 	require.NoError(t, (<-all).err)
+}
+
+// A task counts once in a round, however often it has arrived: all its arrivals are
+// answered the same, also by the next server, and each can be taken back alone.
+func TestATaskThatArrivesTwice(t *testing.T) {
+	h := newHost(t, 2)
+	r := h.groups[group{h.run, 0}]
+	arrivals := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.open["x"] == nil {
+			return 0
+		}
+		_, all := r.open["x"].find("worker-0", "")
+		return all
+	}
+	const path = wire.PathBarriers + "x"
+	answers := map[string]chan string{}
+	arrive := func(key string) {
+		told := make(chan string, 1)
+		answers[key] = told
+		before := arrivals()
+		go func() {
+			_, text, _ := h.do(0, "POST", path, `{"key":"`+key+`"}`)
+			told <- text
+		}()
+		require.Eventually(t, func() bool { return arrivals() == before+1 }, time.Minute, time.Millisecond)
+	}
+	for _, key := range []string{"a", "b", "c", "d"} {
+		arrive(key)
+	}
+	for i, key := range []string{"c", "d", "a"} { // in the middle, the last, the first
+		_, text, _ := h.do(0, "DELETE", path+"?key="+key, "")
+		assert.JSONEq(t, `{"withdrawn": true}`, text)
+		assert.Contains(t, <-answers[key], wire.CodeBarrierWithdrawn)
+		assert.Equal(t, 3-i, arrivals())
+	}
+	arrive("e")
+	want := `{"round":1,"index":0,"parties":2}`
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
+	assert.JSONEq(t, want, <-answers["b"])
+	assert.JSONEq(t, want, <-answers["e"])
+	require.NoError(t, h.Close())
+	h.start()
+	for _, key := range []string{"b", "e"} {
+		_, text, _ := h.do(0, "POST", path, `{"key":"`+key+`"}`)
+		assert.JSONEq(t, want, text, "the answer may have got lost")
+	}
+}
+
+// There is a bound to it.
+func TestATaskThatArrivesTooOften(t *testing.T) {
+	h := newHost(t, 2)
+	r := h.groups[group{h.run, 0}]
+	told := map[int]outcome{}
+	for i := range maxArrivals + 1 {
+		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks, Timeout: NoTimeout}, func(o outcome) { told[i] = o })
+	}
+	require.Len(t, told, 1)
+	assert.Equal(t, wire.CodeAlreadyWaiting, told[maxArrivals].problem.Code)
+	assert.Equal(t, `barrier "x", round 1: worker-0 waits there too often at the same time; let one thread of it wait`, told[maxArrivals].problem.Message)
+	r.arrive(Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks, Timeout: NoTimeout}, func(o outcome) { told[-1] = o })
+	for i := range maxArrivals {
+		require.NotNil(t, told[i].released, i)
+	}
+
+	// All of them go with their process.
+	clear(told)
+	for i := range 3 {
+		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks, Timeout: NoTimeout}, func(o outcome) { told[i] = o })
+	}
+	h.Ended(h.ids[0], false, "exited with exit code 1")
+	for i := range 3 {
+		require.Equal(t, wire.CodeBarrierWithdrawn, told[i].problem.Code)
+	}
+	assert.Empty(t, r.open)
 }
 
 // SEED-28: a task outside the spec is not among those who are waited for.

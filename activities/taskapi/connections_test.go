@@ -136,6 +136,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		status, err := exchange(c, bufio.NewReader(c))
 		require.NoError(t, err)
 		assert.Equal(t, 200, status)
+		l.awaitIdle(t)
 		if i == 0 {
 			first = c
 		}
@@ -166,6 +167,21 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	require.NoError(t, (<-told).err)
 }
 
+// awaitIdle waits until no connection is in use.
+func (l *listener) awaitIdle(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for c := range l.open {
+			if c.idle.Load() == 0 {
+				return false
+			}
+		}
+		return true
+	}, time.Minute, time.Millisecond)
+}
+
 func TestStrangeBytes(t *testing.T) {
 	h := newHost(t, 1)
 	for name, text := range map[string]string{
@@ -190,9 +206,9 @@ func TestStrangeBytes(t *testing.T) {
 
 // Half a request is not waited for without end, and holds nobody up meanwhile.
 func TestHalfARequest(t *testing.T) {
-	before := headerPatience
-	headerPatience = 50 * time.Millisecond
-	t.Cleanup(func() { headerPatience = before })
+	head, body := headerPatience, bodyPatience
+	headerPatience, bodyPatience = 50*time.Millisecond, 200*time.Millisecond
+	t.Cleanup(func() { headerPatience, bodyPatience = head, body })
 	h := newHost(t, 2)
 	for _, text := range []string{"", "PUT /v1/res", "PUT /v1/result HTTP/1.1\r\nHost: t"} {
 		c := dial(t, h.paths[0])
@@ -210,10 +226,24 @@ func TestHalfARequest(t *testing.T) {
 	require.NoError(t, c.Close())
 	assert.NoFileExists(t, filepath.Join(h.logs, "0", "0", "result.json"))
 
+	for _, request := range []string{"PUT /v1/result", "PUT /v1/error", "PUT /v1/progress", "POST /v1/barriers/x", "GET /v1/task", "POST /nowhere"} {
+		c := dial(t, h.paths[0])
+		_, err := io.WriteString(c, request+" HTTP/1.1\r\nHost: task\r\nContent-Length: 10\r\n\r\n{\"key")
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		answer, err := io.ReadAll(c) // to the end of the connection
+		require.NoError(t, err)
+		if request == "GET /v1/task" || request == "POST /nowhere" {
+			continue // answered without the body
+		}
+		assert.Contains(t, string(answer), "HTTP/1.1 408 ", request)
+		assert.Contains(t, string(answer), wire.CodeTooSlow, request)
+	}
+
 	// The time for a request is none for a wait.
 	told := h.arrive(testContext(t), 0, "x")
 	h.awaitArrived("x", 1)
-	time.Sleep(200 * time.Millisecond) // longer than the header may take
+	time.Sleep(300 * time.Millisecond) // longer than head and body may take
 	h.awaitArrived("x", 1)
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
 	require.NoError(t, (<-told).err)

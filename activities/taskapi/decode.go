@@ -25,20 +25,18 @@ const (
 
 // body reads the whole body.
 func (r *request) body(most int64) ([]byte, *wire.Problem) {
-	// Against clients that send half a request; not for the wait at a barrier.
-	deadline := http.NewResponseController(r.w)
-	_ = deadline.SetReadDeadline(time.Now().Add(bodyPatience))
-	defer func() { _ = deadline.SetReadDeadline(time.Time{}) }()
 	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, most))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return nil, &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf("the body has more than %d bytes, the limit", most)}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &wire.Problem{Code: wire.CodeTooSlow, Message: fmt.Sprintf("the body did not come within %s", bodyPatience)}
+		return nil, &wire.Problem{Code: wire.CodeTooSlow, Message: fmt.Sprintf("the body did not come within %s", r.server.bodyPatience)}
 	case err != nil:
 		return nil, &wire.Problem{Code: wire.CodeInvalid, Message: "the body cannot be read: " + err.Error()}
 	}
+	// The wait at a barrier may be long.
+	_ = http.NewResponseController(r.w).SetReadDeadline(time.Time{})
 	return b, nil
 }
 

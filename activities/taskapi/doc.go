@@ -56,8 +56,8 @@
 //     threading.Barrier; the answer says who is missing.
 //   - The end of a participant that will not come back breaks it, too, and every
 //     round that is opened with it afterwards.
-//   - Two arrivals of one task with different keys do not add up: the second is
-//     refused while the first waits.
+//   - A task counts once. Two arrivals of it with different keys, of two threads
+//     or of one that gave up, do not add up and are answered the same.
 //   - An arrival whose connection is closed is withdrawn, unless the round was
 //     released before.
 //   - A new generation breaks the rounds of the one before.

@@ -210,3 +210,19 @@ print(b.wait(), b.wait())`)
 	}
 	assert.Equal(t, "0 0\n", <-out)
 }
+
+// A program may close all its descriptors, as daemons do, and go on.
+func TestPythonWithoutDescriptors(t *testing.T) {
+	p, h := newPython(t), newHost(t, 1)
+	out := p.run(h, 0, `
+import clusterrun, os
+for _ in range(3):
+    clusterrun.barrier("x", local=True)
+    clusterrun.info()
+    os.closerange(3, 1000)
+    clusterrun.result(1)
+    os.closerange(3, 1000)
+print("done")
+`)
+	assert.Equal(t, "done\n", out)
+}

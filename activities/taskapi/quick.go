@@ -75,7 +75,7 @@ type quick struct {
 // front serves a connection as long as arrivals come on it.
 func (s *Server) front(c *conn) {
 	q := &quick{conn: c, server: s, told: make(chan error, 1)}
-	_ = c.SetReadDeadline(time.Now().Add(headerPatience))
+	_ = c.SetReadDeadline(time.Now().Add(s.headerPatience))
 	for first := true; ; first = false {
 		_, err := c.in.Peek(1)
 		if err != nil {

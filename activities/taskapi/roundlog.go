@@ -26,9 +26,14 @@ type roundLog struct {
 
 // released is one round in the log.
 type released struct {
-	name     string
-	number   int
-	arrivals []struct{ task, key string } // in the order of the participants
+	name         string
+	number       int
+	participants []participant // in their order
+}
+
+type participant struct {
+	task string
+	keys []string
 }
 
 func openRoundLog(path string) (*roundLog, error) {
@@ -61,7 +66,7 @@ func (l *roundLog) each(f func(released)) {
 	}
 }
 
-// parseReleased reads "3 worker-0=key worker-1=key "name"".
+// parseReleased reads "3 worker-0=key worker-0=key worker-1=key "name"".
 func parseReleased(line string) (released, bool) {
 	line, whole := strings.CutSuffix(line, "\n")
 	at := strings.IndexByte(line, '"')
@@ -80,7 +85,11 @@ func parseReleased(line string) (released, bool) {
 		if !ok {
 			return released{}, false
 		}
-		rec.arrivals = append(rec.arrivals, struct{ task, key string }{task, key})
+		if last := len(rec.participants) - 1; last >= 0 && rec.participants[last].task == task {
+			rec.participants[last].keys = append(rec.participants[last].keys, key)
+			continue
+		}
+		rec.participants = append(rec.participants, participant{task, []string{key}})
 	}
 	return rec, err == nil
 }
@@ -93,10 +102,12 @@ func (l *roundLog) append(o *round) {
 	}
 	b := strconv.AppendInt(l.line[:0], int64(o.number), 10)
 	for _, task := range o.participants {
-		b = append(b, ' ')
-		b = append(b, task...)
-		b = append(b, '=')
-		b = append(b, o.arrived[task].key...)
+		for a := o.arrived[task]; a != nil; a = a.next {
+			b = append(b, ' ')
+			b = append(b, task...)
+			b = append(b, '=')
+			b = append(b, a.key...)
+		}
 	}
 	b = append(b, ' ')
 	b = strconv.AppendQuote(b, o.name)

@@ -15,7 +15,10 @@ const (
 	// keepAnswers is how many of its last answers at barriers are kept for a
 	// task, for arrivals that come again because the answer got lost.
 	keepAnswers = 32
-	// maxNames is of how many barriers the rounds are counted.
+	// maxArrivals is how often a task can wait in one round.
+	maxArrivals = 64
+	// maxNames is of how many barriers the rounds are counted. One that was forgotten
+	// begins with round 1 again.
 	maxNames = 4096
 )
 
@@ -41,16 +44,48 @@ type round struct {
 	name         string
 	number       int
 	participants []string
-	arrived      map[string]*arrived
-	opened       time.Time
+	// arrived has the first arrival of each task that is there.
+	arrived map[string]*arrived
+	opened  time.Time
 }
 
-// arrived is a task in a round. More than one connection may wait for its answer
-// when the first was cut and that is not known yet.
+// arrived is one arrival of a task in a round. More than one connection may wait for
+// its answer when the first was cut and that is not known yet.
 type arrived struct {
 	key     string
 	waiting []*ticket
 	timer   *time.Timer
+	// next is another arrival of the task: of another of its threads, or of one that
+	// gave up an arrival when that is not known yet.
+	next *arrived
+}
+
+// find is an arrival by its key, and how many the task has.
+func (o *round) find(task, key string) (found *arrived, all int) {
+	for a := o.arrived[task]; a != nil; a = a.next {
+		if all++; a.key == key {
+			found = a
+		}
+	}
+	return found, all
+}
+
+// drop takes an arrival out.
+func (o *round) drop(task string, gone *arrived) {
+	for at := o.arrived[task]; at != nil; at = at.next {
+		if at.next == gone {
+			at.next = gone.next
+			return
+		}
+	}
+	if o.arrived[task] != gone {
+		return
+	}
+	if gone.next == nil {
+		delete(o.arrived, task)
+		return
+	}
+	o.arrived[task] = gone.next
 }
 
 // ticket is one who waits for an answer.
@@ -70,10 +105,12 @@ func newRounds(log *roundLog) *rounds {
 	}
 	log.each(func(rec released) {
 		r.counts[rec.name] = rec.number
-		for i, a := range rec.arrivals {
-			r.remember(a.task, rec.name, a.key, outcome{released: &wire.Released{
-				Round: rec.number, Index: i, Parties: len(rec.arrivals),
-			}})
+		for i, p := range rec.participants {
+			for _, key := range p.keys {
+				r.remember(p.task, rec.name, key, outcome{released: &wire.Released{
+					Round: rec.number, Index: i, Parties: len(rec.participants),
+				}})
+			}
 		}
 	})
 	return r
@@ -141,23 +178,26 @@ func (r *rounds) join(t *ticket, a Arrival) ([]*ticket, verdict) {
 		return refuse(&wire.Problem{Code: wire.CodeBarrierMismatch, Message: fmt.Sprintf(
 			"barrier %q, round %d: %s", a.Name, o.number, spec.OtherParticipantsText(a.Task, a.Participants, o.participants))})
 	}
-	if there := o.arrived[a.Task]; there != nil {
-		if there.key != a.Key {
-			return refuse(&wire.Problem{Code: wire.CodeAlreadyWaiting, Message: fmt.Sprintf(
-				"%s is already waiting at barrier %q, round %d; it can arrive once in each round", a.Task, a.Name, o.number)})
-		}
+	there, all := o.find(a.Task, a.Key)
+	if there != nil {
 		t.round, t.arrival = o, there
 		there.waiting = append(there.waiting, t)
 		return nil, verdict{}
 	}
-	there := &arrived{key: a.Key, waiting: []*ticket{t}}
+	if all >= maxArrivals {
+		return refuse(&wire.Problem{Code: wire.CodeAlreadyWaiting, Message: fmt.Sprintf(
+			"barrier %q, round %d: %s waits there too often at the same time; let one thread of it wait", a.Name, o.number, a.Task)})
+	}
+	there = &arrived{key: a.Key, waiting: []*ticket{t}, next: o.arrived[a.Task]}
 	t.round, t.arrival = o, there
 	o.arrived[a.Task] = there
 	switch {
 	case len(o.arrived) == len(o.participants):
 		return r.release(o)
 	case a.Timeout == 0:
-		return r.breakOff(o, wire.CodeBarrierTimeout, "at once")
+		return r.breakOff(o, wire.CodeBarrierTimeout, func(missing string) string {
+			return missing + " had not arrived, and the timeout is 0"
+		})
 	case a.Timeout > 0:
 		there.timer = time.AfterFunc(a.Timeout, func() { r.timeout(o, there, a.Timeout) })
 	}
@@ -171,48 +211,48 @@ func (r *rounds) release(o *round) ([]*ticket, verdict) {
 	r.log.append(o)
 	var told []*ticket
 	for i, task := range o.participants {
-		a := o.arrived[task]
-		told = append(told, a.waiting...)
-		r.settle(o, task, a, outcome{released: &wire.Released{Round: o.number, Index: i, Parties: len(o.participants)}})
+		told = r.settle(told, o, task, outcome{released: &wire.Released{Round: o.number, Index: i, Parties: len(o.participants)}})
 	}
 	return told, verdict{round: o}
 }
 
-// breakOff ends a round badly, for all who wait; why follows the names of those
+// breakOff ends a round badly, for all who wait. Why says it, given the names of those
 // who are missing.
-func (r *rounds) breakOff(o *round, code, why string) ([]*ticket, verdict) {
+func (r *rounds) breakOff(o *round, code string, why func(missing string) string) ([]*ticket, verdict) {
 	r.count(o)
 	s := o.standing()
-	var text string
-	if code == wire.CodeBarrierTimeout {
-		text = fmt.Sprintf("%s did not arrive within %s", enumerate(s.Missing), why)
-		if why == "at once" {
-			text = fmt.Sprintf("%s had not arrived, and the timeout is 0", enumerate(s.Missing))
-		}
-	} else {
-		text = why + "; missing: " + enumerate(s.Missing)
-	}
 	out := outcome{problem: &wire.Problem{Code: code, Barrier: s, Message: fmt.Sprintf(
-		"barrier %q, round %d: %s; arrived: %s, the first at %s", o.name, o.number, text, enumerate(s.Arrived), s.Since)}}
+		"barrier %q, round %d: %s; arrived: %s, the first at %s",
+		o.name, o.number, why(enumerate(s.Missing)), enumerate(s.Arrived), s.Since)}}
 	var told []*ticket
-	for task, a := range o.arrived {
-		told = append(told, a.waiting...)
-		r.settle(o, task, a, out)
+	for task := range o.arrived {
+		told = r.settle(told, o, task, out)
 	}
 	return told, verdict{outcome: out}
 }
 
-func (r *rounds) settle(o *round, task string, a *arrived, out outcome) {
+// settle ends the arrivals of a task, and appends those who are to be told.
+func (r *rounds) settle(told []*ticket, o *round, task string, out outcome) []*ticket {
+	for a := o.arrived[task]; a != nil; a = a.next {
+		told = append(told, a.end()...)
+		r.remember(task, o.name, a.key, out)
+	}
+	return told
+}
+
+// end is the end of an arrival, for those who have waited.
+func (a *arrived) end() []*ticket {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
+	waiting := a.waiting
 	a.waiting = nil
-	r.remember(task, o.name, a.key, out)
+	return waiting
 }
 
 func (r *rounds) count(o *round) {
 	delete(r.open, o.name)
-	if len(r.counts) >= maxNames {
+	if _, known := r.counts[o.name]; !known && len(r.counts) >= maxNames {
 		for name := range r.counts {
 			if r.open[name] == nil {
 				delete(r.counts, name)
@@ -245,7 +285,9 @@ func (r *rounds) timeout(o *round, a *arrived, after time.Duration) {
 		r.mu.Unlock()
 		return
 	}
-	told, out := r.breakOff(o, wire.CodeBarrierTimeout, after.Round(time.Millisecond).String())
+	told, out := r.breakOff(o, wire.CodeBarrierTimeout, func(missing string) string {
+		return fmt.Sprintf("%s did not arrive within %s", missing, after.Round(time.Millisecond))
+	})
 	r.mu.Unlock()
 	out.tell(told)
 }
@@ -264,19 +306,17 @@ func (t *ticket) leave() {
 	}
 	t.arrival.waiting = slices.Delete(t.arrival.waiting, i, i+1)
 	if len(t.arrival.waiting) == 0 {
-		r.remove(t.round, t.task)
+		r.remove(t.round, t.task, t.arrival)
 	}
 }
 
-// remove takes a task out of its round.
-func (r *rounds) remove(o *round, task string) {
-	if a := o.arrived[task]; a.timer != nil {
-		a.timer.Stop()
-	}
-	delete(o.arrived, task)
+// remove takes an arrival out of its round, and gives those who waited.
+func (r *rounds) remove(o *round, task string, a *arrived) []*ticket {
+	o.drop(task, a)
 	if len(o.arrived) == 0 && r.open[o.name] == o {
 		delete(r.open, o.name)
 	}
+	return a.end()
 }
 
 // withdraw takes an arrival back by its key; the outcome is set where there has
@@ -287,17 +327,17 @@ func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 		r.mu.Unlock()
 		return out, true
 	}
-	o := r.open[name]
-	if o == nil || o.arrived[task] == nil || o.arrived[task].key != key {
-		r.mu.Unlock()
-		return outcome{}, false
+	var gone *arrived
+	if o := r.open[name]; o != nil {
+		if gone, _ = o.find(task, key); gone != nil {
+			told := r.remove(o, task, gone)
+			r.mu.Unlock()
+			bad(withdrawn(name)).tell(told)
+			return outcome{}, true
+		}
 	}
-	told := o.arrived[task].waiting
-	o.arrived[task].waiting = nil
-	r.remove(o, task)
 	r.mu.Unlock()
-	bad(withdrawn(name)).tell(told)
-	return outcome{}, true
+	return outcome{}, false
 }
 
 // processEnded withdraws what the process of a task was waiting for. One that
@@ -311,13 +351,13 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 	r.mu.Lock()
 	delete(r.answers, task) // the keys were that process's
 	for _, o := range slices.Collect(maps.Values(r.open)) {
-		if a := o.arrived[task]; a != nil {
-			all = append(all, news{a.waiting, bad(ofEnded(task))})
-			a.waiting = nil
-			r.remove(o, task)
+		for a := o.arrived[task]; a != nil; a = o.arrived[task] {
+			all = append(all, news{r.remove(o, task, a), bad(ofEnded(task))})
 		}
 		if final && len(o.arrived) > 0 && slices.Contains(o.participants, task) {
-			told, out := r.breakOff(o, wire.CodeBarrierBroken, fmt.Sprintf("%s %s without arriving and does not come back", task, how))
+			told, out := r.breakOff(o, wire.CodeBarrierBroken, func(missing string) string {
+				return fmt.Sprintf("%s %s without arriving and does not come back; missing: %s", task, how, missing)
+			})
 			all = append(all, news{told, out})
 		}
 	}
@@ -343,12 +383,10 @@ func (r *rounds) end(why string) {
 	r.mu.Lock()
 	r.over = why
 	for _, o := range r.open {
-		for _, a := range o.arrived {
-			if a.timer != nil {
-				a.timer.Stop()
+		for _, first := range o.arrived {
+			for a := first; a != nil; a = a.next {
+				told = append(told, a.end()...)
 			}
-			told = append(told, a.waiting...)
-			a.waiting = nil
 		}
 	}
 	clear(r.open)

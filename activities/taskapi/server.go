@@ -16,15 +16,14 @@ import (
 )
 
 const (
-	// bodyPatience is how long the body of a request may take, and writePatience
-	// its answer.
-	bodyPatience  = 30 * time.Second
+	// writePatience is how long an answer may take.
 	writePatience = 10 * time.Second
 	maxHeader     = 16 << 10
 )
 
-// headerPatience is how long the head of a request may take. Tests have less.
-var headerPatience = 10 * time.Second
+// headerPatience is how long the head of a request may take, and bodyPatience its
+// body. Servers of tests have less.
+var headerPatience, bodyPatience = 10 * time.Second, 30 * time.Second
 
 // Config is what a [Server] needs.
 type Config struct {
@@ -52,6 +51,8 @@ type Server struct {
 	general *general
 	// budget is of open connections, for all tasks together.
 	budget int
+	// These are their constants, but for tests.
+	headerPatience, bodyPatience, runPatience time.Duration
 
 	mu     sync.Mutex
 	tasks  map[ID]*endpoint
@@ -92,7 +93,8 @@ func NewServer(c Config) (*Server, error) {
 	}
 	s := &Server{
 		Config: c, dir: dir, budget: budget(), tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
-		general: &general{conns: make(chan *conn), closed: make(chan struct{})},
+		general:        &general{conns: make(chan *conn), closed: make(chan struct{})},
+		headerPatience: headerPatience, bodyPatience: bodyPatience, runPatience: runPatience,
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -100,6 +102,7 @@ func NewServer(c Config) (*Server, error) {
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
 		ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			ctx = context.WithValue(ctx, connKey{}, c)
 			return context.WithValue(ctx, endpointKey{}, c.(*conn).listener.endpoint)
 		},
 		ConnState: func(c net.Conn, state http.ConnState) {
@@ -260,6 +263,9 @@ func (s *Server) Close() error {
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	e := r.Context().Value(endpointKey{}).(*endpoint)
+	// Against clients that send half a body, also of a request that has no use for one:
+	// net/http reads to its end before it looks for the next.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyPatience))
 	out, problem := s.answer(&request{server: s, endpoint: e, w: w, Request: r})
 	if problem != nil {
 		writeProblem(w, problem)

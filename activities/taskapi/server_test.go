@@ -2,6 +2,7 @@ package taskapi
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,6 +39,8 @@ type host struct {
 	ids   []ID
 	paths []string
 	stops Stops
+	// runPatience of its servers, if it is set.
+	runPatience time.Duration
 }
 
 func newHost(t testing.TB, workers int) *host {
@@ -74,6 +77,7 @@ func (h *host) startKnowing(now spec.Stopping) {
 	s, err := NewServer(Config{StateDir: h.state, Stops: h.stops, Log: zap.NewNop()})
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() { _ = s.Close() })
+	s.runPatience = cmp.Or(h.runPatience, runPatience)
 	h.Server, h.paths = s, nil
 	h.SetStopping(h.run, now)
 	for i := range h.ids {

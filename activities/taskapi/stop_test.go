@@ -469,10 +469,10 @@ func TestWithoutStops(t *testing.T) {
 // A run that does not answer is asked again, with the same key, for as long as the
 // task likes.
 func TestTheRunIsAway(t *testing.T) {
-	before := stopPatience
-	stopPatience = 20 * time.Millisecond
-	t.Cleanup(func() { stopPatience = before })
 	h, r := newStopping(t, 1)
+	require.NoError(t, h.Close())
+	h.runPatience = 20 * time.Millisecond
+	h.start()
 	release := r.hold()
 	p := h.refused(503, wire.CodeUnavailable, "POST", wire.PathStop, "")
 	assert.Contains(t, p.Message, "the run did not answer within 20ms; ask again with the same key")

@@ -27,6 +27,8 @@ type visits struct {
 type visit struct {
 	name, key string
 	end       context.CancelCauseFunc
+	// left is closed when what came of it is remembered, if anything did.
+	left chan struct{}
 }
 
 // endedError is the cause why a visit was ended from here.
@@ -38,7 +40,7 @@ func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
 	here := &r.endpoint.visits
-	v := &visit{name: a.Name, key: a.Key, end: end}
+	v := &visit{name: a.Name, key: a.Key, end: end, left: make(chan struct{})}
 	here.enter(v)
 	defer here.leave(v)
 	released, err := r.server.Barriers.Arrive(ctx, a)
@@ -70,6 +72,7 @@ func (l *visits) enter(v *visit) {
 }
 
 func (l *visits) leave(v *visit) {
+	defer close(v.left)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = slices.DeleteFunc(l.waiting, func(o *visit) bool { return o == v })
@@ -85,19 +88,32 @@ func (l *visits) remember(name, key string, out outcome) {
 }
 
 // withdraw takes an arrival back by its key; the outcome is set where there has
-// been one.
-func (l *visits) withdraw(name, key string) outcome {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if out, ok := l.answers.find(name, key); ok {
-		return out
-	}
-	for _, v := range l.waiting {
-		if v.name == name && v.key == key {
-			v.end(endedError{withdrawn(name)})
+// been one, also in this moment: then the others were released with it, and it counts.
+func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
+	for _, v := range l.of(name, key) {
+		v.end(endedError{withdrawn(name)})
+		select {
+		case <-v.left:
+		case <-ctx.Done():
 		}
 	}
-	return outcome{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out, _ := l.answers.find(name, key)
+	return out
+}
+
+// of are the visits of one arrival.
+func (l *visits) of(name, key string) []*visit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []*visit
+	for _, v := range l.waiting {
+		if v.name == name && v.key == key {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // endAll takes all arrivals back: the process that arrived has ended, or its

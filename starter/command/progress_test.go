@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -32,4 +33,28 @@ func TestProgressLine(t *testing.T) {
 		task(spec.TaskEnded, time.Minute, &spec.Progress{Current: 1, Total: 100}),
 	), "of the slowest that runs")
 	assert.Equal(t, " · 100%", line(task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 4, Total: 4})))
+}
+
+// Programs may say anything that is a number.
+func TestExtremeProgress(t *testing.T) {
+	for _, p := range []spec.Progress{
+		{Current: math.MaxFloat64, Total: math.SmallestNonzeroFloat64}, {Current: math.SmallestNonzeroFloat64, Total: math.MaxFloat64},
+		{Current: math.MaxFloat64, Total: math.MaxFloat64}, {Total: math.MaxFloat64},
+	} {
+		assert.Regexp(t, `^(0|100)% \(\S+/\S+\)$`, progressColumn(&p))
+		s := &starter.Status{Tasks: []starter.TaskStatus{{
+			TaskStatus: spec.TaskStatus{State: spec.TaskRunning}, Started: time.Unix(0, 0), Progress: &p,
+		}}}
+		assert.Regexp(t, `^ · (0|100)%(, [0-9hms]+ left)?$`, progressLine(s, time.Now()))
+	}
+}
+
+func TestParseAmount(t *testing.T) {
+	for _, text := range []string{"nan", "inf", "-inf", "1e400", "-1", "-0.1", "x", ""} {
+		_, err := parseAmount("TOTAL", text)
+		assert.ErrorContains(t, err, "is not a number from 0", text)
+	}
+	n, err := parseAmount("CURRENT", "1e308")
+	assert.NoError(t, err)
+	assert.InEpsilon(t, 1e308, n, 0)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -144,14 +145,14 @@ func (a *app) taskProgressCommand() *cobra.Command {
 		Example: "  clusterrun task progress 3 10\n  clusterrun task progress 420 1000 'loss 0.3'",
 		Args:    fromToArgs(1, 3, "CURRENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			current, err := strconv.ParseFloat(args[0], 64)
-			if err != nil || current < 0 {
-				return usagef("CURRENT %q is not a number from 0", args[0])
+			current, err := parseAmount("CURRENT", args[0])
+			if err != nil {
+				return err
 			}
 			total, message := 0.0, ""
 			if len(args) > 1 {
-				if total, err = strconv.ParseFloat(args[1], 64); err != nil || total < 0 {
-					return usagef("TOTAL %q is not a number from 0", args[1])
+				if total, err = parseAmount("TOTAL", args[1]); err != nil {
+					return err
 				}
 			}
 			if len(args) > 2 {
@@ -160,6 +161,15 @@ func (a *app) taskProgressCommand() *cobra.Command {
 			return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Progress(ctx, current, total, message) })
 		},
 	}
+}
+
+// parseAmount reads a number that progress can have.
+func parseAmount(what, text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n <= math.MaxFloat64) { // which NaN is not
+		return 0, usagef("%s %q is not a number from 0", what, text)
+	}
+	return n, nil
 }
 
 func (a *app) taskClusterCommand() *cobra.Command {

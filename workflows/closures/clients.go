@@ -11,11 +11,12 @@ import (
 // answered the same.
 const (
 	maxClients = 1000
-	// maxAnswers are kept of each client and each kind of request. Those that are not
-	// given yet do not count.
-	maxAnswers = 8
-	// maxAnswerBytes bounds the answers of all clients together, roughly.
-	maxAnswerBytes = 256 << 10
+	// maxAnswers are kept of each client and each kind of request: more than a server
+	// has updates in flight. Those that are not given yet do not count.
+	maxAnswers = 16
+	// maxAnswerBytes bounds the answers of all clients together, as a snapshot packs
+	// them.
+	maxAnswerBytes = 128 << 10
 )
 
 // clients are those that have asked for something lately.

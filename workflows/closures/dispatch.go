@@ -11,7 +11,7 @@ import (
 type source struct {
 	lane  *lane
 	head  *item
-	hosts []*host
+	hosts candidates
 }
 
 type sources []source
@@ -62,33 +62,65 @@ func (q *Queue) fill() bool {
 	return gave
 }
 
-// roomFor are the hosts that may get something of a lane, by name.
-func (q *Queue) roomFor(name laneName) []*host {
-	var hosts []*host
+// candidate is a host as it was when it was last looked at.
+type candidate struct {
+	host *host
+	held int
+}
+
+// candidates is a heap of hosts, those first that hold least for their slots.
+type candidates []candidate
+
+func (c candidates) Len() int           { return len(c) }
+func (c candidates) Less(i, j int) bool { return c[i].before(c[j]) }
+func (c candidates) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *candidates) Push(x any)        { *c = append(*c, x.(candidate)) }
+func (c *candidates) Pop() any {
+	last := len(*c) - 1
+	x := (*c)[last]
+	*c = (*c)[:last]
+	return x
+}
+
+// before: hosts that are doubted come last, and those that are equal by their names.
+func (c candidate) before(o candidate) bool {
+	if c.host.doubted != o.host.doubted {
+		return o.host.doubted
+	}
+	if mine, other := c.held*o.host.slots, o.held*c.host.slots; mine != other {
+		return mine < other
+	}
+	return compareHosts(c.host, o.host) < 0
+}
+
+// roomFor are the hosts that may get something of a lane.
+func (q *Queue) roomFor(name laneName) candidates {
+	var hosts candidates
 	for _, h := range q.hosts {
 		if q.suits(h, name) && h.hasRoom(name.task) {
-			hosts = append(hosts, h)
+			hosts = append(hosts, candidate{h, h.held})
 		}
 	}
+	heap.Init(&hosts)
 	return hosts
 }
 
 // choose is the host that gets the head; nil when none has room any more. What a
-// host holds only grows meanwhile, so one without room is not looked at again.
+// host holds only grows meanwhile. So one that has got more than it had comes later,
+// and one without room is not looked at again.
 func (s *source) choose() *host {
-	var best *host
-	full := false
-	for i, h := range s.hosts {
-		if !h.hasRoom(s.lane.task) || !h.fits(s.head) {
-			s.hosts[i], full = nil, true
-		} else if best == nil || better(h, best) {
-			best = h
+	for len(s.hosts) > 0 {
+		switch c := &s.hosts[0]; {
+		case !c.host.hasRoom(s.lane.task) || !c.host.fits(s.head):
+			heap.Pop(&s.hosts)
+		case c.held != c.host.held:
+			c.held = c.host.held
+			heap.Fix(&s.hosts, 0)
+		default:
+			return c.host
 		}
 	}
-	if full {
-		s.hosts = slices.DeleteFunc(s.hosts, func(h *host) bool { return h == nil })
-	}
-	return best
+	return nil
 }
 
 // give puts a closure into the host's next lease.

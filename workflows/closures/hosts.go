@@ -11,7 +11,10 @@ import (
 type host struct {
 	name, queue string
 	seq         int64
-	serving     []spec.ServingTask
+	// broker is the life of the host worker: another one does not answer for the
+	// leases of this.
+	broker  string
+	serving []spec.ServingTask
 	// What follows is made from serving: slots are those of each task and of all of
 	// them, functions what at least one of them has registered.
 	tasks     map[string]int
@@ -57,6 +60,10 @@ func compareHosts(a, b *host) int {
 
 // Serving takes in which tasks of a host serve.
 func (q *Queue) Serving(m spec.ServingMessage) {
+	if m.Over != "" {
+		q.RunEnded(m.Over)
+		return
+	}
 	at, known := slices.BinarySearchFunc(q.hosts, &host{name: m.Host, queue: m.Queue}, compareHosts)
 	switch {
 	case q.ended != "" || known && m.Seq <= q.hosts[at].seq:
@@ -68,8 +75,34 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 	}
 	h := q.hosts[at]
 	h.seq, h.doubted = m.Seq, false
+	if h.broker != m.Broker {
+		if h.broker != "" {
+			q.anew(h)
+		}
+		h.broker = m.Broker
+	}
 	q.serve(h, m.Serving)
 	q.forget(h)
+}
+
+// anew leases everything again that a host holds. The host worker was started again,
+// and its server would offer it the leases it had only when they have been silent for
+// long. What it has lost it takes for new. What they still bring counts.
+func (q *Queue) anew(h *host) {
+	for _, l := range h.leases {
+		for _, it := range l.items {
+			if it.lease != l.number {
+				continue
+			}
+			it.lease = 0
+			h.rest = append(h.rest, it)
+			if it.told {
+				h.told = append(h.told, it.ID)
+			}
+		}
+		delete(q.leases, l.number)
+	}
+	h.leases = nil
 }
 
 // serve sets the tasks of a host. The window keeps its proportion to the slots.
@@ -99,17 +132,34 @@ func (q *Queue) forget(h *host) {
 	}
 }
 
-// adapt makes the window of a host fit what one of its leases has brought. A host
-// that was idle although it was given all it may hold can hold twice as much. One
-// that finishes little of what it holds between two leases needs less: what lies
-// there waits where no other host can take it.
+// ahead is how much work a host is given in advance, in milliseconds: enough for it
+// to stay busy while results travel, and not so much that closures lie there which
+// another host could call.
+const ahead = 200
+
+// adapt makes the window of a host fit the pace at which it ended closures during a
+// lease: in steps, because a few short calls say little about those that come, and
+// it grows only where the whole window was used and more is queued. Of a host that
+// does not tell its pace, one that was idle can hold twice as much, and one that
+// finished little of what it holds needs less.
 func (q *Queue) adapt(h *host, r spec.LeaseResult) {
+	if q.paused || q.drain != nil {
+		return
+	}
+	want := h.window
 	switch {
-	case q.paused, q.drain != nil:
-	case r.Idle && h.held >= h.window && q.waitsFor(h):
-		h.window = min(2*h.window, max(maxWindow, h.slots))
-	case !r.Idle && len(r.Rest) > 0 && len(r.Outcomes) < h.window/4:
-		h.window = max(h.window/2, h.slots)
+	case r.Took > 0:
+		want = max(min(r.Done*ahead/r.Took, 4*h.window), h.window/2)
+	case r.Idle:
+		want = 2 * h.window
+	case len(r.Outcomes) < h.window/4:
+		want = h.window / 2
+	}
+	switch {
+	case want > h.window && h.held >= h.window && q.waitsFor(h):
+		h.window = min(want, max(maxWindow, h.slots))
+	case want < h.window && !r.Idle && len(r.Rest) > 0:
+		h.window = max(want, h.slots)
 	}
 }
 
@@ -140,14 +190,6 @@ func (h *host) hasRoom(task string) bool {
 	}
 	slots, n := h.tasks[task], h.pinned[task]
 	return n < slots || h.held < h.window && n < h.window*slots/h.slots
-}
-
-// better compares two hosts by how much they hold for their slots.
-func better(a, b *host) bool {
-	if a.doubted != b.doubted {
-		return b.doubted
-	}
-	return a.held*b.slots < b.held*a.slots
 }
 
 func (h *host) hold(it *item) {

@@ -3,7 +3,7 @@ package closures
 // Bounds of the keys that are remembered.
 const (
 	maxKeys     = 10_000
-	maxKeyBytes = 256 << 10
+	maxKeyBytes = 128 << 10
 )
 
 // keys are the latest keys of closures, of ended ones too.

@@ -80,7 +80,8 @@ func (p *peers) count(task string) int {
 
 // raised forgets the reports of the task whose silence made the queue's error. In the
 // seed the counts never go back (D-09), but they do not outlive the error either: after
-// it the program has to make a new coordinator, with new counts.
+// it the program has to make a new coordinator, with new counts. The error of a detached
+// closure is raised when it comes.
 func (p *peers) raised(fault *spec.ClosureError) {
 	if fault.Kind == spec.ErrClosureUnavailable {
 		*p = slices.DeleteFunc(*p, func(r report) bool { return r.Task == fault.Task })
@@ -102,4 +103,7 @@ func (q *Queue) unavailable(it *item, o spec.Outcome) {
 	}
 	e.Kind = spec.ErrClosureUnavailable
 	q.giveUp(it, e)
+	if it.detached() {
+		q.peers.raised(e)
+	}
 }

@@ -37,6 +37,19 @@ func (q *Queue) LeaseLost(number int) {
 	q.advance()
 }
 
+// LeaseRefused says that the host worker has no tasks of the run, or none any more: the
+// group went elsewhere, or is between two generations. It gets nothing until it says
+// that tasks serve there. The closures are put back.
+func (q *Queue) LeaseRefused(number int) {
+	l := q.leases[number]
+	if l == nil {
+		return
+	}
+	q.serve(l.host, nil)
+	q.close(l)
+	q.advance()
+}
+
 // close forgets a lease and puts back what it still names: what the host does not
 // know any more.
 func (q *Queue) close(l *lease) {
@@ -65,11 +78,8 @@ func (q *Queue) keepRest(l *lease, rest []uint64) {
 
 // outcome takes in how one call has ended. Those who follow the history take the
 // first final outcome of a closure, whoever it comes from, and so does the queue. A
-// later one is only another call.
+// later one is only another call (in the seed it would be an assertion, SEED-40).
 func (q *Queue) outcome(l *lease, o spec.Outcome) {
-	if o.Kind == "" {
-		o.Kind = spec.OutcomeValue
-	}
 	if wasCalled(o) {
 		q.counts.Calls++
 	}
@@ -112,7 +122,7 @@ func wasCalled(o spec.Outcome) bool {
 // final ends a closure with what its host has returned.
 func (q *Queue) final(it *item, o spec.Outcome) {
 	switch o.Kind {
-	case spec.OutcomeValue:
+	case "", spec.OutcomeValue:
 		q.end(it, &q.counts.Finished)
 	case spec.OutcomeCancelled:
 		q.end(it, &q.counts.Cancelled)

@@ -23,7 +23,7 @@ func TestRandomScripts(t *testing.T) {
 			t.Logf("script %d of CLOSURES_SEED=%d", i, seed)
 		}
 	}()
-	for i = range number("CLOSURES_SCRIPTS", 100) {
+	for i = range number("CLOSURES_SCRIPTS", 50) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		data := make([]byte, 50+r.IntN(1500))
 		for j := range data {

@@ -94,13 +94,13 @@ func (q *Queue) waitFor(r spec.WaitRequest, kind kind) *Call[spec.WaitAnswer] {
 	return call
 }
 
-// answerBytes is what an answer without an error counts.
-const answerBytes = 32
+// answerBytes is what an answer without an error counts, and each known ID in it.
+const answerBytes = 8
 
 // answer gives a schedule its answer.
 func (q *Queue) answer(r *request, raised *spec.ClosureError, cancelled bool) {
 	r.schedule.give(spec.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled})
-	bytes := answerBytes + 16*len(r.known) + errorBytes(raised)
+	bytes := answerBytes*(1+len(r.known)) + errorBytes(raised)
 	r.client.batches.weigh(r.number, bytes)
 	q.clients.answered(r.client, bytes)
 }

@@ -25,14 +25,14 @@ import (
 //
 // and in events the lines
 //
-//	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N]
+//	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N] [broker=B] [over=HOW]
 //	                               a host says who serves there; no TASK: nobody
 //	schedule CLIENT FUNCTION…|N*FUNCTION [OPTION]… [uses=RESOURCE,…]
 //	                               OPTION: key= task= detached priority= losses= retries=
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N]
 //	join|done CLIENT [call=N]
-//	ended LEASE [OUTCOME]… [rest=IDS] [idle] [stray]
+//	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT input=IDS:TEXT
 //	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
 //	                               unstarted=IDS (lost) unavailable=IDS@TASK
@@ -188,6 +188,10 @@ func (s *script) serve(words []string) error {
 			functions = strings.Split(value, ",")
 		case "queue":
 			m.Queue = value
+		case "broker":
+			m.Broker = value
+		case "over":
+			m.Over = "run iris has " + value
 		case "seq":
 			m.Seq = int64(n)
 		default:
@@ -354,6 +358,13 @@ func (s *script) ended(words []string) error {
 			continue
 		}
 		name, value, _ := strings.Cut(w, "=")
+		if name == "took" {
+			r.Done = len(r.Outcomes)
+			if r.Took, err = strconv.Atoi(value); err != nil {
+				return err
+			}
+			continue
+		}
 		value, text, _ := strings.Cut(value, ":")
 		value, task, _ := strings.Cut(value, "@")
 		which := left
@@ -388,6 +399,10 @@ func (s *script) ended(words []string) error {
 			case "unstarted":
 				o.Kind = spec.OutcomeLost
 			case "unavailable":
+				if task == "" {
+					o.Error = &spec.ClosureError{Message: "connection refused"}
+					break
+				}
 				o.Error = &spec.ClosureError{Message: task + " does not answer", Task: task}
 			}
 			r.Outcomes = append(r.Outcomes, o)

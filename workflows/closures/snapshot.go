@@ -1,6 +1,7 @@
 package closures
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -53,6 +54,7 @@ type savedHost struct {
 	Seq     int64       `json:"seq"`
 	Window  int         `json:"window"`
 	Doubted bool        `json:"doubted,omitempty"`
+	Broker  string      `json:"broker,omitempty"`
 	Tasks   []savedTask `json:"tasks,omitempty"`
 }
 
@@ -142,11 +144,13 @@ func (q *Queue) Snapshot() ([]byte, error) {
 			s.Keys = append(s.Keys, k)
 		}
 	}
-	head, err := json.Marshal(s)
-	if err != nil {
+	var head bytes.Buffer
+	e := json.NewEncoder(&head)
+	e.SetEscapeHTML(false) // it would make another text of resources
+	if err := e.Encode(s); err != nil {
 		return nil, err
 	}
-	return compress(head, w.columns)
+	return compress(head.Bytes(), w.columns)
 }
 
 func saveRequest(r *request) *savedRequest {

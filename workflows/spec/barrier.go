@@ -192,17 +192,19 @@ func (r BarrierRun) Over() string {
 // of the run is in it so that a later run of the same ID never meets rounds that an
 // earlier one left.
 func BarrierID(run BarrierRun, name string, round int) string {
-	execution, _, _ := strings.Cut(run.RunID, "-")
 	escaped := url.PathEscape(name)
 	if len(escaped) > MaxBarrierName {
 		sum := sha256.Sum256([]byte(name))
 		escaped = "sha256-" + hex.EncodeToString(sum[:16])
 	}
-	return fmt.Sprintf("%s%s/%d/%s/%d", BarrierIDPrefix(run.WorkflowID), execution, run.Generation, escaped, round+1)
+	return fmt.Sprintf("%s%d/%s/%d", BarrierIDPrefix(run.WorkflowID, run.RunID), run.Generation, escaped, round+1)
 }
 
-// BarrierIDPrefix is what the IDs of all rounds of a run begin with.
-func BarrierIDPrefix(workflowID string) string { return workflowID + "/barrier/" }
+// BarrierIDPrefix is what the IDs of all rounds of one execution of a run begin with.
+func BarrierIDPrefix(workflowID, runID string) string {
+	execution, _, _ := strings.Cut(runID, "-")
+	return workflowID + "/barrier/" + execution + "/"
+}
 
 // NormalParticipants sorts them and leaves out repetitions.
 func NormalParticipants(tasks []string) []string {

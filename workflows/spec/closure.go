@@ -114,10 +114,10 @@ const (
 )
 
 // Final says that an outcome of this kind ends the closure, whatever the queue
-// thinks of it.
+// thinks of it. None is a value.
 func (k OutcomeKind) Final() bool {
 	switch k {
-	case OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled:
+	case "", OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled:
 		return true
 	}
 	return false
@@ -216,7 +216,8 @@ type (
 		Epoch uint64         `json:"epoch,omitempty"`
 		// Raised is the queue's error, which this request has taken, once nothing was
 		// executing any more. Then, and when Cancelled is set, all of its closures are
-		// cancelled (SEED-38).
+		// cancelled (SEED-38), but for those that had ended before: a request that is
+		// larger than the queue may have got in by half.
 		Raised    *ClosureError `json:"raised,omitempty"`
 		Cancelled bool          `json:"cancelled,omitempty"`
 	}
@@ -324,6 +325,10 @@ type LeaseResult struct {
 	Rest []uint64 `json:"rest,omitempty"`
 	// Idle: some slot had nothing to do when this was returned.
 	Idle bool `json:"idle,omitempty"`
+	// Done is how many closures the host ended, those of other leases included, while
+	// it had the lease, for Took milliseconds.
+	Done int `json:"done,omitempty"`
+	Took int `json:"took_ms,omitempty"`
 }
 
 // CancelLease is the input of [ActivityCancelClosures]: these are not to be called
@@ -340,6 +345,18 @@ type CancelLease struct {
 type EndClosuresInput struct {
 	Run  BarrierRun `json:"run"` // with its first execution
 	Over string     `json:"over"`
+}
+
+// ClosuresCheckInput is the input of [ActivityClosuresCheck]. The activity fails, and is
+// tried again, as long as the run is open.
+type ClosuresCheckInput struct {
+	Run BarrierRun `json:"run"` // with its first execution
+}
+
+// ClosuresCheckOutput is its result.
+type ClosuresCheckOutput struct {
+	// Over says how the run has ended.
+	Over string `json:"over"`
 }
 
 // DecidedOutcomes are outcomes that the queue itself decided. It writes them into

@@ -1,0 +1,153 @@
+package clustercoordinator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// RemoteValue is the value of a closure, which may not have ended.
+type RemoteValue struct{ remote *closurequeue.Remote }
+
+// ErrRemoteValue refuses a RemoteValue as an argument (CC-24).
+var ErrRemoteValue = errors.New("a RemoteValue cannot be an argument of a closure; fetch it first")
+
+// MarshalJSON is [ErrRemoteValue].
+func (*RemoteValue) MarshalJSON() ([]byte, error) { return nil, ErrRemoteValue }
+
+// remoteFirst takes what JSON says around [ErrRemoteValue] away.
+func remoteFirst(err error) error {
+	if errors.Is(err, ErrRemoteValue) {
+		return ErrRemoteValue
+	}
+	return err
+}
+
+// State says whether there is a value, or an error (SEED-44).
+func (v *RemoteValue) State() State {
+	select {
+	case <-v.remote.Done():
+		return Ready
+	default:
+		return NotReady
+	}
+}
+
+// State is where a value is.
+type State string
+
+// The values of [State].
+const (
+	NotReady State = "NOT_READY"
+	Ready    State = "READY"
+)
+
+// Done is closed when the closure has ended.
+func (v *RemoteValue) Done() <-chan struct{} { return v.remote.Done() }
+
+// ID waits until the queue has taken the closure, and is its ID: with it the value can
+// be had later, and by others.
+func (v *RemoteValue) ID(ctx context.Context) (uint64, error) { return v.remote.ID(ctx) }
+
+// JSON waits for the value.
+func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) { return v.remote.Wait(ctx) }
+
+// Get waits for the value and decodes it. The error of the closure itself is a
+// [spec.ClosureError].
+func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
+	var out T
+	b, err := v.JSON(ctx)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(b, &out); err != nil {
+		return out, fmt.Errorf("the value of the closure is not of type %T: %w", out, err)
+	}
+	return out, nil
+}
+
+// Fetch puts values in place of every [RemoteValue] in slices and maps of any values,
+// and leaves everything else as it is (SEED-43).
+func Fetch(ctx context.Context, in any) (any, error) {
+	switch in := in.(type) {
+	case *RemoteValue:
+		return Get[any](ctx, in)
+	case []*RemoteValue:
+		out := make([]any, len(in))
+		for i, v := range in {
+			var err error
+			if out[i], err = Fetch(ctx, v); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case []any:
+		out := make([]any, len(in))
+		for i, v := range in {
+			var err error
+			if out[i], err = Fetch(ctx, v); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case map[string]any:
+		out := make(map[string]any, len(in))
+		for k, v := range in {
+			var err error
+			if out[k], err = Fetch(ctx, v); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return in, nil
+}
+
+// PerWorkerValues is a per-worker resource: as an argument of a closure it stands
+// for what the task that calls it has built (SEED-47).
+type PerWorkerValues struct{ id uint64 }
+
+// MarshalJSON is what stands for it among arguments.
+func (v PerWorkerValues) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, `{%q:%d}`, spec.ResourceKey, v.id), nil
+}
+
+// resources collects the IDs of those that arguments name.
+type resources struct{ ids []uint64 }
+
+func (r *resources) in(b []byte) error {
+	if !bytes.Contains(b, []byte(spec.ResourceKey)) {
+		return nil
+	}
+	var v any
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	r.walk(v)
+	return nil
+}
+
+func (r *resources) walk(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			r.walk(e)
+		}
+	case map[string]any:
+		if id, ok := v[spec.ResourceKey].(float64); ok && len(v) == 1 {
+			if !slices.Contains(r.ids, uint64(id)) {
+				r.ids = append(r.ids, uint64(id))
+			}
+			return
+		}
+		for _, e := range v {
+			r.walk(e)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+// Package closures decides what happens in a queue of closures: who gets which, what
+// becomes of those that fail or get lost, and who is told of an error. It is the queue of
+// TensorFlow's ClusterCoordinator as a pure state machine. A [Queue] is told of requests,
+// of the tasks that serve and of what hosts have returned; it answers with [Call] values
+// and with [Action] values for the workflow to carry out. It has no context, no clock and
+// no I/O, and the same always brings the same. So the rules can be read, tested by scripts
+// (testdata/scripts) and fuzzed.
+//
+//	Schedule, Join, Done
+//	    │
+//	    ▼    room for it          Dispatch           LeaseEnded, with an outcome
+//	  line ─────────────► queued ─────────► held ────────────────────────────────► ended
+//	    │                  │  ▲  by a host   │                                       ▲
+//	    ▼                  │  └──────────────┘                                       │
+//	  Call                 │     put back                                            │
+//	                       └─────────────────────────────────────────────────────────┘
+//	                           Decide: cancelled, given up
+//
+// # Order
+//
+// Higher priorities first, and then in the order of scheduling, which is the order of
+// IDs. A closure that was put back keeps its place. One that only a certain task may call
+// waits until that task serves, and keeps nobody waiting. The others go to the hosts where
+// a task has registered their function. A function that no task has ever registered may
+// go anywhere: its call fails with just that, while waiting for somebody might never end.
+//
+// # Leases
+//
+// A [Dispatch] is a lease on closures: an activity on the queue of a host worker. It
+// returns the outcomes of some and leaves the rest with the host. The rest is leased
+// again, with the next closures for that host, or by itself if there are none. The host
+// knows its closures by ID and goes on with them. What comes back a third time without
+// having ended is slow and leased apart, because otherwise every quick one that ends
+// would send it and its arguments once more.
+//
+// How many closures a host may hold is its window. It begins at the host's slots, so a few
+// closures are spread over all hosts. It doubles when a lease comes back from a host that
+// was idle although its window was full, and more is waiting; so a flood goes out in
+// hundreds. It halves when a host finishes little of what lies with it. Hosts are filled
+// evenly, the one with least for its slots first. A host whose lease was lost is doubted
+// until it is heard of: it gets a single closure when nobody else has room.
+//
+// # Outcomes
+//
+// A closure ends once, with its first final outcome, from whichever lease. Those who follow
+// the history read it the same way. What is decided here and not by a host is a [Decide],
+// which the workflow writes into the history, too.
+//
+//   - value, error, input, cancelled: the end.
+//   - again: its host says that it has retries left.
+//   - lost: the process ended during the call. A closure under which more processes have
+//     ended than it may take along (max_losses) is an error. One that had not begun is
+//     just put back.
+//   - unavailable: a task that it needs does not answer. The K-th report of the same task
+//     is an error (D-09), those before put it back. After the error has been raised the
+//     reports count anew.
+//   - a lease that is lost with its host, and an ID that the host does not know: put back.
+//
+// # Errors
+//
+//	      a closure fails          the next schedule, join or done
+//	open ─────────────────► failed ────────────────────────────────► draining
+//	  ▲                                                                 │
+//	  └─────────────────────────────────────────────────────────────────┘
+//	            nothing executes: that request raises the error
+//
+// The first error becomes the queue's, and cancels nothing by itself (SEED-36): hosts
+// go on taking what is queued. The next schedule, join or done, or the oldest that waits
+// already, starts a drain. What is queued is cancelled, hosts are told to cancel what they
+// hold, nothing is given out, and all other requests wait. When nothing executes any
+// more (SEED-58), exactly that request gets the error. The error is cleared with all
+// that came after it (SEED-37, CC-34), and a schedule that raises has its own closures
+// cancelled (SEED-38). What is put back while there is an error is cancelled (SEED-39).
+//
+// Each error that is raised to a client begins an epoch of that client. What it had
+// scheduled before it could know, and what arrives only now, belongs to the old one and
+// is cancelled.
+//
+// Detached closures (the tags of CC-12) have no part in this: no join waits for them, a
+// drain leaves them alone, and their errors are their own. A request that brings only
+// detached closures neither raises nor waits behind a join.
+//
+// # Waiting
+//
+// A full queue makes schedule wait for room, in the order of asking (SEED-34). A request
+// with more closures than the queue takes gets in one by one (CC-30, CC-41). While a join
+// waits, schedules after it wait, too, so that it ends although others go on scheduling
+// (SEED-35); a closure that schedules closures itself has to detach them, or it waits for
+// a join that waits for it. Putting back never waits (SEED-41).
+//
+// A client numbers its requests, and one that is sent again is the same request: the
+// latest answers are kept. A [Queue.Snapshot] takes along what has done something: queued
+// and held closures, answers, a drain. Requests that just wait are not in it; their clients
+// ask again.
+//
+// Nothing is kept of closures that have ended, and everything that is kept is bounded.
+package closures

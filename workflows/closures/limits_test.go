@@ -1,0 +1,293 @@
+package closures
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func one(client string, batch uint64, o *spec.ClosureOptions) spec.ScheduleRequest {
+	return spec.ScheduleRequest{Client: client, Batch: batch, Closures: []spec.Closure{{Function: "f", Options: o}}}
+}
+
+func first(t *testing.T, call *Call[spec.ScheduleAnswer]) uint64 {
+	t.Helper()
+	a, err := call.Answer()
+	require.NoError(t, err)
+	return a.First
+}
+
+// A thousand clients are remembered, the quietest are forgotten, and nobody who waits.
+func TestClientsAreBounded(t *testing.T) {
+	q := New(Config{})
+	q.Schedule(one("scheduler", 1, nil))
+	waits := q.Join(spec.WaitRequest{Client: "waits", Call: 1})
+	require.False(t, waits.Ready())
+	pool := &spec.ClosureOptions{Detached: true}
+	for i := range 1500 {
+		require.Equal(t, uint64(i+2), first(t, q.Schedule(one(fmt.Sprint("client-", i), 1, pool))))
+	}
+	assert.Len(t, q.clients.list, maxClients)
+	assert.Same(t, waits, q.Join(spec.WaitRequest{Client: "waits", Call: 1}))
+	assert.Equal(t, uint64(1501), first(t, q.Schedule(one("client-1499", 1, pool))), "the same as before")
+	assert.Equal(t, uint64(1502), first(t, q.Schedule(one("client-0", 1, pool))), "nobody knows that it was there before")
+}
+
+// A client that was forgotten still knows how often it was told of an error.
+func TestForgottenEpochs(t *testing.T) {
+	q := New(Config{})
+	r := one("c", 5, nil)
+	r.Epoch = 7
+	a, err := q.Schedule(r).Answer()
+	require.NoError(t, err)
+	assert.Equal(t, spec.ScheduleAnswer{First: 1, Epoch: 7}, a)
+}
+
+// What is remembered of answers is bounded in bytes, and the latest always is.
+func TestAnswersAreBounded(t *testing.T) {
+	q := New(Config{})
+	for round := range uint64(40) {
+		for i := range uint64(3) {
+			c := q.clients.asking(fmt.Sprint("client-", round))
+			r := &request{client: c, kind: asksJoin, number: i + 1, wait: &Call[spec.WaitAnswer]{}}
+			c.waits.add(r.number, r.wait)
+			q.answerWait(r, &spec.ClosureError{Message: strings.Repeat("x", 20_000)}, true)
+			require.LessOrEqual(t, q.clients.bytes, maxAnswerBytes)
+			again := q.Join(spec.WaitRequest{Client: c.name, Call: i + 1})
+			require.Same(t, r.wait, again)
+		}
+	}
+	sum := 0
+	for _, c := range q.clients.list {
+		sum += c.waits.bytes()
+	}
+	assert.Equal(t, sum, q.clients.bytes)
+}
+
+// The latest ten thousand keys are known, less if they are long.
+func TestKeysAreBounded(t *testing.T) {
+	for _, c := range []struct{ length, known int }{{4, 10_000}, {200, maxKeyBytes / 200}} {
+		k := newKeys()
+		key := func(i int) string { return fmt.Sprintf("%0*x", c.length, i) }
+		for i := range 30_000 {
+			k.add(key(i), uint64(i+1))
+		}
+		_, known := k.find(key(30_000 - c.known - 1))
+		assert.False(t, known)
+		id, known := k.find(key(30_000 - c.known))
+		assert.True(t, known)
+		assert.Equal(t, uint64(30_000-c.known+1), id)
+		assert.Len(t, k.ids, c.known)
+	}
+}
+
+// A queue is full by bytes, too, and a lease is never larger than what may be sent.
+func TestBytesAreBounded(t *testing.T) {
+	q := New(ConfigOf(spec.ClosureQueueInput{}))
+	large := []byte(`["` + strings.Repeat("x", 200<<10) + `"]`)
+	batch := func(n uint64) *Call[spec.ScheduleAnswer] {
+		return q.Schedule(spec.ScheduleRequest{Client: "c", Batch: n, Closures: []spec.Closure{{Function: "f", Args: large}, {Function: "f", Args: large}}})
+	}
+	var calls []*Call[spec.ScheduleAnswer]
+	for i := range uint64(4) {
+		calls = append(calls, batch(i+1))
+	}
+	require.True(t, calls[2].Ready())
+	require.False(t, calls[3].Ready(), "%d bytes", q.bytes)
+	_, err := calls[3].Answer()
+	require.ErrorIs(t, err, ErrWaiting)
+
+	q.Serving(spec.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 6, Functions: []string{"f"}}}})
+	actions := q.Actions()
+	require.Len(t, actions, 3)
+	for _, a := range actions {
+		require.Len(t, a.(Dispatch).Closures, 2)
+	}
+	require.False(t, calls[3].Ready(), "what executes counts as well")
+	q.LeaseEnded(1, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1}, {ID: 2}}})
+	require.True(t, calls[3].Ready())
+}
+
+// No more leases are open than one for each slot and four, also where each closure
+// needs its own.
+func TestLeasesAreBounded(t *testing.T) {
+	q := New(Config{})
+	large := []byte(`["` + strings.Repeat("x", 240<<10) + `"]`)
+	q.Serving(spec.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
+	q.hosts[0].window = 100
+	for i := range uint64(6) {
+		require.True(t, q.Schedule(spec.ScheduleRequest{Client: "c", Batch: i + 1, Closures: []spec.Closure{{Function: "f", Args: large}}}).Ready())
+	}
+	// Two fit into one.
+	require.Len(t, q.Actions(), 3)
+	q.bytes = 0 // as if they were small
+	for i := range uint64(20) {
+		require.True(t, q.Schedule(spec.ScheduleRequest{Client: "d", Batch: i + 1, Closures: []spec.Closure{{Function: "f", Args: large}}}).Ready())
+		q.bytes = 0
+	}
+	require.Len(t, q.Actions(), 2)
+	require.Len(t, q.hosts[0].leases, 5)
+	require.Equal(t, 16, q.queued)
+}
+
+// Many decisions become several events, none too large.
+func TestDecisionsComeInPieces(t *testing.T) {
+	var d decisions
+	for id := uint64(60_000); id > 0; id-- {
+		if id%2 == 0 {
+			d.cancel(id, id)
+		}
+	}
+	d.cancel(1, 10)
+	for i := range uint64(50) {
+		d.end(spec.Outcome{ID: 100_000 + i, Error: &spec.ClosureError{Message: strings.Repeat("x", 20_000)}})
+	}
+	ended := map[uint64]bool{}
+	for _, a := range d.take() {
+		decided := a.(Decide)
+		require.LessOrEqual(t, len(decided.Cancelled), decideRanges)
+		size := 0
+		for _, r := range decided.Cancelled {
+			for id := r[0]; id <= r[1]; id++ {
+				require.False(t, ended[id])
+				ended[id] = true
+			}
+		}
+		for _, o := range decided.Other {
+			require.False(t, ended[o.ID])
+			ended[o.ID] = true
+			size += outcomeBytes(o)
+		}
+		require.LessOrEqual(t, size, decideBytes)
+	}
+	require.Len(t, ended, 30_000+5+50)
+	require.True(t, d.empty())
+	require.Empty(t, d.take())
+}
+
+// What is cancelled while nothing is given out takes no room, however often.
+func TestCancelledLeaveTheQueue(t *testing.T) {
+	q := New(Config{QueueSize: 1000})
+	q.Schedule(one("c", 1, nil))
+	for i := range uint64(500) {
+		r := spec.ScheduleRequest{Client: "c", Batch: i + 2}
+		for range 900 {
+			r.Closures = append(r.Closures, spec.Closure{Function: "f"})
+		}
+		last := q.Schedule(r)
+		ids := make([]uint64, 900)
+		for j := range ids {
+			ids[j] = first(t, last) + uint64(j)
+		}
+		require.Equal(t, spec.CancelAnswer{Cancelled: 900}, q.Cancel(spec.CancelRequest{Closures: ids}))
+		require.Len(t, q.Actions(), 1)
+	}
+	l := q.lanes.list[0]
+	assert.Less(t, len(l.fresh)+len(l.back), 2000)
+	assert.Equal(t, uint64(1), l.head().ID)
+	first, last := q.Ended()
+	assert.Equal(t, [2]uint64{2, 450_001}, [2]uint64{first, last})
+}
+
+// Put back at random, lanes still come out by order.
+func TestLanesKeepOrder(t *testing.T) {
+	ls := newLanes()
+	var l *lane
+	for id := uint64(1); id <= 3000; id++ {
+		it := newItem(spec.Closure{Function: "f", Options: &spec.ClosureOptions{Priority: int(id * 7 % 3)}}, id)
+		l = ls.of(it)
+		l.append(it)
+	}
+	for i := range 2000 {
+		it := l.head()
+		l.pop()
+		if i%3 > 0 {
+			l.putBack(it)
+		}
+	}
+	var before *item
+	n := 0
+	for it := l.head(); it != nil; it = l.head() {
+		require.True(t, before == nil || order(before, it) < 0)
+		before = it
+		n++
+		l.pop()
+	}
+	require.Equal(t, 3000-667, n)
+	ls.sweep()
+	require.Empty(t, ls.list)
+}
+
+func TestResourcesAreBounded(t *testing.T) {
+	q := New(Config{})
+	r := spec.ResourceRequest{Client: "c", Resource: spec.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100<<10) + `"]`)}}
+	for i := range uint64(2) {
+		r.Number = i + 1
+		a, err := q.CreateResource(r)
+		require.NoError(t, err)
+		require.Equal(t, i+1, a.ID)
+	}
+	r.Number = 3
+	_, err := q.CreateResource(r)
+	require.ErrorContains(t, err, "create them once and use them in many closures")
+	// It was not taken, so its number is free.
+	r.Resource.Args = nil
+	a, err := q.CreateResource(r)
+	require.NoError(t, err)
+	require.Equal(t, uint64(3), a.ID)
+	_, err = q.CreateResource(spec.ResourceRequest{Client: "c", Number: 4, Resource: spec.Resource{Function: "f", ID: 9}})
+	require.ErrorContains(t, err, "resource.i: is set; leave it out")
+}
+
+// So many may wait and no more.
+func TestLineIsBounded(t *testing.T) {
+	q := New(Config{})
+	q.Schedule(one("c", 1, nil))
+	for i := range uint64(maxLine) {
+		require.False(t, q.Join(spec.WaitRequest{Client: "c", Call: i + 1}).Ready())
+	}
+	_, err := q.Join(spec.WaitRequest{Client: "c", Call: maxLine + 1}).Answer()
+	require.ErrorIs(t, err, ErrTooMany)
+	_, err = q.Schedule(one("c", 2, nil)).Answer()
+	require.ErrorIs(t, err, ErrTooMany)
+	require.ErrorIs(t, q.CheckSchedule(one("c", 2, nil)), ErrTooMany)
+	q.Cancel(spec.CancelRequest{})
+	a, err := q.Join(spec.WaitRequest{Client: "c", Call: 1}).Answer()
+	require.NoError(t, err)
+	require.True(t, a.Done)
+}
+
+func TestConfigOf(t *testing.T) {
+	assert.Equal(t, Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: 3}, ConfigOf(spec.ClosureQueueInput{}))
+	assert.Equal(t, Config{QueueSize: -1, TransientUnavailable: 0}, ConfigOf(spec.ClosureQueueInput{QueueSize: -1, TransientUnavailable: new(0)}))
+}
+
+// Errors from hosts are cut to what the state of a queue can hold.
+func TestErrorsAreBounded(t *testing.T) {
+	e := bounded(&spec.ClosureError{
+		Kind: strings.Repeat("k", 1000), Message: strings.Repeat("ü", spec.MaxClosureError), Traceback: strings.Repeat("ü", spec.MaxClosureTraceback) + "!",
+	})
+	assert.Len(t, e.Kind, spec.MaxFunctionName)
+	assert.Len(t, e.Message, spec.MaxClosureError)
+	assert.Len(t, e.Traceback, spec.MaxClosureTraceback-1)
+	assert.True(t, strings.HasSuffix(e.Traceback, "ü!"))
+}
+
+// The names that tasks have registered are bounded; beyond that any will do.
+func TestFunctionsAreBounded(t *testing.T) {
+	q := New(Config{})
+	m := spec.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1}}}
+	for i := range maxFunctions - 1 {
+		m.Serving[0].Functions = append(m.Serving[0].Functions, fmt.Sprint("f", i))
+	}
+	q.Serving(m)
+	require.ErrorContains(t, q.CheckSchedule(one("c", 1, nil)), `no task has registered a function "f"`)
+	m.Seq, m.Serving[0].Functions = 2, []string{"a", "b"}
+	q.Serving(m)
+	require.NoError(t, q.CheckSchedule(one("c", 1, nil)))
+}

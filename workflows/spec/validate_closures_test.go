@@ -1,0 +1,137 @@
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func requestProblems(t *testing.T, err error) []string {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	var invalid *InvalidRequestError
+	require.ErrorAs(t, err, &invalid)
+	var list []string
+	for _, p := range invalid.Problems {
+		assert.NotEmpty(t, p.Remedy)
+		list = append(list, p.Path+": "+p.Message)
+	}
+	return list
+}
+
+func TestValidateScheduleNamesEveryProblem(t *testing.T) {
+	long := strings.Repeat("x", MaxFunctionName+1)
+	for name, c := range map[string]struct {
+		change func(*ScheduleRequest)
+		want   []string
+	}{
+		"valid": {func(*ScheduleRequest) {}, nil},
+		"all of it": {func(r *ScheduleRequest) {
+			r.Closures[0] = Closure{
+				Function: strings.Repeat("ü", MaxFunctionName/2), Args: json.RawMessage(` [1, {"$clusterrun.resource": 7}]`),
+				Kwargs: json.RawMessage(`{"a": {"$clusterrun.resource": 8}}`), Resources: []uint64{7, 8},
+				Options: &ClosureOptions{
+					Key: "k 1", Task: "worker-3", Detached: true, Priority: -MaxPriority, Timeout: Duration(time.Hour), Retries: 5, MaxLosses: new(-1),
+				},
+			}
+		}, nil},
+		"no client, no number":     {func(r *ScheduleRequest) { r.Client, r.Batch = "", 0 }, []string{"client: missing", "batch: missing"}},
+		"client with a line break": {func(r *ScheduleRequest) { r.Client = "a\nb" }, []string{`client: "a\nb" is no name`}},
+		"no closures":              {func(r *ScheduleRequest) { r.Closures = nil }, []string{"closures: is empty"}},
+		"too many":                 {func(r *ScheduleRequest) { r.Closures = repeated(r.Closures[0], MaxBatch+1) }, []string{"closures: has 1001; a request takes up to 1000"}},
+		"as many as may be":        {func(r *ScheduleRequest) { r.Closures = repeated(r.Closures[0], MaxBatch) }, nil},
+		"too large together": {func(r *ScheduleRequest) {
+			r.Closures[0].Args = json.RawMessage(`["` + strings.Repeat("x", 200<<10) + `"]`)
+			r.Closures = repeated(r.Closures[0], 3)
+		}, []string{"closures: arguments and names have 614427 bytes together; a request takes up to 524288"}},
+		"too large": {func(r *ScheduleRequest) {
+			r.Closures[0].Kwargs = json.RawMessage(`{"x":"` + strings.Repeat("x", MaxClosureBytes) + `"}`)
+		}, []string{"closures[0].a: the arguments have 262152 bytes; they may have 262144"}},
+		"no function":       {func(r *ScheduleRequest) { r.Closures[0].Function = "" }, []string{"closures[0].f: missing"}},
+		"long function":     {func(r *ScheduleRequest) { r.Closures[0].Function = long }, []string{`closures[0].f: "` + long[:60] + `…" has 201 bytes; a function's name has up to 200`}},
+		"function of bytes": {func(r *ScheduleRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].f: "f\xff" is no name of a function`}},
+		"args not JSON":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[1,]`) }, []string{`closures[0].a: is not JSON: "[1,]"`}},
+		"args of bytes":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage("[\"\xff\"]") }, []string{`closures[0].a: is not JSON: "[\"\xff\"]"`}},
+		"args an object":    {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`{}`) }, []string{`closures[0].a: must be a JSON array, is "{}"`}},
+		"kwargs null":       {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`null`) }, []string{`closures[0].k: must be a JSON object, is "null"`}},
+		// CC-24, D-13
+		"value of another": {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`{"a":[{"$clusterrun.value":3}]}`) },
+			[]string{`closures[0].k: has "$clusterrun.value", and only a per-worker resource can be among the arguments`}},
+		"resource not listed": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3}]`) },
+			[]string{`closures[0].a: uses resource "3", which is not in the list r of those it uses`}},
+		"resource by name": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":"x"}]`) },
+			[]string{`closures[0].a: uses resource "x", which is not in the list r of those it uses`}},
+		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
+		"options": {func(r *ScheduleRequest) {
+			r.Closures[0].Options = &ClosureOptions{Key: long, Task: "worker", Priority: MaxPriority + 1, Timeout: -1, Retries: -2}
+		}, []string{
+			`closures[0].o.key: "` + long[:60] + `…" is no key`,
+			`closures[0].o.task: "worker" is no task name`,
+			"closures[0].o.priority: must be from -1000 to 1000, is 1001",
+			"closures[0].o.retries: must not be negative, is -2",
+			"closures[0].o.timeout: must not be negative, is -1ns",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ScheduleRequest{Client: "c", Batch: 1, Closures: []Closure{{Function: "train"}}}
+			c.change(&r)
+			assert.Equal(t, c.want, requestProblems(t, r.Validate()))
+		})
+	}
+}
+
+func repeated(c Closure, n int) []Closure {
+	list := make([]Closure, n)
+	for i := range list {
+		list[i] = c
+	}
+	return list
+}
+
+// A request full of mistakes is told of the first hundred.
+func TestValidateScheduleIsBounded(t *testing.T) {
+	r := ScheduleRequest{Client: "c", Batch: 1, Closures: make([]Closure, MaxBatch)}
+	assert.Len(t, requestProblems(t, r.Validate()), maxProblems)
+}
+
+func TestValidateWaitAndResource(t *testing.T) {
+	assert.NoError(t, WaitRequest{Client: "c", Call: 1}.Validate())
+	assert.Equal(t, []string{"client: missing", "call: missing"}, requestProblems(t, WaitRequest{}.Validate()))
+	r := ResourceRequest{Client: "c", Number: 1, Resource: Resource{Function: "iterator", Args: json.RawMessage(`[1]`)}}
+	assert.NoError(t, r.Validate())
+	r.Number, r.Resource = 0, Resource{ID: 1, Kwargs: json.RawMessage(`[]`)}
+	assert.Equal(t, []string{
+		"number: missing", "resource.i: is set", "resource.f: missing", `resource.k: must be a JSON object, is "[]"`,
+	}, requestProblems(t, r.Validate()))
+}
+
+func TestUnknownFunction(t *testing.T) {
+	assert.Equal(t, `closures[3].f: no task has registered a function "trian"; did you mean "train"? Registered are "evaluate", "train"`,
+		UnknownFunction("closures[3].f", "trian", []string{"evaluate", "train"}).String())
+	assert.Equal(t, `f: no task has registered a function "x"; the tasks that serve have registered none`, UnknownFunction("f", "x", nil).String())
+	many := strings.Split(strings.Repeat("something,", 25), ",")
+	assert.Contains(t, UnknownFunction("f", "x", many[:25]).String(), ` and 5 more`)
+}
+
+// Both sides read an answer the same way.
+func TestScheduleAnswerIDs(t *testing.T) {
+	assert.Equal(t, []uint64{7, 8, 9}, ScheduleAnswer{First: 7}.IDs(3))
+	assert.Equal(t, []uint64{2, 7, 8, 3, 9}, ScheduleAnswer{First: 7, Known: map[int]uint64{0: 2, 3: 3}}.IDs(5))
+	assert.Equal(t, []uint64{2, 2}, ScheduleAnswer{Known: map[int]uint64{0: 2, 1: 2}}.IDs(2))
+	assert.Empty(t, ScheduleAnswer{}.IDs(0))
+}
+
+func TestClosureError(t *testing.T) {
+	var err error = &ClosureError{Kind: "ValueError", Message: "no"}
+	assert.EqualError(t, err, "ValueError: no")
+	assert.EqualError(t, &ClosureError{Kind: "ValueError", Message: "ValueError: no"}, "ValueError: no")
+	var ours *ClosureError
+	assert.True(t, errors.As(err, &ours))
+}
