@@ -37,6 +37,7 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 		case 300:
 			f.ContinueAsNew()
 		case 500:
+			require.NoError(t, f.Flush(patience(t))) // so that there is room for what follows
 			f.Away(true)
 		case 600:
 			f.Away(false)

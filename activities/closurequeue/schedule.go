@@ -152,13 +152,11 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		_, before := a.Known[i]
 		o, ended := q.early.find(id)
 		switch {
-		case a.Cancelled || a.Raised != nil:
-			r.settle(cancelledOutcome(id, ""))
 		case ended:
 			r.settle(o)
 		case q.broken != nil:
 			r.fail(q.broken)
-		default:
+		default: // also where it is cancelled: the history says so, or how it ended before
 			q.expect(r)
 			if before || q.early.full {
 				unseen = append(unseen, id)

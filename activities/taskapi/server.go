@@ -35,6 +35,8 @@ type Config struct {
 	Barriers Barriers
 	// Closures are for tasks to call. None: tasks cannot serve.
 	Closures Closures
+	// Coordinators are for tasks that schedule closures. None: tasks cannot.
+	Coordinators Coordinators
 	// Stops brings the wish that all tasks stop to the run. None: tasks cannot ask
 	// for it, nor whether somebody did.
 	Stops Stops
