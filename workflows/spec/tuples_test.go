@@ -12,8 +12,8 @@ func TestPlainValue(t *testing.T) {
 		`{"b": 1, "a": 2}`: `{"b": 1, "a": 2}`,
 		`null`:             `null`,
 		`{"$clusterrun.tuple":[1,{"x":{"$clusterrun.tuple":["<",12345678901234567890]}},[]]}`: `[1,{"x":["<",12345678901234567890]},[]]`,
-		`{"$clusterrun.tuple":[1],"more":2}`: `{"$clusterrun.tuple":[1],"more":2}`,
-		`{"$clusterrun.tuple":`:              `{"$clusterrun.tuple":`,
+		`{"$clusterrun.tuple":[1],"more":2}`:                                                  `{"$clusterrun.tuple":[1],"more":2}`,
+		`{"$clusterrun.tuple":`:                                                               `{"$clusterrun.tuple":`,
 	} {
 		assert.Equal(t, want, string(PlainValue(json.RawMessage(in))))
 	}
