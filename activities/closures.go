@@ -75,18 +75,7 @@ func (b *brokers) of(p *plan) *brokered {
 		b.all = map[servedKey]*brokered{}
 	}
 	b.all[key] = s
-	if !p.Served {
-		_, err := b.host.plans.update(p.Run, func(p *plan) (*plan, error) {
-			if p == nil {
-				return nil, errNoPlan
-			}
-			p.Served = true
-			return p, nil
-		})
-		if err != nil {
-			b.host.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
-		}
-	}
+	b.host.noteQueue(p)
 	go b.tell(s)
 	return s
 }
@@ -158,6 +147,25 @@ func (b *brokers) end(key servedKey) {
 	}
 }
 
+// endAbandoned ends the service of a run that nobody will release any more, and its
+// queue, unless the run goes on elsewhere: a run that continues as new leaves closed
+// executions behind. Where that cannot be done now, the queue's own check does it later.
+func (b *brokers) endAbandoned(ctx context.Context, p *plan) {
+	key := servedKeyOf(p)
+	if b.host.Queues == nil || b.host.plans.served(key) != nil {
+		return
+	}
+	b.end(key)
+	b.host.coordinating.end(key)
+	over, err := b.host.Queues.Over(ctx, p.queueRun())
+	if err == nil && over != "" {
+		err = b.host.Queues.End(ctx, p.queueRun(), over)
+	}
+	if err != nil {
+		b.host.Log.Debug("the queue of closures of an abandoned run was not ended; it finds out by itself", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+	}
+}
+
 // processEnded says so to whoever had given it closures.
 func (b *brokers) processEnded(p *plan, task string) {
 	if s := b.known(servedKeyOf(p)); s != nil {
@@ -177,19 +185,6 @@ func (p *plan) queueRun() spec.BarrierRun {
 // firstExecution is the execution in which the run began.
 func (p *plan) firstExecution() string { return cmp.Or(p.LogRun, p.Run.RunID) }
 
-// Kinds of errors of leases.
-const errNotServed = "NotServed"
-
-// planServed finds the plan of a run by its first execution.
-func (h *Host) planServed(key servedKey) *plan {
-	for _, p := range h.plans.all() {
-		if !p.Released && servedKeyOf(p) == key {
-			return p
-		}
-	}
-	return nil
-}
-
 const (
 	// leaseBeats is how often a lease says that it is held. Most end sooner than the
 	// first.
@@ -199,9 +194,9 @@ const (
 // RunClosures has the tasks of this host call closures. See [spec.Lease].
 func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
 	info := activity.GetInfo(ctx)
-	p := h.planServed(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
+	p := h.plans.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
 	if p == nil {
-		return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", errNotServed, nil)
+		return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", spec.ErrNotServed, nil)
 	}
 	// The context of the activity ends when a heartbeat fails, and a server that is
 	// away for a second is no reason to give the lease back.
@@ -258,7 +253,7 @@ func (h *Host) EndClosures(ctx context.Context, in spec.EndClosuresInput) error 
 // restartServing stops the process of a task that does not end a call, and has it
 // started again like one that an operator restarts.
 func (h *Host) restartServing(key servedKey, task string) {
-	p := h.planServed(key)
+	p := h.plans.served(key)
 	if p == nil {
 		return
 	}

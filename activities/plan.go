@@ -51,7 +51,8 @@ type plan struct {
 	// Released: the run has given this host back. The plan stays until the run is
 	// closed, so that a release that is asked for again answers the same.
 	Released bool `json:"released,omitempty"`
-	// Served: tasks have served closures here, so that the run has a queue of them.
+	// Served: tasks have served or scheduled closures here, so that the run has a queue
+	// of them.
 	Served bool `json:"served,omitempty"`
 	// Sealed: nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
@@ -152,6 +153,20 @@ func (s *planStore) all() []*plan {
 	}
 	slices.SortFunc(out, func(a, b *plan) int { return a.Reserved.Compare(b.Reserved) })
 	return out
+}
+
+// served is the plan of a run that is not released, by the run's first execution; nil
+// if there is none. It is asked for with every lease, so it copies no other.
+func (s *planStore) served(key servedKey) *plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.plans {
+		if !p.Released && p.Run.WorkflowID == key.workflowID && servedKeyOf(p) == key {
+			c := *p
+			return &c
+		}
+	}
+	return nil
 }
 
 // update changes the plan of a run under the store's lock and writes it. A nil

@@ -121,7 +121,13 @@ func (h *Host) abandon(p *plan, why string) error {
 	h.endTasks(p.Run)
 	h.forgetBarriers(ctx, p.Run)
 	h.collectRest(ctx, p)
-	return h.plans.drop(p.Run)
+	if err := h.plans.drop(p.Run); err != nil {
+		return err
+	}
+	if !p.Released {
+		h.brokers.endAbandoned(ctx, p)
+	}
+	return nil
 }
 
 // awaited says that the run has an activity open on this host worker's own queue,

@@ -58,7 +58,8 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
 		h.brokers.end(servedKeyOf(p))
-		out.Served = p.Served
+		h.coordinating.end(servedKeyOf(p))
+		out.Served = p.Served || h.hasQueue(ctx, p)
 		h.collectRest(ctx, p)
 	}
 	for _, q := range reply.Processes {
@@ -96,6 +97,19 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 		}
 	}
 	return out, nil
+}
+
+// hasQueue: a coordinator can have made the queue of a run none of whose tasks here
+// ever served.
+func (h *Host) hasQueue(ctx context.Context, p *plan) bool {
+	if h.Queues == nil {
+		return false
+	}
+	left, err := h.Queues.Left(ctx, p.queueRun())
+	if err != nil {
+		h.Log.Debug("whether the run has a queue of closures is not known; such a queue finds out by itself that the run is over", zap.Error(err))
+	}
+	return left
 }
 
 // fit leaves details out until the answer is small enough for the server: first

@@ -2,6 +2,10 @@ package starter
 
 import (
 	"context"
+	"errors"
+
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -16,12 +20,35 @@ func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 		return nil, r.requestError(err)
 	}
 	info := d.GetWorkflowExecutionInfo()
-	run := spec.BarrierRun{WorkflowID: r.ID, RunID: info.GetFirstRunId()}
-	if run.RunID == "" {
-		run.RunID = info.GetExecution().GetRunId()
-	}
+	run := r.firstOf(info)
 	if info.GetCloseTime() != nil {
 		return closurequeue.Attach(r.client, run), nil
 	}
 	return closurequeue.Open(ctx, r.client, run, closurequeue.Options{TaskQueue: info.GetTaskQueue()})
+}
+
+// TerminateClosures tears down the queue of closures of a run that was terminated and
+// whose host workers are gone for good: nobody is there to end it in order. There may
+// be none.
+func (r *Run) TerminateClosures(ctx context.Context, reason string) error {
+	d, err := r.describe(ctx)
+	if err != nil {
+		return r.requestError(err)
+	}
+	run := r.firstOf(d.GetWorkflowExecutionInfo())
+	err = r.client.TerminateWorkflow(ctx, spec.ClosureQueueID(run.WorkflowID, run.RunID), "", reason)
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return nil
+	}
+	return err
+}
+
+// firstOf names the run by its first execution, as its queue does.
+func (r *Run) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.BarrierRun {
+	run := spec.BarrierRun{WorkflowID: r.ID, RunID: info.GetFirstRunId()}
+	if run.RunID == "" {
+		run.RunID = info.GetExecution().GetRunId()
+	}
+	return run
 }

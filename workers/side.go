@@ -103,7 +103,7 @@ func (s *side) run(ctx context.Context) error {
 	rounds.Connect(c)
 	runs.Connect(c)
 	queues.Connect(c)
-	running, err := s.startWorkers(host, rounds)
+	running, err := s.startWorkers(host, rounds, queues)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (p polling) stop() {
 
 // startWorkers polls the queues of DESIGN §4: workflows, reservations for any
 // host and for this one, and everything else for this very host worker.
-func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierServer) (polling, error) {
+func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierServer, queues *activities.QueueServer) (polling, error) {
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
@@ -209,6 +209,7 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	for _, queue := range []string{spec.HostsQueue(s.Queue), spec.HostQueue(s.Queue, s.Host)} {
 		w := worker.New(s.client, queue, reserveOptions())
 		w.RegisterActivityWithOptions(host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
+		w.RegisterActivityWithOptions(queues.ClosuresCheck, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
 		all = append(all, w)
 	}
 	tasks := worker.New(s.client, spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()), s.taskOptions())

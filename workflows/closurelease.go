@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,7 +35,12 @@ func (q *closureQueue) lease(ctx workflow.Context, d closures.Dispatch) {
 		q.open--
 		if err != nil {
 			q.log(ctx).Warn("a host does not answer for its closures", "host", d.Host, "closures", len(d.Closures), "error", err)
-			q.machine.LeaseLost(d.Lease)
+			var app *temporal.ApplicationError
+			if errors.As(err, &app) && app.Type() == spec.ErrNotServed {
+				q.machine.LeaseRefused(d.Lease)
+			} else {
+				q.machine.LeaseLost(d.Lease)
+			}
 		} else {
 			q.machine.LeaseEnded(d.Lease, out)
 		}
@@ -56,6 +62,26 @@ func leasing(ctx workflow.Context, d closures.Dispatch) workflow.Context {
 		HeartbeatTimeout:       leaseSilence,
 		RetryPolicy:            every(100 * time.Millisecond),
 		Summary:                summary,
+	})
+}
+
+// check has some host look whether the run has ended, for as long as the queue lives:
+// usually the run tells it, but a run that is terminated tells nobody.
+func (q *closureQueue) check(ctx workflow.Context) {
+	f := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           spec.HostsQueue(workflow.GetInfo(ctx).TaskQueueName),
+		StartToCloseTimeout: 10 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+		Summary:             "look whether the run has ended",
+	}), spec.ActivityClosuresCheck, spec.ClosuresCheckInput{Run: q.in.Run})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		var out spec.ClosuresCheckOutput
+		if err := f.Get(ctx, &out); err != nil {
+			q.log(ctx).Warn("it is not looked any more whether the run has ended", "error", err)
+			return
+		}
+		q.machine.RunEnded(out.Over)
+		q.changed = true
 	})
 }
 

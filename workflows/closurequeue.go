@@ -63,6 +63,7 @@ func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
 	// for it any more.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(free, q.listen)
+	q.check(free)
 	if done := ctx.Done(); done != nil {
 		workflow.Go(free, func(free workflow.Context) {
 			done.Receive(free, nil)

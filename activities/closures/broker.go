@@ -68,6 +68,9 @@ type Broker struct {
 	// reporting is armed while a report is due; the last one is reported.
 	reporting *time.Timer
 	reported  []spec.ServingTask
+	told      bool // there was a report
+	// stranding is armed while something waits that nobody here serves.
+	stranding *time.Timer
 
 	// telling is held while Changed is called, so that reports come in their order.
 	telling sync.Mutex
@@ -94,6 +97,10 @@ func (b *Broker) settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.settled = true
+	if !b.told {
+		// Those that an earlier broker has reported may have ended since.
+		b.changed()
+	}
 	b.dispatch()
 }
 
@@ -105,13 +112,16 @@ func (b *Broker) Close() {
 		return
 	}
 	close(b.closed)
-	for _, t := range []*time.Timer{b.settling, b.forgetting, b.reporting} {
+	for _, t := range []*time.Timer{b.settling, b.forgetting, b.reporting, b.stranding} {
 		if t != nil {
 			t.Stop()
 		}
 	}
 	for _, e := range b.entries {
 		e.stopTimer()
+	}
+	for _, p := range b.processes {
+		p.unwatch()
 	}
 }
 

@@ -26,6 +26,7 @@ func (b *Broker) dispatch() {
 		}
 		i++
 	}
+	b.watchStranded()
 }
 
 // give gives closures to a process whose request waits for them; false where there
@@ -88,14 +89,16 @@ func (b *Broker) give(p *process) bool {
 func (b *Broker) linesFor(p *process) []*line {
 	var lines []*line
 	for key, l := range b.queue.lines {
-		if key.task != "" && key.task != p.task {
-			continue
-		}
-		if p.has[key.function] || b.unknown(key) {
+		if b.mayCall(p, key) {
 			lines = append(lines, l)
 		}
 	}
 	return lines
+}
+
+// mayCall says that a process may call what is in a line.
+func (b *Broker) mayCall(p *process, key lineKey) bool {
+	return (key.task == "" || key.task == p.task) && (p.has[key.function] || b.unknown(key))
 }
 
 // first takes nothing: it is the closure that comes first in some lines.

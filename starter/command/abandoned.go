@@ -76,15 +76,19 @@ func (a *app) terminateAbandoned(ctx context.Context, r rundir.Record, c client.
 		return nil // it is not there any more
 	}
 	// The same run ID on another queue is somebody else's run.
-	if !open || queue != r.Queue {
+	if queue != r.Queue {
 		return nil
 	}
-	if err := run.Terminate(ctx, "its owner is gone"); err != nil {
-		return err
+	if open {
+		if err := run.Terminate(ctx, ownerGone); err != nil {
+			return err
+		}
+		a.say("run %s was still open but its owner is gone; ended it", r.RunID)
 	}
-	a.say("run %s was still open but its owner is gone; ended it", r.RunID)
-	return nil
+	return run.TerminateClosures(ctx, ownerGone)
 }
+
+const ownerGone = "its owner is gone"
 
 // clientOf is a client for the server of an abandoned run: usually the one we
 // have.

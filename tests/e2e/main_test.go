@@ -25,11 +25,19 @@ type fixture struct {
 	// mark is in the environment of every process of this test's runs.
 	mark string
 	dir  string
+	// noted are the lines of the file calls up to read; see calls.
+	noted map[string]int
+	read  int
 }
 
 func newFixture(t *testing.T, serverArgs ...string) *fixture {
 	t.Helper()
-	s := harness.StartServer(t, append([]string{"--headless"}, serverArgs...)...)
+	return fixtureOn(t, harness.StartServer(t, append([]string{"--headless"}, serverArgs...)...))
+}
+
+// fixtureOn is a host worker on a server.
+func fixtureOn(t *testing.T, s *harness.Server) *fixture {
+	t.Helper()
 	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir()}
 	f.mark = "E2E_MARK=" + filepath.Base(filepath.Dir(f.dir)) + fmt.Sprint(os.Getpid())
 	f.worker = s.StartWorker(t)

@@ -37,6 +37,19 @@ func (q *Queue) LeaseLost(number int) {
 	q.advance()
 }
 
+// LeaseRefused says that the host worker has no tasks of the run, or none any more: the
+// group went elsewhere, or is between two generations. It gets nothing until it says
+// that tasks serve there. The closures are put back.
+func (q *Queue) LeaseRefused(number int) {
+	l := q.leases[number]
+	if l == nil {
+		return
+	}
+	q.serve(l.host, nil)
+	q.close(l)
+	q.advance()
+}
+
 // close forgets a lease and puts back what it still names: what the host does not
 // know any more.
 func (q *Queue) close(l *lease) {

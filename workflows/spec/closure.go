@@ -347,6 +347,18 @@ type EndClosuresInput struct {
 	Over string     `json:"over"`
 }
 
+// ClosuresCheckInput is the input of [ActivityClosuresCheck]. The activity fails, and is
+// tried again, as long as the run is open.
+type ClosuresCheckInput struct {
+	Run BarrierRun `json:"run"` // with its first execution
+}
+
+// ClosuresCheckOutput is its result.
+type ClosuresCheckOutput struct {
+	// Over says how the run has ended.
+	Over string `json:"over"`
+}
+
 // DecidedOutcomes are outcomes that the queue itself decided. It writes them into
 // its history as a marker, so that whoever follows the history knows of them, too.
 type DecidedOutcomes struct {

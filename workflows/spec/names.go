@@ -60,6 +60,8 @@ const (
 	ActivityCancelClosures = "CancelClosures"
 	// ActivityEndClosures ends the queue of a run that has ended.
 	ActivityEndClosures = "EndClosures"
+	// ActivityClosuresCheck has a queue hear of a run that has ended without telling it.
+	ActivityClosuresCheck = "ClosuresCheck"
 )
 
 // Types of the errors a run fails with.
@@ -83,6 +85,8 @@ const (
 const (
 	// ErrRefused: it cannot be met.
 	ErrRefused = "Refused"
+	// ErrNotServed says that a host has no tasks of the run of a lease (any more).
+	ErrNotServed = "NotServed"
 	// ErrTryAgain: it can, in a moment.
 	ErrTryAgain = "TryAgain"
 )

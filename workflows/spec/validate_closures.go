@@ -27,13 +27,29 @@ func (r ScheduleRequest) Validate() error {
 	for i := range r.Closures {
 		total += r.Closures[i].Size()
 		if len(c.problems) < maxProblems {
-			c.checkClosure(i, &r.Closures[i])
+			c.checkClosure(&r.Closures[i], func(field string) string { return indexPath("closures", i) + "." + field })
 		}
 	}
 	if total > MaxBatchBytes {
 		c.add("closures", fmt.Sprintf("arguments and names have %d bytes together; a request takes up to %d", total, MaxBatchBytes), "send several requests")
 	}
 	return c.requestError()
+}
+
+// Validate checks a closure as a request with it is checked, for those who want to know
+// before they send it: what is far too large a server does not even take. The error is
+// an [*InvalidRequestError] with all problems.
+func (c *Closure) Validate() error {
+	k := &checker{}
+	k.checkClosure(c, func(field string) string { return field })
+	return k.requestError()
+}
+
+// Validate is that of closures.
+func (r *Resource) Validate() error {
+	k := &checker{}
+	k.checkResource(r, func(field string) string { return field })
+	return k.requestError()
 }
 
 // Validate checks the request. The error is an [*InvalidRequestError].
@@ -48,12 +64,16 @@ func (r WaitRequest) Validate() error {
 func (r ResourceRequest) Validate() error {
 	c := &checker{}
 	c.checkCaller(r.Client, "number", r.Number)
-	if r.Resource.ID != 0 {
-		c.add("resource.i", "is set", "leave it out: the queue gives the ID")
-	}
-	c.checkFunction(func() string { return "resource.f" }, r.Resource.Function)
-	c.checkArguments(func(field string) string { return "resource." + field }, r.Resource.Args, r.Resource.Kwargs, nil)
+	c.checkResource(&r.Resource, func(field string) string { return "resource." + field })
 	return c.requestError()
+}
+
+func (c *checker) checkResource(r *Resource, path func(field string) string) {
+	if r.ID != 0 {
+		c.add(path("i"), "is set", "leave it out: the queue gives the ID")
+	}
+	c.checkFunction(func() string { return path("f") }, r.Function)
+	c.checkArguments(path, r.Args, r.Kwargs, nil)
 }
 
 func (c *checker) checkCaller(client, field string, number uint64) {
@@ -70,8 +90,7 @@ func (c *checker) checkCaller(client, field string, number uint64) {
 
 // checkClosure makes paths only where there is something to complain about:
 // there are a thousand closures in a request and hardly ever a problem.
-func (c *checker) checkClosure(i int, closure *Closure) {
-	path := func(field string) string { return indexPath("closures", i) + "." + field }
+func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
 	c.checkFunction(func() string { return path("f") }, closure.Function)
 	c.checkArguments(path, closure.Args, closure.Kwargs, closure.Resources)
 	o := closure.Options

@@ -31,6 +31,14 @@ All tasks stop together when one of them asks for it, and each ends by itself:
         clusterrun.request_stop(e)           # the first error is that of the run
         raise
 
+It can offer functions that a coordinator schedules:
+
+    @clusterrun.function
+    def step(rate):
+        ...
+
+    clusterrun.serve()
+
 It needs Python 3.8 or later, and nothing else. No set-up in here ever fails: a
 program that cannot answer runs as it would without this module.
 
@@ -1432,6 +1440,7 @@ class _Server:
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.change = threading.Condition(self.lock)  # of queue and over, for who calls
+        self.finished = threading.Condition(self.lock)  # of over, for the others
         self.calls: Dict[int, _Call] = {}  # all that are here
         self.queue: "collections.deque[_Call]" = collections.deque()  # those that have not begun
         self.running: Dict[int, _Call] = {}  # by thread
@@ -1469,7 +1478,7 @@ class _Server:
                     threading.Thread(target=self.guard, name="clusterrun-call-%d" % i, daemon=True).start()
                 with self.lock:
                     while not self.over:
-                        self.change.wait()
+                        self.finished.wait()
         finally:
             if self.pid == os.getpid():
                 self.end(None)
@@ -1484,6 +1493,7 @@ class _Server:
             self.over = True
             self.failure = self.failure or failure
             self.change.notify_all()
+            self.finished.notify_all()
         self.wake()
 
     def guard(self) -> None:
@@ -1493,6 +1503,7 @@ class _Server:
         except BaseException as e:
             if self.pid != os.getpid():  # nothing of this is there any more
                 sys.stderr.write("%s\n" % e)
+                sys.stderr.flush()
                 os._exit(1)
             self.end(e)
 
@@ -1627,8 +1638,9 @@ class _Server:
             with self.lock:
                 request, wait = self.next(time.monotonic())
             if request is not None:
-                if self.send(request):
-                    poll.register(request.socket, select.POLLIN)
+                connection = self.send(request)
+                if connection is not None:
+                    poll.register(connection, select.POLLIN)
                 continue
             for fd, _ in poll.poll(None if wait is None else max(0, math.ceil(wait * 1000))):
                 if fd == self.awake:
@@ -1706,20 +1718,21 @@ class _Server:
     def taken(request: _Request) -> List[int]:
         return [key for key, _ in request.done] + request.returned
 
-    def send(self, request: _Request) -> bool:
-        """Send a request. False: that did not work, and it is composed anew."""
+    def send(self, request: _Request) -> Optional[socket.socket]:
+        """Send a request. None: that did not work, and it is composed anew."""
         try:
             if self.idle:
-                request.socket, request.reused = self.idle.pop(), True
+                connection, request.reused = self.idle.pop(), True
+                request.socket = connection
             else:
-                request.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                request.socket.settimeout(30)
-                request.socket.connect(self.path)
-            request.socket.sendall(b"%s%d\r\n\r\n%s" % (_CLOSURES_HEAD, len(request.body), request.body))
-            return True
+                request.socket = connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                connection.settimeout(30)
+                connection.connect(self.path)
+            connection.sendall(b"%s%d\r\n\r\n%s" % (_CLOSURES_HEAD, len(request.body), request.body))
+            return connection
         except OSError as e:
             self.failed(request, e)
-            return False
+            return None
 
     def receive(self, request: _Request) -> bool:
         """Read what there is of an answer. True: it has come to an end."""

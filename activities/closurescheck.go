@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// ClosuresCheck has a queue of closures hear of the end of its run that nobody told it:
+// the run was terminated, its hosts are gone, or none of its tasks ever served. It
+// fails as long as the run is open, because attempts that fail cost the history of the
+// queue nothing.
+func (s *QueueServer) ClosuresCheck(ctx context.Context, in spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
+	over, err := s.Over(ctx, in.Run)
+	if err == nil && over == "" {
+		err = temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
+			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	}
+	return spec.ClosuresCheckOutput{Over: over}, err
+}
+
+// Over implements [Queues]. A run that went on in another execution has the same first
+// one.
+func (s *QueueServer) Over(ctx context.Context, run spec.BarrierRun) (string, error) {
+	c, err := s.connected()
+	if err != nil {
+		return "", err
+	}
+	d, err := c.DescribeWorkflowExecution(ctx, run.WorkflowID, "")
+	var notFound *serviceerror.NotFound
+	switch {
+	case errors.As(err, &notFound):
+		return fmt.Sprintf("the server does not know run %s any more", run.WorkflowID), nil
+	case err != nil:
+		return "", err
+	}
+	info := d.GetWorkflowExecutionInfo()
+	first := info.GetFirstRunId()
+	if first == "" {
+		first = info.GetExecution().GetRunId()
+	}
+	if first != run.RunID {
+		return fmt.Sprintf("run %s has ended, and there is another one of that ID", run.WorkflowID), nil
+	}
+	switch info.GetStatus() {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+		return "", nil
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		return fmt.Sprintf("run %s was terminated", run.WorkflowID), nil
+	}
+	return fmt.Sprintf("run %s has ended", run.WorkflowID), nil
+}
+
+// Left implements [Queues].
+func (s *QueueServer) Left(ctx context.Context, run spec.BarrierRun) (bool, error) {
+	c, err := s.connected()
+	if err != nil {
+		return false, err
+	}
+	d, err := c.DescribeWorkflowExecution(ctx, spec.ClosureQueueID(run.WorkflowID, run.RunID), "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return false, nil
+	}
+	return err == nil && d.GetWorkflowExecutionInfo().GetCloseTime() == nil, err
+}

@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// squares schedules the squares of numbers and checks all values.
+type squares struct {
+	f      *fixture
+	from   int
+	values []*clustercoordinator.RemoteValue
+}
+
+func (f *fixture) squares(c *clustercoordinator.Coordinator, from, n int, seconds float64) *squares {
+	f.t.Helper()
+	s := &squares{f: f, from: from}
+	ctx := bounded(f.t)
+	for i := range n {
+		v, err := c.Schedule(ctx, "square", from+i, seconds)
+		require.NoError(f.t, err)
+		s.values = append(s.values, v)
+	}
+	return s
+}
+
+// called is how many of them have been called, at least once.
+func (s *squares) called() int {
+	n, calls := 0, s.f.calls()
+	for i := range s.values {
+		if calls[fmt.Sprintf("square %d", s.from+i)] > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *squares) awaitCalled(n int) {
+	s.f.t.Helper()
+	harness.Eventually(s.f.t, fmt.Sprintf("%d closures were called", n), func() bool { return s.called() >= n })
+}
+
+// check: every value is right, and every closure was called.
+func (s *squares) check(c *clustercoordinator.Coordinator) {
+	t := s.f.t
+	t.Helper()
+	require.NoError(t, c.Join(bounded(t)))
+	ctx := bounded(t)
+	for i, v := range s.values {
+		got, err := clustercoordinator.Get[int](ctx, v)
+		require.NoError(t, err)
+		require.Equal(t, (s.from+i)*(s.from+i), got)
+	}
+	s.checkCalls()
+}
+
+func (s *squares) checkCalls() {
+	t := s.f.t
+	t.Helper()
+	require.Equal(t, len(s.values), s.called(), "each was called at least once")
+	total, calls := 0, s.f.calls()
+	for i := range s.values {
+		total += calls[fmt.Sprintf("square %d", s.from+i)]
+	}
+	t.Logf("%d closures, %d calls", len(s.values), total)
+}
+
+// Whoever dies in the middle of thousands of closures: each is called at least once, and
+// every value is right.
+func TestClosureFaults(t *testing.T) {
+	f := newFixture(t)
+	run := f.serve(2)
+	c := f.coordinator(run)
+	f.awaitServing(c, 2)
+	const n, slow = 5000, 0.002
+
+	t.Run("processes", func(t *testing.T) {
+		s := f.squares(c, 10_000, n, slow)
+		for round := range 6 {
+			s.awaitCalled((round + 1) * n / 10)
+			for _, pid := range f.servers(fmt.Sprintf("worker-%d", round%2)) {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			}
+		}
+		s.check(c)
+	})
+	t.Run("the Temporal side", func(t *testing.T) {
+		s := f.squares(c, 20_000, n, slow)
+		for round, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+			s.awaitCalled((round + 1) * n / 5)
+			side := f.worker.Side()
+			require.NoError(t, syscall.Kill(side, signal))
+			harness.Eventually(t, "there is another side", func() bool { s := f.worker.Side(); return s != side && s != 0 })
+		}
+		s.check(c)
+	})
+	t.Run("the server", func(t *testing.T) {
+		s := f.squares(c, 30_000, n, slow)
+		for round := range 2 {
+			s.awaitCalled((round + 1) * n / 4)
+			f.KillAndRestart(time.Second)
+		}
+		s.check(c)
+	})
+	t.Run("the coordinator", func(t *testing.T) {
+		dying := f.coordinator(run)
+		s := f.squares(dying, 40_000, n, slow)
+		require.NoError(t, dying.Queue().Flush(bounded(t)))
+		var ids []uint64
+		ctx := bounded(t)
+		for _, v := range s.values {
+			id, err := v.ID(ctx)
+			require.NoError(t, err)
+			ids = append(ids, id)
+		}
+		dying.Close()
+		next := f.coordinator(run)
+		require.NoError(t, next.Join(bounded(t)))
+		for i, id := range ids {
+			if i%500 == 0 || i == len(ids)-1 {
+				assert.JSONEq(t, fmt.Sprint((s.from+i)*(s.from+i)), string(fetchID(t, next.Queue(), id)))
+			}
+		}
+		s.checkCalls()
+	})
+	f.checkQueue(c, 4*n)
+	f.end(run)
+}
+
+// end ends a run whose tasks serve for ever.
+func (f *fixture) end(run client.WorkflowRun) {
+	f.t.Helper()
+	f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
+	f.result(run)
+}
+
+// checkQueue: the queue agrees on how many closures there were, and none of its
+// workflow tasks failed.
+func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) spec.QueueStatus {
+	t := f.t
+	t.Helper()
+	s := f.status(c)
+	assert.EqualValues(t, n, s.Counts.Finished)
+	assert.EqualValues(t, n, s.Counts.Scheduled)
+	assert.GreaterOrEqual(t, s.Counts.Calls, uint64(n))
+	events, failed := 0, map[string]int{}
+	for _, x := range s.Executions {
+		it := f.client.GetWorkflowHistory(t.Context(), c.Queue().ID(), x.RunID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for it.HasNext() {
+			e, err := it.Next()
+			require.NoError(t, err)
+			events++
+			if a := e.GetWorkflowTaskFailedEventAttributes(); a != nil {
+				failed[a.GetCause().String()]++
+			}
+		}
+	}
+	for cause := range failed {
+		// A server that was killed has lost track of the workers, and that is all.
+		assert.Contains(t, []string{"ResetStickyTaskQueue", "UnhandledCommand"}, cause)
+	}
+	t.Logf("%d closures, %d calls, %d put back, %d executions, %d events, workflow tasks that failed: %v",
+		s.Counts.Finished, s.Counts.Calls, s.Counts.PutBack, len(s.Executions), events, failed)
+	return s
+}
+
+// A queue continues as new again and again while closures are scheduled and called.
+func TestClosuresContinueAsNew(t *testing.T) {
+	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=120")
+	f := fixtureOn(t, s)
+	run := f.serve(2)
+	c := f.coordinator(run)
+	f.awaitServing(c, 2)
+	const n = 6000
+	first := schedule(t, c, "square", 5)
+	// One is being called all the time.
+	long := schedule(t, c, "hold", "long")
+	f.called("hold long", 1)
+	all := f.squares(c, 10_000, n, 0.001)
+	other := f.coordinator(run)
+	rest := f.squares(other, 20_000, n, 0.001)
+	all.awaitCalled(n)
+	touch(t, f, "long")
+	all.check(c)
+	rest.check(other)
+	assert.Equal(t, "long", fetched[string](t, long))
+	assert.Equal(t, 1, f.calls()["hold long"], "to continue as new calls nothing again")
+	status := f.checkQueue(c, 2*n+2)
+	assert.Greater(t, len(status.Executions), 3)
+	id, err := first.ID(bounded(t))
+	require.NoError(t, err)
+	assert.JSONEq(t, "25", string(fetchID(t, c.Queue(), id)), "of the first execution")
+
+	f.end(run)
+	var result spec.QueueResult
+	require.NoError(t, f.client.GetWorkflow(t.Context(), c.Queue().ID(), "").Get(t.Context(), &result))
+	assert.GreaterOrEqual(t, len(result.Executions), len(status.Executions))
+	assert.EqualValues(t, 2*n+2, result.Counts.Finished)
+}

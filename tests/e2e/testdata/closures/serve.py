@@ -1,0 +1,101 @@
+"""The functions that the tests of closures have called."""
+
+import os
+import time
+
+import clusterrun
+
+DIR = os.environ["DIR"]
+TASK = os.environ["CLUSTERRUN_TASK"]
+calls = os.open(os.path.join(DIR, "calls"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+
+def note(line):
+    """One line for the test, in one write, so that lines of several processes do not mix."""
+    os.write(calls, ("%s %s\n" % (line, TASK)).encode())
+
+
+@clusterrun.function
+def square(i, seconds=0.0):
+    note("square %d" % i)
+    if seconds:
+        time.sleep(seconds)
+    return i * i
+
+
+@clusterrun.function
+def nested(text="a"):
+    return ({"tuple": (1, 2.5, None), "list": [True, [text, ()]]}, "é")
+
+
+@clusterrun.function
+def echo(*args, **kwargs):
+    return [args, kwargs]
+
+
+@clusterrun.function
+def where():
+    return [TASK, os.getpid()]
+
+
+@clusterrun.function
+def fail(text="on purpose"):
+    raise ValueError(text)
+
+
+@clusterrun.function
+def flaky(name, times):
+    """Fails as often as it is told, whoever calls it."""
+    path = os.path.join(DIR, name)
+    with open(path, "a") as f:
+        f.write("x")
+    n = os.path.getsize(path)
+    if n <= times:
+        raise RuntimeError("time %d" % n)
+    return n
+
+
+@clusterrun.function
+def hold(name):
+    """Goes on until the test makes a file of that name."""
+    note("hold %s" % name)
+    while not os.path.exists(os.path.join(DIR, name)):
+        time.sleep(0.01)
+    note("released %s" % name)
+    return name
+
+
+@clusterrun.function
+def die():
+    note("die 0")
+    os._exit(7)
+
+
+@clusterrun.function
+def counter(start):
+    note("counter %d" % start)
+    return {"n": start}
+
+
+@clusterrun.function
+def count(counter):
+    counter["n"] += 1
+    return [TASK, counter["n"]]
+
+
+@clusterrun.function
+def broken():
+    raise OSError("no such data")
+
+
+@clusterrun.function
+def pair():
+    return (1, -1)
+
+
+@clusterrun.function
+def large(n):
+    return "x" * n
+
+
+clusterrun.serve()
