@@ -16,7 +16,8 @@ const module = "github.com/clusterrun/clusterrun/"
 // picture of workflows/DESIGN.md.
 var levels = [][]string{
 	{"starter/clusterrun"},
-	{"starter/command"},
+	{"starter/command", "starter/pool"},
+	{"starter/coordinate"},
 	{"starter/clustercoordinator"},
 	{"starter", "starter/embedded", "starter/rundir", "starter/pty"},
 	{"workers"},
