@@ -327,6 +327,16 @@ func TestPools(t *testing.T) {
 		})
 	}
 
+	// For the run that is no failure; a closure for that task would wait for ever.
+	t.Run("python: a process has left with exit code 0 between two runs", func(t *testing.T) {
+		r := p.begin(t, "python", "leaves")
+		said := r.said()
+		failed := said["failed"].(map[string]any)
+		assert.Equal(t, unexpectedEOF, failed["error"])
+		assert.Contains(t, failed["cause"], "worker-0 has ended")
+		assert.Len(t, said["after"], 2)
+		r.ends()
+	})
 	t.Run("python: a forked child has its own", func(t *testing.T) {
 		r := p.begin(t, "python", "fork")
 		said := r.said()

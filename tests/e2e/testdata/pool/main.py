@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
 import clusterrun
@@ -79,6 +80,12 @@ def leave(how):
 
 
 @clusterrun.function
+def leave_soon():
+    if os.environ["RANK"] == "0":
+        threading.Timer(0.1, os._exit, [0]).start()
+
+
+@clusterrun.function
 def nested():
     return [os.getpid(), everywhere.run(pid)]
 
@@ -133,6 +140,12 @@ def main(scenario):
             before = pool.run(pid)
             failed = tried(lambda: pool.run(leave, args=(how,)))
             say(how=how, before=before, failed=failed, after=pool.run(pid))
+    elif scenario == "leaves":
+        before = pool.run(pid)
+        pool.run(leave_soon)
+        while os.path.exists("/proc/%d/exe" % before[0]):
+            time.sleep(0.01)
+        say(failed=tried(lambda: pool.run(pid)), after=pool.run(pid))
     elif scenario == "idle":
         say(pids=pool.run(pid))
         wait_for_go()
