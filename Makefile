@@ -16,7 +16,9 @@ export CLUSTERRUN_DEVSERVER := $(abspath $(BIN)/clusterrun-devserver)
 export CLUSTERRUN_TEMPORAL  := $(abspath $(TOOLS)/temporal)
 export CLUSTERRUN_BIN       := $(abspath $(BIN)/clusterrun)
 
-TESTFLAGS ?=
+# Whole runs, with servers that are killed, take longer than Go's ten minutes on a
+# busy machine.
+TESTFLAGS ?= -timeout 40m
 PACKAGES  ?= ./...
 
 .PHONY: help

@@ -75,18 +75,7 @@ func (b *brokers) of(p *plan) *brokered {
 		b.all = map[servedKey]*brokered{}
 	}
 	b.all[key] = s
-	if !p.Served {
-		_, err := b.host.plans.update(p.Run, func(p *plan) (*plan, error) {
-			if p == nil {
-				return nil, errNoPlan
-			}
-			p.Served = true
-			return p, nil
-		})
-		if err != nil {
-			b.host.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
-		}
-	}
+	b.host.noteQueue(p)
 	go b.tell(s)
 	return s
 }
@@ -167,6 +156,7 @@ func (b *brokers) endAbandoned(ctx context.Context, p *plan) {
 		return
 	}
 	b.end(key)
+	b.host.coordinating.end(key)
 	over, err := b.host.Queues.Over(ctx, p.queueRun())
 	if err == nil && over != "" {
 		err = b.host.Queues.End(ctx, p.queueRun(), over)

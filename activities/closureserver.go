@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -25,6 +26,10 @@ type Queues interface {
 	// End tells a queue that its run has ended, and waits until it has taken that
 	// in. There may be none.
 	End(ctx context.Context, run spec.BarrierRun, over string) error
+	// Client is one of the queue of a run. Its error is that there is no connection yet.
+	Client(run spec.BarrierRun) (*closurequeue.Client, error)
+	// Open opens the queue of a client if there is none.
+	Open(ctx context.Context, c *closurequeue.Client) error
 }
 
 var errQueueClosed = errors.New("the queue of closures has ended")
@@ -89,4 +94,18 @@ func (s *QueueServer) End(ctx context.Context, run spec.BarrierRun, over string)
 		case <-time.After(askAgain):
 		}
 	}
+}
+
+// Client implements [Queues].
+func (s *QueueServer) Client(run spec.BarrierRun) (*closurequeue.Client, error) {
+	c, err := s.connected()
+	if err != nil {
+		return nil, err
+	}
+	return closurequeue.NewClient(c, run), nil
+}
+
+// Open implements [Queues].
+func (s *QueueServer) Open(ctx context.Context, c *closurequeue.Client) error {
+	return c.Open(ctx, closurequeue.Options{TaskQueue: s.queue})
 }

@@ -41,7 +41,8 @@ type Config struct {
 	Meetings *barriers.Barriers
 	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
 	Runs Runs
-	// Queues are the queues of closures that tasks here serve. None: they cannot.
+	// Queues are the queues of closures that tasks here serve and schedule. None: they
+	// cannot.
 	Queues Queues
 	// Queue is that of this host worker's own activities.
 	Queue string
@@ -68,6 +69,8 @@ type Host struct {
 	views      views
 	asking     gates
 	brokers    brokers
+	// coordinating is what tasks here schedule.
+	coordinating coordinators
 
 	mu        sync.Mutex
 	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task
@@ -103,9 +106,9 @@ func NewHost(c Config) (*Host, error) {
 	if c.Runs != nil {
 		o.Stops = stops{h}
 	}
-	h.brokers.host = h
+	h.brokers.host, h.coordinating.host = h, h
 	if c.Queues != nil {
-		o.Closures = &h.brokers
+		o.Closures, o.Coordinators = &h.brokers, &h.coordinating
 	}
 	if h.tasks, err = taskapi.NewServer(o); err != nil {
 		return nil, err

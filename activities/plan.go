@@ -51,7 +51,8 @@ type plan struct {
 	// Released: the run has given this host back. The plan stays until the run is
 	// closed, so that a release that is asked for again answers the same.
 	Released bool `json:"released,omitempty"`
-	// Served: tasks have served closures here, so that the run has a queue of them.
+	// Served: tasks have served or scheduled closures here, so that the run has a queue
+	// of them.
 	Served bool `json:"served,omitempty"`
 	// Sealed: nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`

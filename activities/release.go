@@ -58,6 +58,7 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
 		h.brokers.end(servedKeyOf(p))
+		h.coordinating.end(servedKeyOf(p))
 		out.Served = p.Served || h.hasQueue(ctx, p)
 		h.collectRest(ctx, p)
 	}

@@ -95,6 +95,9 @@ type Barriers struct {
 	runs map[runKey]*run
 }
 
+// runEnded is why a round is ended that its run has left open.
+const runEnded = "the run has ended"
+
 type runKey struct{ workflowID, runID string }
 
 func keyOf(r spec.BarrierRun) runKey { return runKey{r.WorkflowID, r.RunID} }
@@ -252,7 +255,7 @@ func (b *Barriers) Forget(ctx context.Context, workflowID, runID string) error {
 	b.store.drop(key)
 	var errs []error
 	for _, id := range open {
-		if err := b.Server.End(ctx, id, "the run has ended"); err != nil && !errors.Is(err, ErrClosed) {
+		if err := b.Server.End(ctx, id, runEnded); err != nil && !errors.Is(err, ErrClosed) {
 			errs = append(errs, err)
 		}
 	}

@@ -327,7 +327,12 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 		w.told, w.sent = err == nil, !closed
 	}
 	s.opened = !closed // or may be
+	forgotten := s.forgotten && s.opened
 	s.mu.Unlock()
+	if forgotten {
+		// The run gave the host back meanwhile, and nobody else ends the round.
+		return s.b.Server.End(call, s.id(round), runEnded)
+	}
 	if err == nil {
 		s.watch(ctx, round)
 		s.lookIn(lookAfter)

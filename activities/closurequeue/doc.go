@@ -6,13 +6,19 @@
 //	                                                 │ leases, whose results
 //	Remote.Wait ◄── outcomes ◄── long poll of ──── its history
 //
-// A [Queue] has at most one request to schedule on its way. What is scheduled in the
-// meantime goes together with the next one, so that a lone closure leaves at once
-// and a flood leaves in hundreds. Requests are numbered, and one whose answer got
-// lost, with a connection, a server or an execution of the queue, is sent again.
+// A [Client] sends requests as they are, until the queue answers them, and reads the
+// history. It keeps nothing: who asks has a name and numbers its requests, so that a
+// request is the same whoever sends it, and however often. This is what a host is for
+// the programs in its tasks, which outlive it; a [Feed] is what it keeps of the
+// history for each of them.
+//
+// A [Queue] is for a program that has the client itself. It has at most one request to
+// schedule on its way. What is scheduled in the meantime goes together with the next
+// one, so that a lone closure leaves at once and a flood leaves in hundreds.
 //
 // Values come from the history: a result of RunClosures has the outcomes of calls,
 // and a marker those that the queue decided by itself. The first final outcome of a
-// closure in the order of the history is its end. [Queue.Fetch] finds values of any
-// age there, as long as the server keeps it.
+// closure in the order of the history is its end. [Client.Find] finds values of any
+// age there, as long as the server keeps it. Who follows begins at a [Position] that
+// was there before the first closure was scheduled: nothing can end before it.
 package closurequeue

@@ -4,45 +4,31 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"sync"
-
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Options of a [Queue].
-type Options struct {
-	// TaskQueue is that of the run's workflow.
-	TaskQueue string
-	// QueueSize and TransientUnavailable are those of a queue that is made; see
-	// [spec.ClosureQueueInput].
-	QueueSize            int
-	TransientUnavailable *int
-}
-
-// Queue is a client of the queue of a run. Its methods may be called at the same
-// time.
+// Queue is a client of the queue of a run, with a name of its own. Its methods may be
+// called at the same time.
 type Queue struct {
-	server client.Client
-	id     string
-	run    spec.BarrierRun
+	client *Client
 	name   string // of this client, among all of the queue's
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	loops  sync.WaitGroup
+	loops  sync.WaitGroup // they begin only while ctx lasts, with mu held
 
 	mu sync.Mutex
 	// pending are scheduled here and not yet sent.
 	pending      []*Remote
 	pendingBytes int
 	sending      int // closures of the request that is on its way
-	batch, call  uint64
-	epoch        uint64
+	// scheduled counts the closures that were taken, and passed those of them that the
+	// queue has answered for.
+	scheduled, passed uint64
+	batch, call       uint64
+	epoch             uint64
 	// raised is the queue's error, which a request to schedule has taken. The next
 	// call has to tell it.
 	raised error
@@ -51,46 +37,33 @@ type Queue struct {
 	// remotes are those whose ID is known and whose outcome is not, and early the
 	// outcomes that came before the ID.
 	remotes map[uint64][]*Remote
-	early   map[uint64]spec.Outcome
-	// cancelledEarly are ranges that were cancelled while IDs were on their way.
-	cancelledEarly []spec.DecidedOutcomes
+	early   early
 	// changed is closed and made anew when something of the above has changed.
 	changed chan struct{}
-	// following says that the history is followed.
-	following bool
-	finished  uint64
-}
 
-// ErrRunEnded says that the run of a queue has ended.
-var ErrRunEnded = errors.New("the run has ended; its closures cannot be scheduled any more")
+	// following is held by who looks whether the history is followed.
+	following chan struct{}
+	followed  bool
+}
 
 // Open attaches to the queue of a run, and makes it if there is none. A queue that
 // ended with its run is attached to for its values only. execution of run is the
 // first one of the run.
-func Open(ctx context.Context, c client.Client, run spec.BarrierRun, o Options) (*Queue, error) {
-	id := spec.ClosureQueueID(run.WorkflowID, run.RunID)
-	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: o.TaskQueue,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            "closures of run " + run.WorkflowID,
-	}, spec.ClosureQueueType, spec.ClosureQueueInput{Run: run, QueueSize: o.QueueSize, TransientUnavailable: o.TransientUnavailable})
-	var ended *serviceerror.WorkflowExecutionAlreadyStarted
-	if err != nil && !errors.As(err, &ended) {
-		return nil, fmt.Errorf("open the queue of closures of run %s: %w", run.WorkflowID, err)
+func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue, error) {
+	c := NewClient(s, run)
+	if err := c.Open(ctx, o); err != nil {
+		return nil, err
 	}
-	return attach(c, id, run), nil
+	return attach(c), nil
 }
 
 // Attach attaches to the queue of a run that is there.
-func Attach(c client.Client, run spec.BarrierRun) *Queue {
-	return attach(c, spec.ClosureQueueID(run.WorkflowID, run.RunID), run)
-}
+func Attach(s Server, run spec.BarrierRun) *Queue { return attach(NewClient(s, run)) }
 
-func attach(c client.Client, id string, run spec.BarrierRun) *Queue {
+func attach(c *Client) *Queue {
 	q := &Queue{
-		server: c, id: id, run: run, name: rand.Text(),
-		remotes: map[uint64][]*Remote{}, early: map[uint64]spec.Outcome{}, changed: make(chan struct{}),
+		client: c, name: rand.Text(),
+		remotes: map[uint64][]*Remote{}, changed: make(chan struct{}), following: make(chan struct{}, 1),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	q.loops.Go(q.send)
@@ -98,15 +71,19 @@ func attach(c client.Client, id string, run spec.BarrierRun) *Queue {
 }
 
 // ID is the workflow ID of the queue.
-func (q *Queue) ID() string { return q.id }
+func (q *Queue) ID() string { return q.client.ID() }
 
 // Close ends the client. The queue, and what is in it, go on. Closures that were
 // scheduled here and not yet sent are lost; [Queue.Flush] has them sent.
 func (q *Queue) Close() {
+	q.mu.Lock()
 	q.cancel()
+	q.mu.Unlock()
+	q.fail(errClosed)
 	q.loops.Wait()
-	q.fail(errors.New("the coordinator was closed"))
 }
+
+var errClosed = errors.New("the coordinator was closed")
 
 // fail gives all who wait this error.
 func (q *Queue) fail(err error) {
@@ -149,17 +126,35 @@ func (q *Queue) await(ctx context.Context, ready func() bool) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-q.ctx.Done():
-			return errors.New("the coordinator was closed")
+			return errClosed
 		}
 	}
 }
 
 // Status asks the queue how it stands.
-func (q *Queue) Status(ctx context.Context) (spec.QueueStatus, error) {
-	var s spec.QueueStatus
-	v, err := q.server.QueryWorkflow(ctx, q.id, "", spec.QueryQueue)
-	if err == nil {
-		err = v.Get(&s)
-	}
-	return s, err
+func (q *Queue) Status(ctx context.Context) (spec.QueueStatus, error) { return q.client.Status(ctx) }
+
+// Cancel cancels closures, or all.
+func (q *Queue) Cancel(ctx context.Context, ids ...uint64) (spec.CancelAnswer, error) {
+	return q.client.Cancel(ctx, spec.CancelRequest{Closures: ids})
+}
+
+// Pause has nothing more be given out.
+func (q *Queue) Pause(ctx context.Context, reason string) (spec.QueueStatus, error) {
+	return q.client.Pause(ctx, spec.PauseRequest{Paused: true, Reason: reason})
+}
+
+// Resume takes a pause back.
+func (q *Queue) Resume(ctx context.Context) (spec.QueueStatus, error) {
+	return q.client.Pause(ctx, spec.PauseRequest{})
+}
+
+// CreateResource makes a per-worker resource known, and returns its ID.
+func (q *Queue) CreateResource(ctx context.Context, r spec.Resource) (uint64, error) {
+	q.mu.Lock()
+	q.call++
+	request := spec.ResourceRequest{Client: q.name, Number: q.call, Resource: r}
+	q.mu.Unlock()
+	a, err := q.client.CreateResource(ctx, request)
+	return a.ID, err
 }

@@ -11,6 +11,8 @@ import (
 type Remote struct {
 	closure spec.Closure
 	size    int
+	// epoch is that of the queue's errors that had been told when it was scheduled.
+	epoch uint64
 	// known is closed when the ID is, and done when there is an outcome.
 	known, done chan struct{}
 	id          uint64
@@ -18,13 +20,11 @@ type Remote struct {
 	err         error
 }
 
-func newRemote(c spec.Closure) *Remote {
-	return &Remote{closure: c, size: sizeOf(c), known: make(chan struct{}), done: make(chan struct{})}
+func newRemote(c spec.Closure, epoch uint64) *Remote {
+	return &Remote{closure: c, size: c.Size() + closureOverhead, epoch: epoch, known: make(chan struct{}), done: make(chan struct{})}
 }
 
-func sizeOf(c spec.Closure) int {
-	return len(c.Function) + len(c.Args) + len(c.Kwargs) + closureOverhead
-}
+func (r *Remote) detached() bool { return r.closure.Options != nil && r.closure.Options.Detached }
 
 // closureOverhead is what a closure has beside its name and arguments, in bytes.
 const closureOverhead = 32
@@ -65,10 +65,10 @@ func (r *Remote) Value() (json.RawMessage, error) {
 	if len(r.outcome.Value) == 0 {
 		return json.RawMessage("null"), nil
 	}
-	return r.outcome.Value, nil
+	return spec.PlainValue(r.outcome.Value), nil
 }
 
-// settle and the others below are called once, by whoever holds the queue's mu.
+// settle, fail and is are called once, by whoever holds the queue's mu.
 func (r *Remote) settle(o spec.Outcome) {
 	r.outcome, r.err = o, errorOf(o)
 	close(r.done)

@@ -2,34 +2,53 @@ package closurequeue
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxPending bounds what is scheduled here and not yet in the queue.
-const maxPending = 2 * spec.MaxBatch
+const (
+	// maxPending bounds what is scheduled here and not yet sent, and maxPendingBytes
+	// what that has in bytes.
+	maxPending      = 2 * spec.MaxBatch
+	maxPendingBytes = 2 * spec.MaxBatchBytes
+)
 
 // Schedule takes a closure, to be sent with the next request. It waits while much is
 // waiting to be sent, as it is when the queue is full. An error of the queue that
 // was raised meanwhile is returned here, once, and then the closure is not taken.
 func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
-	if err := q.await(ctx, func() bool {
-		return q.raised != nil || q.broken != nil || len(q.pending) < maxPending
-	}); err != nil {
-		return nil, err
+	for {
+		if err := q.await(ctx, q.takes); err != nil {
+			return nil, err
+		}
+		if r, err := q.take(c); r != nil || err != nil {
+			return r, err
+		}
 	}
-	r := newRemote(c)
+}
+
+// takes reports whether take has something to say. It is for holders of mu.
+func (q *Queue) takes() bool {
+	return q.raised != nil || q.broken != nil || len(q.pending) < maxPending && q.pendingBytes < maxPendingBytes
+}
+
+// take takes a closure, unless others were quicker.
+func (q *Queue) take(c spec.Closure) (*Remote, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.takeRaised(); err != nil {
-		return nil, err
-	}
-	if q.broken != nil {
+	switch {
+	case q.raised != nil:
+		return nil, q.takeRaised()
+	case q.broken != nil:
 		return nil, q.broken
+	case !q.takes():
+		return nil, nil
 	}
+	r := newRemote(c, q.epoch)
 	q.pending = append(q.pending, r)
 	q.pendingBytes += r.size
+	q.scheduled++
 	if len(q.pending) == 1 && q.sending == 0 {
 		q.wake()
 	}
@@ -49,122 +68,114 @@ func (q *Queue) send() {
 		if q.await(q.ctx, func() bool { return len(q.pending) > 0 }) != nil {
 			return
 		}
+		if err := q.follow(q.ctx); err != nil {
+			if q.ctx.Err() == nil {
+				q.fail(err)
+			}
+			return
+		}
 		q.mu.Lock()
 		remotes := q.nextBatch()
-		q.batch++
-		request := spec.ScheduleRequest{Client: q.name, Batch: q.batch, Epoch: q.epoch, Closures: make([]spec.Closure, len(remotes))}
-		for i, r := range remotes {
-			request.Closures[i] = r.closure
-		}
 		q.sending = len(remotes)
-		q.follow()
 		q.wake() // there is room
 		q.mu.Unlock()
-		answer, err := update[spec.ScheduleAnswer](q.ctx, q, spec.UpdateSchedule, request)
-		q.sent(remotes, answer, err)
+		q.deliver(remotes)
 	}
 }
 
-// nextBatch takes from pending what fits into a request. It is for holders of mu.
+// nextBatch takes from pending what fits into a request: closures that were scheduled
+// when the same errors had been told, for those of a request are cancelled together.
+// Nor are detached ones among others, which errors do not concern. It is for holders
+// of mu.
 func (q *Queue) nextBatch() []*Remote {
 	n, bytes := 0, 0
 	for n < len(q.pending) && n < spec.MaxBatch {
-		bytes += q.pending[n].size
-		if n > 0 && bytes > spec.MaxBatchBytes {
+		r := q.pending[n]
+		if n > 0 && (bytes+r.size > spec.MaxBatchBytes || r.epoch != q.pending[0].epoch || r.detached() != q.pending[0].detached()) {
 			break
 		}
+		bytes += r.size
 		n++
 	}
 	batch := q.pending[:n:n]
 	q.pending = q.pending[n:]
+	q.pendingBytes -= bytes
 	if len(q.pending) == 0 {
 		q.pending = nil // so that what was sent can be collected
 	}
 	return batch
 }
 
+// deliver sends closures. Where the queue refuses some of them, each of the others is
+// sent all the same.
+func (q *Queue) deliver(remotes []*Remote) {
+	q.mu.Lock()
+	q.batch++
+	request := spec.ScheduleRequest{Client: q.name, Batch: q.batch, Epoch: remotes[0].epoch, Closures: make([]spec.Closure, len(remotes))}
+	q.mu.Unlock()
+	for i, r := range remotes {
+		request.Closures[i] = r.closure
+	}
+	answer, err := q.client.Schedule(q.ctx, request)
+	var refused *RefusedError
+	if half := len(remotes) / 2; half > 0 && errors.As(err, &refused) {
+		q.deliver(remotes[:half])
+		q.deliver(remotes[half:])
+		return
+	}
+	q.sent(remotes, answer, err)
+}
+
 // sent takes in the answer to a request.
 func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.sending = 0
 	defer q.wake()
+	q.sending -= len(remotes)
+	q.passed += uint64(len(remotes))
 	if err != nil {
-		// It was refused: nothing of it is in the queue.
+		// Nothing of it is in the queue.
 		for _, r := range remotes {
 			r.fail(err)
 		}
-		if q.raised == nil {
+		if q.raised == nil && q.broken == nil {
 			q.raised = err
 		}
 		return
 	}
 	q.epoch = max(q.epoch, a.Epoch)
-	next := a.First
-	for i, r := range remotes {
-		id, known := a.Known[i]
-		if !known {
-			id = next
-			next++
-		}
+	var unseen []uint64
+	for i, id := range a.IDs(len(remotes)) {
+		r := remotes[i]
 		r.is(id)
 		r.closure = spec.Closure{} // it is in the queue
+		_, before := a.Known[i]
+		o, ended := q.early.find(id)
 		switch {
-		case a.Cancelled || a.Raised != nil:
-			r.settle(spec.Outcome{ID: id, Kind: spec.OutcomeCancelled})
-		default:
-			q.expect(id, r)
-			if known {
-				q.loops.Go(func() { q.lookBack(id) })
+		case ended:
+			r.settle(o)
+		case q.broken != nil:
+			r.fail(q.broken)
+		default: // also where it is cancelled: the history says so, or how it ended before
+			q.expect(r)
+			if before || q.early.full {
+				unseen = append(unseen, id)
 			}
 		}
 	}
 	if a.Raised != nil && q.raised == nil {
 		q.raised = a.Raised
 	}
-	clear(q.early)
-	q.cancelledEarly = nil
+	if q.sending == 0 {
+		q.early = early{}
+	}
+	q.look(unseen)
 }
 
-// lookBack finds the outcome of a closure whose key was known: it may have ended
-// before anything that is followed here.
-func (q *Queue) lookBack(id uint64) {
-	delay := firstRetry
-	for {
-		if _, err := q.Fetch(q.ctx, id); err == nil || q.ctx.Err() != nil {
-			return
-		}
-		select {
-		case <-q.ctx.Done():
-		case <-time.After(delay):
-		}
-		delay = min(2*delay, maxRetry)
-	}
-}
-
-// expect notes that somebody waits for the outcome of a closure. It is for holders
-// of mu.
-func (q *Queue) expect(id uint64, r *Remote) {
-	if o, ok := q.early[id]; ok {
-		r.settle(o)
-		return
-	}
-	for _, d := range q.cancelledEarly {
-		for _, c := range d.Cancelled {
-			if c[0] <= id && id <= c[1] {
-				r.settle(cancelledOutcome(id, d.Text))
-				return
-			}
-		}
-	}
-	q.remotes[id] = append(q.remotes[id], r)
-	q.follow()
-}
-
-// Flush waits until everything scheduled here is in the queue.
+// Flush waits until everything that was scheduled here before is in the queue.
 func (q *Queue) Flush(ctx context.Context) error {
-	if err := q.await(ctx, func() bool { return q.broken != nil || len(q.pending) == 0 && q.sending == 0 }); err != nil {
-		return err
-	}
-	return nil
+	q.mu.Lock()
+	until := q.scheduled
+	q.mu.Unlock()
+	return q.await(ctx, func() bool { return q.broken != nil || q.passed >= until })
 }

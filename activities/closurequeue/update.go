@@ -22,14 +22,17 @@ type RefusedError struct{ Message string }
 
 func (e *RefusedError) Error() string { return e.Message }
 
+// ErrRunEnded says that the run of a queue has ended.
+var ErrRunEnded = errors.New("the run has ended; its closures cannot be scheduled any more")
+
 // update sends a request to the queue until it has an answer: a server may be away,
 // and the execution that took the request may have continued as new meanwhile.
-func update[A any](ctx context.Context, q *Queue, name string, request any) (A, error) {
+func update[A any](ctx context.Context, c *Client, name string, request any) (A, error) {
 	delay := firstRetry
 	for {
 		var a A
-		h, err := q.server.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: q.id, UpdateName: name, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		h, err := c.server.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: c.id, UpdateName: name, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err == nil {
 			err = h.Get(ctx, &a)
@@ -40,20 +43,30 @@ func update[A any](ctx context.Context, q *Queue, name string, request any) (A, 
 		if ctx.Err() != nil {
 			return a, ctx.Err()
 		}
-		if err := q.final(ctx, err); err != nil {
+		if err := c.final(ctx, err); err != nil {
 			return a, err
 		}
-		select {
-		case <-ctx.Done():
-			return a, ctx.Err()
-		case <-time.After(delay):
+		if err := pause(ctx, &delay); err != nil {
+			return a, err
 		}
-		delay = min(2*delay, maxRetry)
+	}
+}
+
+// pause waits before another try, twice as long each time.
+func pause(ctx context.Context, delay *time.Duration) error {
+	t := time.NewTimer(*delay)
+	defer t.Stop()
+	*delay = min(2**delay, maxRetry)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
 	}
 }
 
 // final is the error that another try would not change, if this is one.
-func (q *Queue) final(ctx context.Context, err error) error {
+func (c *Client) final(ctx context.Context, err error) error {
 	var (
 		application *temporal.ApplicationError
 		notFound    *serviceerror.NotFound
@@ -63,16 +76,15 @@ func (q *Queue) final(ctx context.Context, err error) error {
 	)
 	switch {
 	case errors.As(err, &application):
-		if application.Type() == spec.ErrRefused {
+		switch application.Type() {
+		case spec.ErrRefused:
 			return &RefusedError{Message: application.Message()}
-		}
-		// Continued as new, or about to.
-		if application.Type() == spec.ErrTryAgain {
+		case spec.ErrTryAgain: // continued as new, or about to
 			return nil
 		}
-		return q.ifClosed(ctx, nil)
+		return c.ifClosed(ctx, nil)
 	case errors.As(err, &notFound):
-		return q.ifClosed(ctx, err)
+		return c.ifClosed(ctx, err)
 	case errors.As(err, &invalid), errors.As(err, &denied), errors.As(err, &namespace):
 		return err
 	}
@@ -81,18 +93,19 @@ func (q *Queue) final(ctx context.Context, err error) error {
 
 // ifClosed tells a queue that has ended from one that went on as another execution.
 // unknown is returned where there is none at all.
-func (q *Queue) ifClosed(ctx context.Context, unknown error) error {
-	d, err := q.server.DescribeWorkflowExecution(ctx, q.id, "")
+func (c *Client) ifClosed(ctx context.Context, unknown error) error {
+	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
 		return unknown
-	case err != nil:
-		return nil
-	}
-	switch d.GetWorkflowExecutionInfo().GetStatus() {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+	case err != nil || isOpen(d.GetWorkflowExecutionInfo().GetStatus()):
 		return nil
 	}
 	return ErrRunEnded
+}
+
+// isOpen: the queue is, if perhaps in another execution.
+func isOpen(s enumspb.WorkflowExecutionStatus) bool {
+	return s == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || s == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }

@@ -120,6 +120,9 @@ func (b *Broker) Close() {
 	for _, e := range b.entries {
 		e.stopTimer()
 	}
+	for _, p := range b.processes {
+		p.unwatch()
+	}
 }
 
 func (b *Broker) isClosed() bool {

@@ -15,7 +15,7 @@ import (
 // Next answers a process of a task; see [taskapi.Closures].
 func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
 	b.mu.Lock()
-	p, answer, err := b.hear(task, in)
+	p, answer, err := b.hear(ctx, task, in)
 	if err != nil || answer != nil {
 		b.mu.Unlock()
 		if err != nil {
@@ -45,7 +45,7 @@ func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresReque
 }
 
 // hear takes in a request. It answers, or leaves a request that waits.
-func (b *Broker) hear(task string, in taskapi.ClosuresRequest) (*process, *taskapi.ClosuresAnswer, error) {
+func (b *Broker) hear(ctx context.Context, task string, in taskapi.ClosuresRequest) (*process, *taskapi.ClosuresAnswer, error) {
 	key := processKey{task, in.Process}
 	switch {
 	case b.isClosed():
@@ -61,12 +61,19 @@ func (b *Broker) hear(task string, in taskapi.ClosuresRequest) (*process, *taska
 			holds: map[uint64]*entry{}, built: map[uint64]bool{}, took: map[string]float64{},
 		}
 		b.processes[key] = p
+		b.watch(p, taskapi.ProcessOf(ctx))
 		if in.Seq > 1 && !b.settled {
 			b.successor = true
 		}
 	}
 	for _, o := range in.Done {
 		b.hasDone(p, isNew, o)
+	}
+	for _, id := range in.Returned {
+		// One that it was given again meanwhile is another.
+		if e := p.holds[id]; e != nil && e.news <= in.Got {
+			b.putBack(e)
+		}
 	}
 	stale := in.Seq < p.seq
 	if stale {
@@ -221,11 +228,6 @@ func (b *Broker) reconcile(p *process, in taskapi.ClosuresRequest) {
 	for _, id := range in.Begun {
 		if e := p.holds[id]; e != nil {
 			e.begun = true
-		}
-	}
-	for _, id := range in.Returned {
-		if e := p.holds[id]; e != nil && e.news <= in.Got {
-			b.putBack(e)
 		}
 	}
 	if len(p.holds) == 0 {

@@ -2,6 +2,7 @@ package closures
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,8 @@ type process struct {
 	request *waiting
 	// restarted is when it was to be restarted, last.
 	restarted time.Time
+	// watched is where the kernel says that it has ended.
+	watched *os.File
 }
 
 // unread is what an answer told that may not have arrived.
@@ -88,6 +91,7 @@ func servingOf(serves bool, slots int) int {
 // forget has a process gone for good.
 func (b *Broker) forget(p *process) {
 	b.gone.add(p.processKey)
+	p.unwatch()
 	b.slots -= p.serving()
 	b.answer(p, taskapi.ClosuresAnswer{})
 	delete(b.processes, p.processKey)

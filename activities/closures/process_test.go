@@ -221,22 +221,26 @@ func TestAnOutcomeIsThatOfItsCall(t *testing.T) {
 	})
 }
 
-// A request that comes late has outcomes, and nothing else that counts.
+// A request that comes late has outcomes, and what is handed back, and nothing else
+// that counts.
 func TestAnOldRequestDoesNotSayHowTheProcessStands(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
-		l := h.lease(closuresFrom(1, 2)...)
-		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
+		p.fast()
+		l := h.lease(closuresFrom(1, 3)...)
+		require.Equal(t, []uint64{1, 2, 3}, p.take(2, 0))
 		old := p.report(value(1))
-		old.Held, old.Free, old.Wait = nil, 1, 20
-		p.held = []uint64{1, 2} // it does not know yet that 1 has arrived
+		old.Held, old.Free, old.Wait, old.Returned = nil, 1, 20, []uint64{3}
+		p.held = []uint64{1, 2, 3} // it does not know yet that the rest has arrived
 		listening := p.waiting(0)
 		at := time.Now()
 		assert.Empty(t, p.send(old))
 		assert.Zero(t, time.Since(at))
 		assert.Empty(t, listening, "it goes on")
+		assert.Equal(t, []uint64{3}, h.process("worker-1", "b", 1).take(1, 0))
 		longLater()
-		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}}, l.get(t))
+		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2, 3}}, l.get(t))
+		p.held = []uint64{2}
 		// A newer one has the older answered.
 		p.waiting(0)
 		assert.Equal(t, taskapi.ClosuresAnswer{}, <-listening)

@@ -119,7 +119,9 @@ clusterrun.serve()
 	assertText(t, `[6,[],{}]`, out[1])
 	assertText(t, `[3,[3],{"x":{"y":null}}]`, out[2])
 	assertText(t, `error KeyError: 'no'`, out[3])
-	assert.Equal(t, "Traceback (most recent call last):\n  File \"<string>\", line 10, in fail\n  File \"<string>\", line 9, in inner\nKeyError: 'no'\n", out[3].Error.Traceback)
+	traceback := out[3].Error.Traceback
+	assert.Regexp(t, `(?s)^Traceback.*line 10, in fail\n.*line 9, in inner\n.*KeyError: 'no'\n$`, traceback)
+	assert.NotContains(t, traceback, "clusterrun.py", "the caller is nobody's business")
 	assert.Equal(t, "worker-0", out[3].Error.Task)
 	assertText(t, "unavailable UnavailableError: no answer", out[4])
 	assert.Equal(t, "ps-0", out[4].Error.Task)
@@ -303,6 +305,30 @@ clusterrun.serve()
 	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
 }
 
+// A process that does not end a call is restarted for it, and then the call is
+// cancelled.
+func TestAPythonFunctionThatIsStuckCostsItsProcess(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+@clusterrun.function
+def stuck():
+    print("stuck", flush=True)
+    while True:
+        try:
+            time.sleep(1000)
+        except BaseException:
+            pass
+clusterrun.serve()
+`)
+	outcome := make(chan spec.Outcome)
+	go func() { outcome <- m.one(call(1, "stuck")) }()
+	require.Equal(t, "stuck", p.line())
+	m.now().Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: 50 * time.Millisecond})
+	require.Equal(t, "worker-0", <-m.restarted)
+	require.NoError(t, p.cmd.Process.Kill())
+	assertText(t, "cancelled CancelledError: "+spec.TextClosureCancelled, <-outcome)
+}
+
 // What is cancelled at any moment of its life ends, once, and nothing else does.
 func TestPythonCancelAtAnyMoment(t *testing.T) {
 	for _, slots := range []string{"1", "3"} {
@@ -443,7 +469,6 @@ clusterrun.serve(`+slots+`)
 				go func() { outcome <- m.one(call(1, "f")) }()
 				got, stderr := p.end()
 				assert.Equal(t, code, got, stderr)
-				m.now().ProcessEnded("worker-0", "")
 				o := <-outcome
 				assert.Equal(t, spec.OutcomeLost, o.Kind)
 				assert.True(t, o.Started)
@@ -490,6 +515,35 @@ clusterrun.serve(`+slots+`)
 			assert.Equal(t, 5, strings.Count(stderr, "the function f has forked, and the child has returned from it; end it with os._exit"), stderr)
 		})
 	}
+}
+
+// What a task has forked serves like any process, and its end is noticed, too.
+func TestTheEndOfAForkedChildIsNoticed(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+@clusterrun.function
+def dies():
+    os._exit(1)
+@clusterrun.function
+def pid():
+    return os.getpid()
+for _ in range(2):
+    if os.fork() == 0:
+        clusterrun.serve()
+print(os.getpid(), flush=True)
+time.sleep(1000)
+`)
+	parent := p.line()
+	m.awaitServing(2)
+	o := m.one(call(1, "dies"))
+	assert.Equal(t, spec.OutcomeLost, o.Kind)
+	assert.True(t, o.Started)
+	m.awaitServing(1)
+	o = m.one(call(2, "pid"))
+	assert.NotEmpty(t, text(o))
+	assert.NotEqual(t, parent, text(o))
+	m.one(call(3, "dies"))
+	m.awaitServing(0)
 }
 
 func TestPythonIsToldThatItHasEnded(t *testing.T) {

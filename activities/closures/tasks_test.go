@@ -60,6 +60,11 @@ func newMachine(t testing.TB, tasks ...string) *machine {
 func (m *machine) start() {
 	m.t.Helper()
 	m.startBroker()
+	m.startServer()
+}
+
+func (m *machine) startServer() {
+	m.t.Helper()
 	var err error
 	m.server, err = taskapi.NewServer(taskapi.Config{StateDir: m.state, Closures: m, Log: zap.NewNop()})
 	require.NoError(m.t, err)
@@ -99,6 +104,13 @@ func (m *machine) kill() {
 	require.NoError(m.t, m.server.Close())
 	m.now().Close()
 	m.start()
+}
+
+// cut ends all connections with the server. The broker goes on.
+func (m *machine) cut() {
+	m.t.Helper()
+	require.NoError(m.t, m.server.Close())
+	m.startServer()
 }
 
 // awaitServing waits until so many processes serve.

@@ -70,19 +70,19 @@ const maxListed = 4096
 
 // checkClosures says what is wrong with a request.
 func checkClosures(in *ClosuresRequest) *wire.Problem {
+	if problem := checkRandomName("process", in.Process); problem != nil {
+		return problem
+	}
 	switch {
-	case in.Process == "":
-		return invalid("process", "it is empty; give the process a random name that no other has")
-	case len(in.Process) > wire.MaxProcess || strings.ContainsFunc(in.Process, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return invalid("process", fmt.Sprintf("want at most %d letters, digits and signs of ASCII, without spaces", wire.MaxProcess))
 	case in.Seq == 0:
 		return invalid("seq", "it is missing; number the requests of the process from 1")
 	case in.Slots < 0 || in.Slots > wire.MaxSlots:
 		return invalid("slots", fmt.Sprintf("it is %d; want 0 to %d", in.Slots, wire.MaxSlots))
 	case in.Free < 0 || in.Free > in.Slots:
 		return invalid("free", fmt.Sprintf("it is %d; want 0 to slots, which is %d", in.Free, in.Slots))
-	case !(in.Wait >= 0 && in.Wait <= wire.MaxWait):
-		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", in.Wait, wire.MaxWait))
+	}
+	if problem := checkWaitSeconds(in.Wait); problem != nil {
+		return problem
 	}
 	if problem := checkFunctions(in.Functions); problem != nil {
 		return problem
@@ -100,6 +100,24 @@ func checkClosures(in *ClosuresRequest) *wire.Problem {
 		if field, problem := checkOutcome(&in.Done[i]); problem != "" {
 			return invalid(fmt.Sprintf("done[%d].%s", i, field), problem)
 		}
+	}
+	return nil
+}
+
+// checkRandomName says what is wrong with the name that a process has given itself.
+func checkRandomName(field, name string) *wire.Problem {
+	switch {
+	case name == "":
+		return invalid(field, "it is empty; give the process a random name that no other has")
+	case len(name) > wire.MaxProcess || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return invalid(field, fmt.Sprintf("want at most %d letters, digits and signs of ASCII, without spaces", wire.MaxProcess))
+	}
+	return nil
+}
+
+func checkWaitSeconds(wait float64) *wire.Problem {
+	if !(wait >= 0 && wait <= wire.MaxWait) {
+		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", wait, wire.MaxWait))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package taskapi
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -37,6 +38,19 @@ func TestInstallPython(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, entries, 1, "nothing else is left there")
+}
+
+// The module knows the program it came from, whatever that is called.
+func TestPythonOfAProgram(t *testing.T) {
+	dir, err := InstallPythonOf(t.TempDir(), `/opt/it's "here"/clusterrun`)
+	require.NoError(t, err)
+	python, err := exec.LookPath("python3")
+	require.NoError(t, err)
+	cmd := exec.Command(python, "-c", "import clusterrun; print(clusterrun._BINARY)")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir, "PYTHONDONTWRITEBYTECODE=1")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	assert.Equal(t, "/opt/it's \"here\"/clusterrun\n", string(out))
 }
 
 func TestInstallPythonSideBySide(t *testing.T) {

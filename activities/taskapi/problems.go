@@ -18,6 +18,7 @@ var statuses = map[string]int{
 	wire.CodeTooSlow:          http.StatusRequestTimeout,
 	wire.CodeClosuresAway:     http.StatusServiceUnavailable,
 	wire.CodeProcessEnded:     http.StatusConflict,
+	wire.CodeQueueRefused:     http.StatusConflict,
 	wire.CodeNoFiles:          http.StatusConflict,
 	wire.CodeInternal:         http.StatusInternalServerError,
 	wire.CodeBarrierTimeout:   http.StatusConflict,

@@ -33,6 +33,15 @@ var routes = map[string]map[string]handler{
 	wire.PathProgress:            {http.MethodPut: putProgress},
 	wire.PathStop:                {http.MethodGet: getStop, http.MethodPost: postStop, http.MethodDelete: deleteStop},
 	wire.PathBarriers + "{name}": {http.MethodPost: postBarrier, http.MethodDelete: deleteBarrier},
+
+	wire.PathCoordinatorOpen:      {http.MethodPost: postCoordinatorOpen},
+	wire.PathCoordinatorSchedule:  {http.MethodPost: postCoordinatorSchedule},
+	wire.PathCoordinatorJoin:      {http.MethodPost: postCoordinatorJoin},
+	wire.PathCoordinatorDone:      {http.MethodPost: postCoordinatorDone},
+	wire.PathCoordinatorResources: {http.MethodPost: postCoordinatorResources},
+	wire.PathCoordinatorCancel:    {http.MethodPost: postCoordinatorCancel},
+	wire.PathCoordinatorOutcomes:  {http.MethodPost: postCoordinatorOutcomes},
+	wire.PathCoordinatorFind:      {http.MethodPost: postCoordinatorFind},
 }
 
 // answer finds the handler of a request and has it answer.

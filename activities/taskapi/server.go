@@ -35,6 +35,8 @@ type Config struct {
 	Barriers Barriers
 	// Closures are for tasks to call. None: tasks cannot serve.
 	Closures Closures
+	// Coordinators are for tasks that schedule closures. None: tasks cannot.
+	Coordinators Coordinators
 	// Stops brings the wish that all tasks stop to the run. None: tasks cannot ask
 	// for it, nor whether somebody did.
 	Stops Stops
@@ -100,6 +102,7 @@ func NewServer(c Config) (*Server, error) {
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
 		ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			ctx = context.WithValue(ctx, connKey{}, c)
 			return context.WithValue(ctx, endpointKey{}, c.(*conn).listener.endpoint)
 		},
 		ConnState: func(c net.Conn, state http.ConnState) {

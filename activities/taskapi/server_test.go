@@ -382,10 +382,13 @@ func (noClosures) Next(context.Context, ID, ClosuresRequest) (ClosuresAnswer, er
 	return ClosuresAnswer{}, nil
 }
 
+// noCoordinators are asked for nothing: what is wrong is refused before.
+type noCoordinators struct{ Coordinators }
+
 // Every field of every request says so itself when it has a value of another type.
 func TestWrongTypes(t *testing.T) {
 	h, _ := newStopping(t, 1)
-	h.Closures = noClosures{}
+	h.Closures, h.Coordinators = noClosures{}, noCoordinators{}
 	values := map[string]string{"string": `"x"`, "number": `7`, "bool": `true`, "array": `[7]`, "object": `{"a": 1}`}
 	fits := map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "number", reflect.Bool: "bool"}
 	tried := 0

@@ -55,6 +55,7 @@ type localRun struct {
 	interrupted interruption
 	successors  int
 	late        chan struct{} // closed when a killed run has not ended in time
+	owner       *owner        // whoever coordinates the run; may be nil
 }
 
 // ending is what waiting for a run comes to.
@@ -97,16 +98,28 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 			l.std.watchReaders(signals)
 		}
 	}
+	if l.owner, err = a.listenToOwner(o, signals); err != nil {
+		return err
+	}
 	if err := l.start(ctx, cancel, o); err != nil {
 		l.abort()
+		if l.owner.isGone() {
+			return nil
+		}
 		return err
 	}
 	abandoned := a.endAbandoned(ctx, l.client, l.server)
+	l.owner.serve(ctx, l.run)
 	end := l.supervise(ctx)
+	disowned := l.owner.isGone() // before it could hear of this end
+	l.owner.over(end)
 	l.finish(end)
 	abandoned()
 	if r := end.result; o.quiet && r != nil && r.Verdict == spec.VerdictSucceeded {
 		return a.printResult(r)
+	}
+	if r := end.result; disowned && r != nil && r.Verdict == spec.VerdictCancelled {
+		return a.printResult(r) // it was stopped for that
 	}
 	return a.report(l.id, l.withSignal(end.result), end.err)
 }
@@ -231,7 +244,9 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	n := l.interrupted.add(s)
 	switch n {
 	case 1:
-		l.say("got %s: stopping run %s; again to kill it", nameOfSignal(s), l.id)
+		if !l.owner.isGone() {
+			l.say("got %s: stopping run %s; again to kill it", nameOfSignal(s), l.id)
+		}
 		go l.cancel(ctx)
 	case 2:
 		l.say("got %s: killing run %s", nameOfSignal(s), l.id)

@@ -30,4 +30,5 @@ type app struct {
 	color    palette // for stderr
 	voice    voice
 	noStatus bool // no status line, although stderr may be a terminal
+	owned    bool // the run is part of a program, whose user did not ask for one
 }

@@ -82,7 +82,9 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 		dir = tasklog.RunDir(logRoot(a, s), run.ID, run.ExecutionID)
 		logs = "logs in " + dir
 	}
-	a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), s.Dir, logs)))
+	if !a.owned {
+		a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), s.Dir, logs)))
+	}
 	if dir != "" {
 		o.follow = tasklog.Follow(dir, o.console.Deliver, tasklog.FollowOptions{
 			Select:  selection(tasks, s),

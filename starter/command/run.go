@@ -61,6 +61,8 @@ type runOptions struct {
 	foreground string
 	remote     bool
 	quiet      bool
+	// coordinator is the descriptor on which a program coordinates the run; 0: none.
+	coordinator int
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -91,6 +93,9 @@ func (a *app) runCommand() *cobra.Command {
 			if err := prepareHere(s); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < lifelineFD {
+				return usagef("--%s %d: want the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, lifelineFD)
+			}
 			return a.runHere(cmd.Context(), s, o)
 		},
 	}
@@ -101,6 +106,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
 	cmd.Flags().BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, and wait; their output stays there")
 	cmd.Flags().StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
+	cmd.Flags().IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run schedules closures as with `clusterrun coordinate`; the run ends with it")
+	_ = cmd.Flags().MarkHidden(coordinatorFlag)
 	return cmd
 }
 

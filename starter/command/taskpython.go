@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ prints that directory, for PYTHONPATH. Each version has a directory of its own.
 The module has barriers, stopping together, results, errors, progress and the cluster
 for tasks, and a Coordinator and LooperThread for threads, of one process or of all
 tasks. A program that imports it answers ` + "`clusterrun stacks`" + ` with its Python stacks.
+Its Pool has this clusterrun run processes for a program that is no task.
 
 Exit codes:
   0    printed
@@ -30,10 +32,14 @@ Exit codes:
   PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if !dir {
-				return a.printRaw(taskapi.Python)
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find our own executable: %w", err)
 			}
-			path, err := taskapi.InstallPython(a.pythonDir())
+			if !dir {
+				return a.printRaw(taskapi.PythonOf(self))
+			}
+			path, err := taskapi.InstallPythonOf(a.pythonDir(), self)
 			if err != nil {
 				return err
 			}

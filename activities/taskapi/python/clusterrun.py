@@ -31,6 +31,14 @@ All tasks stop together when one of them asks for it, and each ends by itself:
         clusterrun.request_stop(e)           # the first error is that of the run
         raise
 
+It can offer functions that a coordinator schedules:
+
+    @clusterrun.function
+    def step(rate):
+        ...
+
+    clusterrun.serve()
+
 It needs Python 3.8 or later, and nothing else. No set-up in here ever fails: a
 program that cannot answer runs as it would without this module.
 
@@ -1432,6 +1440,7 @@ class _Server:
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.change = threading.Condition(self.lock)  # of queue and over, for who calls
+        self.finished = threading.Condition(self.lock)  # of over, for the others
         self.calls: Dict[int, _Call] = {}  # all that are here
         self.queue: "collections.deque[_Call]" = collections.deque()  # those that have not begun
         self.running: Dict[int, _Call] = {}  # by thread
@@ -1469,7 +1478,7 @@ class _Server:
                     threading.Thread(target=self.guard, name="clusterrun-call-%d" % i, daemon=True).start()
                 with self.lock:
                     while not self.over:
-                        self.change.wait()
+                        self.finished.wait()
         finally:
             if self.pid == os.getpid():
                 self.end(None)
@@ -1484,6 +1493,7 @@ class _Server:
             self.over = True
             self.failure = self.failure or failure
             self.change.notify_all()
+            self.finished.notify_all()
         self.wake()
 
     def guard(self) -> None:
@@ -1493,6 +1503,7 @@ class _Server:
         except BaseException as e:
             if self.pid != os.getpid():  # nothing of this is there any more
                 sys.stderr.write("%s\n" % e)
+                sys.stderr.flush()
                 os._exit(1)
             self.end(e)
 
@@ -1627,8 +1638,9 @@ class _Server:
             with self.lock:
                 request, wait = self.next(time.monotonic())
             if request is not None:
-                if self.send(request):
-                    poll.register(request.socket, select.POLLIN)
+                connection = self.send(request)
+                if connection is not None:
+                    poll.register(connection, select.POLLIN)
                 continue
             for fd, _ in poll.poll(None if wait is None else max(0, math.ceil(wait * 1000))):
                 if fd == self.awake:
@@ -1706,20 +1718,21 @@ class _Server:
     def taken(request: _Request) -> List[int]:
         return [key for key, _ in request.done] + request.returned
 
-    def send(self, request: _Request) -> bool:
-        """Send a request. False: that did not work, and it is composed anew."""
+    def send(self, request: _Request) -> Optional[socket.socket]:
+        """Send a request. None: that did not work, and it is composed anew."""
         try:
             if self.idle:
-                request.socket, request.reused = self.idle.pop(), True
+                connection, request.reused = self.idle.pop(), True
+                request.socket = connection
             else:
-                request.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                request.socket.settimeout(30)
-                request.socket.connect(self.path)
-            request.socket.sendall(b"%s%d\r\n\r\n%s" % (_CLOSURES_HEAD, len(request.body), request.body))
-            return True
+                request.socket = connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                connection.settimeout(30)
+                connection.connect(self.path)
+            connection.sendall(b"%s%d\r\n\r\n%s" % (_CLOSURES_HEAD, len(request.body), request.body))
+            return connection
         except OSError as e:
             self.failed(request, e)
-            return False
+            return None
 
     def receive(self, request: _Request) -> bool:
         """Read what there is of an answer. True: it has come to an end."""
@@ -1995,3 +2008,424 @@ def _leave_server() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_server)
+
+
+# ---- A pool of processes: functions that a program has all of them call -----------
+
+__all__ += ["Pool", "PoolError"]
+
+_BINARY = ""  # the clusterrun that this module came from
+_POOL_MAIN = "__mp_main__"  # what the main program is called there, as with multiprocessing
+_POOL_GRACE = 3.0  # seconds for a process to end by itself, and
+_POOL_JOIN = 60.0  # for all of it
+_UNEXPECTED_EOF = "Unexpected EOF. Worker process may have died. Please report a bug"
+_pool_logger_name = "clusterrun"
+
+
+class PoolError(RuntimeError):
+    """An error of a function in a process of a pool, of a type that Python has not
+    built in: kind is its name. Those built in are raised as what they are. task is
+    where it was, and the traceback from there is the cause."""
+
+    def __init__(self, message: str, kind: str = "", task: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.task = task
+
+
+class Pool:
+    """Processes of a cluster, on this machine, that stay for many calls; TensorFlow's
+    MultiProcessPoolRunner.
+
+        @clusterrun.function
+        def train(steps):
+            ...
+            return loss
+
+        if __name__ == "__main__":
+            with clusterrun.Pool({"chief": 1, "worker": 2}) as pool:
+                losses = pool.run(train, args=(10,))
+
+    cluster is a cluster spec such as {"worker": ["localhost:2222"]}, in which a number
+    may stand for the addresses, or the number of workers. The processes are started
+    at the first run, and stay the same for all others. They are tasks of a run of
+    clusterrun, which is there for them alone, and have all that such tasks have:
+    TF_CONFIG, barriers, and so on.
+
+    Functions have to be registered, with @clusterrun.function, in the main program or
+    in a module, before the first run: the processes import both. As with
+    multiprocessing they import the main program under another name, and what only the
+    main program is to do has to stand under if __name__ == "__main__". Arguments and
+    values are what JSON has, of up to 256 KiB each.
+
+    initializer is a registered function without arguments; each process calls it
+    once, before anything else.
+
+    The pool ends with shutdown, with the program, however that ends, or as a context
+    manager; the next run starts another one. One thread at a time can use it.
+    """
+
+    def __init__(self, cluster: Union[int, Mapping[str, Union[int, Sequence[str]]]], initializer: Any = None) -> None:
+        self._socket: Optional[socket.socket] = None
+        self._tasks = _pool_tasks(cluster)
+        self._initializer = None if initializer is None else _registered(initializer)
+        self._lock = threading.Lock()
+        self._process: Any = None
+        self._buffer = bytearray()
+        self._requests = 0
+        self._over = ""
+        _pools.add(self)
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.shutdown()
+
+    def __del__(self) -> None:
+        try:
+            self.shutdown()
+        except Exception:
+            pass  # the interpreter is about to end
+
+    def run(
+        self, fn: Any, args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
+    ) -> List[Any]:
+        """Have all processes call a function, and return the values in the order of
+        the cluster. As in TensorFlow, None is left out of them.
+
+        It waits for all. If some fail, the first in the order of the cluster is raised,
+        and the pool goes on. If a process has died RuntimeError is raised, and the
+        pool is shut down; the next run has new processes.
+        """
+        name = _registered(fn)
+        request = _pool_request(self._tasks, name, list(args or ()), dict(kwargs or {}))
+        with self._lock:
+            if self._socket is None:
+                self._start()
+            answer = self._ask(request)
+            outcomes = answer.get("outcomes") if answer else None
+            if answer is None or outcomes is not None and any(o.get("lost") for o in outcomes):
+                why = self._why(outcomes or ())
+                process = self._let_go()
+                self._shutdown(process, died=True)
+                if not why and process.returncode:
+                    why = "clusterrun has ended with exit code %d, and says why on stderr" % process.returncode
+                raise RuntimeError(_UNEXPECTED_EOF) from (RuntimeError(why) if why else None)
+        if outcomes is None:
+            problem = answer["error"]
+            raise (ValueError if problem.get("kind") == "RefusedError" else RuntimeError)(problem.get("message", ""))
+        for outcome in outcomes:
+            if outcome.get("error"):
+                raise _pool_error(outcome["error"])
+        return [o["value"] for o in outcomes if o.get("value") is not None]
+
+    def shutdown(self) -> None:
+        """End the processes, if there are some, and wait for that. What goes wrong with
+        it is only logged."""
+        with self._lock:
+            self._shutdown(self._let_go())
+
+    # -- the run that the processes belong to
+
+    def _start(self) -> None:
+        import subprocess
+
+        if _importing_main:
+            raise RuntimeError(_POOL_TOO_EARLY)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                spec = json.dumps(_pool_spec(self._tasks, self._initializer))
+                command = [_pool_binary(), "run", "--coordinator-fd", str(theirs.fileno()), "-"]
+                # A session of its own: Ctrl-C is for the program, and the pool ends with it.
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], start_new_session=True
+                )
+                with contextlib.suppress(BrokenPipeError):  # it says why
+                    self._process.stdin.write(spec.encode())
+                    self._process.stdin.close()
+            except BaseException:
+                ours.close()
+                self._process = None
+                raise
+        self._socket, self._buffer, self._over = ours, bytearray(), ""
+
+    def _ask(self, request: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """The answer to a request; None: there will be none."""
+        assert self._socket is not None
+        self._requests += 1
+        number = self._requests
+        try:
+            self._socket.sendall(json.dumps(dict(request, id=number)).encode() + b"\n")
+        except OSError:
+            return None  # nobody is there any more
+        except BaseException:  # KeyboardInterrupt, in the middle of a line
+            self._shutdown(self._let_go())
+            raise
+        while True:
+            line = self._line()
+            if not line:
+                return None
+            said = json.loads(line.decode())
+            if said.get("event") == "over":
+                self._over = said.get("message", "")
+                return None
+            if said.get("id") == number:  # another one is that of a run that was interrupted
+                return said
+
+    def _line(self) -> bytes:
+        """A line without its end; nothing at the end of all."""
+        assert self._socket is not None
+        searched = 0
+        while True:
+            end = self._buffer.find(b"\n", searched)
+            if end >= 0:
+                line = bytes(self._buffer[:end])
+                del self._buffer[:end + 1]
+                return line
+            searched = len(self._buffer)
+            try:
+                data = self._socket.recv(1 << 18)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                return b""
+            self._buffer += data
+
+    def _why(self, outcomes: Iterable[Dict[str, Any]]) -> str:
+        """What is known of the death of a process. The run may be about to say it."""
+        assert self._socket is not None
+        try:
+            self._socket.settimeout(2 * _POOL_GRACE)
+            while not self._over:
+                line = self._line()
+                if not line:
+                    break
+                said = json.loads(line.decode())
+                if said.get("event") == "over":
+                    self._over = said.get("message", "")
+        except OSError:
+            pass
+        lost = [o["error"].get("message", "") for o in outcomes if o.get("lost") and o.get("error")]
+        return self._over or (lost[0] if lost else "")
+
+    def _let_go(self) -> Any:
+        """Hang up, by which the run ends. Its process is returned."""
+        process, self._process = self._process, None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        return process
+
+    @staticmethod
+    def _shutdown(process: Any, died: bool = False) -> None:
+        if process is None:
+            return
+        import logging
+        import subprocess
+
+        try:
+            code = process.wait(_POOL_JOIN)
+            if code != 0 and not died:
+                raise RuntimeError("the run of the pool has ended with exit code %d" % code)
+        except subprocess.TimeoutExpired as e:
+            process.kill()  # its processes end with it
+            process.wait()
+            logging.getLogger(_pool_logger_name).error("Ignoring exception when shutting down the pool: %s", e)
+        except Exception as e:
+            logging.getLogger(_pool_logger_name).error("Ignoring exception when shutting down the pool: %s", e)
+
+    def _forget(self) -> None:
+        """In a forked child: the processes are those of its parent."""
+        self._lock = threading.Lock()
+        process = self._let_go()
+        if process is not None:
+            process.returncode = 0  # nothing to wait for
+
+
+_pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
+_importing_main = False
+
+_POOL_TOO_EARLY = """a pool was used while a process of a pool imports the main program.
+
+The processes of a pool import the main program, and must not do there what only the
+main program is to do. Put that under
+
+    if __name__ == "__main__":
+        ...
+"""
+
+
+def _shutdown_pools() -> None:
+    pools = [(pool, pool._let_go()) for pool in list(_pools)]  # all end at the same time
+    for pool, process in pools:
+        pool._shutdown(process)
+
+
+def _forget_pools() -> None:
+    for pool in list(_pools):
+        pool._forget()
+
+
+atexit.register(_shutdown_pools)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
+
+
+def _registered(fn: Any) -> str:
+    """The name under which a function is registered."""
+    if isinstance(fn, str) and fn in _functions:
+        return fn
+    for name, known in _functions.items():
+        if known is fn:
+            return name
+    raise TypeError("only registered functions are accepted: decorate %r with @clusterrun.function" % (fn,))
+
+
+def _pool_tasks(cluster: Any) -> List[Dict[str, Any]]:
+    """The groups of tasks of a cluster."""
+    if isinstance(cluster, int) and not isinstance(cluster, bool):
+        cluster = {"worker": cluster}
+    if not isinstance(cluster, Mapping) or not cluster:
+        raise TypeError("cluster is %r; want a number of workers, or a dict such as {'worker': 2}" % (cluster,))
+    groups: List[Dict[str, Any]] = []
+    for kind, members in cluster.items():
+        if isinstance(members, int) and not isinstance(members, bool):
+            if members < 0:
+                raise ValueError("cluster[%r] is %d; want how many there are" % (kind, members))
+            groups.append({"type": str(kind), "count": members})
+        elif isinstance(members, (list, tuple)):
+            groups.append({"type": str(kind), "addresses": [str(a) for a in members]})
+        else:
+            raise TypeError("cluster[%r] is %r; want a number, or a list of addresses" % (kind, members))
+    if sum(_pool_size(g) for g in groups) == 0:
+        raise ValueError("cluster has no tasks")
+    if sum(_pool_size(g) for g in groups if g["type"] == "chief") > 1:
+        raise ValueError("cluster has %d chiefs; there can be one" % sum(_pool_size(g) for g in groups if g["type"] == "chief"))
+    return groups
+
+
+def _pool_size(group: Dict[str, Any]) -> int:
+    return group["count"] if "count" in group else len(group["addresses"])
+
+
+def _pool_request(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    """The function, for each task once. A call is never made twice."""
+    try:
+        json.dumps([args, kwargs], allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise TypeError("the arguments of %s are no JSON: %s" % (name, e)) from None
+    return {"op": "call", "closures": [
+        {"function": name, "args": args, "kwargs": kwargs,
+         "options": {"task": "%s-%d" % (group["type"], i), "detached": True, "max_losses": 0}}
+        for group in groups for i in range(_pool_size(group))
+    ]}
+
+
+def _pool_binary() -> str:
+    import shutil
+
+    for path in (os.environ.get("CLUSTERRUN_BIN"), _BINARY, shutil.which("clusterrun")):
+        if path and os.access(path, os.X_OK):
+            return path
+    raise RuntimeError("the program clusterrun is not found; put it into PATH, or name it with CLUSTERRUN_BIN")
+
+
+def _pool_spec(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict[str, Any]:
+    """The run of a pool: a task that ends badly ends all."""
+    import subprocess
+
+    main = sys.modules.get("__main__")
+    name = getattr(getattr(main, "__spec__", None), "name", None)
+    path = getattr(main, "__file__", None)
+    if name is None and path is not None:
+        path = os.path.abspath(path)
+    knows = {
+        "main_name": name, "main_path": None if name else path, "path": [p or os.getcwd() for p in sys.path],
+        "argv": sys.argv, "initializer": initializer,
+        "modules": sorted({fn.__module__ for fn in _functions.values() if getattr(fn, "__module__", None)} - {"__main__", _POOL_MAIN}),
+    }
+    flags = getattr(subprocess, "_args_from_interpreter_flags", list)()
+    code = "import sys, json; k = json.loads(sys.argv[1]); sys.path[:] = k['path']; import %s; sys.modules[%r]._pool_main(k)"
+    return {
+        "name": "pool", "tasks": groups,
+        "command": [sys.executable] + flags + ["-c", code % (__name__, __name__), json.dumps(knows)],
+        "on_failure": "stop", "stop": {"grace": "%gs" % _POOL_GRACE}, "chief_grace": "%gs" % _POOL_GRACE,
+    }
+
+
+def _pool_main(knows: Dict[str, Any]) -> None:
+    """What a process of a pool does."""
+    signal.signal(signal.SIGTERM, _end_pool_process)
+    sys.argv[:] = knows["argv"]
+    _import_main(knows["main_name"], knows["main_path"])
+    import importlib
+
+    for module in knows["modules"]:
+        importlib.import_module(module)
+    initializer = knows["initializer"]
+    if initializer is not None:
+        if initializer not in _functions:
+            raise RuntimeError("the initializer %r is not registered where the main program is only imported" % initializer)
+        _functions[initializer]()
+    try:
+        serve()
+    except SystemExit as e:
+        if not _pool_ends:
+            # A process that leaves the pool is missing there, also with exit code 0.
+            sys.stderr.write("clusterrun: a function has ended its process of the pool: SystemExit(%r)\n" % (e.code,))
+            e.code = e.code or 1
+        raise
+
+
+_pool_ends = False
+
+
+def _end_pool_process(*_: Any) -> None:
+    global _pool_ends
+    _pool_ends = True
+    raise SystemExit(0)
+
+
+def _import_main(name: Optional[str], path: Optional[str]) -> None:
+    """Import the main program as multiprocessing does: under another name, and as
+    __main__ for who looks there."""
+    global _importing_main
+    import runpy
+    import types
+
+    if name is not None and (name == "__main__" or name.endswith(".__main__")):
+        return  # that of a package does what it does at once
+    if name is None and (path is None or os.path.splitext(os.path.basename(path))[0] == "ipython"):
+        return
+    main = types.ModuleType(_POOL_MAIN)
+    _importing_main = True
+    try:
+        if name is not None:
+            content = runpy.run_module(name, run_name=_POOL_MAIN, alter_sys=True)
+        else:
+            content = runpy.run_path(str(path), run_name=_POOL_MAIN)
+    finally:
+        _importing_main = False
+    main.__dict__.update(content)
+    sys.modules["__main__"] = sys.modules[_POOL_MAIN] = main
+
+
+def _pool_error(said: Dict[str, Any]) -> BaseException:
+    """The error of a function, as the program sees it."""
+    import builtins
+
+    kind, message = said.get("kind", ""), said.get("message", "")
+    known = getattr(builtins, kind, None)
+    error: BaseException
+    if isinstance(known, type) and issubclass(known, Exception):
+        try:
+            error = known(message)
+        except TypeError:  # one with arguments of its own, such as UnicodeDecodeError
+            error = PoolError(message, kind, said.get("task", ""))
+    else:
+        error = PoolError(message, kind, said.get("task", ""))
+    if said.get("traceback"):
+        error.__cause__ = _RemoteTraceback("\n\n%s: %s" % (said.get("task", ""), said["traceback"]))
+    return error

@@ -20,6 +20,14 @@
 // Goroutines of this process that stop together ([coordinator.Coordinator]) can do so
 // with all other processes of the run: see [Task.Tie].
 //
+// A task can also offer functions that a coordinator schedules:
+//
+//	functions := task.NewFunctions()
+//	if err := functions.Register("step", func(ctx context.Context, rate float64) (float64, error) { ... }); err != nil {
+//		return err
+//	}
+//	return t.Serve(ctx, functions, task.Slots(4))
+//
 // The host may be away for a moment: its half that answers may be started again
 // at any time. All calls try again until their context ends, and may be sent
 // twice without harm.

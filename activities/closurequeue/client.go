@@ -1,0 +1,123 @@
+package closurequeue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Server is what is asked of the Temporal server. The SDK's client has it.
+type Server interface {
+	ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error)
+	UpdateWorkflow(ctx context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)
+	QueryWorkflow(ctx context.Context, workflowID, runID, queryType string, args ...any) (converter.EncodedValue, error)
+	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	GetWorkflowHistory(ctx context.Context, workflowID, runID string, isLongPoll bool, filter enumspb.HistoryEventFilterType) client.HistoryEventIterator
+	GetWorkflow(ctx context.Context, workflowID, runID string) client.WorkflowRun
+}
+
+// Client sends requests to the queue of a run and reads its history. It has no state;
+// its methods may be called at the same time.
+type Client struct {
+	server Server
+	run    spec.BarrierRun
+	id     string
+}
+
+// NewClient is a client of the queue of a run, which may not be there. execution of
+// run is the first one of the run.
+func NewClient(s Server, run spec.BarrierRun) *Client {
+	return &Client{server: s, run: run, id: spec.ClosureQueueID(run.WorkflowID, run.RunID)}
+}
+
+// ID is the workflow ID of the queue.
+func (c *Client) ID() string { return c.id }
+
+// Options of a queue that is made.
+type Options struct {
+	// TaskQueue is that of the run's workflow.
+	TaskQueue string
+	// QueueSize and TransientUnavailable are those of a queue that is made; see
+	// [spec.ClosureQueueInput].
+	QueueSize            int
+	TransientUnavailable *int
+}
+
+// Open makes the queue if there is none. One that ended with its run stays as it is.
+func (c *Client) Open(ctx context.Context, o Options) error {
+	_, err := c.server.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: c.id, TaskQueue: o.TaskQueue,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            "closures of run " + c.run.WorkflowID,
+	}, spec.ClosureQueueType, spec.ClosureQueueInput{Run: c.run, QueueSize: o.QueueSize, TransientUnavailable: o.TransientUnavailable})
+	var ended *serviceerror.WorkflowExecutionAlreadyStarted
+	if err != nil && !errors.As(err, &ended) {
+		return fmt.Errorf("open the queue of closures of run %s: %w", c.run.WorkflowID, err)
+	}
+	return nil
+}
+
+// Schedule sends closures until the queue has answered, which takes as long as it is
+// full. One request of a client after the other keeps their order.
+func (c *Client) Schedule(ctx context.Context, r spec.ScheduleRequest) (spec.ScheduleAnswer, error) {
+	return update[spec.ScheduleAnswer](ctx, c, spec.UpdateSchedule, r)
+}
+
+// Join waits until nothing is queued or executing, or has the error of the queue.
+func (c *Client) Join(ctx context.Context, r spec.WaitRequest) (spec.WaitAnswer, error) {
+	return update[spec.WaitAnswer](ctx, c, spec.UpdateJoin, r)
+}
+
+// Done says whether nothing is queued or executing, or has the error of the queue.
+func (c *Client) Done(ctx context.Context, r spec.WaitRequest) (spec.WaitAnswer, error) {
+	return update[spec.WaitAnswer](ctx, c, spec.UpdateDone, r)
+}
+
+// CreateResource makes a per-worker resource known.
+func (c *Client) CreateResource(ctx context.Context, r spec.ResourceRequest) (spec.ResourceAnswer, error) {
+	return update[spec.ResourceAnswer](ctx, c, spec.UpdateCreateResource, r)
+}
+
+// Cancel cancels closures, or all.
+func (c *Client) Cancel(ctx context.Context, r spec.CancelRequest) (spec.CancelAnswer, error) {
+	return update[spec.CancelAnswer](ctx, c, spec.UpdateCancelClosures, r)
+}
+
+// Pause has nothing more be given out, or again.
+func (c *Client) Pause(ctx context.Context, r spec.PauseRequest) (spec.QueueStatus, error) {
+	return update[spec.QueueStatus](ctx, c, spec.UpdatePauseQueue, r)
+}
+
+// Status asks the queue how it stands. For one that has ended its result says so:
+// nobody may be there any more to answer.
+func (c *Client) Status(ctx context.Context) (spec.QueueStatus, error) {
+	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return spec.QueueStatus{}, &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures", c.run.WorkflowID)}
+	} else if err != nil {
+		return spec.QueueStatus{}, err
+	}
+	if isOpen(d.GetWorkflowExecutionInfo().GetStatus()) {
+		var s spec.QueueStatus
+		v, err := c.server.QueryWorkflow(ctx, c.id, "", spec.QueryQueue)
+		if err == nil {
+			err = v.Get(&s)
+		}
+		return s, err
+	}
+	var r spec.QueueResult
+	if err := c.server.GetWorkflow(ctx, c.id, "").Get(ctx, &r); err != nil {
+		return spec.QueueStatus{}, fmt.Errorf("the queue of run %s left no account of its closures: %w", c.run.WorkflowID, err)
+	}
+	return spec.QueueStatus{State: spec.QueueEnded, Counts: r.Counts, Executions: r.Executions, Workers: []spec.WorkerStatus{}}, nil
+}

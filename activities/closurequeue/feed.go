@@ -1,0 +1,283 @@
+package closurequeue
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Batch is what the history tells between two positions: first Outcomes, and then
+// Cancelled.
+type Batch struct {
+	// At is where it ends. The next one begins there.
+	At        Position
+	Outcomes  []spec.Outcome
+	Cancelled []Cancelled
+}
+
+// Cancelled are closures that the queue has cancelled, from First to Last.
+type Cancelled struct {
+	First, Last uint64
+	// Text is why, where it is not [spec.TextClosureCancelled].
+	Text string
+}
+
+func (b *Batch) empty() bool { return len(b.Outcomes) == 0 && len(b.Cancelled) == 0 }
+
+const (
+	// batchBytes and batchOutcomes are from where on a batch takes nothing more.
+	batchBytes    = spec.MaxBatchBytes
+	batchOutcomes = 4 * spec.MaxBatch
+)
+
+// Feed gives the history of a queue to one who asks for it piece by piece, and who
+// remembers where it is: another feed goes on from there. It reads a little ahead and
+// no more, so what it keeps is bounded, however slowly it is asked.
+type Feed struct {
+	client *Client
+	// gate has the element of who asks.
+	gate chan struct{}
+
+	// For the holder of the gate:
+
+	// before is where last begins, which was given last: it may have to be given again.
+	before Position
+	last   Batch
+	// ahead is news that was read and not given.
+	ahead  *News
+	stop   context.CancelFunc // of who reads
+	news   chan News
+	reader *reading
+}
+
+// reading is one who reads. err is there once news is closed.
+type reading struct{ err error }
+
+// NewFeed is a feed of the queue of a client.
+func NewFeed(c *Client) *Feed { return &Feed{client: c, gate: make(chan struct{}, 1)} }
+
+// Next is what comes after a position. It waits until there is something, for some
+// time and until ctx ends: then the batch is empty. Asked again for what comes after
+// the same position, because the answer got lost, it gives that again. [ErrRunEnded]:
+// nothing comes any more.
+func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (Batch, error) {
+	select {
+	case f.gate <- struct{}{}:
+		defer func() { <-f.gate }()
+	case <-ctx.Done():
+		return Batch{}, ctx.Err()
+	}
+	switch {
+	case f.stop != nil && after == f.before && !f.last.empty():
+		return f.last, nil
+	case f.stop == nil || after != f.last.At:
+		f.begin(after)
+	}
+	batch := Batch{At: after}
+	if err := f.first(ctx, &batch, wait); err != nil {
+		return Batch{}, err
+	}
+	for !batch.empty() && f.ahead == nil {
+		select {
+		case n, ok := <-f.news:
+			if !ok {
+				break
+			}
+			f.take(&batch, n)
+			continue
+		default:
+		}
+		break
+	}
+	f.before, f.last = after, batch
+	return batch, nil
+}
+
+// begin reads from a position on.
+func (f *Feed) begin(at Position) {
+	f.end()
+	ctx, cancel := context.WithCancel(context.Background())
+	news, r := make(chan News), &reading{}
+	f.stop, f.news, f.reader = cancel, news, r
+	f.last = Batch{At: at}
+	go func() {
+		defer close(news)
+		r.err = f.client.Follow(ctx, at, func(n News) error {
+			select {
+			case news <- n:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+}
+
+func (f *Feed) end() {
+	if f.stop != nil {
+		f.stop()
+	}
+	f.stop, f.ahead, f.last = nil, nil, Batch{}
+}
+
+// first waits for the beginning of a batch.
+func (f *Feed) first(ctx context.Context, b *Batch, wait time.Duration) error {
+	if n := f.ahead; n != nil {
+		f.ahead = nil
+		f.take(b, *n)
+		return nil
+	}
+	patience := time.NewTimer(wait)
+	defer patience.Stop()
+	select {
+	case n, ok := <-f.news:
+		if !ok {
+			err := f.reader.err
+			f.end() // to try anew if somebody asks again
+			return err
+		}
+		f.take(b, n)
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// take puts news into a batch, or keeps it for the next one.
+func (f *Feed) take(b *Batch, n News) {
+	if !b.empty() && (b.full() || len(b.Cancelled) > 0 && len(n.Outcomes) > 0) {
+		f.ahead = &n
+		return
+	}
+	b.At = n.At
+	b.Outcomes = append(b.Outcomes, n.Outcomes...)
+	if n.Decided == nil {
+		return
+	}
+	for _, r := range n.Decided.Cancelled {
+		b.Cancelled = append(b.Cancelled, Cancelled{First: r[0], Last: r[1], Text: n.Decided.Text})
+	}
+}
+
+func (b *Batch) full() bool {
+	bytes := 0
+	for _, o := range b.Outcomes {
+		bytes += len(o.Value)
+		if o.Error != nil {
+			bytes += len(o.Error.Message) + len(o.Error.Traceback)
+		}
+	}
+	return len(b.Outcomes) >= batchOutcomes || bytes >= batchBytes
+}
+
+// Feeds are those of the processes of one host that follow the same queue, by name.
+// One that is not asked for a while is dropped, and begins again when it is: its
+// process knows where.
+type Feeds struct {
+	client *Client
+
+	mu       sync.Mutex
+	all      map[string]*kept
+	sweeping *time.Timer
+	closed   bool
+}
+
+type kept struct {
+	*Feed
+	asked int // who ask at the moment
+	used  time.Time
+}
+
+const (
+	// maxFeeds bounds the feeds of a queue, each with what it has read ahead.
+	maxFeeds = 64
+	// idleFeed is how long one is kept that nobody asks.
+	idleFeed = time.Minute
+)
+
+// NewFeeds are feeds of the queue of a client.
+func NewFeeds(c *Client) *Feeds { return &Feeds{client: c, all: map[string]*kept{}} }
+
+// Next is that of the feed of this name.
+func (f *Feeds) Next(ctx context.Context, name string, after Position, wait time.Duration) (Batch, error) {
+	k := f.enter(name)
+	defer f.leave(k)
+	return k.Next(ctx, after, wait)
+}
+
+func (f *Feeds) enter(name string) *kept {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := f.all[name]
+	if k == nil {
+		for len(f.all) >= maxFeeds && f.dropOldest() {
+		}
+		k = &kept{Feed: NewFeed(f.client)}
+		f.all[name] = k
+	}
+	k.asked++
+	if f.sweeping == nil && !f.closed {
+		f.sweeping = time.AfterFunc(idleFeed, f.sweep)
+	}
+	return k
+}
+
+func (f *Feeds) leave(k *kept) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k.asked--
+	k.used = time.Now()
+	if f.closed && k.asked == 0 {
+		k.end()
+	}
+}
+
+// dropOldest drops the one that was idle for longest. It is for holders of mu, as is
+// drop.
+func (f *Feeds) dropOldest() bool {
+	oldest := ""
+	for name, k := range f.all {
+		if k.asked == 0 && (oldest == "" || k.used.Before(f.all[oldest].used)) {
+			oldest = name
+		}
+	}
+	if oldest != "" {
+		f.drop(oldest)
+	}
+	return oldest != ""
+}
+
+func (f *Feeds) drop(name string) {
+	f.all[name].end()
+	delete(f.all, name)
+}
+
+func (f *Feeds) sweep() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, k := range f.all {
+		if k.asked == 0 && time.Since(k.used) >= idleFeed {
+			f.drop(name)
+		}
+	}
+	if f.sweeping = nil; len(f.all) > 0 && !f.closed {
+		f.sweeping = time.AfterFunc(idleFeed, f.sweep)
+	}
+}
+
+// Close drops all.
+func (f *Feeds) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if f.sweeping != nil {
+		f.sweeping.Stop()
+	}
+	for name, k := range f.all {
+		if k.asked == 0 {
+			f.drop(name)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package closurequeue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// follower is a process that follows a queue through a host, and knows where it is.
+type follower struct {
+	t  *testing.T
+	at Position
+	// got are the outcomes that it has had, in order.
+	got []string
+}
+
+func (f *follower) ask(feed *Feed) error {
+	b, err := feed.Next(patience(f.t), f.at, time.Minute)
+	if err == nil {
+		f.take(b)
+	}
+	return err
+}
+
+func (f *follower) take(b Batch) {
+	f.at = b.At
+	for _, o := range b.Outcomes {
+		f.got = append(f.got, fmt.Sprintf("%d=%s", o.ID, o.Value))
+	}
+	for _, c := range b.Cancelled {
+		f.got = append(f.got, fmt.Sprintf("%d-%d cancelled %s", c.First, c.Last, c.Text))
+	}
+}
+
+func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
+	f := newFixture(t)
+	c := f.client
+	f.assertValue("0", f.schedule(closure("same", 0)))
+	here, err := c.Here(patience(t))
+	require.NoError(t, err)
+	process := &follower{t: t, at: here}
+	feed := NewFeed(c)
+	t.Cleanup(feed.end)
+	f.assertValue("1", f.schedule(closure("same", 1)))
+	require.NoError(t, process.ask(feed))
+	assert.Equal(t, []string{"2=1"}, process.got, "nothing from before")
+
+	// The answer to the next one gets lost. Then the host is another one.
+	f.assertValue("2", f.schedule(closure("same", 2)))
+	lost, err := feed.Next(patience(t), process.at, time.Minute)
+	require.NoError(t, err)
+	f.ContinueAsNew()
+	f.assertValue("3", f.schedule(closure("same", 3)))
+	again, err := feed.Next(patience(t), process.at, time.Minute)
+	require.NoError(t, err)
+	assert.Equal(t, lost, again)
+	other := NewFeed(c)
+	t.Cleanup(other.end)
+	for len(process.got) < 3 {
+		require.NoError(t, process.ask(other))
+	}
+	assert.Equal(t, []string{"2=1", "3=2", "4=3"}, process.got)
+
+	// The server is away, and executions are forgotten.
+	f.Away(true)
+	b, err := other.Next(patience(t), process.at, 10*time.Millisecond)
+	require.NoError(t, err)
+	assert.Equal(t, Batch{At: process.at}, b)
+	f.Away(false)
+	f.assertValue("4", f.schedule(closure("same", 4)))
+	require.NoError(t, process.ask(other))
+	assert.Equal(t, "5=4", process.got[3])
+	f.ContinueAsNew()
+	f.Forget()
+	f.assertValue("5", f.schedule(closure("same", 5)))
+	third := NewFeed(c)
+	t.Cleanup(third.end)
+	require.NoError(t, process.ask(third))
+	assert.Equal(t, "6=5", process.got[4])
+
+	f.End("over")
+	for err = nil; err == nil; {
+		err = process.ask(third)
+	}
+	require.ErrorIs(t, err, ErrRunEnded)
+}
+
+// In a batch come outcomes first and then what was cancelled: where the history has it
+// the other way around, there are two.
+func TestTheOrderOfABatch(t *testing.T) {
+	f := newFixture(t)
+	process := &follower{t: t}
+	var err error
+	process.at, err = f.client.Here(patience(t))
+	require.NoError(t, err)
+	wait := f.schedule(closure("wait"))
+	f.assertError("no", f.schedule(closure("fails", "no")))
+	_, err = f.Schedule(patience(t), closure("same", 1)) // takes the error
+	require.NoError(t, err)
+	_, err = wait.Wait(patience(t))
+	require.Error(t, err)
+	require.EqualError(t, f.Join(patience(t)), "no")
+	f.assertValue("5", f.schedule(closure("same", 5)))
+	feed := NewFeed(f.client)
+	t.Cleanup(feed.end)
+	for len(process.got) < 4 {
+		b, err := feed.Next(patience(t), process.at, time.Minute)
+		require.NoError(t, err)
+		process.take(b)
+	}
+	assert.Equal(t, "2=", process.got[0])
+	assert.Contains(t, process.got, "3-3 cancelled ")
+	assert.Equal(t, "4=5", process.got[3])
+}
+
+// What a feed has read ahead is bounded, however slowly it is asked.
+func TestAFeedReadsLittleAhead(t *testing.T) {
+	f := newFixture(t)
+	at, err := f.client.Here(patience(t))
+	require.NoError(t, err)
+	large := closure("same", strings.Repeat("x", 120<<10))
+	var all []*Remote
+	for range 40 {
+		all = append(all, f.schedule(large))
+	}
+	for _, r := range all {
+		_, err := r.Wait(patience(t))
+		require.NoError(t, err)
+	}
+	feed := NewFeed(f.client)
+	t.Cleanup(feed.end)
+	got := 0
+	for got < 40 {
+		b, err := feed.Next(patience(t), at, time.Minute)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(b.Outcomes)*120<<10, 2*batchBytes+spec.MaxClosureBytes)
+		got += len(b.Outcomes)
+		at = b.At
+	}
+	assert.Equal(t, 40, got)
+}
+
+// Who asks no more is forgotten, and so is one of too many.
+func TestFeeds(t *testing.T) {
+	f := newFixture(t)
+	at, err := f.client.Here(patience(t))
+	require.NoError(t, err)
+	feeds := NewFeeds(f.client)
+	t.Cleanup(feeds.Close)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = feeds.Next(gone, "gone", at, time.Minute)
+	asked := make(chan error)
+	go func() {
+		_, err := feeds.Next(patience(t), "asks", at, time.Minute)
+		asked <- err
+	}()
+	f.eventually("it asks", func() bool {
+		feeds.mu.Lock()
+		defer feeds.mu.Unlock()
+		return feeds.all["asks"] != nil
+	})
+	for i := range 2 * maxFeeds {
+		_, err := feeds.Next(patience(t), text(i), at, 0)
+		require.NoError(t, err)
+	}
+	feeds.mu.Lock()
+	assert.Len(t, feeds.all, maxFeeds)
+	assert.NotNil(t, feeds.all["asks"])
+	for _, k := range feeds.all {
+		k.used = time.Now().Add(-2 * idleFeed)
+	}
+	feeds.mu.Unlock()
+	feeds.sweep()
+	feeds.mu.Lock()
+	assert.Len(t, feeds.all, 1)
+	feeds.mu.Unlock()
+	f.assertValue("1", f.schedule(closure("same", 1)))
+	require.NoError(t, <-asked)
+}
+
+func TestPositions(t *testing.T) {
+	p := Position{Execution: "0199-ab", Event: 12}
+	back, err := ParsePosition(p.String())
+	require.NoError(t, err)
+	assert.Equal(t, p, back)
+	for _, bad := range []string{"", "x", "x:", ":1", "x:-1", "x:y"} {
+		_, err := ParsePosition(bad)
+		assert.ErrorContains(t, err, "is no position in the history of a queue", bad)
+	}
+}

@@ -1,0 +1,122 @@
+package closurequeue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Find has the outcomes of those closures that have ended, however long ago. It does
+// not wait for the others. One whose outcome nobody keeps any more has ended with the
+// error [spec.ErrClosureNotFound].
+func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outcome, error) {
+	s, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	missing := map[uint64]bool{}
+	for _, id := range ids {
+		switch {
+		case id == 0:
+			return nil, &RefusedError{Message: "there is no closure 0; their IDs begin at 1"}
+		case id > s.Counts.Scheduled:
+			return nil, &RefusedError{Message: fmt.Sprintf("there is no closure %d; %d were scheduled", id, s.Counts.Scheduled)}
+		}
+		missing[id] = true
+	}
+	found := map[uint64]spec.Outcome{}
+	// The oldest first: of two outcomes of a closure the first one counts.
+	for _, x := range s.Executions {
+		var here []uint64
+		for id := range missing {
+			if x.First <= id && id <= x.Last {
+				here = append(here, id)
+			}
+		}
+		if len(here) == 0 {
+			continue
+		}
+		err := c.search(ctx, x.RunID, func(n News) bool {
+			n.Each(missing, func(o spec.Outcome) {
+				found[o.ID] = o
+				delete(missing, o.ID)
+			})
+			return slices.ContainsFunc(here, func(id uint64) bool { return missing[id] })
+		})
+		var notFound *serviceerror.NotFound
+		switch {
+		case errors.As(err, &notFound):
+			for _, id := range here {
+				found[id] = lost(id, "the server does not keep the history any more that has its value")
+			}
+		case err != nil:
+			return nil, err
+		}
+	}
+	if s.State == spec.QueueEnded {
+		for id := range missing {
+			found[id] = lost(id, "the queue ended before it did")
+		}
+	}
+	return found, nil
+}
+
+// Each calls do with the outcomes of some closures, in order.
+func (n News) Each(of map[uint64]bool, do func(spec.Outcome)) {
+	for _, o := range n.Outcomes {
+		if of[o.ID] {
+			do(o)
+		}
+	}
+	if n.Decided == nil {
+		return
+	}
+	for _, r := range n.Decided.Cancelled {
+		// There may be many more of them than anybody asks for.
+		for id := range of {
+			if r[0] <= id && id <= r[1] {
+				do(cancelledOutcome(id, n.Decided.Text))
+			}
+		}
+	}
+}
+
+func cancelledOutcome(id uint64, text string) spec.Outcome {
+	o := spec.Outcome{ID: id, Kind: spec.OutcomeCancelled}
+	if text != "" {
+		o.Error = &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: text, Closure: id}
+	}
+	return o
+}
+
+func lost(id uint64, why string) spec.Outcome {
+	return spec.Outcome{ID: id, Kind: spec.OutcomeError, Error: &spec.ClosureError{
+		Kind: spec.ErrClosureNotFound, Closure: id, Message: fmt.Sprintf("closure %d has no value: %s", id, why),
+	}}
+}
+
+// search reads what there is of an execution while more says so.
+func (c *Client) search(ctx context.Context, execution string, more func(News) bool) error {
+	var read reader
+	events := c.server.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return err
+		}
+		news, err := read.event(e)
+		if err != nil {
+			return err
+		}
+		if news != nil && !more(*news) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package closurequeue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// patience bounds what has to happen at some time.
+func patience(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// fixture is a queue whose tasks have a few functions, and its server.
+type fixture struct {
+	*queues.Server
+	*Queue
+	t *testing.T
+	// release ends the calls of wait.
+	release chan struct{}
+}
+
+func newFixture(t *testing.T, in ...spec.ClosureQueueInput) *fixture {
+	t.Helper()
+	f := &fixture{t: t, release: make(chan struct{})}
+	f.Server = queues.New(t, map[string]queues.Function{
+		"same": func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
+		"fails": func(_ context.Context, args []any, _ map[string]any) (any, error) {
+			return nil, errors.New(args[0].(string))
+		},
+		"wait": func(ctx context.Context, _ []any, _ map[string]any) (any, error) {
+			select {
+			case <-f.release:
+				return "released", nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+		"forever": func(ctx context.Context, _ []any, _ map[string]any) (any, error) { <-ctx.Done(); return nil, ctx.Err() },
+	})
+	if len(in) > 0 {
+		f.Input = &in[0]
+	}
+	f.Queue = f.open()
+	return f
+}
+
+func (f *fixture) open() *Queue {
+	f.t.Helper()
+	q, err := Open(patience(f.t), f.Server, queues.Run, Options{})
+	require.NoError(f.t, err)
+	f.t.Cleanup(q.Close)
+	return q
+}
+
+func closure(function string, args ...any) spec.Closure {
+	b, err := json.Marshal(append([]any{}, args...))
+	if err != nil {
+		panic(err)
+	}
+	return spec.Closure{Function: function, Args: b}
+}
+
+func with(c spec.Closure, o spec.ClosureOptions) spec.Closure {
+	c.Options = &o
+	return c
+}
+
+func (f *fixture) schedule(c spec.Closure) *Remote {
+	f.t.Helper()
+	r, err := f.Schedule(patience(f.t), c)
+	require.NoError(f.t, err)
+	return r
+}
+
+func (f *fixture) assertValue(want string, r *Remote) {
+	f.t.Helper()
+	v, err := r.Wait(patience(f.t))
+	if assert.NoError(f.t, err) {
+		assert.Equal(f.t, want, string(v))
+	}
+}
+
+func (f *fixture) assertError(want string, r *Remote) {
+	f.t.Helper()
+	_, err := r.Wait(patience(f.t))
+	assert.EqualError(f.t, err, want)
+}
+
+func (f *fixture) eventually(what string, condition func() bool) {
+	f.t.Helper()
+	require.Eventually(f.t, condition, time.Minute, time.Millisecond, what)
+}
+
+func text(i int) string { return fmt.Sprint(i) }

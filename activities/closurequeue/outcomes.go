@@ -1,0 +1,210 @@
+package closurequeue
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// follow has the history followed from now on. Who has something sent has it followed
+// before: else the outcome could be in an execution that is over by then.
+func (q *Queue) follow(ctx context.Context) error {
+	select {
+	case q.following <- struct{}{}:
+		defer func() { <-q.following }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-q.ctx.Done():
+		return errClosed
+	}
+	if q.followed {
+		return nil
+	}
+	for delay := firstRetry; ; {
+		here, err := q.client.Here(ctx)
+		if err == nil {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if q.ctx.Err() != nil {
+				return errClosed
+			}
+			q.followed = true
+			q.loops.Go(func() {
+				if err := q.client.Follow(q.ctx, here, q.told); q.ctx.Err() == nil {
+					q.fail(err)
+				}
+			})
+			return nil
+		}
+		if err := q.client.final(ctx, err); err != nil {
+			return err
+		}
+		if err := pause(ctx, &delay); err != nil {
+			return err
+		}
+	}
+}
+
+// told takes in what the history tells of closures.
+func (q *Queue) told(n News) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, o := range n.Outcomes {
+		if !q.settle(o) && q.sending > 0 {
+			q.early.add(o) // it may be of one whose ID is still on its way
+		}
+	}
+	if n.Decided == nil {
+		return nil
+	}
+	for _, r := range n.Decided.Cancelled {
+		q.settleRange(r, n.Decided.Text)
+		if q.sending > 0 {
+			q.early.cancel(r, n.Decided.Text)
+		}
+	}
+	return nil
+}
+
+// settleRange cancels those that somebody waits for here; there may be many more in
+// the range. It is for holders of mu, as is settle.
+func (q *Queue) settleRange(r [2]uint64, text string) {
+	if r[1]-r[0] < uint64(len(q.remotes)) {
+		for id := r[0]; id <= r[1]; id++ {
+			q.settle(cancelledOutcome(id, text))
+		}
+		return
+	}
+	for id := range q.remotes {
+		if r[0] <= id && id <= r[1] {
+			q.settle(cancelledOutcome(id, text))
+		}
+	}
+}
+
+// settle ends a closure for those who wait for it here. false: nobody does.
+func (q *Queue) settle(o spec.Outcome) bool {
+	waiting, ok := q.remotes[o.ID]
+	delete(q.remotes, o.ID)
+	for _, r := range waiting {
+		r.settle(o)
+	}
+	return ok
+}
+
+// expect notes that somebody waits for the outcome of a closure. It is for holders
+// of mu.
+func (q *Queue) expect(r *Remote) {
+	q.remotes[r.id] = append(q.remotes[r.id], r)
+}
+
+// look looks for the outcomes of closures that may have ended before somebody waited
+// for them here. What ends later is told to all who do. It is for holders of mu.
+func (q *Queue) look(ids []uint64) {
+	if len(ids) == 0 || q.ctx.Err() != nil {
+		return
+	}
+	q.loops.Go(func() {
+		for delay := firstRetry; ; {
+			found, err := q.client.Find(q.ctx, ids...)
+			if err == nil {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				for _, o := range found {
+					q.settle(o)
+				}
+				return
+			}
+			if pause(q.ctx, &delay) != nil {
+				return
+			}
+		}
+	})
+}
+
+// Fetch is the value of a closure by its ID, however old. One that has not ended is
+// waited for by the [Remote].
+func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
+	r := newRemote(spec.Closure{}, 0)
+	r.is(id)
+	found, err := q.client.Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if o, ended := found[id]; ended {
+		r.settle(o)
+		return r, nil
+	}
+	// It may end at any moment.
+	if err := q.follow(ctx); err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	if q.broken != nil && !errors.Is(q.broken, ErrRunEnded) {
+		defer q.mu.Unlock()
+		return nil, q.broken
+	}
+	q.expect(r)
+	q.mu.Unlock()
+	found, err = q.client.Find(ctx, id)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err != nil {
+		q.remotes[id] = slices.DeleteFunc(q.remotes[id], func(o *Remote) bool { return o == r })
+		return nil, err
+	}
+	for _, o := range found {
+		q.settle(o)
+	}
+	return r, nil
+}
+
+// early are outcomes that came while the IDs of closures were on their way. There is
+// a bound to them: others may have closures called in the meantime, too.
+type early struct {
+	outcomes  map[uint64]spec.Outcome
+	cancelled []Cancelled
+	// full: not all are here.
+	full bool
+}
+
+const maxEarly = 8 * spec.MaxBatch
+
+func (e *early) add(o spec.Outcome) {
+	if _, known := e.find(o.ID); known || !e.hasRoom() {
+		return
+	}
+	if e.outcomes == nil {
+		e.outcomes = map[uint64]spec.Outcome{}
+	}
+	e.outcomes[o.ID] = o
+}
+
+func (e *early) cancel(r [2]uint64, text string) {
+	if e.hasRoom() {
+		e.cancelled = append(e.cancelled, Cancelled{First: r[0], Last: r[1], Text: text})
+	}
+}
+
+func (e *early) hasRoom() bool {
+	if len(e.outcomes)+len(e.cancelled) >= maxEarly {
+		*e = early{full: true}
+	}
+	return !e.full
+}
+
+// find is the first outcome of a closure that came.
+func (e *early) find(id uint64) (spec.Outcome, bool) {
+	o, known := e.outcomes[id]
+	if known {
+		return o, true
+	}
+	for _, c := range e.cancelled {
+		if c.First <= id && id <= c.Last {
+			return cancelledOutcome(id, c.Text), true
+		}
+	}
+	return o, false
+}

@@ -1,0 +1,349 @@
+package closurequeue
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func TestOneClosure(t *testing.T) {
+	f := newFixture(t)
+	r := f.schedule(closure("same", 7))
+	f.assertValue("7", r)
+	id, err := r.ID(patience(t))
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1), id)
+	done, err := f.Done(patience(t))
+	require.NoError(t, err)
+	assert.True(t, done)
+	require.NoError(t, f.Join(patience(t)))
+}
+
+// Everything that can go wrong between a client and its queue does, and each closure
+// is scheduled once and has its value.
+func TestNothingIsLostOrScheduledTwice(t *testing.T) {
+	f := newFixture(t)
+	const n = 5000
+	var remotes []*Remote
+	for i := range n {
+		switch i % 1000 {
+		case 100:
+			f.Lose(spec.UpdateSchedule, 2)
+		case 300:
+			f.ContinueAsNew()
+		case 500:
+			require.NoError(t, f.Flush(patience(t))) // so that there is room for what follows
+			f.Away(true)
+		case 600:
+			f.Away(false)
+		}
+		remotes = append(remotes, f.schedule(closure("same", i)))
+	}
+	require.NoError(t, f.Join(patience(t)))
+	for i, r := range remotes {
+		f.assertValue(text(i), r)
+	}
+	counts := f.Counts()
+	assert.Equal(t, uint64(n), counts.Scheduled)
+	assert.Equal(t, uint64(n), counts.Finished)
+	assert.Equal(t, n, f.Calls("same"))
+	assert.Less(t, f.Updates(spec.UpdateSchedule), n/10, "they go together")
+}
+
+// CC-09, CC-33, SEED-38: an error is told once, by the next schedule, which
+// is not taken. What was scheduled before anybody was told is cancelled.
+func TestAnErrorIsRaisedOnce(t *testing.T) {
+	f := newFixture(t)
+	f.Away(true) // so that they go together
+	forever := f.schedule(closure("forever"))
+	fails := f.schedule(closure("fails", "Some error."))
+	f.Away(false)
+	f.assertError("Some error.", fails)
+	var err error
+	var last *Remote
+	for err == nil {
+		var r *Remote
+		if r, err = f.Schedule(patience(t), closure("same", 1)); r != nil {
+			last = r
+		}
+	}
+	var said *spec.ClosureError
+	require.ErrorAs(t, err, &said)
+	assert.Equal(t, "Some error.", said.Message)
+	f.assertError("CancelledError: "+spec.TextClosureCancelled, last)
+	f.assertError("CancelledError: "+spec.TextClosureCancelled, forever)
+	require.NoError(t, f.Join(patience(t)), "it was told")
+	f.assertValue("2", f.schedule(closure("same", 2)))
+}
+
+// CC-05, CC-06, CC-32: join raises, too, and only once nothing is executing.
+func TestJoinRaises(t *testing.T) {
+	f := newFixture(t)
+	forever := f.schedule(closure("forever"))
+	f.assertError("Some error.", f.schedule(closure("fails", "Some error.")))
+	require.EqualError(t, f.Join(patience(t)), "Some error.")
+	f.assertError("CancelledError: "+spec.TextClosureCancelled, forever)
+	require.NoError(t, f.Join(patience(t)))
+	assert.Zero(t, f.Counts().Executing)
+}
+
+// CC-07
+func TestDoneRaises(t *testing.T) {
+	f := newFixture(t)
+	wait := f.schedule(closure("wait"))
+	require.NoError(t, f.Flush(patience(t)))
+	done, err := f.Done(patience(t))
+	require.NoError(t, err)
+	assert.False(t, done)
+	f.assertError("no", f.schedule(closure("fails", "no")))
+	close(f.release)
+	f.assertValue(`"released"`, wait)
+	_, err = f.Done(patience(t))
+	require.EqualError(t, err, "no")
+	done, err = f.Done(patience(t))
+	require.NoError(t, err)
+	assert.True(t, done)
+}
+
+// A full queue has schedule wait, but not done (CC-30).
+func TestAFullQueue(t *testing.T) {
+	f := newFixture(t, spec.ClosureQueueInput{QueueSize: 1})
+	ctx, cancel := context.WithCancel(patience(t))
+	taken := make(chan int)
+	go func() {
+		n := 0
+		for {
+			if _, err := f.Schedule(ctx, closure("wait")); err != nil {
+				taken <- n
+				return
+			}
+			n++
+		}
+	}()
+	f.eventually("much waits", func() bool {
+		f.Queue.mu.Lock()
+		defer f.Queue.mu.Unlock()
+		return len(f.pending) == maxPending
+	})
+	done, err := f.Done(patience(t))
+	require.NoError(t, err)
+	assert.False(t, done)
+	cancel()
+	n := <-taken
+	close(f.release)
+	require.NoError(t, f.Join(patience(t)))
+	assert.Equal(t, uint64(n), f.Counts().Finished)
+}
+
+// What waits to be sent is bounded in bytes, too.
+func TestMuchInBytesWaits(t *testing.T) {
+	f := newFixture(t)
+	f.Away(true)
+	large := closure("same", strings.Repeat("x", 240<<10))
+	ctx, cancel := context.WithCancel(patience(t))
+	defer cancel()
+	go func() {
+		for {
+			if _, err := f.Schedule(ctx, large); err != nil {
+				return
+			}
+		}
+	}()
+	f.eventually("it is full", func() bool {
+		f.Queue.mu.Lock()
+		defer f.Queue.mu.Unlock()
+		return !f.takes()
+	})
+	f.Queue.mu.Lock()
+	assert.Less(t, len(f.pending), 10)
+	f.Queue.mu.Unlock()
+	cancel()
+	f.Away(false)
+	require.NoError(t, f.Join(patience(t)))
+	f.Queue.mu.Lock()
+	defer f.Queue.mu.Unlock()
+	assert.Zero(t, f.pendingBytes)
+}
+
+// One closure that is refused does not take those along that were sent with it.
+func TestOneOfManyIsRefused(t *testing.T) {
+	f := newFixture(t)
+	f.Away(true) // so that they go together
+	first := f.schedule(closure("same", 0))
+	var good []*Remote
+	var bad *Remote
+	for i := range 100 {
+		if i == 42 {
+			bad = f.schedule(closure("nobody has this"))
+		}
+		good = append(good, f.schedule(closure("same", i)))
+	}
+	f.Away(false)
+	f.assertValue("0", first)
+	for i, r := range good {
+		f.assertValue(text(i), r)
+	}
+	_, err := bad.Wait(patience(t))
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	assert.Contains(t, refused.Message, `no task has registered a function "nobody has this"`)
+	_, err = bad.ID(patience(t))
+	assert.Equal(t, refused, err)
+	require.ErrorIs(t, f.Join(patience(t)), err, "it is told")
+	require.NoError(t, f.Join(patience(t)))
+}
+
+// Detached closures are not sent with others, whose error would cancel them.
+func TestDetachedClosuresGoByThemselves(t *testing.T) {
+	f := newFixture(t)
+	f.assertError("no", f.schedule(closure("fails", "no")))
+	f.Away(true)
+	cancelled := f.schedule(closure("same", 1))
+	detached := f.schedule(with(closure("same", 2), spec.ClosureOptions{Detached: true}))
+	f.Away(false)
+	f.assertError("CancelledError: "+spec.TextClosureCancelled, cancelled)
+	f.assertValue("2", detached)
+	require.EqualError(t, f.Join(patience(t)), "no")
+}
+
+// A key that is known is the same closure, also one that ended long ago.
+func TestTheSameKeyIsTheSameClosure(t *testing.T) {
+	f := newFixture(t)
+	keyed := func(v any) spec.Closure { return with(closure("same", v), spec.ClosureOptions{Key: "k"}) }
+	f.assertValue("1", f.schedule(keyed(1)))
+	f.assertValue("1", f.schedule(keyed(2)))
+	f.ContinueAsNew()
+	f.assertValue("1", f.schedule(keyed(3)))
+	other := f.open()
+	r, err := other.Schedule(patience(t), keyed(4))
+	require.NoError(t, err)
+	f.assertValue("1", r)
+	assert.Equal(t, 1, f.Calls("same"))
+}
+
+func TestCancel(t *testing.T) {
+	f := newFixture(t)
+	forever, wait := f.schedule(closure("forever")), f.schedule(closure("wait"))
+	id, err := forever.ID(patience(t))
+	require.NoError(t, err)
+	_, err = f.Cancel(patience(t), id)
+	require.NoError(t, err)
+	f.assertError("CancelledError: "+spec.TextClosureCancelled, forever)
+	close(f.release)
+	f.assertValue(`"released"`, wait)
+	require.NoError(t, f.Join(patience(t)), "a cancelled closure is no error")
+}
+
+// Values of any age are found by the IDs of their closures.
+func TestFetch(t *testing.T) {
+	f := newFixture(t)
+	fetch := func(id uint64) *Remote {
+		t.Helper()
+		r, err := f.Fetch(patience(t), id)
+		require.NoError(t, err)
+		return r
+	}
+	f.assertValue("1", f.schedule(closure("same", 1)))
+	f.ContinueAsNew()
+	f.assertError("no", f.schedule(closure("fails", "no")))
+	require.EqualError(t, f.Join(patience(t)), "no")
+	waits := f.schedule(closure("wait"))
+	id, err := waits.ID(patience(t))
+	require.NoError(t, err)
+	f.ContinueAsNew()
+	f.Queue = f.open()
+	f.assertValue("1", fetch(1))
+	f.assertError("no", fetch(2))
+	later := fetch(id)
+	select {
+	case <-later.Done():
+		t.Error("it has not ended")
+	default:
+	}
+	close(f.release)
+	f.assertValue(`"released"`, later)
+	for id, message := range map[uint64]string{0: "there is no closure 0; their IDs begin at 1", 4: "there is no closure 4; 3 were scheduled"} {
+		_, err := f.Fetch(patience(t), id)
+		require.EqualError(t, err, message)
+	}
+	f.Forget()
+	f.assertError("NotFoundError: closure 1 has no value: the server does not keep the history any more that has its value", fetch(1))
+	f.End("over")
+	f.assertValue(`"released"`, fetch(3))
+}
+
+// The end of the run ends everything.
+func TestTheRunEnds(t *testing.T) {
+	f := newFixture(t)
+	forever := f.schedule(closure("forever"))
+	require.NoError(t, f.Flush(patience(t)))
+	joined := make(chan error)
+	go func() { joined <- f.Join(patience(t)) }()
+	f.eventually("join waits", func() bool { return f.Updates(spec.UpdateJoin) == 1 })
+	f.End("run iris has ended")
+	assert.ErrorContains(t, <-joined, "The run has ended: run iris has ended")
+	f.assertError("CancelledError: The run has ended: run iris has ended", forever)
+	f.eventually("nothing is taken any more", func() bool {
+		_, err := f.Schedule(patience(t), closure("same", 1))
+		return err != nil
+	})
+	require.ErrorIs(t, f.Join(patience(t)), ErrRunEnded)
+}
+
+func TestClose(t *testing.T) {
+	f := newFixture(t)
+	forever := f.schedule(closure("forever"))
+	require.NoError(t, f.Flush(patience(t)))
+	f.Away(true)
+	unsent := f.schedule(closure("same", 1))
+	f.Close()
+	f.assertError("the coordinator was closed", forever)
+	_, err := unsent.Wait(patience(t))
+	require.Error(t, err)
+	_, err = f.Schedule(patience(t), closure("same", 1))
+	require.EqualError(t, err, "the coordinator was closed")
+	require.EqualError(t, f.Join(patience(t)), "the coordinator was closed")
+}
+
+// Outcomes that come before their IDs: the first one counts, and there is a bound.
+func TestEarlyOutcomes(t *testing.T) {
+	var e early
+	e.cancel([2]uint64{3, 5}, "why")
+	e.add(spec.Outcome{ID: 4, Value: []byte("4")})
+	e.add(spec.Outcome{ID: 6, Value: []byte("6")})
+	e.add(spec.Outcome{ID: 6, Value: []byte("7")})
+	o, ok := e.find(4)
+	assert.True(t, ok)
+	assert.Equal(t, cancelledOutcome(4, "why"), o)
+	o, ok = e.find(6)
+	assert.True(t, ok)
+	assert.Equal(t, "6", string(o.Value))
+	_, ok = e.find(7)
+	assert.False(t, ok)
+	for i := range uint64(maxEarly) {
+		e.add(spec.Outcome{ID: 100 + i})
+	}
+	assert.True(t, e.full)
+	assert.Empty(t, e.outcomes)
+}
+
+// Where too many came, the history has them.
+func TestTooManyEarlyOutcomes(t *testing.T) {
+	f := newFixture(t)
+	require.NoError(t, f.follow(patience(t)))
+	f.Queue.mu.Lock()
+	f.early.full = true
+	f.sending = 1
+	f.Queue.mu.Unlock()
+	a, err := f.client.Schedule(patience(t), spec.ScheduleRequest{Client: f.name, Batch: 1, Closures: []spec.Closure{closure("same", 1)}})
+	require.NoError(t, err)
+	require.NoError(t, f.Join(patience(t)))
+	r := newRemote(closure("same", 1), 0)
+	f.sent([]*Remote{r}, a, nil)
+	f.assertValue("1", r)
+}

@@ -1,0 +1,190 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// coordinators bring what tasks here schedule to the queues of their runs. All that
+// is kept of them is what was read ahead of the histories; the rest is in the queues
+// and in the processes, and another host worker goes on with it.
+type coordinators struct {
+	host *Host
+
+	mu    sync.Mutex
+	feeds map[servedKey]*closurequeue.Feeds
+}
+
+var _ taskapi.Coordinators = (*coordinators)(nil)
+
+// queueOf is the queue of the run of a task. A server that is not there yet is waited
+// for.
+func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*plan, *closurequeue.Client, error) {
+	p, err := c.host.planOf(by)
+	if err != nil {
+		return nil, nil, err
+	}
+	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
+		client, err := c.host.Queues.Client(p.queueRun())
+		if err == nil {
+			return p, client, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, err
+		case <-time.After(delay):
+		}
+	}
+}
+
+// Open implements [taskapi.Coordinators].
+func (c *coordinators) Open(ctx context.Context, by taskapi.ID) (at string, err error) {
+	p, client, err := c.queueOf(ctx, by)
+	if err != nil {
+		return "", err
+	}
+	// The run ends its queue only where it knows of it.
+	c.host.noteQueue(p)
+	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
+		err := c.host.Queues.Open(ctx, client)
+		if err == nil {
+			var here closurequeue.Position
+			if here, err = client.Here(ctx); err == nil {
+				return here.String(), nil
+			}
+		}
+		c.host.Log.Debug("a queue of closures was not opened; trying again", zap.String("queue", client.ID()), zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(delay):
+		}
+	}
+}
+
+// asking has a queue answer.
+func asking[Q, A any](ctx context.Context, c *coordinators, by taskapi.ID, in Q, ask func(*closurequeue.Client, context.Context, Q) (A, error)) (A, error) {
+	_, client, err := c.queueOf(ctx, by)
+	if err != nil {
+		var none A
+		return none, err
+	}
+	out, err := ask(client, ctx, in)
+	return out, forTasks(err)
+}
+
+// forTasks is an error of a queue as tasks are told.
+func forTasks(err error) error {
+	var refused *closurequeue.RefusedError
+	switch {
+	case errors.Is(err, closurequeue.ErrRunEnded):
+		return taskapi.ErrRunOver
+	case errors.As(err, &refused):
+		return &taskapi.QueueRefusedError{Message: refused.Message}
+	}
+	return err
+}
+
+// Schedule implements [taskapi.Coordinators].
+func (c *coordinators) Schedule(ctx context.Context, by taskapi.ID, in spec.ScheduleRequest) (spec.ScheduleAnswer, error) {
+	return asking(ctx, c, by, in, (*closurequeue.Client).Schedule)
+}
+
+// Join implements [taskapi.Coordinators].
+func (c *coordinators) Join(ctx context.Context, by taskapi.ID, in spec.WaitRequest) (spec.WaitAnswer, error) {
+	return asking(ctx, c, by, in, (*closurequeue.Client).Join)
+}
+
+// Done implements [taskapi.Coordinators].
+func (c *coordinators) Done(ctx context.Context, by taskapi.ID, in spec.WaitRequest) (spec.WaitAnswer, error) {
+	return asking(ctx, c, by, in, (*closurequeue.Client).Done)
+}
+
+// CreateResource implements [taskapi.Coordinators].
+func (c *coordinators) CreateResource(ctx context.Context, by taskapi.ID, in spec.ResourceRequest) (spec.ResourceAnswer, error) {
+	return asking(ctx, c, by, in, (*closurequeue.Client).CreateResource)
+}
+
+// Cancel implements [taskapi.Coordinators].
+func (c *coordinators) Cancel(ctx context.Context, by taskapi.ID, in spec.CancelRequest) (spec.CancelAnswer, error) {
+	return asking(ctx, c, by, in, (*closurequeue.Client).Cancel)
+}
+
+// Find implements [taskapi.Coordinators].
+func (c *coordinators) Find(ctx context.Context, by taskapi.ID, ids []uint64) (map[uint64]spec.Outcome, error) {
+	return asking(ctx, c, by, ids, func(client *closurequeue.Client, ctx context.Context, ids []uint64) (map[uint64]spec.Outcome, error) {
+		return client.Find(ctx, ids...)
+	})
+}
+
+// Outcomes implements [taskapi.Coordinators].
+func (c *coordinators) Outcomes(ctx context.Context, by taskapi.ID, session, after string, wait time.Duration) (taskapi.Outcomes, error) {
+	at, err := closurequeue.ParsePosition(after)
+	if err != nil {
+		return taskapi.Outcomes{}, &taskapi.QueueRefusedError{Message: err.Error()}
+	}
+	p, client, err := c.queueOf(ctx, by)
+	if err != nil {
+		return taskapi.Outcomes{}, err
+	}
+	b, err := c.feedsOf(p, client).Next(ctx, session, at, wait)
+	if err != nil {
+		return taskapi.Outcomes{}, forTasks(err)
+	}
+	out := taskapi.Outcomes{At: b.At.String(), Outcomes: b.Outcomes}
+	for _, c := range b.Cancelled {
+		out.Cancelled = append(out.Cancelled, taskapi.CancelledClosures(c))
+	}
+	return out, nil
+}
+
+func (c *coordinators) feedsOf(p *plan, client *closurequeue.Client) *closurequeue.Feeds {
+	key := servedKeyOf(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.feeds[key]
+	if f == nil {
+		f = closurequeue.NewFeeds(client)
+		if c.feeds == nil {
+			c.feeds = map[servedKey]*closurequeue.Feeds{}
+		}
+		c.feeds[key] = f
+	}
+	return f
+}
+
+// end forgets a run.
+func (c *coordinators) end(key servedKey) {
+	c.mu.Lock()
+	f := c.feeds[key]
+	delete(c.feeds, key)
+	c.mu.Unlock()
+	if f != nil {
+		f.Close()
+	}
+}
+
+// noteQueue keeps that the run has a queue of closures, so that it is ended with it.
+func (h *Host) noteQueue(p *plan) {
+	if p.Served {
+		return
+	}
+	_, err := h.plans.update(p.Run, func(p *plan) (*plan, error) {
+		if p == nil {
+			return nil, errNoPlan
+		}
+		p.Served = true
+		return p, nil
+	})
+	if err != nil {
+		h.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
+	}
+}

@@ -1,0 +1,137 @@
+package taskapi
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// scheduleOf is the request as the queue knows it. Its error is for the task.
+func scheduleOf(in *wire.ScheduleRequest) (spec.ScheduleRequest, error) {
+	out := spec.ScheduleRequest{Client: in.Session, Batch: in.Batch, Epoch: in.Epoch, Closures: make([]spec.Closure, len(in.Closures))}
+	for i := range in.Closures {
+		c := &in.Closures[i]
+		out.Closures[i] = spec.Closure{Function: c.Function, Args: c.Args, Kwargs: c.Kwargs, Resources: c.Resources}
+		if c.Options == nil {
+			continue
+		}
+		o := &spec.ClosureOptions{
+			Key: c.Options.Key, Task: c.Options.Task, Detached: c.Options.Detached, Priority: c.Options.Priority,
+			Retries: c.Options.Retries, MaxLosses: c.Options.MaxLosses,
+		}
+		if text := c.Options.Timeout; text != "" {
+			var err error
+			if o.Timeout, err = spec.ParseDuration(text); err != nil {
+				return out, &spec.InvalidRequestError{Problems: []spec.Problem{{
+					Path: fmt.Sprintf("closures[%d].o.timeout", i), Message: err.Error(),
+				}}}
+			}
+		}
+		out.Closures[i].Options = o
+	}
+	return out, nil
+}
+
+func resourceOf(in *wire.ResourceRequest) spec.ResourceRequest {
+	return spec.ResourceRequest{
+		Client: in.Session, Number: in.Number,
+		Resource: spec.Resource{Function: in.Function, Args: in.Args, Kwargs: in.Kwargs},
+	}
+}
+
+func checkSchedule(in *wire.ScheduleRequest) *wire.Problem {
+	if problem := checkSession(in.Session); problem != nil {
+		return problem
+	}
+	request, err := scheduleOf(in)
+	if err == nil {
+		err = request.Validate()
+	}
+	return invalidRequest(err)
+}
+
+func checkWait(in *wire.WaitRequest) *wire.Problem {
+	if problem := checkSession(in.Session); problem != nil {
+		return problem
+	}
+	return invalidRequest(spec.WaitRequest{Client: in.Session, Call: in.Call}.Validate())
+}
+
+func checkResource(in *wire.ResourceRequest) *wire.Problem {
+	if problem := checkSession(in.Session); problem != nil {
+		return problem
+	}
+	return invalidRequest(resourceOf(in).Validate())
+}
+
+func checkCancel(in *wire.CancelRequest) *wire.Problem {
+	return checkIDs(in.Closures)
+}
+
+func checkOutcomes(in *wire.OutcomesRequest) *wire.Problem {
+	if problem := checkSession(in.Session); problem != nil {
+		return problem
+	}
+	if in.After == "" {
+		return invalid("after", "it is missing; give the at of the answer before, or that of "+wire.PathCoordinatorOpen)
+	}
+	return checkWaitSeconds(in.Wait)
+}
+
+func checkFind(in *wire.FindRequest) *wire.Problem {
+	if len(in.Closures) == 0 {
+		return invalid("closures", "it is empty; want the IDs of closures")
+	}
+	return checkIDs(in.Closures)
+}
+
+func checkIDs(ids []uint64) *wire.Problem {
+	if len(ids) > maxListed {
+		return invalid("closures", fmt.Sprintf("it has %d elements; the limit is %d", len(ids), maxListed))
+	}
+	return nil
+}
+
+func checkSession(session string) *wire.Problem {
+	return checkRandomName("session", session)
+}
+
+// invalidRequest is the first problem of a request, in the words of this API.
+func invalidRequest(err error) *wire.Problem {
+	var wrong *spec.InvalidRequestError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &wrong) || len(wrong.Problems) == 0:
+		return internal(err)
+	}
+	p := wrong.Problems[0]
+	field := inOurWords(p.Path)
+	p.Path = ""
+	message := p.String()
+	if more := len(wrong.Problems) - 1 + wrong.More; more > 0 {
+		message = fmt.Sprintf("%s (and %d more problems)", message, more)
+	}
+	return invalid(field, message)
+}
+
+// In the queue, names are short: they are in its history a thousand times.
+var (
+	queuesWords = regexp.MustCompile(`\b(closures\[\d+\]|resource)\.([fakro])\b`)
+	ourWords    = map[string]string{"f": "function", "a": "args", "k": "kwargs", "r": "resources", "o": "options"}
+)
+
+// inOurWords has the fields that a message of the queue names as they are here.
+func inOurWords(message string) string {
+	return queuesWords.ReplaceAllStringFunc(message, func(found string) string {
+		parts := queuesWords.FindStringSubmatch(found)
+		word := ourWords[parts[2]]
+		if parts[1] == "resource" {
+			return word
+		}
+		return parts[1] + "." + word
+	})
+}

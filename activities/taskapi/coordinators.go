@@ -1,0 +1,167 @@
+package taskapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Coordinators bring what processes of tasks ask, which schedule closures, to the
+// queue of their run. Nothing of a process has to be kept for that: it has a name, which
+// is the one of a client of the queue, numbers its requests, and knows how far it has
+// read. A server that is away is waited for until ctx ends.
+type Coordinators interface {
+	// Open makes the queue if there is none, and says where its history is.
+	Open(ctx context.Context, by ID) (at string, err error)
+	Schedule(ctx context.Context, by ID, in spec.ScheduleRequest) (spec.ScheduleAnswer, error)
+	Join(ctx context.Context, by ID, in spec.WaitRequest) (spec.WaitAnswer, error)
+	Done(ctx context.Context, by ID, in spec.WaitRequest) (spec.WaitAnswer, error)
+	CreateResource(ctx context.Context, by ID, in spec.ResourceRequest) (spec.ResourceAnswer, error)
+	Cancel(ctx context.Context, by ID, in spec.CancelRequest) (spec.CancelAnswer, error)
+	// Outcomes is what the history has after a position. It waits for something.
+	Outcomes(ctx context.Context, by ID, session, after string, wait time.Duration) (Outcomes, error)
+	// Find has the outcomes of those closures that have ended.
+	Find(ctx context.Context, by ID, ids []uint64) (map[uint64]spec.Outcome, error)
+}
+
+// Outcomes are a piece of the history of a queue: first Outcomes, and then Cancelled.
+type Outcomes struct {
+	At        string
+	Outcomes  []spec.Outcome
+	Cancelled []CancelledClosures
+}
+
+// CancelledClosures are a range of closures that the queue has cancelled.
+type CancelledClosures = wire.CancelledClosures
+
+// ErrRunOver says that nothing can be asked of a queue, because its run has ended.
+var ErrRunOver = errors.New("the run has ended, and its closures with it")
+
+// QueueRefusedError says that a queue does not take a request.
+type QueueRefusedError struct{ Message string }
+
+func (e *QueueRefusedError) Error() string { return e.Message }
+
+// coordinating is the handler of a request of type Q. prepare says what is wrong with
+// it.
+func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context.Context, c Coordinators, by ID, in *Q) (A, error)) handler {
+	return func(r *request) (any, *wire.Problem) {
+		c := r.server.Coordinators
+		if c == nil {
+			return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures that its tasks could schedule"}
+		}
+		var in Q
+		if problem := r.decode(&in, maxClosures); problem != nil {
+			return nil, problem
+		}
+		if problem := prepare(&in); problem != nil {
+			return nil, problem
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(r.endpoint.ended, cancel)()
+		out, err := ask(ctx, c, r.endpoint.id, &in)
+		var refused *QueueRefusedError
+		switch {
+		case err == nil:
+			return out, nil
+		case context.Cause(r.endpoint.ended) != nil:
+			return nil, &wire.Problem{Code: wire.CodeOver, Message: context.Cause(r.endpoint.ended).Error()}
+		case errors.Is(err, ErrRunOver):
+			return nil, &wire.Problem{Code: wire.CodeOver, Message: err.Error()}
+		case errors.As(err, &refused):
+			return nil, &wire.Problem{Code: wire.CodeQueueRefused, Message: inOurWords(refused.Message)}
+		}
+		return nil, internal(err)
+	}
+}
+
+var (
+	postCoordinatorOpen = coordinating(
+		func(*struct{}) *wire.Problem { return nil },
+		func(ctx context.Context, c Coordinators, by ID, _ *struct{}) (wire.CoordinatorOpened, error) {
+			at, err := c.Open(ctx, by)
+			return wire.CoordinatorOpened{At: at}, err
+		})
+	postCoordinatorSchedule = coordinating(checkSchedule, schedule)
+	postCoordinatorJoin     = coordinating(checkWait, waiting(Coordinators.Join))
+	postCoordinatorDone     = coordinating(checkWait, waiting(Coordinators.Done))
+
+	postCoordinatorResources = coordinating(checkResource,
+		func(ctx context.Context, c Coordinators, by ID, in *wire.ResourceRequest) (wire.ResourceCreated, error) {
+			a, err := c.CreateResource(ctx, by, resourceOf(in))
+			return wire.ResourceCreated{ID: a.ID}, err
+		})
+	postCoordinatorCancel = coordinating(checkCancel,
+		func(ctx context.Context, c Coordinators, by ID, in *wire.CancelRequest) (wire.CancelRequested, error) {
+			a, err := c.Cancel(ctx, by, spec.CancelRequest{Closures: in.Closures})
+			return wire.CancelRequested{Cancelled: a.Cancelled, Told: a.Told}, err
+		})
+	postCoordinatorOutcomes = coordinating(checkOutcomes, outcomes)
+	postCoordinatorFind     = coordinating(checkFind, find)
+)
+
+func schedule(ctx context.Context, c Coordinators, by ID, in *wire.ScheduleRequest) (wire.Scheduled, error) {
+	request, err := scheduleOf(in)
+	if err != nil {
+		return wire.Scheduled{}, err
+	}
+	a, err := c.Schedule(ctx, by, request)
+	if err != nil {
+		return wire.Scheduled{}, err
+	}
+	out := wire.Scheduled{IDs: a.IDs(len(in.Closures)), Epoch: a.Epoch, Raised: errorOf(a.Raised), Cancelled: a.Cancelled}
+	for i := range in.Closures {
+		if _, known := a.Known[i]; known {
+			out.Known = append(out.Known, i)
+		}
+	}
+	return out, nil
+}
+
+// waiting has a request wait in one of two ways.
+func waiting(how func(Coordinators, context.Context, ID, spec.WaitRequest) (spec.WaitAnswer, error)) func(context.Context, Coordinators, ID, *wire.WaitRequest) (wire.Waited, error) {
+	return func(ctx context.Context, c Coordinators, by ID, in *wire.WaitRequest) (wire.Waited, error) {
+		a, err := how(c, ctx, by, spec.WaitRequest{Client: in.Session, Call: in.Call})
+		return wire.Waited{Done: a.Done, Epoch: a.Epoch, Raised: errorOf(a.Raised)}, err
+	}
+}
+
+func outcomes(ctx context.Context, c Coordinators, by ID, in *wire.OutcomesRequest) (wire.CoordinatorOutcomes, error) {
+	o, err := c.Outcomes(ctx, by, in.Session, in.After, time.Duration(in.Wait*float64(time.Second)))
+	if err != nil {
+		return wire.CoordinatorOutcomes{}, err
+	}
+	out := wire.CoordinatorOutcomes{At: o.At, Outcomes: make([]wire.Outcome, len(o.Outcomes)), Cancelled: o.Cancelled}
+	for i := range o.Outcomes {
+		out.Outcomes[i] = outcomeOf(&o.Outcomes[i], in.Tuples)
+	}
+	return out, nil
+}
+
+func find(ctx context.Context, c Coordinators, by ID, in *wire.FindRequest) (wire.Found, error) {
+	found, err := c.Find(ctx, by, in.Closures)
+	out := wire.Found{Outcomes: []wire.Outcome{}}
+	for _, o := range found {
+		out.Outcomes = append(out.Outcomes, outcomeOf(&o, in.Tuples))
+	}
+	return out, err
+}
+
+func outcomeOf(o *spec.Outcome, tuples bool) wire.Outcome {
+	out := wire.Outcome{ID: o.ID, Kind: string(o.Kind), Value: o.Value, Error: errorOf(o.Error), Task: o.Task}
+	if !tuples {
+		out.Value = spec.PlainValue(o.Value)
+	}
+	return out
+}
+
+func errorOf(e *spec.ClosureError) *wire.ClosureError {
+	if e == nil {
+		return nil
+	}
+	return &wire.ClosureError{Kind: e.Kind, Message: e.Message, Traceback: e.Traceback, Closure: e.Closure, Task: e.Task}
+}

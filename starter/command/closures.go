@@ -1,0 +1,188 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// exitClosure is for a closure that failed: the program's mistake and not ours.
+const exitClosure = 3
+
+const exitCodesOfClosures = `Exit codes:
+  0    done
+  2    mistake in the command line
+  3    a closure failed; its error is on stderr
+  124  the --timeout passed
+  125  the server, or the queue, could not do it`
+
+// withQueue connects to the queue of a run's closures.
+func (a *app) withQueue(ctx context.Context, run string, timeout time.Duration, do func(context.Context, *closurequeue.Queue) error) error {
+	c, _, err := a.dialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	q, err := starter.Get(c, run, "").Closures(limited)
+	if err == nil {
+		defer q.Close()
+		err = do(limited, q)
+	}
+	return a.closureError(ctx, limited, timeout, err)
+}
+
+// closureError gives an error its exit code.
+func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, err error) error {
+	var (
+		failed  *spec.ClosureError
+		refused *closurequeue.RefusedError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed):
+		text := failed.Error()
+		if failed.Closure != 0 {
+			text = fmt.Sprintf("closure %d: %s", failed.Closure, text)
+		}
+		if failed.Traceback != "" {
+			text = strings.TrimRight(failed.Traceback, "\n") + "\n" + text
+		}
+		return &exitError{exitClosure, errors.New(text)}
+	case errors.As(err, &refused):
+		return usagef("%s", strings.TrimPrefix(refused.Message, "invalid request: "))
+	case ctx.Err() == nil && limited.Err() != nil:
+		return &exitError{exitTimeout, fmt.Errorf("not done within %s", timeout)}
+	}
+	return err
+}
+
+func (a *app) closuresCommand() *cobra.Command {
+	var (
+		pause     string
+		resume    bool
+		cancel    []uint
+		cancelAll bool
+	)
+	cmd := &cobra.Command{
+		Use:   "closures [flags] RUN",
+		Short: "Show the queue of a run's closures and who serves it, pause it, or cancel closures",
+		Long: `Shows how many closures are queued, executing and done, the error that the next
+schedule, join or done is going to raise, and the tasks that serve. With a flag it
+changes the queue first.
+
+` + exitCodesOfRequests,
+		Example: `  clusterrun closures iris-x2k4
+  clusterrun closures iris-x2k4 --pause "new data at noon"
+  clusterrun closures iris-x2k4 --resume
+  clusterrun closures iris-x2k4 --cancel 17,18
+  clusterrun closures --json iris-x2k4 | jq .counts`,
+		Args: oneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pausing := cmd.Flags().Changed("pause")
+			if pausing && resume {
+				return usagef("--pause and --resume contradict each other; give one")
+			}
+			return a.withQueue(cmd.Context(), args[0], requestTimeout, func(ctx context.Context, q *closurequeue.Queue) error {
+				var err error
+				switch {
+				case pausing:
+					_, err = q.Pause(ctx, pause)
+				case resume:
+					_, err = q.Resume(ctx)
+				}
+				if err != nil {
+					return err
+				}
+				if len(cancel) > 0 || cancelAll {
+					if err := a.cancelClosures(ctx, q, cancel, cancelAll); err != nil {
+						return err
+					}
+				}
+				s, err := q.Status(ctx)
+				if err != nil {
+					return err
+				}
+				if a.global.json {
+					return a.printJSON(s)
+				}
+				a.printQueue(args[0], s)
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&pause, "pause", "", "give nothing more out until --resume, because of `REASON`; what executes goes on")
+	f.BoolVar(&resume, "resume", false, "take a pause back")
+	f.UintSliceVar(&cancel, "cancel", nil, "cancel the closures with these `IDS`")
+	f.BoolVar(&cancelAll, "cancel-all", false, "cancel all closures")
+	return cmd
+}
+
+func (a *app) cancelClosures(ctx context.Context, q *closurequeue.Queue, ids []uint, all bool) error {
+	var which []uint64
+	if !all {
+		for _, id := range ids {
+			which = append(which, uint64(id))
+		}
+	}
+	answer, err := q.Cancel(ctx, which...)
+	if err == nil {
+		a.say("cancelled %d in the queue, and told the tasks that execute %d", answer.Cancelled, answer.Told)
+	}
+	return err
+}
+
+func (a *app) printQueue(run string, s spec.QueueStatus) {
+	fmt.Fprintf(a.out, "queue of run %s: %s", run, s.State)
+	if s.Paused != "" {
+		fmt.Fprintf(a.out, " (%s)", s.Paused)
+	}
+	c := s.Counts
+	fmt.Fprintf(a.out, "\n%d scheduled: %d queued, %d executing, %d finished, %d failed, %d cancelled; %d calls\n",
+		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled, c.Calls)
+	if s.Error != nil {
+		fmt.Fprintf(a.out, "error of closure %d, to be raised by the next schedule, join or done: %s\n", s.Error.Closure, s.Error.Error())
+	}
+	if s.State == spec.QueueEnded {
+		return
+	}
+	if len(s.Workers) == 0 {
+		fmt.Fprintln(a.out, "no task serves")
+		return
+	}
+	fmt.Fprintln(a.out)
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tHOST\tSERVES\tSLOTS\tFUNCTIONS")
+	for _, t := range s.Workers {
+		serves := "yes"
+		if !t.Serving {
+			serves = "no"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", t.Task, dash(t.Host), serves, t.Slots, dash(listFew(t.Functions)))
+	}
+	w.Flush()
+}
+
+// listFew names some and counts the rest.
+func listFew(names []string) string {
+	const few = 6
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}

@@ -1,0 +1,68 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
+	"github.com/clusterrun/clusterrun/starter/coordinate"
+)
+
+const coordinateHelp = `Schedules closures on the tasks of a run, for programs of any language: it reads
+requests from stdin and writes answers to stdout, each a line of JSON, until stdin
+ends. The run, and what is in the queue, go on.
+
+Requests have an id, which their answer repeats, and an op:
+
+  {"id":1,"op":"schedule","closures":[{"function":"step","args":[1],"kwargs":{}}]}
+      takes closures, in the order of the lines: {"id":1,"ids":[17]}
+  {"id":2,"op":"call","closures":[{"function":"step","args":[2]}]}
+      the same, and waits for them: {"id":2,"outcomes":[{"value":0.3}]}
+  {"id":3,"op":"fetch","ids":[17]}
+      waits for closures that were scheduled, also by others, and however long ago:
+      {"id":3,"outcomes":[{"error":{"kind":"ValueError","message":"no"}}]}
+  {"id":4,"op":"join"}
+      waits until all that was scheduled has been called: {"id":4}
+  {"id":5,"op":"done"}
+      says whether that is so: {"id":5,"done":true}
+  {"id":6,"op":"cancel","ids":[17]}
+      cancels these, or all where there are no ids: {"id":6,"cancelled":1}
+
+The first error of a closure is also that of the next schedule, call, join or done:
+{"id":7,"error":{"kind":"ValueError","message":"no"}}. "options" of a closure may
+have "task" (the only task that may call it), "key", "detached", "priority",
+"timeout", "retries" and "max_losses". "lost" in an outcome says that the function has
+not told its error: the process that called it has ended, or the run.
+
+The first line is {"event":"open","run":"ID"}.
+
+Exit codes:
+  0    stdin has ended
+  2    mistake in the command line
+  125  there is no such run, or its server is out of reach`
+
+func (a *app) coordinateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "coordinate RUN",
+		Short: "Schedule closures on the tasks of a run, by lines of JSON on stdin and stdout",
+		Long:  coordinateHelp,
+		Example: `  # In bash: a coordinator as a coprocess
+  coproc clusterrun coordinate iris-x2k4
+  echo '{"id":1,"op":"call","closures":[{"function":"step","args":[1]}]}' >&${COPROC[1]}
+  read -r open <&${COPROC[0]}; read -r answer <&${COPROC[0]}`,
+		Args: oneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, _, err := a.dialExisting(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			q, err := clustercoordinator.New(cmd.Context(), starter.Get(c, args[0], ""))
+			if err != nil {
+				return err
+			}
+			defer q.Close()
+			return coordinate.Serve(cmd.Context(), args[0], q, a.in, a.out)
+		},
+	}
+}

@@ -1,0 +1,128 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+)
+
+func (a *app) fetchCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "fetch [flags] RUN ID...",
+		Short: "Print the values of closures",
+		Long: `Prints the values of closures as JSON, one in each line, in the order of the IDs. It
+waits for those that have not ended. Values can be had as long as the server keeps the
+history of the run's queue, also when the run has ended long ago.
+
+` + exitCodesOfClosures,
+		Example: `  clusterrun fetch iris-x2k4 1 2 3
+  clusterrun fetch iris-x2k4 $(clusterrun schedule iris-x2k4 evaluate)`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return usagef("ID is missing; usage: %s", cmd.UseLine())
+			}
+			return someArgs(2, "RUN")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids := make([]uint64, 0, len(args)-1)
+			for _, arg := range args[1:] {
+				id, err := strconv.ParseUint(arg, 10, 64)
+				if err != nil || id == 0 {
+					return usagef("%q is not the ID of a closure; want a number from 1, as `clusterrun schedule` prints it", arg)
+				}
+				ids = append(ids, id)
+			}
+			return a.withQueue(cmd.Context(), args[0], timeout, func(ctx context.Context, q *closurequeue.Queue) error {
+				for _, id := range ids {
+					r, err := q.Fetch(ctx, id)
+					if err != nil {
+						return err
+					}
+					value, err := r.Wait(ctx)
+					if err != nil {
+						return err
+					}
+					if err := a.printValue(id, value); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after `TIME`")
+	return cmd
+}
+
+func (a *app) joinCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "join [flags] RUN",
+		Short: "Wait until all closures of a run have been called",
+		Long: `Waits until nothing is queued or executing. If a closure has failed, everything queued
+is cancelled, what executes is told to end, and the first error is printed once nothing
+executes any more; then the queue is as new.
+
+` + exitCodesOfClosures,
+		Example: `  clusterrun join iris-x2k4
+  clusterrun join iris-x2k4 --timeout 10m`,
+		Args: oneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withQueue(cmd.Context(), args[0], timeout, func(ctx context.Context, q *closurequeue.Queue) error {
+				if err := q.Join(ctx); err != nil {
+					return err
+				}
+				if a.global.json {
+					return a.printJSON(map[string]any{"run_id": args[0], "done": true})
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after `TIME`; the closures go on")
+	return cmd
+}
+
+func (a *app) doneCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "done [flags] RUN",
+		Short: "Say whether all closures of a run have been called",
+		Long: `Says whether nothing is queued or executing. A closure that failed is reported like by
+join.
+
+Exit codes:
+  0    done
+  1    not done
+  2    mistake in the command line
+  3    a closure failed; its error is on stderr
+  125  the server, or the queue, could not do it`,
+		Example: `  until clusterrun done iris-x2k4; do sleep 10; done`,
+		Args:    oneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			done := false
+			err := a.withQueue(cmd.Context(), args[0], 0, func(ctx context.Context, q *closurequeue.Queue) error {
+				var err error
+				done, err = q.Done(ctx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if a.global.json {
+				err = a.printJSON(map[string]any{"run_id": args[0], "done": done})
+			} else {
+				_, err = fmt.Fprintln(a.out, map[bool]string{true: "done", false: "not done"}[done])
+			}
+			if err == nil && !done {
+				err = &exitError{code: 1}
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,288 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// scheduling is what `clusterrun schedule` was asked for.
+type scheduling struct {
+	kwargs, key, task, from string
+	priority, retries       int
+	timeout                 time.Duration
+	wait                    bool
+	patience                time.Duration
+}
+
+func (a *app) scheduleCommand() *cobra.Command {
+	var s scheduling
+	cmd := &cobra.Command{
+		Use:   "schedule [flags] RUN FUNCTION [ARG...]",
+		Short: "Have some task of a run call a function",
+		Long: `Puts a closure, a function with arguments, into the queue of a run and prints its ID.
+Some task that serves the function calls it, once at least; 'clusterrun fetch' has its
+value. Every ARG is JSON: 3, '"text"', '[1, 2]'.
+
+With --from, closures are read from a file, one JSON object in each line, such as
+{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}}. While the queue is
+full this waits.
+
+An error of a closure that was scheduled earlier is raised here: then what was queued
+is cancelled, this closure included, and the queue is as new.
+
+` + exitCodesOfClosures,
+		Example: `  clusterrun schedule iris-x2k4 train_step 3
+  clusterrun schedule iris-x2k4 evaluate '{"split": "test"}' --wait
+  seq 1000 | jq -c '{function: "train_step", args: [.]}' | clusterrun schedule iris-x2k4 --from -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if s.from != "" {
+				return oneArg("RUN")(cmd, args)
+			}
+			if len(args) == 1 {
+				return usagef("FUNCTION is missing; usage: %s", cmd.UseLine())
+			}
+			return someArgs(2, "RUN")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var next func() (spec.Closure, error)
+			if s.from != "" {
+				in, err := openInput(s.from, cmd.InOrStdin())
+				if err != nil {
+					return err
+				}
+				defer in.Close()
+				next = s.readFrom(in)
+			} else {
+				c, err := s.closure(args[1], args[2:])
+				if err != nil {
+					return err
+				}
+				next = once(c)
+			}
+			return a.withQueue(cmd.Context(), args[0], s.patience, func(ctx context.Context, q *closurequeue.Queue) error {
+				return a.schedule(ctx, q, next, s.wait)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.kwargs, "kwargs", "", "arguments by name, as a `JSON` object")
+	f.StringVar(&s.from, "from", "", "read closures from `FILE`, one JSON object in each line; - is stdin")
+	f.StringVar(&s.key, "key", "", "scheduling it again with the same `KEY` is the same closure")
+	f.StringVar(&s.task, "task", "", "only this `TASK` may call it")
+	f.IntVar(&s.priority, "priority", 0, "`N`: higher ones go first")
+	f.IntVar(&s.retries, "retries", 0, "call it again up to `N` times after an error of its own")
+	f.DurationVar(&s.timeout, "call-timeout", 0, "`TIME` that one call may take")
+	f.BoolVar(&s.wait, "wait", false, "wait for the value and print it instead of the ID")
+	f.DurationVar(&s.patience, "timeout", 0, "give up after `TIME`; what is in the queue stays there")
+	return cmd
+}
+
+func once(c spec.Closure) func() (spec.Closure, error) {
+	done := false
+	return func() (spec.Closure, error) {
+		if done {
+			return spec.Closure{}, io.EOF
+		}
+		done = true
+		return c, nil
+	}
+}
+
+func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usagef("--from: %s", err)
+	}
+	return f, nil
+}
+
+func (s *scheduling) closure(function string, args []string) (spec.Closure, error) {
+	c := spec.Closure{Function: function, Options: s.options()}
+	list := make([]json.RawMessage, len(args))
+	for i, arg := range args {
+		if !json.Valid([]byte(arg)) {
+			quoted, _ := json.Marshal(arg)
+			return c, usagef("ARG %d, %s, is not JSON; for a text write '%s'", i+1, arg, quoted)
+		}
+		list[i] = json.RawMessage(arg)
+	}
+	if len(list) > 0 {
+		c.Args, _ = json.Marshal(list)
+	}
+	if s.kwargs != "" {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(s.kwargs), &object); err != nil {
+			return c, usagef("--kwargs: want a JSON object, such as '{\"rate\": 0.1}': %s", err)
+		}
+		c.Kwargs = json.RawMessage(s.kwargs)
+	}
+	return c, nil
+}
+
+func (s *scheduling) options() *spec.ClosureOptions {
+	o := spec.ClosureOptions{
+		Key: s.key, Task: s.task, Priority: s.priority, Timeout: spec.Duration(s.timeout), Retries: s.retries,
+	}
+	if o == (spec.ClosureOptions{}) {
+		return nil
+	}
+	return &o
+}
+
+// maxClosureLine bounds a line of closures, in bytes: what a closure may have, and
+// white space.
+const maxClosureLine = 2 * spec.MaxClosureBytes
+
+// readFrom reads closures, one after the other.
+func (s *scheduling) readFrom(in io.Reader) func() (spec.Closure, error) {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxClosureLine)
+	number := 0
+	return func() (spec.Closure, error) {
+		for lines.Scan() {
+			number++
+			if len(lines.Bytes()) == 0 {
+				continue
+			}
+			var line struct {
+				Function string          `json:"function"`
+				Args     json.RawMessage `json:"args"`
+				Kwargs   json.RawMessage `json:"kwargs"`
+			}
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+				return spec.Closure{}, usagef("line %d is not a JSON object like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
+			}
+			if line.Function == "" {
+				return spec.Closure{}, usagef("line %d: function is missing", number)
+			}
+			return spec.Closure{Function: line.Function, Args: line.Args, Kwargs: line.Kwargs, Options: s.options()}, nil
+		}
+		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+			return spec.Closure{}, usagef("line %d is longer than %d bytes", number+1, maxClosureLine)
+		} else if err != nil {
+			return spec.Closure{}, err
+		}
+		return spec.Closure{}, io.EOF
+	}
+}
+
+// maxAhead bounds the closures whose IDs or values are not printed yet.
+const maxAhead = 20_000
+
+// schedule puts closures into the queue and prints their IDs, or their values, in
+// their order. What went wrong in reading ends it after what came before.
+func (a *app) schedule(ctx context.Context, q *closurequeue.Queue, next func() (spec.Closure, error), wait bool) error {
+	remotes := make(chan *closurequeue.Remote, maxAhead)
+	printed := make(chan error, 1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		err := a.printClosures(ctx, remotes, wait)
+		if err != nil {
+			cancel(err)
+		}
+		printed <- err
+	}()
+	var failure error
+	for {
+		c, err := next()
+		if err == nil {
+			var r *closurequeue.Remote
+			if r, err = q.Schedule(ctx, c); err == nil {
+				select {
+				case remotes <- r:
+					continue
+				case <-ctx.Done():
+					err = ctx.Err()
+				}
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			failure = err
+		}
+		break
+	}
+	close(remotes)
+	err := <-printed
+	if err == nil {
+		err = failure
+	}
+	return err
+}
+
+func (a *app) printClosures(ctx context.Context, remotes <-chan *closurequeue.Remote, wait bool) error {
+	for r := range remotes {
+		id, err := r.ID(ctx)
+		if err != nil {
+			return err
+		}
+		if !wait {
+			select {
+			case <-r.Done():
+				// Refused, or cancelled with the queue: nobody is going to have a value.
+				if _, err := r.Value(); err != nil && isCancelled(err) {
+					return err
+				}
+			default:
+			}
+		}
+		switch {
+		case wait:
+			value, err := r.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			err = a.printValue(id, value)
+			if err != nil {
+				return err
+			}
+		case a.global.json:
+			if err := a.printLine(map[string]any{"id": id}); err != nil {
+				return err
+			}
+		default:
+			if _, err := fmt.Fprintln(a.out, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isCancelled(err error) bool {
+	var e *spec.ClosureError
+	return errors.As(err, &e) && e.Kind == spec.ErrClosureCancelled
+}
+
+// printValue prints the value of a closure, as JSON in any case.
+func (a *app) printValue(id uint64, value json.RawMessage) error {
+	if a.global.json {
+		return a.printLine(map[string]any{"id": id, "value": value})
+	}
+	_, err := fmt.Fprintln(a.out, string(value))
+	return err
+}
+
+// printLine prints JSON in one line: of many values each has its own.
+func (a *app) printLine(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.out, string(b))
+	return err
+}

@@ -1,0 +1,26 @@
+// Package coordinate is a coordinator for programs of any language: requests and
+// answers are lines of JSON, on stdin and stdout of `clusterrun coordinate RUN`, or
+// on a descriptor that `clusterrun run` was given.
+//
+//	→ {"id":1,"op":"schedule","closures":[{"function":"step","args":[1]}]}
+//	← {"id":1,"ids":[17]}
+//	→ {"id":2,"op":"fetch","ids":[17]}
+//	← {"id":2,"outcomes":[{"value":0.3}]}
+//
+// A request has an ID that its answer repeats; answers come in any order. The
+// operations are
+//
+//	schedule  closures  takes them in this order, and answers with their ids
+//	call      closures  the same, and answers with their outcomes once all have ended
+//	fetch     ids       answers with their outcomes once all have ended
+//	join                answers once everything scheduled has been called
+//	done                answers with done: whether that is so
+//	cancel    ids       cancels these, or all if there are none
+//
+// schedule, call, join and done are taken up in the order of their lines. What is
+// refused, and the error of a closure that a later schedule, join or done raises, is
+// the error of an answer. Lines without an ID are news: event "open" says that
+// requests are taken, and event "over" that the run has ended and how.
+//
+// The end of the input ends it. Nothing in the queue changes by that.
+package coordinate

@@ -1,0 +1,76 @@
+package coordinate
+
+import (
+	"encoding/json"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Operations of a [Request].
+const (
+	OpSchedule = "schedule"
+	OpCall     = "call"
+	OpFetch    = "fetch"
+	OpJoin     = "join"
+	OpDone     = "done"
+	OpCancel   = "cancel"
+)
+
+// Events of an [Answer].
+const (
+	EventOpen = "open"
+	EventOver = "over"
+)
+
+// Kinds of errors of an [Answer] beside those of closures.
+const (
+	// ErrRefused says that the request is not taken, and what would be.
+	ErrRefused = "RefusedError"
+	// ErrRunEnded says that the run has ended.
+	ErrRunEnded = "RunEndedError"
+	// ErrCoordinator says that the queue could not be asked.
+	ErrCoordinator = "CoordinatorError"
+)
+
+// Request is one line of input.
+type Request struct {
+	ID       uint64   `json:"id"`
+	Op       string   `json:"op"`
+	Closures []Call   `json:"closures,omitempty"`
+	IDs      []uint64 `json:"ids,omitempty"`
+}
+
+// Call is a closure of a request.
+type Call struct {
+	// Function is the name that tasks have registered.
+	Function string                     `json:"function"`
+	Args     []json.RawMessage          `json:"args,omitempty"`
+	Kwargs   map[string]json.RawMessage `json:"kwargs,omitempty"`
+	Options  *spec.ClosureOptions       `json:"options,omitempty"`
+}
+
+// Answer is one line of output.
+type Answer struct {
+	ID    uint64 `json:"id,omitempty"`
+	Event string `json:"event,omitempty"`
+	// Run is the run, with [EventOpen].
+	Run string `json:"run,omitempty"`
+	// Message says how the run has ended, with [EventOver].
+	Message  string    `json:"message,omitempty"`
+	IDs      []uint64  `json:"ids,omitempty"`
+	Outcomes []Outcome `json:"outcomes,omitempty"`
+	Done     *bool     `json:"done,omitempty"`
+	// Cancelled and Told are those of [spec.CancelAnswer].
+	Cancelled int                `json:"cancelled,omitempty"`
+	Told      int                `json:"told,omitempty"`
+	Error     *spec.ClosureError `json:"error,omitempty"`
+}
+
+// Outcome is how a closure ended: with a value, or with an error.
+type Outcome struct {
+	Value json.RawMessage    `json:"value,omitempty"`
+	Error *spec.ClosureError `json:"error,omitempty"`
+	// Lost says that the error is none that the function has told: its process has
+	// ended, or the run.
+	Lost bool `json:"lost,omitempty"`
+}

@@ -1,0 +1,85 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+)
+
+// marker is the first argument of a process of a pool. It is followed by the name of
+// the initializer, and by the arguments of the program.
+const marker = "clusterrun-pool-process"
+
+var (
+	functions    = task.NewFunctions()
+	registered   = map[string]any{}
+	mainIsCalled atomic.Bool
+)
+
+// Register offers a function to pools, any that [task.Functions] takes: a
+// func(ctx, args...) (T, error), or one that returns only an error. It is meant for
+// functions named init, and panics if there is something wrong with the function or
+// its name.
+func Register(name string, fn any) {
+	if err := functions.Register(name, fn); err != nil {
+		panic("pool: " + err.Error())
+	}
+	registered[name] = fn
+}
+
+// Main has to be called by the function main before anything else, when all functions
+// are registered. In a process of a pool it does not return.
+func Main() {
+	mainIsCalled.Store(true)
+	if len(os.Args) < 3 || os.Args[1] != marker {
+		return
+	}
+	initializer := os.Args[2]
+	os.Args = append(os.Args[:1:1], os.Args[3:]...)
+	if err := serve(initializer); err != nil {
+		fmt.Fprintln(os.Stderr, "pool:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+var errPoolEnds = errors.New("the pool is shut down")
+
+// serve calls functions until the pool ends.
+func serve(initializer string) error {
+	ctx, end := context.WithCancelCause(context.Background())
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	go func() {
+		<-terminated
+		end(errPoolEnds)
+	}()
+	t, err := task.Current()
+	if err != nil {
+		return err
+	}
+	if initializer != "" {
+		if err := initializerOf(initializer)(ctx); err != nil {
+			return fmt.Errorf("the initializer %s: %w", initializer, err)
+		}
+	}
+	if len(registered) == 0 {
+		return errors.New("no function is registered before Main")
+	}
+	if err := t.Serve(ctx, functions); !errors.Is(err, errPoolEnds) {
+		return err
+	}
+	return nil
+}
+
+// initializerOf is a function that was registered, if it can be an initializer.
+func initializerOf(name string) func(context.Context) error {
+	fn, _ := registered[name].(func(context.Context) error)
+	return fn
+}

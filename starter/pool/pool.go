@@ -1,0 +1,232 @@
+package pool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/starter/coordinate"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Options of a [Pool].
+type Options struct {
+	// Tasks are the processes, in the order of their ranks. Those with a command of
+	// their own run that in place of this program; it has to call [Main], too.
+	Tasks []spec.TaskGroup
+	// Initializer is the name of a registered func(context.Context) error, which each
+	// process calls once, before anything else.
+	Initializer string
+	// Clusterrun is the path of the program clusterrun. Default: that in the variable
+	// CLUSTERRUN_BIN, and else in PATH.
+	Clusterrun string
+	// Env is added to the environment of the processes.
+	Env map[string]string
+	// Log gets what goes wrong with a shutdown. Default: [slog.Default].
+	Log *slog.Logger
+}
+
+// Pool is processes that stay for many calls. They are started by the first run, and by
+// the first after [Pool.Shutdown]. Its methods may be called at the same time.
+type Pool struct {
+	options Options
+	tasks   []spec.Task
+	binary  string
+
+	mu      sync.Mutex
+	session *session // nil: there are no processes
+}
+
+// ErrProcessDied says that a process has ended in the middle of a run, or since the
+// last one. The pool is shut down then; the next run has new processes. The text is
+// TensorFlow's.
+var ErrProcessDied = errors.New("Unexpected EOF. Worker process may have died. Please report a bug") //nolint:staticcheck // the seed's text
+
+// ErrNoMain says that the program does not call [Main].
+var ErrNoMain = errors.New("package pool is not initialized: the function main has to call pool.Main() before anything else, because the processes of a pool are this program again")
+
+// New makes a pool. Nothing is started yet.
+func New(o Options) (*Pool, error) {
+	p := &Pool{options: o}
+	s := p.spec("clusterrun")
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	p.tasks = s.WithDefaults().TaskList()
+	if o.Initializer != "" && initializerOf(o.Initializer) == nil {
+		return nil, fmt.Errorf("the initializer %q is no registered func(context.Context) error", o.Initializer)
+	}
+	if o.Log == nil {
+		p.options.Log = slog.Default()
+	}
+	return p, nil
+}
+
+// Run has all processes call a function, and returns the values in the order of their
+// ranks. See [Pool.Run].
+func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T, error) {
+	raw, err := p.Run(ctx, function, args...)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]T, len(raw))
+	for i, b := range raw {
+		if err := json.Unmarshal(b, &values[i]); err != nil {
+			return nil, fmt.Errorf("the value of %s in %s is not of type %T: %w", function, p.tasks[i].Name(), values[i], err)
+		}
+	}
+	return values, nil
+}
+
+// Run has all processes call a function that they have registered, waits for all of
+// them, and returns the values as JSON in the order of their ranks. If some fail it
+// returns the error of the first in that order, a [*spec.ClosureError], and the pool
+// goes on. If a process has died the error is [ErrProcessDied], and the pool is shut
+// down. When ctx ends Run returns, and the processes finish the call all the same.
+func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.RawMessage, error) {
+	request, err := p.request(function, args)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.started()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.ask(ctx, request)
+	var over *overError
+	switch {
+	case errors.As(err, &over):
+		return nil, p.died(s, over.why)
+	case err != nil:
+		return nil, err
+	case answer.Error != nil:
+		return nil, answer.Error
+	}
+	values := make([]json.RawMessage, len(answer.Outcomes))
+	var first error
+	for i, o := range answer.Outcomes {
+		if o.Lost {
+			return nil, p.died(s, s.awaitOver(o.Error.Message))
+		}
+		if o.Error != nil && first == nil {
+			first = o.Error
+		}
+		values[i] = o.Value
+	}
+	if first != nil {
+		return nil, first
+	}
+	return values, nil
+}
+
+// Shutdown ends the processes, if there are some, and waits for that. What goes wrong
+// with it is only logged.
+func (p *Pool) Shutdown() {
+	p.mu.Lock()
+	s := p.session
+	p.session = nil
+	p.mu.Unlock()
+	if s == nil {
+		return
+	}
+	if err := s.end(); err != nil {
+		p.options.Log.Error("ignoring an error when shutting down the pool", "error", err)
+	}
+}
+
+// died ends a pool of which a process has died.
+func (p *Pool) died(s *session, why string) error {
+	p.mu.Lock()
+	if p.session == s {
+		p.session = nil
+	}
+	p.mu.Unlock()
+	err := s.end()
+	switch {
+	case why != "":
+		return fmt.Errorf("%w: %s", ErrProcessDied, why)
+	case err != nil:
+		return fmt.Errorf("%w: %w, and says why on stderr", ErrProcessDied, err)
+	}
+	return ErrProcessDied
+}
+
+// started has the processes, and starts them if there are none.
+func (p *Pool) started() (*session, error) {
+	if !mainIsCalled.Load() {
+		return nil, ErrNoMain
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		return p.session, nil
+	}
+	if p.binary == "" {
+		var err error
+		if p.binary, err = find(p.options.Clusterrun); err != nil {
+			return nil, err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	p.session, err = start(p.binary, p.spec(self))
+	return p.session, err
+}
+
+func find(path string) (string, error) {
+	if path == "" {
+		path = os.Getenv("CLUSTERRUN_BIN")
+	}
+	if path == "" {
+		path = "clusterrun"
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return "", fmt.Errorf("the program clusterrun is not found (%w); put it into PATH, or name it in Options.Clusterrun or CLUSTERRUN_BIN", err)
+	}
+	return found, nil
+}
+
+// spec is the run of the pool: a task that ends badly ends all.
+func (p *Pool) spec(self string) *spec.RunSpec {
+	grace := spec.Duration(endGrace)
+	s := &spec.RunSpec{
+		Name: "pool", Tasks: append([]spec.TaskGroup(nil), p.options.Tasks...), Env: p.options.Env,
+		OnFailure: spec.OnFailureStop, Stop: spec.Stop{Grace: &grace}, ChiefGrace: &grace,
+	}
+	process := append([]string{marker, p.options.Initializer}, os.Args[1:]...)
+	s.Command = append([]string{self}, process...)
+	for i, g := range s.Tasks {
+		if len(g.Command) > 0 {
+			s.Tasks[i].Command = append(g.Command[:len(g.Command):len(g.Command)], process...)
+		}
+	}
+	return s
+}
+
+// request is the function, once for each task. A call is never made twice.
+func (p *Pool) request(function string, args []any) (coordinate.Request, error) {
+	raw := make([]json.RawMessage, len(args))
+	for i, a := range args {
+		b, err := json.Marshal(a)
+		if err != nil {
+			return coordinate.Request{}, fmt.Errorf("argument %d of %s: %w", i+1, function, err)
+		}
+		raw[i] = b
+	}
+	r := coordinate.Request{Op: coordinate.OpCall}
+	never := 0
+	for _, t := range p.tasks {
+		r.Closures = append(r.Closures, coordinate.Call{Function: function, Args: raw, Options: &spec.ClosureOptions{
+			Task: t.Name(), Detached: true, MaxLosses: &never,
+		}})
+	}
+	return r, nil
+}

@@ -1,0 +1,362 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// pools runs programs that use pools, the same in Python and in Go, on one server.
+type pools struct {
+	*local
+	program map[string][]string
+}
+
+func newPools(t *testing.T) *pools {
+	l := newLocal(t)
+	binary := filepath.Join(l.home, "pool")
+	build := exec.Command("go", "build", "-o", binary, "./tests/e2e/testdata/pool")
+	build.Dir = harness.Root()
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	python, err := exec.LookPath("python3")
+	require.NoError(t, err)
+	// The server is there before any pool, so that it has no mark.
+	code, _, stderr := l.run("run", "-q", "-n", "1", "--", "true")
+	require.Zero(t, code, stderr)
+	return &pools{l, map[string][]string{
+		"python": {python, filepath.Join(harness.Root(), "tests/e2e/testdata/pool/main.py")},
+		"go":     {binary},
+	}}
+}
+
+// program is one that was started.
+type poolProgram struct {
+	*harness.Process
+	t    *testing.T
+	dir  string
+	mark string // is in the environment of all its processes
+	read int
+}
+
+func (p *pools) begin(t *testing.T, language, scenario string, env ...string) *poolProgram {
+	t.Helper()
+	dir := t.TempDir()
+	mark := "POOL_MARK=" + dir
+	env = append(harness.Env(p.home, mark, "CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
+		"PYTHONPATH="+filepath.Join(harness.Root(), "activities/taskapi/python"), "PYTHONDONTWRITEBYTECODE=1"), env...)
+	t.Cleanup(func() {
+		for _, pid := range harness.Alive(mark) {
+			t.Errorf("process %d outlived the test: %s", pid, harness.Cmdline(pid))
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return &poolProgram{Process: harness.Start(t, dir, env, append(slices.Clone(p.program[language]), scenario)...), t: t, dir: dir, mark: mark}
+}
+
+// said waits for the next line of JSON.
+func (p *poolProgram) said() map[string]any {
+	p.t.Helper()
+	var line string
+	harness.Eventually(p.t, "the program says something", func() bool {
+		var lines []string
+		for l := range strings.Lines(p.Stdout()) {
+			if strings.HasPrefix(l, "{") && strings.HasSuffix(l, "\n") {
+				lines = append(lines, l)
+			}
+		}
+		if len(lines) <= p.read {
+			if p.Exited() {
+				p.t.Fatalf("the program has ended\n%s\n%s", p.Stdout(), p.Stderr())
+			}
+			return false
+		}
+		line = lines[p.read]
+		p.read++
+		return true
+	})
+	var said map[string]any
+	require.NoError(p.t, json.Unmarshal([]byte(line), &said))
+	return said
+}
+
+// gone waits until no process of the program is left: neither those of its pools nor
+// what has run them.
+func (p *poolProgram) gone() {
+	p.t.Helper()
+	harness.Eventually(p.t, "no process is left", func() bool { return len(harness.Alive(p.mark)) == 0 })
+}
+
+// ends checks that the program ends well, and leaves nothing.
+func (p *poolProgram) ends() {
+	p.t.Helper()
+	assert.Zero(p.t, p.ExitCode(), p.Stderr())
+	p.gone()
+}
+
+func (p *poolProgram) goOn() {
+	p.t.Helper()
+	require.NoError(p.t, os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o644))
+}
+
+func pidsOf(t *testing.T, v any) []int {
+	t.Helper()
+	list, ok := v.([]any)
+	require.True(t, ok, "%v", v)
+	var pids []int
+	for _, one := range list {
+		pids = append(pids, int(one.(float64)))
+	}
+	return pids
+}
+
+func disjoint(t *testing.T, a, b []int) {
+	t.Helper()
+	for _, pid := range a {
+		assert.NotContains(t, b, pid)
+	}
+}
+
+const unexpectedEOF = "Unexpected EOF. Worker process may have died. Please report a bug"
+
+func TestPools(t *testing.T) {
+	p := newPools(t)
+	for _, language := range []string{"python", "go"} {
+		t.Run(language, func(t *testing.T) {
+			t.Run("MPR-26 the same processes in all runs", func(t *testing.T) {
+				r := p.begin(t, language, "same")
+				all := r.said()["pids"].([]any)
+				first := pidsOf(t, all[0])
+				require.Len(t, first, 2)
+				assert.NotEqual(t, first[0], first[1])
+				assert.NotContains(t, first, r.Process.Process.Pid)
+				for _, pids := range all {
+					assert.Equal(t, all[0], pids)
+				}
+				require.Len(t, all, 4)
+				r.ends()
+			})
+			t.Run("MPR-27 a pool survives the error of a function", func(t *testing.T) {
+				r := p.begin(t, language, "errors")
+				said := r.said()
+				failed := said["failed"].(map[string]any)
+				assert.Contains(t, failed["error"], "This is an error.")
+				assert.Len(t, pidsOf(t, said["before"]), 2)
+				assert.Equal(t, said["before"], said["after"])
+				if language == "python" {
+					assert.Equal(t, "ValueError", failed["type"])
+					assert.Contains(t, failed["cause"], "worker-0: Traceback")
+					assert.Contains(t, failed["cause"], `raise ValueError("This is an error.")`)
+				}
+				r.ends()
+			})
+			t.Run("MPR-28 TF_CONFIG", func(t *testing.T) {
+				r := p.begin(t, language, "kinds")
+				assert.Equal(t, []any{"chief", "worker", "worker"}, r.said()["values"])
+				r.ends()
+			})
+			t.Run("SEED-33 a run waits for all, and raises the first error in order", func(t *testing.T) {
+				r := p.begin(t, language, "order")
+				said := r.said()
+				assert.Contains(t, said["failed"].(map[string]any)["error"], "worker-0 fails")
+				assert.Equal(t, true, said["finished"])
+				want := []any{0.0, 2.0} // None is left out, as in the seed
+				if language == "go" {
+					want = []any{0.0, nil, 2.0}
+				}
+				assert.Equal(t, want, said["values"])
+				r.ends()
+			})
+			t.Run("MPR-30 an initializer", func(t *testing.T) {
+				r := p.begin(t, language, "initializer")
+				assert.Equal(t, map[string]any{"first": []any{1.0, 1.0}, "second": []any{2.0, 2.0}}, r.said())
+				r.ends()
+			})
+			t.Run("an initializer that fails", func(t *testing.T) {
+				r := p.begin(t, language, "broken")
+				failed := r.said()["failed"].(map[string]any)
+				assert.Equal(t, unexpectedEOF, failed["error"])
+				assert.Contains(t, failed["cause"], "no initialization")
+				r.ends()
+			})
+			t.Run("MPR-31 a pool made at program load", func(t *testing.T) {
+				r := p.begin(t, language, "global")
+				assert.Contains(t, r.said(), "values")
+				r.ends()
+			})
+			t.Run("MPR-32 nested pools", func(t *testing.T) {
+				r := p.begin(t, language, "nested")
+				var outer, inner []int
+				for _, one := range r.said()["values"].([]any) {
+					both := one.([]any)
+					outer = append(outer, int(both[0].(float64)))
+					inner = append(inner, pidsOf(t, both[1])...)
+				}
+				require.Len(t, outer, 2)
+				require.Len(t, inner, 4)
+				disjoint(t, outer, inner)
+				assert.Len(t, slices.Compact(slices.Sorted(slices.Values(inner))), 4, "each has its own")
+				r.ends()
+			})
+			t.Run("SEED-32 a process dies in a function", func(t *testing.T) {
+				r := p.begin(t, language, "dies")
+				hows := []string{"kill", "exit", "_exit"}
+				if language == "go" {
+					hows = hows[:2]
+				}
+				for _, how := range hows {
+					said := r.said()
+					failed := said["failed"].(map[string]any)
+					assert.Equal(t, how, said["how"])
+					assert.Equal(t, unexpectedEOF, failed["error"])
+					assert.Equal(t, "RuntimeError", failed["type"])
+					if how == "kill" {
+						assert.Contains(t, failed["cause"], "SIGKILL")
+					}
+					before, after := pidsOf(t, said["before"]), pidsOf(t, said["after"])
+					require.Len(t, after, 2)
+					disjoint(t, before, after)
+					for _, pid := range before {
+						assert.Contains(t, []string{"", "Z"}, harness.State(pid), "of the old pool")
+					}
+				}
+				r.ends()
+			})
+			t.Run("SEED-32 a process is killed between two runs", func(t *testing.T) {
+				r := p.begin(t, language, "idle")
+				pids := pidsOf(t, r.said()["pids"])
+				require.NoError(t, syscall.Kill(pids[1], syscall.SIGKILL))
+				r.goOn()
+				said := r.said()
+				failed := said["failed"].(map[string]any)
+				assert.Equal(t, unexpectedEOF, failed["error"])
+				assert.Contains(t, failed["cause"], "worker-1")
+				disjoint(t, pids, pidsOf(t, said["after"]))
+				r.ends()
+			})
+			t.Run("SEED-31 shutdown, and another run", func(t *testing.T) {
+				r := p.begin(t, language, "shutdown")
+				pids := pidsOf(t, r.said()["pids"])
+				assert.Equal(t, true, r.said()["down"])
+				assert.Equal(t, []int{r.Process.Process.Pid}, harness.Alive(r.mark), "shutdown has waited for all")
+				r.goOn()
+				disjoint(t, pids, pidsOf(t, r.said()["pids"]))
+				r.ends()
+				assert.NotContains(t, r.Stderr(), "ignoring")
+			})
+			t.Run("MPR-29 the main program raises", func(t *testing.T) {
+				r := p.begin(t, language, "main fails")
+				assert.Len(t, pidsOf(t, r.said()["pids"]), 4)
+				assert.NotZero(t, r.ExitCode())
+				assert.Contains(t, r.Stderr(), "an error of the main program")
+				r.gone()
+			})
+			for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
+				t.Run("the main program gets "+s.String(), func(t *testing.T) {
+					r := p.begin(t, language, "hangs")
+					pids := pidsOf(t, r.said()["pids"])
+					assert.Len(t, pids, 4)
+					for _, pid := range pids {
+						assert.NotEmpty(t, harness.State(pid))
+					}
+					r.Kill(s)
+					assert.Equal(t, 128+int(s), r.ExitCode())
+					r.gone()
+				})
+			}
+			t.Run("a run that is given up", func(t *testing.T) {
+				r := p.begin(t, language, "interrupted")
+				said := r.said()
+				assert.Equal(t, true, said["interrupted"])
+				assert.Equal(t, said["before"], said["after"])
+				r.ends()
+			})
+			t.Run("SEED-31 errors of a shutdown are only logged", func(t *testing.T) {
+				r := p.begin(t, language, "shutdown late")
+				r.said()
+				for _, pid := range harness.Alive(r.mark) {
+					if strings.Contains(harness.Cmdline(pid), "--coordinator-fd") {
+						require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+					}
+				}
+				r.goOn()
+				assert.Equal(t, true, r.said()["down"])
+				r.ends()
+				assert.Regexp(t, "(?i)ignoring an? (error|exception) when shutting down the pool", r.Stderr())
+			})
+			t.Run("D-11 what is refused", func(t *testing.T) {
+				r := p.begin(t, language, "refused")
+				said := r.said()
+				for name, want := range map[string]map[string]string{
+					"python": {
+						"plain":       "only registered functions are accepted: decorate <function unregistered",
+						"initializer": "only registered functions are accepted: decorate <function unregistered",
+						"chiefs":      "cluster has 2 chiefs; there can be one",
+						"empty":       "cluster has no tasks",
+						"large":       "300004 bytes",
+						"odd":         "the arguments of swap are no JSON",
+					},
+					"go": {
+						"plain":       `no function "unregistered" is registered here`,
+						"initializer": `the initializer "pid" is no registered func(context.Context) error`,
+						"empty":       "tasks",
+						"large":       "bytes",
+						"odd":         "argument 1 of swap: json: unsupported type: chan int",
+					},
+				}[language] {
+					assert.Contains(t, said[name].(map[string]any)["error"], want, name)
+				}
+				assert.Equal(t, []any{0.0, 0.0}, said["after"], "the pool has not minded")
+				r.ends()
+			})
+		})
+	}
+
+	t.Run("python: a forked child has its own", func(t *testing.T) {
+		r := p.begin(t, "python", "fork")
+		said := r.said()
+		disjoint(t, pidsOf(t, said["ours"]), pidsOf(t, said["theirs"]))
+		assert.Equal(t, said["ours"], said["after"])
+		r.ends()
+	})
+	t.Run("python: a main program that is not guarded", func(t *testing.T) {
+		dir := t.TempDir()
+		main := filepath.Join(dir, "unguarded.py")
+		require.NoError(t, os.WriteFile(main, []byte(`
+import clusterrun, os
+@clusterrun.function
+def pid():
+    return os.getpid()
+print(clusterrun.Pool(1).run(pid))
+`), 0o644))
+		p.program["unguarded"] = []string{p.program["python"][0], main}
+		r := p.begin(t, "unguarded", "")
+		assert.Equal(t, 1, r.ExitCode())
+		assert.Contains(t, r.Stderr(), "a pool was used while a process of a pool imports the main program")
+		assert.Contains(t, r.Stderr(), `if __name__ == "__main__"`)
+		assert.Contains(t, r.Stderr(), unexpectedEOF)
+		r.gone()
+	})
+	t.Run("MPR-34 go: a program that does not call Main", func(t *testing.T) {
+		r := p.begin(t, "go", "no main")
+		assert.Contains(t, r.said()["failed"].(map[string]any)["error"], "package pool is not initialized")
+		r.ends()
+	})
+	t.Run("MPR-31 SEED-31 nothing is started before the first run", func(t *testing.T) {
+		for _, language := range []string{"python", "go"} {
+			r := p.begin(t, language, "same", "CLUSTERRUN_BIN="+filepath.Join(p.home, "nowhere"), "PATH=/nowhere")
+			assert.NotZero(t, r.ExitCode())
+			assert.Contains(t, r.Stderr(), "the program clusterrun is not found")
+		}
+	})
+}

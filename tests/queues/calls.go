@@ -1,0 +1,201 @@
+package queues
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Function is one that tasks serve. Its error may be a [spec.ClosureError], which says
+// its kind.
+type Function func(ctx context.Context, args []any, kwargs map[string]any) (any, error)
+
+// slots are how many closures are called at the same time.
+const slots = 8
+
+// held is a closure that was given out.
+type held struct {
+	cancel  context.CancelFunc
+	outcome *spec.Outcome
+}
+
+// lease is one that is open.
+type lease struct {
+	number int
+	event  int64
+	ids    []uint64
+}
+
+// built is a per-worker resource.
+type built struct {
+	value any
+	err   error
+}
+
+func (s *Server) serve() {
+	if s.machine != nil {
+		s.machine.Serving(spec.ServingMessage{Host: "host-a", Queue: "host-a", Seq: int64(len(s.functions)), Serving: []spec.ServingTask{
+			{Task: "worker-0", Process: "p", Slots: slots, Functions: slices.Sorted(maps.Keys(s.functions))},
+		}})
+	}
+}
+
+// pump carries out what the machine wants done, and tells it what has come of it.
+func (s *Server) pump() {
+	for {
+		for _, a := range s.machine.Actions() {
+			switch a := a.(type) {
+			case closures.Dispatch:
+				l := &lease{number: a.Lease, event: s.last().leased(spec.Lease{Closures: a.Closures, Resources: a.Resources})}
+				for _, c := range a.Closures {
+					l.ids = append(l.ids, c.ID)
+					s.begin(c, a.Resources)
+				}
+				s.leases = append(s.leases, l)
+			case closures.CancelOn:
+				for _, id := range a.Closures {
+					if h := s.held[id]; h != nil {
+						h.cancel()
+					}
+				}
+			case closures.Decide:
+				s.last().decided(a.DecidedOutcomes)
+			}
+		}
+		if !s.returnLeases() {
+			break
+		}
+	}
+	s.wake()
+}
+
+// returnLeases ends those of which something has ended.
+func (s *Server) returnLeases() (some bool) {
+	for _, l := range slices.Clone(s.leases) {
+		var r spec.LeaseResult
+		for _, id := range l.ids {
+			if h := s.held[id]; h != nil && h.outcome != nil {
+				r.Outcomes = append(r.Outcomes, *h.outcome)
+				delete(s.held, id)
+			} else {
+				r.Rest = append(r.Rest, id)
+			}
+		}
+		if len(r.Outcomes) == 0 {
+			continue
+		}
+		some = true
+		s.leases = slices.DeleteFunc(s.leases, func(o *lease) bool { return o == l })
+		s.last().returned(l.event, r)
+		s.machine.LeaseEnded(l.number, r)
+	}
+	return some
+}
+
+// begin calls a closure, unless it is being called.
+func (s *Server) begin(c spec.Closure, resources []spec.Resource) {
+	if s.held[c.ID] != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &held{cancel: cancel}
+	s.held[c.ID] = h
+	f := s.functions[c.Function]
+	s.calls[c.Function]++
+	args, kwargs, input := s.arguments(c, resources)
+	go func() {
+		o := spec.Outcome{ID: c.ID, Task: "worker-0", Started: true}
+		var value any
+		err := input
+		switch {
+		case err != nil:
+		case f == nil:
+			err = &spec.ClosureError{Kind: spec.ErrUnknownFunction, Message: "no function " + c.Function}
+		default:
+			value, err = f(ctx, args, kwargs)
+		}
+		var said *spec.ClosureError
+		switch {
+		case err == nil:
+			b, err := json.Marshal(value)
+			if err != nil {
+				panic(err)
+			}
+			o.Value = b
+		case errors.As(err, &said):
+			o.Kind, o.Error = spec.OutcomeError, said
+			if said.Kind == spec.ErrClosureInput {
+				o.Kind = spec.OutcomeInput
+			}
+		case ctx.Err() != nil:
+			o.Kind = spec.OutcomeCancelled
+			o.Error = &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: spec.TextClosureCancelled, Closure: c.ID}
+		default:
+			o.Kind, o.Error = spec.OutcomeError, &spec.ClosureError{Message: err.Error()}
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		h.outcome = &o
+		s.pump()
+	}()
+}
+
+// arguments are those of a closure, with what was built of resources in their places.
+func (s *Server) arguments(c spec.Closure, resources []spec.Resource) (args []any, kwargs map[string]any, err error) {
+	if len(c.Args) > 0 {
+		if err := json.Unmarshal(c.Args, &args); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(c.Kwargs) > 0 {
+		if err := json.Unmarshal(c.Kwargs, &kwargs); err != nil {
+			return nil, nil, err
+		}
+	}
+	fill := func(v any) any {
+		if m, ok := v.(map[string]any); ok && len(m) == 1 && m[spec.ResourceKey] != nil {
+			b := s.build(uint64(m[spec.ResourceKey].(float64)), resources)
+			if b.err != nil {
+				err = &spec.ClosureError{Kind: spec.ErrClosureInput, Message: fmt.Sprintf(
+					"Input has an error, the original exception is %v, error message is %v.", b.err, b.err)}
+			}
+			return b.value
+		}
+		return v
+	}
+	for i := range args {
+		args[i] = fill(args[i])
+	}
+	for k := range kwargs {
+		kwargs[k] = fill(kwargs[k])
+	}
+	return args, kwargs, err
+}
+
+func (s *Server) build(id uint64, resources []spec.Resource) *built {
+	b := s.built[id]
+	for _, r := range resources {
+		if r.ID != id || b != nil {
+			continue
+		}
+		b = &built{err: fmt.Errorf("no function %s", r.Function)}
+		var args []any
+		if len(r.Args) > 0 {
+			if err := json.Unmarshal(r.Args, &args); err != nil {
+				panic(err)
+			}
+		}
+		if f := s.functions[r.Function]; f != nil {
+			b.value, b.err = f(context.Background(), args, nil)
+		}
+		s.calls[r.Function]++
+		s.built[id] = b
+	}
+	return b
+}

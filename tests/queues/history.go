@@ -1,0 +1,163 @@
+package queues
+
+import (
+	"context"
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// execution is one of the queue's workflow.
+type execution struct {
+	id          string
+	status      enumspb.WorkflowExecutionStatus
+	events      []*historypb.HistoryEvent
+	first, last uint64 // of the closures that ended in it, once it is over
+	forgotten   bool
+}
+
+func (s *Server) last() *execution { return s.executions[len(s.executions)-1] }
+
+// newExecution begins one, and ends the one before.
+func (s *Server) newExecution() {
+	id := fmt.Sprintf("execution-%d", len(s.executions)+1)
+	if len(s.executions) > 0 {
+		x := s.last()
+		x.first, x.last = s.machine.Ended()
+		x.add(&historypb.HistoryEvent{
+			EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
+				WorkflowExecutionContinuedAsNewEventAttributes: &historypb.WorkflowExecutionContinuedAsNewEventAttributes{NewExecutionRunId: id},
+			},
+		})
+		x.status = enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+	}
+	x := &execution{id: id, status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+	x.add(&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED})
+	s.executions = append(s.executions, x)
+	s.wake()
+}
+
+func (x *execution) add(e *historypb.HistoryEvent) int64 {
+	e.EventId = int64(len(x.events)) + 1
+	x.events = append(x.events, e)
+	return e.EventId
+}
+
+func (x *execution) close(status enumspb.WorkflowExecutionStatus) {
+	x.status = status
+	x.add(&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED})
+}
+
+func (x *execution) leased(l spec.Lease) int64 {
+	return x.add(&historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+		Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
+			ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
+				ActivityType: &commonpb.ActivityType{Name: spec.ActivityRunClosures}, Input: encode(l),
+			},
+		},
+	})
+}
+
+func (x *execution) returned(lease int64, r spec.LeaseResult) {
+	x.add(&historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+		Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
+			ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{ScheduledEventId: lease, Result: encode(r)},
+		},
+	})
+}
+
+func (x *execution) decided(d spec.DecidedOutcomes) {
+	x.add(&historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_MARKER_RECORDED,
+		Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{
+			MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{
+				MarkerName: "SideEffect", Details: map[string]*commonpb.Payloads{"side-effect-id": encode(1), "data": encode(d)},
+			},
+		},
+	})
+}
+
+func encode(v any) *commonpb.Payloads {
+	p, err := converter.GetDefaultDataConverter().ToPayloads(v)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// ranges tell which closures ended in which execution.
+func (s *Server) ranges() []spec.QueueExecution {
+	var all []spec.QueueExecution
+	for _, x := range s.executions {
+		all = append(all, spec.QueueExecution{RunID: x.id, First: x.first, Last: x.last})
+	}
+	at := &all[len(all)-1]
+	at.First, at.Last = s.machine.Ended()
+	return all
+}
+
+// GetWorkflowHistory reads an execution.
+func (s *Server) GetWorkflowHistory(ctx context.Context, _, execution string, follow bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	return &iterator{s: s, ctx: ctx, execution: execution, follow: follow}
+}
+
+type iterator struct {
+	s         *Server
+	ctx       context.Context
+	execution string
+	follow    bool
+	next      int
+	event     *historypb.HistoryEvent
+	err       error
+}
+
+// HasNext waits for an event.
+func (i *iterator) HasNext() bool {
+	i.s.mu.Lock()
+	defer i.s.mu.Unlock()
+	i.event = nil
+	for i.err == nil {
+		x := i.s.find(i.execution)
+		switch {
+		case i.s.away:
+			i.err = errAway
+		case x == nil:
+			i.err = errNone
+		case i.next < len(x.events):
+			i.event = x.events[i.next]
+			i.next++
+			return true
+		case !i.follow || x.status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+			return false
+		default:
+			i.err = i.s.await(i.ctx)
+		}
+	}
+	return true
+}
+
+// Next is the event.
+func (i *iterator) Next() (*historypb.HistoryEvent, error) {
+	if i.event == nil {
+		return nil, i.err
+	}
+	return i.event, nil
+}
+
+func (s *Server) find(execution string) *execution {
+	for _, x := range s.executions {
+		if x.id == execution && !x.forgotten {
+			return x
+		}
+	}
+	return nil
+}

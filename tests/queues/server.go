@@ -1,0 +1,345 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Run is the run of the queue.
+var Run = spec.BarrierRun{WorkflowID: "iris", RunID: "first-execution"}
+
+// Server has one queue and calls its closures itself.
+type Server struct {
+	t testing.TB
+	// Input is that of the queue; nil: of whoever opens it.
+	Input *spec.ClosureQueueInput
+
+	mu        sync.Mutex
+	changed   chan struct{} // is closed, and made anew, when something has
+	functions map[string]Function
+
+	config     closures.Config
+	machine    *closures.Queue
+	executions []*execution
+	held       map[uint64]*held
+	leases     []*lease
+	built      map[uint64]*built
+	// calls and updates count by name.
+	calls, updates map[string]int
+	// lose is how many answers get lost, by the name of the update. away: so do all,
+	// and nothing arrives.
+	lose map[string]int
+	away bool
+}
+
+// New has no queue until somebody opens it.
+func New(t testing.TB, functions map[string]Function) *Server {
+	s := &Server{
+		t: t, changed: make(chan struct{}), functions: functions,
+		held: map[uint64]*held{}, built: map[uint64]*built{},
+		calls: map[string]int{}, updates: map[string]int{}, lose: map[string]int{},
+	}
+	t.Cleanup(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, h := range s.held {
+			h.cancel()
+		}
+	})
+	return s
+}
+
+// Calls is how often a function was called.
+func (s *Server) Calls(function string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[function]
+}
+
+// Updates is how many requests of a name have arrived.
+func (s *Server) Updates(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updates[name]
+}
+
+// Counts are those of the queue.
+func (s *Server) Counts() spec.QueueCounts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.Status().Counts
+}
+
+// Lose has the next answers to updates of a name get lost.
+func (s *Server) Lose(update string, answers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose[update] += answers
+}
+
+// Away has nothing arrive, or again, and cuts what waits.
+func (s *Server) Away(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+	s.wake()
+}
+
+// Has adds a function to what the tasks serve.
+func (s *Server) Has(name string, f Function) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.functions[name] = f
+	s.serve()
+	s.pump()
+}
+
+// ContinueAsNew has the queue go on in another execution.
+func (s *Server) ContinueAsNew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Quiet(true)
+	s.pump()
+	snapshot, err := s.machine.Snapshot()
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	s.newExecution()
+	s.leases = nil // the next execution takes over what they name
+	if s.machine, err = closures.Restore(s.config, snapshot); err != nil {
+		s.t.Error(err)
+	}
+	s.pump()
+}
+
+// Forget has the server keep only the latest execution.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.executions[:len(s.executions)-1] {
+		x.forgotten = true
+	}
+	s.wake()
+}
+
+// End ends the queue with its run.
+func (s *Server) End(over string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.RunEnded(over)
+	s.pump()
+	s.last().close(enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	s.wake()
+}
+
+// wake is for holders of mu, as are all below that are not of [closurequeue.Server].
+func (s *Server) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+var (
+	errAway = serviceerror.NewUnavailable("the server is away")
+	errNone = serviceerror.NewNotFound("there is no such workflow")
+)
+
+// check says why a request cannot be answered.
+func (s *Server) check(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.away:
+		return errAway
+	case s.machine == nil:
+		return errNone
+	}
+	return nil
+}
+
+// ExecuteWorkflow makes the queue.
+func (s *Server) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.check(ctx); !errors.Is(err, errNone) {
+		return nil, err
+	}
+	in := args[0].(spec.ClosureQueueInput)
+	if s.Input != nil {
+		in = *s.Input
+	}
+	s.config = closures.ConfigOf(in)
+	s.machine = closures.New(s.config)
+	s.newExecution()
+	s.serve()
+	return nil, nil
+}
+
+// UpdateWorkflow has the queue answer.
+func (s *Server) UpdateWorkflow(ctx context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
+	s.updates[o.UpdateName]++
+	x := s.last()
+	if x.status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil, serviceerror.NewNotFound("workflow execution already completed")
+	}
+	answer, err := s.request(o)
+	s.pump()
+	for err == nil {
+		var ready bool
+		var value any
+		if ready, value, err = answer(); ready || err != nil {
+			if err == nil && s.lose[o.UpdateName] > 0 {
+				s.lose[o.UpdateName]--
+				return nil, errAway
+			}
+			return &updated{value: value, err: err}, nil
+		}
+		if err = s.await(ctx); err == nil && s.last() != x {
+			return nil, serviceerror.NewNotFound("the execution is over")
+		}
+	}
+	if errors.Is(err, errAway) || ctx.Err() != nil {
+		return nil, err
+	}
+	return &updated{err: temporal.NewApplicationError(err.Error(), spec.ErrRefused)}, nil
+}
+
+// await waits until something has changed.
+func (s *Server) await(ctx context.Context) error {
+	changed := s.changed
+	s.mu.Unlock()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	return s.check(ctx)
+}
+
+// request gives the machine a request. Its answer may not be there yet.
+func (s *Server) request(o client.UpdateWorkflowOptions) (answer func() (ready bool, value any, err error), err error) {
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(o.Args...)
+	if err != nil {
+		return nil, err
+	}
+	switch o.UpdateName {
+	case spec.UpdateSchedule:
+		r := as[spec.ScheduleRequest](payloads)
+		if err := s.machine.CheckSchedule(r); err != nil {
+			return nil, err
+		}
+		return of(s.machine.Schedule(r)), nil
+	case spec.UpdateJoin:
+		return of(s.machine.Join(as[spec.WaitRequest](payloads))), nil
+	case spec.UpdateDone:
+		return of(s.machine.Done(as[spec.WaitRequest](payloads))), nil
+	case spec.UpdateCreateResource:
+		a, err := s.machine.CreateResource(as[spec.ResourceRequest](payloads))
+		return func() (bool, any, error) { return true, a, nil }, err
+	case spec.UpdateCancelClosures:
+		a := s.machine.Cancel(as[spec.CancelRequest](payloads))
+		return func() (bool, any, error) { return true, a, nil }, nil
+	}
+	return nil, fmt.Errorf("there is no update %s", o.UpdateName)
+}
+
+func as[T any](p *commonpb.Payloads) (v T) {
+	if err := converter.GetDefaultDataConverter().FromPayloads(p, &v); err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func of[A any](c *closures.Call[A]) func() (bool, any, error) {
+	return func() (bool, any, error) {
+		if !c.Ready() {
+			return false, nil, nil
+		}
+		a, err := c.Answer()
+		return true, a, err
+	}
+}
+
+// updated is the answer to an update.
+type updated struct {
+	client.WorkflowUpdateHandle
+	value any
+	err   error
+}
+
+func (u *updated) Get(_ context.Context, to any) error {
+	if u.err != nil {
+		return u.err
+	}
+	return convert(u.value, to)
+}
+
+func convert(from, to any) error {
+	p, err := converter.GetDefaultDataConverter().ToPayloads(from)
+	if err != nil {
+		return err
+	}
+	return converter.GetDefaultDataConverter().FromPayloads(p, to)
+}
+
+// QueryWorkflow is the status of the queue.
+func (s *Server) QueryWorkflow(ctx context.Context, _, _, _ string, _ ...any) (converter.EncodedValue, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
+	status := s.machine.Status()
+	status.Executions = s.ranges()
+	p, err := converter.GetDefaultDataConverter().ToPayloads(status)
+	return client.NewValue(p), err
+}
+
+// DescribeWorkflowExecution is the latest execution.
+func (s *Server) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
+	x := s.last()
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: "queue", RunId: x.id}, Status: x.status, HistoryLength: int64(len(x.events)),
+	}}, nil
+}
+
+// GetWorkflow has the result of the queue.
+func (s *Server) GetWorkflow(context.Context, string, string) client.WorkflowRun {
+	return &result{s: s}
+}
+
+type result struct {
+	client.WorkflowRun
+	s *Server
+}
+
+func (r *result) Get(_ context.Context, to any) error {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return convert(spec.QueueResult{Counts: r.s.machine.Status().Counts, Executions: r.s.ranges()}, to)
+}

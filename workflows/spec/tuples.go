@@ -1,0 +1,48 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// TupleKey is the key of the object that stands for a tuple of Python in the value of
+// a closure, so that programs in Python get back what the function returned; its
+// value is the list of elements. For others a tuple is a list; see [PlainValue].
+const TupleKey = "$clusterrun.tuple"
+
+// PlainValue is a value with lists in the place of tuples.
+func PlainValue(value json.RawMessage) json.RawMessage {
+	if !bytes.Contains(value, []byte(TupleKey)) {
+		return value
+	}
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return value
+	}
+	var plain bytes.Buffer
+	e := json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	if e.Encode(withoutTuples(v)) != nil {
+		return value
+	}
+	return bytes.TrimSuffix(plain.Bytes(), []byte("\n"))
+}
+
+func withoutTuples(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = withoutTuples(v[i])
+		}
+	case map[string]any:
+		if elements, ok := v[TupleKey].([]any); ok && len(v) == 1 {
+			return withoutTuples(elements)
+		}
+		for k := range v {
+			v[k] = withoutTuples(v[k])
+		}
+	}
+	return v
+}
