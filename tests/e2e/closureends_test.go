@@ -58,6 +58,7 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 				require.NoError(t, err)
 				values = append(values, v)
 			}
+			require.NoError(t, c.Queue().Flush(ctx))
 			f.called("hold never-"+name, 2)
 			joined := make(chan error, 1)
 			go func() { joined <- c.Join(ctx) }()
