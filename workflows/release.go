@@ -87,8 +87,8 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	return back
 }
 
-// endClosures ends the run's queue of closures with it. One that cannot be told stays
-// open, and its coordinators learn of the end from the run.
+// endClosures ends the run's queue of closures with it. One that cannot be told now
+// finds out by itself, a minute later at most; see ClosuresCheck.
 func (r *clusterRun) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), spec.ActivityEndClosures, spec.EndClosuresInput{
 		Run: spec.BarrierRun{

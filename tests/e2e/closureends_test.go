@@ -58,6 +58,7 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 				require.NoError(t, err)
 				values = append(values, v)
 			}
+			require.NoError(t, c.Queue().Flush(ctx))
 			f.called("hold never-"+name, 2)
 			joined := make(chan error, 1)
 			go func() { joined <- c.Join(ctx) }()
@@ -67,7 +68,10 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 				_, err := v.JSON(ctx)
 				require.ErrorContains(t, err, "ended")
 			}
-			_, err := c.Schedule(ctx, "square", 2)
+			late, err := c.Schedule(ctx, "square", 2)
+			if err == nil { // it hears of the end when it is sent
+				_, err = late.JSON(ctx)
+			}
 			require.ErrorContains(t, err, "ended")
 			require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
 			var result spec.QueueResult

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"syscall"
 	"testing"
@@ -190,13 +191,23 @@ func TestClosuresContinueAsNew(t *testing.T) {
 	all := f.squares(c, 10_000, n, 0.001)
 	other := f.coordinator(run)
 	rest := f.squares(other, 20_000, n, 0.001)
+	// And others ask all the time, one closure after the other.
+	const talkers, words = 6, 40
+	talked := make(chan error, talkers)
+	for i := range talkers {
+		talker := f.coordinator(run)
+		go func() { talked <- talk(t.Context(), talker, 30_000+i*words, words) }()
+	}
+	for range talkers {
+		require.NoError(t, <-talked)
+	}
 	all.awaitCalled(n)
 	touch(t, f, "long")
 	all.check(c)
 	rest.check(other)
 	assert.Equal(t, "long", fetched[string](t, long))
 	assert.Equal(t, 1, f.calls()["hold long"], "to continue as new calls nothing again")
-	status := f.checkQueue(c, 2*n+2)
+	status := f.checkQueue(c, 2*n+2+talkers*words)
 	assert.Greater(t, len(status.Executions), 3)
 	id, err := first.ID(bounded(t))
 	require.NoError(t, err)
@@ -206,5 +217,22 @@ func TestClosuresContinueAsNew(t *testing.T) {
 	var result spec.QueueResult
 	require.NoError(t, f.client.GetWorkflow(t.Context(), c.Queue().ID(), "").Get(t.Context(), &result))
 	assert.GreaterOrEqual(t, len(result.Executions), len(status.Executions))
-	assert.EqualValues(t, 2*n+2, result.Counts.Finished)
+	assert.EqualValues(t, 2*n+2+talkers*words, result.Counts.Finished)
+}
+
+// talk schedules squares one after the other.
+func talk(ctx context.Context, c *clustercoordinator.Coordinator, from, n int) error {
+	for x := from; x < from+n; x++ {
+		v, err := c.ScheduleCall(ctx, clustercoordinator.Call{Function: "square", Args: []any{x}, Options: &spec.ClosureOptions{Priority: 1, Detached: true}})
+		if err != nil {
+			return err
+		}
+		switch got, err := clustercoordinator.Get[int](ctx, v); {
+		case err != nil:
+			return err
+		case got != x*x:
+			return fmt.Errorf("the square of %d is %d", x, got)
+		}
+	}
+	return nil
 }

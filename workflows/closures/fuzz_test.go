@@ -140,7 +140,7 @@ func (f *fuzzed) event() {
 		f.leaseEnds()
 	case 17:
 		if n := f.chooseLease(); n > 0 {
-			f.leaseLost(n)
+			f.leaseLost(n, f.byte()%3 == 0)
 		}
 	case 18:
 		f.cancel()
@@ -303,11 +303,17 @@ func (f *fuzzed) leaseEnds() {
 	f.both(func(q *Queue) { q.LeaseEnded(n, r) })
 }
 
-func (f *fuzzed) leaseLost(n int) {
+func (f *fuzzed) leaseLost(n int, refused bool) {
 	for _, id := range f.closeLease(n) {
 		delete(f.held, id)
 	}
-	f.both(func(q *Queue) { q.LeaseLost(n) })
+	f.both(func(q *Queue) {
+		if refused {
+			q.LeaseRefused(n)
+		} else {
+			q.LeaseLost(n)
+		}
+	})
 }
 
 func (f *fuzzed) cancel() {

@@ -150,6 +150,10 @@ func (s *script) event(line string) (answer string, err error) {
 		n, err := strconv.Atoi(rest)
 		s.queue.LeaseLost(n)
 		return "", err
+	case "refused":
+		n, err := strconv.Atoi(rest)
+		s.queue.LeaseRefused(n)
+		return "", err
 	case "cancel":
 		r := spec.CancelRequest{}
 		if rest != "all" {

@@ -1,0 +1,76 @@
+package closures
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Who served has ended for good: what waits here is given back, not begun, so that
+// another host may call it.
+func TestWhatNobodyServesIsGivenBack(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 1)
+		l := h.lease(closuresFrom(1, 3)...)
+		require.Equal(t, []uint64{1}, p.take(1, 0))
+		time.Sleep(settleAfter)
+		h.ProcessEnded("worker-0", "")
+		first := one(t, l.get(t))
+		assert.Equal(t, lost(1, "worker-0", true), first)
+		l = h.lease(closuresFrom(2, 2)...)
+		time.Sleep(strandedAfter / 2)
+		assert.True(t, l.waits(), "the task may be back")
+		for i, o := range l.get(t).Outcomes {
+			assert.Equal(t, spec.Outcome{ID: uint64(i) + 2, Kind: spec.OutcomeLost, Error: &spec.ClosureError{
+				Kind: spec.ErrClosureLost, Message: "no task of this host serves f any more", Closure: uint64(i) + 2,
+			}}, o)
+		}
+		assertEmpty(t, h)
+	})
+}
+
+// A task that is started again has what waited for it, and one that serves something else
+// takes nothing of it.
+func TestWhoIsBackSoonHasWhatWaited(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		time.Sleep(settleAfter)
+		p, other := h.process("worker-0", "a", 1), h.process("worker-1", "c", 1, "g")
+		p.take(0, 0)
+		waits := other.waiting(1)
+		h.ProcessEnded("worker-0", "")
+		l := h.lease(closuresFrom(1, 2)...)
+		time.Sleep(strandedAfter / 2)
+		p = h.process("worker-0", "b", 1)
+		require.Equal(t, []uint64{1}, p.take(1, 0))
+		time.Sleep(2 * strandedAfter)
+		assert.True(t, l.waits(), "who serves it is busy")
+		p.done(value(1))
+		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}, Idle: true}, l.get(t))
+		l = h.lease(closure(2))
+		require.Equal(t, []uint64{2}, p.take(1, 0))
+		p.done(value(2))
+		assert.Equal(t, valued(2, "worker-0"), one(t, l.get(t)))
+		h.Broker.Close()
+		<-waits
+	})
+}
+
+// A host worker that was started again and whose tasks have ended meanwhile says so, once
+// it has waited for them: the queue still believes what the last one said.
+func TestTheFirstReportIsMadeAlsoOfNobody(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		l := h.lease(closure(1))
+		time.Sleep(settleAfter + reportAfter)
+		synctest.Wait()
+		h.mu.Lock()
+		require.Len(t, h.reports, 1)
+		assert.Empty(t, h.reports[0])
+		h.mu.Unlock()
+		assert.Equal(t, spec.OutcomeLost, one(t, l.get(t)).Kind)
+	})
+}

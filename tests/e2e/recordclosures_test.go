@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// TestRecordClosures is TestRecordHistories for queues of closures:
+//
+//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.3 go test ./tests/e2e -run TestRecordClosures
+func TestRecordClosures(t *testing.T) {
+	dir := os.Getenv("CLUSTERRUN_RECORD")
+	if dir == "" {
+		t.Skip("CLUSTERRUN_RECORD says where to")
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	record := func(f *fixture, c *clustercoordinator.Coordinator, execution, name string) {
+		run := f.client.GetWorkflow(t.Context(), c.Queue().ID(), execution)
+		require.NoError(t, run.Get(t.Context(), nil))
+		writeHistory(t, f, f.client.GetWorkflow(t.Context(), c.Queue().ID(), execution), filepath.Join(dir, name+".json"))
+	}
+
+	// Values, errors of every kind, a drain, a pause, cancellations, and the end of the
+	// run with closures that wait.
+	f := newFixture(t)
+	run := f.serve(2)
+	c := f.coordinator(run)
+	f.awaitServing(c, 2)
+	r, err := c.CreatePerWorkerResource(t.Context(), "counter", 1)
+	require.NoError(t, err)
+	schedule(t, c, "count", r)
+	for i := range 20 {
+		schedule(t, c, "square", i)
+	}
+	require.NoError(t, c.Join(bounded(t)))
+	fetched[int](t, scheduleCall(t, c, spec.ClosureOptions{Key: "key", Priority: 3}, "square", 5))
+	fetched[int](t, scheduleCall(t, c, spec.ClosureOptions{Key: "key", Priority: 3}, "square", 5))
+	long := schedule(t, c, "hold", "never")
+	f.called("hold never", 1)
+	schedule(t, c, "fail")
+	require.Error(t, c.Join(bounded(t)))
+	require.Error(t, fetchError(t, long))
+	require.Error(t, fetchError(t, scheduleCall(t, c, spec.ClosureOptions{Retries: 1, Detached: true}, "flaky", "flaky", 2)))
+	require.Error(t, fetchError(t, scheduleCall(t, c, spec.ClosureOptions{MaxLosses: ptr(0), Detached: true}, "die")))
+	_, err = c.Queue().Pause(bounded(t), "test")
+	require.NoError(t, err)
+	waiting := schedule(t, c, "square", 1)
+	id, err := waiting.ID(bounded(t))
+	require.NoError(t, err)
+	_, err = c.Queue().Cancel(bounded(t), id)
+	require.NoError(t, err)
+	_, err = c.Queue().Resume(bounded(t))
+	require.NoError(t, err)
+	schedule(t, c, "hold", "for-ever")
+	f.called("hold for-ever", 1)
+	f.end(run)
+	record(f, c, "", "closures")
+
+	// Executions that continued as new: the first, one between, and the last.
+	f = fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=60"))
+	run = f.serve(2)
+	c = f.coordinator(run)
+	f.awaitServing(c, 2)
+	held := schedule(t, c, "hold", "long")
+	f.called("hold long", 1)
+	var s spec.QueueStatus
+	for from := 0; len(s.Executions) < 3; from += 200 {
+		f.squares(c, 1000+from, 200, 0.002)
+		require.NoError(t, c.Queue().Flush(bounded(t)))
+		s = f.status(c)
+	}
+	touch(t, f, "long")
+	require.NoError(t, c.Join(bounded(t)))
+	fetched[string](t, held)
+	f.end(run)
+	record(f, c, s.Executions[0].RunID, "closures-continued")
+	record(f, c, s.Executions[1].RunID, "closures-continued-next")
+	record(f, c, "", "closures-continued-last")
+
+	// A host that does not come back.
+	f = newFixture(t)
+	b := f.StartWorker(t, "--host-name", "host-b")
+	run = f.serveOn(spec.RunSpec{}, "host-a:28431", "host-b:28432")
+	c = f.coordinator(run)
+	f.awaitServing(c, 2)
+	schedule(t, c, "hold", "lost")
+	schedule(t, c, "hold", "lost")
+	f.called("hold lost", 2)
+	side := b.Side()
+	b.Kill(syscall.SIGKILL)
+	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	for _, pid := range f.servers("worker-1") {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	touch(t, f, "lost")
+	require.NoError(t, c.Join(bounded(t)))
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "test"))
+	awaitClosed(t, f.client, c.Queue().ID())
+	record(f, c, "", "closures-lost")
+
+	// A host worker that was started again, whose leases are taken anew.
+	f = newFixture(t)
+	run = f.serve(1)
+	c = f.coordinator(run)
+	f.awaitServing(c, 1)
+	held = schedule(t, c, "hold", "anew")
+	f.called("hold anew", 1)
+	side = f.worker.Side()
+	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	harness.Eventually(t, "there is another side", func() bool { s := f.worker.Side(); return s != side && s != 0 })
+	harness.Eventually(t, "the closure was leased again", func() bool { return f.leases(c) >= 2 })
+	touch(t, f, "anew")
+	fetched[string](t, held)
+	f.end(run)
+	record(f, c, "", "closures-anew")
+}
+
+// leases counts those that the latest execution of a queue has given.
+func (f *fixture) leases(c *clustercoordinator.Coordinator) int {
+	f.t.Helper()
+	n := 0
+	it := f.client.GetWorkflowHistory(f.t.Context(), c.Queue().ID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for it.HasNext() {
+		e, err := it.Next()
+		require.NoError(f.t, err)
+		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == spec.ActivityRunClosures {
+			n++
+		}
+	}
+	return n
+}
