@@ -29,8 +29,10 @@ func newPools(t *testing.T) *pools {
 	build.Dir = harness.Root()
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	python, err := exec.LookPath("python3")
+	// The interpreter itself: what is first in PATH may be a script that needs more of it.
+	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output()
 	require.NoError(t, err)
+	python := string(found)
 	// The server is there before any pool, so that it has no mark.
 	code, _, stderr := l.run("run", "-q", "-n", "1", "--", "true")
 	require.Zero(t, code, stderr)
