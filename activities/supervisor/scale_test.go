@@ -49,7 +49,9 @@ func TestManyTasks(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			h.startMany(n, "exec sleep 1000")
-			require.Len(t, h.cookied(), n)
+			// A process that executes another program in this moment has no environment to
+			// be read.
+			require.Eventually(t, func() bool { return len(h.cookied()) == n }, long, 10*time.Millisecond)
 			require.Len(t, h.stop(sigTERM, long), n)
 			for _, e := range h.waitMany(n) {
 				require.Equal(t, -15, e.Code)
