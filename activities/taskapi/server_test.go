@@ -39,6 +39,8 @@ type host struct {
 	ids   []ID
 	paths []string
 	stops Stops
+	// coordinators of its servers, if there are some.
+	coordinators Coordinators
 	// runPatience of its servers, if it is set.
 	runPatience time.Duration
 }
@@ -74,7 +76,7 @@ func (h *host) start() {
 // startKnowing starts a server that knows how the run stands before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()
-	s, err := NewServer(Config{StateDir: h.state, Stops: h.stops, Log: zap.NewNop()})
+	s, err := NewServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()})
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() { _ = s.Close() })
 	s.runPatience = cmp.Or(h.runPatience, runPatience)
@@ -386,6 +388,7 @@ func (noClosures) Next(context.Context, ID, ClosuresRequest) (ClosuresAnswer, er
 func TestWrongTypes(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.Closures = noClosures{}
+	h.Coordinators = &queueClient{}
 	values := map[string]string{"string": `"x"`, "number": `7`, "bool": `true`, "array": `[7]`, "object": `{"a": 1}`}
 	fits := map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "number", reflect.Bool: "bool"}
 	tried := 0
