@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ var _ taskapi.Coordinators = (*coordinators)(nil)
 func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*plan, *closurequeue.Client, error) {
 	p, err := c.host.planOf(by)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%w (%w)", taskapi.ErrRunOver, err)
 	}
 	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 		client, err := c.host.Queues.Client(p.queueRun())

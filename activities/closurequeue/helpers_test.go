@@ -32,7 +32,8 @@ type fixture struct {
 	release chan struct{}
 }
 
-func newFixture(t *testing.T, in ...spec.ClosureQueueInput) *fixture {
+// newFixture has a queue of that size, if one is given.
+func newFixture(t *testing.T, size ...int) *fixture {
 	t.Helper()
 	f := &fixture{t: t, release: make(chan struct{})}
 	f.Server = queues.New(t, map[string]queues.Function{
@@ -50,8 +51,8 @@ func newFixture(t *testing.T, in ...spec.ClosureQueueInput) *fixture {
 		},
 		"forever": func(ctx context.Context, _ []any, _ map[string]any) (any, error) { <-ctx.Done(); return nil, ctx.Err() },
 	})
-	if len(in) > 0 {
-		f.Input = &in[0]
+	if len(size) > 0 {
+		f.Limit(size[0])
 	}
 	f.Queue = f.open()
 	return f

@@ -112,7 +112,7 @@ func TestDoneRaises(t *testing.T) {
 
 // A full queue has schedule wait, but not done (CC-30).
 func TestAFullQueue(t *testing.T) {
-	f := newFixture(t, spec.ClosureQueueInput{QueueSize: 1})
+	f := newFixture(t, 1)
 	ctx, cancel := context.WithCancel(patience(t))
 	taken := make(chan int)
 	go func() {

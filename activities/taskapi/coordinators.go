@@ -66,10 +66,10 @@ func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context
 		out, err := ask(ctx, c, r.endpoint.id, &in)
 		var refused *QueueRefusedError
 		switch {
-		case err == nil:
-			return out, nil
 		case context.Cause(r.endpoint.ended) != nil:
 			return nil, &wire.Problem{Code: wire.CodeOver, Message: context.Cause(r.endpoint.ended).Error()}
+		case err == nil:
+			return out, nil
 		case errors.Is(err, ErrRunOver):
 			return nil, &wire.Problem{Code: wire.CodeOver, Message: err.Error()}
 		case errors.As(err, &refused):

@@ -20,6 +20,7 @@ type program struct {
 	t   *testing.T
 	cmd *exec.Cmd
 	out *bufio.Reader
+	in  io.Writer
 }
 
 func (p *python) background(h *host, i int, source string) *program {
@@ -28,9 +29,11 @@ func (p *python) background(h *host, i int, source string) *program {
 	cmd.Env = append(cmd.Env, SocketVar+"="+h.paths[i])
 	out, err := cmd.StdoutPipe()
 	require.NoError(p.t, err)
+	in, err := cmd.StdinPipe()
+	require.NoError(p.t, err)
 	require.NoError(p.t, cmd.Start())
 	p.t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	return &program{p.t, cmd, bufio.NewReader(out)}
+	return &program{p.t, cmd, bufio.NewReader(out), in}
 }
 
 // says is the next line the program prints.

@@ -39,6 +39,8 @@ type host struct {
 	ids   []ID
 	paths []string
 	stops Stops
+	// coordinators of its servers, if there are some.
+	coordinators Coordinators
 	// runPatience of its servers, if it is set.
 	runPatience time.Duration
 }
@@ -74,7 +76,7 @@ func (h *host) start() {
 // startKnowing starts a server that knows how the run stands before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()
-	s, err := NewServer(Config{StateDir: h.state, Stops: h.stops, Log: zap.NewNop()})
+	s, err := NewServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()})
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() { _ = s.Close() })
 	s.runPatience = cmp.Or(h.runPatience, runPatience)
@@ -382,13 +384,11 @@ func (noClosures) Next(context.Context, ID, ClosuresRequest) (ClosuresAnswer, er
 	return ClosuresAnswer{}, nil
 }
 
-// noCoordinators are asked for nothing: what is wrong is refused before.
-type noCoordinators struct{ Coordinators }
-
 // Every field of every request says so itself when it has a value of another type.
 func TestWrongTypes(t *testing.T) {
 	h, _ := newStopping(t, 1)
-	h.Closures, h.Coordinators = noClosures{}, noCoordinators{}
+	h.Closures = noClosures{}
+	h.Coordinators = &queueClient{}
 	values := map[string]string{"string": `"x"`, "number": `7`, "bool": `true`, "array": `[7]`, "object": `{"a": 1}`}
 	fits := map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "number", reflect.Bool: "bool"}
 	tried := 0

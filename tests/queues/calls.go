@@ -129,7 +129,9 @@ func (s *Server) begin(c spec.Closure, resources []spec.Resource) {
 			}
 			o.Value = b
 		case errors.As(err, &said):
-			o.Kind, o.Error = spec.OutcomeError, said
+			named := *said // as a host does
+			named.Closure, named.Task = c.ID, o.Task
+			o.Kind, o.Error = spec.OutcomeError, &named
 			if said.Kind == spec.ErrClosureInput {
 				o.Kind = spec.OutcomeInput
 			}

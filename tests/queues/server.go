@@ -26,10 +26,10 @@ var Run = spec.BarrierRun{WorkflowID: "iris", RunID: "first-execution"}
 // Server has one queue and calls its closures itself.
 type Server struct {
 	t testing.TB
-	// Input is that of the queue; nil: of whoever opens it.
-	Input *spec.ClosureQueueInput
 
-	mu        sync.Mutex
+	mu sync.Mutex
+	// size is that of the queue; 0: of whoever opens it.
+	size      int
 	changed   chan struct{} // is closed, and made anew, when something has
 	functions map[string]Function
 
@@ -62,6 +62,13 @@ func New(t testing.TB, functions map[string]Function) *Server {
 		}
 	})
 	return s
+}
+
+// Limit bounds how many closures may be queued, in a queue that is not open yet.
+func (s *Server) Limit(size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size = size
 }
 
 // Calls is how often a function was called.
@@ -180,8 +187,8 @@ func (s *Server) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOpti
 		return nil, err
 	}
 	in := args[0].(spec.ClosureQueueInput)
-	if s.Input != nil {
-		in = *s.Input
+	if s.size != 0 {
+		in.QueueSize = s.size
 	}
 	s.config = closures.ConfigOf(in)
 	s.machine = closures.New(s.config)

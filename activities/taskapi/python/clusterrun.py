@@ -39,6 +39,13 @@ It can offer functions that a coordinator schedules:
 
     clusterrun.serve()
 
+and another task, such as the chief, can be that coordinator:
+
+    coordinator = clusterrun.ClusterCoordinator()
+    losses = [coordinator.schedule("step", args=(0.1,)) for _ in range(1000)]
+    coordinator.join()
+    print(coordinator.fetch(losses))
+
 It needs Python 3.8 or later, and nothing else. No set-up in here ever fails: a
 program that cannot answer runs as it would without this module.
 
@@ -54,6 +61,7 @@ it, and is to append text to the file, promptly.
 import atexit
 import collections
 import contextlib
+import enum
 import functools
 import itertools
 import json
@@ -217,6 +225,13 @@ def _exchange(
 ) -> Tuple[int, Dict[str, Any], bool]:
     """Send a request and read its answer: status, JSON, and whether the connection
     can be used again."""
+    status, raw, keep = _exchange_raw(connection, request, deadline)
+    return status, json.loads(raw.decode()), keep
+
+
+def _exchange_raw(
+    connection: socket.socket, request: bytes, deadline: Optional[float]
+) -> Tuple[int, bytes, bool]:
     _set_timeout(connection, deadline)
     sent = True
     try:
@@ -241,9 +256,12 @@ def _exchange(
             keep = False
     if length < 0:
         raise ConnectionResetError("the request is none the host understands (status %d)" % status)
-    while len(rest) < length:
-        rest += _receive(connection, deadline)
-    return status, json.loads(rest.decode()), keep
+    if len(rest) < length:
+        body = bytearray(rest)
+        while len(body) < length:
+            body += _receive(connection, deadline)
+        rest = bytes(body)
+    return status, rest, keep
 
 
 def _receive(connection: socket.socket, deadline: Optional[float]) -> bytes:
@@ -1898,6 +1916,9 @@ def _value(call: _Call, value: Any) -> bytes:
     """The outcome of a call that returned something."""
     try:
         text = _encode(value)
+        marked = _mark_tuples(value)
+        if marked is not value:
+            value, text = marked, _encode(marked)
         try:
             raw = text.encode()
         except UnicodeEncodeError:  # a surrogate, of a file's name perhaps
@@ -1911,6 +1932,30 @@ def _value(call: _Call, value: Any) -> bytes:
             % (call.function, len(raw), _MAX_VALUE),
         )
     return b',"seconds":%.6f,"value":%s' % (time.monotonic() - call.began, raw)
+
+
+_TUPLE = "$clusterrun.tuple"
+_ATOMS = frozenset((str, int, float, bool, type(None)))
+
+
+def _mark_tuples(value: Any) -> Any:
+    """The value with objects in the place of tuples, which coordinators in Python make
+    tuples again, and others lists. One without tuples is returned as it is."""
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, tuple):
+        return {_TUPLE: [_mark_tuples(v) for v in value]}
+    if isinstance(value, list):
+        if _ATOMS.issuperset(map(type, value)):
+            return value
+        elements = [_mark_tuples(v) for v in value]
+        return value if all(a is b for a, b in zip(elements, value)) else elements
+    if isinstance(value, dict):
+        if _ATOMS.issuperset(map(type, value.values())):
+            return value
+        members = {k: _mark_tuples(v) for k, v in value.items()}
+        return value if all(a is b for a, b in zip(members.values(), value.values())) else members
+    return value
 
 
 def _failure(call: _Call, e: BaseException) -> bytes:
@@ -2435,3 +2480,1064 @@ def _pool_error(said: Dict[str, Any]) -> BaseException:
     if said.get("traceback"):
         error.__cause__ = _RemoteTraceback("\n\n%s: %s" % (said.get("task", ""), said["traceback"]))
     return error
+
+
+# ---- Coordinating closures: functions that a program schedules on tasks that serve ---
+
+__all__ += [
+    "ClosureError", "ClusterCoordinator", "InputError", "PerWorkerValues", "RemoteValue", "RemoteValueStatus", "WatchDog",
+]
+
+_MAX_ARGUMENTS = 256 << 10  # bytes of JSON
+_MAX_BATCH, _MAX_BATCH_BYTES = 1000, 512 << 10  # closures in a request
+_MAX_UNSENT, _MAX_UNSENT_BYTES = 2 * _MAX_BATCH, 2 * _MAX_BATCH_BYTES
+_MAX_EARLY = 8 * _MAX_BATCH
+_MAX_FIND = 4096
+_ASK_DONE = 1.0  # how often the queue is asked while the answer is known here
+_FLUSH_PATIENCE = 2.0  # at the end of the program
+_COORDINATOR = "/v1/coordinator/"
+_TEXT_CANCELLED = "The corresponding function is cancelled. Please reschedule the function."
+_TEXT_ABORTED = "The corresponding function is aborted. Please reschedule the function."
+
+
+class ClosureError(Exception):
+    """An error of a function that was scheduled. kind is the type that it had there.
+    Where Python has such a type it is one of those, too: an error of the kind
+    "ValueError" can be caught as ValueError, and as ClosureError. traceback is the one
+    from there, task who called the function, and closure the ID of the call."""
+
+    def __init__(self, kind: str = "", message: str = "", traceback: str = "", task: str = "", closure: int = 0) -> None:
+        BaseException.__init__(self, message)  # that of a kind may want something else
+        self.kind = kind
+        self.message = message
+        self.traceback = traceback
+        self.task = task
+        self.closure = closure
+
+    def __str__(self) -> str:
+        if not self.kind or type(self) is not ClosureError:
+            return self.message  # the type says the kind
+        return "%s: %s" % (self.kind, self.message)
+
+
+class InputError(ClosureError):
+    """A per-worker resource among the arguments of a function could not be built."""
+
+
+_error_types: Dict[str, Any] = {}
+
+
+def _error_type(kind: str) -> Any:
+    """The type of errors of a kind."""
+    found = _error_types.get(kind)
+    if found is None:
+        import builtins
+
+        own = {
+            "CancelledError": CancelledError, "UnavailableError": UnavailableError, "InputError": InputError,
+            "ClosureTimeoutError": TimeoutError,
+        }
+        base = own.get(kind) or getattr(builtins, kind, None)
+        if not isinstance(base, type) or not issubclass(base, (Exception, CancelledError)):
+            return ClosureError
+        if issubclass(base, ClosureError):
+            found = base
+        else:
+            found = type(kind, (ClosureError, base), {"__module__": __name__, "__doc__": ClosureError.__doc__})
+        _error_types[kind] = found
+    return found
+
+
+def _closure_error(said: Dict[str, Any]) -> ClosureError:
+    kind, message = said.get("kind", ""), said.get("message", "")
+    values = (kind, message, said.get("traceback", ""), said.get("task", ""), said.get("closure", 0))
+    try:
+        error = _error_type(kind)(*values)
+    except TypeError:  # a group of exceptions
+        error = ClosureError(*values)
+    if error.traceback:
+        error.__cause__ = _RemoteTraceback("\n\n%s: %s" % (error.task, error.traceback))
+    return error
+
+
+class RemoteValueStatus(enum.Enum):
+    """Where the value of a closure is."""
+
+    NOT_READY = "NOT_READY"
+    ABORTED = "ABORTED"  # nobody will know it: the run has ended, or this is a forked child
+    READY = "READY"  # a value, or an error
+
+
+class RemoteValue:
+    """What a function that was scheduled returns, once it does."""
+
+    __slots__ = ("_coordinator", "_id", "_status", "_value", "_error", "__weakref__")
+
+    def __init__(self, coordinator: "ClusterCoordinator") -> None:
+        self._coordinator = coordinator
+        self._id = 0
+        self._status = RemoteValueStatus.NOT_READY
+        self._value: Any = None
+        self._error: Optional[Dict[str, Any]] = None
+
+    @property
+    def status(self) -> RemoteValueStatus:
+        """Whether it is there."""
+        return self._status
+
+    @property
+    def id(self) -> Optional[int]:
+        """The ID of the closure, once the queue has it."""
+        return self._id or None
+
+    def fetch(self, timeout: Optional[float] = None) -> Any:
+        """Wait for the value. An error of the function is raised as a ClosureError.
+        CancelledError: it was cancelled, because another one failed or on request.
+        With a timeout, TimeoutError."""
+        return self._coordinator._session.fetch(self, timeout)
+
+    get = fetch
+
+    def __repr__(self) -> str:
+        return "<RemoteValue of closure %s: %s>" % (self._id or "?", self._status.value)
+
+    def _settle(self, said: Dict[str, Any]) -> None:
+        self._error = said.get("error")
+        if self._error is None and said.get("kind") == "cancelled":
+            self._error = {"kind": "CancelledError", "message": _TEXT_CANCELLED, "closure": said["id"]}
+        self._value = said.get("value")
+        self._status = RemoteValueStatus.READY
+
+    def _abort(self) -> None:
+        self._error = {"kind": "CancelledError", "message": _TEXT_ABORTED, "closure": self._id}
+        self._status = RemoteValueStatus.ABORTED
+
+
+class PerWorkerValues:
+    """A per-worker resource. As an argument of a function it stands for what the task
+    that calls the function has built."""
+
+    __slots__ = ("_id", "__weakref__")
+
+    def __init__(self, resource: int) -> None:
+        self._id = resource
+
+    def __repr__(self) -> str:
+        return "<PerWorkerValues of resource %d>" % self._id
+
+
+class _PerWorkerDataset:
+    """A dataset of each worker; see ClusterCoordinator.create_per_worker_dataset."""
+
+    def __init__(self, coordinator: "ClusterCoordinator", fn: Any, args: Any, kwargs: Any) -> None:
+        self._coordinator = coordinator
+        self._what = (fn, args, kwargs)
+
+    def __iter__(self) -> "_PerWorkerIterator":
+        return _PerWorkerIterator(self._coordinator.create_per_worker_resource(*self._what)._id)
+
+
+class _PerWorkerIterator(PerWorkerValues):
+    __slots__ = ()
+
+    def __iter__(self) -> "_PerWorkerIterator":
+        return self
+
+    def __next__(self) -> Any:
+        raise NotImplementedError("Iterating over an `AsyncDistributedIterator` is not supported right now.")
+
+
+class ClusterCoordinator:
+    """Has the tasks of the run that serve call functions; TensorFlow's ClusterCoordinator.
+
+        @clusterrun.function
+        def train(step, rate=0.1):
+            ...
+            return {"loss": loss}
+
+        coordinator = clusterrun.ClusterCoordinator()
+        values = [coordinator.schedule(train, args=(step,)) for step in range(1000)]
+        coordinator.join()
+        losses = coordinator.fetch(values)
+
+    Any task can be the coordinator; usually the chief is. The tasks that call the
+    functions have registered the same ones and serve; see serve. A function is called
+    at least once: where its task dies in the middle another one calls it again.
+
+    The first error of a function is raised by the next schedule, join or done. By then
+    everything that was queued is cancelled, and nothing is executing. Then all begins
+    anew, with other functions or the same.
+
+    The queue is that of the run, and outlives this process and the coordinator; however
+    often a program makes one, it is the same. It is used by several threads safely.
+    watchdog is for how many seconds no function may end, while some have not, before
+    the stacks of this process are written to stderr; see WatchDog.
+    """
+
+    _session: "_Session"
+    strategy: Any
+
+    def __new__(cls, strategy: Any = None, *, watchdog: Optional[float] = None) -> "ClusterCoordinator":
+        global _coordinator
+        path = os.environ.get("CLUSTERRUN_SOCKET", "")
+        if not path:
+            raise ValueError(
+                "a ClusterCoordinator is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process"
+            )
+        with _coordinator_lock:
+            self = _coordinator and _coordinator()
+            if self is None or self._session.path != path or self._session.over:
+                self = super().__new__(cls)
+                self.strategy = strategy
+                self._session = session = _Session(path)
+                weakref.finalize(self, session.close).atexit = False  # what is unsent is sent then
+                _coordinator = weakref.ref(self)
+        self._session.watch(watchdog)
+        return self
+
+    def schedule(
+        self,
+        fn: Union[str, Callable[..., Any]],
+        args: Optional[Sequence[Any]] = None,
+        kwargs: Optional[Mapping[str, Any]] = None,
+        *,
+        key: Optional[str] = None,
+        task: Optional[str] = None,
+        priority: int = 0,
+        timeout: Optional[float] = None,
+        retries: int = 0,
+        max_losses: Optional[int] = None,
+        detached: bool = False
+    ) -> RemoteValue:
+        """Have some task call a function, and return what stands for its value at once.
+        While the queue is full it waits, and while another thread joins.
+
+        fn is a registered function, or the name of one. Arguments are what JSON has, a
+        tuple being a list there, and PerWorkerValues.
+
+        key: a closure with the same key is the same closure. task: only this task may
+        call it. priority: higher ones go first. timeout bounds one call, in seconds.
+        retries: how often it is called again after an error. max_losses: how often its
+        task may die under it before that is an error; 10, and less than 0 is any number.
+        detached: join and done do not wait for it, and its error is only its own.
+        """
+        name = _registered_name(fn)
+        raw = _arguments(name, args, kwargs)
+        options = _closure_options(key, task, priority, timeout, retries, max_losses, detached)
+        return self._session.schedule(self, '{"function":%s%s%s}' % (_encode(name), raw, options), bool(detached))
+
+    def join(self) -> None:
+        """Wait until all functions that were scheduled have ended. Raises the first
+        error, if there is one, once nothing is executing any more."""
+        self._session.join()
+
+    def done(self) -> bool:
+        """Whether all functions that were scheduled have ended. Raises the first error,
+        if there is one, once nothing is executing any more."""
+        return self._session.done()
+
+    def fetch(self, val: Any, timeout: Optional[float] = None) -> Any:
+        """Wait for a RemoteValue, or for all in a structure of tuples, lists and dicts,
+        which is returned with values in their places. Anything else stays as it is."""
+        end = None if timeout is None else time.monotonic() + timeout
+
+        def one(value: Any) -> Any:
+            if isinstance(value, RemoteValue):
+                return value.fetch(None if end is None else max(0.0, end - time.monotonic()))
+            if isinstance(value, tuple):
+                values = [one(v) for v in value]
+                return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
+            if isinstance(value, list):
+                return [one(v) for v in value]
+            if isinstance(value, dict):
+                return {k: one(v) for k, v in value.items()}
+            return value
+
+        return one(val)
+
+    def create_per_worker_resource(
+        self, fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
+    ) -> PerWorkerValues:
+        """What a registered function returns in each task, for functions that are
+        scheduled. A process builds it when it first calls one of those, and keeps it."""
+        name = _registered_name(fn)
+        return PerWorkerValues(self._session.create_resource('"function":%s%s' % (_encode(name), _arguments(name, args, kwargs))))
+
+    _create_per_worker_resources = create_per_worker_resource
+
+    def create_per_worker_dataset(
+        self, dataset_fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
+    ) -> _PerWorkerDataset:
+        """A dataset of each worker. dataset_fn is a registered function that returns an
+        iterator, such as a generator function. iter() of the dataset is a per-worker
+        resource, which functions take the next element of; each iter() begins anew."""
+        _registered_name(dataset_fn)
+        return _PerWorkerDataset(self, dataset_fn, args, kwargs)
+
+    def remote_value(self, closure: int) -> RemoteValue:
+        """The value of a closure by its ID, also one that another process, or an earlier
+        one of this task, has scheduled."""
+        return self._session.find(self, closure)
+
+    def cancel(self, values: Union[None, RemoteValue, Iterable[RemoteValue]] = None) -> None:
+        """Cancel functions that have not ended; without values all, whoever scheduled
+        them. Those being called have CancelledError raised in them."""
+        if isinstance(values, RemoteValue):
+            values = [values]
+        self._session.cancel(None if values is None else list(values))
+
+    def metrics(self) -> Dict[str, int]:
+        """Counts, of this process: closure_execution of the functions that have ended,
+        remote_value_fetch of the values that came here."""
+        return self._session.metrics()
+
+
+_coordinator: Optional["weakref.ref[ClusterCoordinator]"] = None
+_coordinator_lock = threading.RLock()
+_sessions: "weakref.WeakSet[_Session]" = weakref.WeakSet()
+
+
+def _registered_name(fn: Any) -> str:
+    """The name of a function. One that is named may be registered only elsewhere."""
+    if isinstance(fn, str):
+        return fn
+    name = getattr(fn, "__name__", None)
+    if isinstance(name, str) and _functions.get(name) is fn:
+        return name
+    return _registered(fn)
+
+
+def _arguments(name: str, args: Any, kwargs: Any) -> str:
+    """The arguments of a function as members of an object."""
+    if args is None:
+        args = ()
+    elif not isinstance(args, (tuple, list)):
+        raise TypeError("args is %r; want a tuple of arguments, such as (%r,)" % (args, args))
+    if kwargs is None:
+        kwargs = {}
+    elif not isinstance(kwargs, Mapping) or not all(isinstance(k, str) for k in kwargs):
+        raise TypeError("kwargs is %r; want a dict of arguments by name" % (kwargs,))
+    resources: List[int] = []
+
+    def special(value: Any) -> Any:
+        if isinstance(value, PerWorkerValues):
+            if value._id not in resources:
+                resources.append(value._id)
+            return {_RESOURCE: value._id}
+        if isinstance(value, RemoteValue):
+            raise ValueError("a RemoteValue is not supported as an argument of a scheduled function; fetch it first")
+        raise TypeError("%r is no JSON" % (value,))
+
+    def members(encode: Callable[[Any], str]) -> str:
+        raw = ',"args":' + encode(args) if args else ""
+        return raw + ',"kwargs":' + encode(dict(kwargs)) if kwargs else raw
+
+    try:
+        try:
+            raw = members(_encode)
+        except TypeError:  # something special is among them
+            raw = members(json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=special).encode)
+    except RecursionError as e:
+        raise ValueError("the arguments of %s are no JSON: %s" % (name, e)) from None
+    except (TypeError, ValueError) as e:
+        raise type(e)("the arguments of %s: %s" % (name, e)) from None
+    if len(raw) > _MAX_ARGUMENTS:
+        raise ValueError("the arguments of %s have %d bytes of JSON; the limit is %d: pass large data in files" % (name, len(raw), _MAX_ARGUMENTS))
+    if resources:
+        raw += ',"resources":' + _encode(resources)
+    return raw
+
+
+def _closure_options(
+    key: Optional[str], task: Optional[str], priority: int, timeout: Optional[float], retries: int, max_losses: Optional[int], detached: bool
+) -> str:
+    """The options of a closure as a member of an object, if there are some."""
+    options: Dict[str, Any] = {}
+    if key is not None:
+        if not isinstance(key, str) or not 0 < len(key.encode("utf-8", "replace")) <= _MAX_NAME or not key.isprintable():
+            raise ValueError("key is %r; want 1 to %d bytes that can be printed" % (key, _MAX_NAME))
+        options["key"] = key
+    if task is not None:
+        if not isinstance(task, str) or not task:
+            raise ValueError("task is %r; want the name of one, such as 'worker-1'" % (task,))
+        options["task"] = task
+    if priority:
+        if not isinstance(priority, int) or not -1000 <= priority <= 1000:
+            raise ValueError("priority is %r; want a whole number from -1000 to 1000" % (priority,))
+        options["priority"] = priority
+    if timeout is not None:
+        if not timeout > 0 or timeout > 3e8:
+            raise ValueError("timeout is %r; want a number of seconds greater than 0" % (timeout,))
+        options["timeout"] = "%dns" % max(1, round(timeout * 1e9))
+    if retries:
+        if not isinstance(retries, int) or retries < 0:
+            raise ValueError("retries is %r; want a whole number from 0" % (retries,))
+        options["retries"] = retries
+    if max_losses is not None:
+        if not isinstance(max_losses, int):
+            raise ValueError("max_losses is %r; want a whole number" % (max_losses,))
+        options["max_losses"] = max_losses
+    if detached:
+        options["detached"] = True
+    return ',"options":' + _encode(options) if options else ""
+
+
+class _Line:
+    """A connection to the host for one thread, made anew as long as somebody wants it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.connection: Optional[socket.socket] = None
+        self.over = False
+
+    def ask(self, name: str, raw: bytes) -> bytes:
+        """Send a request until there is an answer. _Away: nobody wants it any more."""
+        request = b"%s%d\r\n\r\n%s" % (_head("POST", _COORDINATOR + name), len(raw), raw)
+        delay = _FIRST_RETRY
+        while not self.over:
+            reused = self.connection is not None
+            try:
+                if self.connection is None:
+                    self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                    self.connection.connect(self.path)
+                status, answer, keep = _exchange_raw(self.connection, request, None)
+            except OSError as e:  # its half that answers is being started again
+                self.hang_up()
+                if reused:
+                    continue
+                if not isinstance(e, (ConnectionError, FileNotFoundError, BlockingIOError)):
+                    raise TaskError("the host cannot be asked: %s" % e, "away") from None
+                time.sleep(delay)
+                delay = min(2 * delay, _LAST_RETRY)
+                continue
+            if not keep:
+                self.hang_up()
+            if status == 200:
+                return answer
+            raise _problem(status, json.loads(answer.decode()).get("error", {}))
+        raise _Away
+
+    def hang_up(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            _close(connection)
+
+    def cut(self) -> None:
+        """End it, from another thread."""
+        self.over = True
+        connection = self.connection
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Unsent:
+    """A closure that is to be sent, or is on its way."""
+
+    __slots__ = ("value", "raw", "epoch", "detached", "cancelled")
+
+    def __init__(self, value: RemoteValue, raw: bytes, epoch: int, detached: bool) -> None:
+        self.value = value
+        self.raw = raw
+        self.epoch = epoch
+        self.detached = detached
+        self.cancelled = False  # to be, once it has an ID
+
+
+class _Open:
+    """A closure in the queue that has not ended, as far as this process knows, and who
+    waits for its value here. Nobody may want it any more."""
+
+    __slots__ = ("values", "detached")
+
+    def __init__(self, detached: bool) -> None:
+        self.values: List["weakref.ref[RemoteValue]"] = []
+        self.detached = detached
+
+
+class _Session:
+    """A client of the queue of the run. One thread sends what is scheduled, in batches;
+    another follows what has come of it. What is sent has a number, so that it can be
+    sent again when the answer gets lost, and the queue answers it the same. Where the
+    history of the queue was read to is known here, and the host need not remember it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = os.urandom(16).hex()
+        self.over = ""  # why nothing can be asked any more
+        self.closing = False
+        # A finalizer may want it in a thread that holds it.
+        self.lock = threading.RLock()
+        self.work = threading.Condition(self.lock)  # something is to be sent
+        self.wanted = threading.Condition(self.lock)  # somebody waits for outcomes
+        self.room = threading.Condition(self.lock)  # more can be scheduled
+        self.ended = threading.Condition(self.lock)  # of closures
+        self.unsent: "collections.deque[_Unsent]" = collections.deque()
+        self.bytes = 0  # of those
+        self.sent_now: List[_Unsent] = []  # on their way, so many of which
+        self.sending = 0  # have no answer yet
+        self.batch = 0
+        self.scheduled = 0  # so many closures were,
+        self.passed = 0  # and so many of them the queue has answered for
+        self.open: Dict[int, _Open] = {}
+        self.attached = 0  # of those: not detached
+        self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that came before the ID
+        self.early_ranges: List[Dict[str, Any]] = []
+        self.early_full = False  # and some are not there
+        self.epoch = 0
+        self.raised: Optional[BaseException] = None  # an error that has to be told
+        self.failed = False  # a function has, and nobody was told
+        self.joining = 0
+        self.calls = itertools.count(1)
+        self.abandoned: List[int] = []  # calls of joins that were interrupted
+        self.resources = itertools.count(1)
+        self.asked = 0.0  # when the queue was last asked whether all is done
+        self.counts = {"closure_execution": 0, "remote_value_fetch": 0}
+        self.dog: Optional[WatchDog] = None
+        self.started = False
+        self.lines = [_Line(path), _Line(path)]
+        self.at = self.ask("open", {})["at"]
+        _sessions.add(self)
+
+    def ask(self, name: str, what: Dict[str, Any]) -> Dict[str, Any]:
+        raw = json.dumps(what).encode()
+        try:
+            return _get_host().exchange(_head("POST", _COORDINATOR + name), lambda: raw, None)
+        except TaskError as e:
+            if e.code == "over":
+                self.end(str(e))
+            raise
+
+    def check(self) -> None:
+        """For holders of the lock, as are all below that do not take it."""
+        if self.over:
+            raise TaskError(self.over, "over")
+
+    def start(self) -> None:
+        if not self.started:
+            self.started = True
+            threading.Thread(target=self.send, name="clusterrun-schedule", daemon=True).start()
+            threading.Thread(target=self.receive, name="clusterrun-outcomes", daemon=True).start()
+
+    def close(self) -> None:
+        """End the threads. Nothing is unsent then, and nobody waits for anything."""
+        with self.lock:
+            self.closing = True
+            self.work.notify_all()
+            self.wanted.notify_all()
+        for line in self.lines:
+            line.cut()
+        if self.dog is not None:
+            self.dog.stop()
+
+    def end(self, why: str) -> None:
+        """Nothing can be asked any more."""
+        with self.lock:
+            self.over = self.over or why
+            for unsent in self.unsent:
+                unsent.value._abort()
+            self.unsent.clear()
+            for opened in self.open.values():
+                for ref in opened.values:
+                    value = ref()
+                    if value is not None:
+                        value._abort()
+            self.open.clear()
+            self.attached = 0
+            for condition in (self.work, self.wanted, self.room, self.ended):
+                condition.notify_all()
+
+    def forked(self) -> None:
+        """In a forked child: nobody there asks for anything."""
+        self.lock = threading.RLock()
+        self.work, self.wanted, self.room, self.ended = (threading.Condition(self.lock) for _ in range(4))
+        for line in self.lines:
+            line.hang_up()
+        self.joining = 0
+        self.dog = None
+        self.end("this coordinator is that of the parent process; make another one here")
+
+    # -- scheduling
+
+    def schedule(self, coordinator: ClusterCoordinator, closure: str, detached: bool) -> RemoteValue:
+        try:
+            raw = closure.encode()
+        except UnicodeEncodeError:  # a surrogate, of a file's name perhaps
+            raw = json.dumps(json.loads(closure)).encode()
+        with self.lock:
+            while True:
+                self.check()
+                if not detached:
+                    self.tell()
+                if (detached or not self.joining) and len(self.unsent) < _MAX_UNSENT and self.bytes < _MAX_UNSENT_BYTES:
+                    break
+                self.room.wait()
+            value = RemoteValue(coordinator)
+            self.unsent.append(_Unsent(value, raw, self.epoch, detached))
+            self.bytes += len(raw)
+            self.scheduled += 1
+            self.start()
+            if len(self.unsent) == 1:
+                self.work.notify()
+            return value
+
+    def tell(self) -> None:
+        """Raise the error that has to be told, once."""
+        error, self.raised = self.raised, None
+        if error is not None:
+            raise error
+
+    def send(self) -> None:
+        try:
+            while True:
+                with self.lock:
+                    while not self.unsent and not self.closing and not self.over:
+                        self.work.wait()
+                    if not self.unsent:
+                        return
+                    batch = self.sent_now = self.next_batch()
+                    self.sending = len(batch)
+                    self.wanted.notify()
+                    self.room.notify_all()
+                self.deliver(batch)
+                del batch  # which keeps the coordinator
+        except _Away:
+            pass
+        except BaseException as e:
+            over = isinstance(e, TaskError) and e.code == "over"
+            self.end(str(e) if over else "closures cannot be scheduled: %s" % e)
+
+    def next_batch(self) -> List[_Unsent]:
+        """What fits into a request: closures that were scheduled when the same errors
+        had been told, for those are cancelled together, and no detached ones among
+        others."""
+        batch = [self.unsent.popleft()]
+        size = len(batch[0].raw)
+        while self.unsent and len(batch) < _MAX_BATCH:
+            one = self.unsent[0]
+            size += len(one.raw)
+            if size > _MAX_BATCH_BYTES or one.epoch != batch[0].epoch or one.detached != batch[0].detached:
+                break
+            batch.append(self.unsent.popleft())
+        self.bytes -= sum(len(one.raw) for one in batch)
+        return batch
+
+    def deliver(self, batch: List[_Unsent]) -> None:
+        """Send closures. Where the queue refuses some of them, the others are sent all
+        the same."""
+        self.batch += 1
+        raw = b'{"session":"%s","batch":%d,"epoch":%d,"closures":[%s]}' % (
+            self.name.encode(), self.batch, batch[0].epoch, b",".join(one.raw for one in batch)
+        )
+        try:
+            answer = json.loads(self.lines[0].ask("schedule", raw).decode())
+        except TaskError as e:
+            if e.code == "over":
+                self.end(str(e))
+                answer = None
+            elif len(batch) > 1:
+                half = len(batch) // 2
+                self.deliver(batch[:half])
+                self.deliver(batch[half:])
+                return
+            else:
+                answer = {"refused": e}
+        unseen, cancelled = self.sent(batch, answer)
+        if cancelled:
+            self.lines[0].ask("cancel", json.dumps({"closures": cancelled}).encode())
+        if unseen:
+            self.look(unseen)
+
+    def sent(self, batch: List[_Unsent], answer: Optional[Dict[str, Any]]) -> Tuple[List[int], List[int]]:
+        """Take in the answer to a request. Returns which closures may have ended before,
+        and which are to be cancelled."""
+        unseen, cancelled = [], []
+        with self.lock:
+            self.sending -= len(batch)
+            self.passed += len(batch)
+            if answer is None:
+                for one in batch:
+                    one.value._abort()
+            elif "refused" in answer:
+                said = _refused(answer["refused"])
+                batch[0].value._settle({"error": said})
+                if not batch[0].detached and self.raised is None:
+                    self.raised = _closure_error(said)
+            else:
+                known = set(answer.get("known") or ())
+                for i, (one, key) in enumerate(zip(batch, answer["ids"])):
+                    one.value._id = key
+                    if one.cancelled:
+                        cancelled.append(key)
+                    outcome = self.early.get(key) or self.early_range(key)
+                    if outcome is not None:
+                        self.count(outcome, one.detached)
+                        one.value._settle(outcome)
+                        continue
+                    if self.over:
+                        one.value._abort()
+                        continue
+                    self.expect(one.value, one.detached)
+                    if i in known or self.early_full:
+                        unseen.append(key)
+                self.hear(answer)
+                if answer.get("raised") and self.raised is None:
+                    self.raised = _closure_error(answer["raised"])
+            if not self.sending:
+                self.early, self.early_ranges, self.early_full = {}, [], False
+                self.sent_now = []
+            self.room.notify_all()
+            self.ended.notify_all()
+        return unseen, cancelled
+
+    def expect(self, value: RemoteValue, detached: bool) -> None:
+        if not self.open and self.dog is not None:
+            self.dog.report_closure_done()
+        opened = self.open.get(value._id)
+        if opened is None:
+            opened = self.open[value._id] = _Open(detached)
+            self.attached += not detached
+        opened.values.append(weakref.ref(value))
+        self.wanted.notify()
+
+    def hear(self, answer: Dict[str, Any]) -> None:
+        self.epoch = max(self.epoch, answer.get("epoch", 0))
+        if answer.get("raised"):
+            self.failed = False
+
+    # -- what has come of it
+
+    def receive(self) -> None:
+        try:
+            while True:
+                with self.lock:
+                    while not self.open and not self.sending and not self.closing and not self.over:
+                        self.wanted.wait()
+                    if self.closing or self.over:
+                        return
+                    what = {"session": self.name, "after": self.at, "wait": _MAX_WAIT, "tuples": True}
+                raw = self.lines[1].ask("outcomes", json.dumps(what).encode())
+                answer = json.loads(raw.decode())
+                if _TUPLE.encode() in raw:
+                    for outcome in answer.get("outcomes") or ():
+                        outcome["value"] = _unmark_tuples(outcome.get("value"))
+                with self.lock:
+                    self.take(answer)
+                del answer
+        except _Away:
+            pass
+        except BaseException as e:
+            over = isinstance(e, TaskError) and e.code == "over"
+            self.end(str(e) if over else "what has come of closures is not known any more: %s" % e)
+
+    def take(self, answer: Dict[str, Any]) -> None:
+        self.at = answer["at"]
+        for outcome in answer.get("outcomes") or ():
+            self.settle(outcome)
+        for span in answer.get("cancelled") or ():
+            first, last = span["first"], span["last"]
+            if last - first < len(self.open):
+                keys = [key for key in range(first, last + 1) if key in self.open]
+            else:
+                keys = [key for key in self.open if first <= key <= last]
+            for key in keys:
+                self.settle(_cancelled(key, span))
+            if self.sending and self.early_room():
+                self.early_ranges.append(span)
+        self.ended.notify_all()
+
+    def settle(self, outcome: Dict[str, Any]) -> None:
+        key = outcome["id"]
+        opened = self.open.pop(key, None)
+        if opened is None:
+            # It may be of one whose ID is on its way. The first one counts.
+            if self.sending and key not in self.early and self.early_range(key) is None and self.early_room():
+                self.early[key] = outcome
+            return
+        self.attached -= not opened.detached
+        self.count(outcome, opened.detached)
+        for ref in opened.values:
+            value = ref()
+            if value is not None:
+                value._settle(outcome)
+
+    def early_room(self) -> bool:
+        """Others may have closures called, too: there is a bound to what is kept."""
+        if len(self.early) + len(self.early_ranges) >= _MAX_EARLY:
+            self.early, self.early_ranges, self.early_full = {}, [], True
+        return not self.early_full
+
+    def early_range(self, key: int) -> Optional[Dict[str, Any]]:
+        for span in self.early_ranges:
+            if span["first"] <= key <= span["last"]:
+                return _cancelled(key, span)
+        return None
+
+    def count(self, outcome: Dict[str, Any], detached: bool) -> None:
+        kind = outcome.get("kind")
+        if kind != "cancelled":
+            self.counts["closure_execution"] += 1
+        if kind in ("error", "input"):
+            self.failed = self.failed or not detached
+        elif kind != "cancelled":
+            self.counts["remote_value_fetch"] += 1
+        if self.dog is not None:
+            self.dog.report_closure_done()
+
+    def look(self, keys: List[int]) -> None:
+        """Look for what has come of closures that may have ended before anybody waited
+        for them here. What ends later is told to all who do."""
+        raw = json.dumps({"closures": keys, "tuples": True}).encode()
+        answer = json.loads(self.lines[0].ask("find", raw).decode())
+        with self.lock:
+            for outcome in answer["outcomes"]:
+                outcome["value"] = _unmark_tuples(outcome.get("value"))
+                self.settle(outcome)
+            self.ended.notify_all()
+
+    def fetch(self, value: RemoteValue, timeout: Optional[float]) -> Any:
+        end = None if timeout is None else time.monotonic() + timeout
+        with self.lock:
+            while value._status is RemoteValueStatus.NOT_READY:
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    raise TimeoutError("closure %s has not ended within %gs" % (value._id or "", timeout))
+                self.ended.wait(left)
+        if value._error is not None:
+            raise _closure_error(value._error)
+        return value._value
+
+    def find(self, coordinator: ClusterCoordinator, key: int) -> RemoteValue:
+        value = RemoteValue(coordinator)
+        value._id = key
+        with self.lock:
+            self.check()
+            self.expect(value, True)
+            self.start()
+        try:
+            answer = self.ask("find", {"closures": [key], "tuples": True})
+        except BaseException as e:
+            with self.lock:
+                opened = self.open.get(key)
+                if opened is not None:
+                    opened.values = [ref for ref in opened.values if ref() is not value]
+                    if not opened.values and opened.detached:
+                        del self.open[key]
+            if isinstance(e, TaskError) and e.code in _REFUSALS:
+                raise ValueError(str(e)) from None
+            raise
+        with self.lock:
+            for outcome in answer["outcomes"]:
+                outcome["value"] = _unmark_tuples(outcome.get("value"))
+                self.settle(outcome)
+        return value
+
+    # -- waiting
+
+    def join(self) -> None:
+        with self.lock:
+            self.joining += 1
+        try:
+            with self.lock:
+                until = self.scheduled
+                while self.passed < until and self.raised is None and not self.over:
+                    self.ended.wait()
+                self.check()
+                self.tell()
+                call = self.abandoned.pop() if self.abandoned else next(self.calls)
+            try:
+                answer = self.ask("join", {"session": self.name, "call": call})
+            except BaseException:  # KeyboardInterrupt: the next join is this one
+                with self.lock:
+                    self.abandoned.append(call)
+                raise
+            self.conclude(answer)
+        finally:
+            with self.lock:
+                self.joining -= 1
+                self.room.notify_all()
+
+    def done(self) -> bool:
+        with self.lock:
+            self.check()
+            self.tell()
+            now = time.monotonic()
+            if self.passed < self.scheduled or self.attached and not self.failed and now - self.asked < _ASK_DONE:
+                return False
+            self.asked, self.failed = now, False
+            call = next(self.calls)
+        return self.conclude(self.ask("done", {"session": self.name, "call": call}))
+
+    def conclude(self, answer: Dict[str, Any]) -> bool:
+        """Take in that all is done, or the error that has come out of it. The queue knows
+        of the end of functions a little earlier than this process."""
+        with self.lock:
+            self.hear(answer)
+            raised = answer.get("raised")
+            if raised or answer["done"]:
+                until = self.passed
+                while self.attached and self.passed == until and not self.over:
+                    self.ended.wait()
+        if raised:
+            raise _closure_error(raised)
+        with self.lock:
+            if answer["done"]:
+                self.tell()
+        return answer["done"]
+
+    # -- the rest
+
+    def create_resource(self, what: str) -> int:
+        raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
+        try:
+            return _get_host().exchange(_head("POST", _COORDINATOR + "resources"), lambda: raw, None)["id"]
+        except TaskError as e:
+            if e.code in _REFUSALS:
+                raise _closure_error(_refused(e)) from None
+            raise
+
+    def cancel(self, values: Optional[List[RemoteValue]]) -> None:
+        with self.lock:
+            self.check()
+            wanted = None if values is None else {id(v) for v in values}
+            kept: "collections.deque[_Unsent]" = collections.deque()
+            for one in self.unsent:
+                if wanted is not None and id(one.value) not in wanted:
+                    kept.append(one)
+                    continue
+                one.value._settle({"id": 0, "kind": "cancelled"})
+                self.passed += 1
+                self.bytes -= len(one.raw)
+            self.unsent = kept
+            for one in self.sent_now:
+                one.cancelled = one.cancelled or wanted is None or id(one.value) in wanted
+            keys = sorted({v._id for v in values or () if v._id and v._status is RemoteValueStatus.NOT_READY})
+            self.room.notify_all()
+            self.ended.notify_all()
+        if values is None:
+            self.ask("cancel", {})
+        for i in range(0, len(keys), _MAX_FIND):
+            self.ask("cancel", {"closures": keys[i:i + _MAX_FIND]})
+
+    def metrics(self) -> Dict[str, int]:
+        with self.lock:
+            return dict(self.counts)
+
+    def watch(self, seconds: Optional[float]) -> None:
+        with self.lock:
+            if self.dog is None and not self.over:
+                dog = WatchDog(-1 if seconds is None else seconds, sys.stderr, waits=lambda: bool(self.open))
+                self.dog = dog if dog.timeout > 0 else None
+
+    def flush(self, end: float) -> None:
+        with self.lock:
+            while self.passed < self.scheduled and not self.over and time.monotonic() < end:
+                self.ended.wait(end - time.monotonic())
+
+
+_REFUSALS = ("queue_refused", "invalid")
+
+
+def _refused(e: TaskError) -> Dict[str, Any]:
+    """The error of a closure that the queue does not take."""
+    message = str(e)
+    for prefix in ("invalid request: ", "field ", "closures[0].", "function: "):
+        if message.startswith(prefix):
+            message = message[len(prefix):]
+    kind = "UnknownFunctionError" if message.startswith("no task has registered a function") else "RefusedError"
+    return {"kind": kind if e.code in _REFUSALS else "TaskError", "message": message}
+
+
+def _cancelled(key: int, span: Dict[str, Any]) -> Dict[str, Any]:
+    return {"id": key, "kind": "cancelled", "error": {
+        "kind": "CancelledError", "message": span.get("text") or _TEXT_CANCELLED, "closure": key,
+    }}
+
+
+def _unmark_tuples(value: Any) -> Any:
+    """Make tuples again what stands for them."""
+    if isinstance(value, list):
+        return [_unmark_tuples(v) for v in value]
+    if isinstance(value, dict):
+        if len(value) == 1 and isinstance(value.get(_TUPLE), list):
+            return tuple(_unmark_tuples(v) for v in value[_TUPLE])
+        return {k: _unmark_tuples(v) for k, v in value.items()}
+    return value
+
+
+class WatchDog:
+    """Writes the stacks of all threads of this process to a file when no function has
+    ended for so many seconds, and calls on_triggered. TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT
+    is in the place of timeout; without either, or with 0, there is none. waits says
+    whether there is something to wait for."""
+
+    def __init__(
+        self,
+        timeout: float = -1,
+        traceback_file: Any = None,
+        on_triggered: Optional[Callable[[], Any]] = None,
+        waits: Callable[[], bool] = lambda: True,
+    ) -> None:
+        said = os.environ.get("TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT", "")
+        self.timeout = float(said) if said.isdigit() else timeout
+        self._file = traceback_file
+        self._on_triggered = on_triggered
+        self._waits = waits
+        self._change = threading.Condition()
+        self._reported = time.monotonic()
+        self._stopped = self.timeout <= 0
+        if not self._stopped:
+            threading.Thread(target=self._watch, name="clusterrun-watchdog", daemon=True).start()
+
+    def report_closure_done(self) -> None:
+        """Begin to count anew."""
+        self._reported = time.monotonic()
+
+    def stop(self) -> None:
+        """It does nothing any more."""
+        with self._change:
+            self._stopped = True
+            self._change.notify_all()
+
+    def _watch(self) -> None:
+        while True:
+            with self._change:
+                left = self._reported + self.timeout - time.monotonic()
+                if not self._stopped:
+                    self._change.wait(max(left, 0.001))
+                if self._stopped:
+                    return
+            if time.monotonic() - self._reported < self.timeout:
+                continue
+            self._reported = time.monotonic()
+            if self._waits():
+                self._trigger()
+
+    def _trigger(self) -> None:
+        import faulthandler
+
+        file = self._file or sys.stdout
+        with contextlib.suppress(Exception):
+            file.write("WatchDog: no function has ended for %g seconds. The stacks of this process:\n" % self.timeout)
+            file.flush()
+            faulthandler.dump_traceback(file)
+        if self._on_triggered is not None:
+            self._on_triggered()
+
+
+def _flush_sessions() -> None:
+    end = time.monotonic() + _FLUSH_PATIENCE
+    for session in list(_sessions):
+        session.flush(end)
+
+
+def _forget_sessions() -> None:
+    global _coordinator, _coordinator_lock
+    _coordinator, _coordinator_lock = None, threading.RLock()
+    for session in list(_sessions):
+        session.forked()
+
+
+atexit.register(_flush_sessions)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_sessions)
