@@ -72,10 +72,13 @@ func (c *Client) followOne(ctx context.Context, at *Position, each func(News) er
 		if e.GetEventId() <= at.Event {
 			continue
 		}
-		at.Event = e.GetEventId()
 		if news == nil {
+			// Nor is this a place to go on from. At its end a history shows the events
+			// of a workflow task that it does not have yet (Temporal server 1.32),
+			// and where nothing comes of that, others get their IDs.
 			continue
 		}
+		at.Event = e.GetEventId()
 		news.At = *at
 		if err := each(*news); err != nil {
 			return true, err

@@ -59,8 +59,9 @@ func BenchmarkClosureQueue(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 			f := newQueueFlood(b, c.command)
 			alone := f.alone(200)
+			f.all(count / 10) // to warm everything up, memory included
 			before := f.memory()
-			rate := f.flood(count/10, count)
+			rate := f.flood(count)
 			b.ReportMetric(rate, "closures/s")
 			b.ReportMetric(rate/c.goal, "of-goal")
 			b.ReportMetric(ms(alone), "ms/alone")
@@ -118,15 +119,14 @@ func (f *queueFlood) alone(times int) time.Duration {
 	return median(took)
 }
 
-// flood schedules count closures after others that warm everything up, fetches and
-// checks all values, and is how many there were in a second.
-func (f *queueFlood) flood(warm, count int) float64 {
-	f.all(warm)
+// flood is how many closures there are in a second.
+func (f *queueFlood) flood(count int) float64 {
 	started := time.Now()
 	f.all(count)
 	return float64(count) / time.Since(started).Seconds()
 }
 
+// all schedules count closures, and fetches and checks all values.
 func (f *queueFlood) all(count int) {
 	ctx := context.Background()
 	values := make(chan *clustercoordinator.RemoteValue, 20_000)

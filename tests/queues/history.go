@@ -116,6 +116,7 @@ type iterator struct {
 	execution string
 	follow    bool
 	next      int
+	transient int // event IDs up to here were shown as those of a workflow task
 	event     *historypb.HistoryEvent
 	err       error
 }
@@ -138,11 +139,26 @@ func (i *iterator) HasNext() bool {
 			return true
 		case !i.follow || x.status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 			return false
+		case i.transient < len(x.events)+2:
+			i.showWorkflowTask(len(x.events))
+			return true
 		default:
 			i.err = i.s.await(i.ctx)
 		}
 	}
 	return true
+}
+
+// showWorkflowTask shows a task that the history does not have yet, as a server does
+// at the end of what there is: its event IDs become those of others where nothing
+// comes of the task.
+func (i *iterator) showWorkflowTask(events int) {
+	id, what := int64(events)+1, enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
+	if i.transient > events {
+		id, what = id+1, enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED
+	}
+	i.transient = int(id)
+	i.event = &historypb.HistoryEvent{EventId: id, EventType: what}
 }
 
 // Next is the event.
