@@ -41,6 +41,8 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 			f.Away(true)
 		case 600:
 			f.Away(false)
+		case 700:
+			f.LeaveOut()
 		}
 		remotes = append(remotes, f.schedule(closure("same", i)))
 	}

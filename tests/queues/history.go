@@ -134,6 +134,10 @@ func (i *iterator) HasNext() bool {
 		case x == nil:
 			i.err = errNone
 		case i.next < len(x.events):
+			if i.s.leaveOut && i.next+leftOut < len(x.events) {
+				i.s.leaveOut = false
+				i.next += leftOut
+			}
 			i.event = x.events[i.next]
 			i.next++
 			return true
@@ -148,6 +152,10 @@ func (i *iterator) HasNext() bool {
 	}
 	return true
 }
+
+// leftOut are more events than those of a workflow task, with which they could be
+// mistaken.
+const leftOut = 3
 
 // showWorkflowTask shows a task that the history does not have yet, as a server does
 // at the end of what there is: its event IDs become those of others where nothing

@@ -45,6 +45,8 @@ type Server struct {
 	// and nothing arrives.
 	lose map[string]int
 	away bool
+	// leaveOut: the next one who reads history does not see all.
+	leaveOut bool
 }
 
 // New has no queue until somebody opens it.
@@ -105,6 +107,13 @@ func (s *Server) Away(away bool) {
 	defer s.mu.Unlock()
 	s.away = away
 	s.wake()
+}
+
+// LeaveOut has events be missing for one who reads the history, once.
+func (s *Server) LeaveOut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaveOut = true
 }
 
 // Has adds a function to what the tasks serve.
