@@ -113,10 +113,10 @@ func (b *brokers) tell(s *brokered) {
 		}
 		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 			s.mu.Lock()
-			s.seq++
+			s.seq = nextSeq(s.seq, time.Now())
 			m := spec.ServingMessage{
 				Host: h.Name, Queue: h.Queue,
-				Seq: time.Now().UnixMicro() + s.seq, Broker: s.life, Serving: s.serving,
+				Seq: s.seq, Broker: s.life, Serving: s.serving,
 			}
 			s.mu.Unlock()
 			ctx, cancel := context.WithTimeout(context.Background(), tellPatience)
@@ -134,6 +134,10 @@ func (b *brokers) tell(s *brokered) {
 		}
 	}
 }
+
+// nextSeq numbers a message. Numbers are times, because a queue of an earlier version
+// compares those of different brokers; but they grow also where the clock is put back.
+func nextSeq(last int64, now time.Time) int64 { return max(last+1, now.UnixMicro()) }
 
 // end ends the service of a run, without a word to its queue.
 func (b *brokers) end(key servedKey) {

@@ -96,7 +96,7 @@ func (w *writer) optionsOf(it *item) uint64 {
 }
 
 func (w *writer) host(h *host) savedHost {
-	s := savedHost{Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted, Broker: h.broker}
+	s := savedHost{Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted, Broker: h.broker, Former: h.former}
 	for _, t := range h.serving {
 		list := inTable(&w.lists, &w.saved.Lists, strings.Join(t.Functions, "\x00"), t.Functions)
 		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, list})

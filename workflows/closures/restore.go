@@ -83,7 +83,7 @@ func (q *Queue) restoreHosts(s *saved) error {
 		}
 		q.hosts = append(q.hosts, h)
 		q.serve(h, serving)
-		h.seq, h.doubted, h.broker = saved.Seq, saved.Doubted, saved.Broker
+		h.seq, h.doubted, h.broker, h.former = saved.Seq, saved.Doubted, saved.Broker, saved.Former
 		h.window = min(max(saved.Window, h.slots), max(maxWindow, h.slots))
 	}
 	return nil

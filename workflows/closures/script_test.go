@@ -19,7 +19,8 @@ import (
 //
 // A script has the directives
 //
-//	queue [size=N] [transient=K]   makes a queue
+//	queue [size=N] [transient=K] [first-rules]
+//	                               makes a queue
 //	events                         tells what happens, one event a line
 //	status                         the answer of the query
 //
@@ -86,7 +87,11 @@ type openCall struct {
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
 	in := spec.ClosureQueueInput{}
+	first := d.HasArg("first-rules")
 	for _, a := range d.CmdArgs {
+		if a.Key == "first-rules" {
+			continue
+		}
 		n, err := strconv.Atoi(strings.Join(a.Vals, ""))
 		if err != nil {
 			d.Fatalf(t, "%v", err)
@@ -101,6 +106,7 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 		}
 	}
 	config := closures.ConfigOf(in)
+	config.FirstRules = first
 	return &script{
 		config: config, queue: closures.New(config),
 		numbers: map[string]uint64{}, epochs: map[string]uint64{}, held: map[uint64]int{}, leases: map[int][]uint64{},

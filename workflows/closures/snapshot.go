@@ -55,6 +55,7 @@ type savedHost struct {
 	Window  int         `json:"window"`
 	Doubted bool        `json:"doubted,omitempty"`
 	Broker  string      `json:"broker,omitempty"`
+	Former  string      `json:"former,omitempty"`
 	Tasks   []savedTask `json:"tasks,omitempty"`
 }
 

@@ -283,7 +283,7 @@ type ServingMessage struct {
 	Host string `json:"host"`
 	// Queue is that of the host worker.
 	Queue string `json:"queue"`
-	// Seq grows with every message of the host; an older one is ignored.
+	// Seq grows with every message of the broker; an older one is ignored.
 	Seq int64 `json:"seq"`
 	// Broker tells the host worker's life apart from the one before: what an earlier
 	// one held is leased anew at once, without waiting for its leases to run out.
