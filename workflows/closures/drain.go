@@ -79,6 +79,7 @@ func (q *Queue) Cancel(r spec.CancelRequest) spec.CancelAnswer {
 		for _, h := range q.hosts {
 			h.each(one)
 		}
+		answer.Cancelled += q.cancelEntering()
 	}
 	asked := make(map[uint64]bool, len(r.Closures))
 	for _, id := range r.Closures {
@@ -89,6 +90,20 @@ func (q *Queue) Cancel(r spec.CancelRequest) spec.CancelAnswer {
 	}
 	q.advance()
 	return answer
+}
+
+// cancelEntering cancels those closures of a request that is in the queue by half which
+// are not, and with that the request is answered.
+func (q *Queue) cancelEntering() int {
+	r := q.entering
+	if r == nil || q.config.FirstRules {
+		return 0
+	}
+	n := len(r.left)
+	q.entering = nil
+	q.cancelRequest(r)
+	q.answer(r, nil, false)
+	return n
 }
 
 // RunEnded ends the queue with its run. All that is open is cancelled, and nobody
