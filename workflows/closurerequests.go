@@ -22,8 +22,8 @@ func (q *closureQueue) register(ctx workflow.Context) error {
 	}
 	return errors.Join(
 		waitingUpdate(ctx, q, spec.UpdateSchedule, "Schedules closures; waits while the queue is full.", q.machine.CheckSchedule, q.machine.Schedule),
-		waitingUpdate(ctx, q, spec.UpdateJoin, "Waits until nothing is queued or executing.", nil, q.machine.Join),
-		waitingUpdate(ctx, q, spec.UpdateDone, "Says whether nothing is queued or executing.", nil, q.machine.Done),
+		waitingUpdate(ctx, q, spec.UpdateJoin, "Waits until nothing is queued or executing.", q.machine.CheckWait, q.machine.Join),
+		waitingUpdate(ctx, q, spec.UpdateDone, "Says whether nothing is queued or executing.", q.machine.CheckWait, q.machine.Done),
 		promptUpdate(ctx, q, spec.UpdateCreateResource, "Makes a per-worker resource known.", q.machine.CreateResource),
 		promptUpdate(ctx, q, spec.UpdateCancelClosures, "Cancels closures.", func(r spec.CancelRequest) (spec.CancelAnswer, error) {
 			return q.machine.Cancel(r), nil

@@ -256,10 +256,15 @@ func (s *Server) request(o client.UpdateWorkflowOptions) (answer func() (ready b
 			return nil, err
 		}
 		return of(s.machine.Schedule(r)), nil
-	case spec.UpdateJoin:
-		return of(s.machine.Join(as[spec.WaitRequest](payloads))), nil
-	case spec.UpdateDone:
-		return of(s.machine.Done(as[spec.WaitRequest](payloads))), nil
+	case spec.UpdateJoin, spec.UpdateDone:
+		r := as[spec.WaitRequest](payloads)
+		if err := s.machine.CheckWait(r); err != nil {
+			return nil, err
+		}
+		if o.UpdateName == spec.UpdateJoin {
+			return of(s.machine.Join(r)), nil
+		}
+		return of(s.machine.Done(r)), nil
 	case spec.UpdateCreateResource:
 		a, err := s.machine.CreateResource(as[spec.ResourceRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, err

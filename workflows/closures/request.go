@@ -67,7 +67,8 @@ func (q *Queue) Schedule(r spec.ScheduleRequest) *Call[spec.ScheduleAnswer] {
 	return call
 }
 
-// Join waits until nothing is queued or executing, or raises the queue's error.
+// Join waits until nothing is queued or executing, or raises the queue's error. The
+// workflow's validator has asked [Queue.CheckWait] before.
 func (q *Queue) Join(r spec.WaitRequest) *Call[spec.WaitAnswer] { return q.waitFor(r, asksJoin) }
 
 // Done says whether nothing is queued or executing, or raises the queue's error.

@@ -328,6 +328,9 @@ func (s *script) wait(words []string) (string, error) {
 	if words[0] == "done" {
 		ask = s.queue.Done
 	}
+	if err := s.queue.CheckWait(r); err != nil {
+		return "  refused: " + err.Error() + "\n", nil
+	}
 	call := ask(r)
 	s.open = append(s.open, openCall{call.Ready, func() string {
 		a, err := call.Answer()
