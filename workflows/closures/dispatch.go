@@ -176,7 +176,8 @@ func addTo(packs []*pack, it *item, resources *resources) []*pack {
 	return packs
 }
 
-// slowReturns: what has come back from so many leases without having ended is slow.
+// slowReturns: what has come back from so many leases without having ended is slow. A
+// snapshot has two bits for it.
 const slowReturns = 3
 
 // packHeld leases again what hosts hold and no lease names. What is slow goes by
@@ -218,7 +219,7 @@ func (q *Queue) lease(h *host, p *pack) Dispatch {
 	d := Dispatch{Lease: l.number, Host: h.name, Queue: h.queue, Closures: make([]spec.Closure, len(p.items))}
 	for i, it := range p.items {
 		it.lease = l.number
-		d.Closures[i] = it.Closure
+		d.Closures[i] = it.leased()
 	}
 	for _, id := range p.resources {
 		if r, ok := q.resources.get(id); ok {

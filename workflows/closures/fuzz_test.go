@@ -198,6 +198,9 @@ func (f *fuzzed) schedule() {
 			if o&32 != 0 {
 				c.Options.MaxLosses = new(int(f.byte()%4) - 1)
 			}
+			if o&64 != 0 {
+				c.Options.Retries = int(f.byte() % 4)
+			}
 		}
 		r.Closures = append(r.Closures, c)
 	}

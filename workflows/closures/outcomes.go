@@ -99,6 +99,7 @@ func (q *Queue) outcome(l *lease, o spec.Outcome) {
 	}
 	switch o.Kind {
 	case spec.OutcomeAgain:
+		it.failures++
 		q.putBack(it)
 	case spec.OutcomeLost:
 		q.lost(it, o)

@@ -227,7 +227,8 @@ func readItem(s *saved, columns *[columnCount]column, last uint64) (it *item, st
 		return nil, 0, false
 	}
 	it = newItem(c, id)
-	it.Attempt, it.told, it.returns = int(attempt), flags%2 == 1, int(min(flags/2, slowReturns))
+	it.Attempt = int(attempt)
+	it.setFlags(flags)
 	return it, state, true
 }
 

@@ -45,7 +45,7 @@ import (
 //
 // IDS are as in 1,4-6, or "all" those of the lease that are not named before in the
 // line. With "stray" a lease may bring what it does not name. In the answers, 3* is a closure that the host holds already,
-// and 3#2 one that is called for the second time.
+// 3#2 one that is called for the second time, and 3(1 left) one with a retry left.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		var s *script
@@ -456,6 +456,9 @@ func (s *script) action(a closures.Action) string {
 				}
 				if c.Attempt != 1 {
 					text += fmt.Sprintf("#%d", c.Attempt)
+				}
+				if c.Left != nil {
+					text += fmt.Sprintf("(%d left)", *c.Left)
 				}
 			}
 		}
