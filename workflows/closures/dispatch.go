@@ -213,7 +213,7 @@ func (h *host) takePacks() []*pack {
 // lease makes a pack a lease.
 func (q *Queue) lease(h *host, p *pack) Dispatch {
 	q.lastLease++
-	l := &lease{number: q.lastLease, host: h, items: p.items}
+	l := &lease{number: q.lastLease, host: h, items: p.items, probing: h.doubted}
 	q.leases[l.number] = l
 	h.leases = append(h.leases, l)
 	d := Dispatch{Lease: l.number, Host: h.name, Queue: h.queue, Closures: make([]spec.Closure, len(p.items))}

@@ -38,7 +38,8 @@
 // was idle although its window was full, and more is waiting; so a flood goes out in
 // hundreds. It halves when a host finishes little of what lies with it. Hosts are filled
 // evenly, the one with least for its slots first. A host whose lease was lost is doubted
-// until it is heard of: it gets a single closure when nobody else has room.
+// until it is heard of: it gets a single closure when nobody else has room. When that is
+// lost, too, it gets nothing until it says again that tasks serve there.
 //
 // # Outcomes
 //

@@ -43,6 +43,8 @@ type lease struct {
 	number int
 	host   *host
 	items  []*item
+	// probing: the host was doubted already when it got this.
+	probing bool
 }
 
 // Bounds of what is open towards one host.
