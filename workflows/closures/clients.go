@@ -34,6 +34,10 @@ type client struct {
 	epoch uint64
 	// used is when it last asked for something, by the clock of clients.
 	used uint64
+	// open: it has scheduled closures that are not detached, and not been told since
+	// that nothing is open. owed: the queue's last error was raised to another client,
+	// and is to be raised to this one, too.
+	open, owed bool
 
 	batches   answers[spec.ScheduleAnswer]
 	waits     answers[spec.WaitAnswer]

@@ -59,6 +59,8 @@ type Queue struct {
 	// executes any more.
 	fault *spec.ClosureError
 	drain *request
+	// last is the error that was raised last. It is still owed to some clients.
+	last *spec.ClosureError
 
 	clients   clients
 	keys      keys

@@ -108,6 +108,7 @@ func (q *Queue) answer(r *request, raised *spec.ClosureError, cancelled bool) {
 
 // answerWait gives a join or a done its answer.
 func (q *Queue) answerWait(r *request, raised *spec.ClosureError, done bool) {
+	r.client.open = r.client.open && !done
 	r.wait.give(spec.WaitAnswer{Done: done, Epoch: r.client.epoch, Raised: raised})
 	bytes := answerBytes + errorBytes(raised)
 	r.client.waits.weigh(r.number, bytes)

@@ -41,7 +41,7 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 	}
 	q := New(c)
 	q.lastID, q.lastLease, q.counts = s.LastID, s.LastLease, s.Counts
-	q.paused, q.reason, q.ended, q.fault, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Peers
+	q.paused, q.reason, q.ended, q.fault, q.last, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Last, s.Peers
 	for _, name := range s.Seen {
 		q.seen.add(name)
 	}
@@ -95,7 +95,10 @@ func (q *Queue) restoreClients(s *saved) error {
 			return errDamaged
 		}
 		c := q.clients.asking(saved.Name)
-		c.epoch = saved.Epoch
+		if saved.Owed && s.Last == nil {
+			return errDamaged
+		}
+		c.epoch, c.open, c.owed = saved.Epoch, saved.Open, saved.Owed
 		ok := restoreAnswers(&c.batches, saved.Batches) && restoreAnswers(&c.waits, saved.Waits) && restoreAnswers(&c.resources, saved.Resources)
 		if !ok {
 			return errDamaged

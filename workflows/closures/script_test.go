@@ -32,7 +32,7 @@ import (
 //	                               OPTION: key= task= detached priority= losses= retries=
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N]
-//	join|done CLIENT [call=N]
+//	join|done|withdraw CLIENT [call=N]
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT input=IDS:TEXT
 //	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
