@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/clusterrun/clusterrun/workflows"
@@ -81,4 +82,24 @@ func TestWaitRequestsAreChecked(t *testing.T) {
 	}
 	require.True(t, well.accepted)
 	assert.Equal(t, spec.WaitAnswer{Done: true}, well.answer)
+}
+
+// A join that is taken back ends: it would keep one of the few places that a server has
+// for updates. Who waits for it all the same is to ask again.
+func TestAJoinIsTakenBack(t *testing.T) {
+	q := newQueueTest(t)
+	scheduled := q.ask(time.Second, spec.UpdateSchedule, spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: "f"}}})
+	request := spec.WaitRequest{Client: "c", Call: 1}
+	join := q.ask(2*time.Second, spec.UpdateJoin, request)
+	withdrawn := q.ask(3*time.Second, spec.UpdateWithdraw, request)
+	q.RegisterDelayedCallback(func() {
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, join.err, &app)
+		assert.Equal(t, spec.ErrTryAgain, app.Type())
+	}, 4*time.Second)
+	again := q.ask(5*time.Second, spec.UpdateWithdraw, request)
+	q.run()
+	assert.Equal(t, spec.ScheduleAnswer{First: 1}, scheduled.answer)
+	assert.Equal(t, spec.WithdrawAnswer{Withdrawn: true}, withdrawn.answer)
+	assert.Equal(t, spec.WithdrawAnswer{}, again.answer)
 }

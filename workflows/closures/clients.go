@@ -141,6 +141,19 @@ func (a *answers[A]) drop(at int) (bytes int) {
 	return bytes
 }
 
+// forgive forgets that a request was ever asked, so that it can be asked again.
+func (a *answers[A]) forgive(number uint64) {
+	at, found := slices.BinarySearchFunc(a.list, number, compareNumber)
+	if !found {
+		return
+	}
+	a.list = slices.Delete(a.list, at, at+1)
+	if number <= a.forgotten {
+		a.open = append(a.open, number)
+		a.open = a.open[max(0, len(a.open)-maxLine):]
+	}
+}
+
 // weigh notes how large an answer is.
 func (a *answers[A]) weigh(number uint64, bytes int) {
 	if at, found := slices.BinarySearchFunc(a.list, number, compareNumber); found {

@@ -94,7 +94,8 @@
 // with more closures than the queue takes gets in one by one (CC-30, CC-41). While a join
 // waits, schedules of the same client after it wait, too, so that it ends although other
 // threads go on scheduling (SEED-35); other clients go on, and their closures are waited
-// for. Putting back never waits (SEED-41).
+// for. A closure that joins waits for itself, unless it is detached. Putting back never
+// waits (SEED-41). A join or done whose client goes away may be withdrawn.
 //
 // A client numbers its requests, and one that is sent again is the same request: the
 // latest answers are kept. A [Queue.Snapshot] takes along what has done something: queued

@@ -84,6 +84,7 @@ type fuzzCall struct {
 	wait        *spec.WaitRequest
 	done        bool
 	answered    bool
+	withdrawn   bool
 	ids         []uint64
 	main, other fuzzAnswer
 }
@@ -132,7 +133,7 @@ func (f *fuzzed) run() {
 }
 
 func (f *fuzzed) event() {
-	switch f.byte() % 24 {
+	switch f.byte() % 25 {
 	case 0, 1:
 		f.serve(int(f.byte())%len(fuzzHosts), int(f.byte())%5)
 	case 2, 3, 4, 5, 6:
@@ -160,6 +161,8 @@ func (f *fuzzed) event() {
 		}
 	case 22:
 		f.wait(false)
+	case 23:
+		f.withdraw()
 	default:
 		if f.byte()%16 == 0 {
 			f.runEnded()
@@ -241,6 +244,9 @@ func (f *fuzzed) askAgain() {
 		return
 	}
 	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 4)]
+	if c.withdrawn {
+		return // it would be another one
+	}
 	again, twin := c.ask(f.queue), c.ask(f.twin)
 	before, text := c.main.state()
 	if ready, now := again.state(); ready != before || now != text {
@@ -249,6 +255,23 @@ func (f *fuzzed) askAgain() {
 	if ready, now := twin.state(); ready != before || now != text {
 		f.t.Fatalf("asked again: %s, and of the twin %s", text, now)
 	}
+}
+
+// withdraw takes back a join or done, if it is one and still waits. It may be that of a
+// request that was taken back before.
+func (f *fuzzed) withdraw() {
+	if len(f.calls) == 0 {
+		return
+	}
+	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 8)]
+	if c.wait == nil {
+		return
+	}
+	a, b := f.queue.Withdraw(*c.wait), f.twin.Withdraw(*c.wait)
+	if a != b || a.Withdrawn == c.answered {
+		f.t.Fatalf("withdrawn %v, %v: %+v", a, b, c)
+	}
+	c.withdrawn = c.withdrawn || a.Withdrawn
 }
 
 func (f *fuzzed) chooseLease() int {

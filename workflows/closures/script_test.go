@@ -32,7 +32,8 @@ import (
 //	                               OPTION: key= task= detached priority= losses= retries=
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N]
-//	join|done|withdraw CLIENT [call=N]
+//	join|done CLIENT [call=N]
+//	withdraw CLIENT call=N         a client does not wait for its join or done any more
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT input=IDS:TEXT
 //	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
@@ -150,6 +151,10 @@ func (s *script) event(line string) (answer string, err error) {
 		return s.resource(words[1:])
 	case "join", "done":
 		return s.wait(words)
+	case "withdraw":
+		n, err := strconv.ParseUint(strings.TrimPrefix(words[2], "call="), 10, 64)
+		a := s.queue.Withdraw(spec.WaitRequest{Client: words[1], Call: n})
+		return fmt.Sprintf("  withdrawn: %t\n", a.Withdrawn), err
 	case "ended":
 		return "", s.ended(words[1:])
 	case "lost":

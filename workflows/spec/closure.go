@@ -238,6 +238,12 @@ type (
 		Epoch  uint64        `json:"epoch,omitempty"`
 		Raised *ClosureError `json:"raised,omitempty"`
 	}
+	// WithdrawAnswer is the answer of [UpdateWithdraw], whose input is the
+	// [WaitRequest] that is taken back.
+	WithdrawAnswer struct {
+		// Withdrawn: it waited, and does not any more.
+		Withdrawn bool `json:"withdrawn"`
+	}
 	// ResourceRequest is the input of [UpdateCreateResource].
 	ResourceRequest struct {
 		Client string `json:"client"`
