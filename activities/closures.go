@@ -38,7 +38,9 @@ type brokered struct {
 	life string
 	seq  int64
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// serving is there once the broker has said so.
+	said    bool
 	serving []spec.ServingTask
 	changed chan struct{} // has an element when the queue has to be told
 	ended   chan struct{}
@@ -90,11 +92,31 @@ func (b *brokers) known(key servedKey) *brokered {
 // changes notes who serves now, for the queue.
 func (s *brokered) changes(serving []spec.ServingTask) {
 	s.mu.Lock()
-	s.serving = serving
+	s.said, s.serving = true, serving
 	s.mu.Unlock()
+	s.again()
+}
+
+// again has the queue told once more who serves: it gives nothing to a host that it has
+// not heard of since it lost what it gave it.
+func (s *brokered) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.said {
+		return
+	}
 	select {
 	case s.changed <- struct{}{}:
 	default:
+	}
+}
+
+// again has all queues told.
+func (b *brokers) again() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.all {
+		s.again()
 	}
 }
 
@@ -113,10 +135,10 @@ func (b *brokers) tell(s *brokered) {
 		}
 		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 			s.mu.Lock()
-			s.seq++
+			s.seq = nextSeq(s.seq, time.Now())
 			m := spec.ServingMessage{
 				Host: h.Name, Queue: h.Queue,
-				Seq: time.Now().UnixMicro() + s.seq, Broker: s.life, Serving: s.serving,
+				Seq: s.seq, Broker: s.life, Serving: s.serving,
 			}
 			s.mu.Unlock()
 			ctx, cancel := context.WithTimeout(context.Background(), tellPatience)
@@ -134,6 +156,10 @@ func (b *brokers) tell(s *brokered) {
 		}
 	}
 }
+
+// nextSeq numbers a message. Numbers are times, because a queue of an earlier version
+// compares those of different brokers; but they grow also where the clock is put back.
+func nextSeq(last int64, now time.Time) int64 { return max(last+1, now.UnixMicro()) }
 
 // end ends the service of a run, without a word to its queue.
 func (b *brokers) end(key servedKey) {
@@ -202,8 +228,9 @@ func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult
 	// away for a second is no reason to give the lease back.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
-	go h.keepLease(ctx, leased, info.TaskToken, release)
-	out, err := h.brokers.of(p).Lease(leased, in)
+	s := h.brokers.of(p)
+	go h.keepLease(ctx, leased, s, info.TaskToken, release)
+	out, err := s.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
@@ -212,8 +239,9 @@ func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult
 }
 
 // keepLease beats until a lease is over, and ends it when the queue does not want it
-// any more or this host worker ends.
-func (h *Host) keepLease(ctx, leased context.Context, token []byte, release context.CancelCauseFunc) {
+// any more or this host worker ends. A queue that has lost it has to hear that there is
+// somebody here.
+func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte, release context.CancelCauseFunc) {
 	beat := time.NewTicker(leaseBeats)
 	defer beat.Stop()
 	for {
@@ -230,6 +258,7 @@ func (h *Host) keepLease(ctx, leased context.Context, token []byte, release cont
 		cancel()
 		if temporal.IsCanceledError(err) || isGone(err) {
 			release(err)
+			s.again()
 			return
 		}
 	}

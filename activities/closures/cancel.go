@@ -159,10 +159,18 @@ func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
 	return out
 }
 
+// retriesLeft reports whether the queue would have the closure called again.
+func (e *entry) retriesLeft() bool {
+	if left := e.closure.Left; left != nil {
+		return *left > 0
+	}
+	return e.closure.Attempt <= e.options().Retries
+}
+
 // verdict is the outcome as a lease returns it.
 func (e *entry) verdict() spec.Outcome {
 	o := e.outcome
-	if o.Kind == spec.OutcomeError && e.closure.Attempt <= e.options().Retries {
+	if o.Kind == spec.OutcomeError && e.retriesLeft() {
 		o.Kind = spec.OutcomeAgain
 	}
 	if o.Error != nil {

@@ -124,7 +124,9 @@ func (b *Broker) attach(l *lease, c *spec.Closure) {
 		b.resources.refer(c.Resources)
 		b.limit(e)
 	default:
-		e.closure.Attempt = max(e.closure.Attempt, c.Attempt)
+		if c.Attempt >= e.closure.Attempt {
+			e.closure.Attempt, e.closure.Left = c.Attempt, c.Left
+		}
 	}
 	if e.lease == l {
 		return

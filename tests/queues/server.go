@@ -237,7 +237,11 @@ func (s *Server) UpdateWorkflow(ctx context.Context, o client.UpdateWorkflowOpti
 	if errors.Is(err, errAway) || ctx.Err() != nil {
 		return nil, err
 	}
-	return &updated{err: temporal.NewApplicationError(err.Error(), spec.ErrRefused)}, nil
+	kind := spec.ErrRefused
+	if errors.Is(err, closures.ErrWithdrawn) {
+		kind = spec.ErrTryAgain
+	}
+	return &updated{err: temporal.NewApplicationError(err.Error(), kind)}, nil
 }
 
 // await waits until something has changed.
@@ -265,10 +269,18 @@ func (s *Server) request(o client.UpdateWorkflowOptions) (answer func() (ready b
 			return nil, err
 		}
 		return of(s.machine.Schedule(r)), nil
-	case spec.UpdateJoin:
-		return of(s.machine.Join(as[spec.WaitRequest](payloads))), nil
-	case spec.UpdateDone:
-		return of(s.machine.Done(as[spec.WaitRequest](payloads))), nil
+	case spec.UpdateJoin, spec.UpdateDone:
+		r := as[spec.WaitRequest](payloads)
+		if err := s.machine.CheckWait(r); err != nil {
+			return nil, err
+		}
+		if o.UpdateName == spec.UpdateJoin {
+			return of(s.machine.Join(r)), nil
+		}
+		return of(s.machine.Done(r)), nil
+	case spec.UpdateWithdraw:
+		a := s.machine.Withdraw(as[spec.WaitRequest](payloads))
+		return func() (bool, any, error) { return true, a, nil }, nil
 	case spec.UpdateCreateResource:
 		a, err := s.machine.CreateResource(as[spec.ResourceRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, err

@@ -19,7 +19,8 @@ import (
 //
 // A script has the directives
 //
-//	queue [size=N] [transient=K]   makes a queue
+//	queue [size=N] [transient=K] [first-rules]
+//	                               makes a queue
 //	events                         tells what happens, one event a line
 //	status                         the answer of the query
 //
@@ -32,6 +33,7 @@ import (
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N]
 //	join|done CLIENT [call=N]
+//	withdraw CLIENT call=N         a client does not wait for its join or done any more
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT input=IDS:TEXT
 //	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
@@ -44,7 +46,7 @@ import (
 //
 // IDS are as in 1,4-6, or "all" those of the lease that are not named before in the
 // line. With "stray" a lease may bring what it does not name. In the answers, 3* is a closure that the host holds already,
-// and 3#2 one that is called for the second time.
+// 3#2 one that is called for the second time, and 3(1 left) one with a retry left.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		var s *script
@@ -86,7 +88,11 @@ type openCall struct {
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
 	in := spec.ClosureQueueInput{}
+	first := d.HasArg("first-rules")
 	for _, a := range d.CmdArgs {
+		if a.Key == "first-rules" {
+			continue
+		}
 		n, err := strconv.Atoi(strings.Join(a.Vals, ""))
 		if err != nil {
 			d.Fatalf(t, "%v", err)
@@ -101,6 +107,7 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 		}
 	}
 	config := closures.ConfigOf(in)
+	config.FirstRules = first
 	return &script{
 		config: config, queue: closures.New(config),
 		numbers: map[string]uint64{}, epochs: map[string]uint64{}, held: map[uint64]int{}, leases: map[int][]uint64{},
@@ -144,6 +151,10 @@ func (s *script) event(line string) (answer string, err error) {
 		return s.resource(words[1:])
 	case "join", "done":
 		return s.wait(words)
+	case "withdraw":
+		n, err := strconv.ParseUint(strings.TrimPrefix(words[2], "call="), 10, 64)
+		a := s.queue.Withdraw(spec.WaitRequest{Client: words[1], Call: n})
+		return fmt.Sprintf("  withdrawn: %t\n", a.Withdrawn), err
 	case "ended":
 		return "", s.ended(words[1:])
 	case "lost":
@@ -322,6 +333,9 @@ func (s *script) wait(words []string) (string, error) {
 	if words[0] == "done" {
 		ask = s.queue.Done
 	}
+	if err := s.queue.CheckWait(r); err != nil {
+		return "  refused: " + err.Error() + "\n", nil
+	}
 	call := ask(r)
 	s.open = append(s.open, openCall{call.Ready, func() string {
 		a, err := call.Answer()
@@ -447,6 +461,9 @@ func (s *script) action(a closures.Action) string {
 				}
 				if c.Attempt != 1 {
 					text += fmt.Sprintf("#%d", c.Attempt)
+				}
+				if c.Left != nil {
+					text += fmt.Sprintf("(%d left)", *c.Left)
 				}
 			}
 		}
