@@ -17,30 +17,61 @@ const (
 	restartAgain = 30 * time.Second
 )
 
-// Cancel has closures not be called any more. Those that wait end at once. Processes
-// that have others are told, and restarted where a call has not ended after the
-// grace. Cancel does not wait for that: they end in their leases.
+// Cancel has closures not be called any more. Those that wait end at once, and those
+// that no lease has brought yet when one does. Processes that have others are told, and
+// restarted where a call has not ended after the grace. Cancel does not wait for that:
+// they end in their leases.
 func (b *Broker) Cancel(in spec.CancelLease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.isClosed() {
+	if !b.isClosed() {
+		b.cancel(in.Closures, in.Grace)
+	}
+}
+
+func (b *Broker) cancel(ids []uint64, grace time.Duration) {
+	if len(ids) == 0 {
 		return
 	}
+	b.grace = grace
 	told := map[*process]bool{}
-	for _, id := range in.Closures {
+	for _, id := range ids {
+		// A lease may bring it later, or again, and a process that has it be back later.
+		b.cancelled.add(id)
 		e := b.entries[id]
 		switch {
 		case e == nil || e.state == ended || e.told == cancelled:
 		case e.state == queued:
 			b.queue.remove(e)
-			b.finish(e, cancelledOutcome(""))
+			b.doom(e)
 		default:
 			told[e.process] = true
-			b.tell(e, cancelled, in.Grace)
+			b.tell(e, cancelled, grace)
 		}
 	}
 	for p := range told {
 		b.answerOwed(p)
+	}
+}
+
+// doom ends a closure that was cancelled and that nobody here has. As long as processes
+// of an earlier broker may come back, one of them may have it: when the outcome is
+// there, the function must not be running any more.
+func (b *Broker) doom(e *entry) {
+	e.told = cancelled
+	if b.settled {
+		b.finish(e, cancelledOutcome(""))
+		return
+	}
+	e.state = doomed
+}
+
+// endDoomed ends those that no process has come back with.
+func (b *Broker) endDoomed() {
+	for _, e := range b.entries {
+		if e.state == doomed {
+			b.finish(e, cancelledOutcome(""))
+		}
 	}
 }
 

@@ -11,8 +11,11 @@ type state int
 
 const (
 	queued state = iota // nobody has it
-	given               // a process has it
-	ended               // it has an outcome, which no lease has taken
+	// doomed: it was cancelled, and nobody here has it. A process of an earlier broker
+	// may, which is not back yet.
+	doomed
+	given // a process has it
+	ended // it has an outcome, which no lease has taken
 )
 
 // reason is why a process was told to end a call.
