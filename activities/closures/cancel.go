@@ -15,6 +15,10 @@ const (
 	timeoutGrace = 5 * time.Second
 	// restartAgain is how long the end of a process is waited for.
 	restartAgain = 30 * time.Second
+	// maxKind bounds the kind of an error, which is the name of a class, and maxTask the
+	// name of the task that it blames, in bytes.
+	maxKind = 200
+	maxTask = 200
 )
 
 // Cancel has closures not be called any more. Those that wait end at once, and those
@@ -159,23 +163,20 @@ func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
 	out := spec.Outcome{ID: in.ID, Kind: spec.OutcomeKind(in.Kind)}
 	var traceback string
 	if in.Error != nil {
-		traceback = in.Error.Traceback
+		traceback = cutStart(in.Error.Traceback, spec.MaxClosureTraceback)
 		out.Error = &spec.ClosureError{
-			Kind: in.Error.Kind, Message: cutEnd(in.Error.Message, spec.MaxClosureError),
-			Traceback: cutStart(traceback, spec.MaxClosureTraceback), Task: in.Error.Task,
+			Kind: cutEnd(in.Error.Kind, maxKind), Message: cutEnd(in.Error.Message, spec.MaxClosureError),
+			Traceback: traceback, Task: cutEnd(in.Error.Task, maxTask),
 		}
-		traceback = out.Error.Traceback
 	}
 	switch {
 	case out.Kind == "" || out.Kind == spec.OutcomeValue:
-		if len(in.Value) > spec.MaxClosureBytes {
-			return spec.Outcome{Kind: spec.OutcomeError, Error: &spec.ClosureError{
-				Kind:    spec.ErrValueTooLarge,
-				Message: fmt.Sprintf("the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path", e.closure.Function, len(in.Value), spec.MaxClosureBytes),
-			}}
+		value := spec.Escaped(in.Value)
+		if len(value) > spec.MaxClosureBytes {
+			return spec.Outcome{Kind: spec.OutcomeError, Error: tooLarge(e.closure.Function, len(value), len(value) > len(in.Value))}
 		}
 		// It counts, also where it came late.
-		return spec.Outcome{Value: in.Value}
+		return spec.Outcome{Value: value}
 	case e.told == timedOut:
 		return e.timeoutOutcome(traceback)
 	case out.Kind == spec.OutcomeCancelled && e.told == cancelled:
@@ -188,6 +189,16 @@ func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
 		out.Error = &spec.ClosureError{Message: "the process does not say why"}
 	}
 	return out
+}
+
+// tooLarge is the error of a value of so many bytes.
+func tooLarge(function string, bytes int, escaped bool) *spec.ClosureError {
+	of := ""
+	if escaped {
+		of = ", where < > and & have six each"
+	}
+	return &spec.ClosureError{Kind: spec.ErrValueTooLarge, Message: fmt.Sprintf(
+		"the value of %s has %d bytes of JSON%s; the limit is %d: write it to a file and return the file's path", function, bytes, of, spec.MaxClosureBytes)}
 }
 
 // verdict is the outcome as a lease returns it.
