@@ -54,16 +54,24 @@ func (b *brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 	if err != nil {
 		return taskapi.ClosuresAnswer{}, err
 	}
-	return b.of(p).Next(ctx, by.Task, in)
+	s := b.of(p)
+	if s == nil {
+		return taskapi.ClosuresAnswer{}, errReleased
+	}
+	return s.Next(ctx, by.Task, in)
 }
 
-// of is the broker of a run, which is made when it is first asked for.
+// of is the broker of a run, which is made when it is first asked for; nil where this
+// host has released the run since the plan was read.
 func (b *brokers) of(p *plan) *brokered {
 	key := servedKey{p.Run.Namespace, p.Run.WorkflowID, p.firstExecution()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.all[key]; s != nil {
 		return s
+	}
+	if b.host.plans.served(key) == nil {
+		return nil
 	}
 	s := &brokered{
 		run: p.queueRun(), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -80,6 +88,15 @@ func (b *brokers) of(p *plan) *brokered {
 	b.host.noteQueue(p)
 	go b.tell(s)
 	return s
+}
+
+// served is the broker of a run that has this host; nil where it has not (any more).
+func (b *brokers) served(key servedKey) *brokered {
+	p := b.host.plans.served(key)
+	if p == nil {
+		return nil
+	}
+	return b.of(p)
 }
 
 // known is the broker of a run if there is one.
@@ -220,17 +237,16 @@ const (
 // RunClosures has the tasks of this host call closures. See [spec.Lease].
 func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
 	info := activity.GetInfo(ctx)
-	p := h.plans.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
-	if p == nil {
+	broker := h.brokers.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
+	if broker == nil {
 		return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", spec.ErrNotServed, nil)
 	}
 	// The context of the activity ends when a heartbeat fails, and a server that is
 	// away for a second is no reason to give the lease back.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
-	s := h.brokers.of(p)
-	go h.keepLease(ctx, leased, s, info.TaskToken, release)
-	out, err := s.Lease(leased, in)
+	go h.keepLease(ctx, leased, broker, info.TaskToken, release)
+	out, err := broker.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
@@ -264,10 +280,11 @@ func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte,
 	}
 }
 
-// CancelClosures has closures not be called any more. See [spec.CancelLease].
+// CancelClosures has closures not be called any more. See [spec.CancelLease]. A host worker
+// that was just started may hear of it before tasks and leases come back to it.
 func (h *Host) CancelClosures(ctx context.Context, in spec.CancelLease) error {
 	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
-	if s := h.brokers.known(key); s != nil {
+	if s := h.brokers.served(key); s != nil {
 		s.Cancel(in)
 	}
 	return nil

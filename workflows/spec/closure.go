@@ -326,6 +326,10 @@ type Lease struct {
 	// ID. It takes one it does not hold for new.
 	Closures  []Closure  `json:"closures"`
 	Resources []Resource `json:"resources,omitempty"`
+	// Cancelled are those of them that were cancelled, as by [CancelLease] with this
+	// Grace: so a host hears of it that does not know them (any more).
+	Cancelled []uint64      `json:"cancelled,omitempty"`
+	Grace     time.Duration `json:"grace,omitempty"`
 }
 
 // LeaseResult is its result.
