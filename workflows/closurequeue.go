@@ -75,7 +75,9 @@ func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
 		q.carryOut(free)
 		q.describe(free)
 		if q.machine.Status().State == spec.QueueEnded {
-			q.drainSignals(free)
+			if err := newsFirst(free); err != nil {
+				return nil, err
+			}
 			return &spec.QueueResult{Counts: q.machine.Status().Counts, Executions: q.allExecutions(free)}, nil
 		}
 		if workflow.GetInfo(free).GetContinueAsNewSuggested() {
@@ -99,15 +101,14 @@ func (q *closureQueue) listen(ctx workflow.Context) {
 	}
 }
 
-// drainSignals reads what has come in meanwhile: a workflow with unread signals
-// cannot close without losing them.
-func (q *closureQueue) drainSignals(ctx workflow.Context) {
-	signals := workflow.GetSignalChannel(ctx, spec.SignalServing)
-	var m spec.ServingMessage
-	for signals.ReceiveAsync(&m) {
-		q.machine.Serving(m)
-		m = spec.ServingMessage{}
-	}
+// newsFirst has everything taken in that this workflow task has brought. Without it what
+// came together with the news that ends this execution would be lost: the main coroutine
+// goes first, and a signal that another one waits for is in no channel any more. The one
+// that begins here goes last.
+func newsFirst(ctx workflow.Context) error {
+	all := false
+	workflow.Go(ctx, func(workflow.Context) { all = true })
+	return workflow.Await(ctx, func() bool { return all })
 }
 
 // carryOut does what the machine wants done.
@@ -139,7 +140,9 @@ func (q *closureQueue) goOn(ctx workflow.Context) error {
 	if _, err := workflow.AwaitWithTimeout(ctx, settle, func() bool { return q.open == 0 }); err != nil {
 		return err
 	}
-	q.drainSignals(ctx)
+	if err := newsFirst(ctx); err != nil {
+		return err
+	}
 	q.carryOut(ctx) // what it decided by itself
 	snapshot, err := q.machine.Snapshot()
 	if err != nil {
