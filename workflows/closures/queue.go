@@ -12,12 +12,9 @@ type Config struct {
 	TransientUnavailable int
 }
 
-// defaultTransient is the seed's (SEED-53).
-const defaultTransient = 3
-
 // ConfigOf reads the input of the workflow.
 func ConfigOf(in spec.ClosureQueueInput) Config {
-	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: defaultTransient}
+	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: spec.DefaultTransientFailures}
 	if in.QueueSize != 0 {
 		c.QueueSize = in.QueueSize
 	}
