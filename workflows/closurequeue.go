@@ -29,6 +29,11 @@ type queueCarry struct {
 // what the queue decides by itself is in markers beside them. So its memory does not
 // grow with what has ended, and the executions' ranges of IDs tell where a value is.
 func ClosureQueue(ctx workflow.Context, in spec.ClosureQueueInput, carry queueCarry, snapshot []byte) (*spec.QueueResult, error) {
+	if in.QueueSize < 0 && snapshot == nil {
+		// SEED-34
+		workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
+			"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
+	}
 	machine := closures.New(closures.ConfigOf(in))
 	if snapshot != nil {
 		var err error
