@@ -50,7 +50,7 @@ func TestAQueueWithoutALimitWarns(t *testing.T) {
 // warns is a logger that passes on warnings.
 type warns func(text string)
 
-func (w warns) Debug(string, ...any)          {}
-func (w warns) Info(string, ...any)           {}
+func (w warns) Debug(string, ...any)       {}
+func (w warns) Info(string, ...any)        {}
 func (w warns) Warn(text string, _ ...any) { w(text) }
-func (w warns) Error(string, ...any)          {}
+func (w warns) Error(string, ...any)       {}
