@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -40,10 +39,11 @@ const (
 // writer fills the columns, and the tables they refer to.
 type writer struct {
 	saved   *saved
+	seen    *functions
 	columns [columnCount][]byte
 	last    uint64
 
-	functions, options, lists map[string]int
+	functions, options, sets map[string]int
 }
 
 func (w *writer) number(column int, n uint64) {
@@ -96,10 +96,10 @@ func (w *writer) optionsOf(it *item) uint64 {
 }
 
 func (w *writer) host(h *host) savedHost {
-	s := savedHost{Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted, Broker: h.broker}
+	s := savedHost{Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted, Broker: h.broker, More: h.more}
 	for _, t := range h.serving {
-		list := inTable(&w.lists, &w.saved.Lists, strings.Join(t.Functions, "\x00"), t.Functions)
-		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, list})
+		set := w.seen.set(t.Functions)
+		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, inTable(&w.sets, &w.saved.Sets, string(set), set)})
 	}
 	return s
 }
