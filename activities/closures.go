@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -33,7 +34,8 @@ type servedKey struct{ namespace, workflowID, execution string }
 // brokered is one run whose tasks serve.
 type brokered struct {
 	*closures.Broker
-	run spec.BarrierRun // with the first execution
+	// in is for the queue, if there is none yet. It has the run with the first execution.
+	in spec.ClosureQueueInput
 	// life tells this broker from the one before.
 	life string
 	seq  int64
@@ -74,7 +76,7 @@ func (b *brokers) of(p *plan) *brokered {
 		return nil
 	}
 	s := &brokered{
-		run: p.queueRun(), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
+		in: b.host.queueInput(p), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.Broker = closures.NewBroker(closures.Config{
 		Log:     b.host.Log,
@@ -159,12 +161,12 @@ func (b *brokers) tell(s *brokered) {
 			}
 			s.mu.Unlock()
 			ctx, cancel := context.WithTimeout(context.Background(), tellPatience)
-			err := h.Queues.Tell(ctx, s.run, m)
+			err := h.Queues.Tell(ctx, s.in, m)
 			cancel()
 			if err == nil || errors.Is(err, errQueueClosed) {
 				break
 			}
-			h.Log.Debug("the queue of closures was not told who serves; telling it again", zap.String("run", s.run.WorkflowID), zap.Error(err))
+			h.Log.Debug("the queue of closures was not told who serves; telling it again", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
 			select {
 			case <-s.ended:
 				return
@@ -223,6 +225,19 @@ func servedKeyOf(p *plan) servedKey {
 // queueRun names the run as its queue of closures does.
 func (p *plan) queueRun() spec.BarrierRun {
 	return spec.BarrierRun{WorkflowID: p.Run.WorkflowID, RunID: p.firstExecution()}
+}
+
+// queueInput is the input of a run's queue of closures.
+func (h *Host) queueInput(p *plan) spec.ClosureQueueInput {
+	s := p.Spec
+	if s == nil {
+		s = &spec.RunSpec{}
+	}
+	in, err := s.QueueInput(p.queueRun(), os.Getenv)
+	if err != nil {
+		h.Log.Warn("a variable of this host worker is ignored", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+	}
+	return in
 }
 
 // firstExecution is the execution in which the run began.
