@@ -26,7 +26,12 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Coordinator{queue: q, one: make(chan struct{}, 1)}, nil
+	return Of(q), nil
+}
+
+// Of coordinates by a client of a queue that is there, which is closed with it.
+func Of(q *closurequeue.Queue) *Coordinator {
+	return &Coordinator{queue: q, one: make(chan struct{}, 1)}
 }
 
 // Close detaches from the queue. What is in it goes on.

@@ -22,5 +22,7 @@
 // the error of an answer. Lines without an ID are news: event "open" says that
 // requests are taken, and event "over" that the run has ended and how.
 //
-// The end of the input ends it. Nothing in the queue changes by that.
+// The end of the input ends it, once what was to be scheduled is in the queue, and
+// these requests are answered; join, call and fetch wait no longer. Where nothing gets
+// into the queue for a minute, that is an error. What is in the queue goes on.
 package coordinate

@@ -40,6 +40,9 @@ type Request struct {
 	IDs      []uint64 `json:"ids,omitempty"`
 }
 
+// schedules: it puts closures into the queue.
+func (r *Request) schedules() bool { return r.Op == OpSchedule || r.Op == OpCall }
+
 // Call is a closure of a request.
 type Call struct {
 	// Function is the name that tasks have registered.
