@@ -181,3 +181,48 @@ func TestTheInputEndsAndTheQueueIsAway(t *testing.T) {
 	err := s.serve(patience(t), "iris", in)
 	require.EqualError(t, err, "the input has ended, and 1 of the requests to schedule did not get into the queue: nothing did for 1ms")
 }
+
+// A schedule that waits for room does not keep others from being read, however many
+// stand behind it.
+func TestManyStandBehindAFullQueue(t *testing.T) {
+	p := begin(t, 1)
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = `{"function":"wait"}`
+	}
+	batch := strings.Join(many, ",")
+	const full, more = 4, 1500 // the client takes two thousand itself
+	for i := range full {
+		p.ask(fmt.Sprintf(`{"id":%d,"op":"schedule","closures":[%s]}`, i+1, batch))
+	}
+	for i := range more {
+		p.ask(fmt.Sprintf(`{"id":%d,"op":"schedule","closures":[{"function":"wait"}]}`, full+i+1))
+	}
+	p.ask(`{"id":9999,"op":"cancel","ids":[1]}`)
+	assert.Equal(t, Answer{ID: 9999, Told: 1}, p.answer())
+	close(p.release)
+	require.NoError(t, p.in.Close())
+	assert.Len(t, answersIn(t, p.out), full+more)
+	require.NoError(t, <-p.ended)
+	assert.Equal(t, uint64(full*1000+more), p.Counts().Scheduled)
+}
+
+// What stands in line is bounded in bytes: then nothing more is read.
+func TestTheLineIsBounded(t *testing.T) {
+	l := newLine()
+	ctx := patience(t)
+	l.add(ctx, Request{ID: 1, Op: OpSchedule}, maxStanding+1) // one has room in any case
+	short, cancel := context.WithCancel(ctx)
+	cancel()
+	l.add(short, Request{ID: 2}, 1)
+	assert.Len(t, l.requests, 1)
+	go func() {
+		_, _ = l.next(ctx)
+	}()
+	l.add(ctx, Request{ID: 3}, 1)
+	r, err := l.next(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(3), r.ID)
+	assert.Zero(t, l.bytes)
+	assert.Equal(t, 1, l.arriving)
+}
