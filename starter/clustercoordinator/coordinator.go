@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
@@ -17,7 +18,12 @@ type Coordinator struct {
 	// one is held by whoever schedules or joins: while a join waits, schedule does,
 	// too (SEED-35).
 	one chan struct{}
+	// patience is how long Close waits for the queue to take what was scheduled.
+	patience time.Duration
 }
+
+// closePatience is that of every coordinator.
+const closePatience = 2 * time.Second
 
 // New attaches to the queue of a run, and makes it if there is none (CC-14). It waits
 // for nothing: closures wait in the queue until tasks serve.
@@ -31,11 +37,18 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 
 // Of coordinates by a client of a queue that is there, which is closed with it.
 func Of(q *closurequeue.Queue) *Coordinator {
-	return &Coordinator{queue: q, one: make(chan struct{}, 1)}
+	return &Coordinator{queue: q, one: make(chan struct{}, 1), patience: closePatience}
 }
 
-// Close detaches from the queue. What is in it goes on.
-func (c *Coordinator) Close() { c.queue.Close() }
+// Close detaches from the queue. What was scheduled goes on: it gets into the queue
+// before, if that takes it within two seconds. A full queue, and a server that is
+// away, may not: who has to know calls [closurequeue.Queue.Flush].
+func (c *Coordinator) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
+	defer cancel()
+	_ = c.queue.Flush(ctx)
+	c.queue.Close()
+}
 
 // Queue is the client of the queue, for what is beyond the seed: cancelling, pausing,
 // values by ID.
