@@ -38,6 +38,8 @@ type Queue struct {
 	// outcomes that came before the ID.
 	remotes map[uint64][]*Remote
 	early   early
+	// attached counts those of remotes that join and done wait for.
+	attached int
 	// changed is closed and made anew when something of the above has changed.
 	changed chan struct{}
 
@@ -102,6 +104,7 @@ func (q *Queue) fail(err error) {
 		}
 	}
 	clear(q.remotes)
+	q.attached = 0
 	q.wake()
 }
 

@@ -347,3 +347,65 @@ func TestTooManyEarlyOutcomes(t *testing.T) {
 	f.sent([]*Remote{r}, a, nil)
 	f.assertValue("1", r)
 }
+
+// SEED-48: when join returns the values are here. The queue knows of them earlier than
+// who reads its history.
+func TestJoinWaitsForTheValues(t *testing.T) {
+	f := newFixture(t)
+	f.Still(true)
+	r := f.schedule(closure("same", 1))
+	detached := f.schedule(with(closure("forever"), spec.ClosureOptions{Detached: true}))
+	require.ErrorIs(t, f.joinAndGiveUp(), context.Canceled, "they are not here")
+	f.Still(false)
+	require.NoError(t, f.Join(patience(t)))
+	f.assertEnded(r)
+	f.assertOpen(detached)
+}
+
+// joinAndGiveUp gives a join up when the queue has answered it.
+func (f *fixture) joinAndGiveUp() error {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(patience(f.t))
+	joined := make(chan error, 1)
+	go func() { joined <- f.Join(ctx) }()
+	f.eventually("the queue has answered", func() bool { return f.Answers(spec.UpdateJoin) > 0 })
+	cancel()
+	return <-joined
+}
+
+// The same for what an error has cancelled, and for done.
+func TestValuesAreThereAfterAnError(t *testing.T) {
+	f := newFixture(t)
+	for range 20 {
+		forever := f.schedule(closure("forever"))
+		fails := f.schedule(closure("fails", "no"))
+		require.EqualError(t, f.Join(patience(t)), "no")
+		f.assertEnded(forever)
+		f.assertEnded(fails)
+		r := f.schedule(closure("same", 1))
+		f.eventually("done", func() bool {
+			done, err := f.Done(patience(t))
+			require.NoError(t, err)
+			return done
+		})
+		f.assertEnded(r)
+	}
+}
+
+// The queue has told an error, and will not again: it is returned in any case.
+func TestAnErrorIsToldWithoutTheValues(t *testing.T) {
+	f := newFixture(t)
+	f.Still(true)
+	f.schedule(closure("fails", "no"))
+	require.EqualError(t, f.joinAndGiveUp(), "no")
+}
+
+// What was scheduled as detached once is so for all who schedule it by its key: no join
+// waits for it.
+func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
+	f := newFixture(t)
+	f.schedule(with(closure("forever"), spec.ClosureOptions{Key: "k", Detached: true}))
+	other := f.schedule(with(closure("forever"), spec.ClosureOptions{Key: "k"}))
+	require.NoError(t, f.Join(patience(t)))
+	f.assertOpen(other)
+}

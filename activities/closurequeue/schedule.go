@@ -91,7 +91,7 @@ func (q *Queue) nextBatch() []*Remote {
 	n, bytes := 0, 0
 	for n < len(q.pending) && n < spec.MaxBatch {
 		r := q.pending[n]
-		if n > 0 && (bytes+r.size > spec.MaxBatchBytes || r.epoch != q.pending[0].epoch || r.detached() != q.pending[0].detached()) {
+		if n > 0 && (bytes+r.size > spec.MaxBatchBytes || r.epoch != q.pending[0].epoch || r.attached != q.pending[0].attached) {
 			break
 		}
 		bytes += r.size
@@ -150,6 +150,7 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		r.is(id)
 		r.closure = spec.Closure{} // it is in the queue
 		_, before := a.Known[i]
+		r.attached = r.attached && !before
 		o, ended := q.early.find(id)
 		switch {
 		case ended:

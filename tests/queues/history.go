@@ -133,6 +133,8 @@ func (i *iterator) HasNext() bool {
 			i.err = errAway
 		case x == nil:
 			i.err = errNone
+		case i.follow && i.s.still:
+			i.err = i.s.await(i.ctx)
 		case i.next < len(x.events):
 			i.event = x.events[i.next]
 			i.next++
