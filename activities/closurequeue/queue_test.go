@@ -157,7 +157,7 @@ func TestMuchInBytesWaits(t *testing.T) {
 	f.eventually("it is full", func() bool {
 		f.Queue.mu.Lock()
 		defer f.Queue.mu.Unlock()
-		return !f.takes()
+		return !f.takes(true)
 	})
 	f.Queue.mu.Lock()
 	assert.Less(t, len(f.pending), 10)
@@ -408,4 +408,25 @@ func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
 	other := f.schedule(with(closure("forever"), spec.ClosureOptions{Key: "k"}))
 	require.NoError(t, f.Join(patience(t)))
 	f.assertOpen(other)
+}
+
+// The error of a detached closure is its own, also where the queue refuses it.
+func TestARefusedDetachedClosureTellsNobodyElse(t *testing.T) {
+	f := newFixture(t)
+	refused := f.schedule(with(closure("nobody has this"), spec.ClosureOptions{Detached: true}))
+	_, err := refused.Wait(patience(t))
+	require.ErrorContains(t, err, `no task has registered a function "nobody has this"`)
+	f.assertValue("1", f.schedule(closure("same", 1)))
+	require.NoError(t, f.Join(patience(t)))
+}
+
+// Nor does one take an error that others have to be told.
+func TestADetachedClosureTakesNoError(t *testing.T) {
+	f := newFixture(t)
+	refused := f.schedule(closure("nobody has this"))
+	_, err := refused.Wait(patience(t))
+	require.ErrorContains(t, err, "no task has registered")
+	f.assertValue("1", f.schedule(with(closure("same", 1), spec.ClosureOptions{Detached: true})))
+	_, raised := f.Schedule(patience(t), closure("same", 2))
+	require.ErrorIs(t, raised, err)
 }

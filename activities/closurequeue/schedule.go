@@ -16,10 +16,11 @@ const (
 
 // Schedule takes a closure, to be sent with the next request. It waits while much is
 // waiting to be sent, as it is when the queue is full. An error of the queue that
-// was raised meanwhile is returned here, once, and then the closure is not taken.
+// was raised meanwhile is returned here, once, and then the closure is not taken; but
+// not where that is detached.
 func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
 	for {
-		if err := q.await(ctx, q.takes); err != nil {
+		if err := q.await(ctx, func() bool { return q.takes(!detached(c)) }); err != nil {
 			return nil, err
 		}
 		if r, err := q.take(c); r != nil || err != nil {
@@ -29,20 +30,21 @@ func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
 }
 
 // takes reports whether take has something to say. It is for holders of mu.
-func (q *Queue) takes() bool {
-	return q.raised != nil || q.broken != nil || len(q.pending) < maxPending && q.pendingBytes < maxPendingBytes
+func (q *Queue) takes(attached bool) bool {
+	return attached && q.raised != nil || q.broken != nil || len(q.pending) < maxPending && q.pendingBytes < maxPendingBytes
 }
 
 // take takes a closure, unless others were quicker.
 func (q *Queue) take(c spec.Closure) (*Remote, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	attached := !detached(c)
 	switch {
-	case q.raised != nil:
+	case attached && q.raised != nil:
 		return nil, q.takeRaised()
 	case q.broken != nil:
 		return nil, q.broken
-	case !q.takes():
+	case !q.takes(attached):
 		return nil, nil
 	}
 	r := newRemote(c, q.epoch)
@@ -138,7 +140,7 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		for _, r := range remotes {
 			r.fail(err)
 		}
-		if q.raised == nil && q.broken == nil {
+		if remotes[0].attached && q.raised == nil && q.broken == nil {
 			q.raised = err
 		}
 		return

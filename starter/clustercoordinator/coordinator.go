@@ -16,7 +16,7 @@ import (
 type Coordinator struct {
 	queue *closurequeue.Queue
 	// one is held by whoever schedules or joins: while a join waits, schedule does,
-	// too (SEED-35).
+	// too (SEED-35). Detached closures are no concern of a join.
 	one chan struct{}
 	// patience is how long Close waits for the queue to take what was scheduled.
 	patience time.Duration
@@ -78,11 +78,13 @@ func (c *Coordinator) ScheduleCall(ctx context.Context, call Call) (*RemoteValue
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.enter(ctx)
-	if err != nil {
-		return nil, err
+	if closure.Options == nil || !closure.Options.Detached {
+		leave, err := c.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 	}
-	defer leave()
 	r, err := c.queue.Schedule(ctx, closure)
 	if err != nil {
 		return nil, err

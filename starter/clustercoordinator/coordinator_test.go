@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // patience bounds what has to happen at some time.
@@ -88,4 +89,28 @@ func TestCloseWaitsForAWhile(t *testing.T) {
 	f.Close()
 	_, err := v.JSON(patience(t))
 	require.ErrorContains(t, err, "the coordinator was closed")
+}
+
+// SEED-35: while a join waits schedule does, too, in another goroutine. A detached
+// closure is not what the join is about.
+func TestAJoinHoldsSchedulesBack(t *testing.T) {
+	f := newFixture(t)
+	f.schedule("wait")
+	joined := make(chan error, 1)
+	go func() { joined <- f.Join(patience(t)) }()
+	require.Eventually(t, func() bool { return f.Updates(spec.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
+	detached, err := f.ScheduleCall(patience(t), Call{Function: "same", Args: []any{1}, Options: &spec.ClosureOptions{Detached: true}})
+	require.NoError(t, err)
+	one, err := Get[int](patience(t), detached)
+	require.NoError(t, err)
+	assert.Equal(t, 1, one)
+	over, cancel := context.WithCancel(patience(t))
+	cancel()
+	_, err = f.Schedule(over, "same", 2)
+	require.ErrorIs(t, err, context.Canceled)
+	close(f.release)
+	require.NoError(t, <-joined)
+	two, err := Get[int](patience(t), f.schedule("same", 2))
+	require.NoError(t, err)
+	assert.Equal(t, 2, two)
 }
