@@ -35,8 +35,9 @@ Requests have an id, which their answer repeats, and an op:
 The first error of a closure is also that of the next schedule, call, join or done:
 {"id":7,"error":{"kind":"ValueError","message":"no"}}. "options" of a closure may
 have "task" (the only task that may call it), "key", "detached", "priority",
-"timeout", "retries" and "max_losses". "lost" in an outcome says that the function has
-not told its error: the process that called it has ended, or the run.
+"timeout", "retries" and "max_losses". "lost" in an outcome says that the error is
+neither the function's own nor a refusal: the process that called it has ended, or the
+run.
 
 The first line is {"event":"open","run":"ID"}.
 

@@ -50,10 +50,17 @@ func outcomeOf(value json.RawMessage, err error) Outcome {
 	return Outcome{Error: errorOf(err), Lost: lost(err)}
 }
 
-// lost says that the error is none that the function has told.
+// lost says that nobody knows what has come of the call. What the queue does not take
+// was not called.
 func lost(err error) bool {
-	var e *spec.ClosureError
-	if !errors.As(err, &e) {
+	var (
+		e       *spec.ClosureError
+		refused *closurequeue.RefusedError
+	)
+	switch {
+	case errors.As(err, &refused):
+		return false
+	case !errors.As(err, &e):
 		return true
 	}
 	switch e.Kind {

@@ -226,3 +226,38 @@ func TestTheLineIsBounded(t *testing.T) {
 	assert.Zero(t, l.bytes)
 	assert.Equal(t, 1, l.arriving)
 }
+
+// What the queue refuses is the error of its outcome, and nothing was lost. It is told
+// to nobody else.
+func TestARefusedCall(t *testing.T) {
+	p := begin(t)
+	p.ask(`{"id":1,"op":"call","closures":[{"function":"nobody has this","options":{"detached":true}},{"function":"same","args":[1],"options":{"detached":true}}]}`)
+	outcomes := p.answer().Outcomes
+	require.Len(t, outcomes, 2)
+	assert.Equal(t, ErrRefused, outcomes[0].Error.Kind)
+	assert.Contains(t, outcomes[0].Error.Message, `no task has registered a function "nobody has this"`)
+	assert.False(t, outcomes[0].Lost)
+	assert.Equal(t, Outcome{Value: json.RawMessage("1")}, outcomes[1])
+	p.ask(`{"id":2,"op":"join"}`)
+	assert.Equal(t, Answer{ID: 2}, p.answer())
+}
+
+// The run ends, and with it what was to be called.
+func TestTheRunEnds(t *testing.T) {
+	p := begin(t)
+	p.ask(`{"id":1,"op":"call","closures":[{"function":"wait"}]}`)
+	require.Eventually(t, func() bool { return p.Calls("wait") == 1 }, time.Minute, time.Millisecond)
+	p.End("run iris has ended")
+	outcomes := p.answer().Outcomes
+	require.Len(t, outcomes, 1)
+	assert.Equal(t, spec.ErrClosureCancelled, outcomes[0].Error.Kind)
+	assert.True(t, outcomes[0].Lost)
+	p.ask(`{"id":2,"op":"call","closures":[{"function":"same"}]}`)
+	a := p.answer()
+	if a.Error == nil { // it was sent before that was known here
+		require.Len(t, a.Outcomes, 1)
+		assert.True(t, a.Outcomes[0].Lost)
+		a.Error = a.Outcomes[0].Error
+	}
+	assert.Equal(t, ErrRunEnded, a.Error.Kind)
+}
