@@ -430,3 +430,16 @@ func TestADetachedClosureTakesNoError(t *testing.T) {
 	_, raised := f.Schedule(patience(t), closure("same", 2))
 	require.ErrorIs(t, raised, err)
 }
+
+// It may break while the sender waits for the server.
+func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
+	f := newFixture(t)
+	f.Away(true)
+	r := f.schedule(closure("same", 1))
+	f.eventually("the sender has begun", func() bool { return len(f.following) == 1 })
+	f.fail(ErrRunEnded)
+	f.Away(false)
+	f.eventually("the sender has gone on", func() bool { return len(f.following) == 0 })
+	f.assertError(ErrRunEnded.Error(), r)
+	f.Queue.Close()
+}

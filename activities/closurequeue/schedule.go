@@ -81,7 +81,9 @@ func (q *Queue) send() {
 		q.sending = len(remotes)
 		q.wake() // there is room
 		q.mu.Unlock()
-		q.deliver(remotes)
+		if len(remotes) > 0 { // not where the queue has broken meanwhile
+			q.deliver(remotes)
+		}
 	}
 }
 
