@@ -80,12 +80,12 @@ func errorOf(err error) *spec.ClosureError {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, closurequeue.ErrRunEnded):
+		return &spec.ClosureError{Kind: ErrRunEnded, Message: closurequeue.ErrRunEnded.Error()}
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &refused):
 		return &spec.ClosureError{Kind: ErrRefused, Message: refused.Message}
-	case errors.Is(err, closurequeue.ErrRunEnded):
-		return &spec.ClosureError{Kind: ErrRunEnded, Message: err.Error()}
 	}
 	return &spec.ClosureError{Kind: ErrCoordinator, Message: err.Error()}
 }

@@ -252,12 +252,17 @@ func TestTheRunEnds(t *testing.T) {
 	require.Len(t, outcomes, 1)
 	assert.Equal(t, spec.ErrClosureCancelled, outcomes[0].Error.Kind)
 	assert.True(t, outcomes[0].Lost)
-	p.ask(`{"id":2,"op":"call","closures":[{"function":"same"}]}`)
-	a := p.answer()
-	if a.Error == nil { // it was sent before that was known here
-		require.Len(t, a.Outcomes, 1)
-		assert.True(t, a.Outcomes[0].Lost)
-		a.Error = a.Outcomes[0].Error
-	}
-	assert.Equal(t, ErrRunEnded, a.Error.Kind)
+}
+
+// It ends before the closure is in the queue.
+func TestTheRunEndsBefore(t *testing.T) {
+	p := begin(t)
+	p.Away(true)
+	p.ask(`{"id":1,"op":"call","closures":[{"function":"same","args":[1]}]}`)
+	p.End("run iris has ended")
+	p.Away(false)
+	outcomes := p.answer().Outcomes
+	require.Len(t, outcomes, 1)
+	assert.Equal(t, ErrRunEnded, outcomes[0].Error.Kind)
+	assert.True(t, outcomes[0].Lost)
 }
