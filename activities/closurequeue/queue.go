@@ -154,6 +154,10 @@ func (q *Queue) Resume(ctx context.Context) (spec.QueueStatus, error) {
 
 // CreateResource makes a per-worker resource known, and returns its ID.
 func (q *Queue) CreateResource(ctx context.Context, r spec.Resource) (uint64, error) {
+	r, err := checkedResource(r)
+	if err != nil {
+		return 0, err
+	}
 	q.mu.Lock()
 	q.call++
 	request := spec.ResourceRequest{Client: q.name, Number: q.call, Resource: r}

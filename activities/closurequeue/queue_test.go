@@ -443,3 +443,23 @@ func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
 	f.assertError(ErrRunEnded.Error(), r)
 	f.Queue.Close()
 }
+
+// What no server would take is refused at once, and not sent again and again.
+func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
+	f := newFixture(t)
+	large := strings.Repeat("x", 10<<20)
+	f.Away(true) // it does not get there
+	_, err := f.Schedule(patience(t), closure("same", large))
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	assert.Contains(t, err.Error(), "same cannot be scheduled: ")
+	assert.Contains(t, err.Error(), "bytes")
+	_, err = f.Schedule(patience(t), spec.Closure{Function: "same", Args: []byte("{}")})
+	require.ErrorAs(t, err, &refused)
+	_, err = f.Schedule(patience(t), spec.Closure{Function: "same", Args: []byte(`["` + strings.Repeat("<", 100_000) + `"]`)})
+	require.ErrorAs(t, err, &refused, "on its way it has 600,000 bytes")
+	_, err = f.CreateResource(patience(t), spec.Resource{Function: "same", Args: closure("same", large).Args})
+	require.ErrorAs(t, err, &refused)
+	f.Away(false)
+	require.NoError(t, f.Join(patience(t)), "it is no error of what else was scheduled")
+}

@@ -17,8 +17,12 @@ const (
 // Schedule takes a closure, to be sent with the next request. It waits while much is
 // waiting to be sent, as it is when the queue is full. An error of the queue that
 // was raised meanwhile is returned here, once, and then the closure is not taken; but
-// not where that is detached.
+// not where that is detached. A closure that no queue takes is a [RefusedError].
 func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
+	c, err := checked(c)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		if err := q.await(ctx, func() bool { return q.takes(!detached(c)) }); err != nil {
 			return nil, err

@@ -18,9 +18,14 @@ const (
 )
 
 // RefusedError says that the queue does not take a request.
-type RefusedError struct{ Message string }
+type RefusedError struct {
+	Message string
+	reason  error // may be nil
+}
 
 func (e *RefusedError) Error() string { return e.Message }
+
+func (e *RefusedError) Unwrap() error { return e.reason }
 
 // ErrRunEnded says that the run of a queue has ended.
 var ErrRunEnded = errors.New("the run has ended; its closures cannot be scheduled any more")

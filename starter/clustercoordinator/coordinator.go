@@ -161,10 +161,5 @@ func (c Call) closure() (spec.Closure, error) {
 		*part.to = b
 	}
 	out.Resources = resources.ids
-	// Here and not by the queue, where it would be an error of all that is scheduled;
-	// and what is larger than a server takes would never come to the queue.
-	if err := out.Validate(); err != nil {
-		return out, fmt.Errorf("%s cannot be scheduled: %w", c.Function, err)
-	}
 	return out, nil
 }
