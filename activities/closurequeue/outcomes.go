@@ -2,8 +2,6 @@ package closurequeue
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -137,43 +135,6 @@ func (q *Queue) look(ids []uint64) {
 			}
 		}
 	})
-}
-
-// Fetch is the value of a closure by its ID, however old. One that has not ended is
-// waited for by the [Remote].
-func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
-	r := fetched(id)
-	found, err := q.client.Find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if o, ended := found[id]; ended {
-		r.settle(o)
-		return r, nil
-	}
-	// It may end at any moment.
-	if err := q.follow(ctx); err != nil {
-		return nil, err
-	}
-	q.mu.Lock()
-	if q.broken != nil && !errors.Is(q.broken, ErrRunEnded) {
-		defer q.mu.Unlock()
-		return nil, q.broken
-	}
-	q.expect(r)
-	q.mu.Unlock()
-	found, err = q.client.Find(ctx, id)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if err != nil {
-		q.remotes[id] = slices.DeleteFunc(q.remotes[id], func(o *Remote) bool { return o == r })
-		return nil, err
-	}
-	defer q.wakeIfEnded()
-	for _, o := range found {
-		q.settle(o)
-	}
-	return r, nil
 }
 
 // early are outcomes that came while the IDs of closures were on their way. There is

@@ -39,16 +39,16 @@ history of the run's queue, also when the run has ended long ago.
 				ids = append(ids, id)
 			}
 			return a.withQueue(cmd.Context(), args[0], timeout, func(ctx context.Context, q *closurequeue.Queue) error {
-				for _, id := range ids {
-					r, err := q.Fetch(ctx, id)
-					if err != nil {
-						return err
-					}
+				remotes, err := q.FetchAll(ctx, ids...)
+				if err != nil {
+					return err
+				}
+				for i, r := range remotes {
 					value, err := r.Wait(ctx)
 					if err != nil {
 						return err
 					}
-					if err := a.printValue(id, value); err != nil {
+					if err := a.printValue(ids[i], value); err != nil {
 						return err
 					}
 				}

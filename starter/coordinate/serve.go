@@ -222,13 +222,9 @@ func (s *server) fetch(ctx context.Context, r Request) {
 		s.refuse(r.ID, "ids is missing: there is nothing to fetch")
 		return
 	}
-	a := Answer{ID: r.ID}
-	for _, id := range r.IDs {
-		remote, err := s.coordinator.Queue().Fetch(ctx, id)
-		if err != nil {
-			a = Answer{ID: r.ID, Error: errorOf(err)}
-			break
-		}
+	remotes, err := s.coordinator.Queue().FetchAll(ctx, r.IDs...)
+	a := Answer{ID: r.ID, Error: errorOf(err)}
+	for _, remote := range remotes {
 		a.Outcomes = append(a.Outcomes, outcomeOf(remote.Wait(ctx)))
 	}
 	if ctx.Err() == nil {

@@ -107,6 +107,11 @@ func (s *Server) ranges() []spec.QueueExecution {
 
 // GetWorkflowHistory reads an execution.
 func (s *Server) GetWorkflowHistory(ctx context.Context, _, execution string, follow bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	if !follow {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reads++
+	}
 	return &iterator{s: s, ctx: ctx, execution: execution, follow: follow}
 }
 

@@ -47,6 +47,7 @@ type Server struct {
 	away bool
 	// still: who follows the history hears nothing.
 	still bool
+	reads int
 }
 
 // New has no queue until somebody opens it.
@@ -114,6 +115,13 @@ func (s *Server) Away(away bool) {
 	defer s.mu.Unlock()
 	s.away = away
 	s.wake()
+}
+
+// Reads is how often an execution's history was read as far as it goes.
+func (s *Server) Reads() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
 }
 
 // Still has those who follow the history hear nothing of it, or again.
