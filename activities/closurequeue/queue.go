@@ -59,7 +59,8 @@ func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue
 	return attach(c), nil
 }
 
-// Attach attaches to the queue of a run that is there.
+// Attach attaches to the queue of a run if there is one; else what is asked of it has
+// the error [ErrNoQueue].
 func Attach(s Server, run spec.BarrierRun) *Queue { return attach(NewClient(s, run)) }
 
 func attach(c *Client) *Queue {

@@ -126,7 +126,7 @@ func (q *Queue) deliver(remotes []*Remote) {
 	}
 	answer, err := q.client.Schedule(q.ctx, request)
 	var refused *RefusedError
-	if half := len(remotes) / 2; half > 0 && errors.As(err, &refused) {
+	if half := len(remotes) / 2; half > 0 && errors.As(err, &refused) && !errors.Is(err, ErrNoQueue) {
 		q.deliver(remotes[:half])
 		q.deliver(remotes[half:])
 		return

@@ -71,7 +71,7 @@ is cancelled, this closure included, and the queue is as new.
 				}
 				next = once(c)
 			}
-			return a.withQueue(cmd.Context(), args[0], s.patience, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], opened, s.patience, func(ctx context.Context, q *closurequeue.Queue) error {
 				return a.schedule(ctx, q, next, s.wait)
 			})
 		},
