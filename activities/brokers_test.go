@@ -23,7 +23,7 @@ type queues struct {
 	asked func()
 }
 
-func (*queues) Tell(context.Context, spec.BarrierRun, spec.ServingMessage) error { return nil }
+func (*queues) Tell(context.Context, spec.ClosureQueueInput, spec.ServingMessage) error { return nil }
 
 func (q *queues) Left(context.Context, spec.BarrierRun) (bool, error) {
 	q.asked()

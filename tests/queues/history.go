@@ -107,6 +107,11 @@ func (s *Server) ranges() []spec.QueueExecution {
 
 // GetWorkflowHistory reads an execution.
 func (s *Server) GetWorkflowHistory(ctx context.Context, _, execution string, follow bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	if !follow {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reads++
+	}
 	return &iterator{s: s, ctx: ctx, execution: execution, follow: follow}
 }
 
@@ -133,6 +138,8 @@ func (i *iterator) HasNext() bool {
 			i.err = errAway
 		case x == nil:
 			i.err = errNone
+		case i.follow && i.s.still:
+			i.err = i.s.await(i.ctx)
 		case i.next < len(x.events):
 			if i.s.leaveOut && i.next+leftOut < len(x.events) {
 				i.s.leaveOut = false
