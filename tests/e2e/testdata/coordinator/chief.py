@@ -7,6 +7,7 @@ import os
 import time
 import traceback
 
+import clusterrun
 from scenarios import DIR, SCENARIOS, coordinator
 
 
@@ -15,6 +16,7 @@ def path(kind, n):
 
 
 def main():
+    c = coordinator()
     for n in itertools.count():
         if os.path.exists(path("outcome", n)):
             continue
@@ -25,9 +27,9 @@ def main():
         if name == "return":
             return
         if name == "raise":
-            coordinator().join()
+            c.join()
         try:
-            said = {"value": SCENARIOS[name](coordinator(), *args)}
+            said = {"value": SCENARIOS[name](c, *args)}
         except BaseException:
             said = {"error": traceback.format_exc()}
         with open(path("said", n), "w") as f:
@@ -35,4 +37,4 @@ def main():
         os.rename(path("said", n), path("outcome", n))
 
 
-main()
+clusterrun.main(main)

@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// withServers is a run of a chief, workers and parameter servers. Nothing is started
+// again by itself, and a task that dies ends only itself.
+func (f *fixture) withServers(workers, servers int) *chief {
+	return f.coordinated(spec.RunSpec{OnFailure: spec.OnFailureContinue}, f.serving("worker", workers), f.python("ps", servers, "closures/ps.py"))
+}
+
+// kill ends the process of a task for good, and waits until the run knows.
+func (c *chief) kill(task string) {
+	c.t.Helper()
+	require.NoError(c.t, syscall.Kill(c.process(task), syscall.SIGKILL))
+	c.awaitState(task, spec.TaskEnded)
+}
+
+// startAgain starts a task that was killed.
+func (c *chief) startAgain(task string) {
+	c.t.Helper()
+	c.update(c.run, spec.UpdateStartTask, spec.StartTaskRequest{Task: task})
+	c.process(task)
+}
+
+func (c *chief) awaitState(task string, s spec.TaskState) {
+	c.t.Helper()
+	harness.Eventually(c.t, task+" is "+string(s), func() bool { return c.state(c.run, task) == s })
+}
+
+// A parameter server is killed amid functions that need it. The functions say so, are
+// called again, and then it is the error of the coordinator.
+func TestParameterServerFailures(t *testing.T) {
+	f := newFixture(t)
+	c := f.withServers(3, 2)
+	all := []string{"worker-0", "worker-1", "worker-2"}
+	assert.Equal(t, []any{6.0, 6.0}, c.does(t, "steps", "before", 6))
+
+	t.Run("CC-76 CC-80 CC-86 join raises it", func(t *testing.T) {
+		c.does(t, "begin_endless", "cc76", 6)
+		c.kill("ps-0")
+		c.does(t, "join_raises_unavailable")
+		c.does(t, "every_worker_says_so", all, "ps-0")
+	})
+	t.Run("SEED-53 a resource", func(t *testing.T) {
+		c.does(t, "a_resource_needs_a_server")
+		c.startAgain("ps-0")
+		c.does(t, "the_resource_is_built_again")
+	})
+	t.Run("CC-77 CC-81 CC-85 schedule raises it", func(t *testing.T) {
+		c.does(t, "begin_endless", "cc77", 2)
+		c.kill("ps-0")
+		c.does(t, "schedule_raises_unavailable")
+	})
+	t.Run("CC-78 all servers are gone", func(t *testing.T) {
+		c.kill("ps-1")
+		c.does(t, "every_worker_says_so", all, "ps-0", "ps-1")
+		c.startAgain("ps-0")
+		c.startAgain("ps-1")
+		c.does(t, "steps", "after", 6)
+	})
+	t.Run("CC-71 together with a worker", func(t *testing.T) {
+		c.does(t, "begin_endless", "cc71", 6)
+		worker, server := c.process("worker-0"), c.process("ps-0")
+		require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
+		require.NoError(t, syscall.Kill(server, syscall.SIGKILL))
+		c.does(t, "join_raises_unavailable")
+		for _, task := range []string{"worker-0", "ps-0"} {
+			c.awaitState(task, spec.TaskEnded)
+			c.startAgain(task)
+		}
+		c.does(t, "steps", "together", 6)
+	})
+	t.Run("CC-83 it is the error of the run", func(t *testing.T) {
+		c.does(t, "begin_endless", "cc83", 3)
+		c.kill("ps-0")
+		c.tell("raise")
+		r := c.result(c.run)
+		assert.Equal(t, spec.VerdictFailed, r.Verdict)
+		assert.Contains(t, r.Message, "UnavailableError: ps-0 at ")
+	})
+}
+
+// A worker is killed while the parameter servers live.
+func TestWorkerFailuresWithParameterServers(t *testing.T) {
+	f := newFixture(t)
+	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 2), f.python("ps", 1, "closures/ps.py"))
+	c.does(t, "steps", "before", 2)
+	t.Run("CC-62 CC-75 amid functions", func(t *testing.T) { c.does(t, "amid_functions", "cc75") })
+	t.Run("CC-66 CC-67 CC-75 the type of error", func(t *testing.T) {
+		c.does(t, "pinned_calls", "cc66")
+		require.NoError(t, syscall.Kill(c.process("worker-0"), syscall.SIGKILL))
+		c.does(t, "pinned_calls_end")
+	})
+	t.Run("CC-74 reading goes on", func(t *testing.T) {
+		done := c.tell("reads_go_on", "cc74")
+		f.file("cc74-kill")
+		require.NoError(t, syscall.Kill(c.process("worker-0"), syscall.SIGKILL))
+		assert.GreaterOrEqual(t, done(t), 10.0)
+	})
+	t.Run("CC-68 a server that returns is no error", func(t *testing.T) {
+		c.does(t, "begin_endless", "cc68", 2)
+		before := c.process("ps-0")
+		require.NoError(t, syscall.Kill(before, syscall.SIGKILL))
+		c.does(t, "a_server_returns", "cc68")
+		assert.NotEqual(t, before, c.process("ps-0"))
+	})
+	c.succeeds()
+}
