@@ -1,6 +1,7 @@
 """Parameter servers that die, and what functions say that need them."""
 
 import os
+import signal
 import sys
 
 import clusterrun
@@ -29,6 +30,19 @@ def steps(c, name, n):
     values = [c.schedule(parameters.step, args=(name,)) for _ in range(n)]
     c.join()
     return max(c.fetch(values))
+
+
+@scenario
+def servers_answer(c):
+    """They listen a little later than their processes begin."""
+
+    def all_answer():
+        try:
+            return [parameters.ask(i, "answer", 0) for i in range(len(parameters.servers()))]
+        except OSError:
+            return None
+
+    until("all servers answer", all_answer)
 
 
 @scenario
@@ -124,7 +138,7 @@ def reads_go_on(c, name):
             assert value > before or i, "the step that was joined can be read"
         before, reads = parameters.ask(0, name, 0), reads + 1
         if reads == 5:
-            release(name + "-kill")  # the test may kill the worker
+            os.kill(first, signal.SIGKILL)
         if reads > 5 and pid(c, "worker-0") != first:
             done += 1
     return reads
