@@ -56,9 +56,12 @@ def rest(iterator):
 @clusterrun.function
 def count_up(name, *by):
     """Add to a shared number what is given, and the next element of each iterator."""
-    return add(name, sum(b if isinstance(b, (int, float)) else next(b) for b in by))
+    total = 0
+    for b in by:
+        total += b if isinstance(b, (int, float)) else next(b)
+    return add(name, total)
 
 
 @clusterrun.function
 def sum_of_next(*iterators):
-    return [sum(next(i) for i in iterators), TASK]
+    return [sum(map(next, iterators)), TASK]

@@ -46,3 +46,42 @@ def a_value_outlives_its_worker(c, *tasks):
     c.join()
     for task in tasks:
         pid(c, task)  # it is back: a run may end with a worker that failed before, but not amid its failure
+
+
+@scenario
+def count(c, name, n):
+    """Closures add to a shared number, which is returned."""
+    for _ in range(n):
+        c.schedule("count_up", args=(name, 1))
+    c.join()
+    return shared(name)
+
+
+@scenario
+def begin_held(c, name, n, *tasks):
+    """Closures that go on until they are released; tasks have begun with one."""
+    values = [c.schedule("hold", args=(name,)) for _ in range(n)]
+    await_held(c, name, *tasks)
+    assert c.done() is False
+    until("the queue has them", lambda: all(v.id for v in values))
+    return [v.id for v in values]
+
+
+@scenario
+def await_held(c, name, *tasks):
+    until("all of these call one", lambda: set(tasks) <= set(calls("hold " + name)))
+
+
+@scenario
+def end_held(c, name, ids):
+    release(name)
+    c.join()
+    assert [c.remote_value(i).fetch() for i in ids] == [name] * len(ids)
+    return len(calls("released " + name))
+
+
+@scenario
+def serves(c, task):
+    """A closure for one task is called there."""
+    assert c.schedule("where", task=task).fetch()[0] == task
+    c.join()
