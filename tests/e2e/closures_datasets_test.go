@@ -13,6 +13,7 @@ func (c *chief) datasets(t *testing.T) {
 	for _, s := range []struct{ ids, name string }{
 		{"CC-17", "each_iterator_begins_anew"},
 		{"CC-19", "a_mapped_dataset"},
+		{"CC-20 SEED-57", "a_builder_that_shares"},
 		{"CC-21", "shuffled_differently"},
 		{"CC-27 CC-26", "data_for_a_dataset"},
 		{"CC-28", "two_datasets"},

@@ -28,6 +28,8 @@ func TestPythonChief(t *testing.T) {
 		{"CC-37 CC-38", "input_error", nil},
 		{"CC-39", "cancellation", []any{"very-long"}},
 		{"SEED-36 SEED-37", "the_first_error", nil},
+		{"CC-40", "a_resource_after_an_error", nil},
+		{"CC-63", "an_error_while_a_worker_is_away", []any{"away"}},
 		{"CC-61", "between_functions", nil},
 		{"CC-62", "amid_functions", []any{"amid"}},
 		{"CC-72 CC-87", "a_value_outlives_its_worker", []any{"worker-0", "worker-1"}},

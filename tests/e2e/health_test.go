@@ -60,7 +60,7 @@ func (c *chief) servingTasks(of *clustercoordinator.Coordinator) []string {
 	return slices.Sorted(slices.Values(names))
 }
 
-// CC-93, CC-94, CC-95: what anybody can see of the workers and the servers of a run.
+// CC-93 to CC-96: what anybody can see of the workers and the servers of a run.
 func TestTheHealthOfTasks(t *testing.T) {
 	f := newFixture(t)
 	c := f.withServers(spec.RunSpec{OnFailure: spec.OnFailureContinue}, 2, 2)
@@ -87,6 +87,16 @@ func TestTheHealthOfTasks(t *testing.T) {
 		c.startAgain("ps-1")
 		c.awaitHealth(t)
 		c.does(t, "steps", "all", 4)
+	})
+	t.Run("CC-96 nobody knows while the server is away", func(t *testing.T) {
+		f.Server.Kill()
+		code, stdout, stderr := f.CLI(t, "status", c.run.GetID())
+		assert.Equal(t, 125, code, stdout)
+		assert.NotEmpty(t, stderr)
+		f.Restart()
+		c.awaitHealth(t)
+		assert.Equal(t, []string{"worker-0", "worker-1"}, c.servingTasks(of))
+		c.does(t, "steps", "again", 4)
 	})
 	c.succeeds()
 }

@@ -92,16 +92,24 @@ func TestParameterServerFailures(t *testing.T) {
 }
 
 // CC-83: a parameter server is taken away, and the chief does not handle the error: it is
-// that of the run.
+// that of the run. SEED-56: or the run ends with the exit code that the environment says.
 func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
-	f := newFixture(t)
-	c := f.withServers(spec.RunSpec{}, 1, 1)
-	c.does(t, "begin_endless", "cc83", 1)
-	c.update(c.run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"ps-0"}})
-	c.tell("raise")
-	r := c.result(c.run)
+	end := func(name string, s spec.RunSpec) spec.RunResult {
+		c := newFixture(t).withServers(s, 1, 1)
+		c.does(t, "begin_endless", name, 1)
+		c.update(c.run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"ps-0"}})
+		c.tell("raise")
+		return c.result(c.run)
+	}
+	r := end("cc83", spec.RunSpec{})
 	assert.Equal(t, spec.VerdictFailed, r.Verdict)
 	assert.Contains(t, r.Message, "chief-0 reported an error: UnavailableError: ps-0 at ")
+	assert.Equal(t, "chief-0", r.FirstFailure.Task)
+
+	r = end("seed56", spec.RunSpec{Env: map[string]string{"TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE": "42"}})
+	assert.Equal(t, spec.VerdictFailed, r.Verdict)
+	assert.Equal(t, 42, r.ExitCode)
+	assert.Contains(t, r.Message, "A parameter server does not answer, and the program ends with exit code 42: ps-0 at ")
 }
 
 // A worker is killed while the parameter servers live.

@@ -40,6 +40,11 @@ def shard(n):
 
 
 @clusterrun.function
+def shares():
+    return clusterrun.ClusterCoordinator().create_per_worker_resource("ones")
+
+
+@clusterrun.function
 def slowly(name):
     """Ones, which are there once the test has made a file of that name."""
     note("building %s" % name)

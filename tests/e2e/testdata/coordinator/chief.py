@@ -27,7 +27,8 @@ def main():
         if name == "return":
             return
         if name == "raise":
-            c.join()
+            with clusterrun.handle_parameter_server_failure():
+                c.join()
         try:
             said = {"value": SCENARIOS[name](c, *args)}
         except BaseException:

@@ -54,6 +54,16 @@ def a_mapped_dataset(c):
 
 
 @scenario
+def a_builder_that_shares(c):
+    """CC-20, SEED-57: the function of a resource may not make what is shared by all."""
+    value = c.schedule("rest", args=(iter(c.create_per_worker_dataset("shares")),))
+    for call in (c.join, value.fetch):
+        e = raised(call, clusterrun.InputError)
+        assert "ValueError('Creating a per-worker resource in the function of one is not allowed.')" in str(e), e
+    c.join()
+
+
+@scenario
 def shuffled_differently(c):
     """CC-21: the orders of two workers, and those of two iterators."""
     dataset = c.create_per_worker_dataset("shuffled", args=(100,))

@@ -1,8 +1,11 @@
 """Functions that fail: CC-32 to CC-39, and whose error is the one that is raised."""
 
+import os
+import signal
+
 import clusterrun
 
-from . import CANCELLED, calls, raised, raised_soon, release, scenario, until
+from . import CANCELLED, calls, pid, raised, raised_soon, release, scenario, until
 
 
 def good(c, n=3):
@@ -111,3 +114,32 @@ def done_raises(c):
     raised(failing.fetch, ValueError)
     check(raised_soon("done raises", c.done, ValueError))
     assert c.done() is True
+
+
+@scenario
+def a_resource_after_an_error(c):
+    """CC-40: an error costs no resource."""
+    resource = c.create_per_worker_resource("counter", args=(40,))
+    c.schedule("count", args=(resource,))
+    c.schedule("fail")
+    check(raised(c.join, ValueError))
+    value = c.schedule("count", args=(resource,))
+    c.join()
+    assert value.fetch()[1] > 40
+
+
+@scenario
+def an_error_while_a_worker_is_away(c, name):
+    """CC-63: a worker dies under a long closure, and another closure fails."""
+    victim = pid(c, "worker-0")
+    values = good(c)
+    long = c.schedule("hold", args=(name,), task="worker-0")
+    until("worker-0 calls it", lambda: calls("hold " + name))
+    os.kill(victim, signal.SIGKILL)
+    c.schedule("fail")
+    check(raised(c.join, ValueError))
+    assert str(raised(long.fetch, clusterrun.CancelledError)) == CANCELLED
+    values = good(c)
+    c.join()
+    assert c.fetch(values) == [0, 1, 4]
+    pid(c, "worker-0")  # it is back
