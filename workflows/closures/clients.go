@@ -34,10 +34,11 @@ type client struct {
 	epoch uint64
 	// used is when it last asked for something, by the clock of clients.
 	used uint64
-	// open: it has scheduled closures that are not detached, and not been told since
-	// that nothing is open. owed: the queue's last error was raised to another client,
-	// and is to be raised to this one, too.
-	open, owed bool
+	// busy is the period of the queue in which it has last scheduled closures that are
+	// not detached; 0 once it was told that nothing is open. owed: the queue's last
+	// error was raised to another client, and is to be raised to this one, too.
+	busy uint64
+	owed bool
 
 	batches   answers[spec.ScheduleAnswer]
 	waits     answers[spec.WaitAnswer]
