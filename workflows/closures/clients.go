@@ -79,11 +79,12 @@ func (cs *clients) asking(name string) *client {
 }
 
 // forgetOldest drops the client that has been quiet for longest, but not the one to
-// keep and none that waits. It reports whether there was one.
+// keep and none that waits, and one that is owed an error only if there is no other. It
+// reports whether there was one.
 func (cs *clients) forgetOldest(keep *client) bool {
 	oldest := -1
 	for i, c := range cs.list {
-		if c != keep && !c.waits.waiting() && !c.batches.waiting() && (oldest < 0 || c.used < cs.list[oldest].used) {
+		if c != keep && !c.waits.waiting() && !c.batches.waiting() && (oldest < 0 || c.rather(cs.list[oldest])) {
 			oldest = i
 		}
 	}
@@ -95,6 +96,14 @@ func (cs *clients) forgetOldest(keep *client) bool {
 	delete(cs.named, c.name)
 	cs.list = slices.Delete(cs.list, oldest, oldest+1)
 	return true
+}
+
+// rather: this one is forgotten rather than the other.
+func (c *client) rather(o *client) bool {
+	if c.owed != o.owed {
+		return o.owed
+	}
+	return c.used < o.used
 }
 
 // find is the call of that number, nil for a new one.
