@@ -31,7 +31,7 @@ func TestAJoinThatNobodyWaitsFor(t *testing.T) {
 	killed.Kill(syscall.SIGKILL)
 
 	assert.Equal(t, 49, fetched[int](t, schedule(t, c, "square", 7)))
-	fetchError(t, schedule(t, c, "fail"))
+	assert.Equal(t, "on purpose", fetchError(t, schedule(t, c, "fail")).Message)
 	// The join of nobody is the oldest that asks, and has the others cancelled.
 	assert.Equal(t, spec.ErrClosureCancelled, fetchError(t, held).Kind)
 	require.Contains(t, closureError(t, c.Join(bounded(t))).Message, "on purpose")
