@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -33,7 +34,8 @@ type servedKey struct{ namespace, workflowID, execution string }
 // brokered is one run whose tasks serve.
 type brokered struct {
 	*closures.Broker
-	run spec.BarrierRun // with the first execution
+	// in is for the queue, if there is none yet. It has the run with the first execution.
+	in spec.ClosureQueueInput
 	// life tells this broker from the one before.
 	life string
 	seq  int64
@@ -54,10 +56,15 @@ func (b *brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 	if err != nil {
 		return taskapi.ClosuresAnswer{}, err
 	}
-	return b.of(p).Next(ctx, by.Task, in)
+	s := b.of(p)
+	if s == nil {
+		return taskapi.ClosuresAnswer{}, errReleased
+	}
+	return s.Next(ctx, by.Task, in)
 }
 
-// of is the broker of a run, which is made when it is first asked for.
+// of is the broker of a run, which is made when it is first asked for; nil where this
+// host has released the run since the plan was read.
 func (b *brokers) of(p *plan) *brokered {
 	key := servedKey{p.Run.Namespace, p.Run.WorkflowID, p.firstExecution()}
 	b.mu.Lock()
@@ -65,8 +72,11 @@ func (b *brokers) of(p *plan) *brokered {
 	if s := b.all[key]; s != nil {
 		return s
 	}
+	if b.host.plans.served(key) == nil {
+		return nil
+	}
 	s := &brokered{
-		run: p.queueRun(), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
+		in: b.host.queueInput(p), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.Broker = closures.NewBroker(closures.Config{
 		Log:     b.host.Log,
@@ -80,6 +90,15 @@ func (b *brokers) of(p *plan) *brokered {
 	b.host.noteQueue(p)
 	go b.tell(s)
 	return s
+}
+
+// served is the broker of a run that has this host; nil where it has not (any more).
+func (b *brokers) served(key servedKey) *brokered {
+	p := b.host.plans.served(key)
+	if p == nil {
+		return nil
+	}
+	return b.of(p)
 }
 
 // known is the broker of a run if there is one.
@@ -142,12 +161,12 @@ func (b *brokers) tell(s *brokered) {
 			}
 			s.mu.Unlock()
 			ctx, cancel := context.WithTimeout(context.Background(), tellPatience)
-			err := h.Queues.Tell(ctx, s.run, m)
+			err := h.Queues.Tell(ctx, s.in, m)
 			cancel()
 			if err == nil || errors.Is(err, errQueueClosed) {
 				break
 			}
-			h.Log.Debug("the queue of closures was not told who serves; telling it again", zap.String("run", s.run.WorkflowID), zap.Error(err))
+			h.Log.Debug("the queue of closures was not told who serves; telling it again", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
 			select {
 			case <-s.ended:
 				return
@@ -208,6 +227,19 @@ func (p *plan) queueRun() spec.BarrierRun {
 	return spec.BarrierRun{WorkflowID: p.Run.WorkflowID, RunID: p.firstExecution()}
 }
 
+// queueInput is the input of a run's queue of closures.
+func (h *Host) queueInput(p *plan) spec.ClosureQueueInput {
+	s := p.Spec
+	if s == nil {
+		s = &spec.RunSpec{}
+	}
+	in, err := s.QueueInput(p.queueRun(), os.Getenv)
+	if err != nil {
+		h.Log.Warn("a variable of this host worker is ignored", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+	}
+	return in
+}
+
 // firstExecution is the execution in which the run began.
 func (p *plan) firstExecution() string { return cmp.Or(p.LogRun, p.Run.RunID) }
 
@@ -220,17 +252,16 @@ const (
 // RunClosures has the tasks of this host call closures. See [spec.Lease].
 func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
 	info := activity.GetInfo(ctx)
-	p := h.plans.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
-	if p == nil {
+	broker := h.brokers.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
+	if broker == nil {
 		return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", spec.ErrNotServed, nil)
 	}
 	// The context of the activity ends when a heartbeat fails, and a server that is
 	// away for a second is no reason to give the lease back.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
-	s := h.brokers.of(p)
-	go h.keepLease(ctx, leased, s, info.TaskToken, release)
-	out, err := s.Lease(leased, in)
+	go h.keepLease(ctx, leased, broker, info.TaskToken, release)
+	out, err := broker.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
@@ -264,10 +295,11 @@ func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte,
 	}
 }
 
-// CancelClosures has closures not be called any more. See [spec.CancelLease].
+// CancelClosures has closures not be called any more. See [spec.CancelLease]. A host worker
+// that was just started may hear of it before tasks and leases come back to it.
 func (h *Host) CancelClosures(ctx context.Context, in spec.CancelLease) error {
 	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
-	if s := h.brokers.known(key); s != nil {
+	if s := h.brokers.served(key); s != nil {
 		s.Cancel(in)
 	}
 	return nil

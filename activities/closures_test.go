@@ -32,7 +32,7 @@ type listening struct {
 	messages chan spec.ServingMessage
 }
 
-func (l *listening) Tell(_ context.Context, _ spec.BarrierRun, m spec.ServingMessage) error {
+func (l *listening) Tell(_ context.Context, _ spec.ClosureQueueInput, m spec.ServingMessage) error {
 	l.messages <- m
 	return nil
 }

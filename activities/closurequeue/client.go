@@ -103,7 +103,7 @@ func (c *Client) Status(ctx context.Context) (spec.QueueStatus, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
-		return spec.QueueStatus{}, &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures", c.run.WorkflowID)}
+		return spec.QueueStatus{}, c.noQueue()
 	} else if err != nil {
 		return spec.QueueStatus{}, err
 	}

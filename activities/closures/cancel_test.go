@@ -1,6 +1,8 @@
 package closures
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,5 +245,15 @@ func TestTextsAreBounded(t *testing.T) {
 	large := judge(&entry{closure: spec.Closure{Function: "f"}}, taskapi.CallOutcome{Value: make([]byte, spec.MaxClosureBytes+1)})
 	assert.Equal(t, spec.ErrValueTooLarge, large.Error.Kind)
 	assert.Empty(t, large.Value)
+	// What counts is what it has in the history.
+	for _, sign := range []string{"<", ">", "&", "\u2028"} {
+		fits := json.RawMessage(`"` + strings.Repeat(sign, spec.MaxClosureBytes/6) + `"`)
+		assert.LessOrEqual(t, len(judge(&entry{}, taskapi.CallOutcome{Value: fits}).Value), spec.MaxClosureBytes)
+		fits = json.RawMessage(`"` + strings.Repeat(sign, spec.MaxClosureBytes/6+1) + `"`)
+		large := judge(&entry{closure: spec.Closure{Function: "f"}}, taskapi.CallOutcome{Value: fits})
+		require.NotNil(t, large.Error, sign)
+		assert.Equal(t, spec.ErrValueTooLarge, large.Error.Kind)
+		assert.Contains(t, large.Error.Message, "the value of f has 262148 bytes of JSON, where < > and & have six each")
+	}
 	assert.Equal(t, "CancelledError", judge(&entry{}, taskapi.CallOutcome{Kind: "cancelled", Error: &taskapi.CallError{Kind: "CancelledError"}}).Error.Kind)
 }

@@ -156,7 +156,38 @@ func TestClosures(t *testing.T) {
 	f.awaitServing(c, 2)
 	var last *clustercoordinator.RemoteValue
 
-	t.Run("values", func(t *testing.T) {
+	t.Run("values", func(t *testing.T) { testClosureValues(t, f, run, c) })
+	t.Run("errors", func(t *testing.T) { testClosureErrors(t, f, run, c) })
+	t.Run("options", func(t *testing.T) { testClosureOptions(t, f, c) })
+	t.Run("requests that are refused", func(t *testing.T) { testRefusedClosures(t, f, run) })
+	t.Run("processes that die", func(t *testing.T) { last = testPreempted(t, f, c) })
+
+	t.Run("after the run", func(t *testing.T) {
+		id, err := last.ID(bounded(t))
+		require.NoError(t, err)
+		f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
+		f.result(run)
+		_, err = c.Schedule(bounded(t), "square", 1)
+		if err == nil { // the end has not come here yet
+			err = c.Join(bounded(t))
+		}
+		require.Error(t, err)
+		assert.Contains(t, err.Error(), "ended")
+		q, err := starter.Get(f.client, run.GetID(), "").Closures(bounded(t))
+		require.NoError(t, err)
+		defer q.Close()
+		r, err := q.Fetch(bounded(t), id)
+		require.NoError(t, err)
+		value, err := r.Wait(bounded(t))
+		require.NoError(t, err)
+		assert.JSONEq(t, "[1,-1]", string(value))
+		_, err = q.Fetch(bounded(t), 1_000_000)
+		assert.ErrorContains(t, err, "there is no closure 1000000")
+	})
+}
+
+func testClosureValues(t *testing.T, f *fixture, run client.WorkflowRun, c *clustercoordinator.Coordinator) {
+	t.Run("one", func(t *testing.T) {
 		v := schedule(t, c, "square", 7)
 		assert.Equal(t, 49, fetched[int](t, v))
 		assert.Equal(t, clustercoordinator.Ready, v.State())
@@ -232,33 +263,6 @@ func TestClosures(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, "144", string(value))
 		require.NoError(t, other.Join(bounded(t)))
-	})
-	t.Run("errors", func(t *testing.T) { testClosureErrors(t, f, run, c) })
-	t.Run("options", func(t *testing.T) { testClosureOptions(t, f, c) })
-	t.Run("requests that are refused", func(t *testing.T) { testRefusedClosures(t, f, run) })
-	t.Run("processes that die", func(t *testing.T) { last = testPreempted(t, f, c) })
-
-	t.Run("after the run", func(t *testing.T) {
-		id, err := last.ID(bounded(t))
-		require.NoError(t, err)
-		f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
-		f.result(run)
-		_, err = c.Schedule(bounded(t), "square", 1)
-		if err == nil { // the end has not come here yet
-			err = c.Join(bounded(t))
-		}
-		require.Error(t, err)
-		assert.Contains(t, err.Error(), "ended")
-		q, err := starter.Get(f.client, run.GetID(), "").Closures(bounded(t))
-		require.NoError(t, err)
-		defer q.Close()
-		r, err := q.Fetch(bounded(t), id)
-		require.NoError(t, err)
-		value, err := r.Wait(bounded(t))
-		require.NoError(t, err)
-		assert.JSONEq(t, "[1,-1]", string(value))
-		_, err = q.Fetch(bounded(t), 1_000_000)
-		assert.ErrorContains(t, err, "there is no closure 1000000")
 	})
 }
 

@@ -14,8 +14,8 @@ const (
 	// maxAnswers are kept of each client and each kind of request: more than a server
 	// has updates in flight. Those that are not given yet do not count.
 	maxAnswers = 16
-	// maxAnswerBytes bounds the answers of all clients together, as a snapshot packs
-	// them.
+	// maxAnswerBytes bounds the answers of all clients together and their names, as a
+	// snapshot packs them.
 	maxAnswerBytes = 128 << 10
 )
 
@@ -70,6 +70,7 @@ func (cs *clients) asking(name string) *client {
 		c = &client{name: name}
 		cs.named[name] = c
 		cs.list = append(cs.list, c)
+		cs.bytes += len(name)
 	}
 	cs.clock++
 	c.used = cs.clock
@@ -92,7 +93,7 @@ func (cs *clients) forgetOldest(keep *client) bool {
 		return false
 	}
 	c := cs.list[oldest]
-	cs.bytes -= c.batches.bytes() + c.waits.bytes() + c.resources.bytes()
+	cs.bytes -= len(c.name) + c.batches.bytes() + c.waits.bytes() + c.resources.bytes()
 	delete(cs.named, c.name)
 	cs.list = slices.Delete(cs.list, oldest, oldest+1)
 	return true

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -41,10 +40,11 @@ const (
 // writer fills the columns, and the tables they refer to.
 type writer struct {
 	saved   *saved
+	seen    *functions
 	columns [columnCount][]byte
 	last    uint64
 
-	functions, options, lists map[string]int
+	functions, options, sets map[string]int
 }
 
 func (w *writer) number(column int, n uint64) {
@@ -108,10 +108,13 @@ func (w *writer) optionsOf(it *item) uint64 {
 }
 
 func (w *writer) host(h *host) savedHost {
-	s := savedHost{Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted, Broker: h.broker, Former: h.former}
+	s := savedHost{
+		Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted,
+		Broker: h.broker, Former: h.former, More: h.more,
+	}
 	for _, t := range h.serving {
-		list := inTable(&w.lists, &w.saved.Lists, strings.Join(t.Functions, "\x00"), t.Functions)
-		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, list})
+		set := w.seen.set(t.Functions)
+		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, inTable(&w.sets, &w.saved.Sets, string(set), set)})
 	}
 	return s
 }

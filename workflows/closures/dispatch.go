@@ -220,6 +220,9 @@ func (q *Queue) lease(h *host, p *pack) Dispatch {
 	for i, it := range p.items {
 		it.lease = l.number
 		d.Closures[i] = it.leased()
+		if it.told {
+			d.Cancelled = append(d.Cancelled, it.ID)
+		}
 	}
 	for _, id := range p.resources {
 		if r, ok := q.resources.get(id); ok {

@@ -31,7 +31,8 @@
 // again, with the next closures for that host, or by itself if there are none. The host
 // knows its closures by ID and goes on with them. What comes back a third time without
 // having ended is slow and leased apart, because otherwise every quick one that ends
-// would send it and its arguments once more.
+// would send it and its arguments once more. A lease says which of its closures the host
+// was told to cancel, because what it was told may have been lost with a host worker.
 //
 // How many closures a host may hold is its window. It begins at the host's slots, so a few
 // closures are spread over all hosts. It doubles when a lease comes back from a host that

@@ -45,6 +45,16 @@ func (q *Queue) tell(it *item) {
 	}
 }
 
+// CancelLost says that a host could not be told to cancel closures. It is told again of
+// those that it still holds.
+func (q *Queue) CancelLost(c CancelOn) {
+	for _, id := range c.Closures {
+		if it := q.items[id]; it != nil && it.told && it.host != nil && it.host.name == c.Host && it.host.queue == c.Queue {
+			q.tell(it)
+		}
+	}
+}
+
 // raise gives the error to the request that has waited for the drain, and clears it.
 func (q *Queue) raise() {
 	r, e := q.drain, q.fault

@@ -20,6 +20,8 @@ type host struct {
 	tasks     map[string]int
 	slots     int
 	functions map[string]bool
+	// more: a task has registered functions beyond those that can be remembered.
+	more bool
 
 	// window is how many closures the host may hold.
 	window int
@@ -120,16 +122,22 @@ func (q *Queue) anew(h *host) {
 // serve sets the tasks of a host. The window keeps its proportion to the slots.
 func (q *Queue) serve(h *host, serving []spec.ServingTask) {
 	before := h.slots
-	h.serving, h.slots = serving, 0
+	h.serving, h.slots, h.more = slices.Clone(serving), 0, false
 	h.tasks, h.functions = map[string]int{}, map[string]bool{}
-	for _, t := range serving {
+	for i, t := range serving {
 		slots := min(max(t.Slots, 0), maxSlots)
 		h.slots += slots
 		h.tasks[t.Task] += slots
+		remembered := make([]string, 0, len(t.Functions))
 		for _, f := range t.Functions {
-			h.functions[f] = true
-			q.seen.add(f)
+			if q.seen.add(f) {
+				h.functions[f] = true
+				remembered = append(remembered, f)
+			} else {
+				h.more = true
+			}
 		}
+		h.serving[i].Functions = remembered
 	}
 	if before > 0 {
 		h.window = h.window / before * h.slots
@@ -186,7 +194,7 @@ func (q *Queue) suits(h *host, name laneName) bool {
 	if name.task != "" {
 		return h.tasks[name.task] > 0
 	}
-	return h.slots > 0 && (h.functions[name.function] || q.seen.never(name.function))
+	return h.slots > 0 && (h.functions[name.function] || q.seen.never(name.function) || h.more && q.seen.beyond(name.function))
 }
 
 // hasRoom reports whether the host may hold one closure more of a lane. What only

@@ -17,12 +17,9 @@ type Config struct {
 	FirstRules bool
 }
 
-// defaultTransient is the seed's (SEED-53).
-const defaultTransient = 3
-
 // ConfigOf reads the input of the workflow.
 func ConfigOf(in spec.ClosureQueueInput) Config {
-	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: defaultTransient}
+	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: spec.DefaultTransientFailures}
 	if in.QueueSize != 0 {
 		c.QueueSize = in.QueueSize
 	}
@@ -74,7 +71,9 @@ type Queue struct {
 	paused bool
 	reason string
 	quiet  bool
-	ended  string // how the run has ended
+	// crowded: no more closures get in as long as there are some.
+	crowded bool
+	ended   string // how the run has ended
 	// firstEnded and lastEnded bound the IDs that ended since New or Restore.
 	firstEnded, lastEnded uint64
 }
@@ -90,6 +89,10 @@ func New(c Config) *Queue {
 // Quiet stops the queue from giving anything to hosts, because the workflow is
 // about to continue as new. Outcomes are still taken in.
 func (q *Queue) Quiet(quiet bool) { q.quiet = quiet }
+
+// Crowded lets no more closures in as long as there are some, because the queue is too
+// large to go on in another execution. It holds until [Restore].
+func (q *Queue) Crowded() { q.crowded = true }
 
 // Pause stops the queue from giving new closures to hosts. What they hold goes on.
 func (q *Queue) Pause(r spec.PauseRequest) {

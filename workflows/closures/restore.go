@@ -76,17 +76,30 @@ func (q *Queue) restoreHosts(s *saved) error {
 		}
 		var serving []spec.ServingTask
 		for _, t := range saved.Tasks {
-			if t.List < 0 || t.List >= len(s.Lists) {
+			names, ok := q.restoreFunctions(s, t.List)
+			if !ok {
 				return errDamaged
 			}
-			serving = append(serving, spec.ServingTask{Task: t.Task, Process: t.Process, Slots: t.Slots, Functions: s.Lists[t.List]})
+			serving = append(serving, spec.ServingTask{Task: t.Task, Process: t.Process, Slots: t.Slots, Functions: names})
 		}
 		q.hosts = append(q.hosts, h)
 		q.serve(h, serving)
 		h.seq, h.doubted, h.broker, h.former = saved.Seq, saved.Doubted, saved.Broker, saved.Former
+		h.more = h.more || saved.More
 		h.window = min(max(saved.Window, h.slots), max(maxWindow, h.slots))
 	}
 	return nil
+}
+
+func (q *Queue) restoreFunctions(s *saved, at int) (names []string, ok bool) {
+	switch {
+	case at < 0:
+	case s.Version == 1 && at < len(s.Lists):
+		return s.Lists[at], true
+	case s.Version > 1 && at < len(s.Sets):
+		return q.seen.of(s.Sets[at])
+	}
+	return nil, false
 }
 
 func (q *Queue) restoreClients(s *saved) error {

@@ -40,6 +40,7 @@ import (
 //	                               unstarted=IDS (lost) unavailable=IDS@TASK
 //	lost LEASE                     the host worker did not answer any more
 //	cancel all|IDS
+//	untold HOST IDS                the host could not be told to cancel them
 //	pause [REASON] | resume
 //	quiet | continue-as-new
 //	run-ended HOW
@@ -174,6 +175,11 @@ func (s *script) event(line string) (answer string, err error) {
 		}
 		a := s.queue.Cancel(r)
 		return fmt.Sprintf("  cancelled %d, told %d\n", a.Cancelled, a.Told), nil
+	case "untold":
+		host, list, _ := strings.Cut(rest, " ")
+		told, err := ids(list)
+		s.queue.CancelLost(closures.CancelOn{Host: host, Queue: "q/" + host, Closures: told})
+		return "", err
 	case "pause":
 		s.queue.Pause(spec.PauseRequest{Paused: true, Reason: rest})
 	case "resume":
@@ -469,6 +475,9 @@ func (s *script) action(a closures.Action) string {
 		}
 		for _, c := range a.Closures {
 			s.held[c.ID] = c.Attempt
+		}
+		if len(a.Cancelled) > 0 {
+			text += " (cancelled: " + ranges(a.Cancelled) + ")"
 		}
 		for _, r := range a.Resources {
 			text += fmt.Sprintf(" [resource %d: %s]", r.ID, r.Function)

@@ -33,12 +33,14 @@ type saved struct {
 	// Tables that the columns and the hosts refer to.
 	Functions []string               `json:"functions,omitempty"`
 	Options   []*spec.ClosureOptions `json:"options,omitempty"`
-	Lists     [][]string             `json:"lists,omitempty"`
-	Losses    []savedLosses          `json:"losses,omitempty"`
+	Sets      [][]byte               `json:"sets,omitempty"`
+	// Lists are what version 1 had in place of Sets.
+	Lists  [][]string    `json:"lists,omitempty"`
+	Losses []savedLosses `json:"losses,omitempty"`
 }
 
 // snapshotVersion is that of the form. A queue reads its own and older ones.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 type savedRequest struct {
 	Client   string         `json:"client"`
@@ -57,6 +59,7 @@ type savedHost struct {
 	Doubted bool        `json:"doubted,omitempty"`
 	Broker  string      `json:"broker,omitempty"`
 	Former  string      `json:"former,omitempty"`
+	More    bool        `json:"more,omitempty"`
 	Tasks   []savedTask `json:"tasks,omitempty"`
 }
 
@@ -64,7 +67,7 @@ type savedTask struct {
 	Task    string `json:"task"`
 	Process string `json:"process"`
 	Slots   int    `json:"slots"`
-	List    int    `json:"list"` // of its functions
+	List    int    `json:"list"` // the set of its functions
 }
 
 type savedClient struct {
@@ -108,7 +111,7 @@ func (q *Queue) Snapshot() ([]byte, error) {
 		Paused: q.paused, Reason: q.reason, Ended: q.ended, Fault: q.fault,
 		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering), Seen: q.seen.list, Peers: q.peers, Resources: q.resources.list,
 	}
-	w := &writer{saved: s}
+	w := &writer{saved: s, seen: &q.seen}
 	hosts := map[*host]int{}
 	for i, h := range q.hosts {
 		hosts[h] = i

@@ -68,6 +68,10 @@ const (
 	// and names. A full queue makes schedule wait.
 	DefaultQueueSize = 256 * 1024
 	MaxQueueBytes    = 1536 << 10
+	// MaxQueueSize is more closures than [MaxQueueBytes] lets in.
+	MaxQueueSize = MaxQueueBytes
+	// DefaultTransientFailures is the seed's (SEED-53).
+	DefaultTransientFailures = 3
 	// MaxClosureBytes bounds the arguments of one closure, and its value.
 	MaxClosureBytes = 256 << 10
 	// MaxBatchBytes bounds what is sent at once.
@@ -193,7 +197,8 @@ type ClosureQueueInput struct {
 	// QueueSize replaces [DefaultQueueSize]. Negative: no limit but that of bytes.
 	QueueSize int `json:"queue_size,omitempty"`
 	// TransientUnavailable is how many times another task may not answer before that
-	// is the queue's error: the K-th is (D-09). nil: 3. Not positive: the first is.
+	// is the queue's error: the K-th is (D-09). nil: [DefaultTransientFailures]. Not positive:
+	// the first is.
 	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
 }
 
@@ -326,6 +331,10 @@ type Lease struct {
 	// ID. It takes one it does not hold for new.
 	Closures  []Closure  `json:"closures"`
 	Resources []Resource `json:"resources,omitempty"`
+	// Cancelled are those of them that were cancelled, as by [CancelLease] with this
+	// Grace: so a host hears of it that does not know them (any more).
+	Cancelled []uint64      `json:"cancelled,omitempty"`
+	Grace     time.Duration `json:"grace,omitempty"`
 }
 
 // LeaseResult is its result.

@@ -56,6 +56,18 @@ def flaky(name, times):
 
 
 @clusterrun.function
+def unavailable(name, times):
+    """So often it cannot reach ps-0, whoever calls it."""
+    path = os.path.join(DIR, name)
+    with open(path, "a") as f:
+        f.write("x")
+    n = os.path.getsize(path)
+    if n <= times:
+        raise clusterrun.UnavailableError(task="ps-0")
+    return n
+
+
+@clusterrun.function
 def hold(name):
     """Goes on until the test makes a file of that name."""
     note("hold %s" % name)
