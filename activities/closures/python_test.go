@@ -241,8 +241,8 @@ func TestPythonCancel(t *testing.T) {
 	p := m.pyProcess("worker-0", `
 @clusterrun.function
 def sleeps():
-    print("sleeps", flush=True)
     try:
+        print("sleeps", flush=True)
         time.sleep(1000)
     finally:
         print(clusterrun.cancelled(), flush=True)
@@ -253,20 +253,21 @@ def loops():
         pass
 @clusterrun.function
 def locks():
-    print("locks", flush=True)
     lock = threading.Lock()
     lock.acquire()
     try:
+        print("locks", flush=True)
         lock.acquire()
     except BaseException as e:
         print(type(e).__name__, clusterrun.cancelled(), flush=True)
     return "all the same"
 @clusterrun.function
 def asks():
-    print("asks", flush=True)
     try:
+        print("asks", flush=True)
         while not clusterrun.cancelled():
             time.sleep(0.001)
+        time.sleep(1000)
     except clusterrun.CancelledError:
         pass
     raise ValueError("stopped")
