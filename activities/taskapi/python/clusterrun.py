@@ -1978,7 +1978,7 @@ def _failure(call: _Call, e: BaseException) -> bytes:
     name = type(e).__name__
     try:
         message = str(e)
-    except Exception:
+    except BaseException:  # of whatever: it is not what the function raised
         message = "the error cannot be written"
     if isinstance(e, _OwnError):
         name = e.kind
@@ -2001,7 +2001,11 @@ def _failure(call: _Call, e: BaseException) -> bytes:
 
 
 def _error(call: _Call, kind: str, name: str, message: str, stack: str, task: str = "") -> bytes:
-    said = {"kind": name, "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack[-_MAX_CLOSURE_TRACEBACK:], "task": str(task)}
+    # All of it is bounded: a request that is too large would never be answered.
+    said = {
+        "kind": name[:_MAX_NAME], "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack[-_MAX_CLOSURE_TRACEBACK:],
+        "task": str(task)[:_MAX_NAME],
+    }
     seconds = time.monotonic() - call.began if call.began else 0.0
     return b',"kind":"%s","seconds":%.6f,"error":%s' % (kind.encode(), seconds, json.dumps(said).encode())
 
