@@ -40,7 +40,9 @@ type brokered struct {
 	life string
 	seq  int64
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// serving is there once the broker has said so.
+	said    bool
 	serving []spec.ServingTask
 	changed chan struct{} // has an element when the queue has to be told
 	ended   chan struct{}
@@ -54,16 +56,24 @@ func (b *brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 	if err != nil {
 		return taskapi.ClosuresAnswer{}, err
 	}
-	return b.of(p).Next(ctx, by.Task, in)
+	s := b.of(p)
+	if s == nil {
+		return taskapi.ClosuresAnswer{}, errReleased
+	}
+	return s.Next(ctx, by.Task, in)
 }
 
-// of is the broker of a run, which is made when it is first asked for.
+// of is the broker of a run, which is made when it is first asked for; nil where this
+// host has released the run since the plan was read.
 func (b *brokers) of(p *plan) *brokered {
 	key := servedKey{p.Run.Namespace, p.Run.WorkflowID, p.firstExecution()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.all[key]; s != nil {
 		return s
+	}
+	if b.host.plans.served(key) == nil {
+		return nil
 	}
 	s := &brokered{
 		in: b.host.queueInput(p), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -82,6 +92,15 @@ func (b *brokers) of(p *plan) *brokered {
 	return s
 }
 
+// served is the broker of a run that has this host; nil where it has not (any more).
+func (b *brokers) served(key servedKey) *brokered {
+	p := b.host.plans.served(key)
+	if p == nil {
+		return nil
+	}
+	return b.of(p)
+}
+
 // known is the broker of a run if there is one.
 func (b *brokers) known(key servedKey) *brokered {
 	b.mu.Lock()
@@ -92,11 +111,31 @@ func (b *brokers) known(key servedKey) *brokered {
 // changes notes who serves now, for the queue.
 func (s *brokered) changes(serving []spec.ServingTask) {
 	s.mu.Lock()
-	s.serving = serving
+	s.said, s.serving = true, serving
 	s.mu.Unlock()
+	s.again()
+}
+
+// again has the queue told once more who serves: it gives nothing to a host that it has
+// not heard of since it lost what it gave it.
+func (s *brokered) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.said {
+		return
+	}
 	select {
 	case s.changed <- struct{}{}:
 	default:
+	}
+}
+
+// again has all queues told.
+func (b *brokers) again() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.all {
+		s.again()
 	}
 }
 
@@ -120,10 +159,10 @@ func (b *brokers) tell(s *brokered) {
 		tries := 0
 		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 			s.mu.Lock()
-			s.seq++
+			s.seq = nextSeq(s.seq, time.Now())
 			m := spec.ServingMessage{
 				Host: h.Name, Queue: h.Queue,
-				Seq: time.Now().UnixMicro() + s.seq, Broker: s.life, Serving: s.serving,
+				Seq: s.seq, Broker: s.life, Serving: s.serving,
 			}
 			s.mu.Unlock()
 			ctx, cancel := context.WithTimeout(context.Background(), tellPatience)
@@ -145,6 +184,10 @@ func (b *brokers) tell(s *brokered) {
 		}
 	}
 }
+
+// nextSeq numbers a message. Numbers are times, because a queue of an earlier version
+// compares those of different brokers; but they grow also where the clock is put back.
+func nextSeq(last int64, now time.Time) int64 { return max(last+1, now.UnixMicro()) }
 
 // end ends the service of a run, without a word to its queue.
 func (b *brokers) end(key servedKey) {
@@ -218,16 +261,16 @@ const (
 // RunClosures has the tasks of this host call closures. See [spec.Lease].
 func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
 	info := activity.GetInfo(ctx)
-	p := h.plans.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
-	if p == nil {
+	broker := h.brokers.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
+	if broker == nil {
 		return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", spec.ErrNotServed, nil)
 	}
 	// The context of the activity ends when a heartbeat fails, and a server that is
 	// away for a second is no reason to give the lease back.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
-	go h.keepLease(ctx, leased, info.TaskToken, release)
-	out, err := h.brokers.of(p).Lease(leased, in)
+	go h.keepLease(ctx, leased, broker, info.TaskToken, release)
+	out, err := broker.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
@@ -236,8 +279,9 @@ func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult
 }
 
 // keepLease beats until a lease is over, and ends it when the queue does not want it
-// any more or this host worker ends.
-func (h *Host) keepLease(ctx, leased context.Context, token []byte, release context.CancelCauseFunc) {
+// any more or this host worker ends. A queue that has lost it has to hear that there is
+// somebody here.
+func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte, release context.CancelCauseFunc) {
 	beat := time.NewTicker(leaseBeats)
 	defer beat.Stop()
 	for {
@@ -254,15 +298,17 @@ func (h *Host) keepLease(ctx, leased context.Context, token []byte, release cont
 		cancel()
 		if temporal.IsCanceledError(err) || isGone(err) {
 			release(err)
+			s.again()
 			return
 		}
 	}
 }
 
-// CancelClosures has closures not be called any more. See [spec.CancelLease].
+// CancelClosures has closures not be called any more. See [spec.CancelLease]. A host worker
+// that was just started may hear of it before tasks and leases come back to it.
 func (h *Host) CancelClosures(ctx context.Context, in spec.CancelLease) error {
 	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
-	if s := h.brokers.known(key); s != nil {
+	if s := h.brokers.served(key); s != nil {
 		s.Cancel(in)
 	}
 	return nil

@@ -41,6 +41,17 @@ func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 	})
 }
 
+// ExistingClosures is the queue of the run's closures for those who only want to know
+// something: none is made, and where there is none [closurequeue.ErrNoQueue] is the
+// error of what is asked. The caller closes it.
+func (r *Run) ExistingClosures(ctx context.Context) (*closurequeue.Queue, error) {
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, r.requestError(err)
+	}
+	return closurequeue.Attach(r.client, r.firstOf(d.GetWorkflowExecutionInfo())), nil
+}
+
 // TerminateClosures tears down the queue of closures of a run that was terminated and
 // whose host workers are gone for good: nobody is there to end it in order. There may
 // be none.

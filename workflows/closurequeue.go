@@ -22,15 +22,17 @@ import (
 // what the queue decides by itself is in markers beside them. So its memory does not
 // grow with what has ended, and the executions' ranges of IDs tell where a value is.
 func ClosureQueue(ctx workflow.Context, in spec.ClosureQueueInput, carry queueCarry, snapshot []byte) (*spec.QueueResult, error) {
+	config := closures.ConfigOf(in)
+	config.FirstRules = workflow.GetVersion(ctx, closureRules, workflow.DefaultVersion, 1) == workflow.DefaultVersion
 	if in.QueueSize < 0 && snapshot == nil {
 		// SEED-34
 		workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
 			"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
 	}
-	machine := closures.New(closures.ConfigOf(in))
+	machine := closures.New(config)
 	if snapshot != nil {
 		var err error
-		if machine, err = closures.Restore(closures.ConfigOf(in), snapshot); err != nil {
+		if machine, err = closures.Restore(config, snapshot); err != nil {
 			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 		}
 	}
@@ -44,6 +46,9 @@ func ClosureQueue(ctx workflow.Context, in spec.ClosureQueueInput, carry queueCa
 	}
 	return q.run(ctx)
 }
+
+// closureRules is the version of the rules of package closures.
+const closureRules = "closure-rules"
 
 // closureQueue is the state of one execution.
 type closureQueue struct {

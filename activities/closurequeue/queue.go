@@ -38,6 +38,8 @@ type Queue struct {
 	// outcomes that came before the ID.
 	remotes map[uint64][]*Remote
 	early   early
+	// attached counts those of remotes that join and done wait for.
+	attached int
 	// changed is closed and made anew when something of the above has changed.
 	changed chan struct{}
 
@@ -57,7 +59,8 @@ func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue
 	return attach(c), nil
 }
 
-// Attach attaches to the queue of a run that is there.
+// Attach attaches to the queue of a run if there is one; else what is asked of it has
+// the error [ErrNoQueue].
 func Attach(s Server, run spec.BarrierRun) *Queue { return attach(NewClient(s, run)) }
 
 func attach(c *Client) *Queue {
@@ -102,6 +105,7 @@ func (q *Queue) fail(err error) {
 		}
 	}
 	clear(q.remotes)
+	q.attached = 0
 	q.wake()
 }
 
@@ -151,6 +155,10 @@ func (q *Queue) Resume(ctx context.Context) (spec.QueueStatus, error) {
 
 // CreateResource makes a per-worker resource known, and returns its ID.
 func (q *Queue) CreateResource(ctx context.Context, r spec.Resource) (uint64, error) {
+	r, err := checkedResource(r)
+	if err != nil {
+		return 0, err
+	}
 	q.mu.Lock()
 	q.call++
 	request := spec.ResourceRequest{Client: q.name, Number: q.call, Resource: r}

@@ -34,6 +34,10 @@ type client struct {
 	epoch uint64
 	// used is when it last asked for something, by the clock of clients.
 	used uint64
+	// open: it has scheduled closures that are not detached, and not been told since
+	// that nothing is open. owed: the queue's last error was raised to another client,
+	// and is to be raised to this one, too.
+	open, owed bool
 
 	batches   answers[spec.ScheduleAnswer]
 	waits     answers[spec.WaitAnswer]
@@ -136,6 +140,19 @@ func (a *answers[A]) drop(at int) (bytes int) {
 	a.forgotten = max(a.forgotten, a.list[at].number)
 	a.list = slices.Delete(a.list, at, at+1)
 	return bytes
+}
+
+// forgive forgets that a request was ever asked, so that it can be asked again.
+func (a *answers[A]) forgive(number uint64) {
+	at, found := slices.BinarySearchFunc(a.list, number, compareNumber)
+	if !found {
+		return
+	}
+	a.list = slices.Delete(a.list, at, at+1)
+	if number <= a.forgotten {
+		a.open = append(a.open, number)
+		a.open = a.open[max(0, len(a.open)-maxLine):]
+	}
 }
 
 // weigh notes how large an answer is.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -16,7 +17,7 @@ import (
 const (
 	columnID = iota // less the one before
 	columnState
-	columnFlags // whether it was told, and twice how many leases it came back from
+	columnFlags // see flags
 	columnAttempt
 	columnFunction
 	columnOptions // from 1; 0: none
@@ -59,11 +60,7 @@ func (w *writer) item(it *item, state uint64) {
 	w.number(columnID, it.ID-w.last)
 	w.last = it.ID
 	w.number(columnState, state)
-	flags := 2 * uint64(it.returns)
-	if it.told {
-		flags++
-	}
-	w.number(columnFlags, flags)
+	w.number(columnFlags, it.flags())
 	w.number(columnAttempt, uint64(it.Attempt))
 	w.number(columnFunction, uint64(inTable(&w.functions, &w.saved.Functions, it.Function, it.Function)))
 	w.number(columnOptions, w.optionsOf(it))
@@ -81,6 +78,21 @@ func (w *writer) item(it *item, state uint64) {
 	}
 }
 
+// flags are whether the item was told, in the lowest bit, in the next two from how many
+// leases it came back, and then how often it failed.
+func (it *item) flags() uint64 {
+	flags := uint64(it.failures)<<3 | uint64(it.returns)<<1
+	if it.told {
+		flags++
+	}
+	return flags
+}
+
+func (it *item) setFlags(flags uint64) {
+	it.told, it.returns = flags&1 == 1, int(flags>>1&3)
+	it.failures = int(min(flags>>3, math.MaxInt32))
+}
+
 // optionsOf is the number of the item's options, without the key.
 func (w *writer) optionsOf(it *item) uint64 {
 	if it.Options == nil {
@@ -96,7 +108,10 @@ func (w *writer) optionsOf(it *item) uint64 {
 }
 
 func (w *writer) host(h *host) savedHost {
-	s := savedHost{Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted, Broker: h.broker, More: h.more}
+	s := savedHost{
+		Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted,
+		Broker: h.broker, Former: h.former, More: h.more,
+	}
 	for _, t := range h.serving {
 		set := w.seen.set(t.Functions)
 		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, inTable(&w.sets, &w.saved.Sets, string(set), set)})

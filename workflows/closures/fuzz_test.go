@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -60,18 +61,21 @@ type fuzzed struct {
 	held     map[uint64]fuzzHeld
 	leases   map[int][]uint64
 	order    []int // of open leases
-	raisedBy map[uint64]bool
+	raisedTo map[uint64][]string
 	lastID   uint64
 	over     bool
 	restored bool
-	// executing are those that were held and not detached when the last step began.
+	// executing are those that were held and not detached when the last step began, and
+	// own those of each client.
 	executing int
+	own       map[string]int
 }
 
 type fuzzHeld struct {
 	host     string
 	attempt  int
 	detached bool
+	client   string
 }
 
 // fuzzCall is a request, with its answers from both.
@@ -80,6 +84,7 @@ type fuzzCall struct {
 	wait        *spec.WaitRequest
 	done        bool
 	answered    bool
+	withdrawn   bool
 	ids         []uint64
 	main, other fuzzAnswer
 }
@@ -94,9 +99,10 @@ func (c *Call[A]) state() (bool, string) {
 func newFuzzed(t *testing.T, data []byte) *fuzzed {
 	f := &fuzzed{
 		t: t, data: data, numbers: map[string]uint64{}, detached: map[uint64]bool{}, ended: map[uint64]bool{}, failed: map[uint64]bool{},
-		held: map[uint64]fuzzHeld{}, leases: map[int][]uint64{}, raisedBy: map[uint64]bool{},
+		held: map[uint64]fuzzHeld{}, leases: map[int][]uint64{}, raisedTo: map[uint64][]string{},
 	}
-	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[f.byte()%5], TransientUnavailable: int(f.byte() % 4)}
+	size, more := f.byte(), f.byte()
+	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4), FirstRules: more%16 > 12}
 	f.queue, f.twin = New(f.config), New(f.config)
 	return f
 }
@@ -127,7 +133,7 @@ func (f *fuzzed) run() {
 }
 
 func (f *fuzzed) event() {
-	switch f.byte() % 24 {
+	switch f.byte() % 25 {
 	case 0, 1:
 		f.serve(int(f.byte())%len(fuzzHosts), int(f.byte())%5)
 	case 2, 3, 4, 5, 6:
@@ -155,6 +161,8 @@ func (f *fuzzed) event() {
 		}
 	case 22:
 		f.wait(false)
+	case 23:
+		f.withdraw()
 	default:
 		if f.byte()%16 == 0 {
 			f.runEnded()
@@ -186,7 +194,7 @@ func (f *fuzzed) schedule() {
 	}
 	o := f.byte()
 	for range 1 + f.byte()%12 {
-		c := spec.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%d]", f.byte())}
+		c := spec.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%q,%d]", client, f.byte())}
 		if o&2 != 0 {
 			c.Options = &spec.ClosureOptions{Priority: int(f.byte() % 3), Detached: o&4 != 0 && f.byte()%2 == 0}
 			if o&8 != 0 {
@@ -197,6 +205,9 @@ func (f *fuzzed) schedule() {
 			}
 			if o&32 != 0 {
 				c.Options.MaxLosses = new(int(f.byte()%4) - 1)
+			}
+			if o&64 != 0 {
+				c.Options.Retries = int(f.byte() % 4)
 			}
 		}
 		r.Closures = append(r.Closures, c)
@@ -233,6 +244,9 @@ func (f *fuzzed) askAgain() {
 		return
 	}
 	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 4)]
+	if c.withdrawn {
+		return // it would be another one
+	}
 	again, twin := c.ask(f.queue), c.ask(f.twin)
 	before, text := c.main.state()
 	if ready, now := again.state(); ready != before || now != text {
@@ -241,6 +255,23 @@ func (f *fuzzed) askAgain() {
 	if ready, now := twin.state(); ready != before || now != text {
 		f.t.Fatalf("asked again: %s, and of the twin %s", text, now)
 	}
+}
+
+// withdraw takes back a join or done, if it is one and still waits. It may be that of a
+// request that was taken back before.
+func (f *fuzzed) withdraw() {
+	if len(f.calls) == 0 {
+		return
+	}
+	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 8)]
+	if c.wait == nil {
+		return
+	}
+	a, b := f.queue.Withdraw(*c.wait), f.twin.Withdraw(*c.wait)
+	if a != b || a.Withdrawn == c.answered {
+		f.t.Fatalf("withdrawn %v, %v: %+v", a, b, c)
+	}
+	c.withdrawn = c.withdrawn || a.Withdrawn
 }
 
 func (f *fuzzed) chooseLease() int {
@@ -370,10 +401,11 @@ func (f *fuzzed) continueAsNew() {
 func (f *fuzzed) step() {
 	t := f.t
 	before := f.queue.Status()
-	f.executing = 0
+	f.executing, f.own = 0, map[string]int{}
 	for _, h := range f.held {
 		if !h.detached {
 			f.executing++
+			f.own[h.client]++
 		}
 	}
 	quiet := f.queue.quiet
@@ -417,7 +449,7 @@ func (f *fuzzed) dispatched(d Dispatch, before spec.QueueStatus, quiet bool) {
 	}
 	f.order = append(f.order, d.Lease)
 	for _, c := range d.Closures {
-		at := fuzzHeld{d.Queue, c.Attempt, optionsOf(c).Detached}
+		at := fuzzHeld{d.Queue, c.Attempt, optionsOf(c).Detached, strings.Split(string(c.Args), `"`)[1]}
 		known, adopted := f.held[c.ID]
 		switch {
 		case f.ended[c.ID]:
@@ -482,7 +514,7 @@ func (f *fuzzed) answers() {
 			a, err := c.main.(*Call[spec.ScheduleAnswer]).Answer()
 			if err == nil {
 				f.scheduled(c, a)
-				f.raised(a.Raised)
+				f.raised(a.Raised, c.schedule.Client)
 			}
 			continue
 		}
@@ -490,8 +522,8 @@ func (f *fuzzed) answers() {
 		if err != nil {
 			continue
 		}
-		f.raised(a.Raised)
-		if !c.done && f.executing > 0 {
+		f.raised(a.Raised, c.wait.Client)
+		if !c.done && a.Raised == nil && f.executing > 0 {
 			f.t.Fatalf("joined while %d execute", f.executing)
 		}
 	}
@@ -516,17 +548,19 @@ func (f *fuzzed) scheduled(c *fuzzCall, a spec.ScheduleAnswer) {
 	}
 }
 
-// raised: an error is one of a closure that is not detached, and nobody has had it.
-func (f *fuzzed) raised(e *spec.ClosureError) {
+// raised: an error is one of a closure that is not detached, and the client has not had
+// it. When the first has it nothing executes, and none of their own when others have it.
+func (f *fuzzed) raised(e *spec.ClosureError, client string) {
 	if e == nil || f.over && e.Closure == 0 {
 		return
 	}
-	if f.raisedBy[e.Closure] || !f.failed[e.Closure] || f.detached[e.Closure] {
-		f.t.Fatalf("raised %+v", e)
+	before := f.raisedTo[e.Closure]
+	if slices.Contains(before, client) || !f.failed[e.Closure] || f.detached[e.Closure] {
+		f.t.Fatalf("raised to %s, after %v: %+v", client, before, e)
 	}
-	f.raisedBy[e.Closure] = true
-	if f.executing > 0 {
-		f.t.Fatalf("raised while %d execute", f.executing)
+	f.raisedTo[e.Closure] = append(before, client)
+	if f.own[client] > 0 || len(before) == 0 && f.executing > 0 {
+		f.t.Fatalf("raised while %d execute, %d of them of %s", f.executing, f.own[client], client)
 	}
 }
 

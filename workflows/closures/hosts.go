@@ -12,9 +12,9 @@ type host struct {
 	name, queue string
 	seq         int64
 	// broker is the life of the host worker: another one does not answer for the
-	// leases of this.
-	broker  string
-	serving []spec.ServingTask
+	// leases of this. former is the one before, which is over.
+	broker, former string
+	serving        []spec.ServingTask
 	// What follows is made from serving: slots are those of each task and of all of
 	// them, functions what at least one of them has registered.
 	tasks     map[string]int
@@ -45,6 +45,8 @@ type lease struct {
 	number int
 	host   *host
 	items  []*item
+	// probing: the host was doubted already when it got this.
+	probing bool
 }
 
 // Bounds of what is open towards one host.
@@ -68,7 +70,7 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 	}
 	at, known := slices.BinarySearchFunc(q.hosts, &host{name: m.Host, queue: m.Queue}, compareHosts)
 	switch {
-	case q.ended != "" || known && m.Seq <= q.hosts[at].seq:
+	case q.ended != "" || known && q.outdated(q.hosts[at], m):
 		return
 	case !known && len(m.Serving) == 0:
 		return
@@ -81,10 +83,20 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 		if h.broker != "" {
 			q.anew(h)
 		}
-		h.broker = m.Broker
+		h.broker, h.former = m.Broker, h.broker
 	}
 	q.serve(h, m.Serving)
 	q.forget(h)
+}
+
+// outdated reports whether a message is older than what is known of a host. The numbers
+// of another life say nothing about that: they come from the clock of the host, which may
+// have been put back.
+func (q *Queue) outdated(h *host, m spec.ServingMessage) bool {
+	if m.Broker == h.broker || q.config.FirstRules {
+		return m.Seq <= h.seq
+	}
+	return m.Broker != "" && m.Broker == h.former
 }
 
 // anew leases everything again that a host holds. The host worker was started again,

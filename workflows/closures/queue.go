@@ -10,6 +10,11 @@ type Config struct {
 	// TransientUnavailable is which report that the same task does not answer is the
 	// queue's error. Not positive: the first.
 	TransientUnavailable int
+	// FirstRules are those of executions that began before rules had versions: what
+	// such a queue gives out and answers, and when, stays as it was, for its history has
+	// to go on replaying. The execution after it has the rules that this package
+	// describes.
+	FirstRules bool
 }
 
 // ConfigOf reads the input of the workflow.
@@ -51,6 +56,8 @@ type Queue struct {
 	// executes any more.
 	fault *spec.ClosureError
 	drain *request
+	// last is the error that was raised last. It is still owed to some clients.
+	last *spec.ClosureError
 
 	clients   clients
 	keys      keys

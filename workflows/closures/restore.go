@@ -41,7 +41,7 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 	}
 	q := New(c)
 	q.lastID, q.lastLease, q.counts = s.LastID, s.LastLease, s.Counts
-	q.paused, q.reason, q.ended, q.fault, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Peers
+	q.paused, q.reason, q.ended, q.fault, q.last, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Last, s.Peers
 	for _, name := range s.Seen {
 		q.seen.add(name)
 	}
@@ -84,7 +84,8 @@ func (q *Queue) restoreHosts(s *saved) error {
 		}
 		q.hosts = append(q.hosts, h)
 		q.serve(h, serving)
-		h.seq, h.doubted, h.broker, h.more = saved.Seq, saved.Doubted, saved.Broker, h.more || saved.More
+		h.seq, h.doubted, h.broker, h.former = saved.Seq, saved.Doubted, saved.Broker, saved.Former
+		h.more = h.more || saved.More
 		h.window = min(max(saved.Window, h.slots), max(maxWindow, h.slots))
 	}
 	return nil
@@ -107,7 +108,10 @@ func (q *Queue) restoreClients(s *saved) error {
 			return errDamaged
 		}
 		c := q.clients.asking(saved.Name)
-		c.epoch = saved.Epoch
+		if saved.Owed && s.Last == nil {
+			return errDamaged
+		}
+		c.epoch, c.open, c.owed = saved.Epoch, saved.Open, saved.Owed
 		ok := restoreAnswers(&c.batches, saved.Batches) && restoreAnswers(&c.waits, saved.Waits) && restoreAnswers(&c.resources, saved.Resources)
 		if !ok {
 			return errDamaged
@@ -239,7 +243,8 @@ func readItem(s *saved, columns *[columnCount]column, last uint64) (it *item, st
 		return nil, 0, false
 	}
 	it = newItem(c, id)
-	it.Attempt, it.told, it.returns = int(attempt), flags%2 == 1, int(min(flags/2, slowReturns))
+	it.Attempt = int(attempt)
+	it.setFlags(flags)
 	return it, state, true
 }
 

@@ -20,6 +20,7 @@ type saved struct {
 	Reason    string             `json:"reason,omitempty"`
 	Ended     string             `json:"ended,omitempty"`
 	Fault     *spec.ClosureError `json:"fault,omitempty"`
+	Last      *spec.ClosureError `json:"last,omitempty"`
 	Drain     *savedRequest      `json:"drain,omitempty"`
 	Entering  *savedRequest      `json:"entering,omitempty"`
 	Hosts     []savedHost        `json:"hosts,omitempty"`
@@ -57,6 +58,7 @@ type savedHost struct {
 	Window  int         `json:"window"`
 	Doubted bool        `json:"doubted,omitempty"`
 	Broker  string      `json:"broker,omitempty"`
+	Former  string      `json:"former,omitempty"`
 	More    bool        `json:"more,omitempty"`
 	Tasks   []savedTask `json:"tasks,omitempty"`
 }
@@ -71,6 +73,8 @@ type savedTask struct {
 type savedClient struct {
 	Name      string                            `json:"name"`
 	Epoch     uint64                            `json:"epoch,omitempty"`
+	Open      bool                              `json:"open,omitempty"`
+	Owed      bool                              `json:"owed,omitempty"`
 	Batches   savedAnswers[spec.ScheduleAnswer] `json:"batches,omitzero"`
 	Waits     savedAnswers[spec.WaitAnswer]     `json:"waits,omitzero"`
 	Resources savedAnswers[spec.ResourceAnswer] `json:"resources,omitzero"`
@@ -138,8 +142,11 @@ func (q *Queue) Snapshot() ([]byte, error) {
 	}
 	byUse := slices.SortedFunc(slices.Values(q.clients.list), func(a, b *client) int { return cmp.Compare(a.used, b.used) })
 	for _, c := range byUse {
+		if c.owed {
+			s.Last = q.last
+		}
 		s.Clients = append(s.Clients, savedClient{
-			Name: c.name, Epoch: c.epoch, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
+			Name: c.name, Epoch: c.epoch, Open: c.open, Owed: c.owed, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
 		})
 	}
 	for _, k := range q.keys.list[q.keys.first:] {

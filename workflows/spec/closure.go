@@ -22,6 +22,10 @@ type Closure struct {
 	Resources []uint64 `json:"r,omitempty"`
 	// Attempt counts how often it was given to a task, from 1.
 	Attempt int `json:"n,omitempty"`
+	// Left is how many of its retries are left, in a lease. nil: it has none, or the
+	// queue is of a version that does not count them, and each attempt but the first was
+	// one.
+	Left *int `json:"l,omitempty"`
 	// Options are rare; nil is none.
 	Options *ClosureOptions `json:"o,omitempty"`
 }
@@ -239,6 +243,12 @@ type (
 		Epoch  uint64        `json:"epoch,omitempty"`
 		Raised *ClosureError `json:"raised,omitempty"`
 	}
+	// WithdrawAnswer is the answer of [UpdateWithdraw], whose input is the
+	// [WaitRequest] that is taken back.
+	WithdrawAnswer struct {
+		// Withdrawn: it waited, and does not any more.
+		Withdrawn bool `json:"withdrawn"`
+	}
 	// ResourceRequest is the input of [UpdateCreateResource].
 	ResourceRequest struct {
 		Client string `json:"client"`
@@ -288,7 +298,7 @@ type ServingMessage struct {
 	Host string `json:"host"`
 	// Queue is that of the host worker.
 	Queue string `json:"queue"`
-	// Seq grows with every message of the host; an older one is ignored.
+	// Seq grows with every message of the broker; an older one is ignored.
 	Seq int64 `json:"seq"`
 	// Broker tells the host worker's life apart from the one before: what an earlier
 	// one held is leased anew at once, without waiting for its leases to run out.
@@ -326,6 +336,10 @@ type Lease struct {
 	// ID. It takes one it does not hold for new.
 	Closures  []Closure  `json:"closures"`
 	Resources []Resource `json:"resources,omitempty"`
+	// Cancelled are those of them that were cancelled, as by [CancelLease] with this
+	// Grace: so a host hears of it that does not know them (any more).
+	Cancelled []uint64      `json:"cancelled,omitempty"`
+	Grace     time.Duration `json:"grace,omitempty"`
 }
 
 // LeaseResult is its result.

@@ -2142,7 +2142,8 @@ class Pool:
         the cluster. As in TensorFlow, None is left out of them.
 
         It waits for all. If some fail, the first in the order of the cluster is raised,
-        and the pool goes on. If a process has died RuntimeError is raised, and the
+        and the pool goes on; ValueError says that the processes do not have the
+        function. If a process has died RuntimeError is raised, and the
         pool is shut down; the next run has new processes.
         """
         name = _registered(fn)
@@ -2464,11 +2465,11 @@ def _import_main(name: Optional[str], path: Optional[str]) -> None:
 
 
 def _pool_error(said: Dict[str, Any]) -> BaseException:
-    """The error of a function, as the program sees it."""
+    """The error of a function, or that there is none, as the program sees it."""
     import builtins
 
     kind, message = said.get("kind", ""), said.get("message", "")
-    known = getattr(builtins, kind, None)
+    known = ValueError if kind == "RefusedError" else getattr(builtins, kind, None)
     error: BaseException
     if isinstance(known, type) and issubclass(known, Exception):
         try:
