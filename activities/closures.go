@@ -142,6 +142,10 @@ func (b *brokers) again() {
 // tellPatience is how long the server may take to answer.
 const tellPatience = 10 * time.Second
 
+// tellWarnsAfter is after how many failures in a row, which take most of a second, that is
+// more than an answer that got lost.
+const tellWarnsAfter = 5
+
 // tell tells the queue who serves, until the run is released here. What the server
 // did not take is told again.
 func (b *brokers) tell(s *brokered) {
@@ -152,6 +156,7 @@ func (b *brokers) tell(s *brokered) {
 		case <-s.ended:
 			return
 		}
+		tries := 0
 		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 			s.mu.Lock()
 			s.seq = nextSeq(s.seq, time.Now())
@@ -166,7 +171,11 @@ func (b *brokers) tell(s *brokered) {
 			if err == nil || errors.Is(err, errQueueClosed) {
 				break
 			}
-			h.Log.Debug("the queue of closures was not told who serves; telling it again", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
+			level := zap.DebugLevel
+			if tries++; tries == tellWarnsAfter {
+				level = zap.WarnLevel
+			}
+			h.Log.Log(level, "the queue of closures was not told who serves; telling it again", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
 			select {
 			case <-s.ended:
 				return

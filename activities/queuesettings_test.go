@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -84,4 +86,45 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// deafQueues take no message at first, such as one that is too large.
+type deafQueues struct {
+	Queues
+	mu    sync.Mutex
+	tries int
+	heard chan struct{}
+}
+
+func (q *deafQueues) Tell(context.Context, spec.ClosureQueueInput, spec.ServingMessage) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.tries++; q.tries <= 7 {
+		return errors.New("the message is too large")
+	}
+	select {
+	case q.heard <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// A queue that hears nothing of who serves calls nothing, so that is in the log of the
+// host, once.
+func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
+	log, logged := observer.New(zap.WarnLevel)
+	queues := &deafQueues{heard: make(chan struct{}, 1)}
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &listed{}, Log: zap.New(log), Queues: queues})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.tasks.Close() })
+	p, err := h.plans.update(servedRun, func(*plan) (*plan, error) {
+		return &plan{Run: servedRun, Spec: &spec.RunSpec{}, Tasks: []string{"worker-0"}}, nil
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { h.brokers.end(servedKeyOf(p)) })
+	h.brokers.of(p).changes([]spec.ServingTask{{Task: "worker-0"}})
+	<-queues.heard
+	warnings := logged.FilterMessage("the queue of closures was not told who serves; telling it again").All()
+	require.Len(t, warnings, 1)
+	assert.Equal(t, "the message is too large", warnings[0].ContextMap()["error"])
 }

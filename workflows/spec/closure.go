@@ -304,6 +304,8 @@ type ServingMessage struct {
 	// one held is leased anew at once, without waiting for its leases to run out.
 	Broker  string        `json:"broker,omitempty"`
 	Serving []ServingTask `json:"serving"`
+	// Lists are there in JSON only; see [ServingTask.List].
+	Lists [][]string `json:"lists,omitempty"`
 	// Over says that the run has ended, and how.
 	Over string `json:"over,omitempty"`
 }
@@ -317,6 +319,9 @@ type ServingTask struct {
 	Slots int `json:"slots"`
 	// Functions are the names it has registered, sorted.
 	Functions []string `json:"functions,omitempty"`
+	// List, in JSON only, is the place from 1 of its functions in the lists of the
+	// message, where they are long.
+	List int `json:"list,omitempty"`
 }
 
 // Lease is the input of [ActivityRunClosures]: closures for the tasks of a host.
@@ -397,6 +402,8 @@ type QueueStatus struct {
 	Counts QueueCounts   `json:"counts"`
 	// Workers are the tasks that serve, sorted.
 	Workers []WorkerStatus `json:"workers"`
+	// Lists are there in JSON only; see [ServingTask.List].
+	Lists [][]string `json:"lists,omitempty"`
 	// Executions are those of the workflow, the oldest first, with the IDs that ended
 	// in each.
 	Executions []QueueExecution `json:"executions"`
@@ -436,6 +443,7 @@ type WorkerStatus struct {
 	Serving   bool     `json:"serving"`
 	Slots     int      `json:"slots"`
 	Functions []string `json:"functions,omitempty"`
+	List      int      `json:"list,omitempty"` // as in [ServingTask]
 }
 
 // QueueExecution is one execution of a queue's workflow.
