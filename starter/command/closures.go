@@ -54,6 +54,10 @@ func (a *app) withQueue(ctx context.Context, run string, attach attach, timeout 
 	return a.closureError(ctx, limited, timeout, err)
 }
 
+// inWordsOfFlags has a closure that was refused named as it was given here. Each is
+// refused by itself.
+var inWordsOfFlags = strings.NewReplacer("closures[0].f: ", "FUNCTION: ", "closures[0].a: ", "arguments: ", "closures[0].k: ", "arguments by name: ")
+
 // closureError gives an error its exit code.
 func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, err error) error {
 	var (
@@ -73,7 +77,7 @@ func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, 
 		}
 		return &exitError{exitClosure, errors.New(text)}
 	case errors.As(err, &refused):
-		return usagef("%s", strings.TrimPrefix(refused.Message, "invalid request: "))
+		return usagef("%s", inWordsOfFlags.Replace(strings.TrimPrefix(refused.Message, "invalid request: ")))
 	case ctx.Err() == nil && limited.Err() != nil:
 		return &exitError{exitTimeout, fmt.Errorf("not done within %s", timeout)}
 	}

@@ -114,6 +114,10 @@ func closureErrors(l *local) {
 	assert.Zero(t, code, stderr)
 	assert.Equal(t, "2\n", stdout)
 
+	code, _, stderr = l.run("schedule", "shell", "ad")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, `FUNCTION: no task has registered a function "ad"; registered are "add"`)
+
 	code, stdout, stderr = l.run("schedule", "shell", "add", `"y"`)
 	assert.Zero(t, code, stderr)
 	failed := strings.TrimSpace(stdout)
