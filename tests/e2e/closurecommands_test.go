@@ -116,7 +116,7 @@ func closureErrors(l *local) {
 
 	code, _, stderr = l.run("schedule", "shell", "ad")
 	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, `FUNCTION: no task has registered a function "ad"; registered are "add"`)
+	assert.Contains(t, stderr, `FUNCTION: no task has registered a function "ad"; did you mean "add"?`)
 
 	code, stdout, stderr = l.run("schedule", "shell", "add", `"y"`)
 	assert.Zero(t, code, stderr)
