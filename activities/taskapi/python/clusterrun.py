@@ -1408,19 +1408,6 @@ class _Resource:
         self.error: Optional[BaseException] = None
 
 
-_builds = threading.local()
-
-
-@contextlib.contextmanager
-def _building() -> Iterator[None]:
-    """The function of a resource is being called."""
-    before, _builds.now = getattr(_builds, "now", False), True
-    try:
-        yield
-    finally:
-        _builds.now = before
-
-
 class _InputError(Exception):
     """A resource could not be built."""
 
@@ -1631,8 +1618,7 @@ class _Server:
                     fn = _functions.get(resource.raw["function"])
                     if fn is None:
                         raise _unknown(resource.raw["function"])
-                    with _building():
-                        resource.value = fn(*(resource.raw.get("args") or []), **(resource.raw.get("kwargs") or {}))
+                    resource.value = fn(*(resource.raw.get("args") or []), **(resource.raw.get("kwargs") or {}))
                 except UnavailableError:
                     raise
                 except Exception as e:
@@ -3407,7 +3393,7 @@ class _Session:
     # -- the rest
 
     def create_resource(self, what: str) -> int:
-        if getattr(_builds, "now", False):
+        if _building():
             raise ValueError("Creating a per-worker resource in the function of one is not allowed.")
         raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
         try:
@@ -3454,6 +3440,15 @@ class _Session:
         with self.lock:
             while self.passed < self.scheduled and not self.over and time.monotonic() < end:
                 self.ended.wait(end - time.monotonic())
+
+
+def _building() -> bool:
+    """Whether this is called by the function of a per-worker resource. What builds those
+    may be interrupted at any line, so it keeps no note of it."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code is not _Server.resource.__code__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
 
 
 _REFUSALS = ("queue_refused", "invalid")

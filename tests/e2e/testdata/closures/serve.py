@@ -40,7 +40,7 @@ def fail(text="on purpose"):
 @clusterrun.function
 def fail_later(name, text):
     """Fails when the test makes a file of that name."""
-    hold(name, "fail_later")
+    hold(name)
     raise ValueError(text)
 
 
@@ -69,9 +69,9 @@ def unavailable(name, times):
 
 
 @clusterrun.function
-def hold(name, function="hold"):
+def hold(name):
     """Goes on until the test makes a file of that name."""
-    note("%s %s" % (function, name))
+    note("hold %s" % name)
     while not os.path.exists(os.path.join(DIR, name)):
         time.sleep(0.01)
     note("released %s" % name)

@@ -94,7 +94,7 @@ def the_first_error(c):
     scheduled first; what was called meanwhile is cancelled or keeps its own error."""
     second = c.schedule("fail_later", args=("cc-second", "second"))
     first = c.schedule("fail_later", args=("cc-first", "first"))
-    until("both are called", lambda: calls("fail_later cc-second") and calls("fail_later cc-first"))
+    until("both are called", lambda: calls("hold cc-second") and calls("hold cc-first"))
     release("cc-first")
     check(raised(first.fetch, ValueError), "first")
     release("cc-second")
