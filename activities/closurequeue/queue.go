@@ -138,9 +138,28 @@ func (q *Queue) await(ctx context.Context, ready func() bool) error {
 // Status asks the queue how it stands.
 func (q *Queue) Status(ctx context.Context) (spec.QueueStatus, error) { return q.client.Status(ctx) }
 
-// Cancel cancels closures, or all.
+// Cancel cancels closures, or all: then also those that were not sent.
 func (q *Queue) Cancel(ctx context.Context, ids ...uint64) (spec.CancelAnswer, error) {
-	return q.client.Cancel(ctx, spec.CancelRequest{Closures: ids})
+	unsent := 0
+	if len(ids) == 0 {
+		unsent = q.cancelPending()
+	}
+	a, err := q.client.Cancel(ctx, spec.CancelRequest{Closures: ids})
+	a.Cancelled += unsent
+	return a, err
+}
+
+func (q *Queue) cancelPending() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.pending)
+	for _, r := range q.pending {
+		r.settle(cancelledOutcome(0, ""))
+	}
+	q.pending, q.pendingBytes = nil, 0
+	q.passed += uint64(n)
+	q.wake()
+	return n
 }
 
 // Pause has nothing more be given out.

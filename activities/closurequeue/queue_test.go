@@ -465,3 +465,32 @@ func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
 	f.Away(false)
 	require.NoError(t, f.Join(patience(t)), "it is no error of what else was scheduled")
 }
+
+// To cancel all is to cancel also what waits here for room in the queue.
+func TestCancelAll(t *testing.T) {
+	f := newFixture(t)
+	f.Away(true)
+	f.schedule(closure("same", 0))
+	f.eventually("the sender has begun", func() bool { return len(f.following) == 1 })
+	unsent := []*Remote{f.schedule(closure("same", 1)), f.schedule(closure("same", 2))}
+	ctx, cancel := context.WithCancel(patience(t))
+	cancelled := make(chan error, 1)
+	go func() {
+		_, err := f.Cancel(ctx)
+		cancelled <- err
+	}()
+	for _, r := range unsent {
+		f.assertError("CancelledError: "+spec.TextClosureCancelled, r)
+		_, err := r.ID(patience(t))
+		require.ErrorContains(t, err, spec.TextClosureCancelled)
+	}
+	cancel()
+	require.ErrorIs(t, <-cancelled, context.Canceled)
+	f.Away(false)
+	require.NoError(t, f.Join(patience(t)))
+	assert.Zero(t, f.Calls("same"))
+	f.assertValue("3", f.schedule(closure("same", 3)))
+	a, err := f.Cancel(patience(t))
+	require.NoError(t, err)
+	assert.Zero(t, a.Cancelled)
+}

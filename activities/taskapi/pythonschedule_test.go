@@ -625,3 +625,20 @@ func (p *program) goOn() {
 	_, err := fmt.Fprintln(p.in)
 	require.NoError(p.t, err)
 }
+
+// What was scheduled as detached once is so for all who schedule it by its key: no join
+// waits for it.
+func TestPythonJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
+	g := make(gate)
+	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait})
+	p.coordinates(h, `c.schedule("wait", key="k", detached=True)`)
+	p.coordinates(h, `
+value = c.schedule("wait", key="k")
+watch = threading.Timer(20, lambda: os._exit(3))
+watch.daemon = True
+watch.start()
+c.join()
+assert value.status is clusterrun.RemoteValueStatus.NOT_READY and value.id == 1
+assert c.done()
+`)
+}

@@ -14,5 +14,6 @@
 //
 // The first error of a closure is returned by the next Schedule, Join or Done, once
 // everything else has been cancelled and nothing executes any more; then the queue
-// is as new. When Join returns, and when Done says true, nothing is executing.
+// is as new. When Join returns, and when Done says true, nothing is executing, and the
+// values of what this coordinator has scheduled are there.
 package clustercoordinator

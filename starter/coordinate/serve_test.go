@@ -198,6 +198,7 @@ func TestManyStandBehindAFullQueue(t *testing.T) {
 	for i := range more {
 		p.ask(fmt.Sprintf(`{"id":%d,"op":"schedule","closures":[{"function":"wait"}]}`, full+i+1))
 	}
+	require.Eventually(t, func() bool { return p.Calls("wait") > 0 }, time.Minute, time.Millisecond)
 	p.ask(`{"id":9999,"op":"cancel","ids":[1]}`)
 	assert.Equal(t, Answer{ID: 9999, Told: 1}, p.answer())
 	close(p.release)

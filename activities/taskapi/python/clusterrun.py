@@ -3182,7 +3182,8 @@ class _Session:
                     if self.over:
                         one.value._abort()
                         continue
-                    self.expect(one.value, one.detached)
+                    # Join may not wait for one that another has scheduled under its key.
+                    self.expect(one.value, one.detached or i in known)
                     if i in known or self.early_full:
                         unseen.append(key)
                 self.hear(answer)
