@@ -321,6 +321,33 @@ clusterrun.serve()
 	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
 }
 
+// The signal that ends a wait of the main thread may come just before the wait, and be lost.
+func TestPythonWakesUpAgain(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+import signal
+send, lost = signal.pthread_kill, []
+def lose(*signal):
+    lost.append(signal)
+    if len(lost) > 1:
+        send(*signal)
+signal.pthread_kill = lose
+@clusterrun.function
+def sleeps():
+    print("sleeps", flush=True)
+    time.sleep(1000)
+@clusterrun.function
+def f(): return len(lost)
+clusterrun.serve()
+`)
+	outcome := make(chan spec.Outcome)
+	go func() { outcome <- m.one(call(1, "sleeps")) }()
+	require.Equal(t, "sleeps", p.line())
+	m.now().Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
+	assertText(t, "cancelled CancelledError: "+spec.TextClosureCancelled, <-outcome)
+	assertText(t, "2", m.one(call(2, "f")))
+}
+
 // A process that does not end a call is restarted for it, and then the call is
 // cancelled.
 func TestAPythonFunctionThatIsStuckCostsItsProcess(t *testing.T) {

@@ -1266,6 +1266,7 @@ _OUTCOMES_WAIT = 0.020  # for others, while calls go on
 _SLOT_WAITS = 0.0005  # for the other slots, which may be as quick
 _HAND_BACK_AFTER = 0.100  # what waits behind calls for so long is for others
 _LEAVE_PATIENCE = 2.0
+_WAKE_AGAIN = (0.1, 0.5, 2.0)  # after a thread was woken up
 _RESOURCE = "$clusterrun.resource"
 
 
@@ -1381,7 +1382,9 @@ def _start_delay(environ: Mapping[str, str]) -> float:
 class _Call:
     """A closure that this process has."""
 
-    __slots__ = ("id", "number", "function", "args", "kwargs", "resources", "began", "thread", "told", "inside", "interrupted")
+    __slots__ = (
+        "id", "number", "function", "args", "kwargs", "resources", "began", "thread", "told", "inside", "interrupted", "wakes",
+    )
 
     def __init__(self, raw: Dict[str, Any]) -> None:
         self.id: int = raw["id"]
@@ -1395,6 +1398,7 @@ class _Call:
         self.told = False  # to end
         self.inside = False  # of what catches CancelledError
         self.interrupted = False  # CancelledError was sent
+        self.wakes: List[float] = []  # when its thread is to be woken up again for that
 
 
 class _Resource:
@@ -1655,11 +1659,14 @@ class _Server:
         while not self.over:
             with self.lock:
                 request, wait = self.next(time.monotonic())
+                again = self.wake_again(time.monotonic())
             if request is not None:
                 connection = self.send(request)
                 if connection is not None:
                     poll.register(connection, select.POLLIN)
                 continue
+            if again is not None:
+                wait = again if wait is None else min(wait, again)
             for fd, _ in poll.poll(None if wait is None else max(0, math.ceil(wait * 1000))):
                 if fd == self.awake:
                     os.read(fd, 4096)
@@ -1668,6 +1675,18 @@ class _Server:
                     if request.socket is not None and request.socket.fileno() == fd:
                         if self.receive(request):
                             poll.unregister(fd)
+
+    def wake_again(self, now: float) -> Optional[float]:
+        """For how long nobody is to be woken up again. A signal may come just before the
+        wait that it is to end, and then it ends nothing."""
+        waits = []
+        for call in self.running.values():
+            if call.wakes and call.wakes[0] <= now:
+                call.wakes.pop(0)
+                _wake_thread(call.thread)
+            if call.wakes:
+                waits.append(max(0.0, call.wakes[0] - now))
+        return min(waits, default=None)
 
     def next(self, now: float) -> Tuple[Optional[_Request], Optional[float]]:
         """The request that is due, or for how long none is."""
@@ -1850,6 +1869,8 @@ class _Server:
         if call.began:
             # Where it is not inside yet it looks at told first.
             call.interrupted = call.inside and _interrupt(call.thread)
+            if call.interrupted:
+                call.wakes = [time.monotonic() + after for after in _WAKE_AGAIN]
             return
         self.queue.remove(call)
         self.ended(call, _error(call, "cancelled", "CancelledError", "", ""))
@@ -2005,12 +2026,16 @@ def _interrupt(thread: int) -> bool:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(CancelledError))
     except Exception:  # another interpreter: the function can only ask cancelled()
         return False
+    _wake_thread(thread)
+    return True
+
+
+def _wake_thread(thread: int) -> None:
     if thread == threading.main_thread().ident and _woken:
         try:
             signal.pthread_kill(thread, signal.SIGURG)
         except Exception:
             pass
-    return True
 
 
 def _forget_interrupt(thread: int) -> None:

@@ -1,6 +1,8 @@
 """The functions that the tests of closures have called."""
 
+import ctypes
 import os
+import socket
 import time
 
 import clusterrun
@@ -76,6 +78,43 @@ def hold(name):
         time.sleep(0.01)
     note("released %s" % name)
     return name
+
+
+@clusterrun.function
+def stubborn(name):
+    """Does not end, whatever is raised in it."""
+    note("stubborn %s" % name)
+    while True:
+        try:
+            time.sleep(1000)
+        except BaseException:
+            pass
+
+
+@clusterrun.function
+def leave_a_child():
+    """Dies, and a child that nobody in Python knows of has all that was open."""
+    note("leave_a_child 0")
+    libc = ctypes.CDLL(None)
+    if libc.fork() == 0:
+        libc.sleep(1000)
+        libc._exit(0)
+    os._exit(7)
+
+
+@clusterrun.function
+def cut_off():
+    """Ends all connections of its process, while others wait for answers there."""
+    n = 0
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(name))) as connection:
+                if connection.family == socket.AF_UNIX:
+                    connection.shutdown(socket.SHUT_RDWR)
+                    n += 1
+        except OSError:
+            pass
+    return n
 
 
 @clusterrun.function
