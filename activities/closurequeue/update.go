@@ -62,7 +62,7 @@ func update[A any](ctx context.Context, c *Client, name string, request any) (A,
 		if err := c.final(ctx, err); err != nil {
 			return a, err
 		}
-		if vain.tell(began) && c.Warn != nil {
+		if vain.tell(began, err) && c.Warn != nil {
 			c.Warn(name, withHint(err))
 		}
 		if err := pause(ctx, &delay); err != nil {
@@ -83,9 +83,12 @@ const (
 type vain struct{ since, told time.Time }
 
 // tell notes that a try was in vain which began then, and reports whether to tell that.
-func (v *vain) tell(began time.Time) bool {
+// What the workflow itself answers is no trouble: it goes on in another execution, as it
+// often does while a join waits.
+func (v *vain) tell(began time.Time, err error) bool {
 	now := time.Now()
-	if v.since.IsZero() || now.Sub(began) > longTry {
+	var application *temporal.ApplicationError
+	if v.since.IsZero() || now.Sub(began) > longTry || errors.As(err, &application) {
 		v.since, v.told = now, time.Time{}
 	}
 	if now.Sub(v.since) < warnAfter || now.Sub(v.told) < warnAgain {

@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -46,6 +47,7 @@ func TestARequestInVainIsToldOf(t *testing.T) {
 		"for longer":           {busy{err: full}, 30 * time.Second, 1},
 		"for minutes":          {busy{err: full}, 150 * time.Second, 3},
 		"slow answers":         {busy{err: full, takes: 10 * time.Second}, 30 * time.Second, 1},
+		"going on elsewhere":   {busy{err: temporal.NewApplicationError("continued as new", spec.ErrTryAgain)}, time.Minute, 0},
 		"taken, and forgotten": {busy{err: errors.New("the execution is over"), takes: time.Minute}, time.Hour, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
