@@ -32,6 +32,22 @@ func newQueueTest(t *testing.T) *queueTest {
 	return q
 }
 
+// runClosures has hosts answer for their leases.
+func (q *queueTest) runClosures(answer func(spec.Lease) (spec.LeaseResult, error)) {
+	q.RegisterActivityWithOptions(func(_ context.Context, l spec.Lease) (spec.LeaseResult, error) { return answer(l) },
+		activity.RegisterOptions{Name: spec.ActivityRunClosures})
+}
+
+// serve has a host say after some time that a task serves there.
+func (q *queueTest) serve(after time.Duration, host, broker string) {
+	q.RegisterDelayedCallback(func() {
+		q.SignalWorkflow(spec.SignalServing, spec.ServingMessage{
+			Host: host, Queue: host, Seq: 1, Broker: broker,
+			Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}},
+		})
+	}, after)
+}
+
 // asked is what became of an update.
 type asked struct {
 	accepted bool
@@ -102,4 +118,30 @@ func TestAJoinIsTakenBack(t *testing.T) {
 	assert.Equal(t, spec.ScheduleAnswer{First: 1}, scheduled.answer)
 	assert.Equal(t, spec.WithdrawAnswer{Withdrawn: true}, withdrawn.answer)
 	assert.Equal(t, spec.WithdrawAnswer{}, again.answer)
+}
+
+// A host that died for good has closures for as long as it takes to see that, and no
+// longer: then they wait for somebody who is there.
+func TestAHostThatDiedForGood(t *testing.T) {
+	q := newQueueTest(t)
+	lost, alive := 0, false
+	q.runClosures(func(l spec.Lease) (spec.LeaseResult, error) {
+		if !alive {
+			lost++
+			return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("nobody is there", "Lost", nil)
+		}
+		return spec.LeaseResult{Outcomes: []spec.Outcome{{ID: l.Closures[0].ID}}}, nil
+	})
+	q.serve(time.Second, "host-a", "1")
+	q.ask(2*time.Second, spec.UpdateSchedule, spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: "f"}}})
+	join := q.ask(3*time.Second, spec.UpdateJoin, spec.WaitRequest{Client: "c", Call: 1})
+	q.RegisterDelayedCallback(func() {
+		assert.Equal(t, 2, lost)
+		assert.Nil(t, join.answer)
+		alive = true
+	}, time.Minute)
+	q.serve(2*time.Minute, "host-a", "2")
+	q.run()
+	assert.Equal(t, 2, lost)
+	assert.Equal(t, spec.WaitAnswer{Done: true}, join.answer)
 }

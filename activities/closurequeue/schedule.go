@@ -61,6 +61,14 @@ func (q *Queue) take(c spec.Closure) (*Remote, error) {
 	return r, nil
 }
 
+// Raised is the error of the queue that the next call here would tell. It is told with
+// this.
+func (q *Queue) Raised() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.takeRaised()
+}
+
 // takeRaised is the error that has to be told; once. It is for holders of mu.
 func (q *Queue) takeRaised() error {
 	err := q.raised

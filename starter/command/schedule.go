@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -22,7 +21,7 @@ type scheduling struct {
 	kwargs, key, task, from string
 	priority, retries       int
 	timeout                 time.Duration
-	wait                    bool
+	wait, detached          bool
 	patience                time.Duration
 }
 
@@ -40,7 +39,9 @@ With --from, closures are read from a file, one JSON object in each line, such a
 "key", too; the flags are for all of them. While the queue is full this waits.
 
 An error of a closure that was scheduled earlier is raised here: then what was queued
-is cancelled, this closure included, and the queue is as new.
+is cancelled, this closure included, and the queue is as new. With --wait and one
+closure, its error is printed and is not raised again; nor has it to do with those of
+others. With --wait and --from, the first error cancels the closures that are queued.
 
 ` + exitCodesOfClosures,
 		Example: `  clusterrun schedule iris-x2k4 train_step 3
@@ -56,6 +57,8 @@ is cancelled, this closure included, and the queue is as new.
 			return someArgs(2, "RUN")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Who waits for one closure is told of its error there and then.
+			s.detached = s.wait && s.from == ""
 			var next func() (spec.Closure, error)
 			if s.from != "" {
 				in, err := openInput(s.from, cmd.InOrStdin())
@@ -72,7 +75,7 @@ is cancelled, this closure included, and the queue is as new.
 				next = once(c)
 			}
 			return a.withQueue(cmd.Context(), args[0], opened, s.patience, func(ctx context.Context, q *closurequeue.Queue) error {
-				return a.schedule(ctx, q, next, s.wait)
+				return a.schedule(ctx, q, next, s)
 			})
 		},
 	}
@@ -151,6 +154,7 @@ func (s *scheduling) closure(function string, args []string) (spec.Closure, erro
 func (s *scheduling) options(key string) *spec.ClosureOptions {
 	o := spec.ClosureOptions{
 		Key: key, Task: s.task, Priority: s.priority, Timeout: spec.Duration(s.timeout), Retries: s.retries,
+		Detached: s.detached,
 	}
 	if o == (spec.ClosureOptions{}) {
 		return nil
@@ -210,111 +214,4 @@ func (s *scheduling) readFrom(in io.Reader) func() (spec.Closure, error) {
 		}
 		return spec.Closure{}, io.EOF
 	}
-}
-
-// maxAhead bounds the closures whose IDs or values are not printed yet.
-const maxAhead = 20_000
-
-// schedule puts closures into the queue and prints their IDs, or their values, in
-// their order. What went wrong in reading ends it after what came before.
-func (a *app) schedule(ctx context.Context, q *closurequeue.Queue, next func() (spec.Closure, error), wait bool) error {
-	remotes := make(chan *closurequeue.Remote, maxAhead)
-	printed := make(chan error, 1)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		err := a.printClosures(ctx, remotes, wait)
-		if err != nil {
-			cancel(err)
-		}
-		printed <- err
-	}()
-	var failure error
-	for {
-		c, err := next()
-		if err == nil {
-			var r *closurequeue.Remote
-			if r, err = q.Schedule(ctx, c); err == nil {
-				select {
-				case remotes <- r:
-					continue
-				case <-ctx.Done():
-					err = ctx.Err()
-				}
-			}
-		}
-		if !errors.Is(err, io.EOF) {
-			failure = err
-		}
-		break
-	}
-	close(remotes)
-	err := <-printed
-	if err == nil {
-		err = failure
-	}
-	return err
-}
-
-func (a *app) printClosures(ctx context.Context, remotes <-chan *closurequeue.Remote, wait bool) error {
-	for r := range remotes {
-		id, err := r.ID(ctx)
-		if err != nil {
-			return err
-		}
-		if !wait {
-			select {
-			case <-r.Done():
-				// Refused, or cancelled with the queue: nobody is going to have a value.
-				if _, err := r.Value(); err != nil && isCancelled(err) {
-					return err
-				}
-			default:
-			}
-		}
-		switch {
-		case wait:
-			value, err := r.Wait(ctx)
-			if err != nil {
-				return err
-			}
-			err = a.printValue(id, value)
-			if err != nil {
-				return err
-			}
-		case a.global.json:
-			if err := a.printLine(map[string]any{"id": id}); err != nil {
-				return err
-			}
-		default:
-			if _, err := fmt.Fprintln(a.out, id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func isCancelled(err error) bool {
-	var e *spec.ClosureError
-	return errors.As(err, &e) && e.Kind == spec.ErrClosureCancelled
-}
-
-// printValue prints the value of a closure, as JSON in any case.
-func (a *app) printValue(id uint64, value json.RawMessage) error {
-	if a.global.json {
-		return a.printLine(map[string]any{"id": id, "value": value})
-	}
-	_, err := fmt.Fprintln(a.out, string(value))
-	return err
-}
-
-// printLine prints JSON in one line: of many values each has its own.
-func (a *app) printLine(v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(a.out, string(b))
-	return err
 }

@@ -97,7 +97,42 @@ clusterrun.serve()`)
 	code, stdout, stderr = l.run("closures", "shell")
 	assert.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "41 finished")
+	closureErrors(l)
 	code, _, stderr = l.run("stop", "shell")
 	assert.Zero(t, code, stderr)
 	assert.NotZero(t, run.ExitCode())
+}
+
+// closureErrors: an error is told once, to the one who waits for it or else to the next
+// one who calls, and then everybody can go on.
+func closureErrors(l *local) {
+	t := l.t
+	code, _, stderr := l.run("schedule", "shell", "add", `"x"`, "--wait")
+	assert.Equal(t, 3, code)
+	assert.Contains(t, stderr, "TypeError")
+	code, stdout, stderr := l.run("schedule", "shell", "add", "1", "--wait")
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, "2\n", stdout)
+
+	code, stdout, stderr = l.run("schedule", "shell", "add", `"y"`)
+	assert.Zero(t, code, stderr)
+	failed := strings.TrimSpace(stdout)
+	code, _, _ = l.run("fetch", "shell", failed)
+	assert.Equal(t, 3, code, "which leaves it for the next one")
+	code, stdout, stderr = l.run("schedule", "shell", "add", "1")
+	assert.Equal(t, 3, code, stdout)
+	assert.Contains(t, stderr, "closure "+failed+": TypeError")
+	code, stdout, stderr = l.run("schedule", "shell", "add", "1", "--wait")
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, "2\n", stdout)
+
+	code, stdout, stderr = l.fed(`{"function":"add","args":[1]}
+{"function":"add","args":["z"]}
+{"function":"add","args":[2]}
+`, "schedule", "shell", "--from", "-", "--wait")
+	assert.Equal(t, 3, code)
+	assert.Equal(t, "2\n", stdout)
+	assert.Contains(t, stderr, "TypeError")
+	code, _, stderr = l.run("join", "shell")
+	assert.Zero(t, code, stderr)
 }

@@ -34,10 +34,11 @@ type client struct {
 	epoch uint64
 	// used is when it last asked for something, by the clock of clients.
 	used uint64
-	// open: it has scheduled closures that are not detached, and not been told since
-	// that nothing is open. owed: the queue's last error was raised to another client,
-	// and is to be raised to this one, too.
-	open, owed bool
+	// busy is the period of the queue in which it has last scheduled closures that are
+	// not detached; 0 once it was told that nothing is open. owed: the queue's last
+	// error was raised to another client, and is to be raised to this one, too.
+	busy uint64
+	owed bool
 
 	batches   answers[spec.ScheduleAnswer]
 	waits     answers[spec.WaitAnswer]
@@ -79,11 +80,12 @@ func (cs *clients) asking(name string) *client {
 }
 
 // forgetOldest drops the client that has been quiet for longest, but not the one to
-// keep and none that waits. It reports whether there was one.
+// keep and none that waits, and one that is owed an error only if there is no other. It
+// reports whether there was one.
 func (cs *clients) forgetOldest(keep *client) bool {
 	oldest := -1
 	for i, c := range cs.list {
-		if c != keep && !c.waits.waiting() && !c.batches.waiting() && (oldest < 0 || c.used < cs.list[oldest].used) {
+		if c != keep && !c.waits.waiting() && !c.batches.waiting() && (oldest < 0 || c.rather(cs.list[oldest])) {
 			oldest = i
 		}
 	}
@@ -95,6 +97,14 @@ func (cs *clients) forgetOldest(keep *client) bool {
 	delete(cs.named, c.name)
 	cs.list = slices.Delete(cs.list, oldest, oldest+1)
 	return true
+}
+
+// rather: this one is forgotten rather than the other.
+func (c *client) rather(o *client) bool {
+	if c.owed != o.owed {
+		return o.owed
+	}
+	return c.used < o.used
 }
 
 // find is the call of that number, nil for a new one.

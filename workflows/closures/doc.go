@@ -78,7 +78,7 @@
 // began the drain only that request gets the error. But the drain has cancelled what the
 // others had scheduled, and a client may be gone whose request still waits, as that of a
 // coordinator that was killed while it joined. So each other client that waits, or has
-// scheduled closures since it last saw that nothing was open, is owed the error: its
+// scheduled closures since nothing was open for the last time, is owed the error: its
 // first request from then on raises it.
 //
 // Each error that is raised to a client begins an epoch of that client. What it had

@@ -68,7 +68,7 @@ func (q *Queue) raise() {
 
 func (q *Queue) raiseTo(r *request, e *spec.ClosureError) {
 	r.client.epoch++
-	r.client.open, r.client.owed = false, false
+	r.client.busy, r.client.owed = 0, false
 	if r.kind == asksSchedule {
 		q.cancelRequest(r)
 		q.answer(r, e, false)
@@ -78,15 +78,16 @@ func (q *Queue) raiseTo(r *request, e *spec.ClosureError) {
 }
 
 // owe notes who else has to hear of an error that is raised to one client: those who
-// wait, and those who have scheduled something, for it was cancelled. Otherwise a client
-// that is gone, and whose request is still there, would be the only one to hear of it.
+// wait, and those who have scheduled something since nothing was open, for that may have
+// been cancelled. Otherwise a client that is gone, and whose request is still there, would
+// be the only one to hear of it.
 func (q *Queue) owe(raised *client, e *spec.ClosureError) {
 	q.last = e
 	for _, r := range q.line {
 		r.client.owed = r.client.owed || r.kind != asksSchedule
 	}
 	for _, c := range q.clients.list {
-		c.owed = (c.owed || c.open) && c != raised
+		c.owed = (c.owed || c.busy == q.period) && c != raised
 	}
 }
 

@@ -38,6 +38,27 @@ func TestClientsAreBounded(t *testing.T) {
 	assert.Equal(t, uint64(1502), first(t, q.Schedule(one("client-0", 1, pool))), "nobody knows that it was there before")
 }
 
+// Who is owed an error is forgotten last.
+func TestOwedClientsAreKept(t *testing.T) {
+	q := New(Config{})
+	q.Schedule(one("owed", 1, nil))
+	q.Schedule(one("asks", 1, nil))
+	q.Serving(spec.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
+	q.Actions()
+	q.LeaseEnded(1, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1, Kind: spec.OutcomeError, Error: &spec.ClosureError{Message: "no"}}}})
+	a, err := q.Join(spec.WaitRequest{Client: "asks", Call: 1}).Answer()
+	require.NoError(t, err)
+	require.ErrorContains(t, a.Raised, "no")
+	pool := &spec.ClosureOptions{Detached: true}
+	for i := range 1500 {
+		q.Schedule(one(fmt.Sprint("client-", i), 1, pool))
+	}
+	assert.Len(t, q.clients.list, maxClients)
+	a, err = q.Done(spec.WaitRequest{Client: "owed", Call: 1}).Answer()
+	require.NoError(t, err)
+	require.ErrorContains(t, a.Raised, "no")
+}
+
 // A client that was forgotten still knows how often it was told of an error.
 func TestForgottenEpochs(t *testing.T) {
 	q := New(Config{})

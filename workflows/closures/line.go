@@ -12,6 +12,9 @@ func (q *Queue) advance() bool {
 	if q.ended != "" {
 		return false
 	}
+	if q.fault == nil && q.attachedOpen() == 0 && (q.entering == nil || q.entering.detached) {
+		q.period++ // nobody has closures here that an error could cancel
+	}
 	for {
 		q.refuseStale()
 		if q.raiseOwed() {
@@ -98,7 +101,9 @@ func (q *Queue) serveLine() (queued bool) {
 		fits := q.fits(r)
 		if fits {
 			q.enter(r)
-			r.client.open = r.client.open || !r.detached
+			if !r.detached {
+				r.client.busy = q.period
+			}
 			queued = q.admit(r) || queued
 		}
 		if !fits || q.entering == r {

@@ -58,6 +58,8 @@ type Queue struct {
 	drain *request
 	// last is the error that was raised last. It is still owed to some clients.
 	last *spec.ClosureError
+	// period counts from 1 how often nothing was open, but for detached closures.
+	period uint64
 
 	clients   clients
 	keys      keys
@@ -80,7 +82,7 @@ type Queue struct {
 func New(c Config) *Queue {
 	return &Queue{
 		config: c, items: map[uint64]*item{}, lanes: newLanes(), leases: map[int]*lease{},
-		clients: newClients(), keys: newKeys(), resources: &resources{},
+		period: 1, clients: newClients(), keys: newKeys(), resources: &resources{},
 	}
 }
 

@@ -108,7 +108,9 @@ func (q *Queue) answer(r *request, raised *spec.ClosureError, cancelled bool) {
 
 // answerWait gives a join or a done its answer.
 func (q *Queue) answerWait(r *request, raised *spec.ClosureError, done bool) {
-	r.client.open = r.client.open && !done
+	if done {
+		r.client.busy = 0
+	}
 	r.wait.give(spec.WaitAnswer{Done: done, Epoch: r.client.epoch, Raised: raised})
 	bytes := answerBytes + errorBytes(raised)
 	r.client.waits.weigh(r.number, bytes)

@@ -111,7 +111,10 @@ func (q *Queue) restoreClients(s *saved) error {
 		if saved.Owed && s.Last == nil {
 			return errDamaged
 		}
-		c.epoch, c.open, c.owed = saved.Epoch, saved.Open, saved.Owed
+		c.epoch, c.owed = saved.Epoch, saved.Owed
+		if saved.Busy {
+			c.busy = q.period
+		}
 		ok := restoreAnswers(&c.batches, saved.Batches) && restoreAnswers(&c.waits, saved.Waits) && restoreAnswers(&c.resources, saved.Resources)
 		if !ok {
 			return errDamaged

@@ -340,7 +340,7 @@ func (s *script) wait(words []string) (string, error) {
 		ask = s.queue.Done
 	}
 	if err := s.queue.CheckWait(r); err != nil {
-		return "  refused: " + err.Error() + "\n", nil
+		return fmt.Sprintf("  refused: %v\n", err), nil
 	}
 	call := ask(r)
 	s.open = append(s.open, openCall{call.Ready, func() string {

@@ -73,7 +73,7 @@ type savedTask struct {
 type savedClient struct {
 	Name      string                            `json:"name"`
 	Epoch     uint64                            `json:"epoch,omitempty"`
-	Open      bool                              `json:"open,omitempty"`
+	Busy      bool                              `json:"busy,omitempty"`
 	Owed      bool                              `json:"owed,omitempty"`
 	Batches   savedAnswers[spec.ScheduleAnswer] `json:"batches,omitzero"`
 	Waits     savedAnswers[spec.WaitAnswer]     `json:"waits,omitzero"`
@@ -146,7 +146,7 @@ func (q *Queue) Snapshot() ([]byte, error) {
 			s.Last = q.last
 		}
 		s.Clients = append(s.Clients, savedClient{
-			Name: c.name, Epoch: c.epoch, Open: c.open, Owed: c.owed, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
+			Name: c.name, Epoch: c.epoch, Busy: c.busy == q.period, Owed: c.owed, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
 		})
 	}
 	for _, k := range q.keys.list[q.keys.first:] {

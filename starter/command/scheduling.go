@@ -1,0 +1,143 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// maxAhead bounds the closures whose IDs or values are not printed yet.
+const maxAhead = 20_000
+
+// schedule puts closures into the queue and prints their IDs, or their values, in
+// their order. Of errors it returns the one that the others come from.
+func (a *app) schedule(ctx context.Context, q *closurequeue.Queue, next func() (spec.Closure, error), s scheduling) error {
+	err := a.scheduleEach(ctx, q, next, s.wait)
+	if raised := q.Raised(); raised != nil {
+		return raised
+	}
+	if s.wait && !s.detached && isClosureError(err) {
+		// The queue would keep what was just told for the next one who calls, and with
+		// it what is queued.
+		if raised := q.Join(ctx); isClosureError(raised) {
+			return raised
+		}
+	}
+	return err
+}
+
+// scheduleEach ends with what went wrong in reading, or in the queue, after what came
+// before.
+func (a *app) scheduleEach(ctx context.Context, q *closurequeue.Queue, next func() (spec.Closure, error), wait bool) error {
+	remotes := make(chan *closurequeue.Remote, maxAhead)
+	printed := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		err := a.printClosures(ctx, remotes, wait)
+		if err != nil {
+			cancel()
+		}
+		printed <- err
+	}()
+	failure := scheduleInto(ctx, remotes, q, next)
+	close(remotes)
+	err := <-printed
+	if err == nil || isCancelled(err) && isClosureError(failure) {
+		return failure
+	}
+	return err
+}
+
+func scheduleInto(ctx context.Context, remotes chan<- *closurequeue.Remote, q *closurequeue.Queue, next func() (spec.Closure, error)) error {
+	for {
+		c, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		r, err := q.Schedule(ctx, c)
+		if err != nil {
+			return err
+		}
+		select {
+		case remotes <- r:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (a *app) printClosures(ctx context.Context, remotes <-chan *closurequeue.Remote, wait bool) error {
+	for r := range remotes {
+		id, err := r.ID(ctx)
+		if err != nil {
+			return err
+		}
+		if !wait {
+			select {
+			case <-r.Done():
+				// Refused, or cancelled with the queue: nobody is going to have a value.
+				if _, err := r.Value(); err != nil && isCancelled(err) {
+					return err
+				}
+			default:
+			}
+		}
+		switch {
+		case wait:
+			value, err := r.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			err = a.printValue(id, value)
+			if err != nil {
+				return err
+			}
+		case a.global.json:
+			if err := a.printLine(map[string]any{"id": id}); err != nil {
+				return err
+			}
+		default:
+			if _, err := fmt.Fprintln(a.out, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isClosureError(err error) bool {
+	var e *spec.ClosureError
+	return errors.As(err, &e)
+}
+
+func isCancelled(err error) bool {
+	var e *spec.ClosureError
+	return errors.As(err, &e) && e.Kind == spec.ErrClosureCancelled
+}
+
+// printValue prints the value of a closure, as JSON in any case.
+func (a *app) printValue(id uint64, value json.RawMessage) error {
+	if a.global.json {
+		return a.printLine(map[string]any{"id": id, "value": value})
+	}
+	_, err := fmt.Fprintln(a.out, string(value))
+	return err
+}
+
+// printLine prints JSON in one line: of many values each has its own.
+func (a *app) printLine(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.out, string(b))
+	return err
+}
