@@ -36,6 +36,10 @@ func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*plan, *clos
 	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 		client, err := c.host.Queues.Client(p.queueRun())
 		if err == nil {
+			client.Warn = func(request string, err error) {
+				c.host.Log.Warn("a request to the queue of closures is tried again and again",
+					zap.String("queue", client.ID()), zap.String("request", request), zap.Error(err))
+			}
 			return p, client, nil
 		}
 		select {

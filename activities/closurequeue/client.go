@@ -27,6 +27,10 @@ type Server interface {
 // Client sends requests to the queue of a run and reads its history. It has no state;
 // its methods may be called at the same time.
 type Client struct {
+	// Warn is told of a request that has been tried in vain for a while, and why, and is
+	// set before the client is used. None: nobody is told.
+	Warn func(request string, err error)
+
 	server Server
 	run    spec.BarrierRun
 	id     string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"sync"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -64,6 +65,11 @@ func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue
 func Attach(s Server, run spec.BarrierRun) *Queue { return attach(NewClient(s, run)) }
 
 func attach(c *Client) *Queue {
+	if c.Warn == nil {
+		c.Warn = func(request string, err error) {
+			slog.Warn("a request to the queue of closures is tried again and again", "queue", c.id, "request", request, "error", err)
+		}
+	}
 	q := &Queue{
 		client: c, name: rand.Text(),
 		remotes: map[uint64][]*Remote{}, changed: make(chan struct{}), following: make(chan struct{}, 1),

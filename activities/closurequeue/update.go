@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -42,8 +43,10 @@ var ErrRunEnded = errors.New("the run has ended; its closures cannot be schedule
 // and the execution that took the request may have continued as new meanwhile.
 func update[A any](ctx context.Context, c *Client, name string, request any) (A, error) {
 	delay := firstRetry
+	var vain vain
 	for {
 		var a A
+		began := time.Now()
 		h, err := c.server.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 			WorkflowID: c.id, UpdateName: name, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
@@ -59,10 +62,51 @@ func update[A any](ctx context.Context, c *Client, name string, request any) (A,
 		if err := c.final(ctx, err); err != nil {
 			return a, err
 		}
+		if vain.tell(began, err) && c.Warn != nil {
+			c.Warn(name, withHint(err))
+		}
 		if err := pause(ctx, &delay); err != nil {
 			return a, err
 		}
 	}
+}
+
+const (
+	// warnAfter is for how long a request is tried in vain before somebody is told, and
+	// warnAgain after which time again.
+	warnAfter, warnAgain = 5 * time.Second, time.Minute
+	// longTry is longer than a try in vain takes: the server had taken the request.
+	longTry = 30 * time.Second
+)
+
+// vain is for how long a request has been tried in vain.
+type vain struct{ since, told time.Time }
+
+// tell notes that a try was in vain which began then, and reports whether to tell that.
+// What the workflow itself answers is no trouble: it goes on in another execution, as it
+// often does while a join waits.
+func (v *vain) tell(began time.Time, err error) bool {
+	now := time.Now()
+	var application *temporal.ApplicationError
+	if v.since.IsZero() || now.Sub(began) > longTry || errors.As(err, &application) {
+		v.since, v.told = now, time.Time{}
+	}
+	if now.Sub(v.since) < warnAfter || now.Sub(v.told) < warnAgain {
+		return false
+	}
+	v.told = now
+	return true
+}
+
+// withHint adds what to do about an error that a setting of the server causes: by default
+// it takes ten updates of a workflow at a time, and every join that waits is one, as is a
+// schedule for which there is no room.
+func withHint(err error) error {
+	var exhausted *serviceerror.ResourceExhausted
+	if errors.As(err, &exhausted) && strings.Contains(exhausted.Message, "in-flight updates") {
+		return fmt.Errorf("%w; raise history.maxInFlightUpdates in the server's dynamic configuration, or have fewer coordinators wait at a time", err)
+	}
+	return err
 }
 
 // pause waits before another try, twice as long each time.

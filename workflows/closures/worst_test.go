@@ -1,6 +1,7 @@
 package closures
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -90,4 +91,38 @@ func TestTheWorstSnapshotFits(t *testing.T) {
 	})
 	snapshot, _ = snapshotOf(t, q)
 	assert.Less(t, len(snapshot), 1400<<10, "closures that are worth nothing but arguments")
+}
+
+// A lease is the input of an activity, of which a server takes 2 MiB as well.
+func TestTheWorstLeaseFits(t *testing.T) {
+	r := noise{rand.New(rand.NewPCG(1, 2))}
+	q := New(Config{})
+	for i := range uint64(maxResources) {
+		_, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: r.text(1), Args: []byte(`["` + r.text(20) + `"]`)}})
+		assert.NoError(t, err)
+	}
+	q.Serving(spec.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: spec.MaxBatch}}})
+	q.lastID = 1 << 50
+	batch := spec.ScheduleRequest{Client: "c", Batch: 1}
+	for range spec.MaxBatch {
+		c := spec.Closure{Function: r.text(1), Args: []byte(`["` + r.text(350) + `"]`), Options: &spec.ClosureOptions{
+			Key: r.text(100), Priority: -spec.MaxPriority, Timeout: spec.Duration(r.Int64N(3e17)), Retries: r.Int(), MaxLosses: new(r.Int()), Detached: true,
+		}}
+		for range spec.MaxClosureResources {
+			c.Resources = append(c.Resources, 1+r.Uint64N(maxResources))
+		}
+		batch.Closures = append(batch.Closures, c)
+	}
+	assert.NoError(t, batch.Validate())
+	q.Schedule(batch)
+	most := 0
+	for _, a := range q.Actions() {
+		d := a.(Dispatch)
+		text, err := json.Marshal(spec.Lease{Queue: "queue", Closures: d.Closures, Resources: d.Resources})
+		assert.NoError(t, err)
+		t.Logf("%d closures: %d KiB", len(d.Closures), len(text)>>10)
+		most = max(most, len(text))
+	}
+	assert.Greater(t, most, 1<<20, "the test is of a large lease")
+	assert.Less(t, most, 2<<20)
 }

@@ -78,6 +78,8 @@ const (
 	MaxBatchBytes = 512 << 10
 	// MaxBatch bounds the closures that are sent at once.
 	MaxBatch = 1000
+	// MaxClosureResources bounds the per-worker resources of one closure.
+	MaxClosureResources = 100
 	// MaxFunctionName is the longest name of a function, a client or a key, in bytes.
 	MaxFunctionName = 200
 	// MaxPriority bounds priorities, on either side of 0.

@@ -92,6 +92,10 @@ func (c *checker) checkCaller(client, field string, number uint64) {
 // there are a thousand closures in a request and hardly ever a problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
 	c.checkFunction(func() string { return path("f") }, closure.Function)
+	if n := len(closure.Resources); n > MaxClosureResources {
+		c.add(path("r"), fmt.Sprintf("has %d; a closure uses up to %d resources", n, MaxClosureResources), "put several into one resource")
+		return
+	}
 	c.checkArguments(path, closure.Args, closure.Kwargs, closure.Resources)
 	o := closure.Options
 	if o == nil {

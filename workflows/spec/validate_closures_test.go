@@ -68,6 +68,8 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			[]string{`closures[0].a: uses resource "3", which is not in the list r of those it uses`}},
 		"resource by name": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":"x"}]`) },
 			[]string{`closures[0].a: uses resource "x", which is not in the list r of those it uses`}},
+		"too many resources": {func(r *ScheduleRequest) { r.Closures[0].Resources = make([]uint64, 101) },
+			[]string{"closures[0].r: has 101; a closure uses up to 100 resources"}},
 		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
 		"options": {func(r *ScheduleRequest) {
 			r.Closures[0].Options = &ClosureOptions{Key: long, Task: "worker", Priority: MaxPriority + 1, Timeout: -1, Retries: -2}
