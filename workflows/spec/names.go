@@ -28,8 +28,10 @@ const (
 	UpdateJoin           = "join"
 	UpdateDone           = "done"
 	UpdateCreateResource = "create-resource"
-	UpdateCancelClosures = "cancel-closures"
-	UpdatePauseQueue     = "pause"
+	// UpdateReleaseResources says that nobody needs per-worker resources any more.
+	UpdateReleaseResources = "release-resources"
+	UpdateCancelClosures   = "cancel-closures"
+	UpdatePauseQueue       = "pause"
 
 	// SignalArrive brings a round arrivals and withdrawals.
 	SignalArrive = "arrive"
@@ -54,10 +56,12 @@ const (
 	ActivityRelease = "Release"
 	// ActivityBarrierCheck looks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
-	// ActivityRunClosures has the tasks of a host call closures, and
-	// ActivityCancelClosures has them not do it.
-	ActivityRunClosures    = "RunClosures"
-	ActivityCancelClosures = "CancelClosures"
+	// ActivityRunClosures has the tasks of a host call closures,
+	// ActivityCancelClosures has them not do it, and ActivityReleaseResources has them
+	// drop what they have built for them.
+	ActivityRunClosures      = "RunClosures"
+	ActivityCancelClosures   = "CancelClosures"
+	ActivityReleaseResources = "ReleaseResources"
 	// ActivityEndClosures ends the queue of a run that has ended.
 	ActivityEndClosures = "EndClosures"
 	// ActivityClosuresCheck has a queue hear of a run that has ended without telling it.

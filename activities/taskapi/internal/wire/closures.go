@@ -109,6 +109,9 @@ type ClosuresAnswer struct {
 	Closures []Call `json:"closures,omitempty"`
 	// Resources are those of them that the process may not know yet.
 	Resources []CallResource `json:"resources,omitempty"`
+	// Released are ranges of IDs, first and last, of resources that nobody needs any
+	// more: the process drops what it has built of them.
+	Released [][2]uint64 `json:"released,omitempty"`
 	// Cancel are those that it is not to call any more.
 	Cancel []CallCancel `json:"cancel,omitempty"`
 	// Introduce: the host does not know the functions of the process.
