@@ -14,6 +14,8 @@ type Dispatch struct {
 	// Closures are new ones, and those the host holds already.
 	Closures  []spec.Closure
 	Resources []spec.Resource
+	// Released are ranges of the IDs of resources that nobody needs any more.
+	Released [][2]uint64
 }
 
 // CancelOn tells a host that closures it holds are not to be called any more, as an
@@ -50,6 +52,11 @@ func (q *Queue) Actions() []Action {
 	for _, h := range q.hosts {
 		for _, p := range h.takePacks() {
 			actions = append(actions, q.lease(h, p))
+		}
+	}
+	for _, h := range q.hosts {
+		if a, due := q.releaseOn(h); due {
+			actions = append(actions, a)
 		}
 	}
 	return actions

@@ -40,6 +40,17 @@
 // evenly, the one with least for its slots first. A host whose lease was lost is doubted
 // until it is heard of: it gets a single closure when nobody else has room.
 //
+// # Resources
+//
+// A per-worker resource is a definition that travels with the leases of closures that
+// use it; what processes build of it lives there (SEED-45). The client that has created
+// it releases it when it needs it no more. From then on closures with it are refused,
+// and with the last one that has ended the definition goes (CC-29). IDs are never given
+// twice, so a host can be told with ranges of IDs. It is told with its next lease,
+// and by a [ReleaseOn] where it has none, until it has said that it has heard: a lease
+// that is lost leaves it to be told again, and a new broker is told all that is gone.
+// Only the span of the IDs that a host was given, and of those it has to hear of, is kept.
+//
 // # Outcomes
 //
 // A closure ends once, with its first final outcome, from whichever lease. Those who follow
