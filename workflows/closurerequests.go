@@ -25,6 +25,12 @@ func (q *closureQueue) register(ctx workflow.Context) error {
 		waitingUpdate(ctx, q, spec.UpdateJoin, "Waits until nothing is queued or executing.", nil, q.machine.Join),
 		waitingUpdate(ctx, q, spec.UpdateDone, "Says whether nothing is queued or executing.", nil, q.machine.Done),
 		promptUpdate(ctx, q, spec.UpdateCreateResource, "Makes a per-worker resource known.", q.machine.CreateResource),
+		promptUpdate(ctx, q, spec.UpdateReleaseResources, "Says that nobody needs per-worker resources any more.", func(r spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+			if err := q.machine.CheckRelease(r); err != nil {
+				return spec.ReleaseAnswer{}, err
+			}
+			return q.machine.ReleaseResources(r), nil
+		}),
 		promptUpdate(ctx, q, spec.UpdateCancelClosures, "Cancels closures.", func(r spec.CancelRequest) (spec.CancelAnswer, error) {
 			return q.machine.Cancel(r), nil
 		}),

@@ -71,7 +71,9 @@ func (b *Broker) Lease(ctx context.Context, in spec.Lease) (spec.LeaseResult, er
 		b.attach(l, &in.Closures[i])
 	}
 	b.resources.learn(in.Resources)
+	b.release(in.Released)
 	b.dispatch()
+	b.tellReleased()
 	defer b.detach(l)
 	for {
 		wait := l.due(time.Now())

@@ -329,6 +329,7 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 	for _, one := range a.Cancel {
 		s.cancel(one)
 	}
+	s.resources.release(a.Released)
 	if s.leaving {
 		s.handBack()
 	}
