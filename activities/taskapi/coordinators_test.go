@@ -62,6 +62,10 @@ func (q *queueClient) CreateResource(ctx context.Context, _ ID, in spec.Resource
 	return forTask(q.client.CreateResource(ctx, in))
 }
 
+func (q *queueClient) ReleaseResources(ctx context.Context, _ ID, in spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+	return forTask(q.client.ReleaseResources(ctx, in))
+}
+
 func (q *queueClient) Cancel(ctx context.Context, _ ID, in spec.CancelRequest) (spec.CancelAnswer, error) {
 	return forTask(q.client.Cancel(ctx, in))
 }

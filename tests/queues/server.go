@@ -263,6 +263,13 @@ func (s *Server) request(o client.UpdateWorkflowOptions) (answer func() (ready b
 	case spec.UpdateCreateResource:
 		a, err := s.machine.CreateResource(as[spec.ResourceRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, err
+	case spec.UpdateReleaseResources:
+		r := as[spec.ReleaseRequest](payloads)
+		if err := s.machine.CheckRelease(r); err != nil {
+			return nil, err
+		}
+		a := s.machine.ReleaseResources(r)
+		return func() (bool, any, error) { return true, a, nil }, nil
 	case spec.UpdateCancelClosures:
 		a := s.machine.Cancel(as[spec.CancelRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, nil
