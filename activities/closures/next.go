@@ -139,7 +139,10 @@ func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
 
 // read is the answer that the process may not have read.
 func (p *process) read() taskapi.ClosuresAnswer {
-	a := taskapi.ClosuresAnswer{News: p.news, Cancel: p.cancellations(), Released: p.released}
+	a := taskapi.ClosuresAnswer{News: p.news, Cancel: p.cancellations()}
+	for _, r := range p.released {
+		a.Released = append(a.Released, taskapi.ReleasedResources{First: r[0], Last: r[1]})
+	}
 	for i, e := range p.unread.closures {
 		if e.process != p || e.call != p.unread.calls[i] {
 			continue

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -83,6 +85,13 @@ func (s *Server) Updates(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.updates[name]
+}
+
+// Built are the per-worker resources that the tasks hold, sorted.
+func (s *Server) Built() []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.built))
 }
 
 // Counts are those of the queue.

@@ -1836,8 +1836,8 @@ class _Server:
             self.change.notify(len(self.queue))
         for raw in answer.get("cancel") or ():
             self.cancel(raw["id"])
-        for first, last in answer.get("released") or ():
-            for key in [k for k in self.resources if first <= k <= last]:
+        for span in answer.get("released") or ():
+            for key in [k for k in self.resources if span["first"] <= k <= span["last"]]:
                 self.dropped.append(self.resources.pop(key))
             self.change.notify()
         if self.over:

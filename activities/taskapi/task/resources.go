@@ -57,9 +57,8 @@ func (r *resources) learn(list []wire.CallResource) {
 	}
 }
 
-// release drops resources that nobody needs any more, by ranges of their IDs. A call
-// that has one keeps it.
-func (r *resources) release(ranges [][2]uint64) {
+// release drops resources that nobody needs any more. A call that has one keeps it.
+func (r *resources) release(ranges []wire.ReleasedResources) {
 	if len(ranges) == 0 {
 		return
 	}
@@ -67,7 +66,7 @@ func (r *resources) release(ranges [][2]uint64) {
 	defer r.mu.Unlock()
 	for id, one := range r.all {
 		for _, gone := range ranges {
-			if gone[0] <= id && id <= gone[1] {
+			if gone.First <= id && id <= gone.Last {
 				delete(r.all, id)
 				one.released = true
 				r.dropUnused(one)
