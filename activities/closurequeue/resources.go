@@ -11,12 +11,19 @@ import (
 const (
 	// gatherReleases is how long resources that are released wait for others.
 	gatherReleases = 50 * time.Millisecond
+	// maxCreating bounds the numbers of the requests that are on their way: the queue
+	// remembers the latest ones only, and one that is late has to be among them.
+	maxCreating = 8
 	// closePatience bounds what Close does for those that are left.
 	closePatience = 2 * time.Second
 )
 
 // resources are per-worker resources that were created here.
 type resources struct {
+	// creating are the numbers of requests that are on their way, in order, and number
+	// is the last one.
+	creating []uint64
+	number   uint64
 	// kept are those that somebody needs.
 	kept map[uint64]bool
 	// released are the others, in that order, which the queue does not know.
@@ -32,16 +39,27 @@ type released struct {
 // CreateResource makes a per-worker resource known, and returns its ID. It is there
 // until [Queue.Release] or Close.
 func (q *Queue) CreateResource(ctx context.Context, r spec.Resource) (uint64, error) {
-	q.mu.Lock()
-	q.call++
-	request := spec.ResourceRequest{Client: q.name, Number: q.call, Resource: r}
-	q.mu.Unlock()
-	a, err := q.client.CreateResource(ctx, request)
+	request := spec.ResourceRequest{Client: q.name, Resource: r}
+	err := q.await(ctx, func() bool {
+		if c := q.resources.creating; len(c) > 0 && q.resources.number >= c[0]+maxCreating-1 {
+			return false
+		}
+		q.resources.number++
+		request.Number = q.resources.number
+		q.resources.creating = append(q.resources.creating, request.Number)
+		return true
+	})
 	if err != nil {
 		return 0, err
 	}
+	a, err := q.client.CreateResource(ctx, request)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	defer q.wake()
+	q.resources.creating = slices.DeleteFunc(q.resources.creating, func(n uint64) bool { return n == request.Number })
+	if err != nil {
+		return 0, err
+	}
 	if q.resources.kept == nil {
 		q.resources.kept = map[uint64]bool{}
 	}
@@ -113,7 +131,7 @@ func (q *Queue) releaseAll() {
 			// The run has ended, or the queue is one of an earlier version: there is
 			// nobody to tell.
 			q.mu.Lock()
-			q.resources = resources{}
+			q.resources.kept, q.resources.released = nil, nil
 			q.mu.Unlock()
 		}
 	}
@@ -130,7 +148,7 @@ func (q *Queue) releaseLast() {
 	for _, r := range q.resources.released {
 		ids = append(ids, r.id)
 	}
-	q.resources = resources{}
+	q.resources.kept, q.resources.released = nil, nil
 	q.mu.Unlock()
 	slices.Sort(ids)
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)

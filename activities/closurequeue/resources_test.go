@@ -1,6 +1,7 @@
 package closurequeue
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -99,4 +100,23 @@ func TestReleaseAfterTheRun(t *testing.T) {
 	f.End("it is")
 	f.Release(id)
 	f.Queue.Close()
+}
+
+// As many as there are may create some at the same time: none of their requests is
+// older than what the queue remembers.
+func TestManyCreateResources(t *testing.T) {
+	f := newFixture(t)
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for range 50 {
+				id, err := f.CreateResource(patience(t), spec.Resource{Function: "same"})
+				if assert.NoError(t, err) {
+					f.Release(id)
+				}
+			}
+		})
+	}
+	all.Wait()
+	f.eventually("all are gone", func() bool { return f.Counts().Resource == 0 })
 }

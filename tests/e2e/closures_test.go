@@ -28,10 +28,16 @@ import (
 // serving is a group of tasks that serve the functions of testdata/closures/serve.py.
 func (f *fixture) serving(typ string, count int) spec.TaskGroup {
 	f.t.Helper()
+	return f.python(typ, count, "serve.py")
+}
+
+// python is a group of tasks whose program is one of testdata/closures.
+func (f *fixture) python(typ string, count int, program string) spec.TaskGroup {
+	f.t.Helper()
 	python, err := exec.LookPath("python3")
 	require.NoError(f.t, err)
 	return spec.TaskGroup{
-		Type: typ, Count: &count, Command: []string{python, filepath.Join(harness.Root(), "tests/e2e/testdata/closures/serve.py")},
+		Type: typ, Count: &count, Command: []string{python, filepath.Join(harness.Root(), "tests/e2e/testdata/closures", program)},
 		Env: map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/taskapi/python")},
 	}
 }

@@ -3030,6 +3030,8 @@ class _Session:
         self.calls = itertools.count(1)
         self.abandoned: List[int] = []  # calls of joins that were interrupted
         self.resources = itertools.count(1)
+        # Held by who creates one: the queue remembers the numbers of the latest requests.
+        self.creating = threading.Lock()
         self.kept: Set[int] = set()  # resources that somebody here refers to
         # Those that nobody does, and how many closures had been scheduled until then.
         self.released: "collections.deque[Tuple[int, int]]" = collections.deque()
@@ -3097,7 +3099,7 @@ class _Session:
 
     def forked(self) -> None:
         """In a forked child: nobody there asks for anything."""
-        self.lock = threading.RLock()
+        self.lock, self.creating = threading.RLock(), threading.Lock()
         self.work, self.wanted, self.room, self.ended = (threading.Condition(self.lock) for _ in range(4))
         for line in self.lines:
             line.hang_up()
@@ -3470,9 +3472,10 @@ class _Session:
     # -- the rest
 
     def create_resource(self, what: str) -> int:
-        raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
         try:
-            return _get_host().exchange(_head("POST", _COORDINATOR + "resources"), lambda: raw, None)["id"]
+            with self.creating:
+                raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
+                return _get_host().exchange(_head("POST", _COORDINATOR + "resources"), lambda: raw, None)["id"]
         except TaskError as e:
             if e.code in _REFUSALS:
                 raise _closure_error(_refused(e)) from None
