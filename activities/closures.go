@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -33,12 +34,15 @@ type servedKey struct{ namespace, workflowID, execution string }
 // brokered is one run whose tasks serve.
 type brokered struct {
 	*closures.Broker
-	run spec.BarrierRun // with the first execution
+	// in is for the queue, if there is none yet. It has the run with the first execution.
+	in spec.ClosureQueueInput
 	// life tells this broker from the one before.
 	life string
 	seq  int64
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// serving is there once the broker has said so.
+	said    bool
 	serving []spec.ServingTask
 	changed chan struct{} // has an element when the queue has to be told
 	ended   chan struct{}
@@ -52,10 +56,15 @@ func (b *brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 	if err != nil {
 		return taskapi.ClosuresAnswer{}, err
 	}
-	return b.of(p).Next(ctx, by.Task, in)
+	s := b.of(p)
+	if s == nil {
+		return taskapi.ClosuresAnswer{}, errReleased
+	}
+	return s.Next(ctx, by.Task, in)
 }
 
-// of is the broker of a run, which is made when it is first asked for.
+// of is the broker of a run, which is made when it is first asked for; nil where this
+// host has released the run since the plan was read.
 func (b *brokers) of(p *plan) *brokered {
 	key := servedKey{p.Run.Namespace, p.Run.WorkflowID, p.firstExecution()}
 	b.mu.Lock()
@@ -63,8 +72,11 @@ func (b *brokers) of(p *plan) *brokered {
 	if s := b.all[key]; s != nil {
 		return s
 	}
+	if b.host.plans.served(key) == nil {
+		return nil
+	}
 	s := &brokered{
-		run: p.queueRun(), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
+		in: b.host.queueInput(p), life: rand.Text(), changed: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.Broker = closures.NewBroker(closures.Config{
 		Log:     b.host.Log,
@@ -80,6 +92,15 @@ func (b *brokers) of(p *plan) *brokered {
 	return s
 }
 
+// served is the broker of a run that has this host; nil where it has not (any more).
+func (b *brokers) served(key servedKey) *brokered {
+	p := b.host.plans.served(key)
+	if p == nil {
+		return nil
+	}
+	return b.of(p)
+}
+
 // known is the broker of a run if there is one.
 func (b *brokers) known(key servedKey) *brokered {
 	b.mu.Lock()
@@ -90,16 +111,40 @@ func (b *brokers) known(key servedKey) *brokered {
 // changes notes who serves now, for the queue.
 func (s *brokered) changes(serving []spec.ServingTask) {
 	s.mu.Lock()
-	s.serving = serving
+	s.said, s.serving = true, serving
 	s.mu.Unlock()
+	s.again()
+}
+
+// again has the queue told once more who serves: it gives nothing to a host that it has
+// not heard of since it lost what it gave it.
+func (s *brokered) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.said {
+		return
+	}
 	select {
 	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
+// again has all queues told.
+func (b *brokers) again() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.all {
+		s.again()
+	}
+}
+
 // tellPatience is how long the server may take to answer.
 const tellPatience = 10 * time.Second
+
+// tellWarnsAfter is after how many failures in a row, which take most of a second, that is
+// more than an answer that got lost.
+const tellWarnsAfter = 5
 
 // tell tells the queue who serves, until the run is released here. What the server
 // did not take is told again.
@@ -111,21 +156,26 @@ func (b *brokers) tell(s *brokered) {
 		case <-s.ended:
 			return
 		}
+		tries := 0
 		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 			s.mu.Lock()
-			s.seq++
+			s.seq = nextSeq(s.seq, time.Now())
 			m := spec.ServingMessage{
 				Host: h.Name, Queue: h.Queue,
-				Seq: time.Now().UnixMicro() + s.seq, Broker: s.life, Serving: s.serving,
+				Seq: s.seq, Broker: s.life, Serving: s.serving,
 			}
 			s.mu.Unlock()
 			ctx, cancel := context.WithTimeout(context.Background(), tellPatience)
-			err := h.Queues.Tell(ctx, s.run, m)
+			err := h.Queues.Tell(ctx, s.in, m)
 			cancel()
 			if err == nil || errors.Is(err, errQueueClosed) {
 				break
 			}
-			h.Log.Debug("the queue of closures was not told who serves; telling it again", zap.String("run", s.run.WorkflowID), zap.Error(err))
+			level := zap.DebugLevel
+			if tries++; tries == tellWarnsAfter {
+				level = zap.WarnLevel
+			}
+			h.Log.Log(level, "the queue of closures was not told who serves; telling it again", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
 			select {
 			case <-s.ended:
 				return
@@ -134,6 +184,10 @@ func (b *brokers) tell(s *brokered) {
 		}
 	}
 }
+
+// nextSeq numbers a message. Numbers are times, because a queue of an earlier version
+// compares those of different brokers; but they grow also where the clock is put back.
+func nextSeq(last int64, now time.Time) int64 { return max(last+1, now.UnixMicro()) }
 
 // end ends the service of a run, without a word to its queue.
 func (b *brokers) end(key servedKey) {
@@ -182,6 +236,19 @@ func (p *plan) queueRun() spec.BarrierRun {
 	return spec.BarrierRun{WorkflowID: p.Run.WorkflowID, RunID: p.firstExecution()}
 }
 
+// queueInput is the input of a run's queue of closures.
+func (h *Host) queueInput(p *plan) spec.ClosureQueueInput {
+	s := p.Spec
+	if s == nil {
+		s = &spec.RunSpec{}
+	}
+	in, err := s.QueueInput(p.queueRun(), os.Getenv)
+	if err != nil {
+		h.Log.Warn("a variable of this host worker is ignored", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+	}
+	return in
+}
+
 // firstExecution is the execution in which the run began.
 func (p *plan) firstExecution() string { return cmp.Or(p.LogRun, p.Run.RunID) }
 
@@ -194,16 +261,16 @@ const (
 // RunClosures has the tasks of this host call closures. See [spec.Lease].
 func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
 	info := activity.GetInfo(ctx)
-	p := h.plans.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
-	if p == nil {
+	broker := h.brokers.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
+	if broker == nil {
 		return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", spec.ErrNotServed, nil)
 	}
 	// The context of the activity ends when a heartbeat fails, and a server that is
 	// away for a second is no reason to give the lease back.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
-	go h.keepLease(ctx, leased, info.TaskToken, release)
-	out, err := h.brokers.of(p).Lease(leased, in)
+	go h.keepLease(ctx, leased, broker, info.TaskToken, release)
+	out, err := broker.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
@@ -212,8 +279,9 @@ func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult
 }
 
 // keepLease beats until a lease is over, and ends it when the queue does not want it
-// any more or this host worker ends.
-func (h *Host) keepLease(ctx, leased context.Context, token []byte, release context.CancelCauseFunc) {
+// any more or this host worker ends. A queue that has lost it has to hear that there is
+// somebody here.
+func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte, release context.CancelCauseFunc) {
 	beat := time.NewTicker(leaseBeats)
 	defer beat.Stop()
 	for {
@@ -230,15 +298,17 @@ func (h *Host) keepLease(ctx, leased context.Context, token []byte, release cont
 		cancel()
 		if temporal.IsCanceledError(err) || isGone(err) {
 			release(err)
+			s.again()
 			return
 		}
 	}
 }
 
-// CancelClosures has closures not be called any more. See [spec.CancelLease].
+// CancelClosures has closures not be called any more. See [spec.CancelLease]. A host worker
+// that was just started may hear of it before tasks and leases come back to it.
 func (h *Host) CancelClosures(ctx context.Context, in spec.CancelLease) error {
 	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
-	if s := h.brokers.known(key); s != nil {
+	if s := h.brokers.served(key); s != nil {
 		s.Cancel(in)
 	}
 	return nil

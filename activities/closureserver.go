@@ -15,9 +15,9 @@ import (
 
 // Queues are the queues of closures, as hosts speak with them.
 type Queues interface {
-	// Tell gives the queue of a run a message, and opens it if there is none.
-	// [errQueueClosed]: it has ended.
-	Tell(ctx context.Context, run spec.BarrierRun, m spec.ServingMessage) error
+	// Tell gives the queue of a run a message, and opens it with that input if there is
+	// none. [errQueueClosed]: it has ended.
+	Tell(ctx context.Context, in spec.ClosureQueueInput, m spec.ServingMessage) error
 	// Left is whether the queue of a run is open.
 	Left(ctx context.Context, run spec.BarrierRun) (bool, error)
 	// Over says how a run has ended, whichever execution it was in; nothing while it
@@ -28,8 +28,8 @@ type Queues interface {
 	End(ctx context.Context, run spec.BarrierRun, over string) error
 	// Client is one of the queue of a run. Its error is that there is no connection yet.
 	Client(run spec.BarrierRun) (*closurequeue.Client, error)
-	// Open opens the queue of a client if there is none.
-	Open(ctx context.Context, c *closurequeue.Client) error
+	// Open opens the queue of a client with that input if there is none.
+	Open(ctx context.Context, c *closurequeue.Client, in spec.ClosureQueueInput) error
 }
 
 var errQueueClosed = errors.New("the queue of closures has ended")
@@ -47,17 +47,17 @@ func NewQueueServer(queue string) *QueueServer { return &QueueServer{queue: queu
 var _ Queues = (*QueueServer)(nil)
 
 // Tell implements [Queues] by signal-with-start.
-func (s *QueueServer) Tell(ctx context.Context, run spec.BarrierRun, m spec.ServingMessage) error {
+func (s *QueueServer) Tell(ctx context.Context, in spec.ClosureQueueInput, m spec.ServingMessage) error {
 	c, err := s.connected()
 	if err != nil {
 		return err
 	}
-	id := spec.ClosureQueueID(run.WorkflowID, run.RunID)
+	id := spec.ClosureQueueID(in.Run.WorkflowID, in.Run.RunID)
 	_, err = c.SignalWithStartWorkflow(ctx, id, spec.SignalServing, m, client.StartWorkflowOptions{
 		ID: id, TaskQueue: s.queue,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		StaticSummary:         "closures of run " + run.WorkflowID,
-	}, spec.ClosureQueueType, spec.ClosureQueueInput{Run: run})
+		StaticSummary:         "closures of run " + in.Run.WorkflowID,
+	}, spec.ClosureQueueType, in)
 	var closed *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &closed) {
 		return errQueueClosed
@@ -106,6 +106,6 @@ func (s *QueueServer) Client(run spec.BarrierRun) (*closurequeue.Client, error) 
 }
 
 // Open implements [Queues].
-func (s *QueueServer) Open(ctx context.Context, c *closurequeue.Client) error {
-	return c.Open(ctx, closurequeue.Options{TaskQueue: s.queue})
+func (s *QueueServer) Open(ctx context.Context, c *closurequeue.Client, in spec.ClosureQueueInput) error {
+	return c.Open(ctx, closurequeue.Options{TaskQueue: s.queue, QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable})
 }

@@ -54,8 +54,9 @@ func (c *coordinators) Open(ctx context.Context, by taskapi.ID) (at string, err 
 	}
 	// The run ends its queue only where it knows of it.
 	c.host.noteQueue(p)
+	in := c.host.queueInput(p)
 	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
-		err := c.host.Queues.Open(ctx, client)
+		err := c.host.Queues.Open(ctx, client, in)
 		if err == nil {
 			var here closurequeue.Position
 			if here, err = client.Here(ctx); err == nil {

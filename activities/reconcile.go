@@ -34,6 +34,9 @@ const (
 	// by then nothing of it is left here. A run on one host has nowhere else to
 	// be, and goes on without limit.
 	cutOff = 5 * time.Minute
+	// longSilence is longer than it takes to hear of the server where there are tasks,
+	// and shorter than the queue of closures waits for a host worker.
+	longSilence = 20 * time.Second
 )
 
 // Reconcile looks after the runs on this host that nobody holds a lease on,
@@ -143,15 +146,21 @@ func (h *Host) awaited(d *workflowservice.DescribeWorkflowExecutionResponse) boo
 	return false
 }
 
-// heard notes an answer of the server, whatever it was.
+// heard notes an answer of the server, whatever it was. After a long silence queues of
+// closures are told again who serves here: they may have given up this host.
 func (h *Host) heard(err error) {
 	var unavailable *serviceerror.Unavailable
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &unavailable) || status.Code(err) == codes.DeadlineExceeded {
 		return
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	before := h.lastHeard
 	h.lastHeard = h.now()
+	long := h.lastHeard.Sub(before) > longSilence
+	h.mu.Unlock()
+	if long {
+		h.brokers.again()
+	}
 }
 
 func (h *Host) silence() time.Duration {

@@ -57,8 +57,6 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 	h.endTasks(run)
 	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
-		h.brokers.end(servedKeyOf(p))
-		h.coordinating.end(servedKeyOf(p))
 		out.Served = p.Served || h.hasQueue(ctx, p)
 		h.collectRest(ctx, p)
 	}
@@ -95,6 +93,10 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 		if err != nil && !errors.Is(err, errNoPlan) {
 			h.Log.Warn("a released run keeps its slots for now", zap.Error(err))
 		}
+		// The leases end with the broker, and are tried again at once. They must not find
+		// a plan that has them make another one.
+		h.brokers.end(servedKeyOf(p))
+		h.coordinating.end(servedKeyOf(p))
 	}
 	return out, nil
 }

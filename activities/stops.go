@@ -66,12 +66,14 @@ func (s stops) ClearStop(ctx context.Context, by taskapi.ID) (spec.Stopping, err
 	})
 }
 
+var errReleased = errors.New("the run is released on this host")
+
 // planOf is the plan of the generation that a task is of.
 func (h *Host) planOf(by taskapi.ID) (*plan, error) {
 	p, err := h.plans.get(runKey(by.Run))
 	switch {
 	case errors.Is(err, errNoPlan), err == nil && p.Released:
-		return nil, errors.New("the run is released on this host")
+		return nil, errReleased
 	case err != nil:
 		return nil, err
 	case p.Generation != by.Generation:

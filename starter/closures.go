@@ -2,8 +2,12 @@ package starter
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
@@ -24,7 +28,28 @@ func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 	if info.GetCloseTime() != nil {
 		return closurequeue.Attach(r.client, run), nil
 	}
-	return closurequeue.Open(ctx, r.client, run, closurequeue.Options{TaskQueue: info.GetTaskQueue()})
+	s, err := r.spec(ctx, info.GetExecution().GetRunId())
+	if err != nil {
+		return nil, r.requestError(err)
+	}
+	in, err := s.QueueInput(run, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return closurequeue.Open(ctx, r.client, run, closurequeue.Options{
+		TaskQueue: info.GetTaskQueue(), QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable,
+	})
+}
+
+// ExistingClosures is the queue of the run's closures for those who only want to know
+// something: none is made, and where there is none [closurequeue.ErrNoQueue] is the
+// error of what is asked. The caller closes it.
+func (r *Run) ExistingClosures(ctx context.Context) (*closurequeue.Queue, error) {
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, r.requestError(err)
+	}
+	return closurequeue.Attach(r.client, r.firstOf(d.GetWorkflowExecutionInfo())), nil
 }
 
 // TerminateClosures tears down the queue of closures of a run that was terminated and
@@ -42,6 +67,28 @@ func (r *Run) TerminateClosures(ctx context.Context, reason string) error {
 		return nil
 	}
 	return err
+}
+
+// spec is what the run was started with. The history of each execution begins with it.
+func (r *Run) spec(ctx context.Context, execution string) (*spec.RunSpec, error) {
+	first, err := r.client.GetWorkflowHistory(ctx, r.ID, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
+	if err != nil {
+		return nil, err
+	}
+	input := first.GetWorkflowExecutionStartedEventAttributes().GetInput().GetPayloads()
+	if len(input) == 0 {
+		return nil, fmt.Errorf("run %s was started without a spec", r.ID)
+	}
+	s, err := spec.Decode(input[0].GetData())
+	if err != nil {
+		// The run has taken it, so it is only that a later version of clusterrun started
+		// the run: its spec has fields that are unknown here.
+		s = &spec.RunSpec{}
+		if json.Unmarshal(input[0].GetData(), s) != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // firstOf names the run by its first execution, as its queue does.

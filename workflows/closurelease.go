@@ -26,9 +26,14 @@ const (
 // lease gives closures to a host. Its end tells the machine what became of them.
 func (q *closureQueue) lease(ctx workflow.Context, d closures.Dispatch) {
 	q.open++
-	f := workflow.ExecuteActivity(leasing(ctx, d), spec.ActivityRunClosures, spec.Lease{
-		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run, Closures: d.Closures, Resources: d.Resources, Released: d.Released,
-	})
+	lease := spec.Lease{
+		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run,
+		Closures: d.Closures, Resources: d.Resources, Cancelled: d.Cancelled, Released: d.Released,
+	}
+	if len(d.Cancelled) > 0 {
+		lease.Grace = cancelGrace
+	}
+	f := workflow.ExecuteActivity(leasing(ctx, d), spec.ActivityRunClosures, lease)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		var out spec.LeaseResult
 		err := f.Get(ctx, &out)
@@ -85,8 +90,12 @@ func (q *closureQueue) check(ctx workflow.Context) {
 	})
 }
 
+// cancelAgain: a host that could not be told to cancel closures is told again.
+const cancelAgain = "closures-cancel-again"
+
 // cancelOn has a host not call closures any more. That they are not is shown by
-// their leases; this only hastens it.
+// their leases. As long as the host holds them it is told again where it was not: a
+// call that does not end by itself ends by nothing else.
 func (q *closureQueue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              c.Queue,
@@ -101,6 +110,10 @@ func (q *closureQueue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		if err := f.Get(ctx, nil); err != nil {
 			q.log(ctx).Warn("closures could not be cancelled", "host", c.Host, "error", err)
+			if workflow.GetVersion(ctx, cancelAgain, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+				q.machine.CancelLost(c)
+				q.changed = true
+			}
 		}
 	})
 }

@@ -3,7 +3,6 @@ package workflows
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
@@ -12,12 +11,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// queueCarry is what a queue takes along into its next execution, beside the
-// snapshot of its machine.
-type queueCarry struct {
-	Executions []spec.QueueExecution `json:"executions,omitempty"`
-}
 
 // ClosureQueue is the queue of a run's closures: coordinators schedule by updates,
 // and hosts take leases on closures, which are activities. It ends with the run.
@@ -29,19 +22,33 @@ type queueCarry struct {
 // what the queue decides by itself is in markers beside them. So its memory does not
 // grow with what has ended, and the executions' ranges of IDs tell where a value is.
 func ClosureQueue(ctx workflow.Context, in spec.ClosureQueueInput, carry queueCarry, snapshot []byte) (*spec.QueueResult, error) {
-	machine := closures.New(closures.ConfigOf(in))
+	config := closures.ConfigOf(in)
+	config.FirstRules = workflow.GetVersion(ctx, closureRules, workflow.DefaultVersion, 1) == workflow.DefaultVersion
+	if in.QueueSize < 0 && snapshot == nil {
+		// SEED-34
+		workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
+			"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
+	}
+	machine := closures.New(config)
 	if snapshot != nil {
 		var err error
-		if machine, err = closures.Restore(closures.ConfigOf(in), snapshot); err != nil {
+		if machine, err = closures.Restore(config, snapshot); err != nil {
 			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 		}
 	}
-	q := &closureQueue{in: in, machine: machine, executions: carry.Executions}
+	executions, err := carry.unpack()
+	if err != nil {
+		return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
+	}
+	q := &closureQueue{in: in, machine: machine, executions: executions}
 	if err := q.register(ctx); err != nil {
 		return nil, err
 	}
 	return q.run(ctx)
 }
+
+// closureRules is the version of the rules of package closures.
+const closureRules = "closure-rules"
 
 // closureQueue is the state of one execution.
 type closureQueue struct {
@@ -51,12 +58,9 @@ type closureQueue struct {
 	open       int // leases
 	// continuing: the next execution is about to begin; nothing new is taken in.
 	continuing bool
+	stay       stay
 	changed    bool
 }
-
-// settle is how long an execution that is about to end waits for its leases to
-// return: what they bring then need not be leased again.
-const settle = 50 * time.Millisecond
 
 func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
 	// A cancellation ends the queue like the end of its run, so that nobody waits
@@ -75,11 +79,16 @@ func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
 		q.carryOut(free)
 		q.describe(free)
 		if q.machine.Status().State == spec.QueueEnded {
-			q.drainSignals(free)
+			if err := newsFirst(free); err != nil {
+				return nil, err
+			}
 			return &spec.QueueResult{Counts: q.machine.Status().Counts, Executions: q.allExecutions(free)}, nil
 		}
-		if workflow.GetInfo(free).GetContinueAsNewSuggested() {
-			return nil, q.goOn(free)
+		if q.shallGoOn(free) {
+			if err := q.goOn(free); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if err := workflow.Await(free, func() bool { return q.changed }); err != nil {
 			return nil, err
@@ -99,15 +108,14 @@ func (q *closureQueue) listen(ctx workflow.Context) {
 	}
 }
 
-// drainSignals reads what has come in meanwhile: a workflow with unread signals
-// cannot close without losing them.
-func (q *closureQueue) drainSignals(ctx workflow.Context) {
-	signals := workflow.GetSignalChannel(ctx, spec.SignalServing)
-	var m spec.ServingMessage
-	for signals.ReceiveAsync(&m) {
-		q.machine.Serving(m)
-		m = spec.ServingMessage{}
-	}
+// newsFirst has everything taken in that this workflow task has brought. Without it what
+// came together with the news that ends this execution would be lost: the main coroutine
+// goes first, and a signal that another one waits for is in no channel any more. The one
+// that begins here goes last.
+func newsFirst(ctx workflow.Context) error {
+	all := false
+	workflow.Go(ctx, func(workflow.Context) { all = true })
+	return workflow.Await(ctx, func() bool { return all })
 }
 
 // carryOut does what the machine wants done.
@@ -130,36 +138,6 @@ func (q *closureQueue) carryOut(ctx workflow.Context) {
 // that costs one event, and who follows the history reads it there.
 func (q *closureQueue) record(ctx workflow.Context, d spec.DecidedOutcomes) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return d })
-}
-
-// goOn continues as new. Leases that are open then stay on their hosts: the next
-// execution names them again. First nothing new is given out, so that no event comes
-// between this decision and the server's taking it.
-func (q *closureQueue) goOn(ctx workflow.Context) error {
-	q.continuing = true
-	q.machine.Quiet(true)
-	if _, err := workflow.AwaitWithTimeout(ctx, settle, func() bool { return q.open == 0 }); err != nil {
-		return err
-	}
-	q.drainSignals(ctx)
-	q.carryOut(ctx) // what it decided by itself
-	snapshot, err := q.machine.Snapshot()
-	if err != nil {
-		return err
-	}
-	return workflow.NewContinueAsNewError(ctx, spec.ClosureQueueType, q.in, queueCarry{Executions: q.allExecutions(ctx)}, snapshot)
-}
-
-// maxExecutions bounds what is remembered of where values are. A server forgets
-// closed executions long before.
-const maxExecutions = 5000
-
-// allExecutions are those of the queue up to this one.
-func (q *closureQueue) allExecutions(ctx workflow.Context) []spec.QueueExecution {
-	own := spec.QueueExecution{RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
-	own.First, own.Last = q.machine.Ended()
-	all := append(q.executions[:len(q.executions):len(q.executions)], own)
-	return all[max(0, len(all)-maxExecutions):]
 }
 
 func (q *closureQueue) status(ctx workflow.Context) func() (spec.QueueStatus, error) {

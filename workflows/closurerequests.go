@@ -22,8 +22,11 @@ func (q *closureQueue) register(ctx workflow.Context) error {
 	}
 	return errors.Join(
 		waitingUpdate(ctx, q, spec.UpdateSchedule, "Schedules closures; waits while the queue is full.", q.machine.CheckSchedule, q.machine.Schedule),
-		waitingUpdate(ctx, q, spec.UpdateJoin, "Waits until nothing is queued or executing.", nil, q.machine.Join),
-		waitingUpdate(ctx, q, spec.UpdateDone, "Says whether nothing is queued or executing.", nil, q.machine.Done),
+		waitingUpdate(ctx, q, spec.UpdateJoin, "Waits until nothing is queued or executing.", q.machine.CheckWait, q.machine.Join),
+		waitingUpdate(ctx, q, spec.UpdateDone, "Says whether nothing is queued or executing.", q.machine.CheckWait, q.machine.Done),
+		promptUpdate(ctx, q, spec.UpdateWithdraw, "Takes back a join or done that nobody waits for any more.", func(r spec.WaitRequest) (spec.WithdrawAnswer, error) {
+			return q.machine.Withdraw(r), nil
+		}),
 		promptUpdate(ctx, q, spec.UpdateCreateResource, "Makes a per-worker resource known.", q.machine.CreateResource),
 		promptUpdate(ctx, q, spec.UpdateReleaseResources, "Says that nobody needs per-worker resources any more.", func(r spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
 			if err := q.machine.CheckRelease(r); err != nil {
@@ -52,6 +55,9 @@ func waitingUpdate[Q, A any](ctx workflow.Context, q *closureQueue, name, descri
 			return none, err
 		}
 		a, err := call.Answer()
+		if errors.Is(err, closures.ErrWithdrawn) {
+			return a, temporal.NewApplicationError(err.Error(), spec.ErrTryAgain)
+		}
 		if err != nil {
 			return a, refused(err)
 		}

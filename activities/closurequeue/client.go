@@ -74,12 +74,12 @@ func (c *Client) Schedule(ctx context.Context, r spec.ScheduleRequest) (spec.Sch
 
 // Join waits until nothing is queued or executing, or has the error of the queue.
 func (c *Client) Join(ctx context.Context, r spec.WaitRequest) (spec.WaitAnswer, error) {
-	return update[spec.WaitAnswer](ctx, c, spec.UpdateJoin, r)
+	return wait(ctx, c, spec.UpdateJoin, r)
 }
 
 // Done says whether nothing is queued or executing, or has the error of the queue.
 func (c *Client) Done(ctx context.Context, r spec.WaitRequest) (spec.WaitAnswer, error) {
-	return update[spec.WaitAnswer](ctx, c, spec.UpdateDone, r)
+	return wait(ctx, c, spec.UpdateDone, r)
 }
 
 // CreateResource makes a per-worker resource known.
@@ -109,7 +109,7 @@ func (c *Client) Status(ctx context.Context) (spec.QueueStatus, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
-		return spec.QueueStatus{}, &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures", c.run.WorkflowID)}
+		return spec.QueueStatus{}, c.noQueue()
 	} else if err != nil {
 		return spec.QueueStatus{}, err
 	}

@@ -107,6 +107,9 @@ func (c *Client) search(ctx context.Context, execution string, more func(News) b
 	events := c.server.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
+		if err == nil {
+			err = read.follows(e)
+		}
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package closurequeue
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -62,6 +63,9 @@ func (c *Client) followOne(ctx context.Context, at *Position, each func(News) er
 	events := c.server.GetWorkflowHistory(ctx, c.id, at.Execution, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
+		if err == nil {
+			err = read.follows(e)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -101,9 +105,21 @@ func (c *Client) followOne(ctx context.Context, at *Position, each func(News) er
 
 // reader finds outcomes in the events of one execution.
 type reader struct {
+	seen int64 // the highest event ID
 	// leases are the events that scheduled one.
 	leases map[int64]bool
 	next   string // the execution that goes on
+}
+
+// follows checks that no event is missing before this one. A server that reads the
+// end of a history while it grows adds what came meanwhile, but of that one page only.
+func (r *reader) follows(e *historypb.HistoryEvent) error {
+	id := e.GetEventId()
+	if id > r.seen+1 {
+		return fmt.Errorf("the server left out events %d to %d of the history", r.seen+1, id-1)
+	}
+	r.seen = max(r.seen, id)
+	return nil
 }
 
 // event is what an event tells; nil: nothing.

@@ -100,6 +100,25 @@ func (f *fixture) assertError(want string, r *Remote) {
 	assert.EqualError(f.t, err, want)
 }
 
+// assertEnded and assertOpen say whether the outcome of a closure is here.
+func (f *fixture) assertEnded(r *Remote) {
+	f.t.Helper()
+	select {
+	case <-r.Done():
+	default:
+		f.t.Errorf("closure %d has no outcome here", r.id)
+	}
+}
+
+func (f *fixture) assertOpen(r *Remote) {
+	f.t.Helper()
+	select {
+	case <-r.Done():
+		f.t.Errorf("closure %d has an outcome", r.id)
+	default:
+	}
+}
+
 func (f *fixture) eventually(what string, condition func() bool) {
 	f.t.Helper()
 	require.Eventually(f.t, condition, time.Minute, time.Millisecond, what)

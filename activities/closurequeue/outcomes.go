@@ -2,8 +2,6 @@ package closurequeue
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -51,6 +49,7 @@ func (q *Queue) follow(ctx context.Context) error {
 func (q *Queue) told(n News) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	defer q.wakeIfEnded()
 	for _, o := range n.Outcomes {
 		if !q.settle(o) && q.sending > 0 {
 			q.early.add(o) // it may be of one whose ID is still on its way
@@ -90,14 +89,27 @@ func (q *Queue) settle(o spec.Outcome) bool {
 	delete(q.remotes, o.ID)
 	for _, r := range waiting {
 		r.settle(o)
+		if r.attached {
+			q.attached--
+		}
 	}
 	return ok
+}
+
+// wakeIfEnded is for holders of mu who have settled something.
+func (q *Queue) wakeIfEnded() {
+	if q.attached == 0 {
+		q.wake()
+	}
 }
 
 // expect notes that somebody waits for the outcome of a closure. It is for holders
 // of mu.
 func (q *Queue) expect(r *Remote) {
 	q.remotes[r.id] = append(q.remotes[r.id], r)
+	if r.attached {
+		q.attached++
+	}
 }
 
 // look looks for the outcomes of closures that may have ended before somebody waited
@@ -112,6 +124,7 @@ func (q *Queue) look(ids []uint64) {
 			if err == nil {
 				q.mu.Lock()
 				defer q.mu.Unlock()
+				defer q.wakeIfEnded()
 				for _, o := range found {
 					q.settle(o)
 				}
@@ -122,43 +135,6 @@ func (q *Queue) look(ids []uint64) {
 			}
 		}
 	})
-}
-
-// Fetch is the value of a closure by its ID, however old. One that has not ended is
-// waited for by the [Remote].
-func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
-	r := newRemote(spec.Closure{}, 0)
-	r.is(id)
-	found, err := q.client.Find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if o, ended := found[id]; ended {
-		r.settle(o)
-		return r, nil
-	}
-	// It may end at any moment.
-	if err := q.follow(ctx); err != nil {
-		return nil, err
-	}
-	q.mu.Lock()
-	if q.broken != nil && !errors.Is(q.broken, ErrRunEnded) {
-		defer q.mu.Unlock()
-		return nil, q.broken
-	}
-	q.expect(r)
-	q.mu.Unlock()
-	found, err = q.client.Find(ctx, id)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if err != nil {
-		q.remotes[id] = slices.DeleteFunc(q.remotes[id], func(o *Remote) bool { return o == r })
-		return nil, err
-	}
-	for _, o := range found {
-		q.settle(o)
-	}
-	return r, nil
 }
 
 // early are outcomes that came while the IDs of closures were on their way. There is

@@ -40,6 +40,8 @@ type Queue struct {
 	early   early
 	// resources are those that were created here and not released.
 	resources resources
+	// attached counts those of remotes that join and done wait for.
+	attached int
 	// changed is closed and made anew when something of the above has changed.
 	changed chan struct{}
 
@@ -59,7 +61,8 @@ func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue
 	return attach(c), nil
 }
 
-// Attach attaches to the queue of a run that is there.
+// Attach attaches to the queue of a run if there is one; else what is asked of it has
+// the error [ErrNoQueue].
 func Attach(s Server, run spec.BarrierRun) *Queue { return attach(NewClient(s, run)) }
 
 func attach(c *Client) *Queue {
@@ -110,6 +113,7 @@ func (q *Queue) fail(err error) {
 		}
 	}
 	clear(q.remotes)
+	q.attached = 0
 	q.wake()
 }
 

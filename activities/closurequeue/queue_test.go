@@ -41,6 +41,8 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 			f.Away(true)
 		case 600:
 			f.Away(false)
+		case 700:
+			f.LeaveOut()
 		}
 		remotes = append(remotes, f.schedule(closure("same", i)))
 	}
@@ -157,7 +159,7 @@ func TestMuchInBytesWaits(t *testing.T) {
 	f.eventually("it is full", func() bool {
 		f.Queue.mu.Lock()
 		defer f.Queue.mu.Unlock()
-		return !f.takes()
+		return !f.takes(true)
 	})
 	f.Queue.mu.Lock()
 	assert.Less(t, len(f.pending), 10)
@@ -346,4 +348,120 @@ func TestTooManyEarlyOutcomes(t *testing.T) {
 	r := newRemote(closure("same", 1), 0)
 	f.sent([]*Remote{r}, a, nil)
 	f.assertValue("1", r)
+}
+
+// SEED-48: when join returns the values are here. The queue knows of them earlier than
+// who reads its history.
+func TestJoinWaitsForTheValues(t *testing.T) {
+	f := newFixture(t)
+	f.Still(true)
+	r := f.schedule(closure("same", 1))
+	detached := f.schedule(with(closure("forever"), spec.ClosureOptions{Detached: true}))
+	require.ErrorIs(t, f.joinAndGiveUp(), context.Canceled, "they are not here")
+	f.Still(false)
+	require.NoError(t, f.Join(patience(t)))
+	f.assertEnded(r)
+	f.assertOpen(detached)
+}
+
+// joinAndGiveUp gives a join up when the queue has answered it.
+func (f *fixture) joinAndGiveUp() error {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(patience(f.t))
+	joined := make(chan error, 1)
+	go func() { joined <- f.Join(ctx) }()
+	f.eventually("the queue has answered", func() bool { return f.Answers(spec.UpdateJoin) > 0 })
+	cancel()
+	return <-joined
+}
+
+// The same for what an error has cancelled, and for done.
+func TestValuesAreThereAfterAnError(t *testing.T) {
+	f := newFixture(t)
+	for range 20 {
+		forever := f.schedule(closure("forever"))
+		fails := f.schedule(closure("fails", "no"))
+		require.EqualError(t, f.Join(patience(t)), "no")
+		f.assertEnded(forever)
+		f.assertEnded(fails)
+		r := f.schedule(closure("same", 1))
+		f.eventually("done", func() bool {
+			done, err := f.Done(patience(t))
+			require.NoError(t, err)
+			return done
+		})
+		f.assertEnded(r)
+	}
+}
+
+// The queue has told an error, and will not again: it is returned in any case.
+func TestAnErrorIsToldWithoutTheValues(t *testing.T) {
+	f := newFixture(t)
+	f.Still(true)
+	f.schedule(closure("fails", "no"))
+	require.EqualError(t, f.joinAndGiveUp(), "no")
+}
+
+// What was scheduled as detached once is so for all who schedule it by its key: no join
+// waits for it.
+func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
+	f := newFixture(t)
+	f.schedule(with(closure("forever"), spec.ClosureOptions{Key: "k", Detached: true}))
+	other := f.schedule(with(closure("forever"), spec.ClosureOptions{Key: "k"}))
+	require.NoError(t, f.Join(patience(t)))
+	f.assertOpen(other)
+}
+
+// The error of a detached closure is its own, also where the queue refuses it.
+func TestARefusedDetachedClosureTellsNobodyElse(t *testing.T) {
+	f := newFixture(t)
+	refused := f.schedule(with(closure("nobody has this"), spec.ClosureOptions{Detached: true}))
+	_, err := refused.Wait(patience(t))
+	require.ErrorContains(t, err, `no task has registered a function "nobody has this"`)
+	f.assertValue("1", f.schedule(closure("same", 1)))
+	require.NoError(t, f.Join(patience(t)))
+}
+
+// Nor does one take an error that others have to be told.
+func TestADetachedClosureTakesNoError(t *testing.T) {
+	f := newFixture(t)
+	refused := f.schedule(closure("nobody has this"))
+	_, err := refused.Wait(patience(t))
+	require.ErrorContains(t, err, "no task has registered")
+	f.assertValue("1", f.schedule(with(closure("same", 1), spec.ClosureOptions{Detached: true})))
+	_, raised := f.Schedule(patience(t), closure("same", 2))
+	require.ErrorIs(t, raised, err)
+}
+
+// It may break while the sender waits for the server.
+func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
+	f := newFixture(t)
+	f.Away(true)
+	r := f.schedule(closure("same", 1))
+	f.eventually("the sender has begun", func() bool { return len(f.following) == 1 })
+	f.fail(ErrRunEnded)
+	f.Away(false)
+	f.eventually("the sender has gone on", func() bool { return len(f.following) == 0 })
+	f.assertError(ErrRunEnded.Error(), r)
+	f.Queue.Close()
+}
+
+// What no server would take is refused at once, and not sent again and again.
+func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
+	f := newFixture(t)
+	large := strings.Repeat("x", 10<<20)
+	f.Away(true) // it does not get there
+	_, err := f.Schedule(patience(t), closure("same", large))
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	assert.Contains(t, err.Error(), "same cannot be scheduled: ")
+	assert.Contains(t, err.Error(), "bytes")
+	_, err = f.Schedule(patience(t), spec.Closure{Function: "same", Args: []byte("{}")})
+	require.ErrorAs(t, err, &refused)
+	_, err = f.Schedule(patience(t), spec.Closure{Function: "same", Args: []byte(`["` + strings.Repeat("<", 100_000) + `"]`)})
+	require.ErrorAs(t, err, &refused, "on its way it has 600,000 bytes")
+	_, err = f.CreateResource(patience(t), spec.Resource{Function: "same", Args: closure("same", large).Args})
+	require.ErrorAs(t, err, &refused)
+	f.Away(false)
+	require.NoError(t, f.Join(patience(t)), "it is no error of what else was scheduled")
 }

@@ -13,6 +13,9 @@ type Remote struct {
 	size    int
 	// epoch is that of the queue's errors that had been told when it was scheduled.
 	epoch uint64
+	// attached: join and done wait for it. For one that another has scheduled under its
+	// key they may not.
+	attached bool
 	// known is closed when the ID is, and done when there is an outcome.
 	known, done chan struct{}
 	id          uint64
@@ -21,10 +24,21 @@ type Remote struct {
 }
 
 func newRemote(c spec.Closure, epoch uint64) *Remote {
-	return &Remote{closure: c, size: c.Size() + closureOverhead, epoch: epoch, known: make(chan struct{}), done: make(chan struct{})}
+	return &Remote{
+		closure: c, size: c.Size() + closureOverhead, epoch: epoch, attached: !detached(c),
+		known: make(chan struct{}), done: make(chan struct{}),
+	}
 }
 
-func (r *Remote) detached() bool { return r.closure.Options != nil && r.closure.Options.Detached }
+// fetched is a closure of which nothing is known but its ID.
+func fetched(id uint64) *Remote {
+	r := newRemote(spec.Closure{}, 0)
+	r.attached = false
+	r.is(id)
+	return r
+}
+
+func detached(c spec.Closure) bool { return c.Options != nil && c.Options.Detached }
 
 // closureOverhead is what a closure has beside its name and arguments, in bytes.
 const closureOverhead = 32

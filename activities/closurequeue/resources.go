@@ -39,8 +39,12 @@ type released struct {
 // CreateResource makes a per-worker resource known, and returns its ID. It is there
 // until [Queue.Release] or Close.
 func (q *Queue) CreateResource(ctx context.Context, r spec.Resource) (uint64, error) {
+	r, err := checkedResource(r)
+	if err != nil {
+		return 0, err
+	}
 	request := spec.ResourceRequest{Client: q.name, Resource: r}
-	err := q.await(ctx, func() bool {
+	err = q.await(ctx, func() bool {
 		if c := q.resources.creating; len(c) > 0 && q.resources.number >= c[0]+maxCreating-1 {
 			return false
 		}

@@ -16,10 +16,15 @@ const (
 
 // Schedule takes a closure, to be sent with the next request. It waits while much is
 // waiting to be sent, as it is when the queue is full. An error of the queue that
-// was raised meanwhile is returned here, once, and then the closure is not taken.
+// was raised meanwhile is returned here, once, and then the closure is not taken; but
+// not where that is detached. A closure that no queue takes is a [RefusedError].
 func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
+	c, err := checked(c)
+	if err != nil {
+		return nil, err
+	}
 	for {
-		if err := q.await(ctx, q.takes); err != nil {
+		if err := q.await(ctx, func() bool { return q.takes(!detached(c)) }); err != nil {
 			return nil, err
 		}
 		if r, err := q.take(c); r != nil || err != nil {
@@ -29,20 +34,21 @@ func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
 }
 
 // takes reports whether take has something to say. It is for holders of mu.
-func (q *Queue) takes() bool {
-	return q.raised != nil || q.broken != nil || len(q.pending) < maxPending && q.pendingBytes < maxPendingBytes
+func (q *Queue) takes(attached bool) bool {
+	return attached && q.raised != nil || q.broken != nil || len(q.pending) < maxPending && q.pendingBytes < maxPendingBytes
 }
 
 // take takes a closure, unless others were quicker.
 func (q *Queue) take(c spec.Closure) (*Remote, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	attached := !detached(c)
 	switch {
-	case q.raised != nil:
+	case attached && q.raised != nil:
 		return nil, q.takeRaised()
 	case q.broken != nil:
 		return nil, q.broken
-	case !q.takes():
+	case !q.takes(attached):
 		return nil, nil
 	}
 	r := newRemote(c, q.epoch)
@@ -79,7 +85,9 @@ func (q *Queue) send() {
 		q.sending = len(remotes)
 		q.wake() // there is room
 		q.mu.Unlock()
-		q.deliver(remotes)
+		if len(remotes) > 0 { // not where the queue has broken meanwhile
+			q.deliver(remotes)
+		}
 	}
 }
 
@@ -91,7 +99,7 @@ func (q *Queue) nextBatch() []*Remote {
 	n, bytes := 0, 0
 	for n < len(q.pending) && n < spec.MaxBatch {
 		r := q.pending[n]
-		if n > 0 && (bytes+r.size > spec.MaxBatchBytes || r.epoch != q.pending[0].epoch || r.detached() != q.pending[0].detached()) {
+		if n > 0 && (bytes+r.size > spec.MaxBatchBytes || r.epoch != q.pending[0].epoch || r.attached != q.pending[0].attached) {
 			break
 		}
 		bytes += r.size
@@ -118,7 +126,7 @@ func (q *Queue) deliver(remotes []*Remote) {
 	}
 	answer, err := q.client.Schedule(q.ctx, request)
 	var refused *RefusedError
-	if half := len(remotes) / 2; half > 0 && errors.As(err, &refused) {
+	if half := len(remotes) / 2; half > 0 && errors.As(err, &refused) && !errors.Is(err, ErrNoQueue) {
 		q.deliver(remotes[:half])
 		q.deliver(remotes[half:])
 		return
@@ -138,7 +146,7 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		for _, r := range remotes {
 			r.fail(err)
 		}
-		if q.raised == nil && q.broken == nil {
+		if remotes[0].attached && q.raised == nil && q.broken == nil {
 			q.raised = err
 		}
 		return
@@ -150,6 +158,7 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		r.is(id)
 		r.closure = spec.Closure{} // it is in the queue
 		_, before := a.Known[i]
+		r.attached = r.attached && !before
 		o, ended := q.early.find(id)
 		switch {
 		case ended:

@@ -3,6 +3,7 @@ package closurequeue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -18,9 +19,21 @@ const (
 )
 
 // RefusedError says that the queue does not take a request.
-type RefusedError struct{ Message string }
+type RefusedError struct {
+	Message string
+	reason  error // may be nil
+}
 
 func (e *RefusedError) Error() string { return e.Message }
+
+func (e *RefusedError) Unwrap() error { return e.reason }
+
+// ErrNoQueue says that a run has none: nobody has opened it.
+var ErrNoQueue = errors.New("nothing was scheduled, and no task serves")
+
+func (c *Client) noQueue() error {
+	return &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures: %s", c.run.WorkflowID, ErrNoQueue), reason: ErrNoQueue}
+}
 
 // ErrRunEnded says that the run of a queue has ended.
 var ErrRunEnded = errors.New("the run has ended; its closures cannot be scheduled any more")
@@ -84,7 +97,7 @@ func (c *Client) final(ctx context.Context, err error) error {
 		}
 		return c.ifClosed(ctx, nil)
 	case errors.As(err, &notFound):
-		return c.ifClosed(ctx, err)
+		return c.ifClosed(ctx, c.noQueue())
 	case errors.As(err, &invalid), errors.As(err, &denied), errors.As(err, &namespace):
 		return err
 	}

@@ -56,6 +56,10 @@ type Broker struct {
 	suspects memory[uint64]
 	// delivered are the last outcomes that leases have returned.
 	delivered delivered
+	// cancelled are closures that are not to be called, whether they are held or not,
+	// and grace is what a call has to end.
+	cancelled memory[uint64]
+	grace     time.Duration
 	// calls counts calls. It does not start at 0, so that no call of an earlier broker
 	// has the number of one of this.
 	calls uint64
@@ -88,7 +92,8 @@ func NewBroker(c Config) *Broker {
 		entries: map[uint64]*entry{}, queue: queue{}, resources: newResources(),
 		processes: map[processKey]*process{}, known: map[string]map[string]bool{},
 		gone: newMemory[processKey](maxGone), suspects: newMemory[uint64](maxSuspects),
-		calls: uint64(time.Now().UnixMicro()),
+		cancelled: newMemory[uint64](maxCancelled),
+		calls:     uint64(time.Now().UnixMicro()),
 	}
 	b.settling = time.AfterFunc(settleAfter, b.settle)
 	return b
@@ -99,6 +104,7 @@ func (b *Broker) settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.settled = true
+	b.endDoomed()
 	if !b.told {
 		// Those that an earlier broker has reported may have ended since.
 		b.changed()

@@ -15,32 +15,67 @@ const (
 	timeoutGrace = 5 * time.Second
 	// restartAgain is how long the end of a process is waited for.
 	restartAgain = 30 * time.Second
+	// maxKind bounds the kind of an error, which is the name of a class, and maxTask the
+	// name of the task that it blames, in bytes.
+	maxKind = 200
+	maxTask = 200
 )
 
-// Cancel has closures not be called any more. Those that wait end at once. Processes
-// that have others are told, and restarted where a call has not ended after the
-// grace. Cancel does not wait for that: they end in their leases.
+// Cancel has closures not be called any more. Those that wait end at once, and those
+// that no lease has brought yet when one does. Processes that have others are told, and
+// restarted where a call has not ended after the grace. Cancel does not wait for that:
+// they end in their leases.
 func (b *Broker) Cancel(in spec.CancelLease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.isClosed() {
+	if !b.isClosed() {
+		b.cancel(in.Closures, in.Grace)
+	}
+}
+
+func (b *Broker) cancel(ids []uint64, grace time.Duration) {
+	if len(ids) == 0 {
 		return
 	}
+	b.grace = grace
 	told := map[*process]bool{}
-	for _, id := range in.Closures {
+	for _, id := range ids {
+		// A lease may bring it later, or again, and a process that has it be back later.
+		b.cancelled.add(id)
 		e := b.entries[id]
 		switch {
 		case e == nil || e.state == ended || e.told == cancelled:
 		case e.state == queued:
 			b.queue.remove(e)
-			b.finish(e, cancelledOutcome(""))
+			b.doom(e)
 		default:
 			told[e.process] = true
-			b.tell(e, cancelled, in.Grace)
+			b.tell(e, cancelled, grace)
 		}
 	}
 	for p := range told {
 		b.answerOwed(p)
+	}
+}
+
+// doom ends a closure that was cancelled and that nobody here has. As long as processes
+// of an earlier broker may come back, one of them may have it: when the outcome is
+// there, the function must not be running any more.
+func (b *Broker) doom(e *entry) {
+	e.told = cancelled
+	if b.settled {
+		b.finish(e, cancelledOutcome(""))
+		return
+	}
+	e.state = doomed
+}
+
+// endDoomed ends those that no process has come back with.
+func (b *Broker) endDoomed() {
+	for _, e := range b.entries {
+		if e.state == doomed {
+			b.finish(e, cancelledOutcome(""))
+		}
 	}
 }
 
@@ -128,23 +163,20 @@ func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
 	out := spec.Outcome{ID: in.ID, Kind: spec.OutcomeKind(in.Kind)}
 	var traceback string
 	if in.Error != nil {
-		traceback = in.Error.Traceback
+		traceback = cutStart(in.Error.Traceback, spec.MaxClosureTraceback)
 		out.Error = &spec.ClosureError{
-			Kind: in.Error.Kind, Message: cutEnd(in.Error.Message, spec.MaxClosureError),
-			Traceback: cutStart(traceback, spec.MaxClosureTraceback), Task: in.Error.Task,
+			Kind: cutEnd(in.Error.Kind, maxKind), Message: cutEnd(in.Error.Message, spec.MaxClosureError),
+			Traceback: traceback, Task: cutEnd(in.Error.Task, maxTask),
 		}
-		traceback = out.Error.Traceback
 	}
 	switch {
 	case out.Kind == "" || out.Kind == spec.OutcomeValue:
-		if len(in.Value) > spec.MaxClosureBytes {
-			return spec.Outcome{Kind: spec.OutcomeError, Error: &spec.ClosureError{
-				Kind:    spec.ErrValueTooLarge,
-				Message: fmt.Sprintf("the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path", e.closure.Function, len(in.Value), spec.MaxClosureBytes),
-			}}
+		value := spec.Escaped(in.Value)
+		if len(value) > spec.MaxClosureBytes {
+			return spec.Outcome{Kind: spec.OutcomeError, Error: tooLarge(e.closure.Function, len(value), len(value) > len(in.Value))}
 		}
 		// It counts, also where it came late.
-		return spec.Outcome{Value: in.Value}
+		return spec.Outcome{Value: value}
 	case e.told == timedOut:
 		return e.timeoutOutcome(traceback)
 	case out.Kind == spec.OutcomeCancelled && e.told == cancelled:
@@ -159,10 +191,28 @@ func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
 	return out
 }
 
+// retriesLeft reports whether the queue would have the closure called again.
+func (e *entry) retriesLeft() bool {
+	if left := e.closure.Left; left != nil {
+		return *left > 0
+	}
+	return e.closure.Attempt <= e.options().Retries
+}
+
+// tooLarge is the error of a value of so many bytes.
+func tooLarge(function string, bytes int, escaped bool) *spec.ClosureError {
+	of := ""
+	if escaped {
+		of = ", where < > and & have six each"
+	}
+	return &spec.ClosureError{Kind: spec.ErrValueTooLarge, Message: fmt.Sprintf(
+		"the value of %s has %d bytes of JSON%s; the limit is %d: write it to a file and return the file's path", function, bytes, of, spec.MaxClosureBytes)}
+}
+
 // verdict is the outcome as a lease returns it.
 func (e *entry) verdict() spec.Outcome {
 	o := e.outcome
-	if o.Kind == spec.OutcomeError && e.closure.Attempt <= e.options().Retries {
+	if o.Kind == spec.OutcomeError && e.retriesLeft() {
 		o.Kind = spec.OutcomeAgain
 	}
 	if o.Error != nil {

@@ -1,6 +1,8 @@
 package closures
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +129,32 @@ func TestAnErrorCanBeTriedAgain(t *testing.T) {
 	})
 }
 
+// The queue counts what went wrong by itself: calls whose process or host was lost take
+// nothing of the retries.
+func TestRetriesThatAreLeft(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 2)
+		some, none := with(closure(1), spec.ClosureOptions{Retries: 2}), with(closure(2), spec.ClosureOptions{Retries: 2})
+		some.Attempt, some.Left = 9, new(1)
+		none.Attempt, none.Left = 1, new(0)
+		l := h.lease(some, none)
+		require.Len(t, p.take(2, 0), 2)
+		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"))
+		r := l.get(t)
+		assert.Equal(t, spec.OutcomeAgain, r.Outcomes[0].Kind)
+		assert.Equal(t, spec.OutcomeError, r.Outcomes[1].Kind)
+
+		// A lease that gives it again knows what is left now, where the one before was lost.
+		l = h.lease(some)
+		require.Equal(t, []uint64{1}, p.take(1, 0))
+		some.Attempt, some.Left = 10, new(0)
+		again := h.lease(some)
+		p.done(failed(1, "ValueError", "no"))
+		assert.Equal(t, spec.OutcomeError, one(t, again.get(t)).Kind)
+		l.get(t)
+	})
+}
+
 func TestTimeout(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 4)
@@ -217,5 +245,15 @@ func TestTextsAreBounded(t *testing.T) {
 	large := judge(&entry{closure: spec.Closure{Function: "f"}}, taskapi.CallOutcome{Value: make([]byte, spec.MaxClosureBytes+1)})
 	assert.Equal(t, spec.ErrValueTooLarge, large.Error.Kind)
 	assert.Empty(t, large.Value)
+	// What counts is what it has in the history.
+	for _, sign := range []string{"<", ">", "&", "\u2028"} {
+		fits := json.RawMessage(`"` + strings.Repeat(sign, spec.MaxClosureBytes/6) + `"`)
+		assert.LessOrEqual(t, len(judge(&entry{}, taskapi.CallOutcome{Value: fits}).Value), spec.MaxClosureBytes)
+		fits = json.RawMessage(`"` + strings.Repeat(sign, spec.MaxClosureBytes/6+1) + `"`)
+		large := judge(&entry{closure: spec.Closure{Function: "f"}}, taskapi.CallOutcome{Value: fits})
+		require.NotNil(t, large.Error, sign)
+		assert.Equal(t, spec.ErrValueTooLarge, large.Error.Kind)
+		assert.Contains(t, large.Error.Message, "the value of f has 262148 bytes of JSON, where < > and & have six each")
+	}
 	assert.Equal(t, "CancelledError", judge(&entry{}, taskapi.CallOutcome{Kind: "cancelled", Error: &taskapi.CallError{Kind: "CancelledError"}}).Error.Kind)
 }

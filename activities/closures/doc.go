@@ -50,7 +50,9 @@
 //
 // A call that is cancelled, or has run out of time, is told to end, and its process
 // restarted where it does not. Its outcome comes when the process has ended: when it
-// is there, the function is not running any more.
+// is there, the function is not running any more. A cancellation may come before the
+// closure does, or before the process is back that has it; it is remembered, and what a
+// lease names as cancelled is cancelled, too.
 //
 // At least once is the promise: a closure may be called again when a process or a
 // host is lost, and never because a lease was.

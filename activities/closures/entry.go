@@ -1,6 +1,7 @@
 package closures
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -11,8 +12,11 @@ type state int
 
 const (
 	queued state = iota // nobody has it
-	given               // a process has it
-	ended               // it has an outcome, which no lease has taken
+	// doomed: it was cancelled, and nobody here has it. A process of an earlier broker
+	// may, which is not back yet.
+	doomed
+	given // a process has it
+	ended // it has an outcome, which no lease has taken
 )
 
 // reason is why a process was told to end a call.
@@ -127,14 +131,20 @@ func (b *Broker) finish(e *entry, o spec.Outcome) {
 	b.noLease(e)
 }
 
-// overhead is about what an outcome has in JSON beside its value and its texts.
-const overhead = 64
+// overhead is about what an outcome has in JSON beside its value and its error.
+const overhead = 96
 
+// sizeOf is what an outcome has in JSON.
 func sizeOf(o spec.Outcome) int {
 	n := overhead + len(o.Value) + len(o.Task)
 	if o.Error != nil {
-		// Texts can grow when they are escaped.
-		n += overhead + len(o.Error.Kind) + 2*(len(o.Error.Message)+len(o.Error.Traceback))
+		// Texts can grow by far when they are escaped. The closure and the task are
+		// named later.
+		text, err := json.Marshal(o.Error)
+		if err != nil {
+			text = nil // it is texts and a number
+		}
+		n += overhead + len(text) + len(o.Task)
 	}
 	return n
 }

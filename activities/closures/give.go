@@ -54,7 +54,7 @@ func (b *Broker) give(p *process) bool {
 		}
 		took = max(took, leastWork)
 		size := len(e.closure.Args) + len(e.closure.Kwargs)
-		if len(batch) >= most || len(batch) > 0 && (work+took > batchWork*float64(free) || bytes+size > spec.MaxBatchBytes) {
+		if len(batch) >= most || len(batch) > 0 && (work+took > batchWork*float64(free)+leastWork/2 || bytes+size > spec.MaxBatchBytes) {
 			break
 		}
 		work, bytes = work+took, bytes+size

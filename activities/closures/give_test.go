@@ -145,3 +145,13 @@ func TestResourcesAreToldOnce(t *testing.T) {
 		assert.Len(t, q.send(in).Resources, 2)
 	})
 }
+
+// Every slot gets something, however many there are: sums of fractions are not exact.
+func TestAllSlotsAreFilled(t *testing.T) {
+	for slots := 1; slots <= 100; slots++ {
+		run(t, func(t *testing.T, h *host) {
+			h.lease(closuresFrom(1, slots)...)
+			require.Len(t, h.process("worker-0", "a", slots).take(slots, 0), slots)
+		})
+	}
+}

@@ -71,6 +71,7 @@ func (b *Broker) Lease(ctx context.Context, in spec.Lease) (spec.LeaseResult, er
 		b.attach(l, &in.Closures[i])
 	}
 	b.resources.learn(in.Resources)
+	b.cancel(in.Cancelled, in.Grace)
 	b.release(in.Released)
 	b.dispatch()
 	b.tellReleased()
@@ -120,13 +121,19 @@ func (b *Broker) attach(l *lease, c *spec.Closure) {
 	case e == nil:
 		e = &entry{closure: *c, known: true}
 		b.add(e)
-		b.enqueue(e)
+		if b.cancelled.contains(c.ID) {
+			b.doom(e)
+		} else {
+			b.enqueue(e)
+		}
 	case !e.known:
 		e.known, e.closure = true, *c
 		b.resources.refer(c.Resources)
 		b.limit(e)
 	default:
-		e.closure.Attempt = max(e.closure.Attempt, c.Attempt)
+		if c.Attempt >= e.closure.Attempt {
+			e.closure.Attempt, e.closure.Left = c.Attempt, c.Left
+		}
 	}
 	if e.lease == l {
 		return

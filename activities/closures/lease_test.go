@@ -124,33 +124,50 @@ func TestAFloodReturnsInHundreds(t *testing.T) {
 	})
 }
 
+// What is returned is JSON in the history, where some characters have six bytes.
 func TestAResultIsBounded(t *testing.T) {
-	run(t, func(t *testing.T, h *host) {
-		p := h.process("worker-0", "a", 5)
-		l := h.lease(closuresFrom(1, 5)...)
-		require.Len(t, p.take(5, 0), 5)
-		large := json.RawMessage(`"` + strings.Repeat("x", spec.MaxClosureBytes-2) + `"`)
-		var outcomes []taskapi.CallOutcome
-		for id := range uint64(5) {
-			outcomes = append(outcomes, taskapi.CallOutcome{ID: id + 1, Value: large})
-		}
-		p.done(outcomes...)
-		var got []uint64
-		for range 5 {
-			r := l.get(t)
-			b, err := json.Marshal(r.Outcomes)
-			require.NoError(t, err)
-			assert.LessOrEqual(t, len(b), spec.MaxBatchBytes)
-			got = append(got, ids(r.Outcomes)...)
-			var rest []spec.Closure
-			for _, id := range r.Rest {
-				rest = append(rest, spec.Closure{ID: id})
-			}
-			l = h.lease(rest...)
-		}
-		assert.Equal(t, numbers(1, 5), got)
-		assertEmpty(t, h)
-	})
+	const n = 32
+	text := func(sign string, bytes int) string { return strings.Repeat(sign, bytes) }
+	value := func(text string) taskapi.CallOutcome {
+		return taskapi.CallOutcome{Value: json.RawMessage(`"` + text + `"`)}
+	}
+	for name, o := range map[string]taskapi.CallOutcome{
+		"plain":      value(text("x", spec.MaxClosureBytes-2)),
+		"angles":     value(text("<", spec.MaxClosureBytes/6-2)),
+		"separators": value(text("\u2028", spec.MaxClosureBytes/6-2)),
+		"errors": {Kind: "error", Error: &taskapi.CallError{
+			Kind: text("<", 1000), Task: text("&", 1000), Message: text("\x00", spec.MaxClosureError), Traceback: text("<", spec.MaxClosureTraceback),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, h *host) {
+				p := h.process("worker-0", "a", n)
+				l := h.lease(closuresFrom(1, n)...)
+				require.Len(t, p.take(n, 0), n)
+				outcomes := make([]taskapi.CallOutcome, n)
+				for i := range outcomes {
+					outcomes[i] = o
+					outcomes[i].ID = uint64(i) + 1
+				}
+				p.done(outcomes...)
+				var got []uint64
+				for len(got) < n {
+					r := l.get(t)
+					b, err := json.Marshal(r.Outcomes)
+					require.NoError(t, err)
+					assert.LessOrEqual(t, len(b), spec.MaxBatchBytes)
+					got = append(got, ids(r.Outcomes)...)
+					var rest []spec.Closure
+					for _, id := range r.Rest {
+						rest = append(rest, spec.Closure{ID: id})
+					}
+					l = h.lease(rest...)
+				}
+				assert.Equal(t, numbers(1, n), got)
+				assertEmpty(t, h)
+			})
+		})
+	}
 }
 
 // The end of a lease ends no call, and the next one takes over.

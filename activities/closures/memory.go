@@ -5,6 +5,8 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 const (
 	maxGone     = 1024
 	maxSuspects = 4096
+	// maxCancelled are more closures than a host is given together.
+	maxCancelled = 16384
 	// maxDelivered bounds the outcomes that are kept after they were returned, in
 	// bytes: a few of the largest leases.
 	maxDelivered = 8 * spec.MaxBatchBytes

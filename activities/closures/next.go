@@ -189,10 +189,10 @@ func (b *Broker) hasDone(p *process, isNew bool, in taskapi.CallOutcome) {
 		e = b.entries[in.ID]
 		switch {
 		case e == nil:
-			e = &entry{closure: spec.Closure{ID: in.ID}}
-			b.add(e)
+			e = b.brought(in.ID)
 		case e.state == queued:
 			b.queue.remove(e)
+		case e.state == doomed:
 		default:
 			return // there is one already, or will be
 		}
@@ -215,19 +215,34 @@ func (b *Broker) adopt(p *process, in taskapi.ClosuresRequest) {
 		e := b.entries[id]
 		switch {
 		case e == nil:
-			e = &entry{closure: spec.Closure{ID: id}}
-			b.add(e)
+			e = b.brought(id)
 			e.since = time.Now()
 			b.forgetLater()
 		case e.state == queued:
 			b.queue.remove(e)
+		case e.state == doomed:
 		default:
 			continue
 		}
 		e.at, e.news = time.Now(), in.Got
 		p.take(e)
+		if e.told == cancelled {
+			b.tell(e, cancelled, b.grace)
+			continue
+		}
 		b.limit(e)
 	}
+}
+
+// brought holds a closure that a process has from an earlier broker, and no lease has
+// named yet.
+func (b *Broker) brought(id uint64) *entry {
+	e := &entry{closure: spec.Closure{ID: id}}
+	if b.cancelled.contains(id) {
+		e.told = cancelled
+	}
+	b.add(e)
+	return e
 }
 
 // reconcile compares the closures that a process is to have with those it has.

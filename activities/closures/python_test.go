@@ -110,6 +110,15 @@ def bad(kind):
         x.append(x)
         return x
     return {"object": object(), "nan": float("nan")}[kind]
+@clusterrun.function
+def lengthy(what):
+    class Unwritable(Exception):
+        def __str__(self): raise SystemExit(1)
+    long = "x" * (5 << 20)
+    raise {
+        "kind": lambda: type(long, (Exception,), {})("no"), "message": lambda: ValueError(long),
+        "task": lambda: clusterrun.UnavailableError("no", long), "str": Unwritable,
+    }[what]()
 clusterrun.serve()
 `)
 	c := call(2, "add", 1, 2, 3)
@@ -134,10 +143,16 @@ clusterrun.serve()
 	assertText(t, "error NotJSONError: the value of bad is no JSON: Circular reference detected", out[13])
 	assertText(t, `"\udc80"`, out[14])
 	assert.Len(t, out[15].Value, 256<<10)
+	// Errors of any size get here, or those who wait for them would wait for ever.
+	long := m.all(call(30, "lengthy", "kind"), call(31, "lengthy", "message"), call(32, "lengthy", "task"), call(33, "lengthy", "str"))
+	assert.Equal(t, strings.Repeat("x", maxKind), long[30].Error.Kind)
+	assert.Len(t, long[31].Error.Message, spec.MaxClosureError)
+	assert.Equal(t, strings.Repeat("x", maxTask), long[32].Error.Task)
+	assertText(t, "error Unwritable: the error cannot be written", long[33])
 	m.mu.Lock()
-	assert.Equal(t, []string{"add", "bad", "connection", "fail.now", "nothing", "ps"}, m.serving[0].Functions)
+	assert.Equal(t, []string{"add", "bad", "connection", "fail.now", "lengthy", "nothing", "ps"}, m.serving[0].Functions)
 	m.mu.Unlock()
-	assertText(t, "error UnknownFunctionError: no function 'x' is registered here; there are add, bad, connection, fail.now, nothing, ps", m.one(call(20, "x")))
+	assertText(t, "error UnknownFunctionError: no function 'x' is registered here; there are add, bad, connection, fail.now, lengthy, nothing, ps", m.one(call(20, "x")))
 }
 
 func TestPythonRefusesWhatCannotWork(t *testing.T) {
@@ -241,8 +256,8 @@ func TestPythonCancel(t *testing.T) {
 	p := m.pyProcess("worker-0", `
 @clusterrun.function
 def sleeps():
-    print("sleeps", flush=True)
     try:
+        print("sleeps", flush=True)
         time.sleep(1000)
     finally:
         print(clusterrun.cancelled(), flush=True)
@@ -253,20 +268,21 @@ def loops():
         pass
 @clusterrun.function
 def locks():
-    print("locks", flush=True)
     lock = threading.Lock()
     lock.acquire()
     try:
+        print("locks", flush=True)
         lock.acquire()
     except BaseException as e:
         print(type(e).__name__, clusterrun.cancelled(), flush=True)
     return "all the same"
 @clusterrun.function
 def asks():
-    print("asks", flush=True)
     try:
+        print("asks", flush=True)
         while not clusterrun.cancelled():
             time.sleep(0.001)
+        time.sleep(1000)
     except clusterrun.CancelledError:
         pass
     raise ValueError("stopped")

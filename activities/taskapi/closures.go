@@ -127,8 +127,9 @@ func checkFunctions(names []string) *wire.Problem {
 	if len(names) > wire.MaxFunctions {
 		return invalid("functions", fmt.Sprintf("there are %d; the limit is %d", len(names), wire.MaxFunctions))
 	}
-	seen := make(map[string]bool, len(names))
+	seen, size := make(map[string]bool, len(names)), 0
 	for i, name := range names {
+		size += len(name)
 		problem := wire.CheckFunction(name)
 		if seen[name] {
 			problem = fmt.Sprintf("%q is there twice", name)
@@ -137,6 +138,9 @@ func checkFunctions(names []string) *wire.Problem {
 			return invalid(fmt.Sprintf("functions[%d]", i), problem)
 		}
 		seen[name] = true
+	}
+	if size > wire.MaxFunctionBytes {
+		return invalid("functions", fmt.Sprintf("their names have %d bytes together; the limit is %d", size, wire.MaxFunctionBytes))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package taskapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -66,6 +67,8 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 		{`{"process":"a","seq":1,"wait":21}`, "wait", "it is 21; want 0 to 20 seconds"},
 		{`{"process":"a","seq":1,"wait":-1}`, "wait", "it is -1; want 0 to 20 seconds"},
 		{`{"process":"a","seq":1,"functions":["f","f"]}`, "functions[1]", `"f" is there twice`},
+		{`{"process":"a","seq":1,"functions":` + manyNames(1001, 4) + `}`, "functions", "there are 1001; the limit is 1000"},
+		{`{"process":"a","seq":1,"functions":` + manyNames(500, 132) + `}`, "functions", "their names have 66000 bytes together; the limit is 65536"},
 		{`{"process":"a","seq":1,"functions":["f",""]}`, "functions[1]", "it has 0 bytes; want 1 to 200"},
 		{`{"process":"a","seq":1,"functions":["\n"]}`, "functions[0]", "it has control characters, or is not UTF-8"},
 		{`{"process":"a","seq":1,"held":` + many + `}`, "held", "it has 4097 elements; the limit is 4096"},
@@ -123,4 +126,14 @@ func TestAServingProcessGoesAway(t *testing.T) {
 	<-waits
 	require.NoError(t, c.Close())
 	<-left
+}
+
+// manyNames is a list of n names of functions that have so many bytes.
+func manyNames(n, bytes int) string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%0*d", bytes, i))
+	}
+	text, _ := json.Marshal(names)
+	return string(text)
 }

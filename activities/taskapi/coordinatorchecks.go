@@ -1,8 +1,6 @@
 package taskapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -16,7 +14,7 @@ func scheduleOf(in *wire.ScheduleRequest) (spec.ScheduleRequest, error) {
 	out := spec.ScheduleRequest{Client: in.Session, Batch: in.Batch, Epoch: in.Epoch, Closures: make([]spec.Closure, len(in.Closures))}
 	for i := range in.Closures {
 		c := &in.Closures[i]
-		out.Closures[i] = spec.Closure{Function: c.Function, Args: escaped(c.Args), Kwargs: escaped(c.Kwargs), Resources: c.Resources}
+		out.Closures[i] = spec.Closure{Function: c.Function, Args: spec.Escaped(c.Args), Kwargs: spec.Escaped(c.Kwargs), Resources: c.Resources}
 		if c.Options == nil {
 			continue
 		}
@@ -40,23 +38,9 @@ func scheduleOf(in *wire.ScheduleRequest) (spec.ScheduleRequest, error) {
 func resourceOf(in *wire.ResourceRequest) spec.ResourceRequest {
 	return spec.ResourceRequest{
 		Client: in.Session, Number: in.Number,
-		Resource: spec.Resource{Function: in.Function, Args: escaped(in.Args), Kwargs: escaped(in.Kwargs)},
+		Resource: spec.Resource{Function: in.Function, Args: spec.Escaped(in.Args), Kwargs: spec.Escaped(in.Kwargs)},
 	}
 }
-
-// escaped is a JSON text as it is in the history of the queue, where some characters
-// take six bytes: there it must not turn out to be larger than what the queue counts.
-func escaped(raw json.RawMessage) json.RawMessage {
-	if bytes.IndexByte(raw, '<') < 0 && bytes.IndexByte(raw, '>') < 0 && bytes.IndexByte(raw, '&') < 0 && !bytes.Contains(raw, lineSeparators) {
-		return raw
-	}
-	var out bytes.Buffer
-	json.HTMLEscape(&out, raw)
-	return out.Bytes()
-}
-
-// lineSeparators is how U+2028 and U+2029 begin.
-var lineSeparators = []byte("\xe2\x80")
 
 func checkSchedule(in *wire.ScheduleRequest) *wire.Problem {
 	if problem := checkSession(in.Session); problem != nil {

@@ -428,7 +428,7 @@ c.join()
 `)
 }
 
-// CC-60: a coordinator that nobody has leaves nothing behind, and another one goes on.
+// CC-60, CC-88: a coordinator that nobody has leaves nothing behind, and another one goes on.
 // So do a forked child and the end of the program.
 func TestPythonCoordinatorsEnd_CC60(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
@@ -16,9 +17,14 @@ import (
 type Coordinator struct {
 	queue *closurequeue.Queue
 	// one is held by whoever schedules or joins: while a join waits, schedule does,
-	// too (SEED-35).
+	// too (SEED-35). Detached closures are no concern of a join.
 	one chan struct{}
+	// patience is how long Close waits for the queue to take what was scheduled.
+	patience time.Duration
 }
+
+// closePatience is that of every coordinator.
+const closePatience = 2 * time.Second
 
 // New attaches to the queue of a run, and makes it if there is none (CC-14). It waits
 // for nothing: closures wait in the queue until tasks serve.
@@ -27,12 +33,24 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Coordinator{queue: q, one: make(chan struct{}, 1)}, nil
+	return Of(q), nil
 }
 
-// Close detaches from the queue. What is in it goes on. Per-worker resources that were
-// created here are released.
-func (c *Coordinator) Close() { c.queue.Close() }
+// Of coordinates by a client of a queue that is there, which is closed with it.
+func Of(q *closurequeue.Queue) *Coordinator {
+	return &Coordinator{queue: q, one: make(chan struct{}, 1), patience: closePatience}
+}
+
+// Close detaches from the queue. What was scheduled goes on: it gets into the queue
+// before, if that takes it within two seconds. A full queue, and a server that is
+// away, may not: who has to know calls [closurequeue.Queue.Flush]. Per-worker resources
+// that were created here are released.
+func (c *Coordinator) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
+	defer cancel()
+	_ = c.queue.Flush(ctx)
+	c.queue.Close()
+}
 
 // Queue is the client of the queue, for what is beyond the seed: cancelling, pausing,
 // values by ID.
@@ -62,11 +80,13 @@ func (c *Coordinator) ScheduleCall(ctx context.Context, call Call) (*RemoteValue
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.enter(ctx)
-	if err != nil {
-		return nil, err
+	if closure.Options == nil || !closure.Options.Detached {
+		leave, err := c.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 	}
-	defer leave()
 	r, err := c.queue.Schedule(ctx, closure)
 	runtime.KeepAlive(call) // so that no resource among the arguments is released before
 	if err != nil {
@@ -149,10 +169,5 @@ func (c Call) closure() (spec.Closure, error) {
 		*part.to = b
 	}
 	out.Resources = resources.ids
-	// Here and not by the queue, where it would be an error of all that is scheduled;
-	// and what is larger than a server takes would never come to the queue.
-	if err := out.Validate(); err != nil {
-		return out, fmt.Errorf("%s cannot be scheduled: %w", c.Function, err)
-	}
 	return out, nil
 }

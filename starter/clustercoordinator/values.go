@@ -35,10 +35,13 @@ func remoteFirst(err error) error {
 func (v *RemoteValue) State() State {
 	select {
 	case <-v.remote.Done():
-		return Ready
 	default:
 		return NotReady
 	}
+	if _, err := v.remote.Value(); isAborted(err) {
+		return Aborted
+	}
+	return Ready
 }
 
 // State is where a value is.
@@ -47,7 +50,10 @@ type State string
 // The values of [State].
 const (
 	NotReady State = "NOT_READY"
-	Ready    State = "READY"
+	Ready    State = "READY" // a value, or an error
+	// Aborted: nobody will know how the closure has ended. The run has, or the
+	// coordinator was closed.
+	Aborted State = "ABORTED"
 )
 
 // Done is closed when the closure has ended.
@@ -57,8 +63,30 @@ func (v *RemoteValue) Done() <-chan struct{} { return v.remote.Done() }
 // be had later, and by others.
 func (v *RemoteValue) ID(ctx context.Context) (uint64, error) { return v.remote.ID(ctx) }
 
-// JSON waits for the value.
-func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) { return v.remote.Wait(ctx) }
+// JSON waits for the value. Where that is aborted the error is a [spec.ClosureError]
+// with the seed's text (SEED-43), and says why.
+func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
+	select {
+	case <-v.remote.Done():
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	b, err := v.remote.Value()
+	if isAborted(err) {
+		id, _ := v.remote.ID(context.Background()) // none: the queue never had it
+		err = fmt.Errorf("%w (%w)", &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: spec.TextClosureAborted, Closure: id}, err)
+	}
+	return b, err
+}
+
+// isAborted: the error is neither that of the closure nor a refusal.
+func isAborted(err error) bool {
+	var (
+		failed  *spec.ClosureError
+		refused *closurequeue.RefusedError
+	)
+	return err != nil && !errors.As(err, &failed) && !errors.As(err, &refused)
+}
 
 // Get waits for the value and decodes it. The error of the closure itself is a
 // [spec.ClosureError].

@@ -25,8 +25,17 @@ const exitCodesOfClosures = `Exit codes:
   124  the --timeout passed
   125  the server, or the queue, could not do it`
 
+// attach gets the queue of a run's closures: [starter.Run.Closures] for those who put
+// something in, and [starter.Run.ExistingClosures] for others.
+type attach func(*starter.Run, context.Context) (*closurequeue.Queue, error)
+
+var (
+	opened   attach = (*starter.Run).Closures
+	existing attach = (*starter.Run).ExistingClosures
+)
+
 // withQueue connects to the queue of a run's closures.
-func (a *app) withQueue(ctx context.Context, run string, timeout time.Duration, do func(context.Context, *closurequeue.Queue) error) error {
+func (a *app) withQueue(ctx context.Context, run string, attach attach, timeout time.Duration, do func(context.Context, *closurequeue.Queue) error) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err
@@ -37,7 +46,7 @@ func (a *app) withQueue(ctx context.Context, run string, timeout time.Duration, 
 		limited, cancel = context.WithTimeout(ctx, timeout)
 	}
 	defer cancel()
-	q, err := starter.Get(c, run, "").Closures(limited)
+	q, err := attach(starter.Get(c, run, ""), limited)
 	if err == nil {
 		defer q.Close()
 		err = do(limited, q)
@@ -97,7 +106,11 @@ changes the queue first.
 			if pausing && resume {
 				return usagef("--pause and --resume contradict each other; give one")
 			}
-			return a.withQueue(cmd.Context(), args[0], requestTimeout, func(ctx context.Context, q *closurequeue.Queue) error {
+			attach := existing
+			if pausing { // before anything is scheduled, perhaps
+				attach = opened
+			}
+			return a.withQueue(cmd.Context(), args[0], attach, requestTimeout, func(ctx context.Context, q *closurequeue.Queue) error {
 				var err error
 				switch {
 				case pausing:

@@ -1,6 +1,9 @@
 package command
 
 import (
+	"os/signal"
+	"syscall"
+
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -10,7 +13,8 @@ import (
 
 const coordinateHelp = `Schedules closures on the tasks of a run, for programs of any language: it reads
 requests from stdin and writes answers to stdout, each a line of JSON, until stdin
-ends. The run, and what is in the queue, go on.
+ends and all that was to be scheduled is in the queue. The run, and what is in the
+queue, go on.
 
 Requests have an id, which their answer repeats, and an op:
 
@@ -31,15 +35,17 @@ Requests have an id, which their answer repeats, and an op:
 The first error of a closure is also that of the next schedule, call, join or done:
 {"id":7,"error":{"kind":"ValueError","message":"no"}}. "options" of a closure may
 have "task" (the only task that may call it), "key", "detached", "priority",
-"timeout", "retries" and "max_losses". "lost" in an outcome says that the function has
-not told its error: the process that called it has ended, or the run.
+"timeout", "retries" and "max_losses". "lost" in an outcome says that the error is
+neither the function's own nor a refusal: the process that called it has ended, or the
+run.
 
 The first line is {"event":"open","run":"ID"}.
 
 Exit codes:
   0    stdin has ended
   2    mistake in the command line
-  125  there is no such run, or its server is out of reach`
+  125  there is no such run, or its server is out of reach; or stdin has ended, and
+       what was to be scheduled did not get into the queue`
 
 func (a *app) coordinateCommand() *cobra.Command {
 	return &cobra.Command{
@@ -62,6 +68,8 @@ func (a *app) coordinateCommand() *cobra.Command {
 				return err
 			}
 			defer q.Close()
+			// A program that has died reads no answers; what it wanted is scheduled.
+			signal.Ignore(syscall.SIGPIPE)
 			return coordinate.Serve(cmd.Context(), args[0], q, a.in, a.out)
 		},
 	}

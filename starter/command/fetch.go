@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -38,17 +39,17 @@ history of the run's queue, also when the run has ended long ago.
 				}
 				ids = append(ids, id)
 			}
-			return a.withQueue(cmd.Context(), args[0], timeout, func(ctx context.Context, q *closurequeue.Queue) error {
-				for _, id := range ids {
-					r, err := q.Fetch(ctx, id)
-					if err != nil {
-						return err
-					}
+			return a.withQueue(cmd.Context(), args[0], existing, timeout, func(ctx context.Context, q *closurequeue.Queue) error {
+				remotes, err := q.FetchAll(ctx, ids...)
+				if err != nil {
+					return err
+				}
+				for i, r := range remotes {
 					value, err := r.Wait(ctx)
 					if err != nil {
 						return err
 					}
-					if err := a.printValue(id, value); err != nil {
+					if err := a.printValue(ids[i], value); err != nil {
 						return err
 					}
 				}
@@ -74,8 +75,8 @@ executes any more; then the queue is as new.
   clusterrun join iris-x2k4 --timeout 10m`,
 		Args: oneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withQueue(cmd.Context(), args[0], timeout, func(ctx context.Context, q *closurequeue.Queue) error {
-				if err := q.Join(ctx); err != nil {
+			return a.withQueue(cmd.Context(), args[0], existing, timeout, func(ctx context.Context, q *closurequeue.Queue) error {
+				if err := q.Join(ctx); err != nil && !errors.Is(err, closurequeue.ErrNoQueue) {
 					return err
 				}
 				if a.global.json {
@@ -106,9 +107,11 @@ Exit codes:
 		Args:    oneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			done := false
-			err := a.withQueue(cmd.Context(), args[0], 0, func(ctx context.Context, q *closurequeue.Queue) error {
+			err := a.withQueue(cmd.Context(), args[0], existing, 0, func(ctx context.Context, q *closurequeue.Queue) error {
 				var err error
-				done, err = q.Done(ctx)
+				if done, err = q.Done(ctx); errors.Is(err, closurequeue.ErrNoQueue) {
+					done, err = true, nil
+				}
 				return err
 			})
 			if err != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,8 +36,8 @@ Some task that serves the function calls it, once at least; 'clusterrun fetch' h
 value. Every ARG is JSON: 3, '"text"', '[1, 2]'.
 
 With --from, closures are read from a file, one JSON object in each line, such as
-{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}}. While the queue is
-full this waits.
+{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}}, which may have a
+"key", too; the flags are for all of them. While the queue is full this waits.
 
 An error of a closure that was scheduled earlier is raised here: then what was queued
 is cancelled, this closure included, and the queue is as new.
@@ -47,7 +48,7 @@ is cancelled, this closure included, and the queue is as new.
   seq 1000 | jq -c '{function: "train_step", args: [.]}' | clusterrun schedule iris-x2k4 --from -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if s.from != "" {
-				return oneArg("RUN")(cmd, args)
+				return s.checkFrom(cmd, args)
 			}
 			if len(args) == 1 {
 				return usagef("FUNCTION is missing; usage: %s", cmd.UseLine())
@@ -70,7 +71,7 @@ is cancelled, this closure included, and the queue is as new.
 				}
 				next = once(c)
 			}
-			return a.withQueue(cmd.Context(), args[0], s.patience, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], opened, s.patience, func(ctx context.Context, q *closurequeue.Queue) error {
 				return a.schedule(ctx, q, next, s.wait)
 			})
 		},
@@ -86,6 +87,20 @@ is cancelled, this closure included, and the queue is as new.
 	f.BoolVar(&s.wait, "wait", false, "wait for the value and print it instead of the ID")
 	f.DurationVar(&s.patience, "timeout", 0, "give up after `TIME`; what is in the queue stays there")
 	return cmd
+}
+
+// checkFrom refuses what could not be meant for all lines of a file.
+func (s *scheduling) checkFrom(cmd *cobra.Command, args []string) error {
+	if err := oneArg("RUN")(cmd, args); err != nil {
+		return err
+	}
+	switch {
+	case s.key != "":
+		return usagef(`--key would be that of all lines; give each its own: {"function": "f", "key": "k"}`)
+	case s.kwargs != "":
+		return usagef("--kwargs is for FUNCTION; with --from write them into the lines")
+	}
+	return nil
 }
 
 func once(c spec.Closure) func() (spec.Closure, error) {
@@ -111,7 +126,7 @@ func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
 }
 
 func (s *scheduling) closure(function string, args []string) (spec.Closure, error) {
-	c := spec.Closure{Function: function, Options: s.options()}
+	c := spec.Closure{Function: function, Options: s.options(s.key)}
 	list := make([]json.RawMessage, len(args))
 	for i, arg := range args {
 		if !json.Valid([]byte(arg)) {
@@ -133,9 +148,9 @@ func (s *scheduling) closure(function string, args []string) (spec.Closure, erro
 	return c, nil
 }
 
-func (s *scheduling) options() *spec.ClosureOptions {
+func (s *scheduling) options(key string) *spec.ClosureOptions {
 	o := spec.ClosureOptions{
-		Key: s.key, Task: s.task, Priority: s.priority, Timeout: spec.Duration(s.timeout), Retries: s.retries,
+		Key: key, Task: s.task, Priority: s.priority, Timeout: spec.Duration(s.timeout), Retries: s.retries,
 	}
 	if o == (spec.ClosureOptions{}) {
 		return nil
@@ -146,6 +161,27 @@ func (s *scheduling) options() *spec.ClosureOptions {
 // maxClosureLine bounds a line of closures, in bytes: what a closure may have, and
 // white space.
 const maxClosureLine = 2 * spec.MaxClosureBytes
+
+// closureLine is a line of closures.
+type closureLine struct {
+	Function string          `json:"function"`
+	Args     json.RawMessage `json:"args"`
+	Kwargs   json.RawMessage `json:"kwargs"`
+	Key      string          `json:"key"`
+}
+
+// readClosure reads one. Left out, what is not understood would be missing in the call.
+func readClosure(text []byte) (line closureLine, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&line); err != nil {
+		return line, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return line, errors.New("want one JSON object in a line")
+	}
+	return line, nil
+}
 
 // readFrom reads closures, one after the other.
 func (s *scheduling) readFrom(in io.Reader) func() (spec.Closure, error) {
@@ -158,18 +194,14 @@ func (s *scheduling) readFrom(in io.Reader) func() (spec.Closure, error) {
 			if len(lines.Bytes()) == 0 {
 				continue
 			}
-			var line struct {
-				Function string          `json:"function"`
-				Args     json.RawMessage `json:"args"`
-				Kwargs   json.RawMessage `json:"kwargs"`
-			}
-			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			line, err := readClosure(lines.Bytes())
+			switch {
+			case err != nil:
 				return spec.Closure{}, usagef("line %d is not a JSON object like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
-			}
-			if line.Function == "" {
+			case line.Function == "":
 				return spec.Closure{}, usagef("line %d: function is missing", number)
 			}
-			return spec.Closure{Function: line.Function, Args: line.Args, Kwargs: line.Kwargs, Options: s.options()}, nil
+			return spec.Closure{Function: line.Function, Args: line.Args, Kwargs: line.Kwargs, Options: s.options(line.Key)}, nil
 		}
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 			return spec.Closure{}, usagef("line %d is longer than %d bytes", number+1, maxClosureLine)

@@ -38,6 +38,8 @@ type specFlags struct {
 	togetherGrace     duration
 	cleanErrors       []string
 	ignoreLiveTasks   bool
+	queueSize         int
+	transientFailures int
 	chiefGrace        duration
 	dependenceOnChief bool
 	noDependence      bool
@@ -87,6 +89,8 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.togetherGrace, "stop-together-grace", "`TIME` for the tasks to end by themselves once one of them asked all to stop (default 2m)")
 	fs.StringSliceVar(&f.cleanErrors, "clean-errors", nil, "`KINDS` of errors with which such a stop is no failure; '' for none (default OutOfRangeError,StopIteration,EOFError,EOF)")
 	fs.BoolVar(&f.ignoreLiveTasks, "ignore-live-tasks", false, "tasks that do not end within that time are stopped without that being a failure")
+	fs.IntVar(&f.queueSize, "closures-queue-size", spec.DefaultQueueSize, "`NUMBER` of closures that may wait in the run's queue before schedule waits; 0 for no limit but that of bytes")
+	fs.IntVar(&f.transientFailures, "closures-transient-failures", spec.DefaultTransientFailures, "which report (`NUMBER`) that the same task, such as a parameter server, does not answer is an error of the closure; the variable "+spec.EnvTransientFailures+" has another default")
 
 	fs.StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for output files; default: logs, below the state directory")
 	fs.StringVar(&f.redirects, "redirects", "", "streams that go to files, by `MASK`: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:0 (default 3)")
@@ -256,6 +260,12 @@ func (f *specFlags) applyRest(s *spec.RunSpec) {
 	if f.given("ignore-live-tasks") {
 		s.StopTogether.IgnoreLiveTasks = f.ignoreLiveTasks
 	}
+	if f.given("closures-queue-size") {
+		s.Closures.QueueSize = &f.queueSize
+	}
+	if f.given("closures-transient-failures") {
+		s.Closures.TransientFailures = &f.transientFailures
+	}
 	if f.given("local-ranks-filter") {
 		s.Logs.LocalRanksFilter = f.localRanks
 	}
@@ -366,6 +376,8 @@ var flagOfField = map[string]string{
 	"stop_together.grace":             "--stop-together-grace",
 	"stop_together.clean_errors":      "--clean-errors",
 	"stop_together.ignore_live_tasks": "--ignore-live-tasks",
+	"closures.queue_size":             "--closures-queue-size",
+	"closures.transient_failures":     "--closures-transient-failures",
 	"logs.dir":                        "--log-dir",
 	"logs.redirects":                  "--redirects",
 	"logs.tee":                        "--tee",

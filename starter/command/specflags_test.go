@@ -47,6 +47,7 @@ func TestFlagsMakeASpec(t *testing.T) {
 		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--no-dependence-on-chief",
 		"--chief-grace", "0s", "--timeout", "1h30m", "--max-run-time", "2h", "--placement-timeout", "5s", "--barriers", "local",
 		"--stop-signal", "SIGINT", "--stop-grace", "1s", "--stop-together-grace", "0s", "--clean-errors", "EndOfData,io.EOF", "--ignore-live-tasks",
+		"--closures-queue-size", "0", "--closures-transient-failures", "5",
 		"--log-dir", "/logs", "--redirects", "0:3", "--tee", "0",
 		"--local-ranks-filter", "0,1", "--log-prefix", "{{.Rank}}", "--return-output",
 		"--", "python3", "train.py", "--epochs=3")
@@ -65,6 +66,7 @@ func TestFlagsMakeASpec(t *testing.T) {
 		PlacementTimeout: spec.DurationOf(5 * time.Second), Barriers: spec.BarriersLocal,
 		Stop:         spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Second)},
 		StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), CleanErrors: []string{"EndOfData", "io.EOF"}, IgnoreLiveTasks: true},
+		Closures:     spec.Closures{QueueSize: ptr(0), TransientFailures: ptr(5)},
 		Logs:         spec.Logs{Dir: "/logs", Redirects: "0:3", Tee: "0", LocalRanksFilter: []int{0, 1}, Prefix: "{{.Rank}}"},
 		ReturnOutput: true,
 	}, s)

@@ -17,10 +17,14 @@
 //	done                answers with done: whether that is so
 //	cancel    ids       cancels these, or all if there are none
 //
-// schedule, call, join and done are taken up in the order of their lines. What is
+// schedule, call, join and done are taken up in the order of their lines. While one of
+// them waits, as a schedule on a full queue does, those behind it stand in line, and
+// the others go on; only when 64 MiB stand there nothing more is read. What is
 // refused, and the error of a closure that a later schedule, join or done raises, is
 // the error of an answer. Lines without an ID are news: event "open" says that
 // requests are taken, and event "over" that the run has ended and how.
 //
-// The end of the input ends it. Nothing in the queue changes by that.
+// The end of the input ends it, once what was to be scheduled is in the queue, and
+// these requests are answered; join, call and fetch wait no longer. Where nothing gets
+// into the queue for a minute, that is an error. What is in the queue goes on.
 package coordinate

@@ -40,6 +40,9 @@ type Request struct {
 	IDs      []uint64 `json:"ids,omitempty"`
 }
 
+// schedules: it puts closures into the queue.
+func (r *Request) schedules() bool { return r.Op == OpSchedule || r.Op == OpCall }
+
 // Call is a closure of a request.
 type Call struct {
 	// Function is the name that tasks have registered.
@@ -70,7 +73,7 @@ type Answer struct {
 type Outcome struct {
 	Value json.RawMessage    `json:"value,omitempty"`
 	Error *spec.ClosureError `json:"error,omitempty"`
-	// Lost says that the error is none that the function has told: its process has
-	// ended, or the run.
+	// Lost says that the error is neither the function's own nor a refusal: its process
+	// has ended, or the run.
 	Lost bool `json:"lost,omitempty"`
 }

@@ -9,8 +9,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -18,15 +18,36 @@ import (
 // maxLine is the longest line of input: more than a batch has.
 const maxLine = 16 << 20
 
-// waiting is how many requests may be read while one that keeps the order, such as a
-// schedule on a full queue, holds up those behind it.
-const waiting = 1024
+// maxStanding bounds the requests, in bytes, that may be read while one that keeps the
+// order, such as a schedule on a full queue, holds up those behind it.
+const maxStanding = 64 << 20
 
-// Serve answers requests until the input ends, or ctx does. Then it has given up what
-// was still waited for.
+// endPatience is how long, after the end of the input, nothing may get into the queue
+// of what was read before.
+const endPatience = time.Minute
+
+// Serve answers requests until the input ends, or ctx does. What was to be scheduled
+// gets into the queue then, if it does at all; what else was waited for is given up.
 func Serve(ctx context.Context, run string, c *clustercoordinator.Coordinator, in io.Reader, out io.Writer) error {
+	return newServer(c, out).serve(ctx, run, in)
+}
+
+type server struct {
+	coordinator *clustercoordinator.Coordinator
+	patience    time.Duration
+	requests    sync.WaitGroup
+	line        *line
+
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+func newServer(c *clustercoordinator.Coordinator, out io.Writer) *server {
+	return &server{coordinator: c, patience: endPatience, line: newLine(), out: json.NewEncoder(out)}
+}
+
+func (s *server) serve(ctx context.Context, run string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{coordinator: c, out: json.NewEncoder(out), ordered: make(chan Request, waiting)}
 	defer s.requests.Wait()
 	defer cancel()
 	if err := s.say(Answer{Event: EventOpen, Run: run}); err != nil {
@@ -37,7 +58,7 @@ func Serve(ctx context.Context, run string, c *clustercoordinator.Coordinator, i
 	for {
 		line, err := readLine(lines)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return s.line.allArrive(ctx, s.patience)
 		} else if err != nil {
 			return fmt.Errorf("read requests: %w", err)
 		}
@@ -70,15 +91,6 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-type server struct {
-	coordinator *clustercoordinator.Coordinator
-	requests    sync.WaitGroup
-	ordered     chan Request
-
-	mu  sync.Mutex
-	out *json.Encoder
-}
-
 // say writes a line. Whoever does not read any more has ended, or has closed the
 // input, too.
 func (s *server) say(a Answer) error {
@@ -90,7 +102,11 @@ func (s *server) say(a Answer) error {
 func (s *server) answer(a Answer) { _ = s.say(a) }
 
 func (s *server) refuse(id uint64, format string, args ...any) {
-	s.answer(Answer{ID: id, Error: &spec.ClosureError{Kind: ErrRefused, Message: fmt.Sprintf(format, args...)}})
+	s.answer(Answer{ID: id, Error: refusal(format, args...)})
+}
+
+func refusal(format string, args ...any) *spec.ClosureError {
+	return &spec.ClosureError{Kind: ErrRefused, Message: fmt.Sprintf(format, args...)}
 }
 
 // take takes up a request.
@@ -102,10 +118,7 @@ func (s *server) take(ctx context.Context, line []byte) {
 	}
 	switch r.Op {
 	case OpSchedule, OpCall, OpJoin, OpDone:
-		select {
-		case s.ordered <- r:
-		case <-ctx.Done():
-		}
+		s.line.add(ctx, r, len(line))
 	case OpFetch:
 		s.requests.Go(func() { s.fetch(ctx, r) })
 	case OpCancel:
@@ -118,65 +131,86 @@ func (s *server) take(ctx context.Context, line []byte) {
 // inOrder takes up what has to be in order.
 func (s *server) inOrder(ctx context.Context) {
 	for {
-		select {
-		case r := <-s.ordered:
-			switch r.Op {
-			case OpSchedule, OpCall:
-				s.schedule(ctx, r)
-			case OpJoin:
-				s.answer(Answer{ID: r.ID, Error: errorOf(s.coordinator.Join(ctx))})
-			case OpDone:
-				done, err := s.coordinator.Done(ctx)
-				a := Answer{ID: r.ID, Error: errorOf(err)}
-				if err == nil {
-					a.Done = &done
-				}
-				s.answer(a)
-			}
-		case <-ctx.Done():
+		r, err := s.line.next(ctx)
+		if err != nil {
 			return
+		}
+		switch r.Op {
+		case OpSchedule, OpCall:
+			s.schedule(ctx, r)
+		case OpJoin:
+			err := s.coordinator.Join(ctx)
+			if ctx.Err() != nil {
+				return // nobody waits for it any more
+			}
+			s.answer(Answer{ID: r.ID, Error: errorOf(err)})
+		case OpDone:
+			done, err := s.coordinator.Done(ctx)
+			a := Answer{ID: r.ID, Error: errorOf(err)}
+			if err == nil {
+				a.Done = &done
+			}
+			s.answer(a)
 		}
 	}
 }
 
 func (s *server) schedule(ctx context.Context, r Request) {
-	if len(r.Closures) == 0 {
-		s.refuse(r.ID, "closures is missing: there is nothing to %s", r.Op)
+	values, refused := s.give(ctx, r)
+	if refused != nil {
+		s.answer(Answer{ID: r.ID, Error: refused})
+		s.line.arrived()
 		return
+	}
+	s.requests.Go(func() { s.scheduled(ctx, r, values) })
+}
+
+// give gives the closures of a request to the coordinator.
+func (s *server) give(ctx context.Context, r Request) ([]*clustercoordinator.RemoteValue, *spec.ClosureError) {
+	if len(r.Closures) == 0 {
+		return nil, refusal("closures is missing: there is nothing to %s", r.Op)
 	}
 	// All are looked at before the first is scheduled.
 	for i, c := range r.Closures {
 		if err := c.check(); err != nil {
-			s.refuse(r.ID, "%s", strings.ReplaceAll(err.Error(), "closures[0]", fmt.Sprintf("closures[%d]", i)))
-			return
+			return nil, refusal("%s", strings.ReplaceAll(err.Error(), "closures[0]", fmt.Sprintf("closures[%d]", i)))
 		}
 	}
 	values := make([]*clustercoordinator.RemoteValue, len(r.Closures))
 	for i, c := range r.Closures {
 		var err error
 		if values[i], err = s.coordinator.ScheduleCall(ctx, c.call()); err != nil {
-			s.answer(Answer{ID: r.ID, Error: errorOf(err)})
-			return
+			return nil, errorOf(err)
 		}
 	}
-	s.requests.Go(func() { s.scheduled(ctx, r, values) })
+	return values, nil
 }
 
 // scheduled waits for what a request to schedule wants to know.
 func (s *server) scheduled(ctx context.Context, r Request, values []*clustercoordinator.RemoteValue) {
 	a := Answer{ID: r.ID}
 	for _, v := range values {
-		if r.Op == OpCall {
-			value, err := v.JSON(ctx)
-			a.Outcomes = append(a.Outcomes, outcomeOf(value, err))
-			continue
-		}
 		id, err := v.ID(ctx)
-		if err != nil {
-			a = Answer{ID: r.ID, Error: errorOf(err)}
-			break
+		if err != nil && a.Error == nil {
+			a.Error = errorOf(err)
 		}
 		a.IDs = append(a.IDs, id)
+	}
+	if a.Error != nil {
+		a.IDs = nil
+	}
+	if r.Op == OpSchedule {
+		if ctx.Err() == nil {
+			s.answer(a)
+		}
+		s.line.arrived()
+		return
+	}
+	s.line.arrived()
+	a = Answer{ID: r.ID}
+	for _, v := range values {
+		value, err := v.JSON(ctx)
+		a.Outcomes = append(a.Outcomes, outcomeOf(value, err))
 	}
 	if ctx.Err() == nil {
 		s.answer(a)
@@ -188,13 +222,9 @@ func (s *server) fetch(ctx context.Context, r Request) {
 		s.refuse(r.ID, "ids is missing: there is nothing to fetch")
 		return
 	}
-	a := Answer{ID: r.ID}
-	for _, id := range r.IDs {
-		remote, err := s.coordinator.Queue().Fetch(ctx, id)
-		if err != nil {
-			a = Answer{ID: r.ID, Error: errorOf(err)}
-			break
-		}
+	remotes, err := s.coordinator.Queue().FetchAll(ctx, r.IDs...)
+	a := Answer{ID: r.ID, Error: errorOf(err)}
+	for _, remote := range remotes {
 		a.Outcomes = append(a.Outcomes, outcomeOf(remote.Wait(ctx)))
 	}
 	if ctx.Err() == nil {
@@ -205,78 +235,4 @@ func (s *server) fetch(ctx context.Context, r Request) {
 func (s *server) cancel(ctx context.Context, r Request) {
 	c, err := s.coordinator.Queue().Cancel(ctx, r.IDs...)
 	s.answer(Answer{ID: r.ID, Cancelled: c.Cancelled, Told: c.Told, Error: errorOf(err)})
-}
-
-// call is a call as coordinators take it.
-func (c Call) call() clustercoordinator.Call {
-	out := clustercoordinator.Call{Function: c.Function, Options: c.Options}
-	for _, a := range c.Args {
-		out.Args = append(out.Args, a)
-	}
-	for name, a := range c.Kwargs {
-		if out.Kwargs == nil {
-			out.Kwargs = map[string]any{}
-		}
-		out.Kwargs[name] = a
-	}
-	return out
-}
-
-// check refuses what the queue would refuse, together with all that goes with it.
-func (c Call) check() error {
-	closure := spec.Closure{Function: c.Function, Options: c.Options}
-	var err error
-	if closure.Args, err = json.Marshal(c.Args); err != nil {
-		return err
-	}
-	if closure.Kwargs, err = json.Marshal(c.Kwargs); err != nil {
-		return err
-	}
-	if len(c.Args) == 0 {
-		closure.Args = nil
-	}
-	if len(c.Kwargs) == 0 {
-		closure.Kwargs = nil
-	}
-	return spec.ScheduleRequest{Client: "check", Batch: 1, Closures: []spec.Closure{closure}}.Validate()
-}
-
-func outcomeOf(value json.RawMessage, err error) Outcome {
-	if err == nil {
-		return Outcome{Value: value}
-	}
-	return Outcome{Error: errorOf(err), Lost: lost(err)}
-}
-
-// lost says that the error is none that the function has told.
-func lost(err error) bool {
-	var e *spec.ClosureError
-	if !errors.As(err, &e) {
-		return true
-	}
-	switch e.Kind {
-	case spec.ErrClosureQuarantined, spec.ErrClosureLost, spec.ErrClosureNotFound:
-		return e.Traceback == ""
-	case spec.ErrClosureCancelled:
-		return e.Traceback == "" && e.Task == ""
-	}
-	return false
-}
-
-func errorOf(err error) *spec.ClosureError {
-	var (
-		e       *spec.ClosureError
-		refused *closurequeue.RefusedError
-	)
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &e):
-		return e
-	case errors.As(err, &refused):
-		return &spec.ClosureError{Kind: ErrRefused, Message: refused.Message}
-	case errors.Is(err, closurequeue.ErrRunEnded):
-		return &spec.ClosureError{Kind: ErrRunEnded, Message: err.Error()}
-	}
-	return &spec.ClosureError{Kind: ErrCoordinator, Message: err.Error()}
 }

@@ -90,7 +90,7 @@ func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T
 // Run has all processes call a function that they have registered, waits for all of
 // them, and returns the values as JSON in the order of their ranks. If some fail it
 // returns the error of the first in that order, a [*spec.ClosureError], and the pool
-// goes on. If a process has died the error is [ErrProcessDied], and the pool is shut
+// goes on, as it does where the processes have no such function. If a process has died the error is [ErrProcessDied], and the pool is shut
 // down. When ctx ends Run returns, and the processes finish the call all the same.
 func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.RawMessage, error) {
 	request, err := p.request(function, args)

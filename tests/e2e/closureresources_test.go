@@ -36,7 +36,7 @@ func (f *fixture) touch(name string) {
 func TestIteratorsAreReleased(t *testing.T) {
 	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=1000"))
 	run := f.start(&spec.RunSpec{
-		AutoRestart: true, Tasks: []spec.TaskGroup{f.python("chief", 1, "iterators.py"), f.serving("worker", 3)},
+		AutoRestart: true, Tasks: []spec.TaskGroup{f.python("chief", 1, "closures/iterators.py"), f.serving("worker", 3)},
 	})
 	c := f.coordinator(run)
 	known := func(n int) {

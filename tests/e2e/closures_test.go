@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -28,18 +27,7 @@ import (
 // serving is a group of tasks that serve the functions of testdata/closures/serve.py.
 func (f *fixture) serving(typ string, count int) spec.TaskGroup {
 	f.t.Helper()
-	return f.python(typ, count, "serve.py")
-}
-
-// python is a group of tasks whose program is one of testdata/closures.
-func (f *fixture) python(typ string, count int, program string) spec.TaskGroup {
-	f.t.Helper()
-	python, err := exec.LookPath("python3")
-	require.NoError(f.t, err)
-	return spec.TaskGroup{
-		Type: typ, Count: &count, Command: []string{python, filepath.Join(harness.Root(), "tests/e2e/testdata/closures", program)},
-		Env: map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/taskapi/python")},
-	}
+	return f.python(typ, count, "closures/serve.py")
 }
 
 // serve starts a run of tasks that serve, whose processes are started again.
@@ -162,7 +150,38 @@ func TestClosures(t *testing.T) {
 	f.awaitServing(c, 2)
 	var last *clustercoordinator.RemoteValue
 
-	t.Run("values", func(t *testing.T) {
+	t.Run("values", func(t *testing.T) { testClosureValues(t, f, run, c) })
+	t.Run("errors", func(t *testing.T) { testClosureErrors(t, f, run, c) })
+	t.Run("options", func(t *testing.T) { testClosureOptions(t, f, c) })
+	t.Run("requests that are refused", func(t *testing.T) { testRefusedClosures(t, f, run) })
+	t.Run("processes that die", func(t *testing.T) { last = testPreempted(t, f, c) })
+
+	t.Run("after the run", func(t *testing.T) {
+		id, err := last.ID(bounded(t))
+		require.NoError(t, err)
+		f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
+		f.result(run)
+		_, err = c.Schedule(bounded(t), "square", 1)
+		if err == nil { // the end has not come here yet
+			err = c.Join(bounded(t))
+		}
+		require.Error(t, err)
+		assert.Contains(t, err.Error(), "ended")
+		q, err := starter.Get(f.client, run.GetID(), "").Closures(bounded(t))
+		require.NoError(t, err)
+		defer q.Close()
+		r, err := q.Fetch(bounded(t), id)
+		require.NoError(t, err)
+		value, err := r.Wait(bounded(t))
+		require.NoError(t, err)
+		assert.JSONEq(t, "[1,-1]", string(value))
+		_, err = q.Fetch(bounded(t), 1_000_000)
+		assert.ErrorContains(t, err, "there is no closure 1000000")
+	})
+}
+
+func testClosureValues(t *testing.T, f *fixture, run client.WorkflowRun, c *clustercoordinator.Coordinator) {
+	t.Run("one", func(t *testing.T) {
 		v := schedule(t, c, "square", 7)
 		assert.Equal(t, 49, fetched[int](t, v))
 		assert.Equal(t, clustercoordinator.Ready, v.State())
@@ -238,33 +257,6 @@ func TestClosures(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, "144", string(value))
 		require.NoError(t, other.Join(bounded(t)))
-	})
-	t.Run("errors", func(t *testing.T) { testClosureErrors(t, f, run, c) })
-	t.Run("options", func(t *testing.T) { testClosureOptions(t, f, c) })
-	t.Run("requests that are refused", func(t *testing.T) { testRefusedClosures(t, f, run) })
-	t.Run("processes that die", func(t *testing.T) { last = testPreempted(t, f, c) })
-
-	t.Run("after the run", func(t *testing.T) {
-		id, err := last.ID(bounded(t))
-		require.NoError(t, err)
-		f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
-		f.result(run)
-		_, err = c.Schedule(bounded(t), "square", 1)
-		if err == nil { // the end has not come here yet
-			err = c.Join(bounded(t))
-		}
-		require.Error(t, err)
-		assert.Contains(t, err.Error(), "ended")
-		q, err := starter.Get(f.client, run.GetID(), "").Closures(bounded(t))
-		require.NoError(t, err)
-		defer q.Close()
-		r, err := q.Fetch(bounded(t), id)
-		require.NoError(t, err)
-		value, err := r.Wait(bounded(t))
-		require.NoError(t, err)
-		assert.JSONEq(t, "[1,-1]", string(value))
-		_, err = q.Fetch(bounded(t), 1_000_000)
-		assert.ErrorContains(t, err, "there is no closure 1000000")
 	})
 }
 

@@ -312,6 +312,7 @@ func TestPools(t *testing.T) {
 						"empty":       "cluster has no tasks",
 						"large":       "300004 bytes",
 						"odd":         "the arguments of swap are no JSON",
+						"elsewhere":   `no task has registered a function "only_here"`,
 					},
 					"go": {
 						"plain":       `no function "unregistered" is registered here`,
@@ -319,11 +320,13 @@ func TestPools(t *testing.T) {
 						"empty":       "tasks",
 						"large":       "bytes",
 						"odd":         "argument 1 of swap: json: unsupported type: chan int",
+						"elsewhere":   `no task has registered a function "unregistered"`,
 					},
 				}[language] {
 					assert.Contains(t, said[name].(map[string]any)["error"], want, name)
 				}
 				assert.Equal(t, []any{0.0, 0.0}, said["after"], "the pool has not minded")
+				assert.Equal(t, []any{5.0, 5.0}, said["again"], "nor what its processes do not have")
 				r.ends()
 			})
 		})

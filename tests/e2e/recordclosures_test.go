@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -124,15 +125,58 @@ func TestRecordClosures(t *testing.T) {
 	record(f, c, "", "closures-anew")
 }
 
+// TestRecordTwoCoordinators records a queue with a join that waits while another
+// coordinator schedules.
+func TestRecordTwoCoordinators(t *testing.T) {
+	dir := os.Getenv("CLUSTERRUN_RECORD")
+	if dir == "" {
+		t.Skip("CLUSTERRUN_RECORD says where to")
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	f := newFixture(t)
+	run := f.serve(2)
+	c, d := f.coordinator(run), f.coordinator(run)
+	f.awaitServing(c, 2)
+	held := schedule(t, c, "hold", "joined")
+	f.called("hold joined", 1)
+	joined := make(chan error, 1)
+	go func() { joined <- c.Join(bounded(t)) }()
+	harness.Eventually(t, "the join waits", func() bool { return f.accepted(c, spec.UpdateJoin) == 1 })
+	other := schedule(t, d, "square", 3)
+	harness.Eventually(t, "both have scheduled", func() bool { return f.accepted(c, spec.UpdateSchedule) == 2 })
+	touch(t, f, "joined")
+	require.NoError(t, <-joined)
+	fetched[string](t, held)
+	fetched[int](t, other)
+	f.end(run)
+	require.NoError(t, f.client.GetWorkflow(t.Context(), c.Queue().ID(), "").Get(t.Context(), nil))
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), c.Queue().ID(), ""), filepath.Join(dir, "closures-two-coordinators.json"))
+}
+
 // leases counts those that the latest execution of a queue has given.
 func (f *fixture) leases(c *clustercoordinator.Coordinator) int {
+	f.t.Helper()
+	return f.countEvents(c, func(e *historypb.HistoryEvent) bool {
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == spec.ActivityRunClosures
+	})
+}
+
+// accepted counts the updates of a name that the latest execution of a queue has taken.
+func (f *fixture) accepted(c *clustercoordinator.Coordinator, update string) int {
+	f.t.Helper()
+	return f.countEvents(c, func(e *historypb.HistoryEvent) bool {
+		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetInput().GetName() == update
+	})
+}
+
+func (f *fixture) countEvents(c *clustercoordinator.Coordinator, counts func(*historypb.HistoryEvent) bool) int {
 	f.t.Helper()
 	n := 0
 	it := f.client.GetWorkflowHistory(f.t.Context(), c.Queue().ID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for it.HasNext() {
 		e, err := it.Next()
 		require.NoError(f.t, err)
-		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == spec.ActivityRunClosures {
+		if counts(e) {
 			n++
 		}
 	}

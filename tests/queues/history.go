@@ -107,6 +107,11 @@ func (s *Server) ranges() []spec.QueueExecution {
 
 // GetWorkflowHistory reads an execution.
 func (s *Server) GetWorkflowHistory(ctx context.Context, _, execution string, follow bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	if !follow {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reads++
+	}
 	return &iterator{s: s, ctx: ctx, execution: execution, follow: follow}
 }
 
@@ -133,7 +138,13 @@ func (i *iterator) HasNext() bool {
 			i.err = errAway
 		case x == nil:
 			i.err = errNone
+		case i.follow && i.s.still:
+			i.err = i.s.await(i.ctx)
 		case i.next < len(x.events):
+			if i.s.leaveOut && i.next+leftOut < len(x.events) {
+				i.s.leaveOut = false
+				i.next += leftOut
+			}
 			i.event = x.events[i.next]
 			i.next++
 			return true
@@ -148,6 +159,10 @@ func (i *iterator) HasNext() bool {
 	}
 	return true
 }
+
+// leftOut are more events than those of a workflow task, with which they could be
+// mistaken.
+const leftOut = 3
 
 // showWorkflowTask shows a task that the history does not have yet, as a server does
 // at the end of what there is: its event IDs become those of others where nothing

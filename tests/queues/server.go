@@ -41,12 +41,17 @@ type Server struct {
 	held       map[uint64]*held
 	leases     []*lease
 	built      map[uint64]*built
-	// calls and updates count by name.
-	calls, updates map[string]int
+	// calls, updates and answers count by name.
+	calls, updates, answers map[string]int
 	// lose is how many answers get lost, by the name of the update. away: so do all,
 	// and nothing arrives.
 	lose map[string]int
 	away bool
+	// leaveOut: the next one who reads history does not see all.
+	leaveOut bool
+	// still: who follows the history hears nothing.
+	still bool
+	reads int
 }
 
 // New has no queue until somebody opens it.
@@ -54,7 +59,7 @@ func New(t testing.TB, functions map[string]Function) *Server {
 	s := &Server{
 		t: t, changed: make(chan struct{}), functions: functions,
 		held: map[uint64]*held{}, built: map[uint64]*built{},
-		calls: map[string]int{}, updates: map[string]int{}, lose: map[string]int{},
+		calls: map[string]int{}, updates: map[string]int{}, answers: map[string]int{}, lose: map[string]int{},
 	}
 	t.Cleanup(func() {
 		s.mu.Lock()
@@ -94,6 +99,13 @@ func (s *Server) Built() []uint64 {
 	return slices.Sorted(maps.Keys(s.built))
 }
 
+// Answers is how many requests of a name were answered.
+func (s *Server) Answers(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answers[name]
+}
+
 // Counts are those of the queue.
 func (s *Server) Counts() spec.QueueCounts {
 	s.mu.Lock()
@@ -113,6 +125,28 @@ func (s *Server) Away(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away = away
+	s.wake()
+}
+
+// LeaveOut has events be missing for one who reads the history, once.
+func (s *Server) LeaveOut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaveOut = true
+}
+
+// Reads is how often an execution's history was read as far as it goes.
+func (s *Server) Reads() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
+}
+
+// Still has those who follow the history hear nothing of it, or again.
+func (s *Server) Still(still bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.still = still
 	s.wake()
 }
 
@@ -228,6 +262,7 @@ func (s *Server) UpdateWorkflow(ctx context.Context, o client.UpdateWorkflowOpti
 				s.lose[o.UpdateName]--
 				return nil, errAway
 			}
+			s.answers[o.UpdateName]++
 			return &updated{value: value, err: err}, nil
 		}
 		if err = s.await(ctx); err == nil && s.last() != x {
@@ -237,7 +272,11 @@ func (s *Server) UpdateWorkflow(ctx context.Context, o client.UpdateWorkflowOpti
 	if errors.Is(err, errAway) || ctx.Err() != nil {
 		return nil, err
 	}
-	return &updated{err: temporal.NewApplicationError(err.Error(), spec.ErrRefused)}, nil
+	kind := spec.ErrRefused
+	if errors.Is(err, closures.ErrWithdrawn) {
+		kind = spec.ErrTryAgain
+	}
+	return &updated{err: temporal.NewApplicationError(err.Error(), kind)}, nil
 }
 
 // await waits until something has changed.
@@ -265,10 +304,18 @@ func (s *Server) request(o client.UpdateWorkflowOptions) (answer func() (ready b
 			return nil, err
 		}
 		return of(s.machine.Schedule(r)), nil
-	case spec.UpdateJoin:
-		return of(s.machine.Join(as[spec.WaitRequest](payloads))), nil
-	case spec.UpdateDone:
-		return of(s.machine.Done(as[spec.WaitRequest](payloads))), nil
+	case spec.UpdateJoin, spec.UpdateDone:
+		r := as[spec.WaitRequest](payloads)
+		if err := s.machine.CheckWait(r); err != nil {
+			return nil, err
+		}
+		if o.UpdateName == spec.UpdateJoin {
+			return of(s.machine.Join(r)), nil
+		}
+		return of(s.machine.Done(r)), nil
+	case spec.UpdateWithdraw:
+		a := s.machine.Withdraw(as[spec.WaitRequest](payloads))
+		return func() (bool, any, error) { return true, a, nil }, nil
 	case spec.UpdateCreateResource:
 		a, err := s.machine.CreateResource(as[spec.ResourceRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, err

@@ -14,12 +14,16 @@ type Dispatch struct {
 	// Closures are new ones, and those the host holds already.
 	Closures  []spec.Closure
 	Resources []spec.Resource
+	// Cancelled are those of them that the host was told to cancel: it may have been
+	// started again since, or be told only after it has the lease.
+	Cancelled []uint64
 	// Released are ranges of the IDs of resources that nobody needs any more.
 	Released [][2]uint64
 }
 
 // CancelOn tells a host that closures it holds are not to be called any more, as an
-// activity [spec.ActivityCancelClosures]. They end in their leases.
+// activity [spec.ActivityCancelClosures]. They end in their leases. Where the activity
+// fails, [Queue.CancelLost] is to be told.
 type CancelOn struct {
 	Host, Queue string
 	Closures    []uint64

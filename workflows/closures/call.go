@@ -10,6 +10,9 @@ var (
 	ErrEnded = errors.New("the run has ended")
 	// ErrForgotten: the request was answered once, too long ago to remember how.
 	ErrForgotten = errors.New("the request is too old")
+	// ErrWithdrawn: the client has said that it does not wait any more. One that does,
+	// after all, can ask again.
+	ErrWithdrawn = errors.New("the request was taken back")
 	// ErrTooMany: more requests wait than the queue can hold.
 	ErrTooMany = errors.New("too many requests wait")
 )
@@ -36,6 +39,10 @@ func (c *Call[A]) Answer() (A, error) {
 
 func (c *Call[A]) give(answer A) {
 	c.ready, c.answer = true, answer
+}
+
+func (c *Call[A]) refuse(err error) {
+	c.ready, c.err = true, err
 }
 
 func refused[A any](err error) *Call[A] { return &Call[A]{ready: true, err: err} }

@@ -26,9 +26,36 @@ func (q *Queue) CheckSchedule(r spec.ScheduleRequest) error {
 		return err
 	}
 	if len(q.line) >= maxLine {
-		return fmt.Errorf("%w: %d of up to %d; ask again later", ErrTooMany, len(q.line), maxLine)
+		return tooMany(len(q.line))
 	}
 	return q.checkNames(r)
+}
+
+// CheckWait is that of joins and dones.
+func (q *Queue) CheckWait(r spec.WaitRequest) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if c := q.clients.named[r.Client]; c != nil {
+		known, err := c.waits.find(r.Call)
+		if err != nil {
+			return fmt.Errorf("join or done of client %s: %w", r.Client, err)
+		}
+		if known != nil {
+			return nil
+		}
+	}
+	if q.ended != "" {
+		return q.endedError("wait for closures")
+	}
+	if len(q.line) >= maxLine {
+		return tooMany(len(q.line))
+	}
+	return nil
+}
+
+func tooMany(waiting int) error {
+	return fmt.Errorf("%w: %d of up to %d; ask again later", ErrTooMany, waiting, maxLine)
 }
 
 // maxProblems bounds the problems of one request that are told.

@@ -14,8 +14,8 @@ const (
 	// maxAnswers are kept of each client and each kind of request: more than a server
 	// has updates in flight. Those that are not given yet do not count.
 	maxAnswers = 16
-	// maxAnswerBytes bounds the answers of all clients together, as a snapshot packs
-	// them.
+	// maxAnswerBytes bounds the answers of all clients together and their names, as a
+	// snapshot packs them.
 	maxAnswerBytes = 128 << 10
 )
 
@@ -34,6 +34,11 @@ type client struct {
 	epoch uint64
 	// used is when it last asked for something, by the clock of clients.
 	used uint64
+	// busy is the period of the queue in which it has last scheduled closures that are
+	// not detached; 0 once it was told that nothing is open. owed: the queue's last
+	// error was raised to another client, and is to be raised to this one, too.
+	busy uint64
+	owed bool
 
 	batches   answers[spec.ScheduleAnswer]
 	waits     answers[spec.WaitAnswer]
@@ -65,6 +70,7 @@ func (cs *clients) asking(name string) *client {
 		c = &client{name: name}
 		cs.named[name] = c
 		cs.list = append(cs.list, c)
+		cs.bytes += len(name)
 	}
 	cs.clock++
 	c.used = cs.clock
@@ -74,11 +80,12 @@ func (cs *clients) asking(name string) *client {
 }
 
 // forgetOldest drops the client that has been quiet for longest, but not the one to
-// keep and none that waits. It reports whether there was one.
+// keep and none that waits, and one that is owed an error only if there is no other. It
+// reports whether there was one.
 func (cs *clients) forgetOldest(keep *client) bool {
 	oldest := -1
 	for i, c := range cs.list {
-		if c != keep && !c.waits.waiting() && !c.batches.waiting() && (oldest < 0 || c.used < cs.list[oldest].used) {
+		if c != keep && !c.waits.waiting() && !c.batches.waiting() && (oldest < 0 || c.rather(cs.list[oldest])) {
 			oldest = i
 		}
 	}
@@ -86,10 +93,18 @@ func (cs *clients) forgetOldest(keep *client) bool {
 		return false
 	}
 	c := cs.list[oldest]
-	cs.bytes -= c.batches.bytes() + c.waits.bytes() + c.resources.bytes()
+	cs.bytes -= len(c.name) + c.batches.bytes() + c.waits.bytes() + c.resources.bytes()
 	delete(cs.named, c.name)
 	cs.list = slices.Delete(cs.list, oldest, oldest+1)
 	return true
+}
+
+// rather: this one is forgotten rather than the other.
+func (c *client) rather(o *client) bool {
+	if c.owed != o.owed {
+		return o.owed
+	}
+	return c.used < o.used
 }
 
 // find is the call of that number, nil for a new one.
@@ -135,6 +150,19 @@ func (a *answers[A]) drop(at int) (bytes int) {
 	a.forgotten = max(a.forgotten, a.list[at].number)
 	a.list = slices.Delete(a.list, at, at+1)
 	return bytes
+}
+
+// forgive forgets that a request was ever asked, so that it can be asked again.
+func (a *answers[A]) forgive(number uint64) {
+	at, found := slices.BinarySearchFunc(a.list, number, compareNumber)
+	if !found {
+		return
+	}
+	a.list = slices.Delete(a.list, at, at+1)
+	if number <= a.forgotten {
+		a.open = append(a.open, number)
+		a.open = a.open[max(0, len(a.open)-maxLine):]
+	}
 }
 
 // weigh notes how large an answer is.

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
+	"math"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -17,7 +17,7 @@ import (
 const (
 	columnID = iota // less the one before
 	columnState
-	columnFlags // whether it was told, and twice how many leases it came back from
+	columnFlags // see flags
 	columnAttempt
 	columnFunction
 	columnOptions // from 1; 0: none
@@ -40,10 +40,11 @@ const (
 // writer fills the columns, and the tables they refer to.
 type writer struct {
 	saved   *saved
+	seen    *functions
 	columns [columnCount][]byte
 	last    uint64
 
-	functions, options, lists, owners map[string]int
+	functions, options, sets, owners map[string]int
 }
 
 func (w *writer) number(column int, n uint64) {
@@ -59,11 +60,7 @@ func (w *writer) item(it *item, state uint64) {
 	w.number(columnID, it.ID-w.last)
 	w.last = it.ID
 	w.number(columnState, state)
-	flags := 2 * uint64(it.returns)
-	if it.told {
-		flags++
-	}
-	w.number(columnFlags, flags)
+	w.number(columnFlags, it.flags())
 	w.number(columnAttempt, uint64(it.Attempt))
 	w.number(columnFunction, uint64(inTable(&w.functions, &w.saved.Functions, it.Function, it.Function)))
 	w.number(columnOptions, w.optionsOf(it))
@@ -79,6 +76,21 @@ func (w *writer) item(it *item, state uint64) {
 	if it.losses > 0 {
 		w.saved.Losses = append(w.saved.Losses, savedLosses{it.ID, it.losses, it.lostOn})
 	}
+}
+
+// flags are whether the item was told, in the lowest bit, in the next two from how many
+// leases it came back, and then how often it failed.
+func (it *item) flags() uint64 {
+	flags := uint64(it.failures)<<3 | uint64(it.returns)<<1
+	if it.told {
+		flags++
+	}
+	return flags
+}
+
+func (it *item) setFlags(flags uint64) {
+	it.told, it.returns = flags&1 == 1, int(flags>>1&3)
+	it.failures = int(min(flags>>3, math.MaxInt32))
 }
 
 // optionsOf is the number of the item's options, without the key.
@@ -97,14 +109,15 @@ func (w *writer) optionsOf(it *item) uint64 {
 
 func (w *writer) host(h *host) savedHost {
 	s := savedHost{
-		Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted, Broker: h.broker,
+		Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted,
+		Broker: h.broker, Former: h.former, More: h.more,
 		Given: [2]uint64{h.given.first, h.given.last},
 	}
 	gone := h.unheard()
 	s.Gone = [2]uint64{gone.first, gone.last}
 	for _, t := range h.serving {
-		list := inTable(&w.lists, &w.saved.Lists, strings.Join(t.Functions, "\x00"), t.Functions)
-		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, list})
+		set := w.seen.set(t.Functions)
+		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, inTable(&w.sets, &w.saved.Sets, string(set), set)})
 	}
 	return s
 }

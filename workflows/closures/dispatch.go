@@ -176,7 +176,8 @@ func addTo(packs []*pack, it *item, resources *resources) []*pack {
 	return packs
 }
 
-// slowReturns: what has come back from so many leases without having ended is slow.
+// slowReturns: what has come back from so many leases without having ended is slow. A
+// snapshot has two bits for it.
 const slowReturns = 3
 
 // packHeld leases again what hosts hold and no lease names. What is slow goes by
@@ -212,13 +213,16 @@ func (h *host) takePacks() []*pack {
 // lease makes a pack a lease.
 func (q *Queue) lease(h *host, p *pack) Dispatch {
 	q.lastLease++
-	l := &lease{number: q.lastLease, host: h, items: p.items}
+	l := &lease{number: q.lastLease, host: h, items: p.items, probing: h.doubted}
 	q.leases[l.number] = l
 	h.leases = append(h.leases, l)
 	d := Dispatch{Lease: l.number, Host: h.name, Queue: h.queue, Closures: make([]spec.Closure, len(p.items))}
 	for i, it := range p.items {
 		it.lease = l.number
-		d.Closures[i] = it.Closure
+		d.Closures[i] = it.leased()
+		if it.told {
+			d.Cancelled = append(d.Cancelled, it.ID)
+		}
 	}
 	for _, id := range p.resources {
 		if r := q.resources.get(id); r != nil {

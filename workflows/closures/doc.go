@@ -31,14 +31,16 @@
 // again, with the next closures for that host, or by itself if there are none. The host
 // knows its closures by ID and goes on with them. What comes back a third time without
 // having ended is slow and leased apart, because otherwise every quick one that ends
-// would send it and its arguments once more.
+// would send it and its arguments once more. A lease says which of its closures the host
+// was told to cancel, because what it was told may have been lost with a host worker.
 //
 // How many closures a host may hold is its window. It begins at the host's slots, so a few
 // closures are spread over all hosts. It doubles when a lease comes back from a host that
 // was idle although its window was full, and more is waiting; so a flood goes out in
 // hundreds. It halves when a host finishes little of what lies with it. Hosts are filled
 // evenly, the one with least for its slots first. A host whose lease was lost is doubted
-// until it is heard of: it gets a single closure when nobody else has room.
+// until it is heard of: it gets a single closure when nobody else has room. When that is
+// lost, too, it gets nothing until it says again that tasks serve there.
 //
 // # Resources
 //
@@ -48,7 +50,8 @@
 // and with the last one that has ended the definition goes (CC-29). IDs are never given
 // twice, so a host can be told with ranges of IDs. It is told with its next lease,
 // and by a [ReleaseOn] where it has none, until it has said that it has heard: a lease
-// that is lost leaves it to be told again, and a new broker is told all that is gone.
+// that is lost leaves it to be told again, and a new broker is told all that is gone, as
+// is a host that begins to serve.
 // Only the span of the IDs that a host was given, and of those it has to hear of, is kept.
 //
 // # Outcomes
@@ -79,9 +82,16 @@
 // go on taking what is queued. The next schedule, join or done, or the oldest that waits
 // already, starts a drain. What is queued is cancelled, hosts are told to cancel what they
 // hold, nothing is given out, and all other requests wait. When nothing executes any
-// more (SEED-58), exactly that request gets the error. The error is cleared with all
+// more (SEED-58), that request gets the error. The error is cleared with all
 // that came after it (SEED-37, CC-34), and a schedule that raises has its own closures
 // cancelled (SEED-38). What is put back while there is an error is cancelled (SEED-39).
+//
+// The seed has one coordinator, and here may be several clients. Of the one whose request
+// began the drain only that request gets the error. But the drain has cancelled what the
+// others had scheduled, and a client may be gone whose request still waits, as that of a
+// coordinator that was killed while it joined. So each other client that waits, or has
+// scheduled closures since nothing was open for the last time, is owed the error: its
+// first request from then on raises it.
 //
 // Each error that is raised to a client begins an epoch of that client. What it had
 // scheduled before it could know, and what arrives only now, belongs to the old one and
@@ -95,9 +105,10 @@
 //
 // A full queue makes schedule wait for room, in the order of asking (SEED-34). A request
 // with more closures than the queue takes gets in one by one (CC-30, CC-41). While a join
-// waits, schedules after it wait, too, so that it ends although others go on scheduling
-// (SEED-35); a closure that schedules closures itself has to detach them, or it waits for
-// a join that waits for it. Putting back never waits (SEED-41).
+// waits, schedules of the same client after it wait, too, so that it ends although other
+// threads go on scheduling (SEED-35); other clients go on, and their closures are waited
+// for. A closure that joins waits for itself, unless it is detached. Putting back never
+// waits (SEED-41). A join or done whose client goes away may be withdrawn.
 //
 // A client numbers its requests, and one that is sent again is the same request: the
 // latest answers are kept. A [Queue.Snapshot] takes along what has done something: queued

@@ -45,17 +45,64 @@ func (q *Queue) tell(it *item) {
 	}
 }
 
+// CancelLost says that a host could not be told to cancel closures. It is told again of
+// those that it still holds.
+func (q *Queue) CancelLost(c CancelOn) {
+	for _, id := range c.Closures {
+		if it := q.items[id]; it != nil && it.told && it.host != nil && it.host.name == c.Host && it.host.queue == c.Queue {
+			q.tell(it)
+		}
+	}
+}
+
 // raise gives the error to the request that has waited for the drain, and clears it.
 func (q *Queue) raise() {
 	r, e := q.drain, q.fault
 	q.drain, q.fault = nil, nil
 	q.peers.raised(e)
+	if !q.config.FirstRules {
+		q.owe(r.client, e)
+	}
+	q.raiseTo(r, e)
+}
+
+func (q *Queue) raiseTo(r *request, e *spec.ClosureError) {
 	r.client.epoch++
+	r.client.busy, r.client.owed = 0, false
 	if r.kind == asksSchedule {
+		q.cancelRequest(r)
 		q.answer(r, e, false)
 	} else {
 		q.answerWait(r, e, q.attachedOpen() == 0)
 	}
+}
+
+// owe notes who else has to hear of an error that is raised to one client: those who
+// wait, and those who have scheduled something since nothing was open, for that may have
+// been cancelled. Otherwise a client that is gone, and whose request is still there, would
+// be the only one to hear of it.
+func (q *Queue) owe(raised *client, e *spec.ClosureError) {
+	q.last = e
+	for _, r := range q.line {
+		r.client.owed = r.client.owed || r.kind != asksSchedule
+	}
+	for _, c := range q.clients.list {
+		c.owed = (c.owed || c.busy == q.period) && c != raised
+	}
+}
+
+// raiseOwed raises the last error to the first request of each client that it is owed to.
+// It reports whether there was one.
+func (q *Queue) raiseOwed() bool {
+	before := len(q.line)
+	q.line = slices.DeleteFunc(q.line, func(r *request) bool {
+		owed := r.client.owed && !r.detached
+		if owed {
+			q.raiseTo(r, q.last)
+		}
+		return owed
+	})
+	return len(q.line) < before
 }
 
 // Cancel cancels closures: those that are queued at once, those that hosts hold as
@@ -79,6 +126,7 @@ func (q *Queue) Cancel(r spec.CancelRequest) spec.CancelAnswer {
 		for _, h := range q.hosts {
 			h.each(one)
 		}
+		answer.Cancelled += q.cancelEntering()
 	}
 	asked := make(map[uint64]bool, len(r.Closures))
 	for _, id := range r.Closures {
@@ -89,6 +137,20 @@ func (q *Queue) Cancel(r spec.CancelRequest) spec.CancelAnswer {
 	}
 	q.advance()
 	return answer
+}
+
+// cancelEntering cancels those closures of a request that is in the queue by half which
+// are not, and with that the request is answered.
+func (q *Queue) cancelEntering() int {
+	r := q.entering
+	if r == nil || q.config.FirstRules {
+		return 0
+	}
+	n := len(r.left)
+	q.entering = nil
+	q.cancelRequest(r)
+	q.answer(r, nil, false)
+	return n
 }
 
 // RunEnded ends the queue with its run. All that is open is cancelled, and nobody
@@ -114,6 +176,7 @@ func (q *Queue) RunEnded(how string) {
 	if q.drain != nil {
 		q.raise()
 	}
+	q.raiseOwed()
 	if q.entering != nil {
 		q.line = slices.Insert(q.line, 0, q.entering)
 		q.entering = nil

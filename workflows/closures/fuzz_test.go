@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -60,12 +61,14 @@ type fuzzed struct {
 	held     map[uint64]fuzzHeld
 	leases   map[int][]uint64
 	order    []int // of open leases
-	raisedBy map[uint64]bool
+	raisedTo map[uint64][]string
 	lastID   uint64
 	over     bool
 	restored bool
-	// executing are those that were held and not detached when the last step began.
+	// executing are those that were held and not detached when the last step began, and
+	// own those of each client.
 	executing int
+	own       map[string]int
 
 	// owners are those of the resources that are not released. built are those that a
 	// host may have built and has not heard are gone, and telling is what it hears with a
@@ -81,6 +84,7 @@ type fuzzHeld struct {
 	host     string
 	attempt  int
 	detached bool
+	client   string
 }
 
 // fuzzCall is a request, with its answers from both.
@@ -89,6 +93,7 @@ type fuzzCall struct {
 	wait        *spec.WaitRequest
 	done        bool
 	answered    bool
+	withdrawn   bool
 	ids         []uint64
 	main, other fuzzAnswer
 }
@@ -103,10 +108,11 @@ func (c *Call[A]) state() (bool, string) {
 func newFuzzed(t *testing.T, data []byte) *fuzzed {
 	f := &fuzzed{
 		t: t, data: data, numbers: map[string]uint64{}, detached: map[uint64]bool{}, ended: map[uint64]bool{}, failed: map[uint64]bool{},
-		held: map[uint64]fuzzHeld{}, leases: map[int][]uint64{}, raisedBy: map[uint64]bool{},
+		held: map[uint64]fuzzHeld{}, leases: map[int][]uint64{}, raisedTo: map[uint64][]string{},
 		owners: map[uint64]string{}, built: map[string]map[uint64]bool{}, telling: map[int][][2]uint64{},
 	}
-	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[f.byte()%5], TransientUnavailable: int(f.byte() % 4)}
+	size, more := f.byte(), f.byte()
+	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4), FirstRules: more%16 > 12}
 	f.queue, f.twin = New(f.config), New(f.config)
 	return f
 }
@@ -137,7 +143,7 @@ func (f *fuzzed) run() {
 }
 
 func (f *fuzzed) event() {
-	switch f.byte() % 28 {
+	switch f.byte() % 29 {
 	case 0, 1:
 		f.serve(int(f.byte())%len(fuzzHosts), int(f.byte())%5)
 	case 2, 3, 4, 5, 6:
@@ -165,11 +171,13 @@ func (f *fuzzed) event() {
 		}
 	case 22:
 		f.wait(false)
-	case 23, 24:
+	case 23:
+		f.withdraw()
+	case 24, 25:
 		f.createResource()
-	case 25:
-		f.release()
 	case 26:
+		f.release()
+	case 27:
 		f.answerReleases(f.byte()%3 > 0)
 	default:
 		if f.byte()%16 == 0 {
@@ -205,7 +213,7 @@ func (f *fuzzed) schedule() {
 	}
 	o := f.byte()
 	for range 1 + f.byte()%12 {
-		c := spec.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%d]", f.byte())}
+		c := spec.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%q,%d]", client, f.byte())}
 		if o&64 != 0 && f.queue.resources.last > 0 {
 			if id := 1 + uint64(f.byte())%f.queue.resources.last; f.owners[id] != "" {
 				c.Resources = []uint64{id}
@@ -221,6 +229,9 @@ func (f *fuzzed) schedule() {
 			}
 			if o&32 != 0 {
 				c.Options.MaxLosses = new(int(f.byte()%4) - 1)
+			}
+			if o&64 != 0 {
+				c.Options.Retries = int(f.byte() % 4)
 			}
 		}
 		r.Closures = append(r.Closures, c)
@@ -257,6 +268,9 @@ func (f *fuzzed) askAgain() {
 		return
 	}
 	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 4)]
+	if c.withdrawn {
+		return // it would be another one
+	}
 	again, twin := c.ask(f.queue), c.ask(f.twin)
 	before, text := c.main.state()
 	if ready, now := again.state(); ready != before || now != text {
@@ -265,6 +279,23 @@ func (f *fuzzed) askAgain() {
 	if ready, now := twin.state(); ready != before || now != text {
 		f.t.Fatalf("asked again: %s, and of the twin %s", text, now)
 	}
+}
+
+// withdraw takes back a join or done, if it is one and still waits. It may be that of a
+// request that was taken back before.
+func (f *fuzzed) withdraw() {
+	if len(f.calls) == 0 {
+		return
+	}
+	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 8)]
+	if c.wait == nil {
+		return
+	}
+	a, b := f.queue.Withdraw(*c.wait), f.twin.Withdraw(*c.wait)
+	if a != b || a.Withdrawn == c.answered {
+		f.t.Fatalf("withdrawn %v, %v: %+v", a, b, c)
+	}
+	c.withdrawn = c.withdrawn || a.Withdrawn
 }
 
 func (f *fuzzed) chooseLease() int {
@@ -399,10 +430,11 @@ func (f *fuzzed) continueAsNew() {
 func (f *fuzzed) step() {
 	t := f.t
 	before := f.queue.Status()
-	f.executing = 0
+	f.executing, f.own = 0, map[string]int{}
 	for _, h := range f.held {
 		if !h.detached {
 			f.executing++
+			f.own[h.client]++
 		}
 	}
 	quiet := f.queue.quiet
@@ -449,7 +481,7 @@ func (f *fuzzed) dispatched(d Dispatch, before spec.QueueStatus, quiet bool) {
 	f.order = append(f.order, d.Lease)
 	f.given(d)
 	for _, c := range d.Closures {
-		at := fuzzHeld{d.Queue, c.Attempt, optionsOf(c).Detached}
+		at := fuzzHeld{d.Queue, c.Attempt, optionsOf(c).Detached, strings.Split(string(c.Args), `"`)[1]}
 		known, adopted := f.held[c.ID]
 		switch {
 		case f.ended[c.ID]:
@@ -514,7 +546,7 @@ func (f *fuzzed) answers() {
 			a, err := c.main.(*Call[spec.ScheduleAnswer]).Answer()
 			if err == nil {
 				f.scheduled(c, a)
-				f.raised(a.Raised)
+				f.raised(a.Raised, c.schedule.Client)
 			}
 			continue
 		}
@@ -522,8 +554,8 @@ func (f *fuzzed) answers() {
 		if err != nil {
 			continue
 		}
-		f.raised(a.Raised)
-		if !c.done && f.executing > 0 {
+		f.raised(a.Raised, c.wait.Client)
+		if !c.done && a.Raised == nil && f.executing > 0 {
 			f.t.Fatalf("joined while %d execute", f.executing)
 		}
 	}
@@ -548,17 +580,19 @@ func (f *fuzzed) scheduled(c *fuzzCall, a spec.ScheduleAnswer) {
 	}
 }
 
-// raised: an error is one of a closure that is not detached, and nobody has had it.
-func (f *fuzzed) raised(e *spec.ClosureError) {
+// raised: an error is one of a closure that is not detached, and the client has not had
+// it. When the first has it nothing executes, and none of their own when others have it.
+func (f *fuzzed) raised(e *spec.ClosureError, client string) {
 	if e == nil || f.over && e.Closure == 0 {
 		return
 	}
-	if f.raisedBy[e.Closure] || !f.failed[e.Closure] || f.detached[e.Closure] {
-		f.t.Fatalf("raised %+v", e)
+	before := f.raisedTo[e.Closure]
+	if slices.Contains(before, client) || !f.failed[e.Closure] || f.detached[e.Closure] {
+		f.t.Fatalf("raised to %s, after %v: %+v", client, before, e)
 	}
-	f.raisedBy[e.Closure] = true
-	if f.executing > 0 {
-		f.t.Fatalf("raised while %d execute", f.executing)
+	f.raisedTo[e.Closure] = append(before, client)
+	if f.own[client] > 0 || len(before) == 0 && f.executing > 0 {
+		f.t.Fatalf("raised while %d execute, %d of them of %s", f.executing, f.own[client], client)
 	}
 }
 

@@ -12,14 +12,16 @@ type host struct {
 	name, queue string
 	seq         int64
 	// broker is the life of the host worker: another one does not answer for the
-	// leases of this.
-	broker  string
-	serving []spec.ServingTask
+	// leases of this. former is the one before, which is over.
+	broker, former string
+	serving        []spec.ServingTask
 	// What follows is made from serving: slots are those of each task and of all of
 	// them, functions what at least one of them has registered.
 	tasks     map[string]int
 	slots     int
 	functions map[string]bool
+	// more: a task has registered functions beyond those that can be remembered.
+	more bool
 
 	// window is how many closures the host may hold.
 	window int
@@ -53,6 +55,8 @@ type lease struct {
 	items  []*item
 	// released spans the resources of which it says that they are gone.
 	released span
+	// probing: the host was doubted already when it got this.
+	probing bool
 }
 
 // Bounds of what is open towards one host.
@@ -76,7 +80,7 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 	}
 	at, known := slices.BinarySearchFunc(q.hosts, &host{name: m.Host, queue: m.Queue}, compareHosts)
 	switch {
-	case q.ended != "" || known && m.Seq <= q.hosts[at].seq:
+	case q.ended != "" || known && q.outdated(q.hosts[at], m):
 		return
 	case !known && len(m.Serving) == 0:
 		return
@@ -89,10 +93,25 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 		if h.broker != "" {
 			q.anew(h)
 		}
-		h.broker = m.Broker
+		h.broker, h.former = m.Broker, h.broker
+	}
+	if len(h.serving) == 0 {
+		// Its processes may be older than what is known of it.
+		h.given = q.resources.span()
+		h.gone = h.given
 	}
 	q.serve(h, m.Serving)
 	q.forget(h)
+}
+
+// outdated reports whether a message is older than what is known of a host. The numbers
+// of another life say nothing about that: they come from the clock of the host, which may
+// have been put back.
+func (q *Queue) outdated(h *host, m spec.ServingMessage) bool {
+	if m.Broker == h.broker || q.config.FirstRules {
+		return m.Seq <= h.seq
+	}
+	return m.Broker != "" && m.Broker == h.former
 }
 
 // anew leases everything again that a host holds. The host worker was started again,
@@ -120,22 +139,28 @@ func (q *Queue) anew(h *host) {
 // serve sets the tasks of a host. The window keeps its proportion to the slots.
 func (q *Queue) serve(h *host, serving []spec.ServingTask) {
 	before := h.slots
-	h.serving, h.slots = serving, 0
+	h.serving, h.slots, h.more = slices.Clone(serving), 0, false
 	h.tasks, h.functions = map[string]int{}, map[string]bool{}
-	for _, t := range serving {
+	for i, t := range serving {
 		slots := min(max(t.Slots, 0), maxSlots)
 		h.slots += slots
 		h.tasks[t.Task] += slots
+		remembered := make([]string, 0, len(t.Functions))
 		for _, f := range t.Functions {
-			h.functions[f] = true
-			q.seen.add(f)
+			if q.seen.add(f) {
+				h.functions[f] = true
+				remembered = append(remembered, f)
+			} else {
+				h.more = true
+			}
 		}
+		h.serving[i].Functions = remembered
 	}
 	if before > 0 {
 		h.window = h.window / before * h.slots
 	}
 	h.window = max(h.window, h.slots)
-	if len(serving) == 0 { // and what its processes have built has ended with them
+	if len(serving) == 0 { // nobody can be told
 		h.given, h.gone, h.releasing = span{}, span{}, span{}
 	}
 }
@@ -189,7 +214,7 @@ func (q *Queue) suits(h *host, name laneName) bool {
 	if name.task != "" {
 		return h.tasks[name.task] > 0
 	}
-	return h.slots > 0 && (h.functions[name.function] || q.seen.never(name.function))
+	return h.slots > 0 && (h.functions[name.function] || q.seen.never(name.function) || h.more && q.seen.beyond(name.function))
 }
 
 // hasRoom reports whether the host may hold one closure more of a lane. What only

@@ -23,10 +23,12 @@ type item struct {
 	// the latest of their tasks.
 	losses int
 	lostOn []string
+	// failures counts the calls that failed by themselves and were tried again.
+	failures int
 }
 
 func newItem(c spec.Closure, id uint64) *item {
-	c.ID, c.Attempt = id, 0
+	c.ID, c.Attempt, c.Left = id, 0, nil
 	return &item{Closure: c, size: c.Size()}
 }
 
@@ -53,6 +55,15 @@ func (it *item) priority() int {
 		return 0
 	}
 	return it.Options.Priority
+}
+
+// leased is the closure as a lease has it.
+func (it *item) leased() spec.Closure {
+	c := it.Closure
+	if c.Options != nil && c.Options.Retries > 0 {
+		c.Left = new(max(0, c.Options.Retries-it.failures))
+	}
+	return c
 }
 
 // order: higher priorities first, then in the order they were scheduled.

@@ -38,6 +38,27 @@ func TestClientsAreBounded(t *testing.T) {
 	assert.Equal(t, uint64(1502), first(t, q.Schedule(one("client-0", 1, pool))), "nobody knows that it was there before")
 }
 
+// Who is owed an error is forgotten last.
+func TestOwedClientsAreKept(t *testing.T) {
+	q := New(Config{})
+	q.Schedule(one("owed", 1, nil))
+	q.Schedule(one("asks", 1, nil))
+	q.Serving(spec.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
+	q.Actions()
+	q.LeaseEnded(1, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1, Kind: spec.OutcomeError, Error: &spec.ClosureError{Message: "no"}}}})
+	a, err := q.Join(spec.WaitRequest{Client: "asks", Call: 1}).Answer()
+	require.NoError(t, err)
+	require.ErrorContains(t, a.Raised, "no")
+	pool := &spec.ClosureOptions{Detached: true}
+	for i := range 1500 {
+		q.Schedule(one(fmt.Sprint("client-", i), 1, pool))
+	}
+	assert.Len(t, q.clients.list, maxClients)
+	a, err = q.Done(spec.WaitRequest{Client: "owed", Call: 1}).Answer()
+	require.NoError(t, err)
+	require.ErrorContains(t, a.Raised, "no")
+}
+
 // A client that was forgotten still knows how often it was told of an error.
 func TestForgottenEpochs(t *testing.T) {
 	q := New(Config{})
@@ -64,7 +85,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	sum := 0
 	for _, c := range q.clients.list {
-		sum += c.waits.bytes()
+		sum += len(c.name) + c.waits.bytes()
 	}
 	assert.Equal(t, sum, q.clients.bytes)
 }
@@ -366,4 +387,56 @@ func TestFunctionsAreBounded(t *testing.T) {
 	m.Seq, m.Serving[0].Functions = 2, []string{"a", "b"}
 	q.Serving(m)
 	require.NoError(t, q.CheckSchedule(one("c", 1, nil)))
+}
+
+// A function that could not be remembered is called where a task has registered more than
+// could be, also after a snapshot.
+func TestFunctionsBeyondTheBounds(t *testing.T) {
+	q := New(Config{})
+	var many []string
+	for i := range 700 {
+		many = append(many, fmt.Sprintf("%0100d", i))
+	}
+	serving := func(host string, functions ...string) spec.ServingMessage {
+		return spec.ServingMessage{Host: host, Queue: host, Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 9, Functions: functions}}}
+	}
+	q.Serving(serving("few", "known"))
+	q.Serving(serving("many", many...))
+	kept := len(q.seen.list)
+	require.Less(t, kept, 700, "bounded by bytes")
+	_, again := snapshotOf(t, q)
+	for _, q := range []*Queue{q, again} {
+		q.Quiet(false)
+		batch := spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: many[699]}, {Function: many[5]}, {Function: "known"}}}
+		require.NoError(t, q.CheckSchedule(batch))
+		q.Schedule(batch)
+		given := map[string][]string{}
+		for _, a := range q.Actions() {
+			for _, c := range a.(Dispatch).Closures {
+				given[a.(Dispatch).Host] = append(given[a.(Dispatch).Host], c.Function)
+			}
+		}
+		require.Equal(t, map[string][]string{"many": {many[699], many[5]}, "few": {"known"}}, given)
+		require.Len(t, q.Status().Workers[1].Functions, kept-1)
+	}
+}
+
+// Names of clients count like answers, and names of tasks that do not answer are cut.
+func TestNamesAreBounded(t *testing.T) {
+	q := New(Config{})
+	long := strings.Repeat("x", spec.MaxFunctionName-4)
+	for i := range 2000 {
+		q.Done(spec.WaitRequest{Client: fmt.Sprintf("%s%04d", long, i), Call: 1})
+		require.Equal(t, 1, q.peers.count(fmt.Sprintf("%0*d%s", i+1, 0, long)))
+	}
+	require.Less(t, len(q.clients.list), maxAnswerBytes/spec.MaxFunctionName)
+	require.Len(t, q.peers, maxPeers)
+	for _, p := range q.peers {
+		require.LessOrEqual(t, len(p.Task), maxPeer+20)
+	}
+	sum := 0
+	for _, c := range q.clients.list {
+		sum += len(c.name) + c.waits.bytes()
+	}
+	require.Equal(t, sum, q.clients.bytes)
 }

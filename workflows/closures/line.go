@@ -12,8 +12,14 @@ func (q *Queue) advance() bool {
 	if q.ended != "" {
 		return false
 	}
+	if q.fault == nil && q.attachedOpen() == 0 && (q.entering == nil || q.entering.detached) {
+		q.period++ // nobody has closures here that an error could cancel
+	}
 	for {
 		q.refuseStale()
+		if q.raiseOwed() {
+			continue
+		}
 		if q.drain != nil && q.attachedExecuting == 0 {
 			q.raise()
 			continue
@@ -60,8 +66,9 @@ func (q *Queue) refuseStale() {
 //
 //   - While there is an error or a drain, nobody gets on but who schedules detached
 //     closures only.
-//   - A join holds back the schedules after it (SEED-35): it has to end, also when
-//     others schedule all the time.
+//   - A join holds back the schedules of its client after it (SEED-35): they come from
+//     other threads, and it has to end although these schedule all the time. Those of
+//     other clients go on: nobody knows whether anybody still waits for the join.
 //   - A schedule that waits for room holds back those after it, and so they keep
 //     their order. A join after it waits for its closures, too.
 func (q *Queue) serveLine() (queued bool) {
@@ -70,7 +77,7 @@ func (q *Queue) serveLine() (queued bool) {
 	}
 	full := q.entering != nil
 	scheduling := full && !q.entering.detached
-	joining := false
+	var joining []*client
 	q.line = slices.DeleteFunc(q.line, func(r *request) bool {
 		switch r.kind {
 		case asksDone:
@@ -81,19 +88,22 @@ func (q *Queue) serveLine() (queued bool) {
 			return true
 		case asksJoin:
 			if q.drain != nil || scheduling || q.attachedOpen() > 0 {
-				joining = true
+				joining = append(joining, r.client)
 				return false
 			}
 			q.answerWait(r, nil, true)
 			return true
 		}
-		if full || !r.detached && (joining || q.drain != nil) {
+		if full || !r.detached && (q.holdsBack(joining, r) || q.drain != nil) {
 			scheduling = scheduling || !r.detached
 			return false
 		}
 		fits := q.fits(r)
 		if fits {
 			q.enter(r)
+			if !r.detached {
+				r.client.busy = q.period
+			}
 			queued = q.admit(r) || queued
 		}
 		if !fits || q.entering == r {
@@ -102,6 +112,14 @@ func (q *Queue) serveLine() (queued bool) {
 		return fits
 	})
 	return queued
+}
+
+// holdsBack reports whether one of those who join is who schedules.
+func (q *Queue) holdsBack(joining []*client, r *request) bool {
+	if q.config.FirstRules {
+		return len(joining) > 0
+	}
+	return slices.Contains(joining, r.client)
 }
 
 func (q *Queue) attachedOpen() int { return q.attachedQueued + q.attachedExecuting }
@@ -138,7 +156,7 @@ func (q *Queue) fits(r *request) bool {
 	if fresh == 0 {
 		return true
 	}
-	if q.bytes > 0 && q.bytes+bytes > spec.MaxQueueBytes {
+	if q.crowded && len(q.items) > 0 || q.bytes > 0 && q.bytes+bytes > spec.MaxQueueBytes {
 		return false
 	}
 	if size := q.config.QueueSize; size > 0 && fresh > size {

@@ -59,13 +59,18 @@ type report struct {
 	Times int    `json:"times"`
 }
 
-// maxPeers bounds the tasks that are counted apart.
-const maxPeers = 1000
+// maxPeers bounds the tasks that are counted apart, and maxPeer the bytes of a name: hosts
+// tell it, and it is whatever a function has said.
+const (
+	maxPeers = 1000
+	maxPeer  = 40
+)
 
 // count adds a report and says the how manieth it is. Reports that name no task count
 // together: the seed ignores them for ever (D-09), and then a closure that runs
 // into such an error is called again without end.
 func (p *peers) count(task string) int {
+	task = peer(task)
 	at := slices.IndexFunc(*p, func(r report) bool { return r.Task == task })
 	if at < 0 {
 		if len(*p) >= maxPeers {
@@ -78,13 +83,22 @@ func (p *peers) count(task string) int {
 	return (*p)[at].Times
 }
 
+// peer is a name as it is counted. Those of tasks are short; what is longer counts
+// together with what begins alike and is as long.
+func peer(task string) string {
+	if len(task) <= maxPeer {
+		return task
+	}
+	return fmt.Sprintf("%s… (%d)", cutText(task, maxPeer), len(task))
+}
+
 // raised forgets the reports of the task whose silence made the queue's error. In the
 // seed the counts never go back (D-09), but they do not outlive the error either: after
 // it the program has to make a new coordinator, with new counts. The error of a detached
 // closure is raised when it comes.
 func (p *peers) raised(fault *spec.ClosureError) {
 	if fault.Kind == spec.ErrClosureUnavailable {
-		*p = slices.DeleteFunc(*p, func(r report) bool { return r.Task == fault.Task })
+		*p = slices.DeleteFunc(*p, func(r report) bool { return r.Task == peer(fault.Task) })
 	}
 }
 

@@ -26,11 +26,17 @@ func (q *Queue) LeaseEnded(number int, r spec.LeaseResult) {
 
 // LeaseLost says that the activity of a lease has failed: its host worker did not
 // answer any more. Which of its closures had been called, nobody knows. So all are
-// put back, and none of them is blamed for it.
+// put back, and none of them is blamed for it. A host that did not answer for what it got
+// to see whether it does gets nothing until it says again that tasks serve there: one
+// that died for good would keep a closure for as long as that takes to show, over and
+// over.
 func (q *Queue) LeaseLost(number int) {
 	l := q.leases[number]
 	if l == nil {
 		return
+	}
+	if l.probing && l.host.doubted && !q.config.FirstRules {
+		q.serve(l.host, nil)
 	}
 	l.host.doubted, l.host.window = true, l.host.slots
 	l.host.gone.cover(l.released)
@@ -100,6 +106,7 @@ func (q *Queue) outcome(l *lease, o spec.Outcome) {
 	}
 	switch o.Kind {
 	case spec.OutcomeAgain:
+		it.failures++
 		q.putBack(it)
 	case spec.OutcomeLost:
 		q.lost(it, o)

@@ -10,14 +10,16 @@ type Config struct {
 	// TransientUnavailable is which report that the same task does not answer is the
 	// queue's error. Not positive: the first.
 	TransientUnavailable int
+	// FirstRules are those of executions that began before rules had versions: what
+	// such a queue gives out and answers, and when, stays as it was, for its history has
+	// to go on replaying. The execution after it has the rules that this package
+	// describes.
+	FirstRules bool
 }
-
-// defaultTransient is the seed's (SEED-53).
-const defaultTransient = 3
 
 // ConfigOf reads the input of the workflow.
 func ConfigOf(in spec.ClosureQueueInput) Config {
-	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: defaultTransient}
+	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: spec.DefaultTransientFailures}
 	if in.QueueSize != 0 {
 		c.QueueSize = in.QueueSize
 	}
@@ -56,6 +58,10 @@ type Queue struct {
 	// executes any more.
 	fault *spec.ClosureError
 	drain *request
+	// last is the error that was raised last. It is still owed to some clients.
+	last *spec.ClosureError
+	// period counts from 1 how often nothing was open, but for detached closures.
+	period uint64
 
 	clients   clients
 	keys      keys
@@ -67,7 +73,9 @@ type Queue struct {
 	paused bool
 	reason string
 	quiet  bool
-	ended  string // how the run has ended
+	// crowded: no more closures get in as long as there are some.
+	crowded bool
+	ended   string // how the run has ended
 	// firstEnded and lastEnded bound the IDs that ended since New or Restore.
 	firstEnded, lastEnded uint64
 }
@@ -76,13 +84,17 @@ type Queue struct {
 func New(c Config) *Queue {
 	return &Queue{
 		config: c, items: map[uint64]*item{}, lanes: newLanes(), leases: map[int]*lease{},
-		clients: newClients(), keys: newKeys(),
+		period: 1, clients: newClients(), keys: newKeys(),
 	}
 }
 
 // Quiet stops the queue from giving anything to hosts, because the workflow is
 // about to continue as new. Outcomes are still taken in.
 func (q *Queue) Quiet(quiet bool) { q.quiet = quiet }
+
+// Crowded lets no more closures in as long as there are some, because the queue is too
+// large to go on in another execution. It holds until [Restore].
+func (q *Queue) Crowded() { q.crowded = true }
 
 // Pause stops the queue from giving new closures to hosts. What they hold goes on.
 func (q *Queue) Pause(r spec.PauseRequest) {

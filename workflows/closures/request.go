@@ -70,7 +70,8 @@ func (q *Queue) Schedule(r spec.ScheduleRequest) *Call[spec.ScheduleAnswer] {
 	return call
 }
 
-// Join waits until nothing is queued or executing, or raises the queue's error.
+// Join waits until nothing is queued or executing, or raises the queue's error. The
+// workflow's validator has asked [Queue.CheckWait] before.
 func (q *Queue) Join(r spec.WaitRequest) *Call[spec.WaitAnswer] { return q.waitFor(r, asksJoin) }
 
 // Done says whether nothing is queued or executing, or raises the queue's error.
@@ -110,6 +111,9 @@ func (q *Queue) answer(r *request, raised *spec.ClosureError, cancelled bool) {
 
 // answerWait gives a join or a done its answer.
 func (q *Queue) answerWait(r *request, raised *spec.ClosureError, done bool) {
+	if done {
+		r.client.busy = 0
+	}
 	r.wait.give(spec.WaitAnswer{Done: done, Epoch: r.client.epoch, Raised: raised})
 	bytes := answerBytes + errorBytes(raised)
 	r.client.waits.weigh(r.number, bytes)

@@ -93,6 +93,14 @@ func (r *resources) dropUnused(id uint64) bool {
 	return true
 }
 
+// span are all IDs that were given.
+func (r *resources) span() span {
+	if r.last == 0 {
+		return span{}
+	}
+	return span{1, r.last}
+}
+
 // goneIn are the ranges of IDs of a span that are not there any more.
 func (r *resources) goneIn(s span) (gone [][2]uint64) {
 	next := s.first

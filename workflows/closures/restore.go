@@ -41,7 +41,7 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 	}
 	q := New(c)
 	q.lastID, q.lastLease, q.counts = s.LastID, s.LastLease, s.Counts
-	q.paused, q.reason, q.ended, q.fault, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Peers
+	q.paused, q.reason, q.ended, q.fault, q.last, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Last, s.Peers
 	for _, name := range s.Seen {
 		q.seen.add(name)
 	}
@@ -90,14 +90,16 @@ func (q *Queue) restoreHosts(s *saved) error {
 		}
 		var serving []spec.ServingTask
 		for _, t := range saved.Tasks {
-			if t.List < 0 || t.List >= len(s.Lists) {
+			names, ok := q.restoreFunctions(s, t.List)
+			if !ok {
 				return errDamaged
 			}
-			serving = append(serving, spec.ServingTask{Task: t.Task, Process: t.Process, Slots: t.Slots, Functions: s.Lists[t.List]})
+			serving = append(serving, spec.ServingTask{Task: t.Task, Process: t.Process, Slots: t.Slots, Functions: names})
 		}
 		q.hosts = append(q.hosts, h)
 		q.serve(h, serving)
-		h.seq, h.doubted, h.broker = saved.Seq, saved.Doubted, saved.Broker
+		h.seq, h.doubted, h.broker, h.former = saved.Seq, saved.Doubted, saved.Broker, saved.Former
+		h.more = h.more || saved.More
 		h.window = min(max(saved.Window, h.slots), max(maxWindow, h.slots))
 		h.given, h.gone = span{saved.Given[0], saved.Given[1]}, span{saved.Gone[0], saved.Gone[1]}
 		for _, ids := range []span{h.given, h.gone} {
@@ -109,13 +111,30 @@ func (q *Queue) restoreHosts(s *saved) error {
 	return nil
 }
 
+func (q *Queue) restoreFunctions(s *saved, at int) (names []string, ok bool) {
+	switch {
+	case at < 0:
+	case s.Version == 1 && at < len(s.Lists):
+		return s.Lists[at], true
+	case s.Version > 1 && at < len(s.Sets):
+		return q.seen.of(s.Sets[at])
+	}
+	return nil, false
+}
+
 func (q *Queue) restoreClients(s *saved) error {
 	for _, saved := range s.Clients {
 		if q.clients.named[saved.Name] != nil {
 			return errDamaged
 		}
 		c := q.clients.asking(saved.Name)
-		c.epoch = saved.Epoch
+		if saved.Owed && s.Last == nil {
+			return errDamaged
+		}
+		c.epoch, c.owed = saved.Epoch, saved.Owed
+		if saved.Busy {
+			c.busy = q.period
+		}
 		ok := restoreAnswers(&c.batches, saved.Batches) && restoreAnswers(&c.waits, saved.Waits) && restoreAnswers(&c.resources, saved.Resources)
 		if !ok {
 			return errDamaged
@@ -248,7 +267,8 @@ func readItem(s *saved, columns *[columnCount]column, last uint64) (it *item, st
 		return nil, 0, false
 	}
 	it = newItem(c, id)
-	it.Attempt, it.told, it.returns = int(attempt), flags%2 == 1, int(min(flags/2, slowReturns))
+	it.Attempt = int(attempt)
+	it.setFlags(flags)
 	return it, state, true
 }
 

@@ -19,7 +19,8 @@ import (
 //
 // A script has the directives
 //
-//	queue [size=N] [transient=K]   makes a queue
+//	queue [size=N] [transient=K] [first-rules]
+//	                               makes a queue
 //	events                         tells what happens, one event a line
 //	status                         the answer of the query
 //
@@ -33,21 +34,23 @@ import (
 //	resource CLIENT FUNCTION [number=N]
 //	release CLIENT IDS
 //	resources                      how many there are
-//	told|untold RELEASE            a host was told of resources that are gone, or could not be
+//	heard|unheard RELEASE          a host was told of resources that are gone, or could not be
 //	join|done CLIENT [call=N]
+//	withdraw CLIENT call=N         a client does not wait for its join or done any more
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT input=IDS:TEXT
 //	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
 //	                               unstarted=IDS (lost) unavailable=IDS@TASK
 //	lost LEASE                     the host worker did not answer any more
 //	cancel all|IDS
+//	untold HOST IDS                the host could not be told to cancel them
 //	pause [REASON] | resume
 //	quiet | continue-as-new
 //	run-ended HOW
 //
 // IDS are as in 1,4-6, or "all" those of the lease that are not named before in the
 // line. With "stray" a lease may bring what it does not name. In the answers, 3* is a closure that the host holds already,
-// and 3#2 one that is called for the second time.
+// 3#2 one that is called for the second time, and 3(1 left) one with a retry left.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		var s *script
@@ -89,7 +92,11 @@ type openCall struct {
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
 	in := spec.ClosureQueueInput{}
+	first := d.HasArg("first-rules")
 	for _, a := range d.CmdArgs {
+		if a.Key == "first-rules" {
+			continue
+		}
 		n, err := strconv.Atoi(strings.Join(a.Vals, ""))
 		if err != nil {
 			d.Fatalf(t, "%v", err)
@@ -104,6 +111,7 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 		}
 	}
 	config := closures.ConfigOf(in)
+	config.FirstRules = first
 	return &script{
 		config: config, queue: closures.New(config),
 		numbers: map[string]uint64{}, epochs: map[string]uint64{}, held: map[uint64]int{}, leases: map[int][]uint64{},
@@ -149,12 +157,16 @@ func (s *script) event(line string) (answer string, err error) {
 		return s.release(words[1:])
 	case "resources":
 		return fmt.Sprintf("  there are %d\n", s.queue.Status().Counts.Resource), nil
-	case "told", "untold":
+	case "heard", "unheard":
 		n, err := strconv.Atoi(rest)
-		s.queue.ReleaseEnded(n, words[0] == "told")
+		s.queue.ReleaseEnded(n, words[0] == "heard")
 		return "", err
 	case "join", "done":
 		return s.wait(words)
+	case "withdraw":
+		n, err := strconv.ParseUint(strings.TrimPrefix(words[2], "call="), 10, 64)
+		a := s.queue.Withdraw(spec.WaitRequest{Client: words[1], Call: n})
+		return fmt.Sprintf("  withdrawn: %t\n", a.Withdrawn), err
 	case "ended":
 		return "", s.ended(words[1:])
 	case "lost":
@@ -174,6 +186,11 @@ func (s *script) event(line string) (answer string, err error) {
 		}
 		a := s.queue.Cancel(r)
 		return fmt.Sprintf("  cancelled %d, told %d\n", a.Cancelled, a.Told), nil
+	case "untold":
+		host, list, _ := strings.Cut(rest, " ")
+		told, err := ids(list)
+		s.queue.CancelLost(closures.CancelOn{Host: host, Queue: "q/" + host, Closures: told})
+		return "", err
 	case "pause":
 		s.queue.Pause(spec.PauseRequest{Paused: true, Reason: rest})
 	case "resume":
@@ -345,6 +362,9 @@ func (s *script) wait(words []string) (string, error) {
 	if words[0] == "done" {
 		ask = s.queue.Done
 	}
+	if err := s.queue.CheckWait(r); err != nil {
+		return fmt.Sprintf("  refused: %v\n", err), nil
+	}
 	call := ask(r)
 	s.open = append(s.open, openCall{call.Ready, func() string {
 		a, err := call.Answer()
@@ -471,10 +491,16 @@ func (s *script) action(a closures.Action) string {
 				if c.Attempt != 1 {
 					text += fmt.Sprintf("#%d", c.Attempt)
 				}
+				if c.Left != nil {
+					text += fmt.Sprintf("(%d left)", *c.Left)
+				}
 			}
 		}
 		for _, c := range a.Closures {
 			s.held[c.ID] = c.Attempt
+		}
+		if len(a.Cancelled) > 0 {
+			text += " (cancelled: " + ranges(a.Cancelled) + ")"
 		}
 		for _, r := range a.Resources {
 			text += fmt.Sprintf(" [resource %d: %s]", r.ID, r.Function)

@@ -20,6 +20,7 @@ type saved struct {
 	Reason    string             `json:"reason,omitempty"`
 	Ended     string             `json:"ended,omitempty"`
 	Fault     *spec.ClosureError `json:"fault,omitempty"`
+	Last      *spec.ClosureError `json:"last,omitempty"`
 	Drain     *savedRequest      `json:"drain,omitempty"`
 	Entering  *savedRequest      `json:"entering,omitempty"`
 	Hosts     []savedHost        `json:"hosts,omitempty"`
@@ -36,8 +37,10 @@ type saved struct {
 	// Tables that the columns and the hosts refer to.
 	Functions []string               `json:"functions,omitempty"`
 	Options   []*spec.ClosureOptions `json:"options,omitempty"`
-	Lists     [][]string             `json:"lists,omitempty"`
-	Losses    []savedLosses          `json:"losses,omitempty"`
+	Sets      [][]byte               `json:"sets,omitempty"`
+	// Lists are what version 1 had in place of Sets.
+	Lists  [][]string    `json:"lists,omitempty"`
+	Losses []savedLosses `json:"losses,omitempty"`
 }
 
 // snapshotVersion is that of the form. A queue reads its own and older ones.
@@ -60,6 +63,8 @@ type savedHost struct {
 	Window  int         `json:"window"`
 	Doubted bool        `json:"doubted,omitempty"`
 	Broker  string      `json:"broker,omitempty"`
+	Former  string      `json:"former,omitempty"`
+	More    bool        `json:"more,omitempty"`
 	Tasks   []savedTask `json:"tasks,omitempty"`
 	// Given and Gone are the first and the last ID of resources.
 	Given [2]uint64 `json:"given,omitzero"`
@@ -76,12 +81,14 @@ type savedTask struct {
 	Task    string `json:"task"`
 	Process string `json:"process"`
 	Slots   int    `json:"slots"`
-	List    int    `json:"list"` // of its functions
+	List    int    `json:"list"` // the set of its functions
 }
 
 type savedClient struct {
 	Name      string                            `json:"name"`
 	Epoch     uint64                            `json:"epoch,omitempty"`
+	Busy      bool                              `json:"busy,omitempty"`
+	Owed      bool                              `json:"owed,omitempty"`
 	Batches   savedAnswers[spec.ScheduleAnswer] `json:"batches,omitzero"`
 	Waits     savedAnswers[spec.WaitAnswer]     `json:"waits,omitzero"`
 	Resources savedAnswers[spec.ResourceAnswer] `json:"resources,omitzero"`
@@ -118,7 +125,7 @@ func (q *Queue) Snapshot() ([]byte, error) {
 		Paused: q.paused, Reason: q.reason, Ended: q.ended, Fault: q.fault,
 		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering), Seen: q.seen.list, Peers: q.peers, LastResource: q.resources.last,
 	}
-	w := &writer{saved: s}
+	w := &writer{saved: s, seen: &q.seen}
 	hosts := map[*host]int{}
 	for i, h := range q.hosts {
 		hosts[h] = i
@@ -158,8 +165,11 @@ func (q *Queue) Snapshot() ([]byte, error) {
 	}
 	byUse := slices.SortedFunc(slices.Values(q.clients.list), func(a, b *client) int { return cmp.Compare(a.used, b.used) })
 	for _, c := range byUse {
+		if c.owed {
+			s.Last = q.last
+		}
 		s.Clients = append(s.Clients, savedClient{
-			Name: c.name, Epoch: c.epoch, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
+			Name: c.name, Epoch: c.epoch, Busy: c.busy == q.period, Owed: c.owed, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
 		})
 	}
 	for _, k := range q.keys.list[q.keys.first:] {

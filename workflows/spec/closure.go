@@ -22,6 +22,10 @@ type Closure struct {
 	Resources []uint64 `json:"r,omitempty"`
 	// Attempt counts how often it was given to a task, from 1.
 	Attempt int `json:"n,omitempty"`
+	// Left is how many of its retries are left, in a lease. nil: it has none, or the
+	// queue is of a version that does not count them, and each attempt but the first was
+	// one.
+	Left *int `json:"l,omitempty"`
 	// Options are rare; nil is none.
 	Options *ClosureOptions `json:"o,omitempty"`
 }
@@ -64,6 +68,10 @@ const (
 	// and names. A full queue makes schedule wait.
 	DefaultQueueSize = 256 * 1024
 	MaxQueueBytes    = 1536 << 10
+	// MaxQueueSize is more closures than [MaxQueueBytes] lets in.
+	MaxQueueSize = MaxQueueBytes
+	// DefaultTransientFailures is the seed's (SEED-53).
+	DefaultTransientFailures = 3
 	// MaxClosureBytes bounds the arguments of one closure, and its value.
 	MaxClosureBytes = 256 << 10
 	// MaxBatchBytes bounds what is sent at once.
@@ -190,7 +198,8 @@ type ClosureQueueInput struct {
 	// QueueSize replaces [DefaultQueueSize]. Negative: no limit but that of bytes.
 	QueueSize int `json:"queue_size,omitempty"`
 	// TransientUnavailable is how many times another task may not answer before that
-	// is the queue's error: the K-th is (D-09). nil: 3. Not positive: the first is.
+	// is the queue's error: the K-th is (D-09). nil: [DefaultTransientFailures]. Not positive:
+	// the first is.
 	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
 }
 
@@ -234,6 +243,12 @@ type (
 		Done   bool          `json:"done"`
 		Epoch  uint64        `json:"epoch,omitempty"`
 		Raised *ClosureError `json:"raised,omitempty"`
+	}
+	// WithdrawAnswer is the answer of [UpdateWithdraw], whose input is the
+	// [WaitRequest] that is taken back.
+	WithdrawAnswer struct {
+		// Withdrawn: it waited, and does not any more.
+		Withdrawn bool `json:"withdrawn"`
 	}
 	// ResourceRequest is the input of [UpdateCreateResource].
 	ResourceRequest struct {
@@ -296,12 +311,14 @@ type ServingMessage struct {
 	Host string `json:"host"`
 	// Queue is that of the host worker.
 	Queue string `json:"queue"`
-	// Seq grows with every message of the host; an older one is ignored.
+	// Seq grows with every message of the broker; an older one is ignored.
 	Seq int64 `json:"seq"`
 	// Broker tells the host worker's life apart from the one before: what an earlier
 	// one held is leased anew at once, without waiting for its leases to run out.
 	Broker  string        `json:"broker,omitempty"`
 	Serving []ServingTask `json:"serving"`
+	// Lists are there in JSON only; see [ServingTask.List].
+	Lists [][]string `json:"lists,omitempty"`
 	// Over says that the run has ended, and how.
 	Over string `json:"over,omitempty"`
 }
@@ -315,6 +332,9 @@ type ServingTask struct {
 	Slots int `json:"slots"`
 	// Functions are the names it has registered, sorted.
 	Functions []string `json:"functions,omitempty"`
+	// List, in JSON only, is the place from 1 of its functions in the lists of the
+	// message, where they are long.
+	List int `json:"list,omitempty"`
 }
 
 // Lease is the input of [ActivityRunClosures]: closures for the tasks of a host.
@@ -329,6 +349,10 @@ type Lease struct {
 	// ID. It takes one it does not hold for new.
 	Closures  []Closure  `json:"closures"`
 	Resources []Resource `json:"resources,omitempty"`
+	// Cancelled are those of them that were cancelled, as by [CancelLease] with this
+	// Grace: so a host hears of it that does not know them (any more).
+	Cancelled []uint64      `json:"cancelled,omitempty"`
+	Grace     time.Duration `json:"grace,omitempty"`
 	// Released are ranges of IDs, first and last, of resources that nobody needs any
 	// more. What processes have built of them they drop.
 	Released [][2]uint64 `json:"released,omitempty"`
@@ -402,6 +426,8 @@ type QueueStatus struct {
 	Counts QueueCounts   `json:"counts"`
 	// Workers are the tasks that serve, sorted.
 	Workers []WorkerStatus `json:"workers"`
+	// Lists are there in JSON only; see [ServingTask.List].
+	Lists [][]string `json:"lists,omitempty"`
 	// Executions are those of the workflow, the oldest first, with the IDs that ended
 	// in each.
 	Executions []QueueExecution `json:"executions"`
@@ -441,6 +467,7 @@ type WorkerStatus struct {
 	Serving   bool     `json:"serving"`
 	Slots     int      `json:"slots"`
 	Functions []string `json:"functions,omitempty"`
+	List      int      `json:"list,omitempty"` // as in [ServingTask]
 }
 
 // QueueExecution is one execution of a queue's workflow.

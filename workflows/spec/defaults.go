@@ -41,6 +41,7 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 	if d.StopTogether.CleanErrors == nil {
 		d.StopTogether.CleanErrors = slices.Clone(DefaultCleanErrors)
 	}
+	setPointer(&d.Closures.QueueSize, DefaultQueueSize)
 	setDefault(&d.Logs.Redirects, DefaultStdMask)
 	setDefault(&d.Logs.Tee, DefaultStdMask)
 	setDefault(&d.Logs.Prefix, DefaultPrefix)
@@ -82,6 +83,8 @@ func (s *RunSpec) clone() *RunSpec {
 	d.Stop.Grace = clonePointer(s.Stop.Grace)
 	d.StopTogether.Grace = clonePointer(s.StopTogether.Grace)
 	d.StopTogether.CleanErrors = slices.Clone(s.StopTogether.CleanErrors)
+	d.Closures.QueueSize = clonePointer(s.Closures.QueueSize)
+	d.Closures.TransientFailures = clonePointer(s.Closures.TransientFailures)
 	d.Logs.LocalRanksFilter = slices.Clone(s.Logs.LocalRanksFilter)
 	d.Logs.Filter = slices.Clone(s.Logs.Filter)
 	d.Logs.DuplicateStdoutFilters = slices.Clone(s.Logs.DuplicateStdoutFilters)

@@ -23,12 +23,14 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		Barriers:          BarriersServer,
 		Stop:              Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace)},
 		StopTogether:      StopTogether{Grace: new(DefaultTogetherGrace), CleanErrors: []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}},
+		Closures:          Closures{QueueSize: new(DefaultQueueSize)},
 		Logs:              Logs{Redirects: "3", Tee: "3", Prefix: "[{{.Type}}-{{.Index}}]:"},
 		EnvProfiles:       []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX},
 	}, d)
 	assert.False(t, d.AutoRestart)
 	assert.Nil(t, d.MaxRunTime, "no limit (SEED-01)")
 	assert.Nil(t, d.Timeout)
+	assert.Nil(t, d.Closures.TransientFailures, "the variable says it (SEED-53)")
 	assert.Nil(t, d.MaxRestarts, "unlimited (SEED-17)")
 	require.Equal(t, d, d.WithDefaults(), "a second time changes nothing")
 }
@@ -38,7 +40,7 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 		DependenceOnChief: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
 		Stop: Stop{Signal: "KILL", Grace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
 		Logs: Logs{Redirects: "0", Tee: "1", Prefix: "x"}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
-		Barriers: BarriersLocal,
+		Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
 	}
 	d := s.WithDefaults()
 	want := *s

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -101,6 +102,10 @@ var fields = map[string]field{
 	"RunSpec.stop_together": {
 		doc:     "How the tasks stop together, each by itself, when one of them or an operator asks for that.",
 		example: "stop_together: {grace: 2m}",
+	},
+	"RunSpec.closures": {
+		doc:     "The settings of the queue of the run's closures.",
+		example: "closures: {queue_size: 1000}",
 	},
 	"RunSpec.logs": {
 		doc:     "Where the output of the processes goes.",
@@ -226,6 +231,15 @@ var fields = map[string]field{
 	"StopTogether.ignore_live_tasks": {
 		doc:     "Whether tasks that have not ended when the grace is over are stopped without that being a failure.",
 		example: "ignore_live_tasks: true", def: "false",
+	},
+
+	"Closures.queue_size": {
+		doc:     "How many closures may wait in the queue; a full one makes schedule wait. 0: no limit but that of bytes, of which there are 1.5 MiB for arguments and names.",
+		example: "queue_size: 1000", def: strconv.Itoa(DefaultQueueSize), least: new(0), most: new(MaxQueueSize),
+	},
+	"Closures.transient_failures": {
+		doc:     "Which report that the same other task, such as a parameter server, does not answer is the error of the closure; before it the closure is called again. 0 and 1: the first. Default: the variable " + EnvTransientFailures + ", else 3.",
+		example: "transient_failures: 3", least: new(0),
 	},
 
 	"Logs.dir": {

@@ -24,9 +24,11 @@ const (
 	// SignalServing tells a queue which tasks of a host serve.
 	SignalServing = "serving"
 
-	UpdateSchedule       = "schedule"
-	UpdateJoin           = "join"
-	UpdateDone           = "done"
+	UpdateSchedule = "schedule"
+	UpdateJoin     = "join"
+	UpdateDone     = "done"
+	// UpdateWithdraw takes back a join or a done that nobody waits for any more.
+	UpdateWithdraw       = "withdraw"
 	UpdateCreateResource = "create-resource"
 	// UpdateReleaseResources says that nobody needs per-worker resources any more.
 	UpdateReleaseResources = "release-resources"

@@ -50,6 +50,8 @@ type RunSpec struct {
 	// StopTogether says how the tasks stop together, each by itself, when one of
 	// them or an operator asks for that.
 	StopTogether StopTogether `json:"stop_together,omitzero"`
+	// Closures are the settings of the queue of the run's closures.
+	Closures Closures `json:"closures,omitzero"`
 	// Logs says where output goes.
 	Logs Logs `json:"logs,omitzero"`
 	// ReturnOutput puts the last lines of the output into the result.

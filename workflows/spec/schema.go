@@ -23,7 +23,8 @@ import (
 //     hosts;
 //   - the syntax of addresses and prefixes, ranges that run backwards, and
 //     durations that are too long, or 0 where that is not allowed;
-//   - sizes in bytes of arguments and variables, and names in logs.filter;
+//   - sizes in bytes of arguments and variables, the values of variables that
+//     mean something to clusterrun, and names in logs.filter;
 //   - devices and cpus given twice, and ranges of them that run backwards.
 func Schema() []byte {
 	root := append(object{

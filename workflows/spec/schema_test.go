@@ -35,6 +35,7 @@ var beyondSchema = map[string]string{
 	"overrides_beyond.yaml":       "indices compared with the count",
 	"prefix.yaml":                 "syntax of prefixes",
 	"prefix_open.yaml":            "syntax of prefixes",
+	"closures_env.yaml":           "values of variables that mean something to clusterrun",
 	"durations_out_of_range.yaml": "durations that are too long, or 0 where that is not allowed",
 }
 
@@ -134,6 +135,7 @@ func TestFieldDefaultsAreReal(t *testing.T) {
 	check(d)
 	check(d.FieldByName("Stop"))
 	check(d.FieldByName("StopTogether"))
+	check(d.FieldByName("Closures"))
 	check(d.FieldByName("Logs"))
 }
 
@@ -160,7 +162,7 @@ func TestFieldExamplesDecode(t *testing.T) {
 			doc = "command: [x]\ntasks: [{type: worker, overrides: {0: {" + f.example + "}}}]"
 		case "StopTogether":
 			doc += "stop_together: {" + f.example + "}"
-		case "Stop", "Logs":
+		case "Stop", "Logs", "Closures":
 			doc += strings.ToLower(typ) + ": {" + f.example + "}"
 		}
 		_, err := DecodeYAML([]byte(doc))

@@ -81,6 +81,7 @@ func (c *checker) checkEnv(path string, env map[string]string) {
 			c.add(p, "names that begin with "+reservedEnv+" are clusterrun's own", "choose another name")
 		case c.checkText(p, name):
 			c.checkString(p, env[name], len(name)+1+len(env[name]))
+			c.checkTransientFailures(p, name, env[name])
 		}
 	}
 }

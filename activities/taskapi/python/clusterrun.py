@@ -1408,6 +1408,19 @@ class _Resource:
         self.error: Optional[BaseException] = None
 
 
+_builds = threading.local()
+
+
+@contextlib.contextmanager
+def _building() -> Iterator[None]:
+    """The function of a resource is being called."""
+    before, _builds.now = getattr(_builds, "now", False), True
+    try:
+        yield
+    finally:
+        _builds.now = before
+
+
 class _InputError(Exception):
     """A resource could not be built."""
 
@@ -1626,7 +1639,8 @@ class _Server:
                     fn = _functions.get(resource.raw["function"])
                     if fn is None:
                         raise _unknown(resource.raw["function"])
-                    resource.value = fn(*(resource.raw.get("args") or []), **(resource.raw.get("kwargs") or {}))
+                    with _building():
+                        resource.value = fn(*(resource.raw.get("args") or []), **(resource.raw.get("kwargs") or {}))
                 except UnavailableError:
                     raise
                 except Exception as e:
@@ -1976,7 +1990,7 @@ def _failure(call: _Call, e: BaseException) -> bytes:
     name = type(e).__name__
     try:
         message = str(e)
-    except Exception:
+    except BaseException:  # of whatever: it is not what the function raised
         message = "the error cannot be written"
     if isinstance(e, _OwnError):
         name = e.kind
@@ -1999,7 +2013,11 @@ def _failure(call: _Call, e: BaseException) -> bytes:
 
 
 def _error(call: _Call, kind: str, name: str, message: str, stack: str, task: str = "") -> bytes:
-    said = {"kind": name, "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack[-_MAX_CLOSURE_TRACEBACK:], "task": str(task)}
+    # All of it is bounded: a request that is too large would never be answered.
+    said = {
+        "kind": name[:_MAX_NAME], "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack[-_MAX_CLOSURE_TRACEBACK:],
+        "task": str(task)[:_MAX_NAME],
+    }
     seconds = time.monotonic() - call.began if call.began else 0.0
     return b',"kind":"%s","seconds":%.6f,"error":%s' % (kind.encode(), seconds, json.dumps(said).encode())
 
@@ -2154,7 +2172,8 @@ class Pool:
         the cluster. As in TensorFlow, None is left out of them.
 
         It waits for all. If some fail, the first in the order of the cluster is raised,
-        and the pool goes on. If a process has died RuntimeError is raised, and the
+        and the pool goes on; ValueError says that the processes do not have the
+        function. If a process has died RuntimeError is raised, and the
         pool is shut down; the next run has new processes.
         """
         name = _registered(fn)
@@ -2476,11 +2495,11 @@ def _import_main(name: Optional[str], path: Optional[str]) -> None:
 
 
 def _pool_error(said: Dict[str, Any]) -> BaseException:
-    """The error of a function, as the program sees it."""
+    """The error of a function, or that there is none, as the program sees it."""
     import builtins
 
     kind, message = said.get("kind", ""), said.get("message", "")
-    known = getattr(builtins, kind, None)
+    known = ValueError if kind == "RefusedError" else getattr(builtins, kind, None)
     error: BaseException
     if isinstance(known, type) and issubclass(known, Exception):
         try:
@@ -3472,6 +3491,8 @@ class _Session:
     # -- the rest
 
     def create_resource(self, what: str) -> int:
+        if getattr(_builds, "now", False):
+            raise ValueError("Creating a per-worker resource in the function of one is not allowed.")
         try:
             with self.creating:
                 raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
@@ -3570,6 +3591,28 @@ def _unmark_tuples(value: Any) -> Any:
             return tuple(_unmark_tuples(v) for v in value[_TUPLE])
         return {k: _unmark_tuples(v) for k, v in value.items()}
     return value
+
+
+__all__ += ["handle_parameter_server_failure"]
+
+
+@contextlib.contextmanager
+def handle_parameter_server_failure() -> Iterator[None]:
+    """With this around it, a program that cannot go on without a parameter server ends
+    with the exit code that TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE says, where it is set: a
+    sign for who starts programs again that this is no error of its own.
+
+        with clusterrun.handle_parameter_server_failure():
+            coordinator.join()
+    """
+    try:
+        yield
+    except UnavailableError as e:
+        code = os.environ.get("TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE")
+        if code is None:
+            raise
+        print("A parameter server does not answer, and the program ends with exit code %s: %s" % (code, e), file=sys.stderr)
+        sys.exit(int(code))
 
 
 class WatchDog:

@@ -159,7 +159,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	case errors.Is(cause, ErrCallTimeout):
 		// The host has its own words for that.
 	case errors.As(err, &unavailable):
-		out.Kind, out.Error.Kind, out.Error.Task = wire.KindUnavailable, spec.ErrClosureUnavailable, unavailable.Task
+		out.Kind, out.Error.Kind, out.Error.Task = wire.KindUnavailable, spec.ErrClosureUnavailable, cutText(unavailable.Task, wire.MaxFunction)
 	}
 	return out
 }

@@ -20,8 +20,11 @@ const (
 	MaxSlots = 1024
 	// MaxFunction is the longest name of a function, in bytes.
 	MaxFunction = 200
-	// MaxFunctions is how many functions one process may have registered.
-	MaxFunctions = 10_000
+	// MaxFunctions is how many functions one process may have registered, and
+	// MaxFunctionBytes what their names may have together: the queue of the run is told
+	// them, and so is whoever asks it.
+	MaxFunctions     = 1000
+	MaxFunctionBytes = 64 << 10
 	// MaxWait is how long a request may wait for closures, in seconds.
 	MaxWait = 20
 )

@@ -4,15 +4,9 @@ import os
 import time
 
 import clusterrun
-
-DIR = os.environ["DIR"]
-TASK = os.environ["CLUSTERRUN_TASK"]
-calls = os.open(os.path.join(DIR, "calls"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-
-
-def note(line):
-    """One line for the test, in one write, so that lines of several processes do not mix."""
-    os.write(calls, ("%s %s\n" % (line, TASK)).encode())
+import datasets  # noqa: F401 registers more functions
+import parameters  # noqa: F401 registers more functions
+from notes import DIR, TASK, note
 
 
 @clusterrun.function
@@ -44,6 +38,13 @@ def fail(text="on purpose"):
 
 
 @clusterrun.function
+def fail_later(name, text):
+    """Fails when the test makes a file of that name."""
+    hold(name, "fail_later")
+    raise ValueError(text)
+
+
+@clusterrun.function
 def flaky(name, times):
     """Fails as often as it is told, whoever calls it."""
     path = os.path.join(DIR, name)
@@ -56,9 +57,21 @@ def flaky(name, times):
 
 
 @clusterrun.function
-def hold(name):
+def unavailable(name, times):
+    """So often it cannot reach ps-0, whoever calls it."""
+    path = os.path.join(DIR, name)
+    with open(path, "a") as f:
+        f.write("x")
+    n = os.path.getsize(path)
+    if n <= times:
+        raise clusterrun.UnavailableError(task="ps-0")
+    return n
+
+
+@clusterrun.function
+def hold(name, function="hold"):
     """Goes on until the test makes a file of that name."""
-    note("hold %s" % name)
+    note("%s %s" % (function, name))
     while not os.path.exists(os.path.join(DIR, name)):
         time.sleep(0.01)
     note("released %s" % name)

@@ -212,6 +212,7 @@ func main() {
 		say(map[string]any{
 			"plain": try(p, "unregistered"), "initializer": tried{Error: initializer.Error()}, "empty": tried{Error: empty.Error()},
 			"large": try(p, "swap", string(make([]byte, 300_000))), "odd": try(p, "swap", make(chan int)), "after": run(p, "swap", 5),
+			"elsewhere": try(p, "unregistered"), "again": run(p, "swap", 6),
 		})
 	case "no main":
 		say(map[string]any{"failed": try(p, "pid")})

@@ -169,6 +169,11 @@ def main(scenario):
         say(pids=pool.run(pid) + everywhere.run(pid))
         time.sleep(1000)
     elif scenario == "refused":
+
+        @clusterrun.function
+        def only_here():
+            pass
+
         say(
             plain=tried(lambda: pool.run(unregistered)),
             initializer=tried(lambda: clusterrun.Pool(2, initializer=unregistered)),
@@ -177,6 +182,8 @@ def main(scenario):
             large=tried(lambda: pool.run(swap, args=("x" * 300000,))),
             odd=tried(lambda: pool.run(swap, args=({1, 2},))),
             after=pool.run(swap, args=(5,)),
+            elsewhere=tried(lambda: pool.run(only_here)),
+            again=pool.run(swap, args=(6,)),
         )
     elif scenario == "fork":
         ours = pool.run(pid)

@@ -1,0 +1,162 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// queues are those of a server that takes everything.
+type queues struct {
+	Queues
+	// asked is called when somebody asks whether a queue is open.
+	asked func()
+}
+
+func (*queues) Tell(context.Context, spec.ClosureQueueInput, spec.ServingMessage) error { return nil }
+
+func (q *queues) Left(context.Context, spec.BarrierRun) (bool, error) {
+	q.asked()
+	return false, nil
+}
+
+// beaten is a server that takes heartbeats.
+type beaten struct{ Server }
+
+func (beaten) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
+
+// emptied is a supervisor without processes.
+type emptied struct{ supervisor.API }
+
+func (emptied) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
+	return supervisor.ProcessesReply{}, nil
+}
+
+// serving is a host that has been reserved for a run, and the run.
+type serving struct {
+	*Host
+	t      *testing.T
+	queues *queues
+	run    supervisor.RunKey
+}
+
+func newServing(t *testing.T) *serving {
+	t.Helper()
+	s := &serving{t: t, queues: &queues{asked: func() {}}}
+	var err error
+	s.Host, err = NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: emptied{}, Queues: s.queues, Server: beaten{}, Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.tasks.Close() })
+	s.do(func(ctx context.Context) error {
+		s.run = runOf(ctx)
+		_, err := s.plans.update(s.run, func(*plan) (*plan, error) {
+			return &plan{Run: s.run, Spec: (&spec.RunSpec{}).WithDefaults()}, nil
+		})
+		return err
+	})
+	return s
+}
+
+// do runs something as an activity of the run.
+func (s *serving) do(activity func(context.Context) error) {
+	s.t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(activity)
+	_, err := env.ExecuteActivity(activity)
+	require.NoError(s.t, err)
+}
+
+func (s *serving) of() spec.BarrierRun {
+	return spec.BarrierRun{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
+}
+
+// lease leases closures.
+func (s *serving) lease(closures ...spec.Closure) (out spec.LeaseResult, err error) {
+	s.do(func(ctx context.Context) error {
+		out, err = s.RunClosures(ctx, spec.Lease{Run: s.of(), Closures: closures})
+		return nil
+	})
+	return out, err
+}
+
+// asksForItsQueue has the release ask the server whether the run has a queue, as where only
+// a coordinator elsewhere has opened it.
+func (s *serving) asksForItsQueue() {
+	s.t.Helper()
+	_, err := s.plans.update(s.run, func(p *plan) (*plan, error) {
+		p.Served = false
+		return p, nil
+	})
+	require.NoError(s.t, err)
+}
+
+func notServed(err error) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == spec.ErrNotServed
+}
+
+// The leases of a run end when it is released, and the server tries them again at once.
+// That must not make a broker which nobody ends any more.
+func TestReleaseEndsTheBrokerForGood(t *testing.T) {
+	s := newServing(t)
+	p, err := s.plans.get(s.run)
+	require.NoError(t, err)
+	require.NotNil(t, s.brokers.of(p))
+	s.asksForItsQueue()
+	leased := make(chan error, 1)
+	go func() {
+		var app *temporal.ApplicationError
+		for {
+			_, err := s.lease(spec.Closure{ID: 1, Function: "f"})
+			if !errors.As(err, &app) || app.NonRetryable() {
+				leased <- err
+				return
+			}
+		}
+	}()
+	// In the middle of the release something may ask for the broker still.
+	asked := false
+	s.queues.asked = func() { asked = s.brokers.of(p) != nil }
+	s.do(func(ctx context.Context) error {
+		_, err := s.Release(ctx)
+		return err
+	})
+	require.True(t, asked)
+	assert.Empty(t, s.brokers.all)
+	assert.Nil(t, s.brokers.of(p), "a request that began before")
+	require.True(t, notServed(<-leased))
+	_, err = s.lease(spec.Closure{ID: 1, Function: "f"})
+	assert.True(t, notServed(err))
+}
+
+// A host worker that was just started may hear of a cancellation before anything else.
+func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
+	s := newServing(t)
+	s.do(func(ctx context.Context) error {
+		return s.CancelClosures(ctx, spec.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
+	})
+	r, err := s.lease(spec.Closure{ID: 1, Function: "f"})
+	require.NoError(t, err)
+	require.Len(t, r.Outcomes, 1)
+	assert.Equal(t, spec.OutcomeCancelled, r.Outcomes[0].Kind)
+
+	s.do(func(ctx context.Context) error {
+		_, err := s.Release(ctx)
+		return err
+	})
+	s.do(func(ctx context.Context) error {
+		return s.CancelClosures(ctx, spec.CancelLease{Run: s.of(), Closures: []uint64{1}})
+	})
+	assert.Empty(t, s.brokers.all)
+}

@@ -1,0 +1,83 @@
+package closurequeue
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Fetch is the value of a closure by its ID, however old. One that has not ended is
+// waited for by the [Remote].
+func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
+	remotes, err := q.FetchAll(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return remotes[0], nil
+}
+
+// FetchAll is [Queue.Fetch] for many, which have the places of their IDs. It reads
+// the history once or twice, however many they are.
+func (q *Queue) FetchAll(ctx context.Context, ids ...uint64) ([]*Remote, error) {
+	found, err := q.client.Find(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	remotes := make([]*Remote, len(ids))
+	var open []*Remote
+	for i, id := range ids {
+		remotes[i] = fetched(id)
+		if o, ended := found[id]; ended {
+			remotes[i].settle(o)
+		} else {
+			open = append(open, remotes[i])
+		}
+	}
+	if len(open) > 0 {
+		if err := q.expectAll(ctx, open); err != nil {
+			return nil, err
+		}
+	}
+	return remotes, nil
+}
+
+// expectAll waits for closures that had not ended. They may at any moment: what ends
+// once the history is followed is told, and what ended before that is found.
+func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
+	if err := q.follow(ctx); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	if q.broken != nil && !errors.Is(q.broken, ErrRunEnded) {
+		defer q.mu.Unlock()
+		return q.broken
+	}
+	ids := make([]uint64, len(remotes))
+	for i, r := range remotes {
+		q.expect(r)
+		ids[i] = r.id
+	}
+	q.mu.Unlock()
+	found, err := q.client.Find(ctx, ids...)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err != nil {
+		for _, r := range remotes {
+			q.giveUp(r)
+		}
+		return err
+	}
+	defer q.wakeIfEnded()
+	for _, o := range found {
+		q.settle(o)
+	}
+	return nil
+}
+
+// giveUp waits for a closure no longer. It is for holders of mu.
+func (q *Queue) giveUp(r *Remote) {
+	rest := slices.DeleteFunc(q.remotes[r.id], func(o *Remote) bool { return o == r })
+	if q.remotes[r.id] = rest; len(rest) == 0 {
+		delete(q.remotes, r.id)
+	}
+}

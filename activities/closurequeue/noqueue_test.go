@@ -1,0 +1,40 @@
+package closurequeue
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A run may have no queue. Nobody makes one by asking for something of it.
+func TestNoQueue(t *testing.T) {
+	s := queues.New(t, nil)
+	q := Attach(s, queues.Run)
+	t.Cleanup(q.Close)
+	for name, ask := range map[string]func(context.Context) error{
+		"status": func(ctx context.Context) error { _, err := q.Status(ctx); return err },
+		"join":   q.Join,
+		"done":   func(ctx context.Context) error { _, err := q.Done(ctx); return err },
+		"fetch":  func(ctx context.Context) error { _, err := q.Fetch(ctx, 1); return err },
+		"cancel": func(ctx context.Context) error { _, err := q.Cancel(ctx); return err },
+		"schedule": func(ctx context.Context) error {
+			r, err := q.Schedule(ctx, closure("same", 1))
+			if err == nil {
+				_, err = r.Wait(ctx)
+			}
+			return err
+		},
+	} {
+		err := ask(patience(t))
+		require.ErrorIs(t, err, ErrNoQueue, name)
+		var refused *RefusedError
+		require.ErrorAs(t, err, &refused, name)
+		assert.Equal(t, "run iris has no queue of closures: nothing was scheduled, and no task serves", err.Error(), name)
+	}
+	assert.Zero(t, s.Updates(spec.UpdateJoin))
+}

@@ -1,0 +1,25 @@
+package closurequeue
+
+import (
+	"context"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// withdrawPatience is how long a request may take to be taken back that nobody waits for
+// any more. Where that does not succeed, as with a client that is killed, the request
+// stays in the queue, and the queue copes with that.
+const withdrawPatience = 2 * time.Second
+
+// wait sends a join or a done. When ctx ends first, the request is taken back: it would
+// wait in the queue, and begin to drain it when there is an error.
+func wait(ctx context.Context, c *Client, name string, r spec.WaitRequest) (spec.WaitAnswer, error) {
+	a, err := update[spec.WaitAnswer](ctx, c, name, r)
+	if err != nil && ctx.Err() != nil {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawPatience)
+		defer cancel()
+		_, _ = update[spec.WithdrawAnswer](after, c, spec.UpdateWithdraw, r)
+	}
+	return a, err
+}

@@ -1,0 +1,130 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// toldQueues note with what a queue would be opened.
+type toldQueues struct {
+	Queues
+	told chan spec.ClosureQueueInput
+}
+
+func (q *toldQueues) Tell(_ context.Context, in spec.ClosureQueueInput, _ spec.ServingMessage) error {
+	q.told <- in
+	return nil
+}
+
+func (q *toldQueues) Client(run spec.BarrierRun) (*closurequeue.Client, error) {
+	return closurequeue.NewClient(nil, run), nil
+}
+
+func (q *toldQueues) Open(ctx context.Context, _ *closurequeue.Client, in spec.ClosureQueueInput) error {
+	q.told <- in
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A host opens the queue of a run with what the run's spec says, whether a task serves
+// first or coordinates (SEED-34, SEED-53).
+func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
+	run := spec.BarrierRun{WorkflowID: servedRun.WorkflowID, RunID: servedRun.RunID}
+	for name, test := range map[string]struct {
+		settings  spec.Closures
+		env, host string
+		want      spec.ClosureQueueInput
+		warns     int
+	}{
+		"none":                 {spec.Closures{}, "", "", spec.ClosureQueueInput{Run: run}, 0},
+		"settings":             {spec.Closures{QueueSize: new(2), TransientFailures: new(5)}, "6", "7", spec.ClosureQueueInput{Run: run, QueueSize: 2, TransientUnavailable: new(5)}, 0},
+		"no limit":             {spec.Closures{QueueSize: new(0)}, "", "", spec.ClosureQueueInput{Run: run, QueueSize: -1}, 0},
+		"the tasks' variable":  {spec.Closures{}, "6", "7", spec.ClosureQueueInput{Run: run, TransientUnavailable: new(6)}, 0},
+		"the host's variable":  {spec.Closures{}, "", "7", spec.ClosureQueueInput{Run: run, TransientUnavailable: new(7)}, 0},
+		"a variable with text": {spec.Closures{}, "", "seven", spec.ClosureQueueInput{Run: run}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(spec.EnvTransientFailures, test.host)
+			log, logged := observer.New(zap.WarnLevel)
+			queues := &toldQueues{told: make(chan spec.ClosureQueueInput, 1)}
+			h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &listed{}, Log: zap.New(log), Queues: queues})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = h.tasks.Close() })
+			s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Command: []string{"x"}}}, Closures: test.settings}
+			if test.env != "" {
+				s.Env = map[string]string{spec.EnvTransientFailures: test.env}
+			}
+			p, err := h.plans.update(servedRun, func(*plan) (*plan, error) {
+				return &plan{Run: servedRun, Spec: s.WithDefaults(), Tasks: []string{"worker-0"}}, nil
+			})
+			require.NoError(t, err)
+			t.Cleanup(func() { h.brokers.end(servedKeyOf(p)) })
+			by := taskapi.ID{Run: taskapi.Run(servedRun), Task: "worker-0"}
+
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				_, _ = h.brokers.Next(ctx, by, taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
+			}()
+			assert.Equal(t, test.want, <-queues.told, "a task serves")
+			go func() { _, _ = h.coordinating.Open(ctx, by) }()
+			assert.Equal(t, test.want, <-queues.told, "a task coordinates")
+			assert.GreaterOrEqual(t, logged.FilterFieldKey("error").Len(), test.warns)
+			if test.warns == 0 {
+				assert.Zero(t, logged.Len())
+			}
+		})
+	}
+}
+
+// deafQueues take no message at first, such as one that is too large.
+type deafQueues struct {
+	Queues
+	mu    sync.Mutex
+	tries int
+	heard chan struct{}
+}
+
+func (q *deafQueues) Tell(context.Context, spec.ClosureQueueInput, spec.ServingMessage) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.tries++; q.tries <= 7 {
+		return errors.New("the message is too large")
+	}
+	select {
+	case q.heard <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// A queue that hears nothing of who serves calls nothing, so that is in the log of the
+// host, once.
+func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
+	log, logged := observer.New(zap.WarnLevel)
+	queues := &deafQueues{heard: make(chan struct{}, 1)}
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &listed{}, Log: zap.New(log), Queues: queues})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.tasks.Close() })
+	p, err := h.plans.update(servedRun, func(*plan) (*plan, error) {
+		return &plan{Run: servedRun, Spec: &spec.RunSpec{}, Tasks: []string{"worker-0"}}, nil
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { h.brokers.end(servedKeyOf(p)) })
+	h.brokers.of(p).changes([]spec.ServingTask{{Task: "worker-0"}})
+	<-queues.heard
+	warnings := logged.FilterMessage("the queue of closures was not told who serves; telling it again").All()
+	require.Len(t, warnings, 1)
+	assert.Equal(t, "the message is too large", warnings[0].ContextMap()["error"])
+}

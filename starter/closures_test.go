@@ -1,0 +1,67 @@
+package starter_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/mocks"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Whoever opens the queue of a run first does so with what the run's spec says (SEED-34,
+// SEED-53), from outside of the run, too.
+func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec string
+		env  string
+		want spec.ClosureQueueInput
+	}{
+		"none":         {`{}`, "", spec.ClosureQueueInput{}},
+		"settings":     {`{"closures": {"queue_size": 2, "transient_failures": 5}}`, "7", spec.ClosureQueueInput{QueueSize: 2, TransientUnavailable: new(5)}},
+		"the variable": {`{"tasks": [{"type": "worker"}]}`, "7", spec.ClosureQueueInput{TransientUnavailable: new(7)}},
+		"a later spec": {`{"field_of_a_later_version": 1, "closures": {"queue_size": 0, "later": 1}}`, "", spec.ClosureQueueInput{QueueSize: -1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(spec.EnvTransientFailures, test.env)
+			var in spec.ClosureQueueInput
+			c := mocks.NewClient(t)
+			d := described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+			d.WorkflowExecutionInfo.FirstRunId = "first"
+			c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(d, nil)
+			c.On("GetWorkflowHistory", mock.Anything, "iris-1", mock.Anything, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Return(begun(t, test.spec))
+			c.On("ExecuteWorkflow", mock.Anything, mock.Anything, spec.ClosureQueueType, mock.Anything).
+				Run(func(args mock.Arguments) { in = args.Get(3).(spec.ClosureQueueInput) }).
+				Return(nil, serviceerror.NewWorkflowExecutionAlreadyStarted("ended", "", "")).Once()
+			q, err := starter.Get(c, "iris-1", "").Closures(t.Context())
+			require.NoError(t, err)
+			q.Close()
+			test.want.Run = spec.BarrierRun{WorkflowID: "iris-1", RunID: "first"}
+			assert.Equal(t, test.want, in)
+		})
+	}
+}
+
+func begun(t *testing.T, spec string) client.HistoryEventIterator {
+	input, err := converter.GetDefaultDataConverter().ToPayloads(rawJSON(spec))
+	require.NoError(t, err)
+	events := mocks.NewHistoryEventIterator(t)
+	events.On("Next").Return(&historypb.HistoryEvent{
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: input},
+		},
+	}, nil)
+	return events
+}
+
+type rawJSON string
+
+func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }

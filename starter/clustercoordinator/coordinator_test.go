@@ -1,0 +1,116 @@
+package clustercoordinator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// patience bounds what has to happen at some time.
+func patience(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// fixture is a coordinator, and the server of its queue.
+type fixture struct {
+	*queues.Server
+	*Coordinator
+	t *testing.T
+	// release ends the calls of wait.
+	release chan struct{}
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, release: make(chan struct{})}
+	f.Server = queues.New(t, map[string]queues.Function{
+		"same":  func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
+		"fails": func(context.Context, []any, map[string]any) (any, error) { return nil, errors.New("no") },
+		"wait": func(ctx context.Context, _ []any, _ map[string]any) (any, error) {
+			select {
+			case <-f.release:
+				return "released", nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+	})
+	f.Coordinator = f.attach()
+	return f
+}
+
+func (f *fixture) attach() *Coordinator {
+	f.t.Helper()
+	q, err := closurequeue.Open(patience(f.t), f.Server, queues.Run, closurequeue.Options{})
+	require.NoError(f.t, err)
+	c := Of(q)
+	f.t.Cleanup(c.Close)
+	return c
+}
+
+func (f *fixture) schedule(function string, args ...any) *RemoteValue {
+	f.t.Helper()
+	v, err := f.Schedule(patience(f.t), function, args...)
+	require.NoError(f.t, err)
+	return v
+}
+
+// What Schedule has taken is in the queue when Close returns, and goes on.
+func TestCloseSendsWhatWasScheduled(t *testing.T) {
+	f := newFixture(t)
+	const n = 1500
+	for i := range n {
+		f.schedule("same", i)
+	}
+	f.Close()
+	assert.Equal(t, uint64(n), f.Counts().Scheduled)
+	other := f.attach()
+	require.NoError(t, other.Join(patience(t)))
+	assert.Equal(t, uint64(n), f.Counts().Finished)
+}
+
+// A server that is away holds Close up for a while only.
+func TestCloseWaitsForAWhile(t *testing.T) {
+	f := newFixture(t)
+	f.patience = time.Millisecond
+	f.Away(true)
+	v := f.schedule("same", 1)
+	f.Close()
+	_, err := v.JSON(patience(t))
+	require.ErrorContains(t, err, "the coordinator was closed")
+}
+
+// SEED-35: while a join waits schedule does, too, in another goroutine. A detached
+// closure is not what the join is about.
+func TestAJoinHoldsSchedulesBack(t *testing.T) {
+	f := newFixture(t)
+	f.schedule("wait")
+	joined := make(chan error, 1)
+	go func() { joined <- f.Join(patience(t)) }()
+	require.Eventually(t, func() bool { return f.Updates(spec.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
+	detached, err := f.ScheduleCall(patience(t), Call{Function: "same", Args: []any{1}, Options: &spec.ClosureOptions{Detached: true}})
+	require.NoError(t, err)
+	one, err := Get[int](patience(t), detached)
+	require.NoError(t, err)
+	assert.Equal(t, 1, one)
+	over, cancel := context.WithCancel(patience(t))
+	cancel()
+	_, err = f.Schedule(over, "same", 2)
+	require.ErrorIs(t, err, context.Canceled)
+	close(f.release)
+	require.NoError(t, <-joined)
+	two, err := Get[int](patience(t), f.schedule("same", 2))
+	require.NoError(t, err)
+	assert.Equal(t, 2, two)
+}

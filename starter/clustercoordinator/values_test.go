@@ -1,0 +1,87 @@
+package clustercoordinator
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// SEED-44: a value, or an error, is READY.
+func TestStates(t *testing.T) {
+	f := newFixture(t)
+	waits := f.schedule("wait")
+	assert.Equal(t, NotReady, waits.State())
+	close(f.release)
+	require.NoError(t, f.Join(patience(t)))
+	assert.Equal(t, Ready, waits.State())
+	fails := f.schedule("fails")
+	require.EqualError(t, f.Join(patience(t)), "no")
+	assert.Equal(t, Ready, fails.State())
+	refused := f.schedule("nobody has this")
+	<-refused.Done()
+	assert.Equal(t, Ready, refused.State(), "it is known that it was not called")
+	_, err := refused.JSON(patience(t))
+	require.ErrorContains(t, err, "no task has registered")
+}
+
+// SEED-43, SEED-44: of an aborted one nobody will know how it ended.
+func TestAborted(t *testing.T) {
+	const text = "CancelledError: " + spec.TextClosureAborted
+	t.Run("the run has ended", func(t *testing.T) {
+		f := newFixture(t)
+		require.NoError(t, f.Join(patience(t)))
+		f.Away(true)
+		v := f.schedule("same", 1)
+		f.Server.End("over")
+		f.Away(false)
+		_, err := v.JSON(patience(t))
+		require.EqualError(t, err, text+" ("+closurequeue.ErrRunEnded.Error()+")")
+		require.ErrorIs(t, err, closurequeue.ErrRunEnded)
+		var said *spec.ClosureError
+		require.ErrorAs(t, err, &said)
+		assert.Equal(t, spec.ErrClosureCancelled, said.Kind)
+		assert.Equal(t, Aborted, v.State())
+		_, err = Fetch(patience(t), map[string]any{"v": v})
+		require.ErrorAs(t, err, &said)
+	})
+	t.Run("the coordinator was closed", func(t *testing.T) {
+		f := newFixture(t)
+		v := f.schedule("wait")
+		id, err := v.ID(patience(t))
+		require.NoError(t, err)
+		f.Close()
+		_, err = Get[string](patience(t), v)
+		require.EqualError(t, err, text+" (the coordinator was closed)")
+		assert.Equal(t, Aborted, v.State())
+		var said *spec.ClosureError
+		require.ErrorAs(t, err, &said)
+		assert.Equal(t, id, said.Closure)
+	})
+	t.Run("cancelled is not aborted", func(t *testing.T) {
+		f := newFixture(t)
+		v := f.schedule("wait")
+		id, err := v.ID(patience(t))
+		require.NoError(t, err)
+		_, err = f.Queue().Cancel(patience(t), id)
+		require.NoError(t, err)
+		_, err = v.JSON(patience(t))
+		require.EqualError(t, err, "CancelledError: "+spec.TextClosureCancelled)
+		assert.Equal(t, Ready, v.State())
+	})
+}
+
+// One who waits for a while only knows nothing of the closure.
+func TestGivenUp(t *testing.T) {
+	f := newFixture(t)
+	v := f.schedule("wait")
+	ctx, cancel := context.WithCancel(patience(t))
+	cancel()
+	_, err := v.JSON(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, NotReady, v.State())
+}

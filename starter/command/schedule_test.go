@@ -1,0 +1,63 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// readAll reads closures until there is something wrong, or no more.
+func readAll(s scheduling, text string) ([]spec.Closure, error) {
+	next := s.readFrom(strings.NewReader(text))
+	var all []spec.Closure
+	for {
+		c, err := next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return all, err
+		}
+		all = append(all, c)
+	}
+}
+
+func TestClosuresOfAFile(t *testing.T) {
+	all, err := readAll(scheduling{task: "worker-1"}, `{"function":"f"}
+
+{"function":"g","args":[1],"kwargs":{"rate":0.1},"key":"k"}
+`)
+	require.NoError(t, err)
+	assert.Equal(t, []spec.Closure{
+		{Function: "f", Options: &spec.ClosureOptions{Task: "worker-1"}},
+		{Function: "g", Args: []byte(`[1]`), Kwargs: []byte(`{"rate":0.1}`), Options: &spec.ClosureOptions{Task: "worker-1", Key: "k"}},
+	}, all)
+	all, err = readAll(scheduling{}, `{"function":"f","key":"k"}`)
+	require.NoError(t, err)
+	assert.Equal(t, []spec.Closure{{Function: "f", Options: &spec.ClosureOptions{Key: "k"}}}, all)
+}
+
+// What is not understood is not left out: {"arg": [3]} would be a call without arguments.
+func TestLinesThatAreNotUnderstood(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"function":"f","arg":[1]}`:        `unknown field "arg"`,
+		`{"function":"f","Options":{}}`:     `unknown field "Options"`,
+		`{"function":"f"} {"function":"g"}`: "one JSON object",
+		`{"function":"f"} x`:                "one JSON object",
+		`{"args":[1]}`:                      "function is missing",
+		`["f"]`:                             "cannot unmarshal array",
+		`{"function":"f","args":[1]`:        "unexpected EOF",
+	} {
+		all, err := readAll(scheduling{}, `{"function":"first"}`+"\n"+line+"\n")
+		var usage *usageError
+		require.ErrorAs(t, err, &usage, line)
+		assert.Contains(t, err.Error(), "line 2", line)
+		assert.Contains(t, err.Error(), want, line)
+		assert.Len(t, all, 1)
+	}
+}

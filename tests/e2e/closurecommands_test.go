@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// fed runs a command that reads this.
+func (l *local) fed(in string, args ...string) (code int, stdout, stderr string) {
+	l.t.Helper()
+	c := exec.Command(harness.Clusterrun(l.t), args...)
+	c.Env = harness.Env(l.home)
+	var out, problems bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(in), &out, &problems
+	if err := c.Run(); err != nil {
+		require.NotNil(l.t, c.ProcessState, err)
+	}
+	return c.ProcessState.ExitCode(), out.String(), problems.String()
+}
+
+// The commands for closures, from the shell.
+func TestClosureCommands(t *testing.T) {
+	l := newLocal(t)
+	python, err := exec.LookPath("python3")
+	require.NoError(t, err)
+	run := l.start("run", "--id", "shell", "-n", "1",
+		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/taskapi/python"), "--env", "PYTHONDONTWRITEBYTECODE=1",
+		"--env", "DIR="+l.home, "--", python, "-c", `
+import clusterrun, os, time
+@clusterrun.function
+def add(a, b=1):
+    return a + b
+while not os.path.exists(os.environ["DIR"] + "/go"):
+    time.sleep(0.01)
+clusterrun.serve()`)
+	harness.Eventually(t, "the run is there", func() bool {
+		code, _, _ := l.run("status", "shell")
+		return code == 0
+	})
+
+	// Nobody has made a queue, and asking for it does not.
+	for range 2 {
+		for _, args := range [][]string{{"closures", "shell"}, {"fetch", "shell", "1"}, {"closures", "shell", "--cancel-all"}} {
+			code, _, stderr := l.run(args...)
+			assert.Equal(t, 2, code, args)
+			assert.Contains(t, stderr, "run shell has no queue of closures: nothing was scheduled, and no task serves")
+		}
+		code, stdout, stderr := l.run("done", "shell")
+		assert.Zero(t, code, stderr)
+		assert.Equal(t, "done\n", stdout)
+		code, _, stderr = l.run("join", "shell", "--timeout", "1m")
+		assert.Zero(t, code, stderr)
+	}
+
+	// What is piped into coordinate gets into the queue, although nobody serves yet.
+	code, stdout, stderr := l.fed(`{"id":1,"op":"schedule","closures":[{"function":"add","args":[1]}]}`+"\n", "coordinate", "shell")
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, `{"event":"open","run":"shell"}`+"\n"+`{"id":1,"ids":[1]}`+"\n", stdout)
+	var lines strings.Builder
+	for i := range 50 {
+		fmt.Fprintf(&lines, `{"function":"add","args":[%d],"kwargs":{"b":10},"key":"k%d"}`+"\n", i, i%40)
+	}
+	code, stdout, stderr = l.fed(lines.String(), "schedule", "shell", "--from", "-")
+	assert.Zero(t, code, stderr)
+	ids := strings.Fields(stdout)
+	require.Len(t, ids, 50)
+	assert.Equal(t, ids[:10], ids[40:], "the same keys")
+	code, stdout, _ = l.run("done", "shell")
+	assert.Equal(t, 1, code)
+	assert.Equal(t, "not done\n", stdout)
+
+	l.write("go", "")
+	code, stdout, stderr = l.run(append([]string{"fetch", "shell"}, ids...)...)
+	assert.Zero(t, code, stderr)
+	var want strings.Builder
+	for i := range 50 {
+		fmt.Fprintln(&want, i%40+10)
+	}
+	assert.Equal(t, want.String(), stdout)
+	code, stdout, stderr = l.run("fetch", "shell", "1")
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, "2\n", stdout)
+	code, _, stderr = l.run("fetch", "shell", "1", "999")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, "there is no closure 999")
+	code, _, stderr = l.run("join", "shell")
+	assert.Zero(t, code, stderr)
+	code, stdout, stderr = l.run("closures", "shell")
+	assert.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "41 finished")
+	code, _, stderr = l.run("stop", "shell")
+	assert.Zero(t, code, stderr)
+	assert.NotZero(t, run.ExitCode())
+}

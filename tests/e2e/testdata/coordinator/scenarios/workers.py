@@ -1,0 +1,87 @@
+"""Workers that die in the middle."""
+
+import os
+import signal
+
+from . import calls, kill, pid, release, scenario, shared, until
+
+
+@scenario
+def between_functions(c):
+    """CC-61: a worker that dies between functions costs nothing."""
+    for total in (2, 4):
+        for _ in range(2):
+            c.schedule("count_up", args=("cc61", 1))
+        c.join()
+        assert shared("cc61") == total
+        if total == 2:
+            kill(c, "worker-0")
+
+
+@scenario
+def amid_functions(c, name):
+    """CC-62: what was called is called again: at least once."""
+    victim = pid(c, "worker-0")
+    values = [c.schedule("hold", args=(name,)) for _ in range(4)]
+    until("worker-0 calls one", lambda: "worker-0" in calls("hold " + name))
+    assert c.done() is False
+    os.kill(victim, signal.SIGKILL)
+    assert c.done() is False
+    release(name)
+    c.join()
+    assert c.fetch(values) == [name] * 4
+    assert len(calls("released " + name)) >= 4
+    assert len(calls("hold " + name)) >= 5, "one was called twice"
+
+
+@scenario
+def a_value_outlives_its_worker(c, *tasks):
+    """CC-72, CC-87"""
+    value = c.schedule("pair")
+    assert value.fetch() == (1, -1)
+    kill(c, *tasks)
+    assert value.fetch() == (1, -1) == c.fetch(value)
+    again = c.remote_value(value.id)
+    assert again.fetch() == (1, -1), "and another look at it has it, too"
+    c.join()
+    for task in tasks:
+        pid(c, task)  # it is back: a run may end with a worker that failed before, but not amid its failure
+
+
+@scenario
+def count(c, name, n):
+    """Closures add to a shared number, which is returned."""
+    for _ in range(n):
+        c.schedule("count_up", args=(name, 1))
+    c.join()
+    return shared(name)
+
+
+@scenario
+def begin_held(c, name, n, *tasks):
+    """Closures that go on until they are released; tasks have begun with one."""
+    values = [c.schedule("hold", args=(name,)) for _ in range(n)]
+    await_held(c, name, *tasks)
+    assert c.done() is False
+    until("the queue has them", lambda: all(v.id for v in values))
+    return [v.id for v in values]
+
+
+@scenario
+def await_held(c, name, *tasks):
+    until("all of these call one", lambda: set(tasks) <= set(calls("hold " + name)))
+
+
+@scenario
+def end_held(c, name, ids):
+    release(name)
+    c.join()
+    assert [c.remote_value(i).fetch() for i in ids] == [name] * len(ids)
+    return len(calls("released " + name))
+
+
+@scenario
+def serves(c, task):
+    """A closure for one task is called there."""
+    assert c.schedule("where", task=task).fetch()[0] == task
+    c.join()

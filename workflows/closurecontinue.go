@@ -1,0 +1,135 @@
+package workflows
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// queueCarry is what a queue takes along into its next execution, beside the
+// snapshot of its machine.
+type queueCarry struct {
+	// Executions are those of a queue that was begun by an earlier version.
+	Executions []spec.QueueExecution `json:"executions,omitempty"`
+	// Packed are the executions, as JSON in the form of gzip.
+	Packed []byte `json:"packed,omitempty"`
+}
+
+const (
+	// settle is how long an execution that is about to end waits for its leases to
+	// return: what they bring then need not be leased again.
+	settle = 50 * time.Millisecond
+	// maxExecutions bounds what is remembered of where values are. A server forgets
+	// closed executions long before.
+	maxExecutions = 1000
+	// maxCarried bounds what a queue takes along. A server takes 2 MiB by default, and
+	// ends a workflow that gives it more.
+	maxCarried = 1900 << 10
+	// stayFor is how many events a queue stays that was too large to go on.
+	stayFor = 1000
+)
+
+// stay is since when a queue has been too large to go on.
+type stay struct {
+	// events is the length of the history then; 0: it is not too large, as far as known.
+	// open is how many closures there were.
+	events, open int
+}
+
+// shallGoOn says that the history is long. A queue that was too large tries again when
+// half of its closures have ended.
+func (q *closureQueue) shallGoOn(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	if !info.GetContinueAsNewSuggested() {
+		return false
+	}
+	return q.stay.events == 0 || info.GetCurrentHistoryLength() >= q.stay.events+stayFor || 2*q.openClosures() <= q.stay.open
+}
+
+func (q *closureQueue) openClosures() int {
+	c := q.machine.Status().Counts
+	return c.Queued + c.Executing
+}
+
+// goOn continues as new. Leases that are open then stay on their hosts: the next
+// execution names them again. First nothing new is given out, so that no event comes
+// between this decision and the server's taking it.
+//
+// A queue that is too large for that stays, which is no error, and takes no closures
+// until enough of them have ended. That is rare: most of what it has is bounded, but
+// not, for example, options, each of which is only a few bytes.
+func (q *closureQueue) goOn(ctx workflow.Context) error {
+	q.continuing = true
+	q.machine.Quiet(true)
+	if _, err := workflow.AwaitWithTimeout(ctx, settle, func() bool { return q.open == 0 }); err != nil {
+		return err
+	}
+	if err := newsFirst(ctx); err != nil {
+		return err
+	}
+	q.carryOut(ctx) // what it decided by itself
+	snapshot, err := q.machine.Snapshot()
+	if err != nil {
+		return err
+	}
+	carry, err := pack(q.allExecutions(ctx))
+	if err != nil {
+		return err
+	}
+	if size := len(snapshot) + len(carry.Packed); size > maxCarried {
+		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", size, "limit", maxCarried)
+		q.stay = stay{events: workflow.GetInfo(ctx).GetCurrentHistoryLength(), open: q.openClosures()}
+		q.machine.Crowded()
+		q.machine.Quiet(false)
+		q.continuing = false
+		return nil
+	}
+	return workflow.NewContinueAsNewError(ctx, spec.ClosureQueueType, q.in, carry, snapshot)
+}
+
+// allExecutions are those of the queue up to this one.
+func (q *closureQueue) allExecutions(ctx workflow.Context) []spec.QueueExecution {
+	own := spec.QueueExecution{RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+	own.First, own.Last = q.machine.Ended()
+	all := append(q.executions[:len(q.executions):len(q.executions)], own)
+	return all[max(0, len(all)-maxExecutions):]
+}
+
+func pack(executions []spec.QueueExecution) (queueCarry, error) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if err := json.NewEncoder(z).Encode(executions); err != nil {
+		return queueCarry{}, err
+	}
+	if err := z.Close(); err != nil {
+		return queueCarry{}, err
+	}
+	return queueCarry{Packed: packed.Bytes()}, nil
+}
+
+func (c queueCarry) unpack() ([]spec.QueueExecution, error) {
+	if c.Packed == nil {
+		return c.Executions, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(c.Packed))
+	if err != nil {
+		return nil, fmt.Errorf("its executions: %w", err)
+	}
+	const most = 1 << 20
+	text, err := io.ReadAll(io.LimitReader(z, most))
+	if err != nil {
+		return nil, fmt.Errorf("its executions: %w", err)
+	}
+	var all []spec.QueueExecution
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("its executions: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,143 @@
+package workflows_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// What arrives while a queue continues as new is in the same workflow task as the end of
+// its last wait: the server refuses a command to close a workflow that has news, and has
+// the task done again with them.
+func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
+	message := spec.ServingMessage{
+		Host: "host-b", Queue: "queue-b", Seq: 1, Broker: "life",
+		Serving: []spec.ServingTask{{Task: "worker-2", Process: "p", Slots: 1}},
+	}
+	status := func(t *testing.T, news ...*historypb.HistoryEvent) spec.QueueStatus {
+		return continuedWith(t, "testdata/replay/v0.3/closures-continued.json", news...)
+	}
+	before := status(t)
+	require.Len(t, before.Workers, 2)
+
+	t.Run("who serves", func(t *testing.T) {
+		s := status(t, signaled(t, message))
+		require.Len(t, s.Workers, 3)
+		assert.Equal(t, "worker-2", s.Workers[2].Task)
+	})
+	t.Run("several messages", func(t *testing.T) {
+		later := message
+		later.Seq, later.Host = 2, "host-c"
+		assert.Len(t, status(t, signaled(t, message), signaled(t, later)).Workers, 4)
+	})
+	t.Run("the result of a lease", func(t *testing.T) {
+		const lease = 19 // of closure 1, and open
+		s := status(t, completed(t, lease, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1}}})...)
+		assert.Equal(t, before.Counts.Finished+1, s.Counts.Finished)
+		assert.Equal(t, before.Counts.Executing-1, s.Counts.Executing)
+	})
+}
+
+// continuedWith is how a queue stands with what it takes along, if its last workflow task
+// had brought that news as well.
+func continuedWith(t *testing.T, file string, news ...*historypb.HistoryEvent) spec.QueueStatus {
+	t.Helper()
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
+	require.NoError(t, err)
+	last := len(history.Events) - 4 // scheduled, started, completed, and the end
+	require.Equal(t, enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, history.Events[last].EventType)
+	task := history.Events[last:]
+	history.Events = slices.Concat(history.Events[:last], news, task)
+	for i, e := range history.Events {
+		e.EventId = int64(i) + 1
+		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil && a.StartedEventId == 0 {
+			a.StartedEventId = int64(i)
+		}
+	}
+	task[1].GetWorkflowTaskStartedEventAttributes().ScheduledEventId = task[0].EventId
+	task[2].GetWorkflowTaskCompletedEventAttributes().ScheduledEventId = task[0].EventId
+	task[2].GetWorkflowTaskCompletedEventAttributes().StartedEventId = task[1].EventId
+	task[3].GetWorkflowExecutionContinuedAsNewEventAttributes().WorkflowTaskCompletedEventId = task[2].EventId
+
+	var end continuing
+	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{&end}})
+	require.NoError(t, err)
+	r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
+	require.NoError(t, r.ReplayWorkflowHistory(nil, history))
+	require.Len(t, end.args, 3, "it has continued as new")
+	q, err := closures.Restore(closures.ConfigOf(end.args[0].(spec.ClosureQueueInput)), end.args[2].([]byte))
+	require.NoError(t, err)
+	return q.Status()
+}
+
+func signaled(t *testing.T, m spec.ServingMessage) *historypb.HistoryEvent {
+	t.Helper()
+	input, err := converter.GetDefaultDataConverter().ToPayloads(m)
+	require.NoError(t, err)
+	return &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
+			WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{SignalName: spec.SignalServing, Input: input},
+		},
+	}
+}
+
+func completed(t *testing.T, scheduled int64, result spec.LeaseResult) []*historypb.HistoryEvent {
+	t.Helper()
+	out, err := converter.GetDefaultDataConverter().ToPayloads(result)
+	require.NoError(t, err)
+	return []*historypb.HistoryEvent{
+		{
+			EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED,
+			Attributes: &historypb.HistoryEvent_ActivityTaskStartedEventAttributes{
+				ActivityTaskStartedEventAttributes: &historypb.ActivityTaskStartedEventAttributes{ScheduledEventId: scheduled, Attempt: 1},
+			},
+		},
+		{
+			EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+			Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
+				ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{ScheduledEventId: scheduled, Result: out},
+			},
+		},
+	}
+}
+
+// continuing notes what a workflow gives its next execution.
+type continuing struct {
+	interceptor.WorkerInterceptorBase
+	interceptor.WorkflowInboundInterceptorBase
+	interceptor.WorkflowOutboundInterceptorBase
+	args []any
+}
+
+func (c *continuing) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	c.WorkflowInboundInterceptorBase.Next = next
+	return c
+}
+
+func (c *continuing) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
+	c.WorkflowOutboundInterceptorBase.Next = outbound
+	return c.WorkflowInboundInterceptorBase.Init(c)
+}
+
+func (c *continuing) NewContinueAsNewError(ctx workflow.Context, wfn any, args ...any) error {
+	c.args = args
+	return c.WorkflowOutboundInterceptorBase.NewContinueAsNewError(ctx, wfn, args...)
+}

@@ -1,0 +1,56 @@
+package workflows_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// queueOf runs the queue of a run that ends after a second.
+func queueOf(t *testing.T, in spec.ClosureQueueInput) (warnings []string) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(warns(func(text string) { warnings = append(warnings, text) }))
+	w := suite.NewTestWorkflowEnvironment()
+	w.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
+	w.RegisterActivityWithOptions(func(spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
+		return spec.ClosuresCheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
+	}, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
+	w.RegisterDelayedCallback(func() { w.SignalWorkflow(spec.SignalServing, spec.ServingMessage{Over: "it has ended"}) }, time.Second)
+	w.ExecuteWorkflow(spec.ClosureQueueType, in, nil, nil)
+	assert.NoError(t, w.GetWorkflowError())
+	return warnings
+}
+
+// SEED-34: a queue without a limit says so in the log.
+func TestAQueueWithoutALimitWarns(t *testing.T) {
+	for size, want := range map[int]int{0: 0, 2: 0, -1: 1} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			warnings := queueOf(t, spec.ClosureQueueInput{QueueSize: size})
+			n := 0
+			for _, text := range warnings {
+				if text == "the queue of closures has no limit but that of bytes, so schedule hardly ever waits" {
+					n++
+				}
+			}
+			assert.Equal(t, want, n, warnings)
+		})
+	}
+}
+
+// warns is a logger that passes on warnings.
+type warns func(text string)
+
+func (w warns) Debug(string, ...any)       {}
+func (w warns) Info(string, ...any)        {}
+func (w warns) Warn(text string, _ ...any) { w(text) }
+func (w warns) Error(string, ...any)       {}

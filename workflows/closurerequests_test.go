@@ -1,0 +1,147 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// queueTest is a queue of closures in the test environment. The test is over when the
+// hosts say that the run is.
+type queueTest struct {
+	*testsuite.TestWorkflowEnvironment
+	t *testing.T
+}
+
+func newQueueTest(t *testing.T) *queueTest {
+	var suite testsuite.WorkflowTestSuite
+	q := &queueTest{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t}
+	q.RegisterActivityWithOptions(func(context.Context, spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
+		return spec.ClosuresCheckOutput{}, errors.New("the run is open")
+	}, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
+	return q
+}
+
+// runClosures has hosts answer for their leases.
+func (q *queueTest) runClosures(answer func(spec.Lease) (spec.LeaseResult, error)) {
+	q.RegisterActivityWithOptions(func(_ context.Context, l spec.Lease) (spec.LeaseResult, error) { return answer(l) },
+		activity.RegisterOptions{Name: spec.ActivityRunClosures})
+}
+
+// serve has a host say after some time that a task serves there.
+func (q *queueTest) serve(after time.Duration, host, broker string) {
+	q.RegisterDelayedCallback(func() {
+		q.SignalWorkflow(spec.SignalServing, spec.ServingMessage{
+			Host: host, Queue: host, Seq: 1, Broker: broker,
+			Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}},
+		})
+	}, after)
+}
+
+// asked is what became of an update.
+type asked struct {
+	accepted bool
+	refused  error
+	answer   any
+	err      error
+}
+
+// ask sends an update after some time.
+func (q *queueTest) ask(after time.Duration, name string, request any) *asked {
+	a := &asked{}
+	q.RegisterDelayedCallback(func() {
+		q.UpdateWorkflow(name, "", &testsuite.TestUpdateCallback{
+			OnAccept:   func() { a.accepted = true },
+			OnReject:   func(err error) { a.refused = err },
+			OnComplete: func(answer any, err error) { a.answer, a.err = answer, err },
+		}, request)
+	}, after)
+	return a
+}
+
+// run lives through everything, and then the run ends.
+func (q *queueTest) run() {
+	q.t.Helper()
+	q.RegisterDelayedCallback(func() {
+		q.SignalWorkflow(spec.SignalServing, spec.ServingMessage{Over: "the test is over"})
+	}, time.Hour)
+	q.ExecuteWorkflow(workflows.ClosureQueue, spec.ClosureQueueInput{Run: spec.BarrierRun{WorkflowID: "iris", RunID: "e"}}, nil, nil)
+	require.True(q.t, q.IsWorkflowCompleted())
+	require.NoError(q.t, q.GetWorkflowError())
+}
+
+// A join or done that says not who asks is refused before it is in the history.
+func TestWaitRequestsAreChecked(t *testing.T) {
+	q := newQueueTest(t)
+	var nobody, uncounted []*asked
+	for _, name := range []string{spec.UpdateJoin, spec.UpdateDone} {
+		nobody = append(nobody, q.ask(time.Second, name, spec.WaitRequest{Call: 1}))
+		uncounted = append(uncounted, q.ask(time.Second, name, spec.WaitRequest{Client: "c"}))
+	}
+	well := q.ask(time.Second, spec.UpdateJoin, spec.WaitRequest{Client: "c", Call: 1})
+	q.run()
+	for i := range nobody {
+		assert.False(t, nobody[i].accepted)
+		assert.ErrorContains(t, nobody[i].refused, "client: missing; give the name of the one who asks")
+		assert.False(t, uncounted[i].accepted)
+		assert.ErrorContains(t, uncounted[i].refused, "call: missing; count the requests of the client from 1")
+	}
+	require.True(t, well.accepted)
+	assert.Equal(t, spec.WaitAnswer{Done: true}, well.answer)
+}
+
+// A join that is taken back ends: it would keep one of the few places that a server has
+// for updates. Who waits for it all the same is to ask again.
+func TestAJoinIsTakenBack(t *testing.T) {
+	q := newQueueTest(t)
+	scheduled := q.ask(time.Second, spec.UpdateSchedule, spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: "f"}}})
+	request := spec.WaitRequest{Client: "c", Call: 1}
+	join := q.ask(2*time.Second, spec.UpdateJoin, request)
+	withdrawn := q.ask(3*time.Second, spec.UpdateWithdraw, request)
+	q.RegisterDelayedCallback(func() {
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, join.err, &app)
+		assert.Equal(t, spec.ErrTryAgain, app.Type())
+	}, 4*time.Second)
+	again := q.ask(5*time.Second, spec.UpdateWithdraw, request)
+	q.run()
+	assert.Equal(t, spec.ScheduleAnswer{First: 1}, scheduled.answer)
+	assert.Equal(t, spec.WithdrawAnswer{Withdrawn: true}, withdrawn.answer)
+	assert.Equal(t, spec.WithdrawAnswer{}, again.answer)
+}
+
+// A host that died for good has closures for as long as it takes to see that, and no
+// longer: then they wait for somebody who is there.
+func TestAHostThatDiedForGood(t *testing.T) {
+	q := newQueueTest(t)
+	lost, alive := 0, false
+	q.runClosures(func(l spec.Lease) (spec.LeaseResult, error) {
+		if !alive {
+			lost++
+			return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("nobody is there", "Lost", nil)
+		}
+		return spec.LeaseResult{Outcomes: []spec.Outcome{{ID: l.Closures[0].ID}}}, nil
+	})
+	q.serve(time.Second, "host-a", "1")
+	q.ask(2*time.Second, spec.UpdateSchedule, spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: "f"}}})
+	join := q.ask(3*time.Second, spec.UpdateJoin, spec.WaitRequest{Client: "c", Call: 1})
+	q.RegisterDelayedCallback(func() {
+		assert.Equal(t, 2, lost)
+		assert.Nil(t, join.answer)
+		alive = true
+	}, time.Minute)
+	q.serve(2*time.Minute, "host-a", "2")
+	q.run()
+	assert.Equal(t, 2, lost)
+	assert.Equal(t, spec.WaitAnswer{Done: true}, join.answer)
+}

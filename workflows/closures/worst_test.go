@@ -1,0 +1,93 @@
+package closures
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// noise is text that packs as badly as any that can be printed.
+type noise struct{ *rand.Rand }
+
+func (r noise) text(n int) string {
+	var b strings.Builder
+	for b.Len() < n {
+		if c := byte(' ' + 1 + r.IntN(94)); c != '"' && c != '\\' {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func (r noise) word(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	b := []byte{letters[r.IntN(26)]}
+	for len(b) < n {
+		b = append(b, letters[r.IntN(len(letters))])
+	}
+	return string(b)
+}
+
+// worst is a queue in which everything that is bounded is full of noise, but for its
+// closures.
+func worst(r noise) *Queue {
+	q := New(ConfigOf(spec.ClosureQueueInput{}))
+	// Each task has other functions, of more than can be remembered.
+	var names []string
+	for range 3000 {
+		names = append(names, r.text(30))
+	}
+	for i := range 1000 {
+		m := spec.ServingMessage{Host: r.word(63), Queue: "clusterrun/host/" + r.word(72), Seq: 1 << 50, Broker: r.word(26)}
+		task := spec.ServingTask{Task: spec.TaskName(r.word(20), i), Process: r.text(64), Slots: 1 + r.IntN(1000)}
+		for _, name := range names {
+			if r.IntN(2) > 0 {
+				task.Functions = append(task.Functions, name)
+			}
+		}
+		m.Serving = []spec.ServingTask{task}
+		q.Serving(m)
+	}
+	for i := range uint64(2 * maxClients) {
+		c := q.clients.asking(r.text(spec.MaxFunctionName))
+		c.epoch = r.Uint64()
+		call := &Call[spec.WaitAnswer]{}
+		c.waits.add(r.Uint64(), call)
+		q.answerWait(&request{client: c, number: c.waits.list[0].number, wait: call}, &spec.ClosureError{Message: r.text(100), Closure: i}, true)
+	}
+	for i := range uint64(2 * maxKeys) {
+		q.keys.add(r.text(12), i+1)
+	}
+	for i := range uint64(maxResources) {
+		if _, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: r.text(10), Args: []byte(`["` + r.text(10) + `"]`)}}); err != nil {
+			break
+		}
+	}
+	for range 2 * maxPeers {
+		q.peers.count(r.text(spec.MaxFunctionName))
+	}
+	q.fault = bounded(&spec.ClosureError{Kind: r.text(1000), Message: r.text(10_000), Traceback: r.text(20_000), Task: r.text(1000)})
+	return q
+}
+
+// Whatever is in a queue, it can continue as new, if not at once then when its closures
+// have ended: a server takes 2 MiB of input, and ends a workflow that gives more. What
+// there is beside closures has to fit for that, and leave room.
+func TestTheWorstSnapshotFits(t *testing.T) {
+	r := noise{rand.New(rand.NewPCG(1, 2))}
+	q := worst(r)
+	snapshot, _ := snapshotOf(t, q)
+	assert.Less(t, len(snapshot), 1200<<10)
+
+	r = noise{rand.New(rand.NewPCG(1, 2))}
+	q = New(ConfigOf(spec.ClosureQueueInput{}))
+	fill(q, spec.DefaultQueueSize, func(int) spec.Closure {
+		return spec.Closure{Function: "f", Args: []byte(`["` + r.text(1000) + `"]`)}
+	})
+	snapshot, _ = snapshotOf(t, q)
+	assert.Less(t, len(snapshot), 1400<<10, "closures that are worth nothing but arguments")
+}

@@ -1,0 +1,156 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// longQueue is the workflow of a queue whose history becomes long after a minute.
+type longQueue struct {
+	*testsuite.TestWorkflowEnvironment
+	t *testing.T
+}
+
+func newLongQueue(t *testing.T) *longQueue {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(warns(func(string) {}))
+	q := &longQueue{suite.NewTestWorkflowEnvironment(), t}
+	q.SetTestTimeout(2 * time.Minute)
+	q.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 15 * time.Second}) // as the host workers have it
+	q.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
+	q.RegisterActivityWithOptions(func(spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
+		return spec.ClosuresCheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
+	}, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
+	return q
+}
+
+// at has something done at a time of the workflow.
+func (q *longQueue) at(after time.Duration, do func()) { q.RegisterDelayedCallback(do, after) }
+
+// answered is the answer to an update, once there is one.
+type answered struct {
+	*testing.T
+	done  bool
+	value any
+}
+
+func (a *answered) Accept()          {}
+func (a *answered) Reject(err error) { assert.NoError(a, err) }
+func (a *answered) Complete(v any, err error) {
+	assert.NoError(a, err)
+	a.done, a.value = true, v
+}
+
+func (q *longQueue) ask(name string, request any) *answered {
+	a := &answered{T: q.t}
+	q.UpdateWorkflow(name, fmt.Sprint(name, rand.Int()), a, request)
+	return a
+}
+
+// carried is what the execution has given to the next.
+func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []spec.QueueExecution, next *closures.Queue) {
+	q.t.Helper()
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(q.t, q.GetWorkflowError(), &again)
+	var in spec.ClosureQueueInput
+	var carry workflows.QueueCarry
+	var snapshot []byte
+	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &carry, &snapshot))
+	executions, err := carry.Unpack()
+	require.NoError(q.t, err)
+	next, err = closures.Restore(closures.ConfigOf(in), snapshot)
+	require.NoError(q.t, err)
+	return again.Input.Payloads, executions, next
+}
+
+// A queue that is larger than a server takes stays, with all that it has, and lets nothing
+// in until enough of it has ended: a server would end it.
+func TestAQueueThatIsTooLargeStays(t *testing.T) {
+	const batches = 70
+	q := newLongQueue(t)
+	q.SetCurrentHistoryLength(100)
+	random := rand.New(rand.NewPCG(1, 2))
+	for batch := range uint64(batches) {
+		q.at(time.Second, func() {
+			r := spec.ScheduleRequest{Client: "c", Batch: batch + 1}
+			for range spec.MaxBatch {
+				r.Closures = append(r.Closures, spec.Closure{Function: "f", Options: &spec.ClosureOptions{
+					Timeout: spec.Duration(random.Int64N(3e17)), Retries: random.Int(), MaxLosses: new(random.Int()),
+				}})
+			}
+			q.ask(spec.UpdateSchedule, r)
+		})
+	}
+	one := spec.ScheduleRequest{Client: "d", Batch: 1, Closures: []spec.Closure{{Function: "g"}}}
+	var late, done *answered
+	q.at(time.Minute, func() {
+		q.SetContinueAsNewSuggested(true)
+		q.ask(spec.UpdatePauseQueue, spec.PauseRequest{Paused: true, Reason: "still here"})
+	})
+	q.at(2*time.Minute, func() { late = q.ask(spec.UpdateSchedule, one) })
+	q.at(3*time.Minute, func() {
+		assert.False(t, late.done, "there is no room")
+		done = q.ask(spec.UpdateDone, spec.WaitRequest{Client: "e", Call: 1})
+		var ids []uint64
+		for id := uint64(1); id <= batches*spec.MaxBatch/2; id++ {
+			ids = append(ids, id)
+		}
+		q.ask(spec.UpdateCancelClosures, spec.CancelRequest{Closures: ids})
+	})
+	q.ExecuteWorkflow(spec.ClosureQueueType, spec.ClosureQueueInput{}, nil, nil)
+	assert.True(t, done.done, "it answers meanwhile")
+	payloads, _, next := q.carried()
+	size := 0
+	for _, p := range payloads {
+		size += len(p.GetData())
+	}
+	assert.Less(t, size, 1900<<10)
+	assert.Greater(t, size, 900<<10, "the test is of a large queue")
+	c := next.Status().Counts
+	assert.Equal(t, batches*spec.MaxBatch/2, c.Queued)
+	assert.Equal(t, uint64(batches*spec.MaxBatch/2), c.Cancelled)
+	// It is as open as before: who waited asks again.
+	assert.True(t, next.Schedule(one).Ready())
+}
+
+// What is remembered of executions is bounded, and small.
+func TestExecutionsAreBounded(t *testing.T) {
+	var earlier []spec.QueueExecution
+	for i := range uint64(5000) {
+		earlier = append(earlier, spec.QueueExecution{RunID: fmt.Sprintf("01a1ffcc-%04x-%04x-%04x-%012x", i, rand.Uint32()>>16, rand.Uint32()>>16, rand.Uint64()>>16), First: 1000 * i, Last: 1000*i + 1999})
+	}
+	old, err := json.Marshal(map[string]any{"executions": earlier})
+	require.NoError(t, err)
+	run := func(carry any) []spec.QueueExecution {
+		q := newLongQueue(t)
+		q.SetContinueAsNewSuggested(true)
+		q.ExecuteWorkflow(spec.ClosureQueueType, spec.ClosureQueueInput{}, carry, nil)
+		payloads, executions, _ := q.carried()
+		assert.Less(t, len(payloads[1].GetData()), 64<<10)
+		require.Len(t, executions, 1000)
+		return executions
+	}
+	first := run(json.RawMessage(old))
+	assert.Equal(t, earlier[4001:], first[:999])
+	packed, err := workflows.Pack(first)
+	require.NoError(t, err)
+	second := run(packed)
+	assert.Equal(t, first[1:], second[:999])
+}

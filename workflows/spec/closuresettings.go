@@ -1,0 +1,93 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Closures are the settings of the queue of a run's closures. They hold from when the
+// queue is opened, which is when a task serves closures or somebody schedules some.
+type Closures struct {
+	// QueueSize is how many closures may wait in the queue; a full one makes schedule
+	// wait. Default [DefaultQueueSize]. 0: no limit but that of bytes.
+	QueueSize *int `json:"queue_size,omitempty"`
+	// TransientFailures is which report that the same other task, such as a parameter
+	// server, does not answer is the error of the closure. Before it the closure is
+	// called again. 0 and 1: the first report. Default: the variable
+	// [EnvTransientFailures], else [DefaultTransientFailures].
+	TransientFailures *int `json:"transient_failures,omitempty"`
+}
+
+// EnvTransientFailures is the variable with which the seed sets the transient failures
+// of parameter servers that its coordinator ignores (SEED-53).
+const EnvTransientFailures = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"
+
+// QueueInput is the input of the queue of the run's closures, for whoever opens it. The
+// run has its first execution. env looks up a variable of whoever opens the queue; the
+// spec's own come first, as for the tasks.
+//
+// With an error, which says what is wrong with a variable, the rest holds.
+func (s *RunSpec) QueueInput(run BarrierRun, env func(name string) string) (ClosureQueueInput, error) {
+	in := ClosureQueueInput{Run: run, TransientUnavailable: clonePointer(s.Closures.TransientFailures)}
+	switch size := s.Closures.QueueSize; {
+	case size == nil || *size == DefaultQueueSize:
+	case *size == 0:
+		in.QueueSize = -1
+	default:
+		in.QueueSize = *size
+	}
+	if in.TransientUnavailable != nil {
+		return in, nil
+	}
+	text := s.coordinatorEnv(EnvTransientFailures)
+	if text == "" {
+		text = env(EnvTransientFailures)
+	}
+	if text == "" {
+		return in, nil
+	}
+	n, err := parseTransientFailures(text)
+	if err != nil {
+		return in, err
+	}
+	in.TransientUnavailable = &n
+	return in, nil
+}
+
+// coordinatorEnv is what the spec sets a variable to for the task that usually
+// coordinates, which is the chief; without one, for all tasks.
+func (s *RunSpec) coordinatorEnv(name string) string {
+	if chief, ok := s.Task(TaskName(TypeChief, 0)); ok {
+		return chief.Env[name]
+	}
+	return s.Env[name]
+}
+
+// parseTransientFailures reads the variable. As in the seed, what is not positive means
+// that no failure is ignored.
+func parseTransientFailures(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%s is no whole number; give one, such as %d", EnvTransientFailures, quote(text), DefaultTransientFailures)
+	}
+	return max(0, n), nil
+}
+
+// checkTransientFailures refuses a variable that a coordinator could not read.
+func (c *checker) checkTransientFailures(path, name, value string) {
+	if name != EnvTransientFailures || value == "" {
+		return
+	}
+	if _, err := parseTransientFailures(value); err != nil {
+		c.add(path, quote(value)+" is no whole number", "give one, such as "+strconv.Quote(strconv.Itoa(DefaultTransientFailures))+", or leave it out")
+	}
+}
+
+func (c *checker) checkClosures(s Closures) {
+	if n := s.QueueSize; n != nil && (*n < 0 || *n > MaxQueueSize) {
+		c.add("closures.queue_size", fmt.Sprintf("must be from 0 to %d, is %d", MaxQueueSize, *n), "0 means no limit but that of bytes")
+	}
+	if n := s.TransientFailures; n != nil && *n < 0 {
+		c.add("closures.transient_failures", fmt.Sprintf("must be at least 0, is %d", *n), "0 means that the first failure counts")
+	}
+}
