@@ -314,6 +314,16 @@ func (h *Host) CancelClosures(ctx context.Context, in spec.CancelLease) error {
 	return nil
 }
 
+// ReleaseResources has processes drop what they have built of resources that nobody needs
+// any more. See [spec.ReleasedResources].
+func (h *Host) ReleaseResources(ctx context.Context, in spec.ReleasedResources) error {
+	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
+	if s := h.brokers.known(key); s != nil {
+		s.Release(in.Released)
+	}
+	return nil
+}
+
 // EndClosures tells the queue of a run that it has ended, and waits until the queue
 // has, too: a run that has a host worker of its own takes that with it.
 func (h *Host) EndClosures(ctx context.Context, in spec.EndClosuresInput) error {

@@ -119,6 +119,11 @@ func (c *coordinators) CreateResource(ctx context.Context, by taskapi.ID, in spe
 	return asking(ctx, c, by, in, (*closurequeue.Client).CreateResource)
 }
 
+// ReleaseResources implements [taskapi.Coordinators].
+func (c *coordinators) ReleaseResources(ctx context.Context, by taskapi.ID, in spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+	return asking(ctx, c, by, in, (*closurequeue.Client).ReleaseResources)
+}
+
 // Cancel implements [taskapi.Coordinators].
 func (c *coordinators) Cancel(ctx context.Context, by taskapi.ID, in spec.CancelRequest) (spec.CancelAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).Cancel)

@@ -221,6 +221,7 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	tasks.RegisterActivityWithOptions(host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
 	tasks.RegisterActivityWithOptions(host.RunClosures, activity.RegisterOptions{Name: spec.ActivityRunClosures})
 	tasks.RegisterActivityWithOptions(host.CancelClosures, activity.RegisterOptions{Name: spec.ActivityCancelClosures})
+	tasks.RegisterActivityWithOptions(host.ReleaseResources, activity.RegisterOptions{Name: spec.ActivityReleaseResources})
 	tasks.RegisterActivityWithOptions(host.EndClosures, activity.RegisterOptions{Name: spec.ActivityEndClosures})
 	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
 	all = append(all, tasks)

@@ -28,7 +28,7 @@ func (q *closureQueue) lease(ctx workflow.Context, d closures.Dispatch) {
 	q.open++
 	lease := spec.Lease{
 		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run,
-		Closures: d.Closures, Resources: d.Resources, Cancelled: d.Cancelled,
+		Closures: d.Closures, Resources: d.Resources, Cancelled: d.Cancelled, Released: d.Released,
 	}
 	if len(d.Cancelled) > 0 {
 		lease.Grace = cancelGrace
@@ -115,5 +115,28 @@ func (q *closureQueue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 				q.changed = true
 			}
 		}
+	})
+}
+
+// releaseOn tells a host which resources nobody needs any more. Where that does not
+// work it is told again by a lease, or when it is heard of.
+func (q *closureQueue) releaseOn(ctx workflow.Context, r closures.ReleaseOn) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              r.Queue,
+		StartToCloseTimeout:    10 * time.Second,
+		ScheduleToCloseTimeout: hostGoneAfter,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
+		Summary:                "release resources on " + r.Host,
+	})
+	f := workflow.ExecuteActivity(ctx, spec.ActivityReleaseResources, spec.ReleasedResources{
+		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run, Released: r.Released,
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		err := f.Get(ctx, nil)
+		if err != nil {
+			q.log(ctx).Warn("a host could not be told which resources nobody needs any more", "host", r.Host, "error", err)
+		}
+		q.machine.ReleaseEnded(r.Release, err == nil)
+		q.changed = true
 	})
 }

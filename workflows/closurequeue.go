@@ -126,6 +126,8 @@ func (q *closureQueue) carryOut(ctx workflow.Context) {
 			q.lease(ctx, a)
 		case closures.CancelOn:
 			q.cancelOn(ctx, a)
+		case closures.ReleaseOn:
+			q.releaseOn(ctx, a)
 		case closures.Decide:
 			q.record(ctx, a.DecidedOutcomes)
 		}

@@ -28,6 +28,12 @@ func (q *closureQueue) register(ctx workflow.Context) error {
 			return q.machine.Withdraw(r), nil
 		}),
 		promptUpdate(ctx, q, spec.UpdateCreateResource, "Makes a per-worker resource known.", q.machine.CreateResource),
+		promptUpdate(ctx, q, spec.UpdateReleaseResources, "Says that nobody needs per-worker resources any more.", func(r spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+			if err := q.machine.CheckRelease(r); err != nil {
+				return spec.ReleaseAnswer{}, err
+			}
+			return q.machine.ReleaseResources(r), nil
+		}),
 		promptUpdate(ctx, q, spec.UpdateCancelClosures, "Cancels closures.", func(r spec.CancelRequest) (spec.CancelAnswer, error) {
 			return q.machine.Cancel(r), nil
 		}),

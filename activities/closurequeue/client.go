@@ -91,6 +91,12 @@ func (c *Client) CreateResource(ctx context.Context, r spec.ResourceRequest) (sp
 	return update[spec.ResourceAnswer](ctx, c, spec.UpdateCreateResource, r)
 }
 
+// ReleaseResources says that nobody needs per-worker resources any more, which the same
+// client has created.
+func (c *Client) ReleaseResources(ctx context.Context, r spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+	return update[spec.ReleaseAnswer](ctx, c, spec.UpdateReleaseResources, r)
+}
+
 // Cancel cancels closures, or all.
 func (c *Client) Cancel(ctx context.Context, r spec.CancelRequest) (spec.CancelAnswer, error) {
 	return update[spec.CancelAnswer](ctx, c, spec.UpdateCancelClosures, r)

@@ -16,6 +16,11 @@
 // schedule on its way. What is scheduled in the meantime goes together with the next
 // one, so that a lone closure leaves at once and a flood leaves in hundreds.
 //
+// A per-worker resource is there until who has created it releases it, and the last
+// closure with it has ended. A client says that only when the queue has answered for
+// everything it had scheduled by then, and says it of several together. The end of a
+// client releases what is left; a program that is killed leaves it to the end of the run.
+//
 // Values come from the history: a result of RunClosures has the outcomes of calls,
 // and a marker those that the queue decided by itself. The first final outcome of a
 // closure in the order of the history is its end. [Client.Find] finds values of any

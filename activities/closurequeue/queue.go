@@ -39,6 +39,8 @@ type Queue struct {
 	// outcomes that came before the ID.
 	remotes map[uint64][]*Remote
 	early   early
+	// resources are those that were created here and not released.
+	resources resources
 	// attached counts those of remotes that join and done wait for.
 	attached int
 	// changed is closed and made anew when something of the above has changed.
@@ -76,6 +78,7 @@ func attach(c *Client) *Queue {
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	q.loops.Go(q.send)
+	q.loops.Go(q.releaseAll)
 	return q
 }
 
@@ -83,13 +86,18 @@ func attach(c *Client) *Queue {
 func (q *Queue) ID() string { return q.client.ID() }
 
 // Close ends the client. The queue, and what is in it, go on. Closures that were
-// scheduled here and not yet sent are lost; [Queue.Flush] has them sent.
+// scheduled here and not yet sent are lost; [Queue.Flush] has them sent. The resources
+// that were created here are released.
 func (q *Queue) Close() {
 	q.mu.Lock()
+	ended := q.broken != nil
 	q.cancel()
 	q.mu.Unlock()
 	q.fail(errClosed)
 	q.loops.Wait()
+	if !ended {
+		q.releaseLast()
+	}
 }
 
 var errClosed = errors.New("the coordinator was closed")
@@ -176,18 +184,4 @@ func (q *Queue) Pause(ctx context.Context, reason string) (spec.QueueStatus, err
 // Resume takes a pause back.
 func (q *Queue) Resume(ctx context.Context) (spec.QueueStatus, error) {
 	return q.client.Pause(ctx, spec.PauseRequest{})
-}
-
-// CreateResource makes a per-worker resource known, and returns its ID.
-func (q *Queue) CreateResource(ctx context.Context, r spec.Resource) (uint64, error) {
-	r, err := checkedResource(r)
-	if err != nil {
-		return 0, err
-	}
-	q.mu.Lock()
-	q.call++
-	request := spec.ResourceRequest{Client: q.name, Number: q.call, Resource: r}
-	q.mu.Unlock()
-	a, err := q.client.CreateResource(ctx, request)
-	return a.ID, err
 }

@@ -41,6 +41,8 @@ type Broker struct {
 	entries   map[uint64]*entry
 	queue     queue
 	resources resources
+	// released are the resources that nobody needs any more, as far as the queue has said.
+	released  ranges
 	processes map[processKey]*process
 	// slots is how many those have that serve.
 	slots int

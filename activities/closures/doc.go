@@ -34,6 +34,13 @@
 // function have taken, and one where nobody knows. When a call turns out to be long,
 // it hands back what is behind it.
 //
+// # Resources
+//
+// The definitions of per-worker resources come with the closures that use them, and a
+// process builds them when it first calls one. When nobody needs a resource any more
+// the queue says so, with a lease or a [Broker.Release], and every process is told with
+// its next answer, until it has acknowledged one that has it. It drops what it has built.
+//
 // # Ends
 //
 // Calls that a process had begun are lost with it. Of several short ones that it had

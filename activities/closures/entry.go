@@ -116,6 +116,7 @@ func (b *Broker) finish(e *entry, o spec.Outcome) {
 	e.stopTimer()
 	b.finished++
 	if p := e.process; p != nil {
+		b.releaseAgain(p, e.closure.Resources)
 		delete(p.holds, e.closure.ID)
 		if o.Task == "" {
 			o.Task = p.task

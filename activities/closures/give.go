@@ -66,7 +66,7 @@ func (b *Broker) give(p *process) bool {
 	}
 	u := &unread{closures: batch}
 	told := map[uint64]bool{}
-	p.news++
+	p.nextNews()
 	for _, e := range batch {
 		p.take(e)
 		b.calls++

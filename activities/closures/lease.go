@@ -72,7 +72,9 @@ func (b *Broker) Lease(ctx context.Context, in spec.Lease) (spec.LeaseResult, er
 	}
 	b.resources.learn(in.Resources)
 	b.cancel(in.Cancelled, in.Grace)
+	b.release(in.Released)
 	b.dispatch()
+	b.tellReleased()
 	defer b.detach(l)
 	for {
 		wait := l.due(time.Now())

@@ -92,7 +92,11 @@ func (b *Broker) hear(ctx context.Context, task string, in taskapi.ClosuresReque
 	}
 	if isNew {
 		b.adopt(p, in)
+		if in.Seq > 1 && len(b.released) > 0 {
+			p.release(b.released) // an earlier broker may not have told it
+		}
 	}
+	p.hasRead(in.Got)
 	b.reconcile(p, in)
 	b.dispatch()
 	if in.Slots <= 0 && len(p.holds) == 0 {
@@ -136,6 +140,9 @@ func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
 // read is the answer that the process may not have read.
 func (p *process) read() taskapi.ClosuresAnswer {
 	a := taskapi.ClosuresAnswer{News: p.news, Cancel: p.cancellations()}
+	for _, r := range p.released {
+		a.Released = append(a.Released, taskapi.ReleasedResources{First: r[0], Last: r[1]})
+	}
 	for i, e := range p.unread.closures {
 		if e.process != p || e.call != p.unread.calls[i] {
 			continue
@@ -155,7 +162,7 @@ func (p *process) read() taskapi.ClosuresAnswer {
 // news is an answer with a number of its own, for what was given and cancelled.
 func (b *Broker) news(p *process) taskapi.ClosuresAnswer {
 	if p.unread == nil {
-		p.news++
+		p.nextNews()
 		p.unread = &unread{}
 	}
 	p.owed = false

@@ -25,12 +25,16 @@ type process struct {
 	seq, news uint64
 	// unread is the last answer with news, until the process says that it has it.
 	unread *unread
-	// owed: it has to be told of cancellations.
+	// owed: it has to be told of cancellations, or of what was released.
 	owed bool
 	// holds are the closures it has, by ID.
 	holds map[uint64]*entry
 	// built are the resources that it has been told of.
 	built map[uint64]bool
+	// released are resources of which it has not said to have heard that they are, and
+	// releasedBy is the number of the first answer that tells all of them. 0: none yet.
+	released   ranges
+	releasedBy uint64
 	// took is how many seconds a call of each function takes.
 	took map[string]float64
 	// request is its one that waits.

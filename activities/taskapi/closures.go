@@ -29,13 +29,14 @@ var (
 
 // What a serving process and its host say to each other.
 type (
-	ClosuresRequest = wire.ClosuresRequest
-	ClosuresAnswer  = wire.ClosuresAnswer
-	Call            = wire.Call
-	CallOutcome     = wire.CallOutcome
-	CallError       = wire.CallError
-	CallResource    = wire.CallResource
-	CallCancel      = wire.CallCancel
+	ClosuresRequest   = wire.ClosuresRequest
+	ClosuresAnswer    = wire.ClosuresAnswer
+	Call              = wire.Call
+	CallOutcome       = wire.CallOutcome
+	CallError         = wire.CallError
+	CallResource      = wire.CallResource
+	CallCancel        = wire.CallCancel
+	ReleasedResources = wire.ReleasedResources
 )
 
 // postClosures is a serving process that says how it stands.

@@ -67,6 +67,17 @@ func checkResource(in *wire.ResourceRequest) *wire.Problem {
 	return invalidRequest(resourceOf(in).Validate())
 }
 
+func releaseOf(in *wire.ReleaseRequest) spec.ReleaseRequest {
+	return spec.ReleaseRequest{Client: in.Session, Resources: in.Resources}
+}
+
+func checkRelease(in *wire.ReleaseRequest) *wire.Problem {
+	if problem := checkSession(in.Session); problem != nil {
+		return problem
+	}
+	return invalidRequest(releaseOf(in).Validate())
+}
+
 func checkCancel(in *wire.CancelRequest) *wire.Problem {
 	return checkIDs(in.Closures)
 }

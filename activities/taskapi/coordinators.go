@@ -20,6 +20,7 @@ type Coordinators interface {
 	Join(ctx context.Context, by ID, in spec.WaitRequest) (spec.WaitAnswer, error)
 	Done(ctx context.Context, by ID, in spec.WaitRequest) (spec.WaitAnswer, error)
 	CreateResource(ctx context.Context, by ID, in spec.ResourceRequest) (spec.ResourceAnswer, error)
+	ReleaseResources(ctx context.Context, by ID, in spec.ReleaseRequest) (spec.ReleaseAnswer, error)
 	Cancel(ctx context.Context, by ID, in spec.CancelRequest) (spec.CancelAnswer, error)
 	// Outcomes is what the history has after a position. It waits for something.
 	Outcomes(ctx context.Context, by ID, session, after string, wait time.Duration) (Outcomes, error)
@@ -94,6 +95,11 @@ var (
 		func(ctx context.Context, c Coordinators, by ID, in *wire.ResourceRequest) (wire.ResourceCreated, error) {
 			a, err := c.CreateResource(ctx, by, resourceOf(in))
 			return wire.ResourceCreated{ID: a.ID}, err
+		})
+	postCoordinatorRelease = coordinating(checkRelease,
+		func(ctx context.Context, c Coordinators, by ID, in *wire.ReleaseRequest) (wire.ResourcesReleased, error) {
+			a, err := c.ReleaseResources(ctx, by, releaseOf(in))
+			return wire.ResourcesReleased{Released: a.Released}, err
 		})
 	postCoordinatorCancel = coordinating(checkCancel,
 		func(ctx context.Context, c Coordinators, by ID, in *wire.CancelRequest) (wire.CancelRequested, error) {

@@ -62,6 +62,10 @@ func (q *queueClient) CreateResource(ctx context.Context, _ ID, in spec.Resource
 	return forTask(q.client.CreateResource(ctx, in))
 }
 
+func (q *queueClient) ReleaseResources(ctx context.Context, _ ID, in spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+	return forTask(q.client.ReleaseResources(ctx, in))
+}
+
 func (q *queueClient) Cancel(ctx context.Context, _ ID, in spec.CancelRequest) (spec.CancelAnswer, error) {
 	return forTask(q.client.Cancel(ctx, in))
 }
@@ -201,6 +205,14 @@ func TestATaskSchedules(t *testing.T) {
 	assert.Equal(t, 1, asks[wire.CancelRequested](h, wire.PathCoordinatorCancel, `{"closures":[8]}`).Told)
 	assert.True(t, asks[wire.Waited](h, wire.PathCoordinatorJoin, `{"session":"s","call":4}`).Done)
 
+	assert.Equal(t, 0, asks[wire.ResourcesReleased](h, wire.PathCoordinatorRelease, `{"session":"other","resources":[1]}`).Released)
+	assert.Equal(t, []uint64{1}, h.queue.Built())
+	assert.Equal(t, 1, asks[wire.ResourcesReleased](h, wire.PathCoordinatorRelease, `{"session":"s","resources":[1,2]}`).Released)
+	assert.Equal(t, 0, asks[wire.ResourcesReleased](h, wire.PathCoordinatorRelease, `{"session":"s","resources":[1]}`).Released, "the same request again")
+	assert.Empty(t, h.queue.Built())
+	gone := h.refused(409, wire.CodeQueueRefused, "POST", wire.PathCoordinatorSchedule, `{"session":"s","batch":6,"epoch":1,"closures":[{"function":"same","resources":[1]}]}`)
+	assert.Contains(t, gone.Message, "closures[0].resources: resource 1 has been released by the client that had created it; create another one")
+
 	h.queue.End("it is")
 	p := h.refused(409, wire.CodeOver, "POST", wire.PathCoordinatorSchedule, `{"session":"s","batch":6,"closures":[{"function":"same"}]}`)
 	assert.Equal(t, "the run has ended, and its closures with it", p.Message)
@@ -237,6 +249,9 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 		{wire.PathCoordinatorDone, `{"session":"a b","call":1}`, wire.CodeInvalid, "session", "want at most 64 letters"},
 		{wire.PathCoordinatorResources, `{"session":"s","number":1,"function":"f","args":7}`, wire.CodeInvalid, "args", "must be a JSON array, is"},
 		{wire.PathCoordinatorResources, `{"session":"s","number":1,"function":"g"}`, wire.CodeQueueRefused, "", `function: no task has registered a function "g"`},
+		{wire.PathCoordinatorRelease, `{"session":"s"}`, wire.CodeInvalid, "resources", "is empty; give the IDs of resources that the client has created"},
+		{wire.PathCoordinatorRelease, `{"resources":[1]}`, wire.CodeInvalid, "session", "it is empty; give the process a random name that no other has"},
+		{wire.PathCoordinatorRelease, `{"session":"s","resources":` + many + `}`, wire.CodeInvalid, "resources", "has 4097; a request takes up to 1000; send several requests"},
 		{wire.PathCoordinatorCancel, `{"closures":` + many + `}`, wire.CodeInvalid, "closures", "it has 4097 elements; the limit is 4096"},
 		{wire.PathCoordinatorOutcomes, `{"session":"s"}`, wire.CodeInvalid, "after", "it is missing; give the at of the answer before, or that of /v1/coordinator/open"},
 		{wire.PathCoordinatorOutcomes, `{"session":"s","after":"x:1","wait":21}`, wire.CodeInvalid, "wait", "it is 21; want 0 to 20 seconds"},

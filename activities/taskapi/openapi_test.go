@@ -55,6 +55,7 @@ var described = map[string]struct{ request, answer any }{
 	"POST " + wire.PathCoordinatorJoin:       {wire.WaitRequest{}, wire.Waited{}},
 	"POST " + wire.PathCoordinatorDone:       {wire.WaitRequest{}, wire.Waited{}},
 	"POST " + wire.PathCoordinatorResources:  {wire.ResourceRequest{}, wire.ResourceCreated{}},
+	"POST " + wire.PathCoordinatorRelease:    {wire.ReleaseRequest{}, wire.ResourcesReleased{}},
 	"POST " + wire.PathCoordinatorCancel:     {wire.CancelRequest{}, wire.CancelRequested{}},
 	"POST " + wire.PathCoordinatorOutcomes:   {wire.OutcomesRequest{}, wire.CoordinatorOutcomes{}},
 	"POST " + wire.PathCoordinatorFind:       {wire.FindRequest{}, wire.Found{}},

@@ -39,6 +39,7 @@ var routes = map[string]map[string]handler{
 	wire.PathCoordinatorJoin:      {http.MethodPost: postCoordinatorJoin},
 	wire.PathCoordinatorDone:      {http.MethodPost: postCoordinatorDone},
 	wire.PathCoordinatorResources: {http.MethodPost: postCoordinatorResources},
+	wire.PathCoordinatorRelease:   {http.MethodPost: postCoordinatorRelease},
 	wire.PathCoordinatorCancel:    {http.MethodPost: postCoordinatorCancel},
 	wire.PathCoordinatorOutcomes:  {http.MethodPost: postCoordinatorOutcomes},
 	wire.PathCoordinatorFind:      {http.MethodPost: postCoordinatorFind},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
@@ -42,7 +43,8 @@ func Of(q *closurequeue.Queue) *Coordinator {
 
 // Close detaches from the queue. What was scheduled goes on: it gets into the queue
 // before, if that takes it within two seconds. A full queue, and a server that is
-// away, may not: who has to know calls [closurequeue.Queue.Flush].
+// away, may not: who has to know calls [closurequeue.Queue.Flush]. Per-worker resources
+// that were created here are released.
 func (c *Coordinator) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
@@ -86,6 +88,7 @@ func (c *Coordinator) ScheduleCall(ctx context.Context, call Call) (*RemoteValue
 		defer leave()
 	}
 	r, err := c.queue.Schedule(ctx, closure)
+	runtime.KeepAlive(call) // so that no resource among the arguments is released before
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +128,19 @@ func (c *Coordinator) Done(ctx context.Context) (bool, error) {
 // CreatePerWorkerResource has every process that serves call a function once, when
 // the first closure that has the resource among its arguments is called there, and
 // keep what it returns for all of them. A process that is started again builds it
-// again (SEED-45).
+// again (SEED-45). They drop it when it was released, which [PerWorkerValues.Release]
+// does, Close, or the garbage collector when nothing here refers to the values any more;
+// what is written in Go and has a method Close is closed then.
 func (c *Coordinator) CreatePerWorkerResource(ctx context.Context, function string, args ...any) (PerWorkerValues, error) {
 	closure, err := Call{Function: function, Args: args}.closure()
 	if err != nil {
 		return PerWorkerValues{}, err
 	}
 	id, err := c.queue.CreateResource(ctx, spec.Resource{Function: closure.Function, Args: closure.Args, Kwargs: closure.Kwargs})
-	return PerWorkerValues{id}, err
+	if err != nil {
+		return PerWorkerValues{}, err
+	}
+	return newPerWorkerValues(c.queue, id), nil
 }
 
 // closure is a call as it is sent.

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -138,12 +140,40 @@ func Fetch(ctx context.Context, in any) (any, error) {
 }
 
 // PerWorkerValues is a per-worker resource: as an argument of a closure it stands
-// for what the task that calls it has built (SEED-47).
-type PerWorkerValues struct{ id uint64 }
+// for what the task that calls it has built (SEED-47). Copies are the same resource.
+type PerWorkerValues struct{ resource *resource }
+
+// resource is what copies of [PerWorkerValues] share.
+type resource struct {
+	queue    *closurequeue.Queue
+	id       uint64
+	released atomic.Bool
+}
+
+func newPerWorkerValues(queue *closurequeue.Queue, id uint64) PerWorkerValues {
+	r := &resource{queue: queue, id: id}
+	runtime.AddCleanup(r, func(id uint64) { queue.Release(id) }, id)
+	return PerWorkerValues{r}
+}
+
+// Release says that the resource is needed no more. Closures that were scheduled with it
+// are called all the same, and then the tasks drop what they have built. It does not wait
+// for that.
+func (v PerWorkerValues) Release() {
+	if v.resource != nil && !v.resource.released.Swap(true) {
+		v.resource.queue.Release(v.resource.id)
+	}
+}
 
 // MarshalJSON is what stands for it among arguments.
 func (v PerWorkerValues) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, `{%q:%d}`, spec.ResourceKey, v.id), nil
+	switch {
+	case v.resource == nil:
+		return nil, errors.New("these PerWorkerValues are empty; CreatePerWorkerResource makes some")
+	case v.resource.released.Load():
+		return nil, fmt.Errorf("the per-worker resource %d was released; create another one", v.resource.id)
+	}
+	return fmt.Appendf(nil, `{%q:%d}`, spec.ResourceKey, v.resource.id), nil
 }
 
 // resources collects the IDs of those that arguments name.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -28,12 +27,7 @@ import (
 // serving is a group of tasks that serve the functions of testdata/closures/serve.py.
 func (f *fixture) serving(typ string, count int) spec.TaskGroup {
 	f.t.Helper()
-	python, err := exec.LookPath("python3")
-	require.NoError(f.t, err)
-	return spec.TaskGroup{
-		Type: typ, Count: &count, Command: []string{python, filepath.Join(harness.Root(), "tests/e2e/testdata/closures/serve.py")},
-		Env: map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/taskapi/python")},
-	}
+	return f.python(typ, count, "closures/serve.py")
 }
 
 // serve starts a run of tasks that serve, whose processes are started again.

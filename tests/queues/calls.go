@@ -52,7 +52,8 @@ func (s *Server) pump() {
 		for _, a := range s.machine.Actions() {
 			switch a := a.(type) {
 			case closures.Dispatch:
-				l := &lease{number: a.Lease, event: s.last().leased(spec.Lease{Closures: a.Closures, Resources: a.Resources})}
+				s.drop(a.Released)
+				l := &lease{number: a.Lease, event: s.last().leased(spec.Lease{Closures: a.Closures, Resources: a.Resources, Released: a.Released})}
 				for _, c := range a.Closures {
 					l.ids = append(l.ids, c.ID)
 					s.begin(c, a.Resources)
@@ -64,6 +65,9 @@ func (s *Server) pump() {
 						h.cancel()
 					}
 				}
+			case closures.ReleaseOn:
+				s.drop(a.Released)
+				s.machine.ReleaseEnded(a.Release, true)
 			case closures.Decide:
 				s.last().decided(a.DecidedOutcomes)
 			}
@@ -178,6 +182,13 @@ func (s *Server) arguments(c spec.Closure, resources []spec.Resource) (args []an
 		kwargs[k] = fill(kwargs[k])
 	}
 	return args, kwargs, err
+}
+
+// drop has the tasks let go of resources.
+func (s *Server) drop(released [][2]uint64) {
+	for _, r := range released {
+		maps.DeleteFunc(s.built, func(id uint64, _ *built) bool { return r[0] <= id && id <= r[1] })
+	}
 }
 
 func (s *Server) build(id uint64, resources []spec.Resource) *built {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -88,6 +90,13 @@ func (s *Server) Updates(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.updates[name]
+}
+
+// Built are the per-worker resources that the tasks hold, sorted.
+func (s *Server) Built() []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.built))
 }
 
 // Answers is how many requests of a name were answered.
@@ -310,6 +319,13 @@ func (s *Server) request(o client.UpdateWorkflowOptions) (answer func() (ready b
 	case spec.UpdateCreateResource:
 		a, err := s.machine.CreateResource(as[spec.ResourceRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, err
+	case spec.UpdateReleaseResources:
+		r := as[spec.ReleaseRequest](payloads)
+		if err := s.machine.CheckRelease(r); err != nil {
+			return nil, err
+		}
+		a := s.machine.ReleaseResources(r)
+		return func() (bool, any, error) { return true, a, nil }, nil
 	case spec.UpdateCancelClosures:
 		a := s.machine.Cancel(as[spec.CancelRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, nil

@@ -17,6 +17,8 @@ type Dispatch struct {
 	// Cancelled are those of them that the host was told to cancel: it may have been
 	// started again since, or be told only after it has the lease.
 	Cancelled []uint64
+	// Released are ranges of the IDs of resources that nobody needs any more.
+	Released [][2]uint64
 }
 
 // CancelOn tells a host that closures it holds are not to be called any more, as an
@@ -54,6 +56,11 @@ func (q *Queue) Actions() []Action {
 	for _, h := range q.hosts {
 		for _, p := range h.takePacks() {
 			actions = append(actions, q.lease(h, p))
+		}
+	}
+	for _, h := range q.hosts {
+		if a, due := q.releaseOn(h); due {
+			actions = append(actions, a)
 		}
 	}
 	return actions

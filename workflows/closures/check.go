@@ -77,11 +77,18 @@ func (q *Queue) checkNames(r spec.ScheduleRequest) error {
 			note(spec.UnknownFunction(fmt.Sprintf("closures[%d].f", i), c.Function, q.seen.sorted()))
 		}
 		for _, id := range c.Resources {
-			if _, known := q.resources.get(id); !known {
+			switch res := q.resources.get(id); {
+			case res == nil && (id == 0 || id > q.resources.last):
 				note(spec.Problem{
 					Path:    fmt.Sprintf("closures[%d].r", i),
 					Message: fmt.Sprintf("there is no resource %d", id),
 					Remedy:  "create it first; its ID is in the answer",
+				})
+			case res == nil || res.released:
+				note(spec.Problem{
+					Path:    fmt.Sprintf("closures[%d].r", i),
+					Message: fmt.Sprintf("resource %d has been released by the client that had created it", id),
+					Remedy:  "create another one, and keep it for as long as closures with it are scheduled",
 				})
 			}
 		}

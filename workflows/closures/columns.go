@@ -44,7 +44,7 @@ type writer struct {
 	columns [columnCount][]byte
 	last    uint64
 
-	functions, options, sets map[string]int
+	functions, options, sets, owners map[string]int
 }
 
 func (w *writer) number(column int, n uint64) {
@@ -111,7 +111,10 @@ func (w *writer) host(h *host) savedHost {
 	s := savedHost{
 		Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted,
 		Broker: h.broker, Former: h.former, More: h.more,
+		Given: [2]uint64{h.given.first, h.given.last},
 	}
+	gone := h.unheard()
+	s.Gone = [2]uint64{gone.first, gone.last}
 	for _, t := range h.serving {
 		set := w.seen.set(t.Functions)
 		s.Tasks = append(s.Tasks, savedTask{t.Task, t.Process, t.Slots, inTable(&w.sets, &w.saved.Sets, string(set), set)})
@@ -225,4 +228,27 @@ func readOptions(table []*spec.ClosureOptions, at uint64, key string) (*spec.Clo
 	o := *table[at-1]
 	o.Key = key
 	return &o, true
+}
+
+// resources are those that somebody needs. A request that waits does not go along, and
+// a released one that only such need is dropped.
+func (w *writer) resources(all *resources, open []*item) (dropped []uint64) {
+	used := map[uint64]bool{}
+	for _, it := range open {
+		for _, id := range it.Resources {
+			used[id] = true
+		}
+	}
+	for _, r := range all.list {
+		if r.released && !used[r.ID] {
+			dropped = append(dropped, r.ID)
+			continue
+		}
+		s := savedResource{Resource: r.Resource, Released: r.released}
+		if r.owner != "" {
+			s.Owner = 1 + inTable(&w.owners, &w.saved.Owners, r.owner, r.owner)
+		}
+		w.saved.Resources = append(w.saved.Resources, s)
+	}
+	return dropped
 }

@@ -134,7 +134,7 @@ func (q *Queue) give(h *host, it *item) {
 	it.Attempt++
 	it.returns = 0
 	h.hold(it)
-	h.packs = addTo(h.packs, it, q.resources)
+	h.packs = addTo(h.packs, it, &q.resources)
 }
 
 // pack is going to be a lease.
@@ -196,9 +196,9 @@ func (q *Queue) packHeld() {
 			switch {
 			case it.host != h || it.lease != 0: // it has ended, or gone elsewhere
 			case apart && it.returns >= slowReturns:
-				h.slow = addTo(h.slow, it, q.resources)
+				h.slow = addTo(h.slow, it, &q.resources)
 			default:
-				h.packs = addTo(h.packs, it, q.resources)
+				h.packs = addTo(h.packs, it, &q.resources)
 			}
 		}
 	}
@@ -225,9 +225,11 @@ func (q *Queue) lease(h *host, p *pack) Dispatch {
 		}
 	}
 	for _, id := range p.resources {
-		if r, ok := q.resources.get(id); ok {
-			d.Resources = append(d.Resources, r)
+		if r := q.resources.get(id); r != nil {
+			d.Resources = append(d.Resources, r.Resource)
+			h.given.cover(span{id, id})
 		}
 	}
+	d.Released = q.releaseWith(h, l)
 	return d
 }

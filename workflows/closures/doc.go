@@ -42,6 +42,18 @@
 // until it is heard of: it gets a single closure when nobody else has room. When that is
 // lost, too, it gets nothing until it says again that tasks serve there.
 //
+// # Resources
+//
+// A per-worker resource is a definition that travels with the leases of closures that
+// use it; what processes build of it lives there (SEED-45). The client that has created
+// it releases it when it needs it no more. From then on closures with it are refused,
+// and with the last one that has ended the definition goes (CC-29). IDs are never given
+// twice, so a host can be told with ranges of IDs. It is told with its next lease,
+// and by a [ReleaseOn] where it has none, until it has said that it has heard: a lease
+// that is lost leaves it to be told again, and a new broker is told all that is gone, as
+// is a host that begins to serve.
+// Only the span of the IDs that a host was given, and of those it has to hear of, is kept.
+//
 // # Outcomes
 //
 // A closure ends once, with its first final outcome, from whichever lease. Those who follow

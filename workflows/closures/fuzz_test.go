@@ -69,6 +69,15 @@ type fuzzed struct {
 	// own those of each client.
 	executing int
 	own       map[string]int
+
+	// owners are those of the resources that are not released. built are those that a
+	// host may have built and has not heard are gone, and telling is what it hears with a
+	// lease, by its number.
+	owners  map[uint64]string
+	built   map[string]map[uint64]bool
+	telling map[int][][2]uint64
+	// Releases that hosts have not answered, of each.
+	releases, twins []ReleaseOn
 }
 
 type fuzzHeld struct {
@@ -100,6 +109,7 @@ func newFuzzed(t *testing.T, data []byte) *fuzzed {
 	f := &fuzzed{
 		t: t, data: data, numbers: map[string]uint64{}, detached: map[uint64]bool{}, ended: map[uint64]bool{}, failed: map[uint64]bool{},
 		held: map[uint64]fuzzHeld{}, leases: map[int][]uint64{}, raisedTo: map[uint64][]string{},
+		owners: map[uint64]string{}, built: map[string]map[uint64]bool{}, telling: map[int][][2]uint64{},
 	}
 	size, more := f.byte(), f.byte()
 	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4), FirstRules: more%16 > 12}
@@ -133,7 +143,7 @@ func (f *fuzzed) run() {
 }
 
 func (f *fuzzed) event() {
-	switch f.byte() % 25 {
+	switch f.byte() % 29 {
 	case 0, 1:
 		f.serve(int(f.byte())%len(fuzzHosts), int(f.byte())%5)
 	case 2, 3, 4, 5, 6:
@@ -163,6 +173,12 @@ func (f *fuzzed) event() {
 		f.wait(false)
 	case 23:
 		f.withdraw()
+	case 24, 25:
+		f.createResource()
+	case 26:
+		f.release()
+	case 27:
+		f.answerReleases(f.byte()%3 > 0)
 	default:
 		if f.byte()%16 == 0 {
 			f.runEnded()
@@ -178,6 +194,9 @@ func (f *fuzzed) serve(at, slots int) {
 		for _, task := range h.tasks {
 			m.Serving = append(m.Serving, spec.ServingTask{Task: task, Slots: slots, Functions: []string{"f", "g"}[:1+slots%2]})
 		}
+	}
+	if slots == 0 {
+		f.forgetBuilt(h.queue)
 	}
 	f.both(func(q *Queue) { q.Serving(m) })
 }
@@ -195,6 +214,11 @@ func (f *fuzzed) schedule() {
 	o := f.byte()
 	for range 1 + f.byte()%12 {
 		c := spec.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%q,%d]", client, f.byte())}
+		if o&64 != 0 && f.queue.resources.last > 0 {
+			if id := 1 + uint64(f.byte())%f.queue.resources.last; f.owners[id] != "" {
+				c.Resources = []uint64{id}
+			}
+		}
 		if o&2 != 0 {
 			c.Options = &spec.ClosureOptions{Priority: int(f.byte() % 3), Detached: o&4 != 0 && f.byte()%2 == 0}
 			if o&8 != 0 {
@@ -293,6 +317,7 @@ func (f *fuzzed) leaseEnds() {
 	if n == 0 {
 		return
 	}
+	f.heard(n)
 	r := spec.LeaseResult{Idle: f.byte()%2 == 0}
 	for _, id := range f.closeLease(n) {
 		at := f.held[id]
@@ -335,6 +360,9 @@ func (f *fuzzed) leaseEnds() {
 }
 
 func (f *fuzzed) leaseLost(n int, refused bool) {
+	if refused {
+		f.forgetBuilt(f.queue.leases[n].host.queue)
+	}
 	for _, id := range f.closeLease(n) {
 		delete(f.held, id)
 	}
@@ -387,6 +415,7 @@ func (f *fuzzed) continueAsNew() {
 		f.twin.LeaseEnded(n, spec.LeaseResult{Rest: f.leases[n]})
 	}
 	f.leases, f.order = map[int][]uint64{}, nil
+	f.releases = nil // whether they were told, nobody knows
 	f.both(func(q *Queue) { q.Quiet(false) })
 	for _, c := range f.calls {
 		if !c.answered {
@@ -410,6 +439,8 @@ func (f *fuzzed) step() {
 	}
 	quiet := f.queue.quiet
 	actions, twins := f.queue.Actions(), f.twin.Actions()
+	actions, f.releases = f.released(actions, f.releases)
+	twins, f.twins = f.released(twins, f.twins)
 	if f.restored {
 		// The restored one tells hosts again what is to be cancelled.
 		f.restored = false
@@ -417,7 +448,7 @@ func (f *fuzzed) step() {
 		twins = slices.DeleteFunc(twins, tells)
 		actions = slices.DeleteFunc(actions, tells)
 	}
-	if len(actions)+len(twins) > 0 && !reflect.DeepEqual(actions, twins) {
+	if a, b := withoutReleased(actions), withoutReleased(twins); len(a)+len(b) > 0 && !reflect.DeepEqual(a, b) {
 		t.Fatalf("they do different things:\n%+v\n%+v\n%s\n%s", actions, twins, hostsOf(f.queue), hostsOf(f.twin))
 	}
 	if a, b := f.queue.Status(), f.twin.Status(); !reflect.DeepEqual(a, b) {
@@ -448,6 +479,7 @@ func (f *fuzzed) dispatched(d Dispatch, before spec.QueueStatus, quiet bool) {
 		t.Fatalf("%+v", d)
 	}
 	f.order = append(f.order, d.Lease)
+	f.given(d)
 	for _, c := range d.Closures {
 		at := fuzzHeld{d.Queue, c.Attempt, optionsOf(c).Detached, strings.Split(string(c.Args), `"`)[1]}
 		known, adopted := f.held[c.ID]
@@ -623,6 +655,7 @@ func (f *fuzzed) finish() {
 			t.Fatal("it does not come to an end")
 		}
 		n := f.order[0]
+		f.heard(n)
 		r := spec.LeaseResult{Idle: true}
 		for _, id := range f.closeLease(n) {
 			r.Outcomes = append(r.Outcomes, spec.Outcome{ID: id})
@@ -640,6 +673,7 @@ func (f *fuzzed) finish() {
 	if c := f.queue.Status().Counts; c.Queued+c.Executing+c.Bytes > 0 {
 		t.Fatalf("left over: %+v", c)
 	}
+	f.releaseAll()
 	if !f.over {
 		f.runEnded()
 		f.step()

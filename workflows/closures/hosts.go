@@ -38,6 +38,14 @@ type host struct {
 	doubted bool
 	// slow and packs are going to be leases; see pack.
 	slow, packs []*pack
+
+	// given spans the resources that its processes may have built. gone spans those of
+	// them that it has to be told are gone, and releasing those that it is being told
+	// of, by the [ReleaseOn] with the number release.
+	given, gone, releasing span
+	release                int
+	// deaf: it could not be told, and has not been heard of since.
+	deaf bool
 }
 
 // lease are closures that a host was given together.
@@ -45,6 +53,8 @@ type lease struct {
 	number int
 	host   *host
 	items  []*item
+	// released spans the resources of which it says that they are gone.
+	released span
 	// probing: the host was doubted already when it got this.
 	probing bool
 }
@@ -78,12 +88,17 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 		q.hosts = slices.Insert(q.hosts, at, &host{name: m.Host, queue: m.Queue, pinned: map[string]int{}})
 	}
 	h := q.hosts[at]
-	h.seq, h.doubted = m.Seq, false
+	h.seq, h.doubted, h.deaf = m.Seq, false, false
 	if h.broker != m.Broker {
 		if h.broker != "" {
 			q.anew(h)
 		}
 		h.broker, h.former = m.Broker, h.broker
+	}
+	if len(h.serving) == 0 {
+		// Its processes may be older than what is known of it.
+		h.given = q.resources.span()
+		h.gone = h.given
 	}
 	q.serve(h, m.Serving)
 	q.forget(h)
@@ -117,6 +132,8 @@ func (q *Queue) anew(h *host) {
 		delete(q.leases, l.number)
 	}
 	h.leases = nil
+	// What the one before was told of released resources it may not have passed on.
+	h.gone, h.releasing = h.given, span{}
 }
 
 // serve sets the tasks of a host. The window keeps its proportion to the slots.
@@ -143,6 +160,9 @@ func (q *Queue) serve(h *host, serving []spec.ServingTask) {
 		h.window = h.window / before * h.slots
 	}
 	h.window = max(h.window, h.slots)
+	if len(serving) == 0 { // nobody can be told
+		h.given, h.gone, h.releasing = span{}, span{}, span{}
+	}
 }
 
 // forget drops a host that serves nothing and holds nothing.

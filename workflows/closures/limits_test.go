@@ -265,6 +265,82 @@ func TestResourcesAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "resource.i: is set; leave it out")
 }
 
+// CC-29, SEED-45: of resources that come and go nothing is left, in the queue and in
+// its snapshots, however many they are; and there is room for the next ones.
+func TestReleasedResourcesLeaveNothing(t *testing.T) {
+	q := New(Config{})
+	serve := func(seq int64) {
+		q.Serving(spec.ServingMessage{Host: "h", Queue: "h", Seq: seq, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
+	}
+	serve(1)
+	var sizes []int
+	for i := range uint64(30_000) {
+		a, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100) + `"]`)}})
+		require.NoError(t, err)
+		require.Equal(t, i+1, a.ID, "no ID is given twice")
+		if i%100 == 0 {
+			q.Schedule(spec.ScheduleRequest{Client: "c", Batch: i + 1, Closures: []spec.Closure{{Function: "f", Resources: []uint64{a.ID}}}})
+			for _, action := range q.Actions() {
+				d := action.(Dispatch)
+				q.LeaseEnded(d.Lease, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: d.Closures[0].ID}}})
+			}
+		}
+		require.Equal(t, 1, q.ReleaseResources(spec.ReleaseRequest{Client: "c", Resources: []uint64{a.ID}}).Released)
+		for _, action := range q.Actions() {
+			q.ReleaseEnded(action.(ReleaseOn).Release, true)
+		}
+		if i%10_000 == 9_999 {
+			q.Quiet(true)
+			q.Actions()
+			snapshot, err := q.Snapshot()
+			require.NoError(t, err)
+			sizes = append(sizes, len(snapshot))
+			q, err = Restore(Config{}, snapshot)
+			require.NoError(t, err)
+			q.Actions()
+		}
+	}
+	require.Empty(t, q.resources.list)
+	require.Empty(t, q.resources.owners)
+	require.Zero(t, q.resources.bytes)
+	require.InDelta(t, sizes[0], sizes[2], 32, "%v", sizes)
+}
+
+// What a host that is away has to hear of takes no room, and is told at once when it is
+// back: also with leases, because it is much.
+func TestAHostHearsOfManyReleases(t *testing.T) {
+	q := New(Config{})
+	serving := spec.ServingMessage{Host: "h", Queue: "h", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}}
+	q.Serving(serving)
+	const n = 200
+	closure := spec.Closure{Function: "f"}
+	for i := range uint64(n) {
+		a, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: "f"}})
+		require.NoError(t, err)
+		closure.Resources = append(closure.Resources, a.ID)
+	}
+	q.Schedule(spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{closure}})
+	first := q.Actions()[0].(Dispatch)
+	require.Len(t, first.Resources, n)
+	q.LeaseEnded(first.Lease, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1}}})
+	q.Schedule(spec.ScheduleRequest{Client: "c", Batch: 2, Closures: []spec.Closure{{Function: "f"}}})
+	second := q.Actions()[0].(Dispatch)
+	for id := range uint64(n) {
+		if id%2 == 0 {
+			q.ReleaseResources(spec.ReleaseRequest{Client: "c", Resources: []uint64{id + 1}})
+		}
+		if id == releaseAtOnce-1 {
+			require.Empty(t, q.Actions(), "the next lease will tell it")
+		}
+	}
+	many := q.Actions()[0].(ReleaseOn)
+	require.Len(t, many.Released, n/2, "the others are there")
+	q.ReleaseEnded(many.Release, false)
+	require.Empty(t, q.Actions(), "it could not be told")
+	q.LeaseEnded(second.Lease, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 2}}})
+	require.Equal(t, many.Released, q.Actions()[0].(ReleaseOn).Released)
+}
+
 // So many may wait and no more.
 func TestLineIsBounded(t *testing.T) {
 	q := New(Config{})

@@ -191,6 +191,7 @@ func (q *Queue) enter(r *request) {
 		it := newItem(c, q.lastID+1)
 		if id, known := q.keys.find(it.key()); known {
 			r.knows(i, id)
+			q.useNoMore(it.Resources)
 			continue
 		}
 		q.lastID++
@@ -224,6 +225,7 @@ func (q *Queue) cancelRequest(r *request) {
 	for _, it := range r.left {
 		q.bytes -= it.size
 		q.keys.forget(it.key(), it.ID)
+		q.useNoMore(it.Resources)
 	}
 	q.counts.Scheduled += uint64(len(r.left))
 	q.counts.Cancelled += uint64(len(r.left))

@@ -12,7 +12,7 @@ func (q *Queue) LeaseEnded(number int, r spec.LeaseResult) {
 	l := q.leases[number]
 	if l != nil && !q.quiet {
 		q.adapt(l.host, r)
-		l.host.doubted = false
+		l.host.doubted, l.host.deaf = false, false
 	}
 	for _, o := range r.Outcomes {
 		q.outcome(l, o)
@@ -39,6 +39,7 @@ func (q *Queue) LeaseLost(number int) {
 		q.serve(l.host, nil)
 	}
 	l.host.doubted, l.host.window = true, l.host.slots
+	l.host.gone.cover(l.released)
 	q.close(l)
 	q.advance()
 }

@@ -47,6 +47,8 @@ type Queue struct {
 	leases    map[int]*lease
 	lastLease int
 	seen      functions
+	// lastRelease is the number of the last [ReleaseOn] of this execution.
+	lastRelease int
 
 	// line are requests that wait, the oldest first. entering is one whose closures
 	// have IDs while there was no room for all of them yet; it goes before the line.
@@ -63,7 +65,7 @@ type Queue struct {
 
 	clients   clients
 	keys      keys
-	resources *resources
+	resources resources
 	peers     peers
 	decided   decisions
 	counts    spec.QueueCounts
@@ -82,7 +84,7 @@ type Queue struct {
 func New(c Config) *Queue {
 	return &Queue{
 		config: c, items: map[uint64]*item{}, lanes: newLanes(), leases: map[int]*lease{},
-		period: 1, clients: newClients(), keys: newKeys(), resources: &resources{},
+		period: 1, clients: newClients(), keys: newKeys(),
 	}
 }
 
@@ -145,6 +147,7 @@ func (q *Queue) end(it *item, count *uint64) {
 	q.takeOut(it)
 	delete(q.items, it.ID)
 	q.bytes -= it.size
+	q.useNoMore(it.Resources)
 	*count++
 	q.noteEnded(it.ID, it.ID)
 }

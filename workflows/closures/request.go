@@ -59,6 +59,9 @@ func (q *Queue) Schedule(r spec.ScheduleRequest) *Call[spec.ScheduleAnswer] {
 	q.clients.bytes -= c.batches.add(r.Batch, call)
 	// A client that was forgotten knows better how often it was told of an error.
 	c.epoch = max(c.epoch, r.Epoch)
+	for i := range r.Closures {
+		q.use(r.Closures[i].Resources)
+	}
 	q.line = append(q.line, &request{
 		client: c, kind: asksSchedule, number: r.Batch, schedule: call, epoch: r.Epoch, closures: r.Closures,
 		detached: !slices.ContainsFunc(r.Closures, func(c spec.Closure) bool { return c.Options == nil || !c.Options.Detached }),

@@ -1,43 +1,120 @@
 package closures
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Bounds of the per-worker resources of a queue. They are kept as long as it lives,
-// and those that a lease uses travel with it.
+// Bounds of the per-worker resources of a queue. Those that a lease uses travel with
+// it.
 const (
 	maxResources     = 10_000
 	maxResourceBytes = 256 << 10
 )
 
-// resources are what closures may use, by ID from 1.
+// resources are what closures may use, by ID. IDs count from 1, and those up to last
+// that are not in the list have been released.
 type resources struct {
-	list  []spec.Resource
+	list  []*resource
+	last  uint64
 	bytes int
+	// owners counts the resources of each client, whose name takes room once.
+	owners map[string]int
 }
 
-func (r *resources) get(id uint64) (spec.Resource, bool) {
-	if id == 0 || id > uint64(len(r.list)) {
-		return spec.Resource{}, false
+// resource is one that a client may still use, or a closure that has not ended.
+type resource struct {
+	spec.Resource
+	// owner is the client that has created it, and alone can release it. None: an
+	// earlier version has not noted it, and any client can.
+	owner string
+	// uses counts the closures with it that have not ended, and the requests that
+	// wait with such.
+	uses int
+	// released: the owner needs it no more. It goes with its last use.
+	released bool
+}
+
+func (r *resources) get(id uint64) *resource {
+	if at, found := r.find(id); found {
+		return r.list[at]
 	}
-	return r.list[id-1], true
+	return nil
+}
+
+func (r *resources) find(id uint64) (at int, found bool) {
+	return slices.BinarySearchFunc(r.list, id, func(res *resource, id uint64) int { return cmp.Compare(res.ID, id) })
 }
 
 func (r *resources) sizeOf(id uint64) int {
-	found, _ := r.get(id)
-	return resourceBytes(found)
+	if found := r.get(id); found != nil {
+		return resourceBytes(found.Resource)
+	}
+	return 0
 }
 
 func resourceBytes(r spec.Resource) int { return len(r.Function) + len(r.Args) + len(r.Kwargs) }
 
-func (r *resources) add(res spec.Resource) spec.Resource {
-	res.ID = uint64(len(r.list)) + 1
+// room is what one more resource of a client would take.
+func (r *resources) room(res spec.Resource, owner string) int {
+	size := resourceBytes(res)
+	if r.owners[owner] == 0 {
+		size += len(owner)
+	}
+	return size
+}
+
+// add takes in a resource whose ID is higher than all before.
+func (r *resources) add(res *resource) {
+	r.bytes += r.room(res.Resource, res.owner)
+	if r.owners == nil {
+		r.owners = map[string]int{}
+	}
+	r.owners[res.owner]++
 	r.list = append(r.list, res)
-	r.bytes += resourceBytes(res)
-	return res
+	r.last = res.ID
+}
+
+// dropUnused forgets a resource that nobody needs; false if somebody does.
+func (r *resources) dropUnused(id uint64) bool {
+	at, found := r.find(id)
+	if !found || !r.list[at].released || r.list[at].uses > 0 {
+		return false
+	}
+	res := r.list[at]
+	r.list = slices.Delete(r.list, at, at+1)
+	if r.owners[res.owner]--; r.owners[res.owner] == 0 {
+		delete(r.owners, res.owner)
+	}
+	r.bytes -= r.room(res.Resource, res.owner)
+	return true
+}
+
+// span are all IDs that were given.
+func (r *resources) span() span {
+	if r.last == 0 {
+		return span{}
+	}
+	return span{1, r.last}
+}
+
+// goneIn are the ranges of IDs of a span that are not there any more.
+func (r *resources) goneIn(s span) (gone [][2]uint64) {
+	next := s.first
+	at, _ := r.find(s.first)
+	for ; at < len(r.list) && r.list[at].ID <= s.last; at++ {
+		if id := r.list[at].ID; id > next {
+			gone = append(gone, [2]uint64{next, id - 1})
+		}
+		next = r.list[at].ID + 1
+	}
+	if next != 0 && next <= s.last {
+		gone = append(gone, [2]uint64{next, s.last})
+	}
+	return gone
 }
 
 // CreateResource takes in how a per-worker resource is built. Nothing is built before
@@ -54,8 +131,11 @@ func (q *Queue) CreateResource(r spec.ResourceRequest) (spec.ResourceAnswer, err
 	if err := q.checkResource(r); err != nil {
 		return spec.ResourceAnswer{}, err
 	}
+	res := &resource{Resource: r.Resource, owner: r.Client}
+	res.ID = q.resources.last + 1
+	q.resources.add(res)
 	call = &Call[spec.ResourceAnswer]{}
-	call.give(spec.ResourceAnswer{ID: q.resources.add(r.Resource).ID})
+	call.give(spec.ResourceAnswer{ID: res.ID})
 	q.clients.bytes -= c.resources.add(r.Number, call)
 	c.resources.weigh(r.Number, answerBytes)
 	q.clients.answered(c, answerBytes)
@@ -72,9 +152,66 @@ func (q *Queue) checkResource(r spec.ResourceRequest) error {
 	if q.unregistered(r.Resource.Function) {
 		return &spec.InvalidRequestError{Problems: []spec.Problem{spec.UnknownFunction("resource.f", r.Resource.Function, q.seen.sorted())}}
 	}
-	if len(q.resources.list) >= maxResources || q.resources.bytes+resourceBytes(r.Resource) > maxResourceBytes {
-		return fmt.Errorf("the queue has %d resources of %d bytes; it takes up to %d, of %d bytes together: create them once and use them in many closures",
+	if len(q.resources.list) >= maxResources || q.resources.bytes+q.resources.room(r.Resource, r.Client) > maxResourceBytes {
+		return fmt.Errorf("the queue has %d resources of %d bytes; it takes up to %d, of %d bytes together: create them once and use them in many closures, and release those that are needed no more",
 			len(q.resources.list), q.resources.bytes, maxResources, maxResourceBytes)
 	}
 	return nil
+}
+
+// CheckRelease says why a request cannot be taken; nil if it can.
+func (q *Queue) CheckRelease(r spec.ReleaseRequest) error {
+	if q.ended != "" {
+		return q.endedError("release resources")
+	}
+	return r.Validate()
+}
+
+// ReleaseResources takes in that a client needs resources no more that it has created
+// (SEED-45, CC-29). Closures with them that are here are called all the same, and others
+// are refused from now on, whoever schedules them. When the last one has ended, the hosts
+// are told that have built the resource.
+func (q *Queue) ReleaseResources(r spec.ReleaseRequest) spec.ReleaseAnswer {
+	var answer spec.ReleaseAnswer
+	for _, id := range r.Resources {
+		res := q.resources.get(id)
+		if res == nil || res.released || res.owner != "" && res.owner != r.Client {
+			continue
+		}
+		answer.Released++
+		res.released = true
+		q.drop(id)
+	}
+	return answer
+}
+
+// use counts a closure that needs its resources.
+func (q *Queue) use(ids []uint64) {
+	for _, id := range ids {
+		if res := q.resources.get(id); res != nil {
+			res.uses++
+		}
+	}
+}
+
+// useNoMore counts one that needs them no more.
+func (q *Queue) useNoMore(ids []uint64) {
+	for _, id := range ids {
+		if res := q.resources.get(id); res != nil {
+			res.uses--
+			q.drop(id)
+		}
+	}
+}
+
+// drop forgets a resource that nobody needs, and has hosts told that may have built it.
+func (q *Queue) drop(id uint64) {
+	if !q.resources.dropUnused(id) {
+		return
+	}
+	for _, h := range q.hosts {
+		if h.given.has(id) {
+			h.gone.cover(span{id, id})
+		}
+	}
 }

@@ -48,14 +48,8 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 	for _, k := range s.Keys {
 		q.keys.add(k.Key, k.ID)
 	}
-	for i, r := range s.Resources {
-		if r.ID != uint64(i)+1 {
-			return nil, errDamaged
-		}
-		q.resources.add(r)
-	}
 	for _, step := range []func(*saved) error{
-		q.restoreHosts, q.restoreClients, q.restoreRequests,
+		q.restoreResources, q.restoreHosts, q.restoreClients, q.restoreRequests,
 		func(s *saved) error { return q.restoreItems(s, columns) }, q.restoreLosses,
 	} {
 		if err := step(&s); err != nil {
@@ -66,6 +60,26 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 		return nil, errDamaged
 	}
 	return q, nil
+}
+
+func (q *Queue) restoreResources(s *saved) error {
+	for _, saved := range s.Resources {
+		if saved.ID <= q.resources.last || saved.Owner < 0 || saved.Owner > len(s.Owners) {
+			return errDamaged
+		}
+		r := &resource{Resource: saved.Resource, released: saved.Released}
+		if saved.Owner > 0 {
+			r.owner = s.Owners[saved.Owner-1]
+		}
+		q.resources.add(r)
+	}
+	if s.LastResource > 0 {
+		if s.LastResource < q.resources.last {
+			return errDamaged
+		}
+		q.resources.last = s.LastResource
+	}
+	return nil
 }
 
 func (q *Queue) restoreHosts(s *saved) error {
@@ -87,6 +101,12 @@ func (q *Queue) restoreHosts(s *saved) error {
 		h.seq, h.doubted, h.broker, h.former = saved.Seq, saved.Doubted, saved.Broker, saved.Former
 		h.more = h.more || saved.More
 		h.window = min(max(saved.Window, h.slots), max(maxWindow, h.slots))
+		h.given, h.gone = span{saved.Given[0], saved.Given[1]}, span{saved.Gone[0], saved.Gone[1]}
+		for _, ids := range []span{h.given, h.gone} {
+			if ids.first > ids.last || ids.last > q.resources.last || ids.first == 0 && ids.last > 0 {
+				return errDamaged
+			}
+		}
 	}
 	return nil
 }
@@ -185,6 +205,7 @@ func (q *Queue) restoreItems(s *saved, columns [columnCount]column) error {
 		}
 		last = it.ID
 		q.bytes += it.size
+		q.use(it.Resources)
 		switch {
 		case state == stateQueued:
 			q.items[it.ID] = it

@@ -32,6 +32,9 @@ import (
 //	                               OPTION: key= task= detached priority= losses= retries=
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N]
+//	release CLIENT IDS
+//	resources                      how many there are
+//	heard|unheard RELEASE          a host was told of resources that are gone, or could not be
 //	join|done CLIENT [call=N]
 //	withdraw CLIENT call=N         a client does not wait for its join or done any more
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
@@ -150,6 +153,14 @@ func (s *script) event(line string) (answer string, err error) {
 		return s.schedule(words[1:])
 	case "resource":
 		return s.resource(words[1:])
+	case "release":
+		return s.release(words[1:])
+	case "resources":
+		return fmt.Sprintf("  there are %d\n", s.queue.Status().Counts.Resource), nil
+	case "heard", "unheard":
+		n, err := strconv.Atoi(rest)
+		s.queue.ReleaseEnded(n, words[0] == "heard")
+		return "", err
 	case "join", "done":
 		return s.wait(words)
 	case "withdraw":
@@ -329,6 +340,18 @@ func (s *script) resource(words []string) (string, error) {
 	return fmt.Sprintf("  resource %d\n", a.ID), nil
 }
 
+func (s *script) release(words []string) (string, error) {
+	which, err := ids(words[1])
+	if err != nil {
+		return "", err
+	}
+	r := spec.ReleaseRequest{Client: words[0], Resources: which}
+	if err := s.queue.CheckRelease(r); err != nil {
+		return fmt.Sprintf("  refused: %v\n", err), nil
+	}
+	return fmt.Sprintf("  released %d\n", s.queue.ReleaseResources(r).Released), nil
+}
+
 func (s *script) wait(words []string) (string, error) {
 	client, given := words[1], ""
 	if len(words) > 2 {
@@ -481,6 +504,15 @@ func (s *script) action(a closures.Action) string {
 		}
 		for _, r := range a.Resources {
 			text += fmt.Sprintf(" [resource %d: %s]", r.ID, r.Function)
+		}
+		for _, r := range a.Released {
+			text += fmt.Sprintf(" [gone %d-%d]", r[0], r[1])
+		}
+		return text
+	case closures.ReleaseOn:
+		text := fmt.Sprintf("release %d on %s:", a.Release, a.Host)
+		for _, r := range a.Released {
+			text += fmt.Sprintf(" %d-%d", r[0], r[1])
 		}
 		return text
 	case closures.CancelOn:

@@ -28,7 +28,11 @@ type saved struct {
 	Peers     []report           `json:"peers,omitempty"`
 	Clients   []savedClient      `json:"clients,omitempty"`
 	Keys      []keyed            `json:"keys,omitempty"`
-	Resources []spec.Resource    `json:"resources,omitempty"`
+	// Resources are those that somebody needs. LastResource is the last ID; 0: the
+	// last of them.
+	Resources    []savedResource `json:"resources,omitempty"`
+	LastResource uint64          `json:"last_resource,omitempty"`
+	Owners       []string        `json:"owners,omitempty"` // of resources
 
 	// Tables that the columns and the hosts refer to.
 	Functions []string               `json:"functions,omitempty"`
@@ -40,6 +44,7 @@ type saved struct {
 }
 
 // snapshotVersion is that of the form. A queue reads its own and older ones.
+// In the first one resources were there for ever, with IDs without gaps.
 const snapshotVersion = 2
 
 type savedRequest struct {
@@ -61,6 +66,15 @@ type savedHost struct {
 	Former  string      `json:"former,omitempty"`
 	More    bool        `json:"more,omitempty"`
 	Tasks   []savedTask `json:"tasks,omitempty"`
+	// Given and Gone are the first and the last ID of resources.
+	Given [2]uint64 `json:"given,omitzero"`
+	Gone  [2]uint64 `json:"gone,omitzero"`
+}
+
+type savedResource struct {
+	spec.Resource
+	Owner    int  `json:"o,omitempty"` // from 1; 0: none
+	Released bool `json:"x,omitempty"`
 }
 
 type savedTask struct {
@@ -109,7 +123,7 @@ func (q *Queue) Snapshot() ([]byte, error) {
 	s := &saved{
 		Version: snapshotVersion, LastID: q.lastID, LastLease: q.lastLease, Counts: q.counts,
 		Paused: q.paused, Reason: q.reason, Ended: q.ended, Fault: q.fault,
-		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering), Seen: q.seen.list, Peers: q.peers, Resources: q.resources.list,
+		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering), Seen: q.seen.list, Peers: q.peers, LastResource: q.resources.last,
 	}
 	w := &writer{saved: s, seen: &q.seen}
 	hosts := map[*host]int{}
@@ -130,6 +144,15 @@ func (q *Queue) Snapshot() ([]byte, error) {
 		}
 	}
 	slices.SortFunc(open, byID)
+	for _, id := range w.resources(&q.resources, open) {
+		for i, h := range q.hosts {
+			if h.given.has(id) {
+				gone := span{s.Hosts[i].Gone[0], s.Hosts[i].Gone[1]}
+				gone.cover(span{id, id})
+				s.Hosts[i].Gone = [2]uint64{gone.first, gone.last}
+			}
+		}
+	}
 	for _, it := range open {
 		switch {
 		case entering[it]:

@@ -95,7 +95,8 @@ const (
 const ResourceKey = "$clusterrun.resource"
 
 // Resource is built by every task that calls a closure with it, once in each
-// process (SEED-45).
+// process (SEED-45). It is there until its client releases it, and the last closure
+// with it has ended.
 type Resource struct {
 	ID       uint64          `json:"i"`
 	Function string          `json:"f"`
@@ -262,6 +263,18 @@ type (
 	ResourceAnswer struct {
 		ID uint64 `json:"id"`
 	}
+	// ReleaseRequest is the input of [UpdateReleaseResources]. A client releases what it
+	// has created, and has had the queue answer for its closures with that before. The
+	// same request sent again does nothing.
+	ReleaseRequest struct {
+		Client    string   `json:"client"`
+		Resources []uint64 `json:"resources"`
+	}
+	// ReleaseAnswer says how many of them there were, of this client and not released
+	// before.
+	ReleaseAnswer struct {
+		Released int `json:"released"`
+	}
 	// CancelRequest is the input of [UpdateCancelClosures].
 	CancelRequest struct {
 		// Closures are the IDs; none: all.
@@ -342,6 +355,9 @@ type Lease struct {
 	// Grace: so a host hears of it that does not know them (any more).
 	Cancelled []uint64      `json:"cancelled,omitempty"`
 	Grace     time.Duration `json:"grace,omitempty"`
+	// Released are ranges of IDs, first and last, of resources that nobody needs any
+	// more. What processes have built of them they drop.
+	Released [][2]uint64 `json:"released,omitempty"`
 }
 
 // LeaseResult is its result.
@@ -365,6 +381,14 @@ type CancelLease struct {
 	Run      BarrierRun    `json:"run"`
 	Closures []uint64      `json:"closures"`
 	Grace    time.Duration `json:"grace"`
+}
+
+// ReleasedResources is the input of [ActivityReleaseResources]. It is for a host that
+// has no lease at the moment; others learn the same from a [Lease].
+type ReleasedResources struct {
+	Queue    string      `json:"queue"`
+	Run      BarrierRun  `json:"run"`
+	Released [][2]uint64 `json:"released"`
 }
 
 // EndClosuresInput is the input of [ActivityEndClosures].

@@ -30,8 +30,10 @@ const (
 	// UpdateWithdraw takes back a join or a done that nobody waits for any more.
 	UpdateWithdraw       = "withdraw"
 	UpdateCreateResource = "create-resource"
-	UpdateCancelClosures = "cancel-closures"
-	UpdatePauseQueue     = "pause"
+	// UpdateReleaseResources says that nobody needs per-worker resources any more.
+	UpdateReleaseResources = "release-resources"
+	UpdateCancelClosures   = "cancel-closures"
+	UpdatePauseQueue       = "pause"
 
 	// SignalArrive brings a round arrivals and withdrawals.
 	SignalArrive = "arrive"
@@ -56,10 +58,12 @@ const (
 	ActivityRelease = "Release"
 	// ActivityBarrierCheck looks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
-	// ActivityRunClosures has the tasks of a host call closures, and
-	// ActivityCancelClosures has them not do it.
-	ActivityRunClosures    = "RunClosures"
-	ActivityCancelClosures = "CancelClosures"
+	// ActivityRunClosures has the tasks of a host call closures,
+	// ActivityCancelClosures has them not do it, and ActivityReleaseResources has them
+	// drop what they have built for them.
+	ActivityRunClosures      = "RunClosures"
+	ActivityCancelClosures   = "CancelClosures"
+	ActivityReleaseResources = "ReleaseResources"
 	// ActivityEndClosures ends the queue of a run that has ended.
 	ActivityEndClosures = "EndClosures"
 	// ActivityClosuresCheck has a queue hear of a run that has ended without telling it.

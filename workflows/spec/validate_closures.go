@@ -68,6 +68,19 @@ func (r ResourceRequest) Validate() error {
 	return c.requestError()
 }
 
+// Validate checks the request by itself. The error is an [*InvalidRequestError].
+func (r ReleaseRequest) Validate() error {
+	c := &checker{}
+	c.checkClient(r.Client)
+	switch n := len(r.Resources); {
+	case n == 0:
+		c.add("resources", "is empty", "give the IDs of resources that the client has created")
+	case n > MaxBatch:
+		c.add("resources", fmt.Sprintf("has %d; a request takes up to %d", n, MaxBatch), "send several requests")
+	}
+	return c.requestError()
+}
+
 func (c *checker) checkResource(r *Resource, path func(field string) string) {
 	if r.ID != 0 {
 		c.add(path("i"), "is set", "leave it out: the queue gives the ID")
@@ -77,14 +90,18 @@ func (c *checker) checkResource(r *Resource, path func(field string) string) {
 }
 
 func (c *checker) checkCaller(client, field string, number uint64) {
+	c.checkClient(client)
+	if number == 0 {
+		c.add(field, "missing", "count the requests of the client from 1")
+	}
+}
+
+func (c *checker) checkClient(client string) {
 	switch {
 	case client == "":
 		c.add("client", "missing", "give the name of the one who asks; it tells requests that are sent again from new ones")
 	case len(client) > MaxFunctionName || !printableName(client):
 		c.add("client", quote(client)+" is no name", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
-	}
-	if number == 0 {
-		c.add(field, "missing", "count the requests of the client from 1")
 	}
 }
 

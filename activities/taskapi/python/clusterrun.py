@@ -76,7 +76,7 @@ import time
 import weakref
 from types import TracebackType
 from typing import (
-    Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union,
+    Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar, Union,
 )
 from urllib.parse import quote
 
@@ -1481,6 +1481,7 @@ class _Server:
         self.over = False
         self.failure: Optional[BaseException] = None
         self.resources: Dict[int, _Resource] = {}
+        self.dropped: List[_Resource] = []  # nobody needs them any more
         self.awake, self.waker = os.pipe()
         os.set_blocking(self.waker, False)
 
@@ -1532,14 +1533,21 @@ class _Server:
     def work(self) -> None:
         while True:
             with self.lock:
-                while not self.queue and not self.over:
+                while not self.queue and not self.dropped and not self.over:
                     self.change.wait()
                 if self.over:
                     return
-                call = self.queue.popleft()
-                call.began = self.progress = time.monotonic()
-                call.thread = threading.get_ident()
-                self.running[call.thread] = call
+                dropped, self.dropped = self.dropped, []
+                if not dropped:
+                    call = self.queue.popleft()
+                    call.began = self.progress = time.monotonic()
+                    call.thread = threading.get_ident()
+                    self.running[call.thread] = call
+            if dropped:
+                # What ends with them, such as a generator's finally, is the program's: it
+                # runs where functions do, and without the lock.
+                del dropped
+                continue
             self.run(call)
 
     def run(self, call: _Call) -> None:
@@ -1615,7 +1623,7 @@ class _Server:
         this process lives, unless that was because a task did not answer."""
         resource = self.resources.get(key)
         if resource is None:
-            raise _InputError(ValueError("the host has not said what the resource %r is" % (key,)))
+            raise _InputError(ValueError("the host has not said what the resource %r is, or nobody needs it any more" % (key,)))
         with resource.lock:
             if not resource.built:
                 try:
@@ -1847,6 +1855,10 @@ class _Server:
             self.change.notify(len(self.queue))
         for raw in answer.get("cancel") or ():
             self.cancel(raw["id"])
+        for span in answer.get("released") or ():
+            for key in [k for k in self.resources if span["first"] <= k <= span["last"]]:
+                self.dropped.append(self.resources.pop(key))
+            self.change.notify()
         if self.over:
             self.hand_back()
 
@@ -2525,6 +2537,7 @@ _MAX_EARLY = 8 * _MAX_BATCH
 _MAX_FIND = 4096
 _ASK_DONE = 1.0  # how often the queue is asked while the answer is known here
 _FLUSH_PATIENCE = 2.0  # at the end of the program
+_GATHER_RELEASES = 0.05  # how long resources that are released wait for others
 _COORDINATOR = "/v1/coordinator/"
 _TEXT_CANCELLED = "The corresponding function is cancelled. Please reschedule the function."
 _TEXT_ABORTED = "The corresponding function is aborted. Please reschedule the function."
@@ -2645,12 +2658,29 @@ class RemoteValue:
 
 class PerWorkerValues:
     """A per-worker resource. As an argument of a function it stands for what the task
-    that calls the function has built."""
+    that calls the function has built.
 
-    __slots__ = ("_id", "__weakref__")
+    When nothing in this process refers to it any more, and the functions that were
+    scheduled with it have ended, the tasks drop what they have built. One that was
+    unpickled, or made from an ID, only names the resource: it does not keep it, and
+    once that is gone, functions with it are refused."""
 
-    def __init__(self, resource: int) -> None:
+    __slots__ = ("_id", "_coordinator", "__weakref__")
+
+    def __init__(self, resource: int, coordinator: Optional["ClusterCoordinator"] = None) -> None:
         self._id = resource
+        self._coordinator = coordinator
+        if coordinator is not None:
+            coordinator._session.keep(self)
+
+    def __copy__(self) -> "PerWorkerValues":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "PerWorkerValues":
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._id,)
 
     def __repr__(self) -> str:
         return "<PerWorkerValues of resource %d>" % self._id
@@ -2664,7 +2694,7 @@ class _PerWorkerDataset:
         self._what = (fn, args, kwargs)
 
     def __iter__(self) -> "_PerWorkerIterator":
-        return _PerWorkerIterator(self._coordinator.create_per_worker_resource(*self._what)._id)
+        return self._coordinator._create(_PerWorkerIterator, *self._what)
 
 
 class _PerWorkerIterator(PerWorkerValues):
@@ -2789,9 +2819,13 @@ class ClusterCoordinator:
         self, fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
     ) -> PerWorkerValues:
         """What a registered function returns in each task, for functions that are
-        scheduled. A process builds it when it first calls one of those, and keeps it."""
+        scheduled. A process builds it when it first calls one of those, and keeps it as
+        long as somebody here refers to the PerWorkerValues."""
+        return self._create(PerWorkerValues, fn, args, kwargs)
+
+    def _create(self, what: Any, fn: Any, args: Any, kwargs: Any) -> Any:
         name = _registered_name(fn)
-        return PerWorkerValues(self._session.create_resource('"function":%s%s' % (_encode(name), _arguments(name, args, kwargs))))
+        return what(self._session.create_resource('"function":%s%s' % (_encode(name), _arguments(name, args, kwargs))), self)
 
     _create_per_worker_resources = create_per_worker_resource
 
@@ -2800,7 +2834,8 @@ class ClusterCoordinator:
     ) -> _PerWorkerDataset:
         """A dataset of each worker. dataset_fn is a registered function that returns an
         iterator, such as a generator function. iter() of the dataset is a per-worker
-        resource, which functions take the next element of; each iter() begins anew."""
+        resource, which functions take the next element of; each iter() begins anew, and
+        the iterators of one that nobody refers to any more are dropped."""
         _registered_name(dataset_fn)
         return _PerWorkerDataset(self, dataset_fn, args, kwargs)
 
@@ -2919,6 +2954,7 @@ class _Line:
         self.path = path
         self.connection: Optional[socket.socket] = None
         self.over = False
+        self.patience = _FOREVER  # until when it is tried
 
     def ask(self, name: str, raw: bytes) -> bytes:
         """Send a request until there is an answer. _Away: nobody wants it any more."""
@@ -2937,6 +2973,8 @@ class _Line:
                     continue
                 if not isinstance(e, (ConnectionError, FileNotFoundError, BlockingIOError)):
                     raise TaskError("the host cannot be asked: %s" % e, "away") from None
+                if time.monotonic() > self.patience:
+                    break
                 time.sleep(delay)
                 delay = min(2 * delay, _LAST_RETRY)
                 continue
@@ -2964,9 +3002,10 @@ class _Line:
 class _Unsent:
     """A closure that is to be sent, or is on its way."""
 
-    __slots__ = ("value", "raw", "epoch", "detached", "cancelled")
+    __slots__ = ("number", "value", "raw", "epoch", "detached", "cancelled")
 
-    def __init__(self, value: RemoteValue, raw: bytes, epoch: int, detached: bool) -> None:
+    def __init__(self, number: int, value: RemoteValue, raw: bytes, epoch: int, detached: bool) -> None:
+        self.number = number  # of those that were scheduled, from 1
         self.value = value
         self.raw = raw
         self.epoch = epoch
@@ -3021,6 +3060,13 @@ class _Session:
         self.calls = itertools.count(1)
         self.abandoned: List[int] = []  # calls of joins that were interrupted
         self.resources = itertools.count(1)
+        # Held by who creates one: the queue remembers the numbers of the latest requests.
+        self.creating = threading.Lock()
+        self.kept: Set[int] = set()  # resources that somebody here refers to
+        # Those that nobody does, and how many closures had been scheduled until then.
+        self.released: "collections.deque[Tuple[int, int]]" = collections.deque()
+        self.releasing = 0  # on their way
+        self.release_at = 0.0  # others may come until then
         self.asked = 0.0  # when the queue was last asked whether all is done
         self.counts = {"closure_execution": 0, "remote_value_fetch": 0}
         self.dog: Optional[WatchDog] = None
@@ -3050,13 +3096,16 @@ class _Session:
             threading.Thread(target=self.receive, name="clusterrun-outcomes", daemon=True).start()
 
     def close(self) -> None:
-        """End the threads. Nothing is unsent then, and nobody waits for anything."""
+        """End the threads. No closure is unsent then, and nobody waits for anything."""
         with self.lock:
             self.closing = True
+            releases = (self.released or self.releasing) and not self.over
+            self.lines[0].patience = time.monotonic() + _FLUSH_PATIENCE
             self.work.notify_all()
             self.wanted.notify_all()
-        for line in self.lines:
-            line.cut()
+        if not releases:  # else the thread that sends them hangs up
+            self.lines[0].cut()
+        self.lines[1].cut()
         if self.dog is not None:
             self.dog.stop()
 
@@ -3067,6 +3116,7 @@ class _Session:
             for unsent in self.unsent:
                 unsent.value._abort()
             self.unsent.clear()
+            self.released.clear()
             for opened in self.open.values():
                 for ref in opened.values:
                     value = ref()
@@ -3079,7 +3129,7 @@ class _Session:
 
     def forked(self) -> None:
         """In a forked child: nobody there asks for anything."""
-        self.lock = threading.RLock()
+        self.lock, self.creating = threading.RLock(), threading.Lock()
         self.work, self.wanted, self.room, self.ended = (threading.Condition(self.lock) for _ in range(4))
         for line in self.lines:
             line.hang_up()
@@ -3103,9 +3153,9 @@ class _Session:
                     break
                 self.room.wait()
             value = RemoteValue(coordinator)
-            self.unsent.append(_Unsent(value, raw, self.epoch, detached))
-            self.bytes += len(raw)
             self.scheduled += 1
+            self.unsent.append(_Unsent(self.scheduled, value, raw, self.epoch, detached))
+            self.bytes += len(raw)
             self.start()
             if len(self.unsent) == 1:
                 self.work.notify()
@@ -3121,14 +3171,20 @@ class _Session:
         try:
             while True:
                 with self.lock:
-                    while not self.unsent and not self.closing and not self.over:
-                        self.work.wait()
-                    if not self.unsent:
+                    resources = self.due()
+                    while not self.unsent and not resources and not self.closing and not self.over:
+                        self.work.wait(self.release_at - time.monotonic() if self.released else None)
+                        resources = self.due()
+                    if not self.unsent and not resources:
                         return
-                    batch = self.sent_now = self.next_batch()
+                    batch = self.sent_now = self.next_batch() if self.unsent and not resources else []
                     self.sending = len(batch)
-                    self.wanted.notify()
-                    self.room.notify_all()
+                    if batch:
+                        self.wanted.notify()
+                        self.room.notify_all()
+                if resources:
+                    self.release(resources)
+                    continue
                 self.deliver(batch)
                 del batch  # which keeps the coordinator
         except _Away:
@@ -3136,6 +3192,34 @@ class _Session:
         except BaseException as e:
             over = isinstance(e, TaskError) and e.code == "over"
             self.end(str(e) if over else "closures cannot be scheduled: %s" % e)
+        finally:
+            if self.closing:
+                self.lines[0].hang_up()
+
+    def due(self) -> List[int]:
+        """The resources that can be released: the queue has answered for what uses them.
+        They are sent together with others of the next moment."""
+        found: List[int] = []
+        if self.over or time.monotonic() < self.release_at and not self.closing:
+            return found
+        while self.released and len(found) < _MAX_BATCH:
+            if self.unsent and self.unsent[0].number <= self.released[0][0]:
+                break
+            found.append(self.released.popleft()[1])
+        self.releasing = len(found)
+        return found
+
+    def release(self, resources: List[int]) -> None:
+        """Say that nobody needs resources any more. A host that does not take that is one
+        of an earlier version, which keeps them."""
+        try:
+            self.lines[0].ask("release", json.dumps({"session": self.name, "resources": resources}).encode())
+        except TaskError as e:
+            if e.code == "over":
+                raise
+        with self.lock:
+            self.releasing = 0
+            self.ended.notify_all()
 
     def next_batch(self) -> List[_Unsent]:
         """What fits into a request: closures that were scheduled when the same errors
@@ -3421,13 +3505,31 @@ class _Session:
     def create_resource(self, what: str) -> int:
         if _building():
             raise ValueError("Creating a per-worker resource in the function of one is not allowed.")
-        raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
         try:
-            return _get_host().exchange(_head("POST", _COORDINATOR + "resources"), lambda: raw, None)["id"]
+            with self.creating:
+                raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
+                return _get_host().exchange(_head("POST", _COORDINATOR + "resources"), lambda: raw, None)["id"]
         except TaskError as e:
             if e.code in _REFUSALS:
                 raise _closure_error(_refused(e)) from None
             raise
+
+    def keep(self, values: PerWorkerValues) -> None:
+        """Have the resource released when nobody refers to it any more."""
+        with self.lock:
+            self.start()  # a finalizer may be no place for that
+            self.kept.add(values._id)
+        weakref.finalize(values, self.drop, values._id).atexit = False  # see _flush_sessions
+
+    def drop(self, resource: int) -> None:
+        with self.lock:
+            if self.over or resource not in self.kept:
+                return
+            self.kept.remove(resource)
+            if not self.released:
+                self.release_at = time.monotonic() + _GATHER_RELEASES
+            self.released.append((self.scheduled, resource))
+            self.work.notify()
 
     def cancel(self, values: Optional[List[RemoteValue]]) -> None:
         with self.lock:
@@ -3463,8 +3565,13 @@ class _Session:
                 self.dog = dog if dog.timeout > 0 else None
 
     def flush(self, end: float) -> None:
+        """At the end of the program: what is unsent is sent, and resources are nobody's."""
         with self.lock:
-            while self.passed < self.scheduled and not self.over and time.monotonic() < end:
+            for resource in sorted(self.kept):
+                self.drop(resource)
+            self.release_at = 0.0
+            self.work.notify()
+            while (self.passed < self.scheduled or self.released or self.releasing) and not self.over and time.monotonic() < end:
                 self.ended.wait(end - time.monotonic())
 
 

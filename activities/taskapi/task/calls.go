@@ -75,8 +75,20 @@ func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, erro
 		return nil, s.unknown(c.Function)
 	}
 	var find func(uint64) (reflect.Value, error)
+	var has []func() // to leave them
 	if len(c.Resources) > 0 {
-		find = func(id uint64) (reflect.Value, error) { return s.resources.get(ctx, s, id) }
+		find = func(id uint64) (reflect.Value, error) {
+			value, leave, err := s.resources.get(ctx, s, id)
+			if leave != nil {
+				has = append(has, leave)
+			}
+			return value, err
+		}
+		defer func() {
+			for _, leave := range has {
+				leave()
+			}
+		}()
 	}
 	args, err := f.arguments(c.Args, c.Kwargs, find)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"reflect"
 	"sync"
 
@@ -23,6 +25,11 @@ type resource struct {
 	done    chan struct{}
 	value   reflect.Value
 	err     error
+
+	// For holders of mu of resources: uses are the calls that have it, and its building
+	// is one. released: it is dropped with the last.
+	uses     int
+	released bool
 }
 
 // inputError says that a resource could not be built (SEED-46).
@@ -50,52 +57,113 @@ func (r *resources) learn(list []wire.CallResource) {
 	}
 }
 
+// release drops resources that nobody needs any more. A call that has one keeps it.
+func (r *resources) release(ranges []wire.ReleasedResources) {
+	if len(ranges) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, one := range r.all {
+		for _, gone := range ranges {
+			if gone.First <= id && id <= gone.Last {
+				delete(r.all, id)
+				one.released = true
+				r.dropUnused(one)
+			}
+		}
+	}
+}
+
+// leave says that a call has ended, or the building. It is for holders of mu, as is
+// dropUnused.
+func (r *resources) leave(one *resource) {
+	one.uses--
+	r.dropUnused(one)
+}
+
+// dropUnused closes what was built, if it can be closed and nobody has it any more.
+func (r *resources) dropUnused(one *resource) {
+	if !one.released || one.uses > 0 || !one.value.IsValid() {
+		return
+	}
+	value := one.value
+	one.value = reflect.Value{}
+	// A nil in an interface has nothing that could be closed.
+	if c, ok := value.Interface().(io.Closer); ok {
+		go closeResource(one.ID, one.Function, c)
+	}
+}
+
+func closeResource(id uint64, function string, c io.Closer) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Warn("closing a per-worker resource panicked", "resource", id, "function", function, "panic", p)
+		}
+	}()
+	if err := c.Close(); err != nil {
+		slog.Warn("a per-worker resource was not closed", "resource", id, "function", function, "error", err)
+	}
+}
+
 // get is the value of a resource, which is built at its first use. One that could
 // not be built stays so as long as this process lives. A task that does not answer
-// is no reason for that: then it is built anew the next time.
-func (r *resources) get(ctx context.Context, s *server, id uint64) (reflect.Value, error) {
+// is no reason for that: then it is built anew the next time. Who gets it leaves it when
+// its call has ended.
+func (r *resources) get(ctx context.Context, s *server, id uint64) (value reflect.Value, leave func(), err error) {
 	r.mu.Lock()
 	one := r.all[id]
 	if one == nil {
 		r.mu.Unlock()
-		return reflect.Value{}, &inputError{fmt.Errorf("the host has not said what the resource %d is", id)}
+		return value, nil, &inputError{fmt.Errorf("the host has not said what the resource %d is, or nobody needs it any more", id)}
 	}
+	one.uses++
 	if !one.started {
 		one.started = true
+		one.uses++
 		// The call that needs it first may be cancelled, and others need it, too.
 		go r.build(s, one)
 	}
 	r.mu.Unlock()
+	leave = func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.leave(one)
+	}
 	select {
 	case <-one.done:
-		return one.value, one.err
+		return one.value, leave, one.err
 	case <-ctx.Done():
-		return reflect.Value{}, context.Cause(ctx)
+		return value, leave, context.Cause(ctx)
 	}
 }
 
 func (r *resources) build(s *server, one *resource) {
 	finished := false
+	var value reflect.Value
+	var err error
 	defer func() {
-		if !finished {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		var unavailable *UnavailableError
+		switch {
+		case !finished:
 			one.err = &inputError{errEndedItsGoroutine}
+		case err == nil:
+			one.value = value
+		case errors.As(err, &unavailable), s.ctx.Err() != nil:
+			one.err = err
+			if !one.released {
+				r.all[one.ID] = &resource{CallResource: one.CallResource, done: make(chan struct{})}
+			}
+		default:
+			one.err = &inputError{err}
 		}
 		close(one.done)
+		r.leave(one)
 	}()
-	value, err := s.build(one)
+	value, err = s.build(one)
 	finished = true
-	var unavailable *UnavailableError
-	switch {
-	case err == nil:
-		one.value = value
-	case errors.As(err, &unavailable), s.ctx.Err() != nil:
-		one.err = err
-		r.mu.Lock()
-		r.all[one.ID] = &resource{CallResource: one.CallResource, done: make(chan struct{})}
-		r.mu.Unlock()
-	default:
-		one.err = &inputError{err}
-	}
 }
 
 func (s *server) build(one *resource) (reflect.Value, error) {

@@ -38,6 +38,9 @@ func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 // out of time, with [ErrCallTimeout], and with ctx. A function that does not return
 // then costs its process: the host has the task restarted.
 //
+// What a function has built as a per-worker resource is kept until its coordinator needs
+// it no more and no call has it. Then an [io.Closer] is closed.
+//
 // When ctx ends Serve hands back what it has not called, waits for the functions that
 // are being called, and returns the cause. What these return counts, unless it is an
 // error: then they are called again elsewhere.
@@ -329,6 +332,7 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 	for _, one := range a.Cancel {
 		s.cancel(one)
 	}
+	s.resources.release(a.Released)
 	if s.leaving {
 		s.handBack()
 	}

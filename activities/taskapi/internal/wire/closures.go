@@ -112,6 +112,9 @@ type ClosuresAnswer struct {
 	Closures []Call `json:"closures,omitempty"`
 	// Resources are those of them that the process may not know yet.
 	Resources []CallResource `json:"resources,omitempty"`
+	// Released are resources that nobody needs any more: the process drops what it has
+	// built of them. An answer with an old number may have them, too.
+	Released []ReleasedResources `json:"released,omitempty"`
 	// Cancel are those that it is not to call any more.
 	Cancel []CallCancel `json:"cancel,omitempty"`
 	// Introduce: the host does not know the functions of the process.
@@ -140,6 +143,12 @@ type CallResource struct {
 	Function string          `json:"function"`
 	Args     json.RawMessage `json:"args,omitempty"`
 	Kwargs   json.RawMessage `json:"kwargs,omitempty"`
+}
+
+// ReleasedResources are a range of resources.
+type ReleasedResources struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
 }
 
 // CallCancel is a closure that is not to be called any more.

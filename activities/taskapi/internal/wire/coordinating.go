@@ -9,6 +9,7 @@ const (
 	PathCoordinatorJoin      = "/v1/coordinator/join"
 	PathCoordinatorDone      = "/v1/coordinator/done"
 	PathCoordinatorResources = "/v1/coordinator/resources"
+	PathCoordinatorRelease   = "/v1/coordinator/release"
 	PathCoordinatorCancel    = "/v1/coordinator/cancel"
 	PathCoordinatorOutcomes  = "/v1/coordinator/outcomes"
 	PathCoordinatorFind      = "/v1/coordinator/find"
@@ -101,6 +102,19 @@ type ResourceRequest struct {
 // ResourceCreated is the answer.
 type ResourceCreated struct {
 	ID uint64 `json:"id"`
+}
+
+// ReleaseRequest says that nobody needs resources any more that the session has
+// created. Its closures with them have been answered before.
+type ReleaseRequest struct {
+	Session   string   `json:"session"`
+	Resources []uint64 `json:"resources"`
+}
+
+// ResourcesReleased is the answer.
+type ResourcesReleased struct {
+	// Released is how many of them there were, and not released before.
+	Released int `json:"released"`
 }
 
 // CancelRequest has closures not be called any more.

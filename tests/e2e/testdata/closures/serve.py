@@ -136,6 +136,25 @@ def count(counter):
 
 
 @clusterrun.function
+def elements():
+    """A dataset. Its iterators are files, for as long as they are held."""
+    path = os.path.join(DIR, "iterator-%s-%s" % (TASK, os.urandom(8).hex()))
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    try:
+        n = 0
+        while True:
+            n += 1
+            yield n
+    finally:
+        os.remove(path)
+
+
+@clusterrun.function
+def take(iterator):
+    return [TASK, next(iterator)]
+
+
+@clusterrun.function
 def broken():
     raise OSError("no such data")
 

@@ -1,0 +1,165 @@
+package closurequeue
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// gatherReleases is how long resources that are released wait for others.
+	gatherReleases = 50 * time.Millisecond
+	// maxCreating bounds the numbers of the requests that are on their way: the queue
+	// remembers the latest ones only, and one that is late has to be among them.
+	maxCreating = 8
+	// closePatience bounds what Close does for those that are left.
+	closePatience = 2 * time.Second
+)
+
+// resources are per-worker resources that were created here.
+type resources struct {
+	// creating are the numbers of requests that are on their way, in order, and number
+	// is the last one.
+	creating []uint64
+	number   uint64
+	// kept are those that somebody needs.
+	kept map[uint64]bool
+	// released are the others, in that order, which the queue does not know.
+	released []released
+}
+
+type released struct {
+	id uint64
+	// after is how many closures had been scheduled: some of them may use it.
+	after uint64
+}
+
+// CreateResource makes a per-worker resource known, and returns its ID. It is there
+// until [Queue.Release] or Close.
+func (q *Queue) CreateResource(ctx context.Context, r spec.Resource) (uint64, error) {
+	r, err := checkedResource(r)
+	if err != nil {
+		return 0, err
+	}
+	request := spec.ResourceRequest{Client: q.name, Resource: r}
+	err = q.await(ctx, func() bool {
+		if c := q.resources.creating; len(c) > 0 && q.resources.number >= c[0]+maxCreating-1 {
+			return false
+		}
+		q.resources.number++
+		request.Number = q.resources.number
+		q.resources.creating = append(q.resources.creating, request.Number)
+		return true
+	})
+	if err != nil {
+		return 0, err
+	}
+	a, err := q.client.CreateResource(ctx, request)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.wake()
+	q.resources.creating = slices.DeleteFunc(q.resources.creating, func(n uint64) bool { return n == request.Number })
+	if err != nil {
+		return 0, err
+	}
+	if q.resources.kept == nil {
+		q.resources.kept = map[uint64]bool{}
+	}
+	q.resources.kept[a.ID] = true
+	return a.ID, nil
+}
+
+// Release says that nobody needs resources any more that were created here. It does
+// not wait. Closures with them that were scheduled before are called all the same, and
+// then the tasks drop what they have built.
+func (q *Queue) Release(ids ...uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.release(ids)
+}
+
+// release is for holders of mu.
+func (q *Queue) release(ids []uint64) {
+	for _, id := range ids {
+		if q.resources.kept[id] {
+			delete(q.resources.kept, id)
+			q.resources.released = append(q.resources.released, released{id, q.scheduled})
+		}
+	}
+	q.wake()
+}
+
+// takeReleased are those that the queue can be told of: it has answered for what uses
+// them. It is for holders of mu.
+func (q *Queue) takeReleased() (ids []uint64) {
+	for len(q.resources.released) > 0 && q.resources.released[0].after <= q.passed && len(ids) < spec.MaxBatch {
+		ids = append(ids, q.resources.released[0].id)
+		q.resources.released = q.resources.released[1:]
+	}
+	return ids
+}
+
+// releaseAll tells the queue what was released, some at once, until the client ends.
+func (q *Queue) releaseAll() {
+	for {
+		due := func() bool {
+			return len(q.resources.released) > 0 && q.resources.released[0].after <= q.passed
+		}
+		if q.await(q.ctx, due) != nil {
+			return
+		}
+		gather := time.NewTimer(gatherReleases)
+		select {
+		case <-gather.C:
+		case <-q.ctx.Done():
+			gather.Stop()
+			return
+		}
+		q.mu.Lock()
+		ids := q.takeReleased()
+		q.mu.Unlock()
+		if len(ids) == 0 {
+			continue
+		}
+		if _, err := q.client.ReleaseResources(q.ctx, spec.ReleaseRequest{Client: q.name, Resources: ids}); err != nil {
+			if q.ctx.Err() != nil { // Close tells it
+				q.mu.Lock()
+				for _, id := range ids {
+					q.resources.released = append(q.resources.released, released{id: id})
+				}
+				q.mu.Unlock()
+				return
+			}
+			// The run has ended, or the queue is one of an earlier version: there is
+			// nobody to tell.
+			q.mu.Lock()
+			q.resources.kept, q.resources.released = nil, nil
+			q.mu.Unlock()
+		}
+	}
+}
+
+// releaseLast releases what is left, once the client has ended. Closures that are not in
+// the queue by now never will be.
+func (q *Queue) releaseLast() {
+	q.mu.Lock()
+	ids := make([]uint64, 0, len(q.resources.kept)+len(q.resources.released))
+	for id := range q.resources.kept {
+		ids = append(ids, id)
+	}
+	for _, r := range q.resources.released {
+		ids = append(ids, r.id)
+	}
+	q.resources.kept, q.resources.released = nil, nil
+	q.mu.Unlock()
+	slices.Sort(ids)
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	for some := range slices.Chunk(ids, spec.MaxBatch) {
+		if _, err := q.client.ReleaseResources(ctx, spec.ReleaseRequest{Client: q.name, Resources: some}); err != nil {
+			return // nobody can be told
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package closurequeue
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (q *Queue) create(t *testing.T) uint64 {
+	t.Helper()
+	id, err := q.CreateResource(patience(t), spec.Resource{Function: "same", Args: []byte("[7]")})
+	require.NoError(t, err)
+	return id
+}
+
+func with1(c spec.Closure, resource uint64) spec.Closure {
+	c.Args = []byte(`[{"` + spec.ResourceKey + `":` + text(int(resource)) + `}]`)
+	c.Resources = []uint64{resource}
+	return c
+}
+
+// SEED-45, CC-29: what was scheduled before has its resource, however late it comes to
+// the queue, and then the tasks drop it. What is scheduled after that is refused.
+func TestResourcesAreReleased(t *testing.T) {
+	f := newFixture(t, 1)
+	first, second := f.create(t), f.create(t)
+	f.Away(true)
+	remotes := []*Remote{f.schedule(with1(closure("same"), first)), f.schedule(with1(closure("same"), first)), f.schedule(with1(closure("same"), second))}
+	f.Release(first, first, 99)
+	f.Away(false)
+	for _, r := range remotes {
+		f.assertValue("7", r)
+	}
+	f.eventually("the queue drops it", func() bool { return f.Counts().Resource == 1 })
+	f.eventually("and so do the tasks", func() bool { return len(f.Built()) == 1 })
+	assert.Equal(t, []uint64{second}, f.Built())
+
+	refused := f.schedule(with1(closure("same"), first))
+	_, err := refused.Wait(patience(t))
+	require.ErrorContains(t, err, "closures[0].r: resource 1 has been released by the client that had created it; create another one")
+	require.Error(t, f.Join(patience(t)), "and it is the error of who has scheduled it")
+	f.assertValue("7", f.schedule(with1(closure("same"), second)))
+}
+
+// Nobody releases what another client has created.
+func TestResourcesAreReleasedByTheirCreator(t *testing.T) {
+	f := newFixture(t)
+	other := f.open()
+	mine, its := f.create(t), other.create(t)
+	f.Release(its)
+	_, err := f.client.ReleaseResources(patience(t), spec.ReleaseRequest{Client: "somebody", Resources: []uint64{mine, its}})
+	require.NoError(t, err)
+	assert.Equal(t, 2, f.Counts().Resource)
+	other.Release(its)
+	f.eventually("it is gone", func() bool { return f.Counts().Resource == 1 })
+}
+
+// Answers that get lost, a server that is away and executions that end lose nothing.
+func TestReleasesAreSentAgain(t *testing.T) {
+	f := newFixture(t)
+	const n = 2 * spec.MaxBatch
+	ids := make([]uint64, n)
+	for i := range ids {
+		ids[i] = f.create(t)
+	}
+	f.Lose(spec.UpdateReleaseResources, 2)
+	f.Away(true)
+	f.Release(ids[:n/4]...)
+	f.Away(false)
+	f.ContinueAsNew()
+	f.Release(ids[n/4:]...)
+	f.eventually("all are gone", func() bool { return f.Counts().Resource == 0 })
+	assert.Less(t, f.Updates(spec.UpdateReleaseResources), n/10, "they go together")
+}
+
+// The end of a client releases what is left; closures with it go on.
+func TestCloseReleasesResources(t *testing.T) {
+	f := newFixture(t)
+	left, released := f.create(t), f.create(t)
+	c := closure("wait")
+	c.Resources = []uint64{left}
+	r := f.schedule(c)
+	_, err := r.ID(patience(t))
+	require.NoError(t, err)
+	f.Release(released)
+	f.Queue.Close()
+	assert.Equal(t, 1, f.Counts().Resource, "a closure has it")
+	close(f.release)
+	f.eventually("nothing is left", func() bool { return f.Counts().Resource == 0 })
+}
+
+// The end of the run is the end of all resources, and nobody waits for it.
+func TestReleaseAfterTheRun(t *testing.T) {
+	f := newFixture(t)
+	id := f.create(t)
+	f.End("it is")
+	f.Release(id)
+	f.Queue.Close()
+}
+
+// As many as there are may create some at the same time: none of their requests is
+// older than what the queue remembers.
+func TestManyCreateResources(t *testing.T) {
+	f := newFixture(t)
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for range 50 {
+				id, err := f.CreateResource(patience(t), spec.Resource{Function: "same"})
+				if assert.NoError(t, err) {
+					f.Release(id)
+				}
+			}
+		})
+	}
+	all.Wait()
+	f.eventually("all are gone", func() bool { return f.Counts().Resource == 0 })
+}
