@@ -54,24 +54,24 @@ func TestIteratorsAreReleased(t *testing.T) {
 	harness.Eventually(t, "workers hold none", func() bool { return len(f.iterators()) == 0 })
 
 	// From outside of the run, released by hand and by the garbage collector.
-	held, err := c.CreatePerWorkerResource(bounded(t), "elements")
+	held, err := c.CreatePerWorkerResource(bounded(t), "rows")
 	require.NoError(t, err)
 	take := func(r clustercoordinator.PerWorkerValues) *clustercoordinator.RemoteValue {
 		t.Helper()
-		return schedule(t, c, "take", r)
+		return schedule(t, c, "row", r)
 	}
 	fetched[any](t, take(held))
 	for range 20 {
-		r, err := c.CreatePerWorkerResource(bounded(t), "elements")
+		r, err := c.CreatePerWorkerResource(bounded(t), "rows")
 		require.NoError(t, err)
 		v := take(r)
 		r.Release()
 		fetched[any](t, v)
-		_, err = c.Schedule(bounded(t), "take", r)
+		_, err = c.Schedule(bounded(t), "row", r)
 		require.ErrorContains(t, err, "was released; create another one")
 	}
 	func() {
-		r, err := c.CreatePerWorkerResource(bounded(t), "elements")
+		r, err := c.CreatePerWorkerResource(bounded(t), "rows")
 		require.NoError(t, err)
 		fetched[any](t, take(r))
 	}()
@@ -87,7 +87,7 @@ func TestIteratorsAreReleased(t *testing.T) {
 	for range together {
 		all.Go(func() {
 			for range more / together {
-				r, err := c.CreatePerWorkerResource(context.WithoutCancel(t.Context()), "elements")
+				r, err := c.CreatePerWorkerResource(context.WithoutCancel(t.Context()), "rows")
 				if !assert.NoError(t, err) {
 					return
 				}

@@ -19,10 +19,10 @@ def wait(name):
 
 
 coordinator = clusterrun.ClusterCoordinator()
-dataset = coordinator.create_per_worker_dataset("elements")
+dataset = coordinator.create_per_worker_dataset("rows")
 for _ in range(200):
     iterator = iter(dataset)
-    taken = coordinator.fetch([coordinator.schedule("take", (iterator,)) for _ in range(11)])
+    taken = coordinator.fetch([coordinator.schedule("row", (iterator,)) for _ in range(3)])
     by_task = {}
     for task, n in taken:
         by_task.setdefault(task, []).append(n)

@@ -136,7 +136,7 @@ def count(counter):
 
 
 @clusterrun.function
-def elements():
+def rows():
     """A dataset. Its iterators are files, for as long as they are held."""
     path = os.path.join(DIR, "iterator-%s-%s" % (TASK, os.urandom(8).hex()))
     os.close(os.open(path, os.O_CREAT | os.O_EXCL))
@@ -150,7 +150,7 @@ def elements():
 
 
 @clusterrun.function
-def take(iterator):
+def row(iterator):
     return [TASK, next(iterator)]
 
 
