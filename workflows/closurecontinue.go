@@ -54,7 +54,7 @@ func (q *closureQueue) shallGoOn(ctx workflow.Context) bool {
 }
 
 func (q *closureQueue) openClosures() int {
-	c := q.machine.Status().Counts
+	c := q.machine.Counts()
 	return c.Queued + c.Executing
 }
 

@@ -78,11 +78,11 @@ func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
 	for {
 		q.carryOut(free)
 		q.describe(free)
-		if q.machine.Status().State == spec.QueueEnded {
+		if q.machine.State() == spec.QueueEnded {
 			if err := newsFirst(free); err != nil {
 				return nil, err
 			}
-			return &spec.QueueResult{Counts: q.machine.Status().Counts, Executions: q.allExecutions(free)}, nil
+			return &spec.QueueResult{Counts: q.machine.Counts(), Executions: q.allExecutions(free)}, nil
 		}
 		if q.shallGoOn(free) {
 			if err := q.goOn(free); err != nil {

@@ -172,7 +172,7 @@ func (q *Queue) RunEnded(how string) {
 		h.leases, h.rest, h.told = nil, nil, nil
 	}
 	q.leases = map[int]*lease{}
-	q.hosts = nil
+	q.hosts, q.workers = nil, nil
 	if q.drain != nil {
 		q.raise()
 	}

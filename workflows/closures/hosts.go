@@ -88,7 +88,8 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 		q.hosts = slices.Insert(q.hosts, at, &host{name: m.Host, queue: m.Queue, pinned: map[string]int{}})
 	}
 	h := q.hosts[at]
-	h.seq, h.doubted, h.deaf = m.Seq, false, false
+	h.seq, h.deaf = m.Seq, false
+	q.doubt(h, false)
 	if h.broker != m.Broker {
 		if h.broker != "" {
 			q.anew(h)
@@ -140,6 +141,7 @@ func (q *Queue) anew(h *host) {
 func (q *Queue) serve(h *host, serving []spec.ServingTask) {
 	before := h.slots
 	h.serving, h.slots, h.more = slices.Clone(serving), 0, false
+	q.workers = nil
 	h.tasks, h.functions = map[string]int{}, map[string]bool{}
 	for i, t := range serving {
 		slots := min(max(t.Slots, 0), maxSlots)

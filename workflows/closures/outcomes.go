@@ -12,7 +12,8 @@ func (q *Queue) LeaseEnded(number int, r spec.LeaseResult) {
 	l := q.leases[number]
 	if l != nil && !q.quiet {
 		q.adapt(l.host, r)
-		l.host.doubted, l.host.deaf = false, false
+		l.host.deaf = false
+		q.doubt(l.host, false)
 	}
 	for _, o := range r.Outcomes {
 		q.outcome(l, o)
@@ -38,7 +39,8 @@ func (q *Queue) LeaseLost(number int) {
 	if l.probing && l.host.doubted && !q.config.FirstRules {
 		q.serve(l.host, nil)
 	}
-	l.host.doubted, l.host.window = true, l.host.slots
+	q.doubt(l.host, true)
+	l.host.window = l.host.slots
 	l.host.gone.cover(l.released)
 	q.close(l)
 	q.advance()

@@ -43,7 +43,8 @@ type Queue struct {
 	attachedQueued, attachedExecuting int
 	bytes                             int
 
-	hosts     []*host // by name and queue
+	hosts     []*host             // by name and queue
+	workers   []spec.WorkerStatus // see sortedWorkers
 	leases    map[int]*lease
 	lastLease int
 	seen      functions

@@ -98,7 +98,8 @@ func (q *Queue) restoreHosts(s *saved) error {
 		}
 		q.hosts = append(q.hosts, h)
 		q.serve(h, serving)
-		h.seq, h.doubted, h.broker, h.former = saved.Seq, saved.Doubted, saved.Broker, saved.Former
+		h.seq, h.broker, h.former = saved.Seq, saved.Broker, saved.Former
+		q.doubt(h, saved.Doubted)
 		h.more = h.more || saved.More
 		h.window = min(max(saved.Window, h.slots), max(maxWindow, h.slots))
 		h.given, h.gone = span{saved.Given[0], saved.Given[1]}, span{saved.Gone[0], saved.Gone[1]}

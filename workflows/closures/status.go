@@ -10,24 +10,46 @@ import (
 // Status is the queue for people. Its one execution is this one, without its run ID
 // and without those before it, of which only the workflow knows.
 func (q *Queue) Status() spec.QueueStatus {
-	s := spec.QueueStatus{
-		State: q.state(), Paused: q.reason, Error: q.fault, Counts: q.counts, Workers: []spec.WorkerStatus{},
+	return spec.QueueStatus{
+		State: q.State(), Paused: q.reason, Error: q.fault, Counts: q.Counts(), Workers: q.sortedWorkers(),
 		Executions: []spec.QueueExecution{{First: q.firstEnded, Last: q.lastEnded}},
 	}
-	s.Counts.Queued, s.Counts.Executing = q.queued, q.executing
-	s.Counts.Bytes, s.Counts.Resource = q.bytes, len(q.resources.list)
-	for _, h := range q.hosts {
-		for _, t := range h.serving {
-			s.Workers = append(s.Workers, spec.WorkerStatus{
-				Task: t.Task, Host: h.name, Serving: !h.doubted, Slots: t.Slots, Functions: t.Functions,
-			})
-		}
-	}
-	slices.SortStableFunc(s.Workers, compareWorkers)
-	return s
 }
 
-func (q *Queue) state() spec.QueueState {
+// Counts are those of the closures.
+func (q *Queue) Counts() spec.QueueCounts {
+	c := q.counts
+	c.Queued, c.Executing = q.queued, q.executing
+	c.Bytes, c.Resource = q.bytes, len(q.resources.list)
+	return c
+}
+
+// sortedWorkers are kept until something of them changes: the status is asked for with
+// each change of the queue, and there may be thousands of tasks.
+func (q *Queue) sortedWorkers() []spec.WorkerStatus {
+	if q.workers == nil {
+		q.workers = []spec.WorkerStatus{}
+		for _, h := range q.hosts {
+			for _, t := range h.serving {
+				q.workers = append(q.workers, spec.WorkerStatus{
+					Task: t.Task, Host: h.name, Serving: !h.doubted, Slots: t.Slots, Functions: t.Functions,
+				})
+			}
+		}
+		slices.SortStableFunc(q.workers, compareWorkers)
+	}
+	return slices.Clone(q.workers)
+}
+
+// doubt notes whether a lease of a host was lost since it was heard of.
+func (q *Queue) doubt(h *host, doubted bool) {
+	if h.doubted != doubted {
+		h.doubted, q.workers = doubted, nil
+	}
+}
+
+// State is what the queue is doing.
+func (q *Queue) State() spec.QueueState {
 	switch {
 	case q.ended != "":
 		return spec.QueueEnded
