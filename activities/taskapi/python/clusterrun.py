@@ -2200,7 +2200,10 @@ class Pool:
                 self._shutdown(process, died=True)
                 if not why and process.returncode:
                     why = "clusterrun has ended with exit code %d, and says why on stderr" % process.returncode
-                raise RuntimeError(_UNEXPECTED_EOF) from (RuntimeError(why) if why else None)
+                died = RuntimeError(_UNEXPECTED_EOF)
+                if why and hasattr(died, "add_note"):  # Python 3.11
+                    died.add_note(why)  # the last thing that is read
+                raise died from (RuntimeError(why) if why else None)
         if outcomes is None:
             problem = answer["error"]
             raise (ValueError if problem.get("kind") == "RefusedError" else RuntimeError)(problem.get("message", ""))
@@ -2373,20 +2376,27 @@ def _registered(fn: Any) -> str:
     raise TypeError("only registered functions are accepted: decorate %r with @clusterrun.function" % (fn,))
 
 
+_TASK_TYPE = r"[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*"
+
+
 def _pool_tasks(cluster: Any) -> List[Dict[str, Any]]:
     """The groups of tasks of a cluster."""
+    import re
+
     if isinstance(cluster, int) and not isinstance(cluster, bool):
         cluster = {"worker": cluster}
     if not isinstance(cluster, Mapping) or not cluster:
         raise TypeError("cluster is %r; want a number of workers, or a dict such as {'worker': 2}" % (cluster,))
     groups: List[Dict[str, Any]] = []
     for kind, members in cluster.items():
+        if not isinstance(kind, str) or not re.fullmatch(_TASK_TYPE, kind):
+            raise ValueError("%r is no task type; use lower-case letters, digits and _, and words joined by -" % (kind,))
         if isinstance(members, int) and not isinstance(members, bool):
             if members < 0:
                 raise ValueError("cluster[%r] is %d; want how many there are" % (kind, members))
-            groups.append({"type": str(kind), "count": members})
+            groups.append({"type": kind, "count": members})
         elif isinstance(members, (list, tuple)):
-            groups.append({"type": str(kind), "addresses": [str(a) for a in members]})
+            groups.append({"type": kind, "addresses": [str(a) for a in members]})
         else:
             raise TypeError("cluster[%r] is %r; want a number, or a list of addresses" % (kind, members))
     if sum(_pool_size(g) for g in groups) == 0:
@@ -2891,6 +2901,8 @@ def _arguments(name: str, args: Any, kwargs: Any) -> str:
             return {_RESOURCE: value._id}
         if isinstance(value, RemoteValue):
             raise ValueError("a RemoteValue is not supported as an argument of a scheduled function; fetch it first")
+        if isinstance(value, _PerWorkerDataset):
+            raise TypeError("a dataset of each worker is no argument; its iterator is: iter(dataset)")
         raise TypeError("%r is no JSON" % (value,))
 
     def members(encode: Callable[[Any], str]) -> str:
