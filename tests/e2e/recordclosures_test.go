@@ -17,7 +17,7 @@ import (
 
 // TestRecordClosures is TestRecordHistories for queues of closures:
 //
-//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.3 go test ./tests/e2e -run TestRecordClosures
+//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.4 go test ./tests/e2e -run TestRecordClosures
 func TestRecordClosures(t *testing.T) {
 	dir := os.Getenv("CLUSTERRUN_RECORD")
 	if dir == "" {
@@ -43,6 +43,8 @@ func TestRecordClosures(t *testing.T) {
 		schedule(t, c, "square", i)
 	}
 	require.NoError(t, c.Join(bounded(t)))
+	r.Release()
+	harness.Eventually(t, "the resource is gone", func() bool { return f.status(c).Counts.Resource == 0 })
 	fetched[int](t, scheduleCall(t, c, spec.ClosureOptions{Key: "key", Priority: 3}, "square", 5))
 	fetched[int](t, scheduleCall(t, c, spec.ClosureOptions{Key: "key", Priority: 3}, "square", 5))
 	long := schedule(t, c, "hold", "never")
