@@ -34,24 +34,54 @@ var (
 	existing attach = (*starter.Run).ExistingClosures
 )
 
+// access is how a command uses a queue.
+type access struct {
+	attach  attach
+	timeout time.Duration // 0: none
+	// waits: while nobody executes the run it waits until somebody does, and says so.
+	// Other commands fail then.
+	waits bool
+}
+
 // withQueue connects to the queue of a run's closures.
-func (a *app) withQueue(ctx context.Context, run string, attach attach, timeout time.Duration, do func(context.Context, *closurequeue.Queue) error) error {
+func (a *app) withQueue(ctx context.Context, run string, how access, do func(context.Context, *closurequeue.Queue) error) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithCancel(ctx)
+	if how.timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, how.timeout)
 	}
 	defer cancel()
-	q, err := attach(starter.Get(c, run, ""), limited)
+	r := starter.Get(c, run, "")
+	watch := attend(limited, r.Answers, func(nobody error) {
+		switch {
+		case nobody == nil:
+			a.say("that is over, the run goes on")
+		case how.waits:
+			a.say("%s (it is waited for)", nobody)
+		default:
+			cancel()
+		}
+	})
+	q, err := how.attach(r, limited)
 	if err == nil {
 		defer q.Close()
 		err = do(limited, q)
 	}
-	return a.closureError(ctx, limited, timeout, err)
+	nobody := watch.end()
+	if err != nil && nobody != nil && ctx.Err() == nil && !(how.waits && errors.Is(limited.Err(), context.DeadlineExceeded)) && !isAnswer(err) {
+		return nobody
+	}
+	return a.closureError(ctx, limited, how.timeout, err)
+}
+
+// isAnswer tells what a queue answered from the errors of asking it.
+func isAnswer(err error) bool {
+	var refused *closurequeue.RefusedError
+	return isClosureError(err) || errors.As(err, &refused)
 }
 
 // inWordsOfFlags has a closure that was refused named as it was given here. Each is
@@ -114,7 +144,7 @@ changes the queue first.
 			if pausing { // before anything is scheduled, perhaps
 				attach = opened
 			}
-			return a.withQueue(cmd.Context(), args[0], attach, requestTimeout, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], access{attach: attach, timeout: requestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
 				var err error
 				switch {
 				case pausing:
