@@ -189,7 +189,18 @@ func (a *app) cancelClosures(ctx context.Context, q *closurequeue.Queue, ids []u
 	}
 	answer, err := q.Cancel(ctx, which...)
 	if err == nil {
-		a.say("cancelled %d in the queue, and told the tasks that execute %d", answer.Cancelled, answer.Told)
+	if len(which) > 0 { // the queue itself overlooks what it does not have
+		s, err := q.Status(ctx)
+		if err != nil {
+			return err
+		}
+		for _, id := range which {
+			if id == 0 || id > s.Counts.Scheduled {
+				return usagef("--cancel: there is no closure %d; %d were scheduled, and their IDs begin at 1", id, s.Counts.Scheduled)
+			}
+		}
+	}
+		a.say("%s", cancelledLine(answer.Cancelled, answer.Told))
 	}
 	return err
 }
@@ -232,4 +243,21 @@ func listFew(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// cancelledLine says what came of a wish to cancel.
+func cancelledLine(queued, executing int) string {
+	text := fmt.Sprintf("cancelled %d queued closures", queued)
+	if queued == 1 {
+		text = "cancelled 1 queued closure"
+	}
+	switch {
+	case queued == 0 && executing == 0:
+		return "nothing to cancel: none of these closures is queued or executing"
+	case executing == 1:
+		text += "; 1 that executes was told to end"
+	case executing > 1:
+		text += fmt.Sprintf("; %d that execute were told to end", executing)
+	}
+	return text
 }
