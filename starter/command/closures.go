@@ -86,7 +86,9 @@ func isAnswer(err error) bool {
 
 // inWordsOfFlags has a closure that was refused named as it was given here. Each is
 // refused by itself.
-var inWordsOfFlags = strings.NewReplacer("closures[0].f: ", "FUNCTION: ", "closures[0].a: ", "arguments: ", "closures[0].k: ", "arguments by name: ")
+var inWordsOfFlags = strings.NewReplacer("closures[0].f: ", "FUNCTION: ", "closures[0].a: ", "arguments: ", "closures[0].k: ", "arguments by name: ",
+	"o.key: ", "--key: ", "o.task: ", "--task: ", "o.priority: ", "--priority: ",
+	"o.retries: ", "--retries: ", "o.timeout: ", "--call-timeout: ")
 
 // closureError gives an error its exit code.
 func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, err error) error {
