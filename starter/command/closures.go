@@ -72,10 +72,22 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 		err = do(limited, q)
 	}
 	nobody := watch.end()
+	if errors.Is(err, closurequeue.ErrRunEnded) {
+		return a.closuresEnded(ctx, r)
+	}
 	if err != nil && nobody != nil && ctx.Err() == nil && !(how.waits && errors.Is(limited.Err(), context.DeadlineExceeded)) && !isAnswer(err) {
 		return nobody
 	}
 	return a.closureError(ctx, limited, how.timeout, err)
+}
+
+// closuresEnded says of a run that it has ended, how, and what is left of its closures.
+func (a *app) closuresEnded(ctx context.Context, r *starter.Run) error {
+	how := ""
+	if s, err := r.Status(ctx); err == nil && s.Result != nil {
+		how = fmt.Sprintf(" (%s)", s.Result.Verdict)
+	}
+	return fmt.Errorf("run %s has ended%s, and its queue of closures with it; `clusterrun fetch %s ID` still has the values", r.ID, how, r.ID)
 }
 
 // isAnswer tells what a queue answered from the errors of asking it.
@@ -189,8 +201,6 @@ func (a *app) cancelClosures(ctx context.Context, q *closurequeue.Queue, ids []u
 			which = append(which, uint64(id))
 		}
 	}
-	answer, err := q.Cancel(ctx, which...)
-	if err == nil {
 	if len(which) > 0 { // the queue itself overlooks what it does not have
 		s, err := q.Status(ctx)
 		if err != nil {
@@ -202,6 +212,8 @@ func (a *app) cancelClosures(ctx context.Context, q *closurequeue.Queue, ids []u
 			}
 		}
 	}
+	answer, err := q.Cancel(ctx, which...)
+	if err == nil {
 		a.say("%s", cancelledLine(answer.Cancelled, answer.Told))
 	}
 	return err
