@@ -41,6 +41,7 @@ type access struct {
 	// waits: while nobody executes the run it waits until somebody does, and says so.
 	// Other commands fail then.
 	waits bool
+	task  string // the only one that may call what is scheduled, if not empty
 }
 
 // withQueue connects to the queue of a run's closures.
@@ -69,6 +70,9 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 	q, err := how.attach(r, limited)
 	if err == nil {
 		defer q.Close()
+		if how.task != "" {
+			a.warnOfTask(limited, r, how.task)
+		}
 		err = do(limited, q)
 	}
 	nobody := watch.end()
@@ -79,6 +83,22 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 		return nobody
 	}
 	return a.closureError(ctx, limited, how.timeout, err)
+}
+
+// warnOfTask says when a run has no such task. It is no mistake for sure: start-task
+// may still add it.
+func (a *app) warnOfTask(ctx context.Context, r *starter.Run, task string) {
+	s, err := r.Status(ctx)
+	if err != nil || !s.Open || s.Unanswered {
+		return
+	}
+	names := make([]string, len(s.Tasks))
+	for i, t := range s.Tasks {
+		if names[i] = t.Name; t.Name == task {
+			return
+		}
+	}
+	a.say("run %s has no task %s now; nobody calls this until `clusterrun start-task` adds it. Its tasks are %s", r.ID, task, listFew(names))
 }
 
 // closuresEnded says of a run that it has ended, how, and what is left of its closures.

@@ -77,7 +77,7 @@ others. With --wait and --from, the first error cancels the closures that are qu
 				}
 				next = once(c)
 			}
-			return a.withQueue(cmd.Context(), args[0], access{attach: opened, timeout: s.patience, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], access{attach: opened, timeout: s.patience, waits: true, task: s.task}, func(ctx context.Context, q *closurequeue.Queue) error {
 				return a.schedule(ctx, q, next, s)
 			})
 		},
