@@ -34,29 +34,93 @@ var (
 	existing attach = (*starter.Run).ExistingClosures
 )
 
+// access is how a command uses a queue.
+type access struct {
+	attach  attach
+	timeout time.Duration // 0: none
+	// waits: while nobody executes the run it waits until somebody does, and says so.
+	// Other commands fail then.
+	waits bool
+	task  string // the only one that may call what is scheduled, if not empty
+}
+
 // withQueue connects to the queue of a run's closures.
-func (a *app) withQueue(ctx context.Context, run string, attach attach, timeout time.Duration, do func(context.Context, *closurequeue.Queue) error) error {
+func (a *app) withQueue(ctx context.Context, run string, how access, do func(context.Context, *closurequeue.Queue) error) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithCancel(ctx)
+	if how.timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, how.timeout)
 	}
 	defer cancel()
-	q, err := attach(starter.Get(c, run, ""), limited)
+	r := starter.Get(c, run, "")
+	watch := attend(limited, r.Answers, func(nobody error) {
+		switch {
+		case nobody == nil:
+			a.say("that is over, the run goes on")
+		case how.waits:
+			a.say("%s (it is waited for)", nobody)
+		default:
+			cancel()
+		}
+	})
+	q, err := how.attach(r, limited)
 	if err == nil {
 		defer q.Close()
+		if how.task != "" {
+			a.warnOfTask(limited, r, how.task)
+		}
 		err = do(limited, q)
 	}
-	return a.closureError(ctx, limited, timeout, err)
+	nobody := watch.end()
+	if errors.Is(err, closurequeue.ErrRunEnded) {
+		return a.closuresEnded(ctx, r)
+	}
+	if err != nil && nobody != nil && ctx.Err() == nil && !(how.waits && errors.Is(limited.Err(), context.DeadlineExceeded)) && !isAnswer(err) {
+		return nobody
+	}
+	return a.closureError(ctx, limited, how.timeout, err)
+}
+
+// warnOfTask says when a run has no such task. It is no mistake for sure: start-task
+// may still add it.
+func (a *app) warnOfTask(ctx context.Context, r *starter.Run, task string) {
+	s, err := r.Status(ctx)
+	if err != nil || !s.Open || s.Unanswered {
+		return
+	}
+	names := make([]string, len(s.Tasks))
+	for i, t := range s.Tasks {
+		if names[i] = t.Name; t.Name == task {
+			return
+		}
+	}
+	a.say("run %s has no task %s now; nobody calls this until `clusterrun start-task` adds it. Its tasks are %s", r.ID, task, listFew(names))
+}
+
+// closuresEnded says of a run that it has ended, how, and what is left of its closures.
+func (a *app) closuresEnded(ctx context.Context, r *starter.Run) error {
+	how := ""
+	if s, err := r.Status(ctx); err == nil && s.Result != nil {
+		how = fmt.Sprintf(" (%s)", s.Result.Verdict)
+	}
+	return fmt.Errorf("run %s has ended%s, and its queue of closures with it; `clusterrun fetch %s ID` still has the values", r.ID, how, r.ID)
+}
+
+// isAnswer tells what a queue answered from the errors of asking it.
+func isAnswer(err error) bool {
+	var refused *closurequeue.RefusedError
+	return isClosureError(err) || errors.As(err, &refused)
 }
 
 // inWordsOfFlags has a closure that was refused named as it was given here. Each is
 // refused by itself.
-var inWordsOfFlags = strings.NewReplacer("closures[0].f: ", "FUNCTION: ", "closures[0].a: ", "arguments: ", "closures[0].k: ", "arguments by name: ")
+var inWordsOfFlags = strings.NewReplacer("closures[0].f: ", "FUNCTION: ", "closures[0].a: ", "arguments: ", "closures[0].k: ", "arguments by name: ",
+	"o.key: ", "--key: ", "o.task: ", "--task: ", "o.priority: ", "--priority: ",
+	"o.retries: ", "--retries: ", "o.timeout: ", "--call-timeout: ")
 
 // closureError gives an error its exit code.
 func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, err error) error {
@@ -114,7 +178,7 @@ changes the queue first.
 			if pausing { // before anything is scheduled, perhaps
 				attach = opened
 			}
-			return a.withQueue(cmd.Context(), args[0], attach, requestTimeout, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], access{attach: attach, timeout: requestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
 				var err error
 				switch {
 				case pausing:
@@ -157,9 +221,20 @@ func (a *app) cancelClosures(ctx context.Context, q *closurequeue.Queue, ids []u
 			which = append(which, uint64(id))
 		}
 	}
+	if len(which) > 0 { // the queue itself overlooks what it does not have
+		s, err := q.Status(ctx)
+		if err != nil {
+			return err
+		}
+		for _, id := range which {
+			if id == 0 || id > s.Counts.Scheduled {
+				return usagef("--cancel: there is no closure %d; %d were scheduled, and their IDs begin at 1", id, s.Counts.Scheduled)
+			}
+		}
+	}
 	answer, err := q.Cancel(ctx, which...)
 	if err == nil {
-		a.say("cancelled %d in the queue, and told the tasks that execute %d", answer.Cancelled, answer.Told)
+		a.say("%s", cancelledLine(answer.Cancelled, answer.Told))
 	}
 	return err
 }
@@ -202,4 +277,21 @@ func listFew(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// cancelledLine says what came of a wish to cancel.
+func cancelledLine(queued, executing int) string {
+	text := fmt.Sprintf("cancelled %d queued closures", queued)
+	if queued == 1 {
+		text = "cancelled 1 queued closure"
+	}
+	switch {
+	case queued == 0 && executing == 0:
+		return "nothing to cancel: none of these closures is queued or executing"
+	case executing == 1:
+		text += "; 1 that executes was told to end"
+	case executing > 1:
+		text += fmt.Sprintf("; %d that execute were told to end", executing)
+	}
+	return text
 }

@@ -39,7 +39,7 @@ history of the run's queue, also when the run has ended long ago.
 				}
 				ids = append(ids, id)
 			}
-			return a.withQueue(cmd.Context(), args[0], existing, timeout, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
 				remotes, err := q.FetchAll(ctx, ids...)
 				if err != nil {
 					return err
@@ -75,7 +75,7 @@ executes any more; then the queue is as new.
   clusterrun join iris-x2k4 --timeout 10m`,
 		Args: oneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withQueue(cmd.Context(), args[0], existing, timeout, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
 				if err := q.Join(ctx); err != nil && !errors.Is(err, closurequeue.ErrNoQueue) {
 					return err
 				}
@@ -107,7 +107,7 @@ Exit codes:
 		Args:    oneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			done := false
-			err := a.withQueue(cmd.Context(), args[0], existing, 0, func(ctx context.Context, q *closurequeue.Queue) error {
+			err := a.withQueue(cmd.Context(), args[0], access{attach: existing}, func(ctx context.Context, q *closurequeue.Queue) error {
 				var err error
 				if done, err = q.Done(ctx); errors.Is(err, closurequeue.ErrNoQueue) {
 					done, err = true, nil

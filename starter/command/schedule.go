@@ -32,11 +32,13 @@ func (a *app) scheduleCommand() *cobra.Command {
 		Short: "Have some task of a run call a function",
 		Long: `Puts a closure, a function with arguments, into the queue of a run and prints its ID.
 Some task that serves the function calls it, once at least; 'clusterrun fetch' has its
-value. Every ARG is JSON: 3, '"text"', '[1, 2]'.
+value. Every ARG is JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with a dash.
+The arguments of a closure may have 256 KiB; pass larger data in files.
 
 With --from, closures are read from a file, one JSON object in each line, such as
 {"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}}, which may have a
-"key", too; the flags are for all of them. While the queue is full this waits.
+"key", too; the flags are for all of them. While the queue is full this waits. When a
+line is wrong, those before it are in the queue already.
 
 An error of a closure that was scheduled earlier is raised here: then what was queued
 is cancelled, this closure included, and the queue is as new. With --wait and one
@@ -46,6 +48,7 @@ others. With --wait and --from, the first error cancels the closures that are qu
 ` + exitCodesOfClosures,
 		Example: `  clusterrun schedule iris-x2k4 train_step 3
   clusterrun schedule iris-x2k4 evaluate '{"split": "test"}' --wait
+  clusterrun schedule iris-x2k4 --wait -- add -3 4
   seq 1000 | jq -c '{function: "train_step", args: [.]}' | clusterrun schedule iris-x2k4 --from -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if s.from != "" {
@@ -74,11 +77,15 @@ others. With --wait and --from, the first error cancels the closures that are qu
 				}
 				next = once(c)
 			}
-			return a.withQueue(cmd.Context(), args[0], opened, s.patience, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], access{attach: opened, timeout: s.patience, waits: true, task: s.task}, func(ctx context.Context, q *closurequeue.Queue) error {
 				return a.schedule(ctx, q, next, s)
 			})
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s; write -- before arguments that begin with a dash, as in `%s RUN FUNCTION -- -3`, and see `%s --help`",
+			err, cmd.CommandPath(), cmd.CommandPath())
+	})
 	f := cmd.Flags()
 	f.StringVar(&s.kwargs, "kwargs", "", "arguments by name, as a `JSON` object")
 	f.StringVar(&s.from, "from", "", "read closures from `FILE`, one JSON object in each line; - is stdin")

@@ -1,0 +1,35 @@
+package command
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/clusterrun/clusterrun/starter"
+)
+
+// Who waits is told once that nobody is there, and once that somebody is again.
+func TestNobodyIsThereToAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nobody := &starter.UnansweredError{RunID: "iris-1"}
+		answers := []error{nil, nobody, context.DeadlineExceeded, nobody, nil, nobody}
+		var news []error
+		w := attend(t.Context(), func(context.Context) error {
+			next := answers[0]
+			if len(answers) > 1 {
+				answers = answers[1:]
+			}
+			return next
+		}, func(err error) { news = append(news, err) })
+		time.Sleep(askFirst / 2)
+		synctest.Wait()
+		assert.Len(t, answers, 6, "what is answered soon is not looked after")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.Equal(t, []error{nobody, nil, nobody}, news)
+		assert.Equal(t, nobody, w.end())
+	})
+}

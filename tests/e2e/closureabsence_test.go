@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// While no host worker executes a run, those who wait for its queue are told why, and
+// those who only ask are refused.
+func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
+	f := newFixture(t)
+	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, until)}})
+	id := run.GetID()
+	f.startedOnce(0)
+	code, stdout, stderr := f.CLI(t, "schedule", id, "square", "1")
+	require.Zero(t, code, stderr)
+	require.Equal(t, "1\n", stdout)
+
+	side := f.worker.Side()
+	f.worker.Kill(syscall.SIGKILL)
+	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	f.worker.ExitCode()
+
+	const nobody = "nobody executes its workflow at the moment"
+	waiting := f.StartCLI(t, "schedule", id, "square", "2")
+	for _, args := range [][]string{{"closures", id}, {"closures", id, "--cancel-all"}, {"done", id}, {"fetch", id, "1"}} {
+		code, _, stderr := f.CLI(t, args...)
+		assert.Equal(t, 125, code, args)
+		assert.Contains(t, stderr, nobody, args)
+		assert.NotContains(t, stderr, "RST_STREAM", args)
+	}
+	code, _, stderr = f.CLI(t, "join", id, "--timeout", "8s")
+	assert.Equal(t, 124, code, stderr)
+	assert.Contains(t, stderr, nobody)
+	harness.Eventually(t, "who schedules is told", func() bool { return strings.Contains(waiting.Stderr(), nobody) })
+
+	f.worker.Restart()
+	require.Zero(t, waiting.ExitCode(), waiting.Stderr())
+	assert.Equal(t, "2\n", waiting.Stdout())
+	touch(t, f, "go")
+	f.result(run)
+}
