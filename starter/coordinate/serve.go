@@ -93,7 +93,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 
 // say writes a line. Whoever does not read any more has ended, or has closed the
 // input, too.
-func (s *server) say(a Answer) error {
+func (s *server) say(a any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out.Encode(a)
@@ -111,9 +111,9 @@ func refusal(format string, args ...any) *spec.ClosureError {
 
 // take takes up a request.
 func (s *server) take(ctx context.Context, line []byte) {
-	var r Request
-	if err := json.Unmarshal(line, &r); err != nil {
-		s.refuse(r.ID, "the line is no request: %s", err)
+	r, err := decode(line)
+	if err != nil {
+		_ = s.say(problem{ID: idIn(line), Answer: Answer{Error: refusal("the line is no request: %s", err)}})
 		return
 	}
 	switch r.Op {
