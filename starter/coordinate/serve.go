@@ -43,6 +43,7 @@ type server struct {
 }
 
 func newServer(c *clustercoordinator.Coordinator, out io.Writer) *server {
+	c.Queue().RefusalsAreTold() // in the answer to the request
 	return &server{coordinator: c, patience: endPatience, line: newLine(), out: json.NewEncoder(out)}
 }
 

@@ -2724,9 +2724,11 @@ class ClusterCoordinator:
     functions have registered the same ones and serve; see serve. A function is called
     at least once: where its task dies in the middle another one calls it again.
 
-    The first error of a function is raised by the next schedule, join or done. By then
-    everything that was queued is cancelled, and nothing is executing. Then all begins
-    anew, with other functions or the same.
+    The first error of a function is raised by the next schedule, join or done, also where
+    a fetch has raised it before. By then everything that was queued is cancelled, and
+    nothing is executing. Then all begins anew, with other functions or the same. That a
+    function is refused, such as one that no task has registered, is an error of that
+    kind, too, but cancels nothing.
 
     The queue is that of the run, and outlives this process and the coordinator; however
     often a program makes one, it is the same. It is used by several threads safely.
