@@ -45,7 +45,7 @@ A closure may have options, all or some of them:
    {"key":"step-3","task":"worker-1","priority":5,"timeout":"3s","retries":2}}]}
 
 (in one line). "key": scheduled again with the same key it is the same closure.
-"task": only this task may call it. "priority": higher ones go first; default 0.
+"task": only this task may call it, which the run must have. "priority": higher ones go first; default 0.
 "timeout" bounds one call. "retries": how often it is called again after an error or a
 timeout. "max_losses": how often its task may die under it before that is an error;
 default 10, and -1 is any number. "detached": true, and join and done do not wait for

@@ -176,6 +176,9 @@ func (s *server) give(ctx context.Context, r Request) ([]*clustercoordinator.Rem
 		if err := c.check(); err != nil {
 			return nil, refusal("%s", strings.ReplaceAll(err.Error(), "closures[0]", fmt.Sprintf("closures[%d]", i)))
 		}
+		if err := s.coordinator.CheckTask(ctx, c.call()); err != nil {
+			return nil, refusal("closures[%d].%s", i, err)
+		}
 	}
 	values := make([]*clustercoordinator.RemoteValue, len(r.Closures))
 	for i, c := range r.Closures {

@@ -280,6 +280,19 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	}
 }
 
+// What only a task may call that the run does not have would wait for ever. Nothing of
+// the request is scheduled.
+func TestATaskThatTheRunDoesNotHave(t *testing.T) {
+	p := queueOf(t)
+	p.coordinator.KnowTasks(func(context.Context) ([]string, bool, error) { return []string{"chief-0", "worker-0"}, true, nil })
+	in := `{"id":1,"op":"schedule","closures":[{"function":"same","args":[1]},{"function":"same","args":[1],"options":{"task":"worker-77"}}]}` + "\n"
+	var out strings.Builder
+	require.NoError(t, Serve(patience(t), "iris", p.coordinator, strings.NewReader(in), &out))
+	refused := answersIn(t, strings.NewReader(out.String()))[1].Error
+	assert.Equal(t, &spec.ClosureError{Kind: ErrRefused, Message: `closures[1].options.task: the run has no task "worker-77"; it has chief-0, worker-0`}, refused)
+	assert.Zero(t, p.Counts().Scheduled)
+}
+
 // The run ends, and with it what was to be called.
 func TestTheRunEnds(t *testing.T) {
 	p := begin(t)
