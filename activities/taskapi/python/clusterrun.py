@@ -2778,7 +2778,7 @@ class ClusterCoordinator:
         tuple being a list there, and PerWorkerValues.
 
         key: a closure with the same key is the same closure. task: only this task may
-        call it. priority: higher ones go first. timeout bounds one call, in seconds.
+        call it, and one that the run does not have is an error. priority: higher ones go first. timeout bounds one call, in seconds.
         retries: how often it is called again after an error. max_losses: how often its
         task may die under it before that is an error; 10, and less than 0 is any number.
         detached: join and done do not wait for it, and its error is only its own.
