@@ -22,6 +22,8 @@ type coordinators struct {
 
 	mu    sync.Mutex
 	feeds map[servedKey]*closurequeue.Feeds
+	// added are tasks outside the specs that closures may ask for.
+	added map[servedKey]map[string]struct{}
 }
 
 var _ taskapi.Coordinators = (*coordinators)(nil)
@@ -101,6 +103,9 @@ func forTasks(err error) error {
 
 // Schedule implements [taskapi.Coordinators].
 func (c *coordinators) Schedule(ctx context.Context, by taskapi.ID, in spec.ScheduleRequest) (spec.ScheduleAnswer, error) {
+	if err := c.checkTasks(ctx, by, in.Closures); err != nil {
+		return spec.ScheduleAnswer{}, err
+	}
 	return asking(ctx, c, by, in, (*closurequeue.Client).Schedule)
 }
 
@@ -177,6 +182,7 @@ func (c *coordinators) end(key servedKey) {
 	c.mu.Lock()
 	f := c.feeds[key]
 	delete(c.feeds, key)
+	delete(c.added, key)
 	c.mu.Unlock()
 	if f != nil {
 		f.Close()

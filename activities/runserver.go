@@ -3,12 +3,14 @@ package activities
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Runs are the runs themselves, as those who serve their tasks ask them.
@@ -16,6 +18,8 @@ type Runs interface {
 	// Update makes a request to a run and reads its answer into answer. A
 	// [RefusedError] is final; after any other error it may be made again.
 	Update(ctx context.Context, run supervisor.RunKey, q RunUpdate, answer any) error
+	// Tasks has the names of the run's tasks, also of those outside its spec.
+	Tasks(ctx context.Context, run supervisor.RunKey) ([]string, error)
 }
 
 // RunUpdate is a request to a run. With the same ID it is the same request, and is
@@ -52,6 +56,33 @@ func (s *RunServer) Update(ctx context.Context, run supervisor.RunKey, q RunUpda
 		err = handle.Get(ctx, answer)
 	}
 	return refusal(err)
+}
+
+// tasksTimeout bounds the query: with nobody there to answer it would wait for as long
+// as it is allowed to.
+const tasksTimeout = 3 * time.Second
+
+// Tasks implements [Runs].
+func (s *RunServer) Tasks(ctx context.Context, run supervisor.RunKey) ([]string, error) {
+	c, err := s.connected()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tasksTimeout)
+	defer cancel()
+	v, err := c.QueryWorkflow(ctx, run.WorkflowID, run.RunID, spec.QueryStatus)
+	if err != nil {
+		return nil, err
+	}
+	var status spec.Status
+	if err := v.Get(&status); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(status.Tasks))
+	for i, t := range status.Tasks {
+		names[i] = t.Name
+	}
+	return names, nil
 }
 
 // refusal tells what another try would not change from what it may.

@@ -34,6 +34,18 @@ type aRun struct {
 	// not, as lost says.
 	fails []error
 	lost  bool
+	// tasks are those of the run, for which it was asked so often, or tasksFail is.
+	tasks      []string
+	tasksAsked int
+	tasksFail  error
+}
+
+func (r *aRun) Tasks(_ context.Context, run supervisor.RunKey) ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	assert.Equal(r.t, servedRun, run)
+	r.tasksAsked++
+	return r.tasks, r.tasksFail
 }
 
 func (r *aRun) Update(_ context.Context, run supervisor.RunKey, q RunUpdate, answer any) error {

@@ -50,6 +50,33 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 	}
 }
 
+// The tasks of a run are those of its spec and those that were started beside it.
+func TestTaskNames(t *testing.T) {
+	for name, answers := range map[string]bool{"the run answers": true, "it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			c := mocks.NewClient(t)
+			c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
+			c.On("GetWorkflowHistory", mock.Anything, "iris-1", "execution", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).
+				Return(begun(t, `{"command": ["x"], "tasks": [{"type": "chief"}, {"type": "worker", "count": 2}]}`))
+			want := []string{"chief-0", "worker-0", "worker-1"}
+			if answers {
+				want = append(want, "worker-7")
+				value := mocks.NewEncodedValue(t)
+				value.On("Get", mock.Anything).Run(func(args mock.Arguments) {
+					*args.Get(0).(*spec.Status) = spec.Status{Tasks: []spec.TaskStatus{{Name: "worker-0"}, {Name: "worker-7"}}}
+				}).Return(nil)
+				c.On("QueryWorkflow", mock.Anything, "iris-1", mock.Anything, spec.QueryStatus).Return(value, nil)
+			} else {
+				c.On("QueryWorkflow", mock.Anything, "iris-1", mock.Anything, spec.QueryStatus).Return(nil, serviceerror.NewDeadlineExceeded("away"))
+			}
+			names, complete, err := starter.Get(c, "iris-1", "").TaskNames(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, want, names)
+			assert.Equal(t, answers, complete)
+		})
+	}
+}
+
 func begun(t *testing.T, spec string) client.HistoryEventIterator {
 	input, err := converter.GetDefaultDataConverter().ToPayloads(rawJSON(spec))
 	require.NoError(t, err)

@@ -33,6 +33,9 @@ type Queue struct {
 	// raised is the queue's error, which a request to schedule has taken. The next
 	// call has to tell it.
 	raised error
+	// refusalsTold: whoever schedules here always asks what has come of it, so that what
+	// is refused has not to be raised, too.
+	refusalsTold bool
 	// broken is why nothing can be scheduled any more.
 	broken error
 	// remotes are those whose ID is known and whose outcome is not, and early the

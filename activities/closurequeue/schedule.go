@@ -61,6 +61,16 @@ func (q *Queue) take(c spec.Closure) (*Remote, error) {
 	return r, nil
 }
 
+// RefusalsAreTold says that whoever schedules here waits for [Remote.ID] or [Remote.Wait]
+// of every closure, and hears there what is refused: then that is no error of the next
+// call, too, which would be about another closure. It is called before anything is
+// scheduled.
+func (q *Queue) RefusalsAreTold() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.refusalsTold = true
+}
+
 // Raised is the error of the queue that the next call here would tell. It is told with
 // this.
 func (q *Queue) Raised() error {
@@ -154,7 +164,9 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		for _, r := range remotes {
 			r.fail(err)
 		}
-		if remotes[0].attached && q.raised == nil && q.broken == nil {
+		var refused *RefusedError
+		told := q.refusalsTold && errors.As(err, &refused)
+		if remotes[0].attached && !told && q.raised == nil && q.broken == nil {
 			q.raised = err
 		}
 		return

@@ -19,6 +19,8 @@ type Coordinator struct {
 	// one is held by whoever schedules or joins: while a join waits, schedule does,
 	// too (SEED-35). Detached closures are no concern of a join.
 	one chan struct{}
+	// tasks knows the tasks of the run that closures may ask for.
+	tasks tasks
 	// patience is how long Close waits for the queue to take what was scheduled.
 	patience time.Duration
 }
@@ -33,7 +35,9 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Of(q), nil
+	c := Of(q)
+	c.KnowTasks(run.TaskNames)
+	return c, nil
 }
 
 // Of coordinates by a client of a queue that is there, which is closed with it.
@@ -78,6 +82,9 @@ func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any
 func (c *Coordinator) ScheduleCall(ctx context.Context, call Call) (*RemoteValue, error) {
 	closure, err := call.closure()
 	if err != nil {
+		return nil, err
+	}
+	if err := c.CheckTask(ctx, call); err != nil {
 		return nil, err
 	}
 	if closure.Options == nil || !closure.Options.Detached {

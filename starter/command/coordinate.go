@@ -14,7 +14,9 @@ import (
 const coordinateHelp = `Schedules closures on the tasks of a run, for programs of any language: it reads
 requests from stdin and writes answers to stdout, each a line of JSON, until stdin
 ends and all that was to be scheduled is in the queue. The run, and what is in the
-queue, go on.
+queue, go on. At the end of stdin nothing is waited for any more: join, fetch and call
+are not answered where closures have not ended, so keep stdin open until you have
+read the answers.
 
 Requests have an id, which their answer repeats, and an op:
 
@@ -33,11 +35,21 @@ Requests have an id, which their answer repeats, and an op:
       cancels these, or all where there are no ids: {"id":6,"cancelled":1}
 
 The first error of a closure is also that of the next schedule, call, join or done:
-{"id":7,"error":{"kind":"ValueError","message":"no"}}. "options" of a closure may
-have "task" (the only task that may call it), "key", "detached", "priority",
-"timeout", "retries" and "max_losses". "lost" in an outcome says that the error is
-neither the function's own nor a refusal: the process that called it has ended, or the
-run.
+{"id":7,"error":{"kind":"ValueError","message":"no"}}. What is refused is only the
+error of its own answer. "lost" in an outcome says that the error is neither the
+function's own nor a refusal: the process that called it has ended, or the run.
+
+A closure may have options, all or some of them:
+
+  {"id":8,"op":"call","closures":[{"function":"step","args":[3],"options":
+   {"key":"step-3","task":"worker-1","priority":5,"timeout":"3s","retries":2}}]}
+
+(in one line). "key": scheduled again with the same key it is the same closure.
+"task": only this task may call it, which the run must have. "priority": higher ones go first; default 0.
+"timeout" bounds one call. "retries": how often it is called again after an error or a
+timeout. "max_losses": how often its task may die under it before that is an error;
+default 10, and -1 is any number. "detached": true, and join and done do not wait for
+it, and its error is only its own. A field that does not exist is refused.
 
 The first line is {"event":"open","run":"ID"}.
 

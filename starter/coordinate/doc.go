@@ -20,9 +20,11 @@
 // schedule, call, join and done are taken up in the order of their lines. While one of
 // them waits, as a schedule on a full queue does, those behind it stand in line, and
 // the others go on; only when 64 MiB stand there nothing more is read. What is
-// refused, and the error of a closure that a later schedule, join or done raises, is
-// the error of an answer. Lines without an ID are news: event "open" says that
-// requests are taken, and event "over" that the run has ended and how.
+// refused is the error of its own answer, or of its outcome there, and of no other; a
+// field that does not exist is refused, too. The error of a closure that was called is
+// raised by a later schedule, call, join or done, and is the error of that answer.
+// Lines without an ID are news: event "open" says that requests are taken, and event
+// "over" that the run has ended and how.
 //
 // The end of the input ends it, once what was to be scheduled is in the queue, and
 // these requests are answered; join, call and fetch wait no longer. Where nothing gets

@@ -43,6 +43,7 @@ type server struct {
 }
 
 func newServer(c *clustercoordinator.Coordinator, out io.Writer) *server {
+	c.Queue().RefusalsAreTold() // in the answer to the request
 	return &server{coordinator: c, patience: endPatience, line: newLine(), out: json.NewEncoder(out)}
 }
 
@@ -93,7 +94,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 
 // say writes a line. Whoever does not read any more has ended, or has closed the
 // input, too.
-func (s *server) say(a Answer) error {
+func (s *server) say(a any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out.Encode(a)
@@ -111,9 +112,9 @@ func refusal(format string, args ...any) *spec.ClosureError {
 
 // take takes up a request.
 func (s *server) take(ctx context.Context, line []byte) {
-	var r Request
-	if err := json.Unmarshal(line, &r); err != nil {
-		s.refuse(r.ID, "the line is no request: %s", err)
+	r, err := decode(line)
+	if err != nil {
+		_ = s.say(problem{ID: idIn(line), Answer: Answer{Error: refusal("the line is no request: %s", err)}})
 		return
 	}
 	switch r.Op {
@@ -174,6 +175,9 @@ func (s *server) give(ctx context.Context, r Request) ([]*clustercoordinator.Rem
 	for i, c := range r.Closures {
 		if err := c.check(); err != nil {
 			return nil, refusal("%s", strings.ReplaceAll(err.Error(), "closures[0]", fmt.Sprintf("closures[%d]", i)))
+		}
+		if err := s.coordinator.CheckTask(ctx, c.call()); err != nil {
+			return nil, refusal("closures[%d].%s", i, err)
 		}
 	}
 	values := make([]*clustercoordinator.RemoteValue, len(r.Closures))

@@ -243,6 +243,56 @@ func TestARefusedCall(t *testing.T) {
 	assert.Equal(t, Answer{ID: 2}, p.answer())
 }
 
+// The answer to a request has told what was refused: the next one is not about it, also
+// where it was on its way before.
+func TestARefusalIsToldOnce(t *testing.T) {
+	for op, refusalOf := range map[string]func(Answer) *spec.ClosureError{
+		OpCall:     func(a Answer) *spec.ClosureError { return a.Outcomes[0].Error },
+		OpSchedule: func(a Answer) *spec.ClosureError { return a.Error },
+	} {
+		t.Run(op, func(t *testing.T) {
+			p := begin(t)
+			p.ask(fmt.Sprintf(`{"id":1,"op":%q,"closures":[{"function":"nobody has this"}]}`, op))
+			refused := refusalOf(p.answer())
+			require.NotNil(t, refused)
+			assert.Equal(t, ErrRefused, refused.Kind)
+			p.ask(`{"id":2,"op":"call","closures":[{"function":"same","args":[1]}]}`)
+			assert.Equal(t, Answer{ID: 2, Outcomes: []Outcome{{Value: json.RawMessage("1")}}}, p.answer())
+
+			p.Away(true)
+			p.ask(fmt.Sprintf(`{"id":3,"op":%q,"closures":[{"function":"nobody has this"}]}`, op))
+			p.ask(`{"id":4,"op":"join"}`)
+			p.Away(false)
+			got := map[uint64]Answer{}
+			for range 2 {
+				a := p.answer()
+				got[a.ID] = a
+			}
+			assert.Equal(t, ErrRefused, refusalOf(got[3]).Kind)
+			assert.Equal(t, Answer{ID: 4}, got[4])
+
+			// An error of the function itself is still that of the next request.
+			p.ask(`{"id":5,"op":"call","closures":[{"function":"fails"}]}`)
+			assert.Equal(t, "no", p.answer().Outcomes[0].Error.Message)
+			p.ask(`{"id":6,"op":"join"}`)
+			require.NotNil(t, p.answer().Error)
+		})
+	}
+}
+
+// What only a task may call that the run does not have would wait for ever. Nothing of
+// the request is scheduled.
+func TestATaskThatTheRunDoesNotHave(t *testing.T) {
+	p := queueOf(t)
+	p.coordinator.KnowTasks(func(context.Context) ([]string, bool, error) { return []string{"chief-0", "worker-0"}, true, nil })
+	in := `{"id":1,"op":"schedule","closures":[{"function":"same","args":[1]},{"function":"same","args":[1],"options":{"task":"worker-77"}}]}` + "\n"
+	var out strings.Builder
+	require.NoError(t, Serve(patience(t), "iris", p.coordinator, strings.NewReader(in), &out))
+	refused := answersIn(t, strings.NewReader(out.String()))[1].Error
+	assert.Equal(t, &spec.ClosureError{Kind: ErrRefused, Message: `closures[1].options.task: the run has no task "worker-77"; it has chief-0, worker-0`}, refused)
+	assert.Zero(t, p.Counts().Scheduled)
+}
+
 // The run ends, and with it what was to be called.
 func TestTheRunEnds(t *testing.T) {
 	p := begin(t)

@@ -222,6 +222,14 @@ func printableName(name string) bool {
 // maxListed bounds the names that a message lists.
 const maxListed = 20
 
+// UnknownTask is the problem that the run has no such task to call a closure, which would
+// wait for it for ever. tasks are those there are.
+func UnknownTask(path, name string, tasks []string) Problem {
+	p := Problem{Path: path, Message: "the run has no task " + quote(name), Remedy: "it has " + AndMore(tasks, maxListed)}
+	p.Message, p.Remedy = printable(p.Message), printable(p.Remedy)
+	return p
+}
+
 // UnknownFunction is the problem that no task has registered a function.
 // registered are the names that tasks have, sorted.
 func UnknownFunction(path, name string, registered []string) Problem {

@@ -122,6 +122,12 @@ func TestUnknownFunction(t *testing.T) {
 	assert.Contains(t, UnknownFunction("f", "x", many[:25]).String(), ` and 5 more`)
 }
 
+func TestUnknownTask(t *testing.T) {
+	assert.Equal(t, `o.task: the run has no task "chief-9"; it has chief-0, worker-0`, UnknownTask("o.task", "chief-9", []string{"chief-0", "worker-0"}).String())
+	many := strings.Split(strings.Repeat("worker-0,", 25), ",")
+	assert.Contains(t, UnknownTask("o.task", "x-1", many[:25]).String(), ` and 5 more`)
+}
+
 // Both sides read an answer the same way.
 func TestScheduleAnswerIDs(t *testing.T) {
 	assert.Equal(t, []uint64{7, 8, 9}, ScheduleAnswer{First: 7}.IDs(3))

@@ -2734,9 +2734,11 @@ class ClusterCoordinator:
     functions have registered the same ones and serve; see serve. A function is called
     at least once: where its task dies in the middle another one calls it again.
 
-    The first error of a function is raised by the next schedule, join or done. By then
-    everything that was queued is cancelled, and nothing is executing. Then all begins
-    anew, with other functions or the same.
+    The first error of a function is raised by the next schedule, join or done, also where
+    a fetch has raised it before. By then everything that was queued is cancelled, and
+    nothing is executing. Then all begins anew, with other functions or the same. That a
+    function is refused, such as one that no task has registered, is an error of that
+    kind, too, but cancels nothing.
 
     The queue is that of the run, and outlives this process and the coordinator; however
     often a program makes one, it is the same. It is used by several threads safely.
@@ -2786,7 +2788,7 @@ class ClusterCoordinator:
         tuple being a list there, and PerWorkerValues.
 
         key: a closure with the same key is the same closure. task: only this task may
-        call it. priority: higher ones go first. timeout bounds one call, in seconds.
+        call it, and one that the run does not have is an error. priority: higher ones go first. timeout bounds one call, in seconds.
         retries: how often it is called again after an error. max_losses: how often its
         task may die under it before that is an error; 10, and less than 0 is any number.
         detached: join and done do not wait for it, and its error is only its own.

@@ -1,0 +1,30 @@
+package starter
+
+import "context"
+
+// TaskNames are the names of the run's tasks: those of its spec, in rank order, and
+// those that were started outside of it. complete is false where the run has not
+// answered, so that some of the latter may be missing.
+func (r *Run) TaskNames(ctx context.Context) (names []string, complete bool, err error) {
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, false, r.requestError(err)
+	}
+	s, err := r.spec(ctx, d.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	if err != nil {
+		return nil, false, r.requestError(err)
+	}
+	for _, t := range s.TaskList() {
+		names = append(names, t.Name())
+	}
+	answer, err := r.query(ctx)
+	if err != nil {
+		return names, false, ctx.Err()
+	}
+	for _, t := range answer.Tasks {
+		if _, ok := s.Task(t.Name); !ok {
+			names = append(names, t.Name)
+		}
+	}
+	return names, true, nil
+}
