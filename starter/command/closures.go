@@ -79,7 +79,7 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 	if errors.Is(err, closurequeue.ErrRunEnded) {
 		return a.closuresEnded(ctx, r)
 	}
-	if err != nil && nobody != nil && ctx.Err() == nil && !(how.waits && errors.Is(limited.Err(), context.DeadlineExceeded)) && !isAnswer(err) {
+	if err != nil && nobody != nil && ctx.Err() == nil && (!how.waits || !errors.Is(limited.Err(), context.DeadlineExceeded)) && !isAnswer(err) {
 		return nobody
 	}
 	return a.closureError(ctx, limited, how.timeout, err)
