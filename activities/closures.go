@@ -66,7 +66,7 @@ func (b *brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 // of is the broker of a run, which is made when it is first asked for; nil where this
 // host has released the run since the plan was read.
 func (b *brokers) of(p *plan) *brokered {
-	key := servedKey{p.Run.Namespace, p.Run.WorkflowID, p.firstExecution()}
+	key := servedKeyOf(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.all[key]; s != nil {

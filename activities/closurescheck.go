@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,11 +42,7 @@ func (s *QueueServer) Over(ctx context.Context, run spec.BarrierRun) (string, er
 		return "", err
 	}
 	info := d.GetWorkflowExecutionInfo()
-	first := info.GetFirstRunId()
-	if first == "" {
-		first = info.GetExecution().GetRunId()
-	}
-	if first != run.RunID {
+	if cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()) != run.RunID {
 		return fmt.Sprintf("run %s has ended, and there is another one of that ID", run.WorkflowID), nil
 	}
 	switch info.GetStatus() {

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,9 +94,5 @@ func (r *Run) spec(ctx context.Context, execution string) (*spec.RunSpec, error)
 
 // firstOf names the run by its first execution, as its queue does.
 func (r *Run) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.BarrierRun {
-	run := spec.BarrierRun{WorkflowID: r.ID, RunID: info.GetFirstRunId()}
-	if run.RunID == "" {
-		run.RunID = info.GetExecution().GetRunId()
-	}
-	return run
+	return spec.BarrierRun{WorkflowID: r.ID, RunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId())}
 }

@@ -1,8 +1,6 @@
 package closurequeue
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -13,7 +11,7 @@ import (
 // where a problem is one of all closures that are sent together; and what is far too
 // large a server does not even take, and it would be sent again and again.
 func checked(c spec.Closure) (spec.Closure, error) {
-	c.Args, c.Kwargs = escaped(c.Args), escaped(c.Kwargs)
+	c.Args, c.Kwargs = spec.Escaped(c.Args), spec.Escaped(c.Kwargs)
 	if err := c.Validate(); err != nil {
 		return c, refusedHere(c.Function, "scheduled", err)
 	}
@@ -22,7 +20,7 @@ func checked(c spec.Closure) (spec.Closure, error) {
 
 // checkedResource is the same for a resource.
 func checkedResource(r spec.Resource) (spec.Resource, error) {
-	r.Args, r.Kwargs = escaped(r.Args), escaped(r.Kwargs)
+	r.Args, r.Kwargs = spec.Escaped(r.Args), spec.Escaped(r.Kwargs)
 	if err := r.Validate(); err != nil {
 		return r, refusedHere(r.Function, "built", err)
 	}
@@ -33,17 +31,3 @@ func refusedHere(function, what string, err error) error {
 	text := strings.TrimPrefix(err.Error(), "invalid request: ")
 	return &RefusedError{Message: fmt.Sprintf("%.200s cannot be %s: %s", function, what, text), reason: err}
 }
-
-// escaped is JSON as it is sent and kept, where <, > and & have six bytes each: what
-// fits only without that would not fit later.
-func escaped(raw json.RawMessage) json.RawMessage {
-	if !bytes.ContainsAny(raw, "<>&") && !bytes.Contains(raw, lineSeparators) {
-		return raw
-	}
-	var b bytes.Buffer
-	json.HTMLEscape(&b, raw)
-	return b.Bytes()
-}
-
-// lineSeparators is how U+2028 and U+2029 begin, which are escaped, too.
-var lineSeparators = []byte("\xe2\x80")

@@ -91,10 +91,16 @@ func (q *Queue) release(ids []uint64) {
 	q.wake()
 }
 
-// takeReleased are those that the queue can be told of: it has answered for what uses
-// them. It is for holders of mu.
+// releasable reports whether the queue can be told of a resource: it has answered for
+// what uses it. It is for holders of mu.
+func (q *Queue) releasable() bool {
+	return len(q.resources.released) > 0 && q.resources.released[0].after <= q.passed
+}
+
+// takeReleased are those that the queue can be told of, as many as a request takes. It is
+// for holders of mu.
 func (q *Queue) takeReleased() (ids []uint64) {
-	for len(q.resources.released) > 0 && q.resources.released[0].after <= q.passed && len(ids) < spec.MaxBatch {
+	for q.releasable() && len(ids) < spec.MaxBatch {
 		ids = append(ids, q.resources.released[0].id)
 		q.resources.released = q.resources.released[1:]
 	}
@@ -104,10 +110,7 @@ func (q *Queue) takeReleased() (ids []uint64) {
 // releaseAll tells the queue what was released, some at once, until the client ends.
 func (q *Queue) releaseAll() {
 	for {
-		due := func() bool {
-			return len(q.resources.released) > 0 && q.resources.released[0].after <= q.passed
-		}
-		if q.await(q.ctx, due) != nil {
+		if q.await(q.ctx, q.releasable) != nil {
 			return
 		}
 		gather := time.NewTimer(gatherReleases)

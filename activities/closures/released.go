@@ -1,8 +1,9 @@
 package closures
 
 import (
-	"cmp"
 	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // ranges are ranges of IDs, first and last, in order and as few as possible.
@@ -22,19 +23,7 @@ func (r ranges) contains(id uint64) bool {
 }
 
 // with has others, too.
-func (r ranges) with(others ranges) ranges {
-	all := slices.Concat(r, others)
-	slices.SortFunc(all, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
-	joined := all[:0]
-	for _, one := range all {
-		if n := len(joined); n > 0 && one[0] <= joined[n-1][1]+1 {
-			joined[n-1][1] = max(joined[n-1][1], one[1])
-			continue
-		}
-		joined = append(joined, one)
-	}
-	return joined
-}
+func (r ranges) with(others ranges) ranges { return spec.JoinRanges(slices.Concat(r, others)) }
 
 // Release has all processes drop what they have built of resources that nobody needs
 // any more, by ranges of their IDs.

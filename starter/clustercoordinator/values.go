@@ -109,23 +109,9 @@ func Fetch(ctx context.Context, in any) (any, error) {
 	case *RemoteValue:
 		return Get[any](ctx, in)
 	case []*RemoteValue:
-		out := make([]any, len(in))
-		for i, v := range in {
-			var err error
-			if out[i], err = Fetch(ctx, v); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
+		return fetchEach(ctx, in)
 	case []any:
-		out := make([]any, len(in))
-		for i, v := range in {
-			var err error
-			if out[i], err = Fetch(ctx, v); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
+		return fetchEach(ctx, in)
 	case map[string]any:
 		out := make(map[string]any, len(in))
 		for k, v := range in {
@@ -137,6 +123,17 @@ func Fetch(ctx context.Context, in any) (any, error) {
 		return out, nil
 	}
 	return in, nil
+}
+
+func fetchEach[T any](ctx context.Context, in []T) (any, error) {
+	out := make([]any, len(in))
+	for i, v := range in {
+		var err error
+		if out[i], err = Fetch(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // PerWorkerValues is a per-worker resource: as an argument of a closure it stands

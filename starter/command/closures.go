@@ -52,10 +52,12 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 	}
 	defer c.Close()
 	limited, cancel := context.WithCancel(ctx)
-	if how.timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, how.timeout)
-	}
 	defer cancel()
+	if how.timeout > 0 {
+		var stop context.CancelFunc
+		limited, stop = context.WithTimeout(limited, how.timeout)
+		defer stop()
+	}
 	r := starter.Get(c, run, "")
 	watch := attend(limited, r.Answers, func(nobody error) {
 		switch {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/clusterrun/clusterrun/starter/coordinate"
@@ -209,7 +210,7 @@ func find(path string) (string, error) {
 func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	grace := spec.Duration(endGrace)
 	s := &spec.RunSpec{
-		Name: "pool", Tasks: append([]spec.TaskGroup(nil), p.options.Tasks...), Env: p.options.Env,
+		Name: "pool", Tasks: slices.Clone(p.options.Tasks), Env: p.options.Env,
 		OnFailure: spec.OnFailureStop, Stop: spec.Stop{Grace: &grace}, ChiefGrace: &grace,
 	}
 	k := knowledge{Initializer: p.options.Initializer, Environ: map[string]string{"CLUSTERRUN_BIN": p.binary}}
@@ -226,7 +227,7 @@ func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	s.Command = append([]string{self}, process...)
 	for i, g := range s.Tasks {
 		if len(g.Command) > 0 {
-			s.Tasks[i].Command = append(g.Command[:len(g.Command):len(g.Command)], process...)
+			s.Tasks[i].Command = slices.Concat(g.Command, process)
 		}
 	}
 	return s, nil

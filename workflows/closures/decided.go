@@ -41,7 +41,7 @@ func (d *decisions) empty() bool {
 // take is everything that was decided, in pieces that the history can hold.
 func (d *decisions) take() []Action {
 	actions := d.before
-	for piece := range slices.Chunk(joined(d.cancelled), decideRanges) {
+	for piece := range slices.Chunk(spec.JoinRanges(d.cancelled), decideRanges) {
 		actions = append(actions, Decide{spec.DecidedOutcomes{Cancelled: piece, Text: d.text}})
 	}
 	for first, size := 0, 0; first < len(d.other); size = 0 {

@@ -166,7 +166,7 @@ func escapedUnit(raw []byte) uint64 {
 // Escaped is a JSON text as it is in a history, where some characters take six bytes:
 // there it must not turn out to be larger than what was counted before.
 func Escaped(raw json.RawMessage) json.RawMessage {
-	if bytes.IndexByte(raw, '<') < 0 && bytes.IndexByte(raw, '>') < 0 && bytes.IndexByte(raw, '&') < 0 && !bytes.Contains(raw, lineSeparators) {
+	if !bytes.ContainsAny(raw, "<>&") && !bytes.Contains(raw, lineSeparators) {
 		return raw
 	}
 	var out bytes.Buffer

@@ -1,12 +1,13 @@
-package closures
+package spec
 
 import (
 	"cmp"
 	"slices"
 )
 
-// joined are ranges of IDs, first and last, in order and as few as possible.
-func joined(ranges [][2]uint64) [][2]uint64 {
+// JoinRanges joins ranges of IDs, first and last: the result has them in order and as
+// few as possible. It takes the place of what it is given.
+func JoinRanges(ranges [][2]uint64) [][2]uint64 {
 	slices.SortFunc(ranges, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
 	n := 0
 	for _, r := range ranges {
