@@ -188,20 +188,3 @@ func (c *coordinators) end(key servedKey) {
 		f.Close()
 	}
 }
-
-// noteQueue keeps that the run has a queue of closures, so that it is ended with it.
-func (h *Host) noteQueue(p *plan) {
-	if p.Served {
-		return
-	}
-	_, err := h.plans.update(p.Run, func(p *plan) (*plan, error) {
-		if p == nil {
-			return nil, errNoPlan
-		}
-		p.Served = true
-		return p, nil
-	})
-	if err != nil {
-		h.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
-	}
-}
