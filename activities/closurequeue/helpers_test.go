@@ -3,7 +3,6 @@ package closurequeue
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -15,13 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// patience bounds what has to happen at some time.
-func patience(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
+var patience = queues.Patience
 
 // fixture is a queue whose tasks have a few functions, and its server.
 type fixture struct {
@@ -36,21 +29,9 @@ type fixture struct {
 func newFixture(t *testing.T, size ...int) *fixture {
 	t.Helper()
 	f := &fixture{t: t, release: make(chan struct{})}
-	f.Server = queues.New(t, map[string]queues.Function{
-		"same": func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
-		"fails": func(_ context.Context, args []any, _ map[string]any) (any, error) {
-			return nil, errors.New(args[0].(string))
-		},
-		"wait": func(ctx context.Context, _ []any, _ map[string]any) (any, error) {
-			select {
-			case <-f.release:
-				return "released", nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
-		"forever": func(ctx context.Context, _ []any, _ map[string]any) (any, error) { <-ctx.Done(); return nil, ctx.Err() },
-	})
+	functions := queues.Functions(f.release)
+	functions["forever"] = func(ctx context.Context, _ []any, _ map[string]any) (any, error) { <-ctx.Done(); return nil, ctx.Err() }
+	f.Server = queues.New(t, functions)
 	if len(size) > 0 {
 		f.Limit(size[0])
 	}

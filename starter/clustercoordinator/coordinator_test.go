@@ -2,7 +2,6 @@ package clustercoordinator
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -14,13 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// patience bounds what has to happen at some time.
-func patience(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
+var patience = queues.Patience
 
 // fixture is a coordinator, and the server of its queue.
 type fixture struct {
@@ -34,18 +27,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, release: make(chan struct{})}
-	f.Server = queues.New(t, map[string]queues.Function{
-		"same":  func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
-		"fails": func(context.Context, []any, map[string]any) (any, error) { return nil, errors.New("no") },
-		"wait": func(ctx context.Context, _ []any, _ map[string]any) (any, error) {
-			select {
-			case <-f.release:
-				return "released", nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
-	})
+	f.Server = queues.New(t, queues.Functions(f.release))
 	f.Coordinator = f.attach()
 	return f
 }

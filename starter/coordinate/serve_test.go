@@ -20,13 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// patience bounds what has to happen at some time.
-func patience(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
+var patience = queues.Patience
 
 // program is one that coordinates by lines, and the queue that it has.
 type program struct {
@@ -66,18 +60,7 @@ func begin(t *testing.T, size ...int) *program {
 func queueOf(t *testing.T, size ...int) *program {
 	t.Helper()
 	p := &program{t: t, ended: make(chan error, 1), release: make(chan struct{})}
-	p.Server = queues.New(t, map[string]queues.Function{
-		"same":  func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
-		"fails": func(context.Context, []any, map[string]any) (any, error) { return nil, errors.New("no") },
-		"wait": func(ctx context.Context, _ []any, _ map[string]any) (any, error) {
-			select {
-			case <-p.release:
-				return "released", nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
-	})
+	p.Server = queues.New(t, queues.Functions(p.release))
 	if len(size) > 0 {
 		p.Limit(size[0])
 	}
