@@ -36,9 +36,8 @@ func goCounts() map[string]any {
 	}}
 }
 
-// However often connections are cut, each closure is called once, and no outcome gets
-// lost.
-func TestNothingIsDoubledWhenConnectionsAreCut(t *testing.T) {
+// whoCounts has a process of each language call, with one slot and with some.
+func whoCounts(t *testing.T, test func(*testing.T, *machine)) {
 	for _, slots := range []int{1, 3} {
 		for name, start := range map[string]func(m *machine){
 			"go":     func(m *machine) { m.goProcess("worker-0", slots, goCounts()) },
@@ -48,56 +47,54 @@ func TestNothingIsDoubledWhenConnectionsAreCut(t *testing.T) {
 				m := newMachine(t, "worker-0")
 				start(m)
 				m.awaitServing(1)
-				total := 0
-				for round := range 15 {
-					var list []spec.Closure
-					for range 200 {
-						total++
-						list = append(list, call(uint64(total), "f", total))
-					}
-					outcomes := make(chan map[uint64]spec.Outcome, 1)
-					go func() { outcomes <- m.all(list...) }()
-					for cut := range 5 {
-						time.Sleep(time.Duration(round*5+cut) * 100 * time.Microsecond)
-						m.cut()
-					}
-					out := <-outcomes
-					require.Len(t, out, len(list))
-					for id, o := range out {
-						assertText(t, fmt.Sprint(id), o)
-					}
-				}
-				assertText(t, fmt.Sprint(total+1), m.one(call(1<<40, "f", 0)))
+				test(t, m)
 			})
 		}
 	}
 }
 
+// However often connections are cut, each closure is called once, and no outcome gets
+// lost.
+func TestNothingIsDoubledWhenConnectionsAreCut(t *testing.T) {
+	whoCounts(t, func(t *testing.T, m *machine) {
+		total := 0
+		for round := range 15 {
+			var list []spec.Closure
+			for range 200 {
+				total++
+				list = append(list, call(uint64(total), "f", total))
+			}
+			outcomes := make(chan map[uint64]spec.Outcome, 1)
+			go func() { outcomes <- m.all(list...) }()
+			for cut := range 5 {
+				time.Sleep(time.Duration(round*5+cut) * 100 * time.Microsecond)
+				m.cut()
+			}
+			out := <-outcomes
+			require.Len(t, out, len(list))
+			for id, o := range out {
+				assertText(t, fmt.Sprint(id), o)
+			}
+		}
+		assertText(t, fmt.Sprint(total+1), m.one(call(1<<40, "f", 0)))
+	})
+}
+
 // What is given to a process is called by it, one way or the other: a process that
 // overlooks what it has would hand it back.
 func TestNothingIsGivenTwice(t *testing.T) {
-	for _, slots := range []int{1, 3} {
-		for name, start := range map[string]func(m *machine){
-			"go":     func(m *machine) { m.goProcess("worker-0", slots, goCounts()) },
-			"python": func(m *machine) { m.pyProcess("worker-0", fmt.Sprintf(pythonCounts, slots)) },
-		} {
-			t.Run(fmt.Sprint(name, " ", slots), func(t *testing.T) {
-				m := newMachine(t, "worker-0")
-				start(m)
-				m.awaitServing(1)
-				given := func() uint64 {
-					b := m.now()
-					b.mu.Lock()
-					defer b.mu.Unlock()
-					return b.calls
-				}
-				before := given()
-				for id := range uint64(200) {
-					m.one(call(id+1, "f", 1))
-				}
-				// On a machine that is busy a few may be.
-				assert.Less(t, given()-before, uint64(240))
-			})
+	whoCounts(t, func(t *testing.T, m *machine) {
+		given := func() uint64 {
+			b := m.now()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.calls
 		}
-	}
+		before := given()
+		for id := range uint64(200) {
+			m.one(call(id+1, "f", 1))
+		}
+		// On a machine that is busy a few may be.
+		assert.Less(t, given()-before, uint64(240))
+	})
 }
