@@ -36,13 +36,6 @@ const (
 	stayFor = 1000
 )
 
-// stay is since when a queue has been too large to go on.
-type stay struct {
-	// events is the length of the history then; 0: it is not too large, as far as known.
-	// open is how many closures there were.
-	events, open int
-}
-
 // shallGoOn says that the history is long. A queue that was too large tries again when
 // half of its closures have ended.
 func (q *closureQueue) shallGoOn(ctx workflow.Context) bool {
@@ -50,12 +43,7 @@ func (q *closureQueue) shallGoOn(ctx workflow.Context) bool {
 	if !info.GetContinueAsNewSuggested() {
 		return false
 	}
-	return q.stay.events == 0 || info.GetCurrentHistoryLength() >= q.stay.events+stayFor || 2*q.openClosures() <= q.stay.open
-}
-
-func (q *closureQueue) openClosures() int {
-	c := q.machine.Counts()
-	return c.Queued + c.Executing
+	return q.stayed == 0 || info.GetCurrentHistoryLength() >= q.stayed+stayFor || q.machine.Shrunk()
 }
 
 // goOn continues as new. Leases that are open then stay on their hosts: the next
@@ -85,7 +73,7 @@ func (q *closureQueue) goOn(ctx workflow.Context) error {
 	}
 	if size := len(snapshot) + len(carry.Packed); size > maxCarried {
 		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", size, "limit", maxCarried)
-		q.stay = stay{events: workflow.GetInfo(ctx).GetCurrentHistoryLength(), open: q.openClosures()}
+		q.stayed = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 		q.machine.Crowded()
 		q.machine.Quiet(false)
 		q.continuing = false

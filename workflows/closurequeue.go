@@ -58,8 +58,10 @@ type closureQueue struct {
 	open       int // leases
 	// continuing: the next execution is about to begin; nothing new is taken in.
 	continuing bool
-	stay       stay
-	changed    bool
+	// stayed is the length of the history when the queue was too large to go on; 0: it is
+	// not, as far as known.
+	stayed  int
+	changed bool
 }
 
 func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {

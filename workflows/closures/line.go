@@ -156,7 +156,7 @@ func (q *Queue) fits(r *request) bool {
 	if fresh == 0 {
 		return true
 	}
-	if q.crowded && len(q.items) > 0 || q.bytes > 0 && q.bytes+bytes > spec.MaxQueueBytes {
+	if q.crowded > 0 && len(q.items) > 0 || q.bytes > 0 && q.bytes+bytes > spec.MaxQueueBytes {
 		return false
 	}
 	if size := q.config.QueueSize; size > 0 && fresh > size {

@@ -74,8 +74,9 @@ type Queue struct {
 	paused bool
 	reason string
 	quiet  bool
-	// crowded: no more closures get in as long as there are some.
-	crowded bool
+	// crowded is how many closures there were when the queue was too large; 0: it was
+	// not. No more get in as long as there are some.
+	crowded int
 	ended   string // how the run has ended
 	// firstEnded and lastEnded bound the IDs that ended since New or Restore.
 	firstEnded, lastEnded uint64
@@ -95,7 +96,10 @@ func (q *Queue) Quiet(quiet bool) { q.quiet = quiet }
 
 // Crowded lets no more closures in as long as there are some, because the queue is too
 // large to go on in another execution. It holds until [Restore].
-func (q *Queue) Crowded() { q.crowded = true }
+func (q *Queue) Crowded() { q.crowded = len(q.items) }
+
+// Shrunk reports whether half of the closures have ended that made the queue too large.
+func (q *Queue) Shrunk() bool { return q.crowded > 0 && 2*len(q.items) <= q.crowded }
 
 // Pause stops the queue from giving new closures to hosts. What they hold goes on.
 func (q *Queue) Pause(r spec.PauseRequest) {
