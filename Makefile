@@ -17,8 +17,8 @@ export CLUSTERRUN_TEMPORAL  := $(abspath $(TOOLS)/temporal)
 export CLUSTERRUN_BIN       := $(abspath $(BIN)/clusterrun)
 
 # Whole runs, with servers that are killed, take longer than Go's ten minutes on a
-# busy machine.
-TESTFLAGS ?= -timeout 40m
+# busy machine. They wait most of the time, so more of them run than there are processors.
+TESTFLAGS ?= -timeout 40m -parallel 4
 PACKAGES  ?= ./...
 
 .PHONY: help
@@ -48,7 +48,7 @@ demo: build ## train a model on six processes: a chief, three workers, two param
 test: build $(TOOLS)/temporal ## run all tests, those of the embedded server included
 	$(GO) vet ./...
 	$(GO) test $(TESTFLAGS) $(PACKAGES)
-	cd deployments/devserver && $(GO) vet ./... && $(GO) test $(TESTFLAGS) ./...
+	cd deployments/devserver && $(GO) vet -trimpath ./... && $(GO) test -trimpath $(TESTFLAGS) ./...
 
 .PHONY: test-race
 test-race: ## the same with the race detector
@@ -58,6 +58,11 @@ test-race: ## the same with the race detector
 lint: $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck ## static checks, determinism of the workflow code among them
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 	$(TOOLS)/workflowcheck -config .workflowcheck.yml ./workflows/...
+
+# FAULTS and SEED may be given; without a seed each drill is another.
+.PHONY: drill
+drill: build ## break a cluster on purpose and check what is promised: make drill FAULTS=1000 SEED=7
+	FAULTS=$(or $(FAULTS),30) SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count 1 -v -timeout 24h -run TestDrill ./tests/drill
 
 .PHONY: bench
 bench: build ## measure, each figure beside its floor or peer in the same run

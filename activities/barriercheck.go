@@ -29,7 +29,7 @@ func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckIn
 	if err != nil {
 		return out, err
 	}
-	d, err := c.DescribeWorkflowExecution(ctx, in.Run.WorkflowID, in.Run.RunID)
+	d, err := describeRun(ctx, c, in.Run.WorkflowID, in.Run.RunID)
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
@@ -47,7 +47,7 @@ func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckIn
 		out.RunEnded = fmt.Sprintf("run %s has ended", in.Run.WorkflowID)
 		return out, nil
 	}
-	v, err := c.QueryWorkflow(ctx, in.Run.WorkflowID, in.Run.RunID, spec.QueryStatus)
+	v, err := c.QueryWorkflow(ctx, in.Run.WorkflowID, d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), spec.QueryStatus)
 	if err != nil {
 		return out, err
 	}

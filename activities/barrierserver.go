@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -44,7 +45,8 @@ func (s *BarrierServer) Tell(ctx context.Context, in spec.BarrierInput, m spec.B
 		ID: id, TaskQueue: s.queue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowExecutionTimeout: maxBarrierRound,
-		StaticSummary:            "barrier " + in.Name,
+		WorkflowTaskTimeout:      spec.WorkflowTaskTimeout,
+		StaticSummary:            "barrier " + markdown.Name(in.Name),
 	}, spec.BarrierWorkflowType, in)
 	var closed *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &closed) {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,7 +58,14 @@ func (b *brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 	if s == nil {
 		return taskapi.ClosuresAnswer{}, errReleased
 	}
-	return s.Next(ctx, by.Task, in)
+	if in.Slots > 0 && p.Serving[by.Task] != s.life {
+		b.host.noteServing(p, by.Task, s.life)
+	}
+	answer, err := s.Next(ctx, by.Task, in)
+	if err == nil && in.Slots <= 0 && p.Serving[by.Task] != "" && !s.Has(by.Task) {
+		b.host.noteServing(p, by.Task, "")
+	}
+	return answer, err
 }
 
 // of is the broker of a run, which is made when it is first asked for; nil where this
@@ -216,11 +225,14 @@ func (b *brokers) endAbandoned(ctx context.Context, p *plan) {
 	}
 }
 
-// processEnded says so to whoever had given it closures.
-func (b *brokers) processEnded(p *plan, task string) {
+// processEnded says so to whoever had given it closures. It returns the call in the
+// middle of which the process ended, if there is one, and who says so; empty: nobody had
+// given it any.
+func (b *brokers) processEnded(p *plan, task string) (call, life string) {
 	if s := b.known(servedKeyOf(p)); s != nil {
-		s.ProcessEnded(task, "")
+		return s.ProcessEnded(task, ""), s.life
 	}
+	return "", ""
 }
 
 func servedKeyOf(p *plan) servedKey {
@@ -262,5 +274,54 @@ func (h *Host) noteQueue(p *plan) {
 	})
 	if err != nil {
 		h.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
+	}
+}
+
+// noteServing keeps that a process of a task serves, before it is given anything, and that
+// it has left. A process that exits with 0 while no host worker is there must not read as
+// completed: nobody is left who knows what it was calling.
+func (h *Host) noteServing(p *plan, task, life string) {
+	_, err := h.plans.update(p.Run, func(p *plan) (*plan, error) {
+		if p == nil {
+			return nil, errNoPlan
+		}
+		p.serves(task, life)
+		return p, nil
+	})
+	if err != nil {
+		h.Log.Warn("that a task serves closures is not noted; should it exit with 0 while this host worker is down, it counts as completed", zap.Error(err))
+	}
+}
+
+// serves notes that a task serves, and whom it has asked; nobody: it serves no more.
+func (p *plan) serves(task, life string) {
+	p.Serving = maps.Clone(p.Serving)
+	if life == "" {
+		delete(p.Serving, task)
+		return
+	}
+	if p.Serving == nil {
+		p.Serving = map[string]string{}
+	}
+	p.Serving[task] = life
+}
+
+// noteCoordinator keeps that a task schedules closures: at its end what it has created for
+// them is released.
+func (h *Host) noteCoordinator(p *plan, task string) {
+	if slices.Contains(p.Coordinators, task) {
+		return
+	}
+	_, err := h.plans.update(p.Run, func(p *plan) (*plan, error) {
+		switch {
+		case p == nil:
+			return nil, errNoPlan
+		case !slices.Contains(p.Coordinators, task):
+			p.Coordinators = append(slices.Clone(p.Coordinators), task)
+		}
+		return p, nil
+	})
+	if err != nil {
+		h.Log.Warn("that a task schedules closures is not noted; what it creates for them may stay until the run ends", zap.Error(err))
 	}
 }

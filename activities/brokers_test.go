@@ -58,7 +58,7 @@ func newServing(t *testing.T) *serving {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.tasks.Close() })
 	s.do(func(ctx context.Context) error {
-		s.run = runOf(ctx)
+		s.run = runOf(ctx, "")
 		_, err := s.plans.update(s.run, func(*plan) (*plan, error) {
 			return &plan{Run: s.run, Spec: (&spec.RunSpec{}).WithDefaults()}, nil
 		})
@@ -129,7 +129,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	asked := false
 	s.queues.asked = func() { asked = s.brokers.of(p) != nil }
 	s.do(func(ctx context.Context) error {
-		_, err := s.Release(ctx)
+		_, err := s.Release(ctx, ReleaseInput{})
 		return err
 	})
 	require.True(t, asked)
@@ -152,7 +152,7 @@ func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 	assert.Equal(t, spec.OutcomeCancelled, r.Outcomes[0].Kind)
 
 	s.do(func(ctx context.Context) error {
-		_, err := s.Release(ctx)
+		_, err := s.Release(ctx, ReleaseInput{})
 		return err
 	})
 	s.do(func(ctx context.Context) error {

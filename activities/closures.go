@@ -13,9 +13,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// leaseBeats is how often a lease says that it is held. Most end sooner than the
-// first.
-const leaseBeats = 2 * time.Second
+// leaseBeats is how often a lease says that it is held, and firstLeaseBeat is after which time
+// for the first time: with how many of its closures are being called, for people. Most end
+// sooner than that.
+const leaseBeats, firstLeaseBeat = 2 * time.Second, 250 * time.Millisecond
 
 // RunClosures has the tasks of this host call closures. See [spec.Lease].
 func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
@@ -28,7 +29,12 @@ func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult
 	// away for a second is no reason to give the lease back.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
-	go h.keepLease(ctx, leased, broker, info.TaskToken, release)
+	ids := make([]uint64, len(in.Closures))
+	for i := range in.Closures {
+		ids[i] = in.Closures[i].ID
+	}
+	executing := func() spec.LeaseBeat { return spec.LeaseBeat{Executing: broker.Executing(ids)} }
+	go h.keepLease(ctx, leased, broker, info.TaskToken, executing, release)
 	out, err := broker.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
@@ -40,8 +46,8 @@ func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult
 // keepLease beats until a lease is over, and ends it when the queue does not want it
 // any more or this host worker ends. A queue that has lost it has to hear that there is
 // somebody here.
-func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte, release context.CancelCauseFunc) {
-	beat := time.NewTicker(leaseBeats)
+func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte, how func() spec.LeaseBeat, release context.CancelCauseFunc) {
+	beat := time.NewTimer(firstLeaseBeat)
 	defer beat.Stop()
 	for {
 		select {
@@ -51,9 +57,10 @@ func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte,
 			release(context.Cause(ctx))
 			return
 		case <-beat.C:
+			beat.Reset(leaseBeats)
 		}
 		beating, cancel := context.WithTimeout(leased, beatPatience)
-		err := h.Server.RecordActivityHeartbeat(beating, token)
+		err := h.Server.RecordActivityHeartbeat(beating, token, how())
 		cancel()
 		if temporal.IsCanceledError(err) || isGone(err) {
 			release(err)

@@ -67,7 +67,7 @@ func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
 		s.changes([]spec.ServingTask{{Task: "worker-0", Slots: 1}})
 		first := <-queue.messages
 		leased, release := context.WithCancelCause(t.Context())
-		h.keepLease(t.Context(), leased, s, nil, release)
+		h.keepLease(t.Context(), leased, s, nil, func() spec.LeaseBeat { return spec.LeaseBeat{} }, release)
 		require.Error(t, context.Cause(leased))
 		again := <-queue.messages
 		assert.Equal(t, first.Serving, again.Serving)

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -56,7 +57,7 @@ func (s *QueueServer) Tell(ctx context.Context, in spec.ClosureQueueInput, m spe
 	_, err = c.SignalWithStartWorkflow(ctx, id, spec.SignalServing, m, client.StartWorkflowOptions{
 		ID: id, TaskQueue: s.queue,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		StaticSummary:         "closures of run " + in.Run.WorkflowID,
+		StaticSummary:         "closures of run " + markdown.Name(in.Run.WorkflowID),
 	}, spec.ClosureQueueType, in)
 	var closed *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &closed) {

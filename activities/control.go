@@ -13,6 +13,8 @@ import (
 
 // ControlInput asks for something short on the host of running tasks.
 type ControlInput struct {
+	// Run is as in [ReserveInput].
+	Run   string              `json:"run,omitempty"`
 	Op    lifecycle.ControlOp `json:"op"`
 	Tasks []string            `json:"tasks"`
 	// Generation is the one it is meant for. A request that comes late reaches no
@@ -20,6 +22,8 @@ type ControlInput struct {
 	Generation int            `json:"generation,omitempty"`
 	Signal     string         `json:"signal,omitempty"`
 	Grace      *time.Duration `json:"grace,omitempty"`
+	// Start is the task that is to be started, for the check before that.
+	Start *spec.Task `json:"start,omitempty"`
 	// Stopping is what there is to tell.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
 }
@@ -32,13 +36,21 @@ type ControlOutput struct {
 }
 
 // Control terminates, restarts or signals processes, writes down what they are
-// doing, seals the run on this host, or tells its tasks that they stop together. The
-// RunTask activities of the tasks stay
-// open: they see the processes end and judge what it means.
+// doing, checks whether a task could be started, seals the run on this host, or tells
+// its tasks that they stop together. The RunTask activities of the tasks stay open:
+// they see the processes end and judge what it means.
 func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, error) {
-	run := runOf(ctx)
+	run := runOf(ctx, in.Run)
+	if in.Op == lifecycle.ControlSettle {
+		return h.settle(ctx, run, in)
+	}
 	p, err := h.plans.get(run)
 	if errors.Is(err, errNoPlan) || err == nil && (p.Released || p.Generation != in.Generation) {
+		if in.Op == lifecycle.ControlCheck {
+			return ControlOutput{}, h.cannotStart(spec.Problem{
+				Path: "task", Message: fmt.Sprintf("host %s does not have this run any more", h.Name), Remedy: "try again when the run has been placed anew",
+			})
+		}
 		return ControlOutput{}, nil // there is nothing left to control
 	} else if err != nil {
 		return ControlOutput{}, err
@@ -59,6 +71,8 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 		}
 		_, err := h.learn(run, *in.Stopping)
 		return ControlOutput{}, err
+	case lifecycle.ControlCheck:
+		return ControlOutput{}, h.checkStart(p, in.Start)
 	case lifecycle.ControlStacks:
 		return h.captureStacks(ctx, run, p, in.Tasks)
 	case lifecycle.ControlSignal:
@@ -66,11 +80,15 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 		if err != nil {
 			return ControlOutput{}, err
 		}
-		reply, err := h.Supervisor.Signal(ctx, supervisor.SignalRequest{Run: run, Tasks: in.Tasks, Signal: n})
+		reply, err := h.Supervisor.Signal(ctx, supervisor.SignalRequest{Run: run, Tasks: in.Tasks, Generation: in.Generation, Signal: n})
 		return ControlOutput{Tasks: reply.Tasks}, err
 	case lifecycle.ControlTerminate, lifecycle.ControlRestart:
 		reason := supervisor.ReasonTerminate
 		if in.Op == lifecycle.ControlRestart {
+			// What could not be started again is better left running.
+			if err := h.checkAgain(p, in.Tasks); err != nil {
+				return ControlOutput{}, err
+			}
 			reason = supervisor.ReasonRestart
 		}
 		return h.stopTasks(ctx, p, in, reason)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -53,29 +55,73 @@ func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*plan, *clos
 }
 
 // Open implements [taskapi.Coordinators].
-func (c *coordinators) Open(ctx context.Context, by taskapi.ID) (at string, err error) {
+func (c *coordinators) Open(ctx context.Context, by taskapi.ID, process int) (taskapi.Opened, error) {
 	p, client, err := c.queueOf(ctx, by)
 	if err != nil {
-		return "", err
+		return taskapi.Opened{}, err
 	}
 	// The run ends its queue only where it knows of it.
 	c.host.noteQueue(p)
+	c.host.noteCoordinator(p, by.Task)
 	in := c.host.queueInput(p)
 	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 		err := c.host.Queues.Open(ctx, client, in)
 		if err == nil {
 			var here closurequeue.Position
 			if here, err = client.Here(ctx); err == nil {
-				return here.String(), nil
+				err = c.releaseBefore(ctx, client, by.Task, process)
+				return taskapi.Opened{At: here.String(), Room: closurequeue.FirstRoom(in.QueueSize)}, forTasks(err)
 			}
 		}
 		c.host.Log.Debug("a queue of closures was not opened; trying again", zap.String("queue", client.ID()), zap.Error(err))
 		select {
 		case <-ctx.Done():
-			return "", err
+			return taskapi.Opened{}, err
 		case <-time.After(delay):
 		}
 	}
+}
+
+// releaseBefore releases the per-worker resources that a task's processes before one have
+// created. They have ended, and may have been killed.
+func (c *coordinators) releaseBefore(ctx context.Context, client *closurequeue.Client, task string, process int) error {
+	if process == 0 {
+		return nil
+	}
+	_, err := client.ReleaseResources(ctx, spec.ReleaseRequest{Task: task, Process: process})
+	var refused *closurequeue.RefusedError
+	if errors.As(err, &refused) {
+		return nil // the queue is one of an earlier version, which keeps them
+	}
+	return err
+}
+
+// coordinatorEnded releases what a task has created for closures whose last process was the
+// last of it.
+func (h *Host) coordinatorEnded(p *plan, processes []supervisor.Process) {
+	last := processes[len(processes)-1]
+	if now, err := h.plans.get(p.Run); err == nil {
+		p = now
+	}
+	if h.Queues != nil && slices.Contains(p.Coordinators, last.Key.Task) {
+		h.coordinating.taskEnded(p, last.Key.Task, p.restartCount(last.Key.Generation, p.number(last)))
+	}
+}
+
+// taskEnded releases what a task has created that has ended for good with the process of
+// that number. It returns at once, and tries until the queue has answered or ended.
+func (c *coordinators) taskEnded(p *plan, task string, process int) {
+	by := taskapi.ID{Run: taskRun(p.Run), Generation: p.Generation, Task: task}
+	go func() {
+		ctx := context.Background()
+		_, client, err := c.queueOf(ctx, by)
+		if err == nil {
+			err = c.releaseBefore(ctx, client, task, process+1)
+		}
+		if err != nil && !errors.Is(err, closurequeue.ErrRunEnded) && !errors.Is(err, taskapi.ErrRunOver) {
+			c.host.Log.Warn("what a task created for closures is not released", zap.String("task", task), zap.Error(err))
+		}
+	}()
 }
 
 // asking has a queue answer.

@@ -5,12 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// withDeadline is the plan with max_run_time counting: from the first task that
+// withDeadline returns the plan with max_run_time counting: from the first task that
 // is started here, which is when the workflow's own timer starts.
 func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
 	p, err := h.plans.get(run)
@@ -29,13 +27,13 @@ func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
 			p.DeadlineWall = from.Add(p.Spec.MaxRunTime.Std() - p.Elapsed)
 		}
 		// The clock since boot does not jump; after another boot it starts anew.
-		p.Deadline, p.BootID = bootNanos()+int64(p.DeadlineWall.Sub(h.now())), bootID()
+		p.Deadline, p.BootID = supervisor.BootNanos()+int64(p.DeadlineWall.Sub(h.now())), bootID()
 		return p, nil
 	})
 }
 
-// overdue says that max_run_time has passed.
-func (p *plan) overdue() bool { return p.Deadline != 0 && bootNanos() >= p.Deadline }
+// overdue reports whether max_run_time has passed.
+func (p *plan) overdue() bool { return p.Deadline != 0 && supervisor.BootNanos() >= p.Deadline }
 
 // killAt is when the supervisor kills by itself. The workflow's own timer comes
 // first while the server is there; this one holds through outages.
@@ -44,14 +42,6 @@ func (p *plan) killAt() int64 {
 		return 0
 	}
 	return p.Deadline + int64(time.Second)
-}
-
-func bootNanos() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0
-	}
-	return ts.Nano()
 }
 
 // bootID tells this boot of the machine from others; clocks since boot compare

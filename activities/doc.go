@@ -7,7 +7,7 @@
 //	          directories, leases ports, keeps the plan of the run on disk
 //	Prepare   tells the host the whole cluster, where it spans several hosts
 //	RunTask   holds a lease on the process of one task for as long as it lives
-//	Control   something short: terminate, restart, signal, stacks, seal
+//	Control   something short: terminate, restart, signal, stacks, seal, check
 //	Release   gives the host back and returns every exit of every process
 //
 // and BarrierCheck, of [BarrierServer], for the rounds of barriers: it asks the run

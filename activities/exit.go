@@ -21,11 +21,12 @@ const sigkill = int(unix.SIGKILL)
 // stderrLines are what explains a failure without an error file.
 const stderrLines = 8
 
-// exitOf translates what the supervisor saw, without reading any file.
-func exitOf(p supervisor.Process, owned bool) spec.Exit {
+// exitOf translates what the supervisor saw, without reading any file. call is the one
+// that the process had not ended; see [plan.inCall].
+func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 	e := spec.Exit{
 		Restart: p.Number, PID: p.PID, LogDir: p.LogDir, Started: p.Started,
-		ExitCode: p.Exit.Code, Cause: causeOf(p.Exit, owned),
+		ExitCode: p.Exit.Code, Cause: causeOf(p.Exit, owned, call), Call: call,
 		Ended: p.Exit.Ended, BootNanos: p.Exit.BootNanos, Unkillable: p.Exit.Unkillable,
 		Message: p.Exit.StartError,
 		Usage: spec.Usage{
@@ -43,12 +44,13 @@ func exitOf(p supervisor.Process, owned bool) spec.Exit {
 }
 
 // causeOf says why a process ended. One that ended well before it felt the stop
-// has completed all the same; one that dies of our signal has not failed.
-func causeOf(e *supervisor.Exit, owned bool) spec.Cause {
+// has completed all the same; one that dies of our signal has not failed. One that
+// ended by itself in the middle of a call has, whatever its exit code.
+func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 	switch {
 	case e.Lost:
 		return spec.CauseHostLost
-	case e.StartError != "":
+	case e.StartError != "", call != "" && e.Reason == supervisor.ReasonNone:
 		return spec.CauseOrigin
 	case e.Reason == supervisor.ReasonNone && e.Code == 0, e.Reason == supervisor.ReasonCollateral && e.Code == 0:
 		return spec.CauseCompleted
@@ -60,6 +62,8 @@ func causeOf(e *supervisor.Exit, owned bool) spec.Cause {
 		return spec.CauseOperator
 	case supervisor.ReasonTimeout, supervisor.ReasonMaxRunTime:
 		return spec.CauseTimeout
+	case supervisor.ReasonCutOff:
+		return spec.CauseHostLost
 	case supervisor.ReasonShutdown:
 		if owned {
 			return spec.CauseOperator
@@ -71,8 +75,8 @@ func causeOf(e *supervisor.Exit, owned bool) spec.Cause {
 
 // describeExit is the whole account of an exit: what the supervisor saw, and
 // what the process left in its files.
-func (h *Host) describeExit(p supervisor.Process) (spec.Exit, json.RawMessage) {
-	e := exitOf(p, h.Owned)
+func (h *Host) describeExit(p supervisor.Process, call string) (spec.Exit, json.RawMessage) {
+	e := exitOf(p, h.Owned, call)
 	if p.LogDir == "" {
 		return e, nil
 	}
@@ -86,7 +90,7 @@ func (h *Host) describeExit(p supervisor.Process) (spec.Exit, json.RawMessage) {
 		// explanation is in it.
 		e.Message, e.ErrorFile = cut(malformed.Error(), maxMessage/2), file
 	case report != nil:
-		e.Message, e.Reported = report.Message, e.Cause == spec.CauseOrigin
+		e.Message, e.Reported = report.Message, e.Cause == spec.CauseOrigin || p.Exit.Failed
 		e.ErrorFile, e.ErrorTime = file, report.When().UTC()
 	}
 	switch e.Cause {
@@ -105,7 +109,13 @@ func (h *Host) describeExit(p supervisor.Process) (spec.Exit, json.RawMessage) {
 			e.Message = strings.Trim(e.Message+"\n"+words, "\n")
 		}
 	case spec.CauseHostLost:
-		if e.Message == "" {
+		switch {
+		case p.Exit.Reason == supervisor.ReasonCutOff:
+			e.Message = strings.TrimSpace(fmt.Sprintf("host %s heard nothing of the Temporal server for too long (on_disconnect), and stopped it\n%s", h.Name, e.Message))
+		case e.Message != "":
+		case e.StoppedByHost():
+			e.Message = fmt.Sprintf("the host worker on %s was told to end, and its tasks end with it", h.Name)
+		default:
 			e.Message = fmt.Sprintf("the process is lost: the supervisor on host %s, or the machine, went down under it", h.Name)
 		}
 	}
@@ -118,16 +128,16 @@ func bound(e spec.Exit) spec.Exit {
 }
 
 // attemptsOf is the history of a launch for the restart policy.
-func attemptsOf(processes []supervisor.Process, launch int, owned bool) []lifecycle.Attempt {
+func (p *plan) attemptsOf(processes []supervisor.Process, launch int, owned bool) []lifecycle.Attempt {
 	var out []lifecycle.Attempt
-	for _, p := range processes {
-		if p.Launch != launch || p.Exit == nil {
+	for _, q := range processes {
+		if q.Launch != launch || q.Exit == nil {
 			continue
 		}
 		out = append(out, lifecycle.Attempt{
-			Cause:           causeOf(p.Exit, owned),
-			OperatorRestart: p.Exit.Reason == supervisor.ReasonRestart,
-			Lived:           lived(p),
+			Cause:           causeOf(q.Exit, owned, p.inCall(q)),
+			OperatorRestart: q.Exit.Reason == supervisor.ReasonRestart,
+			Lived:           lived(q),
 		})
 	}
 	return out
@@ -135,13 +145,17 @@ func attemptsOf(processes []supervisor.Process, launch int, owned bool) []lifecy
 
 func lived(p supervisor.Process) time.Duration { return max(0, p.Exit.Ended.Sub(p.Started)) }
 
-// restartsOf counts the processes of a launch after its first.
+// restartsOf counts the processes of a launch after its first, of which each launch
+// has one that is known.
 func restartsOf(processes []supervisor.Process, launch int) int {
-	n := -1
+	first, last := -1, -1
 	for _, p := range processes {
-		if p.Launch == launch {
-			n++
+		if p.Launch != launch {
+			continue
+		}
+		if last = p.Number; first < 0 {
+			first = p.Number
 		}
 	}
-	return max(0, n)
+	return last - first
 }

@@ -1,10 +1,14 @@
 package activities
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -14,6 +18,7 @@ func TestCauses(t *testing.T) {
 	for name, c := range map[string]struct {
 		exit  supervisor.Exit
 		owned bool
+		call  string
 		want  spec.Cause
 	}{
 		"good":                             {exit: supervisor.Exit{}, want: spec.CauseCompleted},
@@ -24,11 +29,13 @@ func TestCauses(t *testing.T) {
 		"stopped, and ended well":          {exit: supervisor.Exit{Reason: supervisor.ReasonCollateral}, want: spec.CauseCompleted},
 		"terminated, and ended well":       {exit: supervisor.Exit{Reason: supervisor.ReasonTerminate}, want: spec.CauseOperator},
 		"out of time":                      {exit: supervisor.Exit{Code: -9, Reason: supervisor.ReasonMaxRunTime}, want: spec.CauseTimeout},
+		"good, in the middle of a call":    {exit: supervisor.Exit{}, call: "closure 1 of f", want: spec.CauseOrigin},
+		"stopped in the middle of a call":  {exit: supervisor.Exit{Reason: supervisor.ReasonRestart}, call: "closure 1 of f", want: spec.CauseOperator},
 		"lost":                             {exit: supervisor.Exit{Code: -9, Lost: true}, want: spec.CauseHostLost},
 		"host worker shut down":            {exit: supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, want: spec.CauseHostLost},
 		"owner of the host worker is gone": {exit: supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, owned: true, want: spec.CauseOperator},
 	} {
-		assert.Equal(t, c.want, causeOf(&c.exit, c.owned), name)
+		assert.Equal(t, c.want, causeOf(&c.exit, c.owned, c.call), name)
 	}
 }
 
@@ -41,7 +48,10 @@ func TestAttemptsOfALaunch(t *testing.T) {
 	processes := []supervisor.Process{
 		ended(0, 1, ""), ended(1, 1, ""), ended(1, -15, supervisor.ReasonRestart), {Launch: 1, Started: at},
 	}
-	attempts := attemptsOf(processes, 1, false)
+	for i := range processes {
+		processes[i].Number = i
+	}
+	attempts := (*plan)(nil).attemptsOf(processes, 1, false)
 	assert.Len(t, attempts, 2)
 	assert.Equal(t, spec.CauseOrigin, attempts[0].Cause)
 	assert.Equal(t, time.Second, attempts[0].Lived)
@@ -61,4 +71,34 @@ func TestBeatInterval(t *testing.T) {
 	assert.Equal(t, time.Second, beatInterval(1))
 	assert.Equal(t, 2*time.Second, beatInterval(64))
 	assert.Equal(t, 8*time.Second, beatInterval(1000))
+}
+
+// An attempt at a run that this host has given back is told so once, not for ever.
+func TestATaskOfAReleasedRunIsLost(t *testing.T) {
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
+	require.NoError(t, err)
+	err = h.answer("worker-0", fmt.Errorf("start: %w", supervisor.ErrReleased))
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	assert.True(t, app.NonRetryable())
+	assert.Equal(t, spec.ErrHostLost, app.Type())
+}
+
+// The supervisor does not tell of all processes of a launch, but of how many failed.
+func TestRestartsBeyondTheProcessesThatAreKnown(t *testing.T) {
+	failed := func(number, failures int) supervisor.Process {
+		return supervisor.Process{Number: number, Failures: failures, Exit: &supervisor.Exit{Code: 1}}
+	}
+	// Two of those between were stopped by an operator.
+	processes := []supervisor.Process{failed(0, 1), failed(400, 399), failed(401, 400), failed(402, 0)}
+	h, p := &Host{}, &plan{Spec: (&spec.RunSpec{AutoRestart: true}).WithDefaults()}
+	history := h.historyOf(p, processes, 0)
+	assert.Equal(t, 400, history.Counted)
+	assert.Equal(t, 401, history.Failures())
+	assert.Equal(t, 402, restartsOf(processes, 0))
+	for limit, want := range map[int]bool{400: false, 401: true} {
+		p.Spec.MaxRestarts = &limit
+		_, again := h.next(p, history, false)
+		assert.Equal(t, want, again, limit)
+	}
 }

@@ -58,7 +58,7 @@ type beater struct {
 func (l *lease) newBeater(p supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
-		lease: l, process: p, interval: beatInterval(tasks), times: tasklog.NewTimes(p.LogDir),
+		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks)), times: tasklog.NewTimes(p.LogDir),
 		answers: make(chan error, 1), beating: make(chan struct{}, 1),
 	}
 	first := firstBeat
@@ -83,9 +83,13 @@ func (b *beater) beat(ctx context.Context) {
 	go b.times.Note()
 	go func() {
 		defer func() { <-b.beating }()
-		ctx, cancel := context.WithTimeout(ctx, beatPatience)
+		beating, cancel := context.WithTimeout(ctx, b.lease.plan.hurry(beatPatience))
 		defer cancel()
-		err := b.lease.Server.RecordActivityHeartbeat(ctx, b.lease.token, b.lease.details(b.process))
+		sent := supervisor.BootNanos()
+		err := b.lease.Server.RecordActivityHeartbeat(beating, b.lease.token, b.lease.details(b.process))
+		if isContact(err) {
+			b.lease.inContact(ctx, sent)
+		}
 		b.lease.heard(err)
 		if temporal.IsCanceledError(err) || isGone(err) {
 			select {

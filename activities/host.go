@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
@@ -56,8 +57,10 @@ type Server interface {
 	// heartbeat, because a failure of that one ends the context: a server that
 	// is away for a second would look like a cancellation.
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
-	CancelWorkflow(ctx context.Context, workflowID, runID string) error
+	CancelWorkflowWithOptions(ctx context.Context, o client.CancelWorkflowOptions) error
 	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	// WorkflowService is asked for what the SDK has no words for.
+	WorkflowService() workflowservice.WorkflowServiceClient
 }
 
 // Host has the activities of one host.
@@ -71,6 +74,9 @@ type Host struct {
 	brokers    brokers
 	// coordinating is what tasks here schedule.
 	coordinating coordinators
+
+	// strangers are the runs of which it was said that the server is another one.
+	strangers sync.Map // of supervisor.RunKey
 
 	mu        sync.Mutex
 	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task

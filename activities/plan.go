@@ -47,13 +47,23 @@ type plan struct {
 	Deadline     int64     `json:"deadline,omitempty"`
 	DeadlineWall time.Time `json:"deadline_wall,omitzero"`
 	BootID       string    `json:"boot_id"`
-	Reserved     time.Time `json:"reserved"`
+	// Server is the [Host.identity] of the server that the run is on.
+	Server   string    `json:"server,omitempty"`
+	Reserved time.Time `json:"reserved"`
 	// Released: the run has given this host back. The plan stays until the run is
 	// closed, so that a release that is asked for again answers the same.
 	Released bool `json:"released,omitempty"`
 	// Served: tasks have served or scheduled closures here, so that the run has a queue
 	// of them.
 	Served bool `json:"served,omitempty"`
+	// Calls names the closures that processes exited with 0 in the middle of: those
+	// have failed. Only this host worker's predecessor may have known.
+	Calls []endedCall `json:"calls,omitempty"`
+	// Serving has the tasks that serve here, each with the life of the broker that its
+	// process has asked last. One that leaves in order is not in it any more.
+	Serving map[string]string `json:"serving,omitempty"`
+	// Coordinators are the tasks that have scheduled closures here.
+	Coordinators []string `json:"coordinators,omitempty"`
 	// Sealed: nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
 	// Stopping is the last that the run said of stopping together.

@@ -54,13 +54,9 @@ func (h *Host) endOlder(ctx context.Context, run supervisor.RunKey, in ReserveIn
 	if err != nil {
 		return err
 	}
-	var tasks []string
-	for _, p := range older {
-		tasks = append(tasks, p.Key.Task)
-	}
-	h.Log.Info("stopping what an earlier generation left", zap.Strings("tasks", tasks))
+	h.Log.Info("stopping what an earlier generation left", zap.Strings("tasks", tasksOf(older)))
 	_, err = h.Supervisor.Stop(ctx, supervisor.StopRequest{
-		Run: run, Tasks: tasks, Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
+		Run: run, Processes: refsOf(older), Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
 	})
 	if err != nil {
 		return err
@@ -71,4 +67,20 @@ func (h *Host) endOlder(ctx context.Context, run supervisor.RunKey, in ReserveIn
 		}
 	}
 	return nil
+}
+
+func tasksOf(processes []supervisor.Process) []string {
+	tasks := make([]string, len(processes))
+	for i, p := range processes {
+		tasks[i] = p.Key.Task
+	}
+	return tasks
+}
+
+func refsOf(processes []supervisor.Process) []supervisor.ProcessRef {
+	refs := make([]supervisor.ProcessRef, len(processes))
+	for i, p := range processes {
+		refs[i] = p.Ref()
+	}
+	return refs
 }

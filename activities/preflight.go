@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -56,6 +58,42 @@ func (h *Host) preflight(s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
 		}
 	}
 	return problems
+}
+
+// checkStart is preflight for a task that is to be started while the run lives.
+func (h *Host) checkStart(p *plan, t *spec.Task) error {
+	if t == nil {
+		return h.cannotStart(spec.Problem{Path: "task", Message: "missing", Remedy: "name the task to start"})
+	}
+	problems := h.preflight(p.Spec, []spec.Task{*t})
+	if len(problems) == 0 {
+		more, err := h.checkResourcesOf(p, *t)
+		if err != nil {
+			return err
+		}
+		problems = more
+	}
+	return h.cannotStart(problems...)
+}
+
+// checkAgain is preflight for tasks that are to be started again.
+func (h *Host) checkAgain(p *plan, names []string) error {
+	var tasks []spec.Task
+	for _, name := range names {
+		if t, ok := p.task(name); ok {
+			tasks = append(tasks, t)
+		}
+	}
+	return h.cannotStart(h.preflight(p.Spec, tasks)...)
+}
+
+// cannotStart refuses a request for good; nil where there are no problems.
+func (h *Host) cannotStart(problems ...spec.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return temporal.NewNonRetryableApplicationError(
+		(&spec.InvalidRequestError{Problems: problems}).Error(), spec.ErrInvalidRequest, nil)
 }
 
 // usableLogDir makes a missing log directory and refuses a file (D-06).
@@ -111,9 +149,10 @@ func envList(env map[string]string) []string {
 
 // Why a file cannot be executed.
 var (
-	errNotFound     = errors.New("command not found")
-	errIsDirectory  = errors.New("it is a directory")
-	errNoPermission = errors.New("no permission to execute it")
+	errNotFound      = errors.New("command not found")
+	errIsDirectory   = errors.New("it is a directory")
+	errNoPermission  = errors.New("no permission to execute it")
+	errNoInterpreter = errors.New("does not exist")
 )
 
 func executable(path string) error {
@@ -126,6 +165,11 @@ func executable(path string) error {
 	case info.Mode()&0o111 == 0 || unix.Access(path, unix.X_OK) != nil:
 		return errNoPermission
 	}
+	if interpreter := supervisor.Interpreter(path); filepath.IsAbs(interpreter) {
+		if _, err := os.Stat(interpreter); err != nil {
+			return fmt.Errorf("its interpreter %s %w", interpreter, errNoInterpreter)
+		}
+	}
 	return nil
 }
 
@@ -135,6 +179,8 @@ func remedyOf(program string, err error) string {
 		return fmt.Sprintf("name its interpreter first: %s %s", interpreter, program)
 	case errors.Is(err, errNoPermission):
 		return "chmod +x it, or name its interpreter first"
+	case errors.Is(err, errNoInterpreter):
+		return "install that, or name another one in the first line of the program or in front of it"
 	}
 	return "give a path, or a program that is in PATH there"
 }

@@ -11,13 +11,15 @@ import (
 
 // PrepareInput tells a host the whole cluster of a run on several hosts.
 type PrepareInput struct {
+	// Run is as in [ReserveInput].
+	Run        string          `json:"run,omitempty"`
 	Generation int             `json:"generation"`
 	Cluster    taskenv.Cluster `json:"cluster"`
 }
 
 // Prepare keeps the cluster in the plan.
 func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
-	_, err := h.plans.update(runOf(ctx), func(p *plan) (*plan, error) {
+	_, err := h.plans.update(runOf(ctx, in.Run), func(p *plan) (*plan, error) {
 		if p == nil {
 			return nil, errNoPlan
 		}

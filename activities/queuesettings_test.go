@@ -78,7 +78,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 				_, _ = h.brokers.Next(ctx, by, taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
 			}()
 			assert.Equal(t, test.want, <-queues.told, "a task serves")
-			go func() { _, _ = h.coordinating.Open(ctx, by) }()
+			go func() { _, _ = h.coordinating.Open(ctx, by, 0) }()
 			assert.Equal(t, test.want, <-queues.told, "a task coordinates")
 			assert.GreaterOrEqual(t, logged.FilterFieldKey("error").Len(), test.warns)
 			if test.warns == 0 {

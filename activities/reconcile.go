@@ -12,8 +12,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -29,11 +27,6 @@ const (
 	// beyond the placement timeout: the answer of Reserve got lost, and the run
 	// was placed elsewhere.
 	reservationLapse = time.Minute
-	// cutOff is how long a host without a server lets the processes of a run on
-	// several hosts go on. The run gives the host up two minutes later, so that
-	// by then nothing of it is left here. A run on one host has nowhere else to
-	// be, and goes on without limit.
-	cutOff = 5 * time.Minute
 	// longSilence is longer than it takes to hear of the server where there are tasks,
 	// and shorter than the queue of closures waits for a host worker.
 	longSilence = 20 * time.Second
@@ -70,26 +63,33 @@ func (h *Host) Reconcile(ctx context.Context) {
 }
 
 func (h *Host) reconcile(ctx context.Context, p *plan) error {
-	if p.Cluster.Hosts > 1 && h.silence() > cutOff {
-		return h.stopCutOff(ctx, p)
-	}
 	if h.holdsAny(p) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	d, err := h.Server.DescribeWorkflowExecution(ctx, p.Run.WorkflowID, p.Run.RunID)
+	// Before the server is asked: what is started after its answer is in no list of it.
+	before, err := h.Supervisor.Processes(ctx, p.Run)
+	if err != nil {
+		return err
+	}
+	d, err := describeRun(ctx, h.Server, p.Run.WorkflowID, p.Run.RunID)
 	h.heard(err)
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
+		if err := h.knows(ctx, p); err != nil {
+			return err
+		}
 		return h.abandon(p, "the server does not know the run any more")
 	case err != nil:
 		return err
 	case d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return h.abandon(p, "the run is closed")
+	case takingOver(d):
+		return nil // it is looked at again
 	}
-	return h.stopUnlisted(ctx, p, d)
+	return h.stopUnlisted(ctx, p, before.Processes, d)
 }
 
 // holdsAny spares the server: a run with a lease on one of its tasks hears of
@@ -133,7 +133,7 @@ func (h *Host) abandon(p *plan, why string) error {
 	return nil
 }
 
-// awaited says that the run has an activity open on this host worker's own queue,
+// awaited reports whether the run has an activity open on this host worker's own queue,
 // or is not done placing its tasks.
 func (h *Host) awaited(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	own := "/" + h.Name + "/" + h.Instance
@@ -146,11 +146,10 @@ func (h *Host) awaited(d *workflowservice.DescribeWorkflowExecutionResponse) boo
 	return false
 }
 
-// heard notes an answer of the server, whatever it was. After a long silence queues of
-// closures are told again who serves here: they may have given up this host.
+// heard notes what came of a request to the server. After a long time without an answer
+// queues of closures are told again who serves here: they may have given up this host.
 func (h *Host) heard(err error) {
-	var unavailable *serviceerror.Unavailable
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &unavailable) || status.Code(err) == codes.DeadlineExceeded {
+	if !isContact(err) && !isGone(err) {
 		return
 	}
 	h.mu.Lock()
@@ -163,55 +162,40 @@ func (h *Host) heard(err error) {
 	}
 }
 
-func (h *Host) silence() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.now().Sub(h.lastHeard)
-}
-
-// stopCutOff stops the processes of a run that will be given up, or is.
-func (h *Host) stopCutOff(ctx context.Context, p *plan) error {
-	signal, grace, err := stopOfRun(p.Spec)
-	if err != nil {
-		return err
-	}
-	reply, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
-		Run: p.Run, Signal: signal, Grace: grace, Reason: supervisor.ReasonShutdown,
-	})
-	if len(reply.Tasks) > 0 {
-		h.Log.Warn("cut off from the server: stopping processes of a run on several hosts", zap.String("run", p.Run.WorkflowID), zap.Strings("tasks", reply.Tasks))
-	}
-	return err
-}
-
-// stopUnlisted stops processes whose activity the open run does not list.
-func (h *Host) stopUnlisted(ctx context.Context, p *plan, d *workflowservice.DescribeWorkflowExecutionResponse) error {
-	reply, err := h.Supervisor.Processes(ctx, p.Run)
-	if err != nil {
-		return err
-	}
-	if len(reply.Processes) == 0 {
+// stopUnlisted stops processes whose activity the open run does not list. They are
+// older than the list.
+func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor.Process, d *workflowservice.DescribeWorkflowExecutionResponse) error {
+	if len(processes) == 0 {
+		now, err := h.plans.get(p.Run)
+		if err != nil || now.Generation != p.Generation {
+			return err // reserved anew meanwhile, or given back
+		}
 		if h.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !h.awaited(d) {
 			return h.abandon(p, "the reservation lapsed: the run has no task here")
 		}
 		return nil
 	}
+	type taskOfGeneration struct {
+		task       string
+		generation int
+	}
 	listed := map[taskOfGeneration]bool{}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetActivityType().GetName() == spec.ActivityRunTask {
-			listed[ofActivity(a.GetActivityId())] = true
+			if task, generation, ok := spec.TaskOfActivity(a.GetActivityId()); ok {
+				listed[taskOfGeneration{task, generation}] = true
+			}
 		}
 	}
-	var unlisted []string
-	for _, q := range reply.Processes {
+	var unlisted []supervisor.Process
+	for _, q := range processes {
 		if q.Exit == nil && !listed[taskOfGeneration{q.Key.Task, q.Key.Generation}] && !h.isAttached(q.Key) {
-			unlisted = append(unlisted, q.Key.Task)
+			unlisted = append(unlisted, q)
 		}
 	}
 	if len(unlisted) == 0 {
 		return nil
 	}
-	h.Log.Info("stopping processes their run does not list", zap.Strings("tasks", unlisted))
-	_, err = h.stopTasks(ctx, p, ControlInput{Tasks: unlisted}, supervisor.ReasonCollateral)
-	return err
+	h.Log.Info("stopping processes their run does not list", zap.Strings("tasks", tasksOf(unlisted)))
+	return h.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
 }

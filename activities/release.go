@@ -15,6 +15,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// ReleaseInput names a run.
+type ReleaseInput struct {
+	// Run is as in [ReserveInput].
+	Run string `json:"run,omitempty"`
+}
+
 // ReleaseOutput is every exit of every task this host had, by task.
 type ReleaseOutput struct {
 	Exits map[string][]spec.Exit `json:"exits"`
@@ -38,8 +44,8 @@ const (
 // Release ends the run on this host: what is left is stopped and ports are freed.
 // Asked again, it answers the same: the plan stays until the reconciler finds
 // the run closed.
-func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
-	run := runOf(ctx)
+func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error) {
+	run := runOf(ctx, in.Run)
 	signal, grace := int(sigterm), defaultGrace
 	p, err := h.plans.get(run)
 	if err == nil {
@@ -64,7 +70,7 @@ func (h *Host) Release(ctx context.Context) (ReleaseOutput, error) {
 		if q.Exit == nil {
 			continue
 		}
-		exit, value := h.describeExit(q)
+		exit, value := h.describeExit(q, p.inCall(q))
 		if p != nil {
 			exit.Restart = p.number(q)
 		}

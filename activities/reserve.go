@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,8 +30,11 @@ type ReserveInput struct {
 	Group int `json:"group,omitempty"`
 	// First is the number of the first process of every task in this generation.
 	First int `json:"first,omitempty"`
+	// Run is the execution by which hosts know the run, where that is not the one that
+	// asks; see [runOf].
+	Run string `json:"run,omitempty"`
 	// LogRun is the execution whose ID names the log directories, where that is
-	// not the one that asks.
+	// not the one by which hosts know the run.
 	LogRun string `json:"log_run,omitempty"`
 	// Elapsed is the run time so far, of which max_run_time is the limit.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
@@ -50,6 +54,9 @@ type ReserveOutput struct {
 	// the run may host; only the host of rank 0 is asked for theirs.
 	MasterPort int `json:"master_port"`
 	JAXPort    int `json:"jax_port"`
+	// Adopts: the host goes on with the tasks when the run goes on in another execution
+	// of its workflow. Hosts of earlier versions do not.
+	Adopts bool `json:"adopts,omitempty"`
 }
 
 // loopback is the address of tasks that all run on one host: nothing of theirs
@@ -61,7 +68,11 @@ const loopback = "127.0.0.1"
 // with the spec on this host fails with InvalidRunSpec at once; no free slots
 // or ports is worth another try elsewhere.
 func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, error) {
-	run := runOf(ctx)
+	run := runOf(ctx, in.Run)
+	server, err := h.identity(ctx, run.Namespace)
+	if err != nil {
+		return ReserveOutput{}, err
+	}
 	if err := h.awaitPredecessor(ctx, run); err != nil {
 		return ReserveOutput{}, err
 	}
@@ -86,7 +97,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	}
 	out := ReserveOutput{
 		Host: h.Name, Instance: h.Instance, Addresses: addresses,
-		MasterPort: lease[0], JAXPort: lease[1],
+		MasterPort: lease[0], JAXPort: lease[1], Adopts: true,
 	}
 	_, err = h.plans.update(run, func(p *plan) (*plan, error) {
 		switch {
@@ -94,6 +105,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 			return nil, fmt.Errorf("generation %d of the run is over, %d has begun", in.Generation, p.Generation)
 		case p == nil || p.Generation != in.Generation:
 			p = h.newPlan(run, in, p)
+			p.Server = server
 		}
 		if err := h.claimSlots(run, tasks); err != nil {
 			return nil, err
@@ -124,7 +136,10 @@ func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *pl
 		LogRoot: cmp.Or(in.Spec.Logs.Dir, h.LogRoot), BootID: bootID(), Reserved: h.now(),
 	}
 	if before != nil {
-		p.Firsts = maps.Clone(before.Firsts)
+		oldest := in.Generation - supervisor.KeepProcesses
+		p.Firsts, p.Calls = maps.Clone(before.Firsts), slices.Clone(before.Calls)
+		maps.DeleteFunc(p.Firsts, func(generation, _ int) bool { return generation < oldest })
+		p.Calls = slices.DeleteFunc(p.Calls, func(c endedCall) bool { return c.Generation > 0 && c.Generation < oldest })
 	}
 	if in.First > 0 {
 		if p.Firsts == nil {
@@ -191,16 +206,30 @@ func (h *Host) leasePorts(ctx context.Context, run supervisor.RunKey, in Reserve
 			return nil, nil, err
 		}
 		if port > 0 {
-			request.Ports = append(request.Ports, port)
+			request.Ports, request.Tasks = append(request.Ports, port), append(request.Tasks, t.Name())
 		} else {
 			request.Count++
 		}
 	}
+	for _, t := range in.Spec.TaskList() {
+		if _, port, err := splitAddress(t); err == nil && port > 0 {
+			request.Avoid = append(request.Avoid, port)
+		}
+	}
 	reply, err := h.Supervisor.Lease(ctx, request)
+	if errors.Is(err, supervisor.ErrPortShared) {
+		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", h.Name, err), Remedy: "give every task a port of its own"}
+		return nil, nil, temporal.NewNonRetryableApplicationError(
+			(&spec.InvalidSpecError{Problems: []spec.Problem{problem}}).Error(), spec.ErrInvalidRunSpec, nil)
+	}
 	if err != nil {
 		return nil, nil, temporal.NewApplicationErrorWithOptions(
 			fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement,
-			temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
+			temporal.ApplicationErrorOptions{
+				NextRetryDelay: time.Second,
+				// A run that has its own host has no other to go to.
+				NonRetryable: h.Owned && errors.Is(err, supervisor.ErrLimit),
+			})
 	}
 	free := reply.Ports[2:]
 	addresses := make([]string, 0, len(tasks))
@@ -240,12 +269,14 @@ func newCluster(s *spec.RunSpec) taskenv.Cluster {
 	return taskenv.Cluster{RPCLayer: s.RPCLayer, Profiles: s.EnvProfiles}
 }
 
-// runOf is the key of the run an activity belongs to.
-func runOf(ctx context.Context) supervisor.RunKey {
+// runOf is the key of the run an activity belongs to. It is the same in all executions
+// of its workflow that go on with its tasks, by that in which the run began; activities
+// of the others bring it.
+func runOf(ctx context.Context, began string) supervisor.RunKey {
 	info := activity.GetInfo(ctx)
 	return supervisor.RunKey{
 		Namespace:  info.Namespace,
 		WorkflowID: info.WorkflowExecution.ID,
-		RunID:      info.WorkflowExecution.RunID,
+		RunID:      cmp.Or(began, info.WorkflowExecution.RunID),
 	}
 }

@@ -34,6 +34,21 @@ func (h *Host) checkResources(run supervisor.RunKey, in ReserveInput, tasks []sp
 	return problems, nil
 }
 
+// checkResourcesOf finds what this host does not have for a task that is to be
+// started while the run lives.
+func (h *Host) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
+	if !resources.Wanted(p.Spec) {
+		return nil, nil
+	}
+	inv, err := resources.Read(os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	here, added := p.withTask(t)
+	_, problems := inv.Split(p.Spec, h.Name, here, added)
+	return problems, nil
+}
+
 // resources puts the devices of a task into what its environment is made of, and
 // returns the CPUs it is to be bound to.
 func (l *lease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
@@ -44,11 +59,7 @@ func (l *lease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := l.plan.tasksHere()
-	var added []spec.Task
-	if !slices.ContainsFunc(here, func(o spec.Task) bool { return o.Name() == t.Name() }) {
-		added = append(added, t)
-	}
+	here, added := l.plan.withTask(t)
 	shares, problems := inv.Split(l.plan.Spec, l.Name, here, added)
 	if len(problems) > 0 {
 		return nil, &spec.InvalidSpecError{Problems: problems}
@@ -59,6 +70,16 @@ func (l *lease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	}
 	p.CPUs = len(share.CPUs)
 	return share.CPUs, nil
+}
+
+// withTask are the tasks of the spec on this host, and beside them the one of that
+// name where it is none of these.
+func (p *plan) withTask(t spec.Task) (here, added []spec.Task) {
+	here = p.tasksHere()
+	if !slices.ContainsFunc(here, func(o spec.Task) bool { return o.Name() == t.Name() }) {
+		added = append(added, t)
+	}
+	return here, added
 }
 
 // tasksHere are the tasks of the spec that are on this host, in the order of

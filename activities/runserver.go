@@ -15,8 +15,9 @@ import (
 
 // Runs are the runs themselves, as those who serve their tasks ask them.
 type Runs interface {
-	// Update makes a request to a run and reads its answer into answer. A
-	// [RefusedError] is final; after any other error it may be made again.
+	// Update makes a request to a run, which is named by its first execution, and reads
+	// its answer into answer. A [RefusedError] is final; after any other error it may be
+	// made again.
 	Update(ctx context.Context, run supervisor.RunKey, q RunUpdate, answer any) error
 	// Tasks has the names of the run's tasks, also of those outside its spec.
 	Tasks(ctx context.Context, run supervisor.RunKey) ([]string, error)
@@ -40,15 +41,15 @@ type RunServer struct{ connection }
 
 var _ Runs = (*RunServer)(nil)
 
-// Update implements [Runs]. The execution is a fixed one: no task outlives the
-// execution of its run that started it.
+// Update implements [Runs]. It reaches the execution that has the run now. The server
+// refuses it where the workflow ID is another run's by now.
 func (s *RunServer) Update(ctx context.Context, run supervisor.RunKey, q RunUpdate, answer any) error {
 	c, err := s.connected()
 	if err != nil {
 		return err
 	}
 	handle, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		UpdateID: q.ID, WorkflowID: run.WorkflowID, RunID: run.RunID,
+		UpdateID: q.ID, WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID,
 		UpdateName: q.Name, Args: []any{q.Input},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
@@ -70,7 +71,11 @@ func (s *RunServer) Tasks(ctx context.Context, run supervisor.RunKey) ([]string,
 	}
 	ctx, cancel := context.WithTimeout(ctx, tasksTimeout)
 	defer cancel()
-	v, err := c.QueryWorkflow(ctx, run.WorkflowID, run.RunID, spec.QueryStatus)
+	d, err := describeRun(ctx, c, run.WorkflowID, run.RunID)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.QueryWorkflow(ctx, run.WorkflowID, d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), spec.QueryStatus)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +101,8 @@ func refusal(err error) error {
 		namespace   *serviceerror.NamespaceNotFound
 	)
 	switch {
+	case errors.As(err, &application) && application.Type() == spec.ErrTryAgain:
+		return err
 	case errors.As(err, &application):
 		return &RefusedError{application.Message()}
 	case errors.As(err, &notFound):

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -12,12 +14,17 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // RunTaskInput names a task to run.
 type RunTaskInput struct {
+	// Run is as in [ReserveInput], and Execution counts the executions of the workflow
+	// that have had the task, from 0.
+	Run        string `json:"run,omitempty"`
+	Execution  int    `json:"execution,omitempty"`
 	Task       string `json:"task"`
 	Generation int    `json:"generation"`
 	// Launch counts how often the workflow started the task, from 0, in each
@@ -49,7 +56,7 @@ var errAway = errors.New("the host worker let go of the process; it goes on and 
 //   - a retryable error: there is more to come, such as a restart
 func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, error) {
 	info := activity.GetInfo(ctx)
-	run := runOf(ctx)
+	run := runOf(ctx, in.Run)
 	key := supervisor.Key{Run: run, Generation: in.Generation, Task: in.Task}
 	h.attach(key)
 	defer h.detach(key)
@@ -63,7 +70,7 @@ func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, err
 	h.collect(p)
 	l := lease{
 		Host: h, ctx: ctx, plan: p, key: key, token: info.TaskToken,
-		fence: supervisor.Fence{Launch: in.Launch, Attempt: int(info.Attempt)},
+		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(info.Attempt)},
 		// Heartbeats before this attempt mean that a process was started.
 		resumed: activity.HasHeartbeatDetails(ctx),
 	}
@@ -89,15 +96,19 @@ func (h *Host) answer(task string, err error) error {
 		return nil
 	case errors.Is(err, supervisor.ErrDamaged):
 		return h.lost(task, "the journal of its processes is damaged")
-	case errors.Is(err, supervisor.ErrFenced), errors.Is(err, supervisor.ErrReleased):
+	case errors.Is(err, supervisor.ErrReleased):
+		// A run gives its hosts back after its tasks have ended, so nobody listens. If
+		// somebody does, another try would be told the same for ever.
+		return h.lost(task, "the run was given back before")
+	case errors.Is(err, supervisor.ErrFenced):
 		return errSuperseded
 	case errors.Is(err, supervisor.ErrClosing):
 		return retryAt(err.Error(), "HostWorkerAway", awayFor, nil)
-	case errors.Is(err, errAway), errors.Is(err, supervisor.ErrLost):
+	case errors.Is(err, errAway), errors.Is(err, supervisor.ErrLost), errors.Is(err, supervisor.ErrCutOff):
 		return retryAt(err.Error(), "HostWorkerAway", leavingFor, nil)
 	case errors.Is(err, supervisor.ErrInvalid), errors.Is(err, supervisor.ErrPortTaken), errors.Is(err, errCommand):
 		return failed(task, spec.Exit{
-			ExitCode: exitNotExecutable, Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: bootNanos(),
+			ExitCode: exitNotExecutable, Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: supervisor.BootNanos(),
 			Message: bounded(fmt.Sprintf("it could not be started on host %s: %v", h.Name, err)),
 		})
 	}
@@ -132,6 +143,8 @@ type lease struct {
 
 	restarts int  // of the task so far
 	stopping bool // the activity was cancelled
+	// stopped has the outcome of the request to stop the process.
+	stopped chan error
 }
 
 // hold finds or starts the process, attends it to its end, and judges that.
@@ -146,10 +159,11 @@ func (l *lease) hold() (RunTaskOutput, error) {
 		l.tasks.Ended(taskOf(l.key), true, "was lost")
 		return RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
 	}
-	next := len(processes)
+	next := 0
 	l.restarts = l.restartsOf(processes)
-	if next > 0 {
-		last := processes[next-1]
+	if n := len(processes); n > 0 {
+		last := processes[n-1]
+		next = last.Number + 1
 		switch {
 		case last.Exit == nil:
 			if err := l.listenFor(l.plan, last); err != nil {
@@ -167,8 +181,12 @@ func (l *lease) hold() (RunTaskOutput, error) {
 	if err != nil {
 		return RunTaskOutput{}, fmt.Errorf("%w: %w", errCommand, err)
 	}
+	contact, err := l.contact()
+	if err != nil {
+		return RunTaskOutput{}, err
+	}
 	p, err := l.Supervisor.Start(l.ctx, supervisor.StartRequest{
-		Key: l.key, Fence: l.fence, Number: next, Command: command,
+		Key: l.key, Fence: l.fence, Number: next, Command: command, Contact: contact,
 	})
 	if err != nil {
 		return RunTaskOutput{}, err
@@ -213,6 +231,7 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 
 	beats := l.newBeater(p)
 	defer beats.stop()
+	l.stopped = make(chan error, 1)
 	cancelled := l.ctx.Done()
 	for {
 		select {
@@ -222,15 +241,17 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 			}
 			processes[len(processes)-1] = e.process
 			return l.judge(processes)
+		case err := <-l.stopped:
+			if err != nil {
+				return RunTaskOutput{}, err
+			}
 		case <-beats.due.C:
 			beats.beat(waiting)
 		case err := <-beats.answers:
 			if isGone(err) {
 				return RunTaskOutput{}, errSuperseded
 			}
-			if err := l.stop(); err != nil {
-				return RunTaskOutput{}, err
-			}
+			l.stop(waiting, p)
 			// The SDK has to hear of the cancellation itself before it lets an
 			// activity end as cancelled.
 			activity.RecordHeartbeat(l.ctx, l.details(p))
@@ -239,9 +260,7 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 			cause := context.Cause(l.ctx)
 			switch {
 			case temporal.IsCanceledError(cause):
-				if err := l.stop(); err != nil {
-					return RunTaskOutput{}, err
-				}
+				go l.confirm(waiting, p, cause, beats.answers)
 			case isGone(cause):
 				return RunTaskOutput{}, errSuperseded
 			case l.stopping, errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
@@ -253,12 +272,36 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 	}
 }
 
-// stop asks the process to end because the activity was cancelled.
-func (l *lease) stop() error {
+// confirm asks the server what a cancellation that it has pushed means. It pushes one
+// also where the execution is closed, and the run may go on in another one, whose attempt
+// has the process then.
+func (l *lease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
+	ctx, cancel := context.WithTimeout(waiting, beatPatience)
+	defer cancel()
+	if err := l.Server.RecordActivityHeartbeat(ctx, l.token, l.details(p)); isGone(err) {
+		cancelled = err
+	}
+	select {
+	case answers <- cancelled:
+	default: // there is one already
+	}
+}
+
+// stop begins to stop the process because the activity was cancelled. Waiting ends
+// with the process.
+func (l *lease) stop(waiting context.Context, p supervisor.Process) {
 	if l.stopping {
-		return nil
+		return
 	}
 	l.stopping = true
+	go func() { l.stopped <- l.stopProcess(waiting, p) }()
+}
+
+// reportedGrace is how long a process that has reported an error may take to end by
+// itself before it is stopped. It counts as part of the grace.
+const reportedGrace = time.Second
+
+func (l *lease) stopProcess(waiting context.Context, p supervisor.Process) error {
 	signal, grace, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
 		return err
@@ -266,12 +309,43 @@ func (l *lease) stop() error {
 	request := supervisor.StopRequest{
 		Run: l.key.Run, Tasks: []string{l.key.Task}, Generation: l.key.Generation, Fence: &l.fence,
 		Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
+		// Nobody could tell later whether it reported this before our signal or
+		// because of it.
+		Failed: hasReported(p),
 	}
-	if l.plan.overdue() {
+	switch {
+	case l.plan.overdue():
 		request.Signal, request.Grace, request.Reason = sigkill, 0, supervisor.ReasonMaxRunTime
+	case request.Failed:
+		wait := min(reportedGrace, grace)
+		select {
+		case <-waiting.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		request.Grace -= wait
 	}
-	_, err = l.Supervisor.Stop(context.WithoutCancel(l.ctx), request)
+	_, err = l.Supervisor.Stop(context.WithoutCancel(waiting), request)
 	return err
+}
+
+// hasReported reports whether a process has written an error file. A file system
+// that does not answer knows of none.
+func hasReported(p supervisor.Process) bool {
+	if p.LogDir == "" {
+		return false
+	}
+	found := make(chan bool, 1)
+	go func() {
+		_, err := os.Stat(filepath.Join(p.LogDir, tasklog.ErrorFile))
+		found <- err == nil
+	}()
+	select {
+	case is := <-found:
+		return is
+	case <-time.After(reportedGrace):
+		return false
+	}
 }
 
 // judge says what the end of the last process means: the end of the task, or
@@ -279,19 +353,22 @@ func (l *lease) stop() error {
 // before anybody hears of it.
 func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 	last := processes[len(processes)-1]
+	if err := l.noteCall(processes); err != nil {
+		return RunTaskOutput{}, err
+	}
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
 		return l.conclude(processes)
 	}
-	delay, again := l.next(l.plan, processes, l.fence.Launch, l.sealed())
+	history := l.historyOf(l.plan, processes, l.fence.Launch)
+	delay, again := l.next(l.plan, history, l.sealed())
 	if !again {
 		return l.conclude(processes)
 	}
-	err := l.Supervisor.Grant(l.ctx, supervisor.GrantRequest{Key: l.key, Fence: l.fence, Number: last.Number})
+	err := l.Supervisor.Grant(l.ctx, supervisor.GrantRequest{Key: l.key, Fence: l.fence, Number: last.Number, Failures: history.Failures()})
 	if err != nil {
 		return RunTaskOutput{}, err
 	}
 	exit := l.exit(last)
-	l.brokers.processEnded(l.plan, l.key.Task)
 	l.tasks.Ended(taskOf(l.key), false, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
 	return RunTaskOutput{}, retryAt(
@@ -299,9 +376,18 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 		"Restart", delay, nil)
 }
 
+// historyOf is what the rules have to know of a launch. The supervisor does not keep
+// all of its processes, but how many had failed by the one before the last.
+func (h *Host) historyOf(p *plan, processes []supervisor.Process, launch int) lifecycle.RestartHistory {
+	history := lifecycle.HistoryOf(p.attemptsOf(processes, launch, h.Owned))
+	if n := len(processes); n > 1 && processes[n-2].Launch == launch {
+		history.Counted = max(history.Counted, processes[n-2].Failures)
+	}
+	return history
+}
+
 // next asks the rules whether a task gets another process after its last one.
-func (h *Host) next(p *plan, processes []supervisor.Process, launch int, sealed bool) (delay time.Duration, again bool) {
-	history := lifecycle.HistoryOf(attemptsOf(processes, launch, h.Owned))
+func (h *Host) next(p *plan, history lifecycle.RestartHistory, sealed bool) (delay time.Duration, again bool) {
 	history.Sealed = sealed
 	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts}.Next(history)
 }
@@ -309,8 +395,8 @@ func (h *Host) next(p *plan, processes []supervisor.Process, launch int, sealed 
 // conclude reports the end of the last process as the end of the task.
 func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
 	exit := l.exit(processes[len(processes)-1])
-	l.brokers.processEnded(l.plan, l.key.Task)
 	l.tasks.Ended(taskOf(l.key), true, howEnded(exit))
+	l.coordinatorEnded(l.plan, processes)
 	stopped := exit.Cause != spec.CauseCompleted && exit.Cause != spec.CauseOrigin
 	switch {
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
@@ -323,12 +409,12 @@ func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) 
 
 // exit is how a process of the task ended.
 func (l *lease) exit(p supervisor.Process) spec.Exit {
-	exit, _ := l.describeExit(p)
+	exit, _ := l.describeExit(p, l.plan.inCall(p))
 	exit.Restart = l.plan.number(p)
 	return exit
 }
 
-// cancelled says that the activity was: by what the SDK knows, or by the answer
+// cancelled reports whether the activity was: by what the SDK knows, or by the answer
 // of a heartbeat the SDK did not see.
 func (l *lease) cancelled() bool {
 	return l.stopping || temporal.IsCanceledError(context.Cause(l.ctx))
@@ -349,7 +435,7 @@ func failed(task string, exit spec.Exit) error {
 // lost is the error for a task whose process nobody can say anything about.
 func (h *Host) lost(task, why string) error {
 	return failed(task, spec.Exit{
-		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: bootNanos(),
+		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: supervisor.BootNanos(),
 		Message: fmt.Sprintf("the process is lost: on host %s %s", h.Name, why),
 	})
 }

@@ -57,7 +57,7 @@ func newControl(t *testing.T) *control {
 
 // reserved keeps a plan for the run that the environment has.
 func (c *control) reserved(ctx context.Context) error {
-	run := runOf(ctx)
+	run := runOf(ctx, "")
 	_, err := c.host.plans.update(run, func(*plan) (*plan, error) {
 		return &plan{Run: run, Spec: (&spec.RunSpec{}).WithDefaults()}, nil
 	})

@@ -55,7 +55,8 @@ func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason s
 	var out ControlOutput
 	for _, how := range order {
 		reply, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
-			Run: p.Run, Tasks: groups[how], Signal: how.signal, Grace: how.grace, Reason: reason,
+			Run: p.Run, Tasks: groups[how], Generation: in.Generation,
+			Signal: how.signal, Grace: how.grace, Reason: reason,
 		})
 		if err != nil {
 			return out, err
@@ -63,6 +64,29 @@ func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason s
 		out.Tasks = append(out.Tasks, reply.Tasks...)
 	}
 	return out, nil
+}
+
+// stopProcesses asks these processes to end, each as its type wants it, and nobody who
+// may have come after them.
+func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []supervisor.Process, reason supervisor.Reason) error {
+	groups := map[howToStop][]supervisor.ProcessRef{}
+	for _, q := range processes {
+		n, grace, err := p.stopOf(q.Key.Task, "", nil)
+		if err != nil {
+			return err
+		}
+		how := howToStop{n, grace}
+		groups[how] = append(groups[how], q.Ref())
+	}
+	for how, refs := range groups {
+		_, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
+			Run: p.Run, Processes: refs, Signal: how.signal, Grace: how.grace, Reason: reason,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stopOfRun is how whatever is left of a run is asked to end.

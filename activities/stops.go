@@ -21,11 +21,11 @@ type stops struct{ host *Host }
 var _ taskapi.Stops = stops{}
 
 // RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment,
-// and a run takes no more than ten requests at a time and two thousand in all: so a
-// host asks for one task after the other, and no more once it knows of a stop. A
-// clear that has not arrived here yet came after a wish that is answered so.
+// and a run takes no more than ten requests at a time: so a host asks for one task
+// after the other, and no more once it knows of a stop. A clear that has not arrived
+// here yet came after a wish that is answered so.
 func (s stops) RequestStop(ctx context.Context, by taskapi.ID, wish spec.TogetherRequest) (spec.Stopping, error) {
-	wish.Task, wish.Generation, wish.BootNanos = by.Task, by.Generation, bootNanos()
+	wish.Task, wish.Generation, wish.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
 	wish = wish.Bounded()
 	if wish.Key == "" {
 		wish.Key = rand.Text() // it may have to be sent more than once
@@ -91,9 +91,13 @@ const (
 // askRun has a run answer, however long its server is away. What it says is known
 // here at once.
 func (h *Host) askRun(ctx context.Context, run supervisor.RunKey, q RunUpdate) (spec.Stopping, error) {
+	began := run
+	if p, err := h.plans.get(run); err == nil {
+		began.RunID = p.firstExecution()
+	}
 	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 		var s spec.Stopping
-		err := h.Runs.Update(ctx, run, q, &s)
+		err := h.Runs.Update(ctx, began, q, &s)
 		var refused *RefusedError
 		switch {
 		case err == nil:

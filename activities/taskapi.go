@@ -67,8 +67,9 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 		for key, processes := range byTask {
 			last := processes[len(processes)-1]
 			if last.Exit != nil && !h.comesBack(p, processes) {
-				exit, _ := h.describeExit(last)
+				exit, _ := h.describeExit(last, p.inCall(last))
 				h.tasks.Ended(taskOf(key), true, howEnded(exit))
+				h.coordinatorEnded(p, processes)
 			}
 		}
 	}
@@ -76,7 +77,7 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 	return nil
 }
 
-// comesBack says that a task will have another process after its last one.
+// comesBack reports whether a task will have another process after its last one.
 func (h *Host) comesBack(p *plan, processes []supervisor.Process) bool {
 	last := processes[len(processes)-1]
 	if last.Granted {
@@ -85,7 +86,7 @@ func (h *Host) comesBack(p *plan, processes []supervisor.Process) bool {
 	if last.Exit.Reason == supervisor.ReasonCollateral {
 		return false
 	}
-	_, again := h.next(p, processes, last.Launch, p.sealed())
+	_, again := h.next(p, h.historyOf(p, processes, last.Launch), p.sealed())
 	return again
 }
 
@@ -143,7 +144,7 @@ func (h *Host) endTasks(run supervisor.RunKey) {
 	h.views.drop(func(k viewKey) bool { return k.run == run })
 }
 
-// drop is for holders of mu.
+// drop deletes the views that which picks. v.mu must be held.
 func (v *views) drop(which func(viewKey) bool) {
 	for k := range v.all {
 		if which(k) {
@@ -184,6 +185,8 @@ func shortText(s string) string {
 // howEnded says it in a few words, such as "exited with exit code 1".
 func howEnded(e spec.Exit) string {
 	switch {
+	case e.StoppedByHost():
+		return "was stopped by its host"
 	case e.Cause == spec.CauseHostLost:
 		return "was lost"
 	case e.Signal != "":

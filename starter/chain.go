@@ -3,14 +3,18 @@ package starter
 import (
 	"context"
 	"errors"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run of restart scope "group" may go on in another execution of its workflow
-// when the history of one has become long. A handle names the run by the first of
+// A run may go on in another execution of its workflow when the history of one has
+// become long. A handle names the run by the first of
 // them, and here the one that goes on with it is found.
 
 // describe tells about the execution that goes on with the run, or has ended it.
@@ -87,12 +91,38 @@ func (r *Run) next(ctx context.Context, execution string) (string, error) {
 // request makes a request to the execution that goes on with the run. Which one
 // that is shows when the one known so far refuses it as closed.
 func (r *Run) request(ctx context.Context, do func(execution string) error) error {
-	execution := r.latest()
-	err := do(execution)
-	if !isNotFound(err) || !r.goesOnAfter(ctx, execution) {
-		return err
+	until := time.Now().Add(moveTimeout)
+	for delay := moveDelay; ; delay = min(2*delay, moveDelayMost) {
+		execution := r.latest()
+		err := do(execution)
+		switch {
+		case isNotFound(err) && r.goesOnAfter(ctx, execution):
+			continue
+		case !isMoving(err) || time.Now().After(until):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(delay):
+		}
 	}
-	return do(r.latest())
+}
+
+const (
+	// moveDelay is how long to wait for a run that is about to go on in another
+	// execution; it doubles up to moveDelayMost. It does so for moveTimeout at most.
+	moveDelay, moveDelayMost = 20 * time.Millisecond, 500 * time.Millisecond
+	moveTimeout              = 30 * time.Second
+)
+
+// isMoving reports whether a request was not taken because the run is about to go on in
+// another execution. Where something happened to it in that very moment, the server fails
+// the workflow task, and the request with it.
+func isMoving(err error) bool {
+	var application *temporal.ApplicationError
+	var notReady *serviceerror.WorkflowNotReady
+	return errors.As(err, &application) && application.Type() == spec.ErrTryAgain || errors.As(err, &notReady)
 }
 
 // goesOnAfter reports whether another execution than that one goes on with the run,

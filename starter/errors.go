@@ -44,6 +44,15 @@ func (e *TerminatedError) Error() string {
 	return text + " and left no result"
 }
 
+// Result is what stands for a result where one is needed: the run has failed, and
+// nobody can say how.
+func (e *TerminatedError) Result() *spec.RunResult {
+	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Terminated", Message: e.Error(), ExitCode: 125}
+}
+
+// terminated is the ending of such runs.
+const terminated = "terminated"
+
 // NotFoundError says that the server does not know a run.
 type NotFoundError struct{ RunID string }
 
@@ -57,6 +66,18 @@ type RunningError struct{ ID string }
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("run %s is running already; choose another ID, or stop that run first", e.ID)
 }
+
+// RefusedError says that a run refused a request. Nothing was done.
+type RefusedError struct {
+	// Reason is the run's.
+	Reason string
+	// Invalid says that the request is a mistake, whatever the state of the run.
+	Invalid bool
+	// Tasks are those for which it was refused, where it could be met for others.
+	Tasks []spec.TaskProblem
+}
+
+func (e *RefusedError) Error() string { return e.Reason }
 
 // EndedError says that a request came too late.
 type EndedError struct{ RunID string }

@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,8 +32,8 @@ type Summary struct {
 	Tasks       string `json:"tasks,omitempty"`
 	Queue       string `json:"queue"`
 	Open        bool   `json:"open"`
-	// Verdict is empty while the run is open, and for a run that was
-	// terminated without a result; then Ending says so.
+	// Verdict is empty while the run is open. One that was terminated without a
+	// result has failed; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
 	// ExitCode is what `clusterrun wait` exits with.
 	ExitCode int       `json:"exit_code"`
@@ -41,34 +42,72 @@ type Summary struct {
 	Ended    time.Time `json:"ended,omitzero"`
 }
 
-// List finds runs, the latest first.
+// List finds runs, those that started last first.
 func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error) {
 	if o.Limit <= 0 {
 		o.Limit = 20
 	}
-	// Of a run that went on in other executions the last one stands for all.
-	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus != 'ContinuedAsNew'", spec.WorkflowType)
-	if o.Open {
-		query += " AND ExecutionStatus = 'Running'"
-	}
 	var runs []Summary
-	var page []byte
-	for len(runs) < o.Limit {
-		r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-			Query: query, PageSize: int32(o.Limit - len(runs)), NextPageToken: page,
-		})
+	for _, ago := range lookBack {
+		var err error
+		if runs, err = startedWithin(ctx, c, o, ago); err != nil {
+			return nil, err
+		}
+		if len(runs) >= o.Limit {
+			break
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b Summary) int { return b.Started.Compare(a.Started) })
+	runs = runs[:min(len(runs), o.Limit)]
+	verdicts(ctx, c, runs)
+	return runs, nil
+}
+
+// Count says how many runs there are, whatever the limit.
+func Count(ctx context.Context, c client.Client, o ListOptions) (int, error) {
+	r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: o.query(0)})
+	if err != nil {
+		return 0, fmt.Errorf("count runs: %w", err)
+	}
+	return int(r.GetCount()), nil
+}
+
+// lookBack are the times within which runs are looked for, until there are enough;
+// 0: all. The server lists them by when they ended, so that those that started last
+// can be anywhere among the others.
+var lookBack = []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 0}
+
+// listPage is how many runs are asked for at a time.
+const listPage = 1000
+
+func startedWithin(ctx context.Context, c client.Client, o ListOptions, ago time.Duration) ([]Summary, error) {
+	var runs []Summary
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: o.query(ago), PageSize: listPage}
+	for {
+		r, err := c.ListWorkflow(ctx, request)
 		if err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 		for _, e := range r.GetExecutions() {
 			runs = append(runs, summarise(e))
 		}
-		if page = r.GetNextPageToken(); len(page) == 0 {
-			break
+		if request.NextPageToken = r.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return runs, nil
 		}
 	}
-	verdicts(ctx, c, runs)
-	return runs, nil
+}
+
+// query finds the runs that started within a time; 0: all.
+func (o ListOptions) query(ago time.Duration) string {
+	// Of a run that went on in other executions the last one stands for all.
+	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus != 'ContinuedAsNew'", spec.WorkflowType)
+	if o.Open {
+		query += " AND ExecutionStatus = 'Running'"
+	}
+	if ago > 0 {
+		query += fmt.Sprintf(" AND StartTime > '%s'", time.Now().Add(-ago).UTC().Format(time.RFC3339))
+	}
+	return query
 }
 
 func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
@@ -80,7 +119,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		Tasks:       memoText(e, memoTasks),
 		Queue:       e.GetTaskQueue(),
 		Open:        e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-		Started:     e.GetStartTime().AsTime(),
+		Started:     startOf(e),
 	}
 	if s.Open {
 		return s
@@ -90,7 +129,8 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		s.Verdict = spec.VerdictSucceeded
 	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
-		s.Ending, s.ExitCode = "terminated", 125
+		r := (&TerminatedError{}).Result()
+		s.Verdict, s.ExitCode, s.Ending = r.Verdict, r.ExitCode, terminated
 	}
 	return s
 }

@@ -37,33 +37,34 @@ func (r *Run) Terminate(ctx context.Context, reason string) error {
 }
 
 // TerminateTask stops tasks. Their exits do not count as failures.
-func (r *Run) TerminateTask(ctx context.Context, q spec.TaskRequest) ([]string, error) {
-	return r.update(ctx, spec.UpdateTerminateTask, q)
+func (r *Run) TerminateTask(ctx context.Context, q spec.TaskRequest) (spec.RequestAnswer, error) {
+	return ask[spec.RequestAnswer](ctx, r, spec.UpdateTerminateTask, q)
 }
 
 // TerminateAll stops every task, by default with SIGKILL.
-func (r *Run) TerminateAll(ctx context.Context, q spec.TerminateAllRequest) ([]string, error) {
-	return r.update(ctx, spec.UpdateTerminateAll, q)
+func (r *Run) TerminateAll(ctx context.Context, q spec.TerminateAllRequest) (spec.RequestAnswer, error) {
+	return ask[spec.RequestAnswer](ctx, r, spec.UpdateTerminateAll, q)
 }
 
-// StartTask starts a task of the spec that has ended, or one outside the spec.
-func (r *Run) StartTask(ctx context.Context, q spec.StartTaskRequest) ([]string, error) {
-	return r.update(ctx, spec.UpdateStartTask, q)
+// StartTask starts a task of the spec that has ended, or one outside the spec. Its
+// host is asked first whether it can.
+func (r *Run) StartTask(ctx context.Context, q spec.StartTaskRequest) (spec.RequestAnswer, error) {
+	return ask[spec.RequestAnswer](ctx, r, spec.UpdateStartTask, q)
 }
 
 // RestartTask stops tasks and starts them again.
-func (r *Run) RestartTask(ctx context.Context, q spec.TaskRequest) ([]string, error) {
-	return r.update(ctx, spec.UpdateRestartTask, q)
+func (r *Run) RestartTask(ctx context.Context, q spec.TaskRequest) (spec.RequestAnswer, error) {
+	return ask[spec.RequestAnswer](ctx, r, spec.UpdateRestartTask, q)
 }
 
 // SignalTask sends a signal to the process groups of tasks.
-func (r *Run) SignalTask(ctx context.Context, q spec.SignalRequest) ([]string, error) {
-	return r.update(ctx, spec.UpdateSignalTask, q)
+func (r *Run) SignalTask(ctx context.Context, q spec.SignalRequest) (spec.RequestAnswer, error) {
+	return ask[spec.RequestAnswer](ctx, r, spec.UpdateSignalTask, q)
 }
 
 // RequestStop asks the run to come to its end.
-func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) ([]string, error) {
-	return r.update(ctx, spec.UpdateRequestStop, q)
+func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) (spec.RequestAnswer, error) {
+	return ask[spec.RequestAnswer](ctx, r, spec.UpdateRequestStop, q)
 }
 
 // StopTogether asks all tasks to stop, each by itself; the run then has the grace of
@@ -82,12 +83,6 @@ func (r *Run) ClearStop(ctx context.Context) (spec.Stopping, error) {
 // the paths of what was written, each on the host of its task.
 func (r *Run) CaptureStacks(ctx context.Context, q spec.StacksRequest) (spec.RequestAnswer, error) {
 	return ask[spec.RequestAnswer](ctx, r, spec.UpdateCaptureStacks, q)
-}
-
-// update sends a request and waits for its answer: the tasks it reached.
-func (r *Run) update(ctx context.Context, name string, arg any) ([]string, error) {
-	answer, err := ask[spec.RequestAnswer](ctx, r, name, arg)
-	return answer.Tasks, err
 }
 
 // ask sends a request and waits for its answer.
@@ -124,7 +119,11 @@ func (r *Run) requestError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &application):
-		return errors.New(application.Message())
+		refused := &RefusedError{Reason: application.Message(), Invalid: application.Type() == spec.ErrInvalidRequest}
+		if application.HasDetails() {
+			_ = application.Details(&refused.Tasks) // of another version, perhaps
+		}
+		return refused
 	case isNotFound(err):
 		if r.exists() {
 			return &EndedError{RunID: r.ID}

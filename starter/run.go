@@ -127,7 +127,11 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 	case errors.As(err, &timeout):
 		*result = spec.RunResult{Verdict: spec.VerdictTimedOut, Message: "the run passed the workflow timeout it was started with", ExitCode: 124}
 	case errors.As(err, &panicked), errors.As(err, &closed):
-		*result = spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "PanicError", Message: err.Error(), ExitCode: 125}
+		message := err.Error()
+		if errors.As(err, &closed) && closed.Unwrap() != nil {
+			message = closed.Unwrap().Error() // without names and IDs of Temporal's
+		}
+		*result = spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "PanicError", Message: message, ExitCode: 125}
 	default:
 		return nil, fmt.Errorf("wait for run %s: %w", r.ID, err)
 	}

@@ -14,6 +14,8 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -99,6 +101,21 @@ func TestWaitForNoRun(t *testing.T) {
 	assert.Contains(t, err.Error(), "there is no run iris-1")
 }
 
+// Reports used to begin with "workflow execution error (type: ClusterRun, workflowID: …".
+func TestARunWhoseWorkflowFailedHasNoInternalsInItsReport(t *testing.T) {
+	for want, broken := range map[string]func(workflow.Context) error{
+		"out of order":       func(workflow.Context) error { panic("out of order") },
+		"a failed assertion": func(workflow.Context) error { return errors.New("a failed assertion") },
+	} {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestWorkflowEnvironment()
+		env.ExecuteWorkflow(broken)
+		result, _ := starter.Get(ends(t, env.GetWorkflowError()), "iris-1", "").Wait(t.Context())
+		assert.Equal(t, want, result.Message)
+		assert.Equal(t, 125, result.ExitCode)
+	}
+}
+
 func TestWaitForATerminatedRun(t *testing.T) {
 	c := ends(t, &temporal.TerminatedError{})
 	events := mocks.NewHistoryEventIterator(t)
@@ -125,6 +142,15 @@ func TestRequestErrors(t *testing.T) {
 	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, refusal).Once()
 	_, err := starter.Get(c, "iris-1", "").StartTask(t.Context(), spec.StartTaskRequest{Task: "worker-1"})
 	require.EqualError(t, err, "worker-1 is running; use restart-task")
+
+	problems := []spec.TaskProblem{{Task: "worker-9", Message: "worker-9 is not a task of this run"}}
+	refusal = temporal.NewNonRetryableApplicationError("worker-9 is not a task of this run", "InvalidRequest", nil, problems)
+	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, refusal).Once()
+	_, err = starter.Get(c, "iris-1", "").SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-9"}})
+	var refused *starter.RefusedError
+	require.ErrorAs(t, err, &refused)
+	assert.True(t, refused.Invalid)
+	assert.Equal(t, problems, refused.Tasks)
 
 	c.On("CancelWorkflow", mock.Anything, "iris-1", "").Return(serviceerror.NewNotFound("already completed")).Twice()
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), nil).Once()

@@ -6,8 +6,10 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -31,9 +34,15 @@ type Options struct {
 	Owner string
 }
 
-// ownerAttribute is set where the namespace knows it; the memo always has the
-// owner too.
-var ownerAttribute = temporal.NewSearchAttributeKeyKeyword("ClusterRunOwner")
+// attributes are the search attributes that a run is started with, as far as its
+// namespace has registered them; the memo always has the owner too.
+func attributes(owner string) map[string]temporal.SearchAttributeUpdate {
+	return map[string]temporal.SearchAttributeUpdate{
+		spec.AttributeOwner:   temporal.NewSearchAttributeKeyKeyword(spec.AttributeOwner).ValueSet(owner),
+		spec.AttributeVerdict: temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict).ValueSet(spec.AttributeNone),
+		spec.AttributeHost:    temporal.NewSearchAttributeKeyKeywordList(spec.AttributeHost).ValueSet([]string{spec.AttributeNone}),
+	}
+}
 
 // Start validates a spec and starts a run of it. A spec with problems is
 // refused with all of them, and nothing is started. A run ID in use is refused
@@ -59,16 +68,12 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		WorkflowTaskTimeout:                      spec.WorkflowTaskTimeout,
 		// No workflow timeouts: they would close the run without its Release.
-		Memo:                  map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s)},
-		TypedSearchAttributes: temporal.NewSearchAttributes(ownerAttribute.ValueSet(o.Owner)),
-		StaticSummary:         summary(s),
+		Memo:          map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s)},
+		StaticSummary: summary(s),
 	}
-	w, err := c.ExecuteWorkflow(ctx, options, spec.WorkflowType, s)
-	if unknownSearchAttribute(err) {
-		options.TypedSearchAttributes = temporal.SearchAttributes{}
-		w, err = c.ExecuteWorkflow(ctx, options, spec.WorkflowType, s)
-	}
+	w, err := execute(ctx, c, options, attributes(o.Owner), s)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &running):
@@ -79,11 +84,31 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 	return Get(c, w.GetID(), w.GetRunID()), nil
 }
 
-// unknownSearchAttribute tells that a namespace has not registered what we
-// wanted to set. Asking beforehand would cost every start a round trip.
-func unknownSearchAttribute(err error) bool {
+// execute starts the workflow with those attributes that the namespace knows. To ask
+// beforehand which these are would cost every start a round trip.
+func execute(ctx context.Context, c client.Client, o client.StartWorkflowOptions, set map[string]temporal.SearchAttributeUpdate, s *spec.RunSpec) (client.WorkflowRun, error) {
+	for {
+		o.TypedSearchAttributes = temporal.NewSearchAttributes(slices.Collect(maps.Values(set))...)
+		w, err := c.ExecuteWorkflow(ctx, o, spec.WorkflowType, s)
+		refused := refusedAttribute(err, set)
+		if refused == "" {
+			return w, err
+		}
+		delete(set, refused)
+	}
+}
+
+// refusedAttribute is the one that the server names in its refusal, if it does.
+func refusedAttribute(err error, set map[string]temporal.SearchAttributeUpdate) string {
 	var invalid *serviceerror.InvalidArgument
-	return errors.As(err, &invalid) && strings.Contains(invalid.Message, ownerAttribute.GetName())
+	if errors.As(err, &invalid) {
+		for name := range set {
+			if strings.Contains(invalid.Message, name) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // NewID makes a run ID for a name. An empty name counts as "run".
@@ -105,13 +130,10 @@ const (
 // summary is the line that the Web UI shows for a run. The server takes at
 // most 400 bytes.
 func summary(s *spec.RunSpec) string {
-	line := cluster(s)
+	line := markdown.Name(cluster(s))
 	if len(s.Command) > 0 {
-		line += ": " + strings.Join(s.Command, " ")
-	}
-	const limit = 200
-	if len(line) > limit {
-		line = strings.ToValidUTF8(line[:limit], "") + "…"
+		const most = 200
+		line += ": " + markdown.Inline(strings.Join(s.Command, " "), most)
 	}
 	return line
 }

@@ -2,7 +2,9 @@ package starter_test
 
 import (
 	"context"
+	"maps"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +14,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/mocks"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -45,6 +48,7 @@ func TestStart(t *testing.T) {
 	assert.Equal(t, spec.TaskQueue, o.TaskQueue)
 	assert.Equal(t, enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL, o.WorkflowIDConflictPolicy)
 	assert.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, o.WorkflowIDReusePolicy)
+	assert.Equal(t, spec.WorkflowTaskTimeout, o.WorkflowTaskTimeout)
 	assert.Zero(t, o.WorkflowRunTimeout)
 	assert.Zero(t, o.WorkflowExecutionTimeout)
 	assert.Equal(t, map[string]any{"owner": "me@here", "name": "iris", "tasks": "worker=2"}, o.Memo)
@@ -77,18 +81,34 @@ func TestStartRefusesAnIDInUse(t *testing.T) {
 	assert.EqualError(t, err, "run iris-1 is running already; choose another ID, or stop that run first")
 }
 
-// A namespace that does not know our search attributes gets the run all the same.
+// A namespace that knows some of our search attributes, or none, gets the run with
+// those.
 func TestStartWithoutSearchAttributes(t *testing.T) {
 	c := mocks.NewClient(t)
-	attributes := func(n int) any {
-		return mock.MatchedBy(func(o client.StartWorkflowOptions) bool { return o.TypedSearchAttributes.Size() == n })
+	with := func(names ...string) any {
+		return mock.MatchedBy(func(o client.StartWorkflowOptions) bool {
+			for _, name := range names {
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(o.TypedSearchAttributes.GetUntypedValues())),
+					func(k temporal.SearchAttributeKey) bool { return k.GetName() == name }) {
+					return false
+				}
+			}
+			return o.TypedSearchAttributes.Size() == len(names)
+		})
+	}
+	unknown := func(name string) error {
+		return serviceerror.NewInvalidArgument("Namespace default has no mapping defined for search attribute " + name)
 	}
 	run := mocks.NewWorkflowRun(t)
 	run.On("GetID").Return("iris-1")
 	run.On("GetRunID").Return("execution")
-	c.On("ExecuteWorkflow", mock.Anything, attributes(1), mock.Anything, mock.Anything).
-		Return(nil, serviceerror.NewInvalidArgument("Namespace default has no mapping defined for search attribute ClusterRunOwner")).Once()
-	c.On("ExecuteWorkflow", mock.Anything, attributes(0), mock.Anything, mock.Anything).Return(run, nil).Once()
+	c.On("ExecuteWorkflow", mock.Anything, with(spec.AttributeOwner, spec.AttributeVerdict, spec.AttributeHost), mock.Anything, mock.Anything).
+		Return(nil, unknown(spec.AttributeHost)).Once()
+	c.On("ExecuteWorkflow", mock.Anything, with(spec.AttributeOwner, spec.AttributeVerdict), mock.Anything, mock.Anything).
+		Return(nil, unknown(spec.AttributeVerdict)).Once()
+	c.On("ExecuteWorkflow", mock.Anything, with(spec.AttributeOwner), mock.Anything, mock.Anything).
+		Return(nil, unknown(spec.AttributeOwner)).Once()
+	c.On("ExecuteWorkflow", mock.Anything, with(), mock.Anything, mock.Anything).Return(run, nil).Once()
 	_, err := starter.Start(context.Background(), c, validSpec(), starter.Options{})
 	require.NoError(t, err)
 }

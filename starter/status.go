@@ -3,6 +3,7 @@ package starter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,12 +30,23 @@ type Status struct {
 	Generation int           `json:"generation"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered says that nobody executes the run's workflow at the moment:
-	// the tasks that run are known, the others are not.
+	// Unanswered says that nobody executes the run's workflow at the moment: of the
+	// tasks of its spec it is known which run, and of the others nothing. The latter
+	// goes for all tasks of a run that has ended without a result.
 	Unanswered bool         `json:"unanswered,omitempty"`
 	Tasks      []TaskStatus `json:"tasks"`
+	// Waiting are the places that the run waits for.
+	Waiting []Waiting `json:"waiting,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
+	// Verdict is that of a run that has ended, also where it left no result; Ending
+	// is then "terminated".
+	Verdict spec.Verdict `json:"verdict,omitempty"`
+	Ending  string       `json:"ending,omitempty"`
+	// Silent are the hosts of which nothing has been heard for a while.
+	Silent []SilentHost `json:"silent,omitempty"`
+	// OnDisconnect is what the hosts do while they hear nothing of the server.
+	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
 	// Result is set once the run has ended and left one.
 	Result *spec.RunResult `json:"result,omitempty"`
 	// Message says why an ended run has no result.
@@ -77,11 +89,14 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		Owner:       memoText(info, memoOwner),
 		Queue:       info.GetTaskQueue(),
 		Open:        info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-		Started:     info.GetStartTime().AsTime(),
+		Started:     startOf(info),
 	}
 	if !s.Open {
 		s.Ended = info.GetCloseTime().AsTime()
 		s.fillEnded(Get(r.client, s.RunID, info.GetExecution().GetRunId()).Wait(ctx))
+		if s.Result == nil {
+			s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
+		}
 		return s, nil
 	}
 	answer, err := r.query(ctx)
@@ -92,6 +107,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		return nil, ctx.Err()
 	default:
 		s.Unanswered = true
+		s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
 	}
 	s.merge(d)
 	return s, nil
@@ -113,10 +129,14 @@ func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result = answer.State, answer.Generation, answer.Result
-	s.Stopping = answer.Stopping
+	s.Stopping, s.OnDisconnect = answer.Stopping, answer.OnDisconnect
 	for _, t := range answer.Tasks {
 		// The heartbeat knows better once there is one.
-		s.Tasks = append(s.Tasks, TaskStatus{TaskStatus: t, Restarts: answer.Generation})
+		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}
+		if t.Exit != nil {
+			status.LogDir = t.Exit.LogDir
+		}
+		s.Tasks = append(s.Tasks, status)
 	}
 }
 
@@ -126,9 +146,13 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		if err != nil {
 			s.Message = err.Error()
 		}
+		var end *TerminatedError
+		if errors.As(err, &end) {
+			s.Verdict, s.Ending = end.Result().Verdict, terminated
+		}
 		return
 	}
-	s.Generation = result.Generation
+	s.Generation, s.Verdict = result.Generation, result.Verdict
 	for _, t := range result.Tasks {
 		status := TaskStatus{
 			TaskStatus: spec.TaskStatus{
@@ -144,6 +168,16 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 	}
 }
 
+// fillFromSpec lists the tasks of a run that does not say how they are.
+func (s *Status) fillFromSpec(started *spec.RunSpec, err error) {
+	if err != nil {
+		return
+	}
+	for _, t := range started.TaskList() {
+		s.Tasks = append(s.Tasks, TaskStatus{TaskStatus: spec.TaskStatus{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank}})
+	}
+}
+
 // merge adds what the pending activities know: a task's process and restarts
 // are in the heartbeats of its activity, where they cost the run no history.
 func (s *Status) merge(d *workflowservice.DescribeWorkflowExecutionResponse) {
@@ -152,9 +186,19 @@ func (s *Status) merge(d *workflowservice.DescribeWorkflowExecutionResponse) {
 		if id := s.Tasks[i].Activity; id != "" {
 			tasks[id] = &s.Tasks[i]
 		}
+		if s.Unanswered {
+			tasks[s.Tasks[i].Name] = &s.Tasks[i]
+		}
 	}
+	s.Waiting = waiting(s.Queue, d.GetPendingActivities())
 	for _, a := range d.GetPendingActivities() {
 		t := tasks[a.GetActivityId()]
+		if t == nil && s.Unanswered {
+			name, _, _ := spec.TaskOfActivity(a.GetActivityId())
+			if t = tasks[name]; t != nil {
+				t.State = spec.TaskRunning
+			}
+		}
 		if t == nil {
 			continue
 		}
@@ -169,13 +213,27 @@ func (s *Status) merge(d *workflowservice.DescribeWorkflowExecutionResponse) {
 		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetAttempt() > 1 {
 			t.PID = 0
 			t.NextStart = a.GetScheduledTime().AsTime()
-			t.LastFailure = a.GetLastFailure().GetMessage()
+			t.LastFailure = failureText(a.GetLastFailure())
 		}
 	}
+	s.Silent = silentHosts(time.Now(), d.GetPendingActivities(), func(id string) string {
+		if t := tasks[id]; t != nil {
+			return t.Host
+		}
+		return ""
+	})
 }
 
 func decode(p *commonpb.Payloads, v any) bool {
 	return len(p.GetPayloads()) > 0 && converter.GetDefaultDataConverter().FromPayloads(p, v) == nil
+}
+
+// startOf is when the run was started, of which this is an execution.
+func startOf(info *workflowpb.WorkflowExecutionInfo) time.Time {
+	if at, err := time.Parse(time.RFC3339Nano, memoText(info, spec.MemoStarted)); err == nil {
+		return at
+	}
+	return info.GetStartTime().AsTime()
 }
 
 func memoText(info *workflowpb.WorkflowExecutionInfo, key string) string {

@@ -8,11 +8,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	activitypb "go.temporal.io/api/activity/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -64,7 +68,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 		*args.Get(0).(*spec.Status) = spec.Status{State: spec.RunRunning, Tasks: []spec.TaskStatus{
 			{Name: "worker-0", State: spec.TaskRunning, Activity: "a0"},
 			{Name: "worker-1", State: spec.TaskRunning, Activity: "a1"},
-			{Name: "worker-2", State: spec.TaskEnded},
+			{Name: "worker-2", State: spec.TaskEnded, Exit: &spec.Exit{LogDir: "/logs/of/the/ended"}},
 		}}
 	}).Return(nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil)
@@ -83,16 +87,67 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	assert.Equal(t, "exit code 1", s.Tasks[1].LastFailure)
 	assert.NotZero(t, s.Tasks[1].NextStart)
 	assert.Zero(t, s.Tasks[2].PID)
+	assert.Equal(t, "/logs/of/the/ended", s.Tasks[2].LogDir)
+}
+
+// A run without a place used to say nothing but that it was being placed.
+func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
+	pending := func(activity, queue string, failure *failurepb.Failure) *workflowpb.PendingActivityInfo {
+		return &workflowpb.PendingActivityInfo{
+			ActivityType: &commonpb.ActivityType{Name: activity}, LastFailure: failure, ExpirationTime: timestamppb.New(time.Unix(200, 0)),
+			ActivityOptions: &activitypb.ActivityOptions{TaskQueue: &taskqueuepb.TaskQueue{Name: queue}},
+		}
+	}
+	c := mocks.NewClient(t)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		pending(spec.ActivityReserve, "queue/hosts", &failurepb.Failure{Message: "host a has 0 of 1 slots free"}),
+		pending(spec.ActivityReserve, "queue/host/b", nil),
+		pending(spec.ActivityPrepare, "queue/host/c/instance", &failurepb.Failure{
+			Message: "activity StartToClose timeout", FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{}},
+		}),
+		pending(spec.ActivityControl, "queue/host/d/instance", nil),
+	), nil)
+	value := mocks.NewEncodedValue(t)
+	value.On("Get", mock.Anything).Return(nil)
+	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil)
+	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
+	require.NoError(t, err)
+	until := time.Unix(200, 0).UTC()
+	assert.Equal(t, []starter.Waiting{
+		{Host: "b", Queue: "queue/host/b", Until: until},
+		{Host: "c", Queue: "queue/host/c/instance", Refusal: "its host worker did not answer in time", Until: until},
+		{Queue: "queue/hosts", Refusal: "host a has 0 of 1 slots free", Until: until},
+	}, s.Waiting)
+}
+
+// historyOf is the history of a run, as far as its first event.
+func historyOf(t *testing.T, s *spec.RunSpec) client.HistoryEventIterator {
+	input, err := converter.GetDefaultDataConverter().ToPayloads(s)
+	require.NoError(t, err)
+	events := mocks.NewHistoryEventIterator(t)
+	events.On("Next").Return(&historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: input},
+	}}, nil)
+	return events
 }
 
 func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
 	c := mocks.NewClient(t)
-	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
+	beat, err := converter.GetDefaultDataConverter().ToPayloads(spec.Heartbeat{Host: "host-b", LogDir: "/logs"})
+	require.NoError(t, err)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		&workflowpb.PendingActivityInfo{ActivityId: "worker-1/0.0", HeartbeatDetails: beat}), nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(nil, context.DeadlineExceeded)
+	c.On("GetWorkflowHistory", mock.Anything, "iris-1", "execution", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Return(historyOf(t, validSpec()))
 	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
 	require.NoError(t, err)
 	assert.True(t, s.Open)
 	assert.True(t, s.Unanswered)
+	require.Len(t, s.Tasks, 2, "those of the spec")
+	assert.Empty(t, s.Tasks[0].State)
+	assert.Equal(t, spec.TaskRunning, s.Tasks[1].State)
+	assert.Equal(t, "host-b", s.Tasks[1].Host)
+	assert.Equal(t, "/logs", s.Tasks[1].LogDir)
 }
 
 func TestStatusOfAnEndedRun(t *testing.T) {

@@ -19,9 +19,10 @@ var levels = [][]string{
 	{"starter/command", "starter/pool"},
 	{"starter/coordinate"},
 	{"starter/clustercoordinator"},
-	{"starter", "starter/embedded", "starter/rundir", "starter/pty"},
+	{"starter", "starter/rundir", "starter/pty"},
 	{"workers"},
 	{"workers/connect"},
+	{"workers/embedded"},
 	{"workflows"},
 	{"activities"},
 	{"activities/closures", "activities/closurequeue"},
@@ -29,7 +30,7 @@ var levels = [][]string{
 	{"activities/taskapi/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/taskapi/internal/wire", "activities/taskapi/internal/news", "activities/stacks", "activities/taskapi/coordinator"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
-	{"workflows/spec"},
+	{"workflows/spec", "workflows/markdown"},
 }
 
 // forbidden are arrows that point down and are still wrong.

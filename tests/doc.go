@@ -1,4 +1,4 @@
 // Package tests holds what is tested from outside or across packages: the
-// arrows between packages here, whole runs in e2e, figures in bench, and what
-// those two share in harness.
+// arrows between packages here, whole runs in e2e, faults in drill, figures in
+// bench, and what those share in harness.
 package tests

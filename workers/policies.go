@@ -30,14 +30,19 @@ func buildName() string {
 	return "clusterrun@" + info.Main.Version
 }
 
+// cachedFor is how long the task of a workflow that is cached here waits for this side
+// before any other may take it, and replay it. The last tasks before a kill wait for that.
+const cachedFor = 2 * time.Second
+
 // stopTimeout bounds how long a side that was told to end waits for activities.
 const stopTimeout = time.Second
 
 func (s *side) workflowOptions() worker.Options {
 	return worker.Options{
-		DisableRegistrationAliasing: true,
-		WorkflowTaskPollerBehavior:  pollers(2, 8),
-		LocalActivityWorkerOnly:     true,
+		DisableRegistrationAliasing:  true,
+		WorkflowTaskPollerBehavior:   pollers(2, 8),
+		LocalActivityWorkerOnly:      true,
+		StickyScheduleToStartTimeout: cachedFor,
 		// Reading a spec of a mebibyte takes a busy machine longer than the
 		// second after which the SDK would call it a deadlock.
 		DeadlockDetectionTimeout: 15 * time.Second,

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/barriers"
@@ -64,6 +65,7 @@ type side struct {
 	log        *zap.Logger
 	supervisor *supervisor.Client
 	client     client.Client
+	held       *heldTasks
 }
 
 func (s *side) run(ctx context.Context) error {
@@ -93,6 +95,8 @@ func (s *side) run(ctx context.Context) error {
 	if err := host.ServeTasks(ctx); err != nil {
 		return err
 	}
+	s.held = newHeldTasks(s.StateDir, s.log)
+	inherited := s.held.inherited()
 	c, err := s.dial(ctx)
 	if err != nil {
 		return err
@@ -103,10 +107,24 @@ func (s *side) run(ctx context.Context) error {
 	rounds.Connect(c)
 	runs.Connect(c)
 	queues.Connect(c)
-	running, err := s.startWorkers(host, rounds, queues)
+	// The queues of one that brings its own are nobody else's.
+	var taken error
+	if !s.Owned {
+		taken = checkName(ctx, c, s.Queue, s.Host, s.supervisor.Instance())
+	}
+	running, err := s.startWorkers(host, rounds, queues, taken == nil)
 	if err != nil {
 		return err
 	}
+	nameIsFree := make(chan struct{})
+	if taken != nil {
+		s.log.Error("This host worker takes no new tasks.", zap.Error(taken))
+		go func() {
+			s.awaitName(ctx)
+			close(nameIsFree)
+		}()
+	}
+	go s.takeOver(ctx, inherited)
 	go host.Reconcile(ctx)
 	go returnMemory(ctx)
 	s.log.Info("ready", zap.String("host", s.Host), zap.String("queue", s.Queue))
@@ -119,6 +137,9 @@ func (s *side) run(ctx context.Context) error {
 	}()
 	select {
 	case <-ctx.Done():
+	case <-nameIsFree:
+		running.stop()
+		return errors.New("the name of this host worker is free now")
 	case reply := <-closing:
 		// Its processes end with it should it die now.
 		closed, done := context.WithCancel(ctx)
@@ -151,9 +172,12 @@ func (s *side) afterLoss(ctx context.Context, running polling) error {
 // dial keeps trying: processes are to be looked after as soon as the server is
 // back, and until then the supervisor needs nobody.
 func (s *side) dial(ctx context.Context) (client.Client, error) {
+	server := s.Server
+	server.Identity = identity(s.Host, s.supervisor.Instance())
 	delay := 50 * time.Millisecond
 	for {
-		c, err := connect.Dial(ctx, s.Server, sdkLogger{s.log}, 10*time.Second)
+		c, err := connect.Dial(ctx, server, sdkLogger{s.log}, 10*time.Second,
+			grpc.WithChainUnaryInterceptor(s.held.intercept))
 		if err == nil {
 			return c, nil
 		}
@@ -199,14 +223,19 @@ func (p polling) stop() {
 }
 
 // startWorkers polls the queues of DESIGN §4: workflows, reservations for any
-// host and for this one, and everything else for this very host worker.
-func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierServer, queues *activities.QueueServer) (polling, error) {
+// host and for this one, and everything else for this very host worker. One that has not its
+// name for itself goes on with the tasks that it has, and takes no others.
+func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierServer, queues *activities.QueueServer, reserves bool) (polling, error) {
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
 	all := polling{flows}
-	for _, queue := range []string{spec.HostsQueue(s.Queue), spec.HostQueue(s.Queue, s.Host)} {
+	var reserving []string
+	if reserves {
+		reserving = []string{spec.HostsQueue(s.Queue), spec.HostQueue(s.Queue, s.Host)}
+	}
+	for _, queue := range reserving {
 		w := worker.New(s.client, queue, reserveOptions())
 		w.RegisterActivityWithOptions(host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
 		w.RegisterActivityWithOptions(queues.ClosuresCheck, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
@@ -224,6 +253,7 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	tasks.RegisterActivityWithOptions(host.ReleaseResources, activity.RegisterOptions{Name: spec.ActivityReleaseResources})
 	tasks.RegisterActivityWithOptions(host.EndClosures, activity.RegisterOptions{Name: spec.ActivityEndClosures})
 	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
+	tasks.RegisterActivityWithOptions(s.Probe, activity.RegisterOptions{Name: spec.ActivityProbe})
 	all = append(all, tasks)
 	for i, w := range all {
 		if err := w.Start(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/rendezvous"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -168,12 +169,12 @@ func (b *barrier) describe(ctx workflow.Context) {
 	fmt.Fprintf(&text, "**%s** · %d of %d are there", s.State, len(s.Waiting), len(s.Participants))
 	if r := b.round.Result(); r != nil {
 		if r.Message != "" {
-			text.WriteString("\n\n" + r.Message)
+			text.WriteString("\n" + markdown.Block(r.Message, maxDetailText))
 		}
 	} else {
 		var names []string
 		for _, m := range s.Missing[:min(len(s.Missing), detailNames)] {
-			names = append(names, m.Task)
+			names = append(names, markdown.Name(m.Task))
 		}
 		if more := len(s.Missing) - len(names); more > 0 {
 			names = append(names, fmt.Sprintf("%d more", more))

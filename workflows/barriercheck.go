@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/rendezvous"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -93,6 +94,6 @@ func checking(ctx workflow.Context, queue, host string, failed int) workflow.Con
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: checkInterval,
 		},
-		Summary: "who is missing, asked at " + host,
+		Summary: "who is missing, asked at " + markdown.Name(host),
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/closures"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -36,8 +37,8 @@ const (
 	stayFor = 1000
 )
 
-// shallGoOn says that the history is long. A queue that was too large tries again when
-// half of its closures have ended.
+// shallGoOn reports whether the history is long enough to continue as new. A queue that was
+// too large tries again when half of its closures have ended.
 func (q *closureQueue) shallGoOn(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if !info.GetContinueAsNewSuggested() {
@@ -71,7 +72,7 @@ func (q *closureQueue) goOn(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	if size := len(snapshot) + len(carry.Packed); size > maxCarried {
+	if size := len(snapshot) + len(carry.Packed); q.isTooLarge(ctx, size) {
 		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", size, "limit", maxCarried)
 		q.stayed = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 		q.machine.Crowded()
@@ -80,6 +81,17 @@ func (q *closureQueue) goOn(ctx workflow.Context) error {
 		return nil
 	}
 	return workflow.NewContinueAsNewError(ctx, spec.ClosureQueueType, q.in, carry, snapshot)
+}
+
+// isTooLarge reports whether a server might not take so many bytes. The history keeps the
+// answer: another version of this program packs the same into more or less.
+func (q *closureQueue) isTooLarge(ctx workflow.Context, size int) bool {
+	if q.rules != closures.LatestRules {
+		return size > maxCarried
+	}
+	var d spec.DecidedOutcomes
+	err := workflow.SideEffect(ctx, func(workflow.Context) any { return spec.DecidedOutcomes{TooLarge: size > maxCarried} }).Get(&d)
+	return err != nil || d.TooLarge
 }
 
 // allExecutions are those of the queue up to this one.

@@ -141,3 +141,30 @@ func (c *continuing) NewContinueAsNewError(ctx workflow.Context, wfn any, args .
 	c.args = args
 	return c.WorkflowOutboundInterceptorBase.NewContinueAsNewError(ctx, wfn, args...)
 }
+
+// Whether a queue is too large to continue as new is what its history says: how gzip packs
+// it may change with the version of Go.
+func TestWhetherAQueueIsTooLargeIsRecorded(t *testing.T) {
+	f, err := os.Open("testdata/replay/v0.5/closures-continued.json")
+	require.NoError(t, err)
+	defer f.Close()
+	history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
+	require.NoError(t, err)
+	replay := func() error {
+		r := worker.NewWorkflowReplayer()
+		r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
+		return r.ReplayWorkflowHistory(nil, history)
+	}
+	require.NoError(t, replay())
+	var last *historypb.HistoryEvent
+	for _, e := range history.Events {
+		if e.GetMarkerRecordedEventAttributes().GetMarkerName() == "SideEffect" {
+			last = e
+		}
+	}
+	require.NotNil(t, last)
+	data, err := converter.GetDefaultDataConverter().ToPayloads(spec.DecidedOutcomes{TooLarge: true})
+	require.NoError(t, err)
+	last.GetMarkerRecordedEventAttributes().Details["data"] = data
+	require.ErrorContains(t, replay(), "nondeterministic", "it would have stayed")
+}

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -56,9 +57,9 @@ func (q *closureQueue) lease(ctx workflow.Context, d closures.Dispatch) {
 // leasing is for RunClosures. Its attempts go on until the host worker is given up:
 // a lease may be taken up by any number of its lives, one after the other.
 func leasing(ctx workflow.Context, d closures.Dispatch) workflow.Context {
-	summary := fmt.Sprintf("%d closures on %s", len(d.Closures), d.Host)
+	summary := fmt.Sprintf("%d closures on %s", len(d.Closures), markdown.Name(d.Host))
 	if len(d.Closures) == 1 {
-		summary = fmt.Sprintf("%s on %s", d.Closures[0].Function, d.Host)
+		summary = fmt.Sprintf("%s on %s", markdown.Name(d.Closures[0].Function), markdown.Name(d.Host))
 	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              d.Queue,
@@ -102,7 +103,7 @@ func (q *closureQueue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 		StartToCloseTimeout:    10 * time.Second,
 		ScheduleToCloseTimeout: hostGoneAfter,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
-		Summary:                fmt.Sprintf("cancel %d closures on %s", len(c.Closures), c.Host),
+		Summary:                fmt.Sprintf("cancel %d closures on %s", len(c.Closures), markdown.Name(c.Host)),
 	})
 	f := workflow.ExecuteActivity(ctx, spec.ActivityCancelClosures, spec.CancelLease{
 		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run, Closures: c.Closures, Grace: cancelGrace,
@@ -126,7 +127,7 @@ func (q *closureQueue) releaseOn(ctx workflow.Context, r closures.ReleaseOn) {
 		StartToCloseTimeout:    10 * time.Second,
 		ScheduleToCloseTimeout: hostGoneAfter,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
-		Summary:                "release resources on " + r.Host,
+		Summary:                "release resources on " + markdown.Name(r.Host),
 	})
 	f := workflow.ExecuteActivity(ctx, spec.ActivityReleaseResources, spec.ReleasedResources{
 		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run, Released: r.Released,

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,7 +24,12 @@ import (
 // grow with what has ended, and the executions' ranges of IDs tell where a value is.
 func ClosureQueue(ctx workflow.Context, in spec.ClosureQueueInput, carry queueCarry, snapshot []byte) (*spec.QueueResult, error) {
 	config := closures.ConfigOf(in)
-	config.FirstRules = workflow.GetVersion(ctx, closureRules, workflow.DefaultVersion, 1) == workflow.DefaultVersion
+	switch workflow.GetVersion(ctx, closureRules, workflow.DefaultVersion, 2) {
+	case workflow.DefaultVersion:
+		config.Rules = closures.FirstRules
+	case 1:
+		config.Rules = closures.SecondRules
+	}
 	if in.QueueSize < 0 && snapshot == nil {
 		// SEED-34
 		workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
@@ -40,7 +46,7 @@ func ClosureQueue(ctx workflow.Context, in spec.ClosureQueueInput, carry queueCa
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 	}
-	q := &closureQueue{in: in, machine: machine, executions: executions}
+	q := &closureQueue{in: in, rules: config.Rules, machine: machine, executions: executions}
 	if err := q.register(ctx); err != nil {
 		return nil, err
 	}
@@ -53,6 +59,7 @@ const closureRules = "closure-rules"
 // closureQueue is the state of one execution.
 type closureQueue struct {
 	in         spec.ClosureQueueInput
+	rules      closures.Rules
 	machine    *closures.Queue
 	executions []spec.QueueExecution
 	open       int // leases
@@ -156,13 +163,13 @@ func (q *closureQueue) describe(ctx workflow.Context) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**", s.State)
 	if s.Paused != "" {
-		b.WriteString(" · " + s.Paused)
+		b.WriteString(" · " + markdown.Inline(s.Paused, maxDetailText))
 	}
 	c := s.Counts
 	fmt.Fprintf(&b, " · %d scheduled · %d queued · %d given out · %d finished · %d failed · %d cancelled\n\n",
 		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled)
 	if s.Error != nil {
-		fmt.Fprintf(&b, "error of closure %d: %s\n\n", s.Error.Closure, s.Error.Error())
+		fmt.Fprintf(&b, "error of closure %d:\n%s\n", s.Error.Closure, markdown.Block(s.Error.Error(), maxDetailText))
 	}
 	b.WriteString("| task | host | serves | slots |\n|---|---|---|---|\n")
 	for i, w := range s.Workers {
@@ -170,7 +177,7 @@ func (q *closureQueue) describe(ctx workflow.Context) {
 			fmt.Fprintf(&b, "\n%d more", len(s.Workers)-i)
 			break
 		}
-		fmt.Fprintf(&b, "| %s | %s | %t | %d |\n", w.Task, w.Host, w.Serving, w.Slots)
+		fmt.Fprintf(&b, "| %s | %s | %t | %d |\n", markdown.Cell(w.Task), markdown.Cell(w.Host), w.Serving, w.Slots)
 	}
 	workflow.SetCurrentDetails(ctx, b.String())
 }

@@ -16,7 +16,12 @@ var errContinuing = errors.New("the queue is about to go on in another execution
 
 // register has the queue answer from its first moment on.
 func (q *closureQueue) register(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, q.status(ctx),
+	query := func() (spec.QueueStatus, error) {
+		s, err := q.status(ctx)()
+		s.Unserved = q.machine.Unserved()
+		return s, err
+	}
+	if err := workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, query,
 		workflow.QueryHandlerOptions{Description: "How the queue stands, and who serves it."}); err != nil {
 		return err
 	}

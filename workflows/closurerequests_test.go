@@ -115,7 +115,7 @@ func TestAJoinIsTakenBack(t *testing.T) {
 	}, 4*time.Second)
 	again := q.ask(5*time.Second, spec.UpdateWithdraw, request)
 	q.run()
-	assert.Equal(t, spec.ScheduleAnswer{First: 1}, scheduled.answer)
+	assert.EqualValues(t, 1, scheduled.answer.(spec.ScheduleAnswer).First)
 	assert.Equal(t, spec.WithdrawAnswer{Withdrawn: true}, withdrawn.answer)
 	assert.Equal(t, spec.WithdrawAnswer{}, again.answer)
 }

@@ -21,10 +21,11 @@ import (
 // a CanceledError; both carry the [spec.RunResult] in their details.
 //
 // The second argument is nobody's but the workflow's own: what it takes along when
-// it continues as new, between two generations of a group.
+// it continues as new.
 func ClusterRun(ctx workflow.Context, input converter.RawValue, from *Resumption) (*spec.RunResult, error) {
 	s, err := decode(input)
 	if err != nil {
+		noteVerdict(ctx, spec.VerdictFailed)
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 	}
 	r := newRun(ctx, s, from)
@@ -32,8 +33,13 @@ func ClusterRun(ctx workflow.Context, input converter.RawValue, from *Resumption
 		return nil, err
 	}
 	result, err := r.run(ctx)
-	if r.next != nil {
+	switch {
+	case r.next != nil:
 		return nil, workflow.NewContinueAsNewError(ctx, ClusterRun, input, r.next)
+	case r.result != nil:
+		noteVerdict(ctx, r.result.Verdict)
+	case r.invalid != nil:
+		noteVerdict(ctx, spec.VerdictFailed)
 	}
 	return result, err
 }
@@ -70,12 +76,26 @@ type clusterRun struct {
 	former []*host
 	// lost are the queues of hosts that went under a task.
 	lost map[string]bool
+	// unsettled are the queues of hosts that gave no account of a task of the last
+	// generation.
+	unsettled map[string]bool
 	// begins is the placement this execution begins with.
 	begins placement
 	// next is set to continue as new.
 	next *Resumption
-	// logRun is the execution whose ID names the log directories.
-	logRun string
+	// began is the execution by which hosts know the run, and logRun the one whose ID
+	// names the log directories; none: this one, and that by which hosts know the run.
+	began, logRun string
+	// execution counts those that have gone on with the tasks. resumed: this is not the
+	// first one of the run.
+	execution int
+	resumed   bool
+	// requests counts those that this execution has accepted.
+	requests int
+	// leaving is since when it has been about to go on in another execution; awaiting
+	// says that it will hear of the end of the last request.
+	leaving  time.Time
+	awaiting bool
 
 	// events holds what requests and finished controls have to say; everything
 	// else wakes the selector by itself.
@@ -105,6 +125,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 		machine:   lifecycle.New(s, s.TaskList()),
 		queue:     workflow.GetInfo(ctx).TaskQueueName,
 		lost:      map[string]bool{},
+		unsettled: map[string]bool{},
 		placed:    map[string]*host{},
 		addresses: map[string]string{},
 		events:    workflow.NewBufferedChannel(ctx, 1000),
@@ -122,10 +143,14 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 // cancellation of the workflow is an event like others.
 func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	if r.machine.Generation() > 0 {
+	if r.resumed {
 		r.step(free, lifecycle.Resumed{Elapsed: workflow.Now(free).Sub(r.started)})
 	}
-	r.startPlacing(free, r.begins)
+	if r.resumed && !r.machine.Placing() {
+		r.tellAgain(free)
+	} else {
+		r.startPlacing(free, r.begins)
+	}
 	// Not a case of the selector: a closed channel would be ready for ever.
 	workflow.Go(free, func(free workflow.Context) {
 		ctx.Done().Receive(free, nil)
@@ -139,6 +164,9 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	for {
 		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0) {
 			r.describe(free)
+			if r.handOver(free) {
+				break
+			}
 			r.selector.Select(free)
 		}
 		r.describe(free)
@@ -170,7 +198,6 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 	stopPlacing := r.stopPlacing
 	r.stopPlacing = nil
 	defer stopPlacing()
-	var app *temporal.ApplicationError
 	switch {
 	case isInvalid(placed) && r.machine.Generation() == 0:
 		r.giveBack(ctx)
@@ -183,11 +210,10 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 		if r.started.IsZero() {
 			r.started = now
 		}
+		r.noteHosts(ctx)
 		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started)})
-	case errors.As(placed, &app):
-		r.step(ctx, lifecycle.PlacementFailed{Message: app.Message()})
 	default:
-		r.step(ctx, lifecycle.PlacementFailed{Message: placed.Error()})
+		r.step(ctx, lifecycle.PlacementFailed{Message: reasonOf(placed)})
 	}
 }
 

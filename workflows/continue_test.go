@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,13 +27,16 @@ type world struct {
 	// generations are those that were reserved, and releases counts Release.
 	generations []int
 	releases    int
+	// hosts have the task, by generation.
+	hosts []string
+	mu    sync.Mutex // for releases: a run of several hosts has them at the same time
 	// onRelease is called within each Release.
 	onRelease func(n int)
 }
 
 func newWorld(t *testing.T) *world {
 	var suite testsuite.WorkflowTestSuite
-	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), onRelease: func(int) {}}
+	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), hosts: []string{"a"}, onRelease: func(int) {}}
 	w.SetTestTimeout(time.Minute)
 	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	w.SetContinueAsNewSuggested(true)
@@ -41,15 +45,19 @@ func newWorld(t *testing.T) *world {
 	}
 	register(spec.ActivityReserve, func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
 		w.generations = append(w.generations, in.Generation)
-		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
+		host := w.hosts[min(in.Generation, len(w.hosts)-1)]
+		return activities.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
 	})
 	register(spec.ActivityRunTask, func(_ context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
 		exit := spec.Exit{Restart: in.Generation, ExitCode: 3, Cause: spec.CauseOrigin}
 		return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
 	})
 	register(spec.ActivityRelease, func(context.Context) (activities.ReleaseOutput, error) {
+		w.mu.Lock()
 		w.releases++
-		w.onRelease(w.releases)
+		n := w.releases
+		w.mu.Unlock()
+		w.onRelease(n)
 		return activities.ReleaseOutput{Output: []string{"a line"}}, nil
 	})
 	return w

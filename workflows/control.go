@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,11 +9,12 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // control runs Control on the hosts of the tasks and answers with those that
-// were reached, by it or before.
+// were reached, by it or before. It is an error only if there are none.
 func (r *clusterRun) control(ctx workflow.Context, a lifecycle.Control, before []string, done workflow.Settable) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, failure := r.controlHosts(ctx, a, controlling)
@@ -22,7 +24,7 @@ func (r *clusterRun) control(ctx workflow.Context, a lifecycle.Control, before [
 			if failure != nil {
 				workflow.GetLogger(ctx).Warn("control failed", "op", string(a.Op), "error", failure)
 			}
-		case failure != nil:
+		case failure != nil && len(answer.Tasks) == 0:
 			done.SetError(failure)
 		default:
 			slices.Sort(answer.Tasks)
@@ -51,10 +53,18 @@ func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
 	})
 }
 
+// maxListed bounds names in a summary that has little else.
+const maxListed = 300
+
 // controlHosts runs Control on each host that has some of the tasks, and returns
 // what all of them answered and the first error.
 func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, options func(workflow.Context, string, string) workflow.Context) (spec.RequestAnswer, error) {
-	var futures []future[activities.ControlOutput]
+	type asked struct {
+		host   *host
+		tasks  []string
+		answer future[activities.ControlOutput]
+	}
+	var all []asked
 	for _, h := range r.hosts {
 		var here []string
 		for _, task := range a.Tasks {
@@ -65,16 +75,20 @@ func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, opt
 		if len(here) == 0 {
 			continue
 		}
-		actx := options(ctx, h.queue, fmt.Sprintf("%s %s", a.Op, listed(here)))
-		futures = append(futures, call(actx, spec.ActivityControl, (*activities.Host).Control,
-			activities.ControlInput{Op: a.Op, Generation: r.machine.Generation(), Tasks: here, Signal: a.Signal, Grace: a.Grace}))
+		actx := options(ctx, h.queue, fmt.Sprintf("%s %s", a.Op, markdown.Inline(listed(here), maxListed)))
+		all = append(all, asked{h, here, call(actx, spec.ActivityControl, (*activities.Host).Control,
+			activities.ControlInput{Run: r.began, Op: a.Op, Generation: r.machine.Generation(), Tasks: here, Signal: a.Signal, Grace: a.Grace})})
 	}
 	var answer spec.RequestAnswer
 	var failure error
-	for _, f := range futures {
-		out, err := f.get(ctx)
-		if err != nil && failure == nil {
-			failure = err
+	for _, q := range all {
+		out, err := q.answer.get(ctx)
+		if err != nil {
+			err = refusedBy(q.host, err)
+			failure = cmp.Or(failure, err)
+			for _, task := range q.tasks {
+				answer.Problems = append(answer.Problems, spec.TaskProblem{Task: task, Message: task + ": " + reasonOf(err)})
+			}
 		}
 		answer.Tasks = append(answer.Tasks, out.Tasks...)
 		for _, task := range sortedKeys(out.Files) {

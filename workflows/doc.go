@@ -15,7 +15,7 @@
 //
 // clusterrun.go has the life of a run from one end to the other, place.go its
 // hosts, launch.go the RunTask activities, requests.go the updates and the
-// query, release.go the end, policies.go the options of all activities.
+// query, handover.go what goes on in another execution, release.go the end, policies.go the options of all activities.
 //
 // Changes here must keep the histories in testdata/replay replaying.
 package workflows

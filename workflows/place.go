@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -40,6 +40,9 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 			return err
 		}
 	}
+	if err := r.settle(ctx, r.hosts); err != nil {
+		return err
+	}
 	before := r.hosts
 	asked := slices.Concat(r.hosts, r.former)
 	r.hosts = groupByHost(r.spec.TaskList())
@@ -48,14 +51,15 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 	deadline := r.spec.PlacementTimeout.Std()
 	started := workflow.Now(ctx)
 
-	if err := r.checkSize(); err != nil {
+	if err := r.checkSize(ctx); err != nil {
 		return err
 	}
+	asking, giveUp := workflow.WithCancel(ctx)
 	futures := make([]future[activities.ReserveOutput], len(r.hosts))
 	for i, h := range r.hosts {
 		h.groups = []int{i}
 		in := activities.ReserveInput{
-			Spec: r.spec, Group: i, Generation: p.generation, First: p.first, LogRun: r.logRun,
+			Run: r.began, Spec: r.spec, Group: i, Generation: p.generation, First: p.first, LogRun: r.logRun,
 			Stopping: r.standing(),
 		}
 		if !r.started.IsZero() {
@@ -70,14 +74,15 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 				former.left = false // it may take tasks though its answer be lost
 			}
 		}
-		futures[i] = r.reserve(ctx, h, in, before, deadline)
+		futures[i] = r.reserve(asking, h, in, before, deadline)
 	}
+	onRefusal(ctx, futures, giveUp)
 	var failure error
 	for i, h := range r.hosts {
 		out, err := futures[i].get(ctx)
 		if err != nil {
-			if failure == nil {
-				failure = r.placementError(h, err)
+			if err := r.placementError(h, err); failure == nil || isInvalid(err) && !isInvalid(failure) {
+				failure = err
 			}
 			continue
 		}
@@ -103,10 +108,28 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 	return failure
 }
 
+// refusalChange is the version of the workflow that waits for no other host once one
+// has refused the spec.
+const refusalChange = "refusal-ends-placement"
+
+// onRefusal gives the other reservations up once a host has refused the spec, which
+// is for good.
+func onRefusal(ctx workflow.Context, futures []future[activities.ReserveOutput], giveUp func()) {
+	for _, f := range futures {
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			_, err := f.get(ctx)
+			pending := slices.ContainsFunc(futures, func(f future[activities.ReserveOutput]) bool { return !f.IsReady() })
+			if isInvalid(err) && pending && workflow.GetVersion(ctx, refusalChange, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+				giveUp()
+			}
+		})
+	}
+}
+
 // reserve asks a host for its tasks. The host worker that had them before is
 // asked first, where there is one; if it does not answer soon, any other will do.
 func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.ReserveInput, before string, deadline time.Duration) future[activities.ReserveOutput] {
-	summary := fmt.Sprintf("%s for %s", plural(len(h.tasks), "task"), h.title())
+	summary := fmt.Sprintf("%s for %s", plural(len(h.tasks), "task"), markdown.Name(h.title()))
 	if in.Generation > 0 {
 		summary += fmt.Sprintf(", generation %d", in.Generation)
 	}
@@ -128,29 +151,6 @@ func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.Reserv
 	return future[activities.ReserveOutput]{answer}
 }
 
-// maxPlacing bounds what all hosts together are told, in bytes: the commands of
-// one workflow task travel in one message of at most 4 MiB.
-const maxPlacing = 3 << 20
-
-// checkSize refuses what could never be sent. Larger runs need a workflow for
-// each host.
-func (r *clusterRun) checkSize() error {
-	//workflowcheck:ignore the encoder's caches do not change what it writes
-	b, err := json.Marshal(r.spec)
-	if err != nil {
-		return err
-	}
-	// What Prepare tells of a task is about this long, its address apart.
-	const member = 160
-	each := len(b) + member*len(r.spec.TaskList())
-	if len(r.hosts) == 1 || each*len(r.hosts) <= maxPlacing {
-		return nil
-	}
-	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-		"the run is too large for %d hosts: each is told %d KiB, and together it may be %d KiB; use fewer hosts, or a shorter spec",
-		len(r.hosts), each>>10, maxPlacing>>10), spec.ErrPlacement, nil)
-}
-
 // checkBarriers refuses local barriers of tasks that have come to several hosts: at
 // the first of them some would wait for others that can never arrive there.
 func (r *clusterRun) checkBarriers() error {
@@ -168,10 +168,10 @@ func (r *clusterRun) checkBarriers() error {
 
 // prepare tells every host of several the whole cluster.
 func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Duration) error {
-	in := activities.PrepareInput{Generation: generation, Cluster: r.cluster()}
+	in := activities.PrepareInput{Run: r.began, Generation: generation, Cluster: r.cluster()}
 	futures := make([]workflow.Future, len(r.hosts))
 	for i, h := range r.hosts {
-		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+h.name)
+		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+markdown.Name(h.name))
 		futures[i] = workflow.ExecuteActivity(actx, spec.ActivityPrepare, in)
 	}
 	var failure error
@@ -279,7 +279,7 @@ func (r *clusterRun) placementError(h *host, err error) error {
 		why = fmt.Sprintf("no host worker took them from queue %s within %s: start one there with `clusterrun worker`, or correct the address",
 			h.reserveQueue(r.queue), r.spec.PlacementTimeout)
 	default:
-		why = err.Error()
+		why = reasonOf(err)
 	}
 	return temporal.NewNonRetryableApplicationError(
 		fmt.Sprintf("%s could not be placed on %s: %s", listed(names(h.tasks)), h.title(), why), spec.ErrPlacement, nil)

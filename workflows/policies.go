@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -16,12 +17,11 @@ const (
 	// heartbeatTimeout is how long a host worker may be silent before another
 	// attempt is offered to it. Its processes go on meanwhile.
 	heartbeatTimeout = 20 * time.Second
-	// hostLostAfter is how long a run on several hosts waits for one of them:
-	// the time for which a host that is cut off lets processes go on, and the
-	// bound on stopping them.
-	hostLostAfter = 5*time.Minute + 2*time.Minute
 	// reserveTakes is how long a host may take for one try at a reservation.
 	reserveTakes = 20 * time.Second
+	// startCheckTakes bounds the check of a task before it is started. Commands wait 15 s
+	// for the answer.
+	startCheckTakes = 10 * time.Second
 	// captureTakes bounds the capture of stacks, a host worker that is away
 	// included: what is out of time has to end some time.
 	captureTakes = 12 * time.Second
@@ -45,7 +45,10 @@ func placing(ctx workflow.Context, queue string, deadline time.Duration, summary
 // running is for RunTask. The retry policy is what restarts a task and what
 // brings back the lease on a process after a host worker died; how often it
 // may restart is for the host to count, because attempts count both.
-func running(ctx workflow.Context, queue, id, summary string, severalHosts bool) workflow.Context {
+//
+// Only a host that must have stopped the process by now is given up: it may have answered
+// a moment before the attempt was offered to it.
+func running(ctx workflow.Context, queue, id, summary string, stopAfter, givenUp time.Duration) workflow.Context {
 	o := workflow.ActivityOptions{
 		ActivityID:          id,
 		TaskQueue:           queue,
@@ -55,10 +58,24 @@ func running(ctx workflow.Context, queue, id, summary string, severalHosts bool)
 		RetryPolicy:         every(time.Second),
 		Summary:             summary,
 	}
-	if severalHosts {
-		o.ScheduleToStartTimeout = hostLostAfter
+	if givenUp > 0 {
+		o.HeartbeatTimeout = min(heartbeatTimeout, stopAfter)
+		o.ScheduleToStartTimeout = givenUp
 	}
 	return workflow.WithActivityOptions(ctx, o)
+}
+
+// settling is for Control that ends what a host may still have of a generation. A host
+// that does not answer has stopped it by itself when the time is up; without a time it
+// is waited for.
+func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec.RunSpec, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		StartToCloseTimeout:    s.LongestGrace() + 2*lifecycle.KillBound,
+		ScheduleToCloseTimeout: givenUp,
+		RetryPolicy:            every(time.Second),
+		Summary:                summary,
+	})
 }
 
 // controlling is for Control: short, and of no use when it comes late.
@@ -67,6 +84,18 @@ func controlling(ctx workflow.Context, queue, summary string) workflow.Context {
 		TaskQueue:              queue,
 		StartToCloseTimeout:    10 * time.Second,
 		ScheduleToCloseTimeout: time.Minute,
+		RetryPolicy:            every(time.Second),
+		Summary:                summary,
+	})
+}
+
+// askingFirst is for Control before something is started: whoever asked for that waits
+// for the answer.
+func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		StartToCloseTimeout:    startCheckTakes,
+		ScheduleToCloseTimeout: startCheckTakes,
 		RetryPolicy:            every(time.Second),
 		Summary:                summary,
 	})

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -27,9 +28,14 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 }
 
 // regroup begins the next generation: here, or where the history has become long
-// in another execution of the workflow. No activity of a task is open.
+// in another execution of the workflow, whatever it has to do still. No activity of a
+// task is open.
 func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
 	if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		if r.adopted() {
+			r.next = r.resumption(ctx)
+			return
+		}
 		r.continueAsNew(ctx)
 		return
 	}
@@ -41,10 +47,23 @@ type Resumption struct {
 	Machine lifecycle.Snapshot `json:"machine"`
 	// Started is when the first generation began.
 	Started time.Time `json:"started"`
-	// LogRun is the execution whose ID names the log directories.
-	LogRun string `json:"log_run"`
+	// Run is the execution by which hosts know the run, of which they keep what they
+	// have; none: the hosts were given back, and know it by the execution that resumes.
+	Run string `json:"run,omitempty"`
+	// Execution counts those that have gone on with the tasks.
+	Execution int `json:"execution,omitempty"`
+	// LogRun is the execution whose ID names the log directories; none: Run.
+	LogRun string `json:"log_run,omitempty"`
+	// Hosts are those of the run, and Former those that the group has left.
+	Hosts  []HeldHost `json:"hosts,omitempty"`
+	Former []HeldHost `json:"former,omitempty"`
+	// Addresses are those of the tasks, by name.
+	Addresses map[string]string `json:"addresses,omitempty"`
+	// Lost and Unsettled are queues of hosts.
+	Lost      []string `json:"lost,omitempty"`
+	Unsettled []string `json:"unsettled,omitempty"`
 	// Queues are those of the host workers that had the tasks that any may take,
-	// by reservation.
+	// by reservation, where they were given back.
 	Queues []string `json:"queues,omitempty"`
 	// Output are the last lines of the output so far.
 	Output []string `json:"output,omitempty"`
@@ -54,9 +73,13 @@ type Resumption struct {
 const keepOutputBytes = 64 << 10
 
 // continueAsNew gives the hosts back and has run return with r.next set, unless
-// something has ended the run meanwhile.
+// something has ended the run meanwhile. Hosts of earlier versions know a run by the
+// execution that has it; the others are handed over with what they have.
 func (r *clusterRun) continueAsNew(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
+		if r.settle(ctx, r.hosts) != nil {
+			return // the run has ended
+		}
 		back := r.giveBack(ctx)
 		if r.machine.Ending() {
 			// A request did, and the hosts are being released again, or a limit, and
@@ -98,15 +121,14 @@ func lastOf(lines []string, most int) []string {
 
 // logRunID is the ID of the execution that began the run.
 func (r *clusterRun) logRunID(ctx workflow.Context) string {
-	if r.logRun != "" {
-		return r.logRun
-	}
-	return workflow.GetInfo(ctx).WorkflowExecution.RunID
+	return cmp.Or(r.logRun, r.began, workflow.GetInfo(ctx).WorkflowExecution.RunID)
 }
 
 // resume takes up what an earlier execution left.
 func (r *clusterRun) resume(from *Resumption) {
+	r.resumed = true
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
+	r.takeOver(from)
 	r.started, r.logRun, r.output = from.Started, from.LogRun, from.Output
 	r.begins = placement{generation: from.Machine.Generation, first: from.Machine.First, after: r.machine.Waiting()}
 	for _, line := range r.output {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -43,7 +44,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	futures := make([]workflow.Future, len(hosts))
 	for i, h := range hosts {
 		if h.queue != "" && !h.left {
-			futures[i] = workflow.ExecuteActivity(releasing(ctx, h.queue, r.spec, "give back "+h.name), spec.ActivityRelease)
+			futures[i] = workflow.ExecuteActivity(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), spec.ActivityRelease, activities.ReleaseInput{Run: r.began})
 		}
 	}
 	for i, h := range hosts {
@@ -54,7 +55,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 		var out activities.ReleaseOutput
 		if err := futures[i].Get(ctx, &out); err != nil {
 			if !former {
-				e.Problems = append(e.Problems, fmt.Sprintf("host %s could not be given back: %v", h.name, err))
+				e.Problems = append(e.Problems, fmt.Sprintf("host %s could not be given back: %s", h.name, reasonOf(err)))
 			}
 			continue
 		}

@@ -3,6 +3,7 @@ package workflows
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -47,7 +48,7 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 		}),
 		update(r, spec.UpdateStartTask, "Starts a task that ended, or one outside the spec.", func(q spec.StartTaskRequest) (lifecycle.Event, error) {
 			t, err := r.spec.AddedTask(q)
-			return lifecycle.StartTask{Task: t}, err
+			return lifecycle.StartTask{Task: t, New: q.New}, err
 		}),
 		update(r, spec.UpdateCaptureStacks, "Writes down what processes are doing.", func(q spec.StacksRequest) (lifecycle.Event, error) {
 			return lifecycle.CaptureStacks{Tasks: q.Tasks}, nil
@@ -70,9 +71,15 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 // answered when it has reached the hosts.
 func update[Q interface{ Validate() error }](r *clusterRun, name, description string, eventOf func(Q) (lifecycle.Event, error)) func(workflow.Context) error {
 	handle := func(ctx workflow.Context, q Q) (spec.RequestAnswer, error) {
+		r.requests++
 		e, err := eventOf(q)
 		if err != nil {
 			return spec.RequestAnswer{}, refused(err)
+		}
+		if start, ok := e.(lifecycle.StartTask); ok {
+			if e, err = r.checkStart(ctx, start); err != nil {
+				return spec.RequestAnswer{}, err
+			}
 		}
 		answer, done := workflow.NewFuture(ctx)
 		r.events.Send(ctx, request{event: e, done: done})
@@ -80,11 +87,14 @@ func update[Q interface{ Validate() error }](r *clusterRun, name, description st
 		err = answer.Get(ctx, &out)
 		return out, err
 	}
-	validate := func(_ workflow.Context, q Q) error {
+	validate := func(ctx workflow.Context, q Q) error {
 		if err := q.Validate(); err != nil {
 			return refused(err)
 		}
 		e, err := eventOf(q)
+		if !lifecycle.Ends(e) && r.isLeaving(ctx) {
+			return errGoesOn()
+		}
 		if err == nil {
 			err = r.machine.Check(e)
 		}
@@ -100,8 +110,27 @@ func update[Q interface{ Validate() error }](r *clusterRun, name, description st
 	}
 }
 
+// refused is the error of a request that cannot be met. Where that is for some of its
+// tasks, the details say for which.
 func refused(err error) error {
+	var invalid *spec.InvalidRequestError
+	var tasks lifecycle.TasksError
+	switch {
+	case errors.As(err, &invalid):
+		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRequest, nil)
+	case errors.As(err, &tasks):
+		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil, []spec.TaskProblem(tasks))
+	}
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
+}
+
+// refusedBy is the error of a request that a host could not meet.
+func refusedBy(h *host, err error) error {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) && app.Type() == spec.ErrInvalidRequest {
+		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRequest, nil)
+	}
+	return refused(fmt.Errorf("host %s: %s", h.name, reasonOf(err)))
 }
 
 // serve carries a request out. It is checked again: what was so when the
@@ -151,6 +180,9 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 		r.carryOut(ctx, a)
 	}
 	if !waiting {
+		if len(answer.Tasks) == 0 && r.machine.Ending() {
+			answer.Note = "no task has a process any more, and the run is ending"
+		}
 		q.done.SetValue(answer)
 	}
 }
@@ -158,15 +190,15 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 // servePlacing is serve while hosts are being reserved: the run can be ended, and
 // ends when the reservations have come to theirs.
 func (r *clusterRun) servePlacing(q request) {
+	when := "before its tasks were placed"
+	if r.machine.Generation() > 0 {
+		when = "while the group was being started again"
+	}
 	switch e := q.event.(type) {
 	case lifecycle.Cancel:
-		when := "before its tasks were placed"
-		if r.machine.Generation() > 0 {
-			when = "while the group was being started again"
-		}
 		r.unplacedWhy = cmp.Or(e.Reason, when)
 	case lifecycle.TerminateAll:
-		r.unplacedWhy = spec.UpdateTerminateAll
+		r.unplacedWhy = "it was terminated " + when
 	default:
 		if err := r.machine.Check(q.event); err != nil && q.done != nil {
 			q.done.SetError(refused(err))
@@ -175,7 +207,11 @@ func (r *clusterRun) servePlacing(q request) {
 	}
 	r.stopPlacing()
 	if q.done != nil {
-		q.done.SetValue(spec.RequestAnswer{Tasks: []string{}})
+		note := "its tasks had no place yet; looking for one is given up, and the run is cancelled"
+		if r.machine.Generation() > 0 {
+			note = "the group was being started again; that is given up, and the run is cancelled"
+		}
+		q.done.SetValue(spec.RequestAnswer{Tasks: []string{}, Note: note})
 	}
 }
 
@@ -188,11 +224,11 @@ func (r *clusterRun) finishRequests(ctx workflow.Context) error {
 			if q.done == nil {
 				continue
 			}
-			err := errors.New("the run has ended")
+			err := refused(errors.New("the run has ended"))
 			if r.next != nil {
-				err = errors.New("the run is about to go on in another execution of its workflow; try again")
+				err = errGoesOn()
 			}
-			q.done.SetError(refused(err))
+			q.done.SetError(err)
 		}
 		if workflow.AllHandlersFinished(ctx) {
 			return nil

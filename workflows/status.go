@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -25,14 +26,24 @@ func (r *clusterRun) status() (spec.Status, error) {
 		}
 	}
 	status := spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Result: r.result}
+	if len(r.hosts) > 0 && r.result == nil {
+		status.OnDisconnect = spec.OnDisconnectKeep
+		if after := r.spec.StopAfter(len(r.hosts)); after > 0 {
+			status.OnDisconnect = spec.OnDisconnectStop(after)
+		}
+	}
 	if s := r.machine.Stopping(); s.Stop {
 		status.Stopping = &s
 	}
 	return status, nil
 }
 
-// detailRows bounds the table in the Web UI: larger runs get counts.
-const detailRows = 64
+const (
+	// detailRows bounds the table in the Web UI: larger runs get counts.
+	detailRows = 64
+	// maxDetailText bounds each text that users and programs have written there.
+	maxDetailText = 4000
+)
 
 // describe writes the state of the run where the Web UI shows it.
 func (r *clusterRun) describe(ctx workflow.Context) {
@@ -46,13 +57,14 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 		fmt.Fprintf(&b, " · generation %d", status.Generation)
 	}
 	if r.result != nil {
-		fmt.Fprintf(&b, " · %s\n\n%s", r.result.Verdict, r.result.Message)
+		fmt.Fprintf(&b, " · %s\n%s", r.result.Verdict, markdown.Block(r.result.Message, maxDetailText))
 	}
 	if s := status.Stopping; s != nil {
-		fmt.Fprintf(&b, "\n\nThe tasks are stopping together: %s.", strings.TrimSuffix(s.String(), "."))
+		b.WriteString("\n\nThe tasks are stopping together")
 		if !s.Deadline.IsZero() {
-			fmt.Fprintf(&b, " They have until %s.", s.Deadline.UTC().Format("2006-01-02 15:04:05 UTC"))
+			fmt.Fprintf(&b, ", and have until %s", s.Deadline.UTC().Format("2006-01-02 15:04:05 UTC"))
 		}
+		b.WriteString(":\n" + markdown.Block(s.String(), maxDetailText))
 	}
 	b.WriteString("\n\n")
 	if len(status.Tasks) > detailRows {
@@ -70,7 +82,7 @@ func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
 		if t.Exit != nil {
 			exit, cause = exitText(*t.Exit), string(t.Exit.Cause)
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", t.Name, t.State, t.Host, t.Address, exit, cause)
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", markdown.Cell(t.Name), t.State, markdown.Cell(t.Host), markdown.Cell(t.Address), exit, cause)
 	}
 }
 

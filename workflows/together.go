@@ -30,13 +30,17 @@ func (r *clusterRun) clearStop() func(workflow.Context) error {
 // the hosts learn of it meanwhile.
 func updateStopping[Q interface{ Validate() error }](r *clusterRun, name, description string, eventOf func(Q, time.Time) lifecycle.Event) func(workflow.Context) error {
 	handle := func(ctx workflow.Context, q Q) (spec.Stopping, error) {
+		r.requests++
 		answer, done := workflow.NewFuture(ctx)
 		r.events.Send(ctx, request{event: eventOf(q, workflow.Now(ctx)), done: done, stopping: true})
 		var out spec.Stopping
 		err := answer.Get(ctx, &out)
 		return out, err
 	}
-	validate := func(_ workflow.Context, q Q) error {
+	validate := func(ctx workflow.Context, q Q) error {
+		if r.isLeaving(ctx) {
+			return errGoesOn()
+		}
 		err := q.Validate()
 		if err == nil {
 			err = r.machine.Check(eventOf(q, time.Time{}))
@@ -70,7 +74,7 @@ func (r *clusterRun) tell(ctx workflow.Context, s spec.Stopping) {
 	if !s.Stop {
 		summary = "the stop is cleared"
 	}
-	in := activities.ControlInput{Op: lifecycle.ControlTell, Generation: r.machine.Generation(), Stopping: &s}
+	in := activities.ControlInput{Run: r.began, Op: lifecycle.ControlTell, Generation: r.machine.Generation(), Stopping: &s}
 	for _, h := range r.hosts {
 		told := call(telling(ctx, h.queue, summary), spec.ActivityControl, (*activities.Host).Control, in)
 		workflow.Go(ctx, func(ctx workflow.Context) {
@@ -78,6 +82,14 @@ func (r *clusterRun) tell(ctx workflow.Context, s spec.Stopping) {
 				workflow.GetLogger(ctx).Warn("a host was not told of a stop together", "host", h.name, "error", err)
 			}
 		})
+	}
+}
+
+// tellAgain has every host know how the run stands that the execution before has told
+// it: the activity that was to bring it may have ended with that.
+func (r *clusterRun) tellAgain(ctx workflow.Context) {
+	if s := r.standing(); s != nil {
+		r.tell(ctx, *s)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -153,15 +152,6 @@ func (w *togetherWorld) status() spec.Status {
 	return s
 }
 
-// details are what the Web UI shows.
-func (w *togetherWorld) details() string {
-	v, err := w.QueryWorkflow("__temporal_workflow_metadata")
-	require.NoError(w.t, err)
-	var m sdkpb.WorkflowMetadata
-	require.NoError(w.t, v.Get(&m))
-	return m.GetCurrentDetails()
-}
-
 // A wish is answered at once with how the run stands, every host learns of it, and
 // the run ends when the tasks have.
 func TestStopTogether_CO01_CO08(t *testing.T) {
@@ -179,8 +169,8 @@ func TestStopTogether_CO01_CO08(t *testing.T) {
 		assert.Equal(t, spec.RunStopping, s.State)
 		require.NotNil(t, s.Stopping)
 		assert.Equal(t, "worker-1", s.Stopping.By)
-		assert.Contains(t, w.details(), "The tasks are stopping together: worker-1 asked all tasks to stop: RuntimeError: First. They have until "+
-			s.Stopping.Deadline.Format("2006-01-02 15:04:05")+" UTC.")
+		assert.Contains(t, detailsOf(t, w.TestWorkflowEnvironment), "The tasks are stopping together, and have until "+
+			s.Stopping.Deadline.Format("2006-01-02 15:04:05")+" UTC:\n\n```\nworker-1 asked all tasks to stop: RuntimeError: First\n```\n")
 		w.end(0, "worker-0", "ps-0")
 		w.end(3, "worker-1")
 	}, 3*time.Second)

@@ -7,10 +7,12 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -61,7 +63,7 @@ func (c *Client) Open(ctx context.Context, o Options) error {
 		ID: c.id, TaskQueue: o.TaskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            "closures of run " + c.run.WorkflowID,
+		StaticSummary:            "closures of run " + markdown.Name(c.run.WorkflowID),
 	}, spec.ClosureQueueType, spec.ClosureQueueInput{Run: c.run, QueueSize: o.QueueSize, TransientUnavailable: o.TransientUnavailable})
 	var ended *serviceerror.WorkflowExecutionAlreadyStarted
 	if err != nil && !errors.As(err, &ended) {
@@ -73,7 +75,9 @@ func (c *Client) Open(ctx context.Context, o Options) error {
 // Schedule sends closures until the queue has answered, which takes as long as it is
 // full. One request of a client after the other keeps their order.
 func (c *Client) Schedule(ctx context.Context, r spec.ScheduleRequest) (spec.ScheduleAnswer, error) {
-	return update[spec.ScheduleAnswer](ctx, c, spec.UpdateSchedule, r)
+	a, err := update[spec.ScheduleAnswer](ctx, c, spec.UpdateSchedule, r)
+	a.Raised = c.whole(ctx, a.Raised)
+	return a, err
 }
 
 // Join waits until nothing is queued or executing, or has the error of the queue.
@@ -81,7 +85,7 @@ func (c *Client) Join(ctx context.Context, r spec.WaitRequest) (spec.WaitAnswer,
 	return wait(ctx, c, spec.UpdateJoin, r)
 }
 
-// Done says whether nothing is queued or executing, or has the error of the queue.
+// Done reports whether nothing is queued or executing, or has the error of the queue.
 func (c *Client) Done(ctx context.Context, r spec.WaitRequest) (spec.WaitAnswer, error) {
 	return wait(ctx, c, spec.UpdateDone, r)
 }
@@ -107,6 +111,17 @@ func (c *Client) Pause(ctx context.Context, r spec.PauseRequest) (spec.QueueStat
 	return update[spec.QueueStatus](ctx, c, spec.UpdatePauseQueue, r)
 }
 
+// executing is how many closures are being called, as the heartbeats of the leases say.
+func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
+	for _, a := range activities {
+		var beat spec.LeaseBeat
+		if a.GetActivityType().GetName() == spec.ActivityRunClosures && decode(a.GetHeartbeatDetails(), &beat) == nil {
+			n += beat.Executing
+		}
+	}
+	return n
+}
+
 // Status asks the queue how it stands. For one that has ended its result says so:
 // nobody may be there any more to answer.
 func (c *Client) Status(ctx context.Context) (spec.QueueStatus, error) {
@@ -123,6 +138,9 @@ func (c *Client) Status(ctx context.Context) (spec.QueueStatus, error) {
 		if err == nil {
 			err = v.Get(&s)
 		}
+		had := s.Counts.Executing
+		s.Counts.Executing = min(executing(d.GetPendingActivities()), had)
+		s.Counts.GivenOut = had - s.Counts.Executing
 		return s, err
 	}
 	var r spec.QueueResult

@@ -19,7 +19,9 @@
 // A per-worker resource is there until who has created it releases it, and the last
 // closure with it has ended. A client says that only when the queue has answered for
 // everything it had scheduled by then, and says it of several together. The end of a
-// client releases what is left; a program that is killed leaves it to the end of the run.
+// client releases what is left. A program that is killed leaves it to its host, which has
+// it released when the next process of its task is there, or none will be; outside of the
+// run, to the end of that.
 //
 // Values come from the history: a result of RunClosures has the outcomes of calls,
 // and a marker those that the queue decided by itself. The first final outcome of a

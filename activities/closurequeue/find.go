@@ -1,6 +1,7 @@
 package closurequeue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,31 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outco
 		}
 	}
 	return found, nil
+}
+
+// whole returns an error that the queue has raised. Of a closure that had failed before, the
+// queue has only its number, and the error itself is in the history. Where that is not kept
+// any more, the error stays as the queue has it.
+func (c *Client) whole(ctx context.Context, e *spec.ClosureError) *spec.ClosureError {
+	if e == nil || !e.Before {
+		return e
+	}
+	for delay := firstRetry; ; {
+		found, err := c.Find(ctx, e.Closure)
+		if err == nil {
+			o := found[e.Closure]
+			if o.Error == nil {
+				return e
+			}
+			told := *o.Error
+			told.Closure, told.Task = e.Closure, cmp.Or(told.Task, o.Task)
+			return &told
+		}
+		var refused *RefusedError
+		if errors.As(err, &refused) || pause(ctx, &delay) != nil {
+			return e
+		}
+	}
 }
 
 // Each calls do with the outcomes of some closures, in order.

@@ -35,13 +35,17 @@ func newFixture(t *testing.T, size ...int) *fixture {
 	if len(size) > 0 {
 		f.Limit(size[0])
 	}
-	f.Queue = f.open()
+	f.Queue = f.open(size...)
 	return f
 }
 
-func (f *fixture) open() *Queue {
+func (f *fixture) open(size ...int) *Queue {
 	f.t.Helper()
-	q, err := Open(patience(f.t), f.Server, queues.Run, Options{})
+	o := Options{}
+	if len(size) > 0 {
+		o.QueueSize = size[0]
+	}
+	q, err := Open(patience(f.t), f.Server, queues.Run, o)
 	require.NoError(f.t, err)
 	f.t.Cleanup(q.Close)
 	return q

@@ -25,6 +25,8 @@ type Queue struct {
 	pending      []*Remote
 	pendingBytes int
 	sending      int // closures of the request that is on its way
+	// room is how many closures the queue had room for when it last answered.
+	room int
 	// scheduled counts the closures that were taken, and passed those of them that the
 	// queue has answered for.
 	scheduled, passed uint64
@@ -62,21 +64,21 @@ func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue
 	if err := c.Open(ctx, o); err != nil {
 		return nil, err
 	}
-	return attach(c), nil
+	return attach(c, o.QueueSize), nil
 }
 
 // Attach attaches to the queue of a run if there is one; else what is asked of it has
 // the error [ErrNoQueue].
-func Attach(s Server, run spec.BarrierRun) *Queue { return attach(NewClient(s, run)) }
+func Attach(s Server, run spec.BarrierRun) *Queue { return attach(NewClient(s, run), 1) }
 
-func attach(c *Client) *Queue {
+func attach(c *Client, size int) *Queue {
 	if c.Warn == nil {
 		c.Warn = func(request string, err error) {
 			slog.Warn("a request to the queue of closures is tried again and again", "queue", c.id, "request", request, "error", err)
 		}
 	}
 	q := &Queue{
-		client: c, name: rand.Text(),
+		client: c, name: rand.Text(), room: FirstRoom(size),
 		remotes: map[uint64][]*Remote{}, changed: make(chan struct{}), following: make(chan struct{}, 1),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
@@ -126,13 +128,13 @@ func (q *Queue) fail(err error) {
 	q.wake()
 }
 
-// wake is for holders of mu.
+// wake wakes those that await. q.mu must be held.
 func (q *Queue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
-// await waits until ready, which is called with mu held, says so.
+// await waits until ready, which is called with q.mu held, returns true.
 func (q *Queue) await(ctx context.Context, ready func() bool) error {
 	for {
 		q.mu.Lock()

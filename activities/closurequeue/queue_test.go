@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -112,34 +113,56 @@ func TestDoneRaises(t *testing.T) {
 	assert.True(t, done)
 }
 
-// A full queue has schedule wait, but not done (CC-30).
-func TestAFullQueue(t *testing.T) {
-	f := newFixture(t, 1)
+// A full queue has schedule wait, but not done (CC-30): what a client has taken counts
+// against the bound as what is in the queue does.
+func TestScheduleWaitsInAFullQueue(t *testing.T) {
+	f := newFixture(t, 2)
+	taken := make(chan *Remote)
 	ctx, cancel := context.WithCancel(patience(t))
-	taken := make(chan int)
+	failed := make(chan error, 1)
 	go func() {
-		n := 0
 		for {
-			if _, err := f.Schedule(ctx, closure("wait")); err != nil {
-				taken <- n
+			r, err := f.Schedule(ctx, closure("wait"))
+			if err != nil {
+				failed <- err
 				return
 			}
-			n++
+			taken <- r
 		}
 	}()
-	f.eventually("much waits", func() bool {
-		f.Queue.mu.Lock()
-		defer f.Queue.mu.Unlock()
-		return len(f.pending) == maxPending
-	})
+	var remotes []*Remote
+	for range queues.Slots + 2 {
+		remotes = append(remotes, <-taken)
+	}
+	for _, r := range remotes {
+		_, err := r.ID(patience(t))
+		require.NoError(t, err)
+	}
+	f.eventually("the next one waits in the queue's line", func() bool { return f.Waiting() == 1 })
 	done, err := f.Done(patience(t))
 	require.NoError(t, err)
 	assert.False(t, done)
+	select {
+	case <-taken:
+		t.Fatal("one more was taken than executes and is queued")
+	default:
+	}
 	cancel()
-	n := <-taken
+	require.ErrorIs(t, <-failed, context.Canceled)
 	close(f.release)
+	for _, r := range remotes {
+		f.assertValue(`"released"`, r)
+	}
 	require.NoError(t, f.Join(patience(t)))
-	assert.Equal(t, uint64(n), f.Counts().Finished)
+	assert.LessOrEqual(t, f.Calls("wait"), len(remotes)+1)
+}
+
+// A client that has not heard from a large queue does not wait for it, and from a small
+// one does.
+func TestTheFirstRoom(t *testing.T) {
+	for size, want := range map[int]int{-1: maxPending, 0: maxPending, 1: 0, maxPending - 1: 0, maxPending: maxPending} {
+		assert.Equal(t, want, FirstRoom(size), size)
+	}
 }
 
 // What waits to be sent is bounded in bytes, too.
@@ -493,4 +516,48 @@ func TestCancelAll(t *testing.T) {
 	a, err := f.Cancel(patience(t))
 	require.NoError(t, err)
 	assert.Zero(t, a.Cancelled)
+}
+
+// The key of a closure that has failed gives the same error again, to whoever schedules it
+// anew, and joins. Who retries has it called again.
+func TestTheKeyOfAFailedClosure(t *testing.T) {
+	f := newFixture(t)
+	keyed := with(closure("fails", "no"), spec.ClosureOptions{Key: "k"})
+	f.assertError("no", f.schedule(keyed))
+	first := f.Join(patience(t))
+	require.EqualError(t, first, "no")
+	f.ContinueAsNew()
+
+	f.Queue = f.open()
+	again := f.schedule(keyed)
+	second := f.Join(patience(t))
+	require.Equal(t, first, second)
+	f.assertEnded(again)
+	f.assertError("no", again)
+	require.NoError(t, f.Join(patience(t)), "it was told")
+	assert.Equal(t, 1, f.Calls("fails"))
+
+	keyed.Options.Retry = true
+	f.assertError("no", f.schedule(keyed))
+	require.EqualError(t, f.Join(patience(t)), "no")
+	assert.Equal(t, 2, f.Calls("fails"))
+}
+
+// Who waits for all waits for detached closures, too.
+func TestJoinAllWaitsForDetachedClosures(t *testing.T) {
+	f := newFixture(t)
+	detached := f.schedule(with(closure("wait"), spec.ClosureOptions{Detached: true}))
+	require.NoError(t, f.Join(patience(t)))
+	done, err := f.AllDone(patience(t))
+	require.NoError(t, err)
+	assert.False(t, done)
+	joined := make(chan error, 1)
+	go func() { joined <- f.JoinAll(patience(t)) }()
+	f.eventually("the join waits", func() bool { return f.Updates(spec.UpdateJoin) == 2 })
+	close(f.release)
+	require.NoError(t, <-joined)
+	f.assertValue(`"released"`, detached)
+	done, err = f.AllDone(patience(t))
+	require.NoError(t, err)
+	assert.True(t, done)
 }

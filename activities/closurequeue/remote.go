@@ -16,6 +16,10 @@ type Remote struct {
 	// attached: join and done wait for it. For one that another has scheduled under its
 	// key they may not.
 	attached bool
+	// before: it was in the queue before it was scheduled here, by its key.
+	before bool
+	// unwanted: who has scheduled it has not waited until there was room for it.
+	unwanted bool
 	// known is closed when the ID is, and done when there is an outcome.
 	known, done chan struct{}
 	id          uint64

@@ -26,7 +26,8 @@ func with1(c spec.Closure, resource uint64) spec.Closure {
 // SEED-45, CC-29: what was scheduled before has its resource, however late it comes to
 // the queue, and then the tasks drop it. What is scheduled after that is refused.
 func TestResourcesAreReleased(t *testing.T) {
-	f := newFixture(t, 1)
+	f := newFixture(t)
+	f.Limit(1)
 	first, second := f.create(t), f.create(t)
 	f.Away(true)
 	remotes := []*Remote{f.schedule(with1(closure("same"), first)), f.schedule(with1(closure("same"), first)), f.schedule(with1(closure("same"), second))}
@@ -41,7 +42,7 @@ func TestResourcesAreReleased(t *testing.T) {
 
 	refused := f.schedule(with1(closure("same"), first))
 	_, err := refused.Wait(patience(t))
-	require.ErrorContains(t, err, "closures[0].r: resource 1 has been released by the client that had created it; create another one")
+	require.ErrorContains(t, err, "closures[0].resources: resource 1 has been released by the client that had created it; create another one")
 	require.Error(t, f.Join(patience(t)), "and it is the error of who has scheduled it")
 	f.assertValue("7", f.schedule(with1(closure("same"), second)))
 }

@@ -3,6 +3,7 @@ package closurequeue
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -14,10 +15,11 @@ const (
 	maxPendingBytes = 2 * spec.MaxBatchBytes
 )
 
-// Schedule takes a closure, to be sent with the next request. It waits while much is
-// waiting to be sent, as it is when the queue is full. An error of the queue that
-// was raised meanwhile is returned here, once, and then the closure is not taken; but
-// not where that is detached. A closure that no queue takes is a [RefusedError].
+// Schedule takes a closure, to be sent with the next request. It waits while the queue
+// is full, and what the queue has not answered for counts like what it has. An error of the
+// queue that was raised meanwhile is returned here, once, and then the closure is not
+// taken; but not where that is detached. A closure that no queue takes is a
+// [RefusedError].
 func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
 	c, err := checked(c)
 	if err != nil {
@@ -27,15 +29,71 @@ func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
 		if err := q.await(ctx, func() bool { return q.takes(!detached(c)) }); err != nil {
 			return nil, err
 		}
-		if r, err := q.take(c); r != nil || err != nil {
-			return r, err
+		r, err := q.take(c)
+		if err != nil {
+			return nil, err
 		}
+		if r == nil {
+			continue
+		}
+		if err := q.awaitRoom(ctx, r); err != nil {
+			q.takeBack(r)
+			return nil, err
+		}
+		return r, nil
 	}
 }
 
-// takes reports whether take has something to say. It is for holders of mu.
+// FirstRoom is how many closures a client may take before a queue of that size has said
+// how much room it has. In a small one others may have left none.
+func FirstRoom(size int) int {
+	if size == 0 {
+		size = spec.DefaultQueueSize
+	}
+	if size > 0 && size < maxPending {
+		return 0
+	}
+	return maxPending
+}
+
+// takes reports whether take has something to say. q.mu must be held.
 func (q *Queue) takes(attached bool) bool {
-	return attached && q.raised != nil || q.broken != nil || len(q.pending) < maxPending && q.pendingBytes < maxPendingBytes
+	return attached && q.raised != nil || q.broken != nil ||
+		q.unanswered() < max(1, q.room) && q.pendingBytes < maxPendingBytes
+}
+
+// unanswered is how many closures the queue has not answered for. q.mu must be held.
+func (q *Queue) unanswered() int { return len(q.pending) + q.sending }
+
+// awaitRoom waits until there is room for a closure that was taken beyond the room that
+// the queue had, which is always one: it waits in the queue's line.
+func (q *Queue) awaitRoom(ctx context.Context, r *Remote) error {
+	return q.await(ctx, func() bool {
+		select {
+		case <-r.known:
+		case <-r.done: // refused, or cancelled
+		default:
+			return q.unanswered() <= q.room
+		}
+		return true
+	})
+}
+
+// takeBack takes back a closure that nobody wants any more. One that was sent is cancelled
+// when its ID is known.
+func (q *Queue) takeBack(r *Remote) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r.unwanted = true
+	at := slices.Index(q.pending, r)
+	if at < 0 {
+		return
+	}
+	q.pending = slices.Delete(q.pending, at, at+1)
+	q.pendingBytes -= r.size
+	q.passed++
+	r.settle(cancelledOutcome(0, ""))
+	q.wake()
 }
 
 // take takes a closure, unless others were quicker.
@@ -79,7 +137,7 @@ func (q *Queue) Raised() error {
 	return q.takeRaised()
 }
 
-// takeRaised is the error that has to be told; once. It is for holders of mu.
+// takeRaised is the error that has to be told; once. q.mu must be held.
 func (q *Queue) takeRaised() error {
 	err := q.raised
 	q.raised = nil
@@ -172,13 +230,20 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		return
 	}
 	q.epoch = max(q.epoch, a.Epoch)
-	var unseen []uint64
+	q.room = maxPending
+	if a.Room != nil {
+		q.room = min(*a.Room, maxPending)
+	}
+	var unseen, unwanted []uint64
 	for i, id := range a.IDs(len(remotes)) {
 		r := remotes[i]
 		r.is(id)
+		if _, known := a.Known[i]; r.unwanted && !known {
+			unwanted = append(unwanted, id)
+		}
 		r.closure = spec.Closure{} // it is in the queue
 		_, before := a.Known[i]
-		r.attached = r.attached && !before
+		r.attached, r.before = r.attached && !before, before
 		o, ended := q.early.find(id)
 		switch {
 		case ended:
@@ -199,6 +264,9 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		q.early = early{}
 	}
 	q.look(unseen)
+	if len(unwanted) > 0 && q.ctx.Err() == nil {
+		q.loops.Go(func() { _, _ = q.client.Cancel(q.ctx, spec.CancelRequest{Closures: unwanted}) })
+	}
 }
 
 // Flush waits until everything that was scheduled here before is in the queue.

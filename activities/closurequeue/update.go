@@ -134,7 +134,7 @@ func (c *Client) final(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &application):
 		switch application.Type() {
-		case spec.ErrRefused:
+		case spec.ErrRefused, spec.ErrInvalidRequest:
 			return &RefusedError{Message: application.Message()}
 		case spec.ErrTryAgain: // continued as new, or about to
 			return nil

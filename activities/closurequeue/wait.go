@@ -2,34 +2,45 @@ package closurequeue
 
 import (
 	"context"
+	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Join waits until nothing is queued or executing, and until the values of what was
-// scheduled here have come. It returns the error of the queue, if there is one, once
-// nothing executes any more.
-func (q *Queue) Join(ctx context.Context) error {
+// Join waits until nothing is queued or executing but detached closures, and until the
+// values of what was scheduled here have come. It returns the error of the queue, if there
+// is one, once nothing executes any more.
+func (q *Queue) Join(ctx context.Context) error { return q.join(ctx, false) }
+
+// JoinAll is [Queue.Join], and waits for detached closures, too.
+func (q *Queue) JoinAll(ctx context.Context) error { return q.join(ctx, true) }
+
+func (q *Queue) join(ctx context.Context, all bool) error {
 	if err := q.Flush(ctx); err != nil {
 		return err
 	}
-	_, err := q.wait(ctx, q.client.Join)
+	_, err := q.wait(ctx, q.client.Join, all)
 	return err
 }
 
-// Done says whether nothing is queued or executing, and returns the error of the
-// queue like [Queue.Join].
-func (q *Queue) Done(ctx context.Context) (bool, error) {
+// Done reports whether nothing is queued or executing but detached closures, and returns
+// the error of the queue like [Queue.Join].
+func (q *Queue) Done(ctx context.Context) (bool, error) { return q.isDone(ctx, false) }
+
+// AllDone is [Queue.Done] with detached closures, too.
+func (q *Queue) AllDone(ctx context.Context) (bool, error) { return q.isDone(ctx, true) }
+
+func (q *Queue) isDone(ctx context.Context, all bool) (bool, error) {
 	q.mu.Lock()
 	waiting := q.raised == nil && q.broken == nil && q.passed < q.scheduled
 	q.mu.Unlock()
 	if waiting { // for room in the queue, perhaps for long
 		return false, nil
 	}
-	return q.wait(ctx, q.client.Done)
+	return q.wait(ctx, q.client.Done, all)
 }
 
-func (q *Queue) wait(ctx context.Context, ask func(context.Context, spec.WaitRequest) (spec.WaitAnswer, error)) (bool, error) {
+func (q *Queue) wait(ctx context.Context, ask func(context.Context, spec.WaitRequest) (spec.WaitAnswer, error), all bool) (bool, error) {
 	q.mu.Lock()
 	if err := q.takeRaised(); err != nil {
 		q.mu.Unlock()
@@ -40,7 +51,7 @@ func (q *Queue) wait(ctx context.Context, ask func(context.Context, spec.WaitReq
 		return false, err
 	}
 	q.call++
-	request := spec.WaitRequest{Client: q.name, Call: q.call}
+	request := spec.WaitRequest{Client: q.name, Call: q.call, All: all}
 	q.mu.Unlock()
 	a, err := ask(ctx, request)
 	if err != nil {
@@ -61,10 +72,38 @@ func (q *Queue) conclude(ctx context.Context, a spec.WaitAnswer) error {
 	q.mu.Unlock()
 	var err error
 	if a.Done || a.Raised != nil {
+		q.lookBefore(ctx)
 		err = q.await(ctx, func() bool { return q.attached == 0 || q.passed != until || q.broken != nil })
 	}
 	if a.Raised != nil { // nobody else is told
 		return a.Raised
 	}
 	return err
+}
+
+// lookBefore looks for the values of closures that were in the queue before, by their
+// keys, so that those are here which have ended. That is not waited for by their end here:
+// one that was detached then goes on.
+func (q *Queue) lookBefore(ctx context.Context) {
+	q.mu.Lock()
+	var ids []uint64
+	for id, rs := range q.remotes {
+		if slices.ContainsFunc(rs, func(r *Remote) bool { return r.before }) {
+			ids = append(ids, id)
+		}
+	}
+	q.mu.Unlock()
+	if len(ids) == 0 {
+		return
+	}
+	found, err := q.client.Find(ctx, ids...)
+	if err != nil {
+		return // what has ended comes by itself, a little later
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.wakeIfEnded()
+	for _, o := range found {
+		q.settle(o)
+	}
 }

@@ -21,5 +21,6 @@ func wait(ctx context.Context, c *Client, name string, r spec.WaitRequest) (spec
 		defer cancel()
 		_, _ = update[spec.WithdrawAnswer](after, c, spec.UpdateWithdraw, r)
 	}
+	a.Raised = c.whole(ctx, a.Raised)
 	return a, err
 }

@@ -52,7 +52,10 @@ type Broker struct {
 	known map[string]map[string]bool
 	// gone are processes that have ended, and suspects closures that may have ended
 	// theirs.
-	gone     memory[processKey]
+	gone memory[processKey]
+	// endedIn is the call in the middle of which the last process of a task to serve
+	// ended, until another one serves or the last leaves in order.
+	endedIn  map[string]string
 	suspects memory[uint64]
 	// delivered are the last outcomes that leases have returned.
 	delivered delivered
@@ -77,6 +80,8 @@ type Broker struct {
 	told      bool // there was a report
 	// stranding is armed while something waits that nobody here serves.
 	stranding *time.Timer
+	// silence is armed while processes have closures.
+	silence *time.Timer
 
 	// telling is held while Changed is called, so that reports come in their order.
 	telling sync.Mutex
@@ -90,7 +95,7 @@ func NewBroker(c Config) *Broker {
 	b := &Broker{
 		Config: c, started: time.Now(), closed: make(chan struct{}),
 		entries: map[uint64]*entry{}, queue: queue{}, resources: newResources(),
-		processes: map[processKey]*process{}, known: map[string]map[string]bool{},
+		processes: map[processKey]*process{}, known: map[string]map[string]bool{}, endedIn: map[string]string{},
 		gone: newMemory[processKey](maxGone), suspects: newMemory[uint64](maxSuspects),
 		cancelled: newMemory[uint64](maxCancelled),
 		calls:     uint64(time.Now().UnixMicro()),
@@ -120,7 +125,7 @@ func (b *Broker) Close() {
 		return
 	}
 	close(b.closed)
-	for _, t := range []*time.Timer{b.settling, b.forgetting, b.reporting, b.stranding} {
+	for _, t := range []*time.Timer{b.settling, b.forgetting, b.reporting, b.stranding, b.silence} {
 		if t != nil {
 			t.Stop()
 		}

@@ -1,6 +1,7 @@
 package closures
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -163,17 +164,18 @@ func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
 	out := spec.Outcome{ID: in.ID, Kind: spec.OutcomeKind(in.Kind)}
 	var traceback string
 	if in.Error != nil {
-		traceback = cutStart(in.Error.Traceback, spec.MaxClosureTraceback)
+		traceback = spec.Shorten(in.Error.Traceback, spec.MaxClosureTraceback)
 		out.Error = &spec.ClosureError{
 			Kind: cutEnd(in.Error.Kind, maxKind), Message: cutEnd(in.Error.Message, spec.MaxClosureError),
-			Traceback: traceback, Task: cutEnd(in.Error.Task, maxTask),
+			Traceback: traceback, Task: cutEnd(in.Error.Task, maxTask), Args: boundedArgs(in.Error.Args),
 		}
+		out.Alone = out.Kind == spec.OutcomeError && (in.Error.Kind == spec.ErrNotJSON || in.Error.Kind == spec.ErrValueTooLarge)
 	}
 	switch {
 	case out.Kind == "" || out.Kind == spec.OutcomeValue:
 		value := spec.Escaped(in.Value)
 		if len(value) > spec.MaxClosureBytes {
-			return spec.Outcome{Kind: spec.OutcomeError, Error: tooLarge(e.closure.Function, len(value), len(value) > len(in.Value))}
+			return spec.Outcome{Kind: spec.OutcomeError, Alone: true, Error: tooLarge(e.closure.Function, len(value), len(value) > len(in.Value))}
 		}
 		// It counts, also where it came late.
 		return spec.Outcome{Value: value}
@@ -189,6 +191,14 @@ func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
 		out.Error = &spec.ClosureError{Message: "the process does not say why"}
 	}
 	return out
+}
+
+// boundedArgs is what an exception was made of, unless that is too long.
+func boundedArgs(args json.RawMessage) json.RawMessage {
+	if args = spec.Escaped(args); len(args) > spec.MaxErrorArgs || len(args) == 0 || args[0] != '[' {
+		return nil
+	}
+	return args
 }
 
 // retriesLeft reports whether the queue would have the closure called again.

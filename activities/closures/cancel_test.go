@@ -88,6 +88,7 @@ func TestAProcessThatDoesNotEndACallIsRestarted(t *testing.T) {
 		p := h.process("worker-0", "a", 2)
 		l := h.lease(closuresFrom(1, 2)...)
 		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
+		p.take(0, 0) // it has begun them
 		h.Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: 3 * time.Second})
 		h.Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
 		time.Sleep(3*time.Second - time.Nanosecond)
@@ -163,6 +164,7 @@ func TestTimeout(t *testing.T) {
 		second.Attempt = 2
 		l := h.lease(with(closure(1), options), second, with(closure(3), options), with(closure(4), options))
 		require.Len(t, p.take(4, 0), 4)
+		p.take(0, 0) // it has begun them
 		time.Sleep(59 * time.Second)
 		p.done(value(4))
 		require.Equal(t, []uint64{4}, ids(l.get(t).Outcomes))

@@ -48,6 +48,10 @@
 // alone from then on, and so the one that ends its processes is found without
 // blaming the others.
 //
+// A process that is frozen has no end. Others get what it was given and has not begun, once
+// it has been silent for ten seconds, and it counts as serving no more. When it asks again
+// it is told to leave what somebody else has.
+//
 // A call that is cancelled, or has run out of time, is told to end, and its process
 // restarted where it does not. Its outcome comes when the process has ended: when it
 // is there, the function is not running any more. A cancellation may come before the

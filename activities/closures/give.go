@@ -33,7 +33,7 @@ func (b *Broker) dispatch() {
 // are none for it.
 func (b *Broker) give(p *process) bool {
 	free := p.request.free
-	if free <= 0 || b.queue.size == 0 || !p.serves() || b.successor && !b.settled {
+	if free <= 0 || b.queue.size == 0 || !p.serves() || len(p.taken) > 0 || b.successor && !b.settled {
 		return false
 	}
 	lines := b.linesFor(p)
@@ -82,6 +82,7 @@ func (b *Broker) give(p *process) bool {
 		}
 	}
 	p.unread = u
+	b.watchSilent(silentAfter)
 	return true
 }
 
@@ -96,7 +97,7 @@ func (b *Broker) linesFor(p *process) []*line {
 	return lines
 }
 
-// mayCall says that a process may call what is in a line.
+// mayCall reports whether a process may call what is in a line.
 func (b *Broker) mayCall(p *process, key lineKey) bool {
 	return (key.task == "" || key.task == p.task) && (p.has[key.function] || b.unknown(key))
 }
@@ -111,7 +112,7 @@ func first(lines []*line) (found *entry) {
 	return found
 }
 
-// unknown says that no task here has registered a function. Then any may be asked
+// unknown reports whether no task here has registered a function. Then any may be asked
 // for it: it says which it has. A task that is between two processes is waited for.
 func (b *Broker) unknown(key lineKey) bool {
 	if !b.settled {
@@ -130,7 +131,7 @@ func (b *Broker) unknown(key lineKey) bool {
 	return true
 }
 
-// otherFor says that another process than one serves a closure.
+// otherFor reports whether another process than one serves a closure.
 func (b *Broker) otherFor(e *entry, p *process) bool {
 	task := e.options().Task
 	for _, q := range b.processes {

@@ -54,7 +54,7 @@ func TestGoServes(t *testing.T) {
 	assert.Contains(t, out[4].Error.Traceback, "TestGoServes")
 	assertText(t, "unavailable UnavailableError: ps-0 does not answer", out[5])
 	assert.Equal(t, "ps-0", out[5].Error.Task)
-	assertText(t, `error ArgumentError: add: argument 1 is of type int, and was given "x": cannot unmarshal string into Go value of type int`, out[6])
+	assertText(t, `error ArgumentError: add: argument 1 has to be a whole number (int), and is "x"`, out[6])
 	assertText(t, "2", out[7])
 	assert.Equal(t, "worker-0", out[1].Task)
 	unknown := call(8, "nobody has this")

@@ -61,11 +61,14 @@ func (b *Broker) hear(ctx context.Context, task string, in taskapi.ClosuresReque
 			holds: map[uint64]*entry{}, built: map[uint64]bool{}, took: map[string]float64{},
 		}
 		b.processes[key] = p
+		delete(b.endedIn, p.task)
 		b.watch(p, taskapi.ProcessOf(ctx))
 		if in.Seq > 1 && !b.settled {
 			b.successor = true
 		}
 	}
+	p.got, p.answered = max(p.got, in.Got), time.Now()
+	b.speaks(p, in)
 	for _, o := range in.Done {
 		b.hasDone(p, isNew, o)
 	}
@@ -101,6 +104,7 @@ func (b *Broker) hear(ctx context.Context, task string, in taskapi.ClosuresReque
 	b.dispatch()
 	if in.Slots <= 0 && len(p.holds) == 0 {
 		b.forget(p)
+		delete(b.endedIn, p.task)
 		return p, &taskapi.ClosuresAnswer{}, nil
 	}
 	if p.slots > 0 && len(p.functions) == 0 {
@@ -132,7 +136,7 @@ func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
 		return
 	}
 	p.request.answer <- a
-	p.request = nil
+	p.request, p.answered = nil, time.Now()
 	i := slices.Index(b.waiting, p)
 	b.waiting = slices.Delete(b.waiting, i, i+1)
 }
@@ -176,6 +180,9 @@ func (p *process) cancellations() []taskapi.CallCancel {
 		if e.told != untold {
 			list = append(list, taskapi.CallCancel{ID: id, Timeout: e.told == timedOut})
 		}
+	}
+	for id := range p.taken {
+		list = append(list, taskapi.CallCancel{ID: id})
 	}
 	slices.SortFunc(list, func(a, b taskapi.CallCancel) int { return cmp.Compare(a.ID, b.ID) })
 	return list

@@ -27,6 +27,14 @@ type process struct {
 	unread *unread
 	// owed: it has to be told of cancellations, or of what was released.
 	owed bool
+	// got is the number of the last answer with news that it has read, and answered is when
+	// its last request that waited was answered.
+	got      uint64
+	answered time.Time
+	// quiet: it has been silent for so long that closures were taken from it. Those are
+	// taken, with the numbers of their calls, as far as it may have them.
+	quiet bool
+	taken map[uint64]uint64
 	// holds are the closures it has, by ID.
 	holds map[uint64]*entry
 	// built are the resources that it has been told of.
@@ -58,8 +66,8 @@ type waiting struct {
 	answer chan taskapi.ClosuresAnswer // has room for it
 }
 
-// serves says that it takes closures.
-func (p *process) serves() bool { return p.slots > 0 && len(p.functions) > 0 }
+// serves reports whether it takes closures.
+func (p *process) serves() bool { return p.slots > 0 && len(p.functions) > 0 && !p.quiet }
 
 // introduce takes in what a request says of its process.
 func (b *Broker) introduce(p *process, slots int, functions []string) {

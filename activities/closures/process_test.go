@@ -50,6 +50,48 @@ func TestCallsOfAProcessThatEndsAreLost(t *testing.T) {
 	})
 }
 
+// It is known for its task whether the last process to serve has ended in the middle of a
+// call, whoever says first that it has ended.
+func TestTheCallThatAProcessEndedIn(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 1)
+		l := h.lease(closure(7))
+		require.Equal(t, []uint64{7}, p.take(1, 0))
+		assert.Empty(t, h.ProcessEnded("worker-1", ""))
+		assert.Empty(t, h.ProcessEnded("worker-0", "a"))
+		assert.Equal(t, "closure 7 of f", h.ProcessEnded("worker-0", ""))
+		assert.Empty(t, h.ProcessEnded("worker-0", ""))
+		l.get(t)
+
+		p = h.process("worker-0", "b", 1)
+		l = h.lease(closure(8))
+		require.Equal(t, []uint64{8}, p.take(1, 0))
+		assert.Equal(t, "closure 8 of f", h.ProcessEnded("worker-0", ""))
+		l.get(t)
+
+		// One whose parent has started another, and one that had nothing to do.
+		p = h.process("worker-0", "c", 1)
+		l = h.lease(closure(9))
+		require.Equal(t, []uint64{9}, p.take(1, 0))
+		h.ProcessEnded("worker-0", "c")
+		l.get(t)
+		h.process("worker-0", "d", 1).take(1, 0)
+		assert.Empty(t, h.ProcessEnded("worker-0", ""))
+
+		// One that has left, though another had not.
+		p, leaves := h.process("worker-0", "e", 1), h.process("worker-0", "f", 1)
+		leaves.take(0, 0)
+		l = h.lease(closure(10))
+		require.Equal(t, []uint64{10}, p.take(1, 0))
+		h.ProcessEnded("worker-0", "e")
+		l.get(t)
+		last := leaves.request()
+		last.Slots = 0
+		leaves.send(last)
+		assert.Empty(t, h.ProcessEnded("worker-0", ""))
+	})
+}
+
 // What a process had not begun is for others. And because nobody knows what it was
 // in when it ended, none of that is given together with others again.
 func TestWhatAProcessHadNotBegunIsPutBack(t *testing.T) {

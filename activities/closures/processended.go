@@ -2,6 +2,7 @@ package closures
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -15,7 +16,10 @@ import (
 // Nobody knows which of several short calls a process was in that ended. None of them
 // counts as lost, but from then on each is given alone: the one that ends its
 // process again is found by that.
-func (b *Broker) ProcessEnded(task, process string) {
+//
+// For all processes of a task it returns the call in the middle of which the last of
+// them to serve ended, such as "closure 17 of train"; empty: that one was in none.
+func (b *Broker) ProcessEnded(task, process string) (call string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if process != "" {
@@ -27,6 +31,23 @@ func (b *Broker) ProcessEnded(task, process string) {
 		}
 	}
 	b.dispatch()
+	if process == "" {
+		call = b.endedIn[task]
+		delete(b.endedIn, task)
+	}
+	return call
+}
+
+// Has reports whether a process of a task serves here, or has closures.
+func (b *Broker) Has(task string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key := range b.processes {
+		if key.task == task {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *Broker) hasEnded(p *process) {
@@ -36,6 +57,9 @@ func (b *Broker) hasEnded(p *process) {
 		held = append(held, e)
 	}
 	slices.SortFunc(held, func(a, b *entry) int { return cmp.Compare(a.closure.ID, b.closure.ID) })
+	if len(held) > 0 {
+		b.endedIn[p.task] = calledOf(held).String()
+	}
 	for _, e := range held {
 		if !e.begun {
 			b.suspects.add(e.closure.ID)
@@ -49,4 +73,18 @@ func (b *Broker) hasEnded(p *process) {
 			}})
 		}
 	}
+}
+
+// calledOf is the closure that a process was calling, as far as anybody knows, of those
+// that it held when it ended.
+func calledOf(held []*entry) *entry {
+	i := slices.IndexFunc(held, func(e *entry) bool { return e.begun })
+	return held[max(i, 0)]
+}
+
+func (e *entry) String() string {
+	if !e.known {
+		return fmt.Sprintf("closure %d", e.closure.ID)
+	}
+	return fmt.Sprintf("closure %d of %s", e.closure.ID, e.closure.Function)
 }

@@ -66,7 +66,7 @@ func (m *machine) start() {
 func (m *machine) startServer() {
 	m.t.Helper()
 	var err error
-	m.server, err = taskapi.NewServer(taskapi.Config{StateDir: m.state, Closures: m, Log: zap.NewNop()})
+	m.server, err = taskapi.NewServer(taskapi.Config{StateDir: m.state, Closures: m, Stops: noStops{}, Log: zap.NewNop()})
 	require.NoError(m.t, err)
 	view := &taskapi.View{Here: map[string]bool{}}
 	for i, name := range m.tasks {

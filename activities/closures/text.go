@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// cutEnd cuts a text behind some bytes, and cutStart before the last ones.
+// cutEnd cuts a text behind some bytes.
 func cutEnd(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -14,15 +14,4 @@ func cutEnd(s string, most int) string {
 		most--
 	}
 	return strings.Clone(s[:most])
-}
-
-func cutStart(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	from := len(s) - most
-	for from < len(s) && !utf8.RuneStart(s[from]) {
-		from++
-	}
-	return strings.Clone(s[from:])
 }

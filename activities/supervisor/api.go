@@ -11,8 +11,12 @@ type API interface {
 	// Start journals and starts a process. A program that cannot be executed
 	// is a Process with an Exit that has a StartError, not an error. It fails
 	// with ErrFenced for an old commander, with ErrReleased after Release, and
-	// where an earlier process of the task lives or was not granted a successor.
+	// where an earlier process of the task lives or was not granted a successor,
+	// and with ErrCutOff where its contact is over.
 	Start(ctx context.Context, r StartRequest) (Process, error)
+	// Renew extends the contact of the process of a task. It fails with ErrFenced for an
+	// old commander.
+	Renew(ctx context.Context, r RenewRequest) error
 	// Wait returns once the process has ended, or ctx has.
 	Wait(ctx context.Context, r ProcessRef) (Process, error)
 	// Grant journals that the process after this one may be started.
@@ -23,7 +27,7 @@ type API interface {
 	Signal(ctx context.Context, r SignalRequest) (TasksReply, error)
 	// Lease leases ports.
 	Lease(ctx context.Context, r LeaseRequest) (LeaseReply, error)
-	// Release ends a run on this host and returns all its processes, once
+	// Release ends a run on this host and returns its processes, once
 	// they have ended or turned out to be unkillable.
 	Release(ctx context.Context, r ReleaseRequest) (ProcessesReply, error)
 	// Processes lists those of one run, or with a zero key those of all runs

@@ -53,8 +53,10 @@ func (s *supervisor) findLocked(ref ProcessRef) (*process, error) {
 	run := s.run(ref.Key.Run)
 	if run != nil {
 		t := run.tasks[taskID{ref.Key.Generation, ref.Key.Task}]
-		if t != nil && ref.Number >= 0 && ref.Number < len(t.processes) {
-			return t.processes[ref.Number], nil
+		if t != nil {
+			if p := t.process(ref.Number); p != nil {
+				return p, nil
+			}
 		}
 		if run.damaged != "" {
 			return nil, run.damageError()
@@ -106,14 +108,14 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 	// Journalled before it is true: a start must not rest on a grant that a
 	// restart would have forgotten.
 	err = p.task.run.journal.append(record{
-		Type: recGranted, Generation: r.Key.Generation, Task: r.Key.Task, Number: r.Number,
+		Type: recGranted, Generation: r.Key.Generation, Task: r.Key.Task, Number: r.Number, Failures: r.Failures,
 	})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.Granted = true
+	p.Granted, p.Failures = true, r.Failures
 	return nil
 }
 
@@ -160,7 +162,7 @@ func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesRe
 	run.releasing = true
 	var all []*process
 	run.each(func(p *process) { all = append(all, p) })
-	s.stopLocked(all, syscall.Signal(r.Signal), deadline, ReasonCollateral)
+	s.stopLocked(all, syscall.Signal(r.Signal), deadline, ReasonCollateral, false)
 	first := run.released == nil
 	if first {
 		run.released = make(chan struct{})

@@ -51,26 +51,38 @@
 //
 //   - The side dies: nothing happens to the processes. Ends that nobody read
 //     wait in the journal; reading does not consume them.
+//   - The side dies, hangs, or hears nothing of its server: a process with a
+//     [Contact] is stopped when nobody has renewed that in time.
 //   - The supervisor dies: parent-death signals take the leaders, the side takes
 //     the rest (SweepAfterLoss) and leaves. The next OpenState sweeps once more
 //     and journals what had no end as Lost. The kernel frees the ports.
 //   - Both die: the next OpenState sweeps.
 //   - The owner dies: the lifeline ends, everything is stopped with a short
-//     grace, the side says what it has to say.
+//     grace, the side says what it has to say. The owner can have the same with
+//     the signals and graces of its choice ([StopAll]).
 //   - The machine dies: what had no end under another boot is Lost.
 //   - The disk fills up: starts are refused with ErrJournal; what runs goes on,
 //     and ends are kept in memory until they can be written.
+//   - A task is started again for weeks: the first process of each launch and the last
+//     hundred are known, and so are the first generation and the last hundred. The
+//     journal is rewritten without the others each time that it has doubled.
+//   - A journal is old: it stays until its run is released here. Only the server knows
+//     whether a run is open.
 //   - A journal is damaged: it is set aside, and what it does not say any more
 //     counts as lost. A torn last line is not damage.
 //
 // # Who may command
 //
 // Requests carry a [Fence]; one that is older than the newest seen for its task
-// is refused. Process N+1 of a task is started when N has ended and was granted
+// is refused: launches count more than executions of the run's workflow, and those
+// more than attempts. Process N+1 of a task is started when N has ended and was granted
 // a successor, or under a later launch (start-task). A generation is over once a
 // process of a later one was started.
 //
 // # Limits
+//
+// Each leased port is an open file of the supervisor, and so is each task's socket of
+// the side: the hard limit (ulimit -n) bounds them. Tasks get the owner's soft limit.
 //
 // Where there are no cgroups, a program that leaves its session and clears its
 // environment cannot be told from another task's. It is killed once every task

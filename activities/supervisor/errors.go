@@ -14,6 +14,8 @@ var (
 	ErrReleased = errors.New("released")
 	// ErrClosing: the supervisor is about to end; nothing is started any more.
 	ErrClosing = errors.New("closing")
+	// ErrCutOff: the contact to the server that the process needs is over.
+	ErrCutOff = errors.New("cut off")
 	// ErrAlive: an earlier process of the task still lives.
 	ErrAlive = errors.New("alive")
 	// ErrNotGranted: the last process of the task was not granted a successor.
@@ -22,11 +24,16 @@ var (
 	ErrUnknownProcess = errors.New("unknown process")
 	// ErrPortTaken: a port wanted by number is in use, or there are none left.
 	ErrPortTaken = errors.New("port taken")
+	// ErrPortShared: a port wanted by number is that of another task of the run.
+	ErrPortShared = errors.New("port shared")
 	// ErrJournal: the journal could not be written, so nothing was done.
 	ErrJournal = errors.New("journal")
 	// ErrDamaged: the journal of the run was found damaged. What it still says
 	// is known; everything else of the run counts as lost with the host.
 	ErrDamaged = errors.New("journal damaged")
+	// ErrLimit: this host could not do it even if it did nothing else, because of a limit
+	// that its owner has set.
+	ErrLimit = errors.New("limit")
 	// ErrInvalid: the request makes no sense.
 	ErrInvalid = errors.New("invalid")
 	// ErrLost: the supervisor is gone. Never sent by one, of course.
@@ -34,8 +41,8 @@ var (
 )
 
 var sentinels = []error{
-	ErrFenced, ErrReleased, ErrClosing, ErrAlive, ErrNotGranted, ErrUnknownProcess,
-	ErrPortTaken, ErrJournal, ErrDamaged, ErrInvalid,
+	ErrFenced, ErrReleased, ErrClosing, ErrCutOff, ErrAlive, ErrNotGranted, ErrUnknownProcess,
+	ErrPortTaken, ErrPortShared, ErrJournal, ErrDamaged, ErrLimit, ErrInvalid,
 }
 
 // refusal is an error with a readable text that is one of the sentinels.

@@ -29,7 +29,7 @@ const (
 func reasonOf(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		return errno.Error()
+		return errno.Error() + LimitOf(errno)
 	}
 	return err.Error()
 }
@@ -44,7 +44,7 @@ func execError(c Command, err error) error {
 	case errors.Is(err, unix.ENOENT):
 		if _, serr := os.Stat(c.Path); serr != nil {
 			e.code = exitNotFound
-		} else if interpreter := shebang(c.Path); interpreter != "" {
+		} else if interpreter := Interpreter(c.Path); interpreter != "" {
 			e.text = fmt.Sprintf("cannot execute %s: its interpreter %s does not exist", c.Path, interpreter)
 			e.code = exitNotFound
 		} else {
@@ -64,7 +64,9 @@ func execError(c Command, err error) error {
 	return e
 }
 
-func shebang(path string) string {
+// Interpreter is the program that a script names in its first line; "" for what is
+// no script.
+func Interpreter(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""

@@ -59,6 +59,11 @@ func (h *host) start() {
 	text, err := json.Marshal(h.role)
 	require.NoError(h.t, err)
 	h.cmd = exec.Command("/proc/self/exe", "-test.run=^$")
+	if h.role.Files != "" {
+		exe, err := os.Executable()
+		require.NoError(h.t, err)
+		h.cmd = exec.Command("/bin/sh", "-c", "ulimit "+h.role.Files+` && exec "$0" -test.run='^$'`, exe)
+	}
 	// Or every process of a test with -race takes a second to exit.
 	h.cmd.Env = append(os.Environ(), roleVar+"="+string(text), "GORACE=atexit_sleep_ms=0 halt_on_error=1 exitcode=66")
 	log, err := os.OpenFile(filepath.Join(h.dir, "supervisor.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

@@ -23,6 +23,7 @@ const (
 	recLeased   = "leased"
 	recDamaged  = "damaged" // an earlier version of this file was unreadable
 	recReleased = "released"
+	recOmitted  = "omitted" // what is known of the task goes on with this number
 )
 
 // record is one line of a journal. The environment of a process is never in it:
@@ -44,6 +45,7 @@ type record struct {
 	Ports      []int     `json:"ports,omitempty"`
 	Fixed      []int     `json:"fixed,omitempty"`
 	Moved      string    `json:"moved,omitempty"`
+	Failures   int       `json:"failures,omitempty"`
 }
 
 const (
@@ -80,6 +82,8 @@ type journal struct {
 	waiters    []chan error
 	syncing    bool
 	closed     bool
+	// compactAt is the size at which the file is next made smaller.
+	compactAt int64
 }
 
 func newJournal(path string, key RunKey) *journal {
@@ -132,7 +136,7 @@ func (j *journal) keep(r record) error {
 }
 
 func (j *journal) failed(err error) error {
-	return refuse(ErrJournal, fmt.Sprintf("cannot write the journal %s: %v", j.path, err))
+	return refuse(ErrJournal, fmt.Sprintf("cannot write the journal %s: %v%s", j.path, err, LimitOf(err)))
 }
 
 func (j *journal) flushLocked() error {
@@ -193,6 +197,7 @@ func (j *journal) putLocked(line []byte) error {
 		return err
 	}
 	j.size += int64(len(line))
+	j.compactLocked()
 	return nil
 }
 

@@ -70,7 +70,7 @@ func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscal
 		p.phase = running
 		s.living[pid] = p
 		s.applyStop(p)
-		s.watchKillAt(p)
+		s.watch(p)
 	})
 }
 

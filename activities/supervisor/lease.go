@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ type runPorts struct {
 	// leased is what was answered, as the journal has it.
 	leased map[leaseKey]lease
 	held   map[int]int // port → descriptor of the socket that holds it
+	pins   map[int]pin // those of held that a task wants by number
 	lapse  *time.Timer
 }
 
@@ -45,6 +47,9 @@ const leasePrefix = "clusterrun-port-"
 func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error) {
 	if r.Count < 0 {
 		return LeaseReply{}, refuse(ErrInvalid, fmt.Sprintf("%d ports cannot be leased", r.Count))
+	}
+	if err := checkFiles(r.Count + len(r.Ports)); err != nil {
+		return LeaseReply{}, err
 	}
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
@@ -80,14 +85,27 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 		run.ports.letGo(fresh)
 		return LeaseReply{}, err
 	}
-	for _, port := range r.Ports {
+	for i, port := range r.Ports {
+		task := ""
+		if i < len(r.Tasks) {
+			task = r.Tasks[i]
+		}
+		if err := run.ports.sharedWith(key, port, task); err != nil {
+			return fail(err)
+		}
 		mine, err := run.ports.hold(port, true)
+		if errors.Is(err, ErrPortTaken) {
+			if other := pinnedBy(r.Run, r.Generation, port, task); other != "" {
+				err = errShared(port, task, other)
+			}
+		}
 		if err != nil {
 			return fail(err)
 		}
 		if mine {
 			fresh = append(fresh, port)
 		}
+		run.ports.pin(r.Run, r.Generation, port, task)
 	}
 	for _, port := range before.any {
 		if len(got.any) == r.Count {
@@ -106,7 +124,7 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 		got.any = append(got.any, port)
 	}
 	if missing := r.Count - len(got.any); missing > 0 {
-		more, err := run.ports.holdAny(missing)
+		more, err := run.ports.holdAny(missing, r.Avoid)
 		if err != nil {
 			return fail(err)
 		}
@@ -143,6 +161,9 @@ func (s *supervisor) dropOldPorts(run *run, generation int) {
 		return
 	}
 	var keep []int
+	maps.DeleteFunc(run.ports.leased, func(key leaseKey, _ lease) bool {
+		return key.generation > 0 && key.generation < generation-KeepProcesses
+	})
 	for key, l := range run.ports.leased {
 		if key.generation >= generation {
 			keep = append(keep, l.all()...)
@@ -199,6 +220,7 @@ func (s *supervisor) freePorts(run *run) {
 
 // letGo frees some ports, or all with nil.
 func (p *runPorts) letGo(ports []int) {
+	p.unpin(ports)
 	if ports == nil {
 		for port, fd := range p.held {
 			_ = unix.Close(fd)
@@ -227,11 +249,14 @@ func (p *runPorts) hold(port int, probe bool) (bool, error) {
 		if errors.Is(err, unix.EADDRINUSE) {
 			return false, refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: it is leased to another run of clusterrun on this machine", port))
 		}
-		return false, fmt.Errorf("leasing port %d: %w", port, err)
+		return false, notLeased(port, err)
 	}
 	if probe {
 		if err := probePort(port, true); err != nil {
 			_ = unix.Close(fd)
+			if LimitOf(err) != "" {
+				return false, notLeased(port, err)
+			}
 			return false, refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, reasonOf(err)))
 		}
 	}
@@ -244,17 +269,17 @@ func (p *runPorts) hold(port int, probe bool) (bool, error) {
 
 // holdAny leases ports of whatever number, below those that the kernel gives to
 // outgoing connections.
-func (p *runPorts) holdAny(count int) ([]int, error) {
+func (p *runPorts) holdAny(count int, avoid []int) ([]int, error) {
 	low, high := portRange()
 	reserved := reservedPorts()
-	var got []int
+	got := make([]int, 0, count) // to letGo, nil would be all
 	start := rand.IntN(high - low)
 	for i := range high - low {
 		if len(got) == count {
 			break
 		}
 		port := low + (start+i)%(high-low)
-		if _, ok := p.held[port]; ok || reserved(port) {
+		if _, ok := p.held[port]; ok || reserved(port) || slices.Contains(avoid, port) {
 			continue
 		}
 		fd, err := bindLease(port)
@@ -263,10 +288,14 @@ func (p *runPorts) holdAny(count int) ([]int, error) {
 		}
 		if err != nil {
 			p.letGo(got)
-			return nil, fmt.Errorf("leasing port %d: %w", port, err)
+			return nil, notLeased(port, err)
 		}
-		if probePort(port, false) != nil {
+		if err := probePort(port, false); err != nil {
 			_ = unix.Close(fd)
+			if LimitOf(err) != "" {
+				p.letGo(got)
+				return nil, notLeased(port, err)
+			}
 			continue
 		}
 		if p.held == nil {
@@ -276,10 +305,13 @@ func (p *runPorts) holdAny(count int) ([]int, error) {
 		got = append(got, port)
 	}
 	if len(got) < count {
-		if len(got) > 0 {
-			p.letGo(got)
-		}
+		p.letGo(got)
 		return nil, refuse(ErrPortTaken, fmt.Sprintf("only %d of %d ports are free between %d and %d", len(got), count, low, high-1))
 	}
 	return got, nil
+}
+
+// notLeased is the error for a port of which it could not be told whether it is free.
+func notLeased(port int, err error) error {
+	return fmt.Errorf("leasing port %d: %s", port, reasonOf(err))
 }

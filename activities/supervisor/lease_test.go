@@ -75,7 +75,7 @@ func TestLease(t *testing.T) {
 	require.False(t, leased(t, other[1]), "only the newest generation's are held")
 	_, err = lease("b", 1, 0, 70000)
 	require.ErrorIs(t, err, ErrInvalid)
-	_, err = lease("c", 0, 20000)
+	_, err = lease("c", 0, 13000)
 	require.ErrorIs(t, err, ErrPortTaken)
 
 	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: runNamed("a"), Signal: sigTERM})
@@ -155,5 +155,49 @@ func TestChoosePorts(t *testing.T) {
 	} {
 		low, high := choosePorts(c.local)
 		require.Equal(t, []int{c.low, c.high}, []int{low, high}, strings.TrimSpace(c.local))
+	}
+}
+
+// Two tasks of a run that were pinned to one port of one machine, under two names of
+// it, used to wait for each other until the placement timed out.
+func TestAPortThatTwoTasksOfARunWantIsRefusedForGood(t *testing.T) {
+	a, b := newHost(t, nil), newHost(t, nil)
+	l, err := net.Listen("tcp", ":0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	port := l.Addr().(*net.TCPAddr).Port
+	lease := func(h *host, run string, generation, group int, task string) error {
+		_, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed(run), Generation: generation, Group: group, Ports: []int{port}, Tasks: []string{task}})
+		return err
+	}
+	require.NoError(t, lease(a, "x", 0, 0, "worker-0"))
+	require.NoError(t, lease(a, "x", 0, 0, "worker-0"), "again")
+	want := "worker-0 and ps-0 are both pinned to port " + strconv.Itoa(port) + " of this machine"
+	err = lease(a, "x", 0, 1, "ps-0")
+	require.ErrorIs(t, err, ErrPortShared)
+	require.EqualError(t, err, want)
+	err = lease(b, "x", 0, 1, "ps-0")
+	require.ErrorIs(t, err, ErrPortShared, "of another host worker")
+	require.EqualError(t, err, want)
+
+	require.ErrorIs(t, lease(b, "x", 0, 0, "worker-0"), ErrPortTaken, "an earlier try for the same task lapses")
+	require.ErrorIs(t, lease(b, "x", 1, 1, "ps-0"), ErrPortTaken, "as does an earlier generation")
+	require.ErrorIs(t, lease(b, "y", 0, 0, "ps-0"), ErrPortTaken, "another run may end")
+	require.NoError(t, lease(a, "x", 1, 1, "ps-0"))
+	require.ErrorIs(t, lease(b, "x", 1, 0, "worker-0"), ErrPortShared)
+}
+
+// A port that the kernel chose for one task must not be that of another by number.
+func TestPortsThatTasksWantByNumberAreLeftAlone(t *testing.T) {
+	h := newHost(t, nil)
+	low, high := portRange()
+	var avoid []int
+	for port := low + 200; port < high; port++ {
+		avoid = append(avoid, port)
+	}
+	reply, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed("z"), Count: 3, Avoid: avoid})
+	require.NoError(t, err)
+	for _, port := range reply.Ports {
+		require.Less(t, port, low+200)
 	}
 }

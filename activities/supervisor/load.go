@@ -45,6 +45,31 @@ func loadRuns(dir string) (map[string]*run, error) {
 	return runs, nil
 }
 
+// Journalled reads what a supervisor that has ended wrote of its processes, by task and
+// number. It changes nothing. Unlike [OpenState] it leaves those as they are whose end
+// nobody wrote down.
+func Journalled(dir string) ([]Process, error) {
+	var all []Process
+	for _, folder := range []string{journalDir, releasedDir} {
+		entries, err := os.ReadDir(filepath.Join(dir, folder))
+		if err != nil {
+			return nil, fmt.Errorf("reading the journals: %w", err)
+		}
+		for _, e := range entries {
+			hash, ok := strings.CutSuffix(e.Name(), ".jsonl")
+			if !ok {
+				continue
+			}
+			r, _, err := loadJournal(filepath.Join(dir, folder, e.Name()), hash)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, r.views()...)
+		}
+	}
+	return all, nil
+}
+
 // contents is what was found in a journal besides the run.
 type contents struct {
 	good    []byte // whole, readable lines
@@ -89,15 +114,15 @@ func loadJournal(path, hash string) (*run, contents, error) {
 	return r, c, nil
 }
 
-// replay applies one record; false says that it makes no sense here.
+// replay applies one record. It reports whether that makes sense here.
 func (r *run) replay(rec record) bool {
 	id := taskID{rec.Generation, rec.Task}
 	known := func() *process {
 		t := r.tasks[id]
-		if t == nil || rec.Number < 0 || rec.Number >= len(t.processes) {
+		if t == nil {
 			return nil
 		}
-		return t.processes[rec.Number]
+		return t.process(rec.Number)
 	}
 	switch rec.Type {
 	case recRun:
@@ -107,7 +132,7 @@ func (r *run) replay(rec record) bool {
 		r.key = *rec.Run
 	case recStarting:
 		t := r.task(id)
-		if rec.Number != len(t.processes) {
+		if rec.Number != t.next {
 			return false
 		}
 		if rec.Fence == nil {
@@ -116,11 +141,11 @@ func (r *run) replay(rec record) bool {
 		p := newProcess(t, rec.Number, rec.Fence.Launch)
 		p.LogDir, p.boot, p.Started = rec.LogDir, rec.Boot, rec.At
 		close(p.settled)
-		t.processes = append(t.processes, p)
+		t.enter(p)
 		if t.fence.Less(*rec.Fence) {
 			t.fence = *rec.Fence
 		}
-		r.newest = max(r.newest, rec.Generation)
+		r.begin(rec.Generation)
 	case recStarted:
 		p := known()
 		if p == nil {
@@ -129,10 +154,10 @@ func (r *run) replay(rec record) bool {
 		p.PID, p.ticks, p.Started = rec.PID, rec.Ticks, rec.At
 	case recAborted:
 		p := known()
-		if p == nil || rec.Number != len(p.task.processes)-1 {
+		if p == nil || rec.Number != p.task.next-1 {
 			return false
 		}
-		p.task.processes = p.task.processes[:rec.Number]
+		p.task.takeBack(p)
 	case recExited:
 		p := known()
 		if p == nil || rec.Exit == nil {
@@ -147,7 +172,13 @@ func (r *run) replay(rec record) bool {
 		if p == nil {
 			return false
 		}
-		p.Granted = true
+		p.Granted, p.Failures = true, rec.Failures
+	case recOmitted:
+		t := r.task(id)
+		if rec.Number < t.next {
+			return false
+		}
+		t.next = rec.Number
 	case recLeased:
 		r.ports.remember(leaseKey{rec.Generation, rec.Group}, rec.Ports, rec.Fixed)
 	case recDamaged:

@@ -81,14 +81,21 @@ func waitLock(dir string) (*os.File, error) {
 			patience = sweepPatience
 		}
 		if time.Since(begun) > patience {
-			who := "another process"
-			if pid > 0 {
-				who = fmt.Sprintf("the %s with pid %d", role, pid)
-			}
-			return nil, fmt.Errorf("the state directory %s is in use by %s: end that one first (kill %d), or choose another state directory", dir, who, pid)
+			return nil, inUse(dir, pid, role)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// inUse says who has a state directory, and what ending that one would do.
+func inUse(dir string, pid int, role string) error {
+	switch {
+	case pid <= 0:
+		return fmt.Errorf("the state directory %s is in use by another process; choose another state directory", dir)
+	case role == roleSweep:
+		return fmt.Errorf("the state directory %s is in use by process %d, which ends what a dead host worker has left; try again in a moment", dir, pid)
+	}
+	return fmt.Errorf("the state directory %s is in use by the host worker with pid %d; choose another state directory, or end that one and all tasks that it runs: kill %d", dir, pid, pid)
 }
 
 // LockFree reports whether no supervisor lives on a state directory, also where

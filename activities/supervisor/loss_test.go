@@ -1,6 +1,9 @@
 package supervisor
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -155,6 +158,47 @@ func TestLifeline(t *testing.T) {
 	}
 }
 
+// The owner can have everything stopped with signals and graces of its choice, and
+// is gone when that takes it too long.
+func TestTheOwnerHasEverythingStopped(t *testing.T) {
+	h := newHost(t, func(r *role) {
+		r.Lifeline = true
+		r.OrphanGrace, r.ShutdownGrace = 50*time.Millisecond, long
+	})
+	h.sh("worker-0", 0, `trap 'exit 3' INT; echo $$ >$D/worker; while :; do sleep 0.01; done`)
+	h.sh("ps-0", 0, `trap '' TERM; echo $$ >$D/ps; while :; do sleep 1000; done`)
+	h.sh("slow", 0, `trap 'touch $D/asked' INT; echo $$ >$D/slow; while :; do sleep 0.01; done`)
+	for _, name := range []string{"worker", "ps", "slow"} {
+		h.pidIn(name)
+	}
+	line, err := json.Marshal(StopAll{
+		Stop:  Stop{Signal: int(unix.SIGINT), Grace: long},
+		Tasks: map[string]Stop{"ps-0": {Signal: sigTERM, Grace: 10 * time.Millisecond}},
+	})
+	require.NoError(t, err)
+	_, err = h.lifeline.Write(append([]byte("not understood\n"), append(line, '\n')...))
+	require.NoError(t, err)
+	require.Equal(t, 3, h.wait("worker-0", 0).Code)
+	require.Equal(t, -9, h.wait("ps-0", 0).Code)
+	h.until("it was asked", func() bool { return h.exists("asked") })
+	require.Equal(t, "true", h.lastEvent("closing "))
+	_, err = h.client.Start(h.ctx(), h.request("new", 0, "exit 0"))
+	require.ErrorIs(t, err, ErrClosing)
+
+	require.NoError(t, h.lifeline.Close())
+	require.NoError(t, h.ended())
+	require.Equal(t, 1, h.count("exit slow -15 shutdown"))
+
+	// What it wrote down can be read by whoever comes after it.
+	processes, err := Journalled(h.role.Dir)
+	require.NoError(t, err)
+	codes := map[string]int{}
+	for _, p := range processes {
+		codes[p.Key.Task] = p.Exit.Code
+	}
+	require.Equal(t, map[string]int{"worker-0": 3, "ps-0": -9, "slow": -15}, codes)
+}
+
 func TestShutdown(t *testing.T) {
 	h := newHost(t, func(r *role) { r.ShutdownGrace = long })
 	h.sh("slow", 0, `trap 'echo x >$D/asked' TERM; echo $$ >$D/slow; while :; do sleep 0.01; done`)
@@ -231,4 +275,51 @@ func (h *host) fds() int {
 	entries, err := os.ReadDir("/proc/" + strconv.Itoa(h.cmd.Process.Pid) + "/fd")
 	require.NoError(h.t, err)
 	return len(entries)
+}
+
+// However long a run has not written to its journal, it goes on after the loss of the
+// supervisor: the same generation where each task is started again by itself, and the
+// next where the whole group is.
+func TestOldJournalOfAnOpenRun(t *testing.T) {
+	for _, days := range []int{8, 400} {
+		for _, generation := range []int{0, 1} {
+			for _, loss := range []string{"supervisor killed", "another boot"} {
+				t.Run(fmt.Sprintf("%d days, generation %d, %s", days, generation, loss), func(t *testing.T) {
+					t.Parallel()
+					h := newHost(t, nil)
+					h.sh("worker-0", 0, "exec sleep 1000")
+					h.kill9()
+					h.awaitCount("swept", 1)
+					path := filepath.Join(h.role.Dir, journalDir, runHash(testRun)+".jsonl")
+					if loss == "another boot" {
+						boot, err := bootID()
+						require.NoError(t, err)
+						raw, err := os.ReadFile(path)
+						require.NoError(t, err)
+						raw = bytes.ReplaceAll(raw, fmt.Appendf(nil, "%q", boot), []byte(`"another boot"`))
+						require.NoError(t, os.WriteFile(path, raw, 0o600))
+					}
+					old := time.Now().AddDate(0, 0, -days)
+					require.NoError(t, os.Chtimes(path, old, old))
+
+					h.start()
+					reply, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: Fence{Attempt: 2}})
+					require.NoError(t, err)
+					require.Len(t, reply.Processes, 1)
+					require.True(t, reply.Processes[0].Exit.Lost)
+					r := h.request("worker-0", 0, "exit 4")
+					r.Key.Generation, r.Fence.Attempt = generation, 3
+					if generation == 0 {
+						require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: r.Key, Fence: r.Fence, Number: 0}))
+						r.Number = 1
+					}
+					_, err = h.client.Start(h.ctx(), r)
+					require.NoError(t, err)
+					p, err := h.client.Wait(h.ctx(), ProcessRef{Key: r.Key, Number: r.Number})
+					require.NoError(t, err)
+					require.Equal(t, 4, p.Exit.Code)
+				})
+			}
+		}
+	}
 }

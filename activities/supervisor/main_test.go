@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +49,10 @@ type role struct {
 	LeaseLapse    time.Duration
 	// Unkillable names a file: while it is there, SIGKILL does nothing.
 	Unkillable string
+	// LateKills: what the reaper kills dies right after it has listed the children.
+	LateKills bool
+	// Files are arguments of ulimit, for the supervisor.
+	Files string
 	// Events gets a line for what a test waits for.
 	Events string
 	// SlowSide: the side stays after closing until it is asked to end.
@@ -88,6 +93,9 @@ func supervisorMain(text string) int {
 		}
 	}
 	noChildren = r.NoChildren
+	if r.LateKills {
+		cfg.kill = killLate()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	killNow := make(chan struct{})
 	cfg.KillNow = killNow
@@ -209,4 +217,36 @@ func sideMain() int {
 func sideSocket(dir string) string {
 	// Socket names are short, and the directories of tests are not.
 	return filepath.Join(os.TempDir(), "clusterrun-side-"+strings.ReplaceAll(filepath.Base(filepath.Dir(dir)), "/", "")+".sock")
+}
+
+// killLate replaces kill(2): SIGKILL for a single process is sent when the reaper has
+// its last list of a pass, the second, and is over by the time that it is used.
+func killLate() func(pid int, sig syscall.Signal) error {
+	var mu sync.Mutex
+	lists := make(map[int]int) // by pid, those that are to come before
+	listed = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for pid := range lists {
+			if lists[pid]--; lists[pid] > 0 {
+				continue
+			}
+			delete(lists, pid)
+			_ = unix.Kill(pid, unix.SIGKILL)
+			for !gone(pid) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	return func(pid int, sig syscall.Signal) error {
+		if pid < 0 || sig != unix.SIGKILL {
+			return unix.Kill(pid, sig)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if lists[pid] == 0 {
+			lists[pid] = 2
+		}
+		return nil
+	}
 }

@@ -20,22 +20,47 @@ type orphan struct {
 
 // reapOrphans reaps the children that we did not start and that have ended, and
 // keeps the list of those that have not.
+//
+// A child that ends between the list and its reaping leaves us children of its own
+// that the list does not have. So the last word is a list after which nothing was
+// reaped; where there is none, because orphans come and go all the time, it is not
+// known what is left.
 func (r *reaper) reapOrphans() {
-	listed := r.children.list()
+	for range listsAtOnce {
+		r.unsure = !r.meetOrphans()
+		if r.reapKnown() == 0 {
+			return
+		}
+	}
+	r.unsure = true
+}
+
+// listsAtOnce bounds how often a pass lists the children because some were reaped.
+const listsAtOnce = 8
+
+// meetOrphans enters the children that are new. It reports whether it could.
+func (r *reaper) meetOrphans() bool {
 	var fresh []int
-	for _, pid := range listed {
+	for _, pid := range r.children.list() {
 		if r.orphans[pid] == nil {
 			fresh = append(fresh, pid)
 		}
 	}
-	r.unsure = len(fresh) > 0 && !r.meet(fresh)
+	return len(fresh) == 0 || r.meet(fresh)
+}
+
+// reapKnown reaps the orphans that have ended and returns how many there were.
+func (r *reaper) reapKnown() int {
+	reaped := 0
 	for pid := range r.orphans {
 		got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 		if got == pid || err == syscall.ECHILD {
 			delete(r.orphans, pid)
 			delete(r.foreign, pid)
+			reaped++
 		}
 	}
+	return reaped
 }
 
 // meet sorts new children into those we started and orphans.
@@ -148,7 +173,7 @@ func (r *reaper) ownerless(o *orphan) bool {
 	return true
 }
 
-// byCookie finds a process. Called with mu.
+// byCookie finds a process. s.mu must be held.
 func (s *supervisor) byCookie(cookie string) *process {
 	parts := strings.Split(cookie, "/")
 	if len(parts) < 5 {

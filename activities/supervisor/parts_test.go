@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"net"
+	"net/rpc"
 	"os"
 	"strings"
 	"sync"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor/internal/wire"
 )
 
 func TestParseStat(t *testing.T) {
@@ -170,4 +173,25 @@ func TestClientGivesUpAndLoses(t *testing.T) {
 	require.NoError(t, c.rpc.Close())
 	<-api.ended // and neither when the side is gone
 	<-served
+}
+
+// A call that is given up at once ends, however the two are scheduled.
+func TestGiveUpDoesNotOvertakeItsCall(t *testing.T) {
+	server, conn := pair(t)
+	const calls = 2000
+	api := &fakeAPI{waiting: make(chan struct{}, calls), ended: make(chan struct{}, calls)}
+	go serve(server, api)
+	c := NewClient(conn)
+	defer c.Close()
+	for id := uint64(1); id <= calls; id++ {
+		c.rpc.Go(serviceName+".Wait", wire.Call[ProcessRef]{ID: id}, new(Process), make(chan *rpc.Call, 1))
+		c.rpc.Go(serviceName+".GiveUp", id, new(bool), make(chan *rpc.Call, 1))
+	}
+	for range calls {
+		select {
+		case <-api.ended:
+		case <-time.After(patience):
+			require.FailNow(t, "a call that was given up goes on waiting")
+		}
+	}
 }

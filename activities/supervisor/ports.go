@@ -10,12 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func bindLease(port int) (int, error) {
+func bindLease(port int) (int, error) { return bindAbstract(leasePrefix + strconv.Itoa(port)) }
+
+// bindAbstract takes an abstract name, which the kernel frees with its holder.
+func bindAbstract(name string) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + leasePrefix + strconv.Itoa(port)}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + name}); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}

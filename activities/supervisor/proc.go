@@ -18,7 +18,7 @@ type procStat struct {
 	ticks uint64
 }
 
-// dead says that nothing of the process runs any more.
+// dead reports whether nothing of the process runs any more.
 func (s procStat) dead() bool { return s.state == 'Z' || s.state == 'X' }
 
 func readStat(pid int) (procStat, error) {
@@ -92,8 +92,12 @@ type childLister struct {
 	self int
 }
 
-// noChildren does as if there were no such file, for tests.
-var noChildren bool
+// For tests: noChildren does as if there were no such file, and listed is called
+// when a list was made.
+var (
+	noChildren bool
+	listed     func()
+)
 
 func newChildLister() *childLister {
 	self := os.Getpid()
@@ -109,6 +113,14 @@ func newChildLister() *childLister {
 }
 
 func (l *childLister) list() []int {
+	pids := l.read()
+	if listed != nil {
+		listed()
+	}
+	return pids
+}
+
+func (l *childLister) read() []int {
 	if l.path == "" {
 		return l.scan()
 	}

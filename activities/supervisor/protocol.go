@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -26,11 +27,13 @@ func (k Key) String() string {
 }
 
 // Fence orders those who may command a task: a later launch (start-task) beats
-// an earlier one, and within a launch a later activity attempt an earlier one.
+// an earlier one, within a launch a later execution of the run's workflow an earlier
+// one, and within that a later activity attempt an earlier one.
 // The supervisor refuses what comes with a lower fence than it has seen.
 type Fence struct {
-	Launch  int `json:"launch"`
-	Attempt int `json:"attempt"`
+	Launch    int `json:"launch"`
+	Execution int `json:"execution,omitempty"`
+	Attempt   int `json:"attempt"`
 }
 
 // Less reports whether f is older than g.
@@ -38,7 +41,17 @@ func (f Fence) Less(g Fence) bool {
 	if f.Launch != g.Launch {
 		return f.Launch < g.Launch
 	}
+	if f.Execution != g.Execution {
+		return f.Execution < g.Execution
+	}
 	return f.Attempt < g.Attempt
+}
+
+func (f Fence) String() string {
+	if f.Execution > 0 {
+		return fmt.Sprintf("launch %d execution %d attempt %d", f.Launch, f.Execution, f.Attempt)
+	}
+	return fmt.Sprintf("launch %d attempt %d", f.Launch, f.Attempt)
 }
 
 // Reason says why the supervisor was told to stop a process.
@@ -56,6 +69,8 @@ const (
 	ReasonTimeout Reason = "timeout"
 	// ReasonMaxRunTime: KillAt of the command passed.
 	ReasonMaxRunTime Reason = "max-run-time"
+	// ReasonCutOff: the [Contact] that the process needs was not renewed in time.
+	ReasonCutOff Reason = "cut-off"
 	// ReasonShutdown: the supervisor was asked to end, or its owner died.
 	ReasonShutdown Reason = "shutdown"
 )
@@ -87,6 +102,19 @@ type Command struct {
 	KillAt int64 `json:"kill_at"`
 }
 
+// Contact is what a process needs to live where its task may be started elsewhere: that
+// the server answers the side for its task. Whoever starts or renews says until when that
+// is good, and nobody can say so without an answer: not a side that was killed or frozen,
+// nor one that is started again and again, or cannot log in.
+type Contact struct {
+	// Until is when the process is stopped, in nanoseconds of CLOCK_BOOTTIME: a fixed time
+	// after the request was sent that the server answered last. 0: it needs no contact.
+	Until int64 `json:"until"`
+	// Signal and Grace are how it is stopped.
+	Signal int           `json:"signal"`
+	Grace  time.Duration `json:"grace"`
+}
+
 // Process is one process of a task, as the journal has it.
 type Process struct {
 	Key Key `json:"key"`
@@ -103,7 +131,13 @@ type Process struct {
 	// Granted says that the next process of the task may be started: the exit
 	// was judged and the judgement was "again".
 	Granted bool `json:"granted,omitempty"`
+	// Failures counts the processes of the launch up to this one that have failed, by
+	// the word of who granted the next one.
+	Failures int `json:"failures,omitempty"`
 }
+
+// Ref names the process.
+func (p Process) Ref() ProcessRef { return ProcessRef{Key: p.Key, Number: p.Number} }
 
 // Exit is how a process ended.
 type Exit struct {
@@ -111,6 +145,8 @@ type Exit struct {
 	Code int `json:"code"`
 	// Reason is why we stopped it. None: it ended by itself.
 	Reason Reason `json:"reason,omitempty"`
+	// Failed: whoever stopped it knew that it had failed already.
+	Failed bool `json:"failed,omitempty"`
 	// Lost: the process went with its host, its supervisor or its boot, and
 	// nobody saw how it ended.
 	Lost bool `json:"lost,omitempty"`
@@ -133,7 +169,8 @@ type AttachRequest struct {
 	Fence Fence
 }
 
-// AttachReply has all processes of the task, the oldest first.
+// AttachReply has the processes of the task, the oldest first: the first of each
+// launch, and the last hundred.
 type AttachReply struct{ Processes []Process }
 
 // StartRequest starts process Number of a task. It is idempotent: where that
@@ -143,6 +180,15 @@ type StartRequest struct {
 	Fence   Fence
 	Number  int
 	Command Command
+	// Contact is refused where it is over already.
+	Contact Contact
+}
+
+// RenewRequest extends the [Contact] of the living process of a task.
+type RenewRequest struct {
+	Key   Key
+	Fence Fence
+	Until int64
 }
 
 // ProcessRef names one process.
@@ -156,6 +202,8 @@ type GrantRequest struct {
 	Key    Key
 	Fence  Fence
 	Number int
+	// Failures becomes that of the process.
+	Failures int
 }
 
 // StopRequest asks living processes of a run to end: Signal to the group, and
@@ -164,23 +212,73 @@ type GrantRequest struct {
 // use Wait for the end.
 type StopRequest struct {
 	Run RunKey
-	// Tasks limits the request to these; nil means every task of the run.
-	Tasks []string
+	// Tasks limits the request to these, in Generation: whoever lives there now. Nil
+	// means every task of the run.
+	Tasks      []string
+	Generation int
+	// Processes, when set, limits the request to these very processes instead. One
+	// that has ended is no reason to stop its successor.
+	Processes []ProcessRef
 	// Signal is the number of the signal. SIGKILL needs no grace.
 	Signal int
 	Grace  time.Duration
 	Reason Reason
+	// Failed is noted in the exits of the processes that this request is the first to
+	// stop: they have failed already, and only have not ended.
+	Failed bool
 	// Fence, when set, must not be older than the task's in Generation, to which
 	// it limits the request: attempts are counted anew in each.
-	Fence      *Fence
-	Generation int
+	Fence *Fence
 }
 
-// SignalRequest sends one signal to the groups of the named tasks.
+// StopAll is what an owner may write to the lifeline, as one line of JSON: to stop
+// everything and to end, in the way that is written there. It is for an owner whose
+// side does not get on, as without a server.
+type StopAll struct {
+	Stop
+	// Tasks are those that are to be stopped in another way.
+	Tasks map[string]Stop `json:"tasks,omitempty"`
+}
+
+// Stop is how a process is asked to end: a signal by number, and the time until
+// SIGKILL.
+type Stop struct {
+	Signal int           `json:"signal"`
+	Grace  time.Duration `json:"grace"`
+}
+
+// of is how the processes of a task are stopped.
+func (a StopAll) of(task string) Stop {
+	if s, ok := a.Tasks[task]; ok {
+		return s
+	}
+	return a.Stop
+}
+
+// longest is the longest grace.
+func (a StopAll) longest() time.Duration {
+	grace := a.Grace
+	for _, s := range a.Tasks {
+		grace = max(grace, s.Grace)
+	}
+	return grace
+}
+
+// check refuses what is no signal.
+func (a StopAll) check() error {
+	err := checkSignal(a.Signal)
+	for _, s := range a.Tasks {
+		err = errors.Join(err, checkSignal(s.Signal))
+	}
+	return err
+}
+
+// SignalRequest sends one signal to the groups of the named tasks of a generation.
 type SignalRequest struct {
-	Run    RunKey
-	Tasks  []string
-	Signal int
+	Run        RunKey
+	Tasks      []string
+	Generation int
+	Signal     int
 }
 
 // TasksReply names the tasks a request reached.
@@ -196,8 +294,12 @@ type LeaseRequest struct {
 	Group int
 	// Count is how many ports of any number are wanted.
 	Count int
-	// Ports are wanted by number. One that is taken makes the request fail.
+	// Ports are wanted by number, by these Tasks. One that is taken makes the request
+	// fail: for good, with ErrPortShared, where another task of the run has it.
 	Ports []int
+	Tasks []string
+	// Avoid are ports that the run wants by number in any of its leases.
+	Avoid []int
 }
 
 // LeaseReply has the Count ports.
@@ -215,5 +317,6 @@ type ReleaseRequest struct {
 // ProcessesReply has processes, by task and number.
 type ProcessesReply struct{ Processes []Process }
 
-// ClosingReply says that the supervisor is about to end, and why.
+// ClosingReply says that the supervisor is about to end, and whether that is because
+// the owner is gone, or has told it to ([StopAll]).
 type ClosingReply struct{ OwnerGone bool }

@@ -225,7 +225,7 @@ func (r *reaper) finish(p *process, left int) bool {
 		s.signalGroup(p, unix.SIGKILL)
 		return true
 	}
-	exit := &Exit{Reason: p.reason, Ended: p.endedAt, BootNanos: p.endedBoot}
+	exit := &Exit{Reason: p.reason, Failed: p.failed, Ended: p.endedAt, BootNanos: p.endedBoot}
 	stopTimer(p.bound)
 	stopTimer(p.killTimer)
 	if p.phase == running {

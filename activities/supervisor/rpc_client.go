@@ -135,6 +135,12 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (Process, error) {
 	return call[Process](ctx, c, "Start", r)
 }
 
+// Renew implements [API].
+func (c *Client) Renew(ctx context.Context, r RenewRequest) error {
+	_, err := call[bool](ctx, c, "Renew", r)
+	return err
+}
+
 // Wait implements [API].
 func (c *Client) Wait(ctx context.Context, r ProcessRef) (Process, error) {
 	return call[Process](ctx, c, "Wait", r)
@@ -148,7 +154,7 @@ func (c *Client) Grant(ctx context.Context, r GrantRequest) error {
 
 // Stop implements [API].
 func (c *Client) Stop(ctx context.Context, r StopRequest) (TasksReply, error) {
-	if r.Tasks != nil && len(r.Tasks) == 0 {
+	if r.Tasks != nil && len(r.Tasks) == 0 || r.Processes != nil && len(r.Processes) == 0 {
 		// gob does not tell an empty list from none, which would mean everybody.
 		return TasksReply{}, ctx.Err()
 	}

@@ -17,7 +17,13 @@ type connection struct {
 	api  API
 	ctx  context.Context
 	mu   sync.Mutex
-	open map[uint64]context.CancelFunc
+	open map[uint64]openCall
+}
+
+// openCall is a call that has been received and not been answered.
+type openCall struct {
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // serve answers requests until the other end closes.
@@ -25,13 +31,13 @@ func serve(conn net.Conn, api API) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	server := rpc.NewServer()
-	c := &connection{api: api, ctx: ctx, open: make(map[uint64]context.CancelFunc)}
+	c := &connection{api: api, ctx: ctx, open: make(map[uint64]openCall)}
 	if err := server.RegisterName(serviceName, c); err != nil {
 		panic(err) // a method whose shape net/rpc does not take
 	}
 	// net/rpc waits for the calls in progress before it returns, and these may
 	// wait for a process: the end of the connection must end them.
-	server.ServeConn(&watchedConn{Conn: conn, ended: cancel})
+	server.ServeCodec(newOrderedCodec(&watchedConn{Conn: conn, ended: cancel}, c.received))
 }
 
 // watchedConn tells of the end of a connection.
@@ -48,18 +54,30 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func answer[A, R any](c *connection, call wire.Call[A], reply *R, do func(context.Context, A) (R, error)) error {
-	ctx, cancel := context.WithCancel(c.ctx)
+// received opens a call in the order of the requests, so that no GiveUp can come
+// before the call that it ends.
+func (c *connection) received(args any) {
+	call, ok := args.(interface{ Number() uint64 })
+	if !ok {
+		return
+	}
 	c.mu.Lock()
-	c.open[call.ID] = cancel
+	defer c.mu.Unlock()
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.open[call.Number()] = openCall{ctx, cancel}
+}
+
+func answer[A, R any](c *connection, call wire.Call[A], reply *R, do func(context.Context, A) (R, error)) error {
+	c.mu.Lock()
+	open := c.open[call.ID]
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		delete(c.open, call.ID)
 		c.mu.Unlock()
-		cancel()
+		open.cancel()
 	}()
-	got, err := do(ctx, call.Arg)
+	got, err := do(open.ctx, call.Arg)
 	if err != nil {
 		return toWire(err)
 	}
@@ -71,8 +89,8 @@ func answer[A, R any](c *connection, call wire.Call[A], reply *R, do func(contex
 func (c *connection) GiveUp(id uint64, _ *bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cancel := c.open[id]; cancel != nil {
-		cancel()
+	if call, ok := c.open[id]; ok {
+		call.cancel()
 	}
 	return nil
 }
@@ -83,6 +101,12 @@ func (c *connection) Attach(call wire.Call[AttachRequest], reply *AttachReply) e
 
 func (c *connection) Start(call wire.Call[StartRequest], reply *Process) error {
 	return answer(c, call, reply, c.api.Start)
+}
+
+func (c *connection) Renew(call wire.Call[RenewRequest], reply *bool) error {
+	return answer(c, call, reply, func(ctx context.Context, r RenewRequest) (bool, error) {
+		return true, c.api.Renew(ctx, r)
+	})
 }
 
 func (c *connection) Wait(call wire.Call[ProcessRef], reply *Process) error {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -25,7 +23,8 @@ type Config struct {
 	Side []string
 	// SideEnv is added to this process's environment for the side.
 	SideEnv []string
-	// Lifeline, when set, is read; its end means that the owner is gone.
+	// Lifeline, when set, is read; its end means that the owner is gone. The owner may
+	// write a [StopAll] before that.
 	Lifeline *os.File
 	// Owner has what tasks can get of the owner.
 	Owner Owner
@@ -50,10 +49,12 @@ type Config struct {
 	kill func(pid int, sig syscall.Signal) error
 }
 
+// DefaultKillBound is the default of [Config]'s KillBound.
+const DefaultKillBound = 10 * time.Second
+
 const (
 	defaultOrphanGrace   = 2 * time.Second
 	defaultShutdownGrace = 10 * time.Second
-	defaultKillBound     = 10 * time.Second
 	defaultLeaseLapse    = time.Minute
 )
 
@@ -64,7 +65,7 @@ func (c *Config) setDefaults() {
 	}{
 		{&c.OrphanGrace, defaultOrphanGrace},
 		{&c.ShutdownGrace, defaultShutdownGrace},
-		{&c.KillBound, defaultKillBound},
+		{&c.KillBound, DefaultKillBound},
 		{&c.LeaseLapse, defaultLeaseLapse},
 	} {
 		if *d.at == 0 {
@@ -76,8 +77,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Run is a supervisor. It returns when ctx has ended or the lifeline has, and
-// with that every process, and then the side.
+// Run is a supervisor. It returns when ctx has ended or the lifeline has, or the owner
+// has told it to on that, and with it every process, and then the side.
 //
 // While it runs all children of this OS process are its children: nothing else
 // in the program may start any, os/exec included. It does not touch signals,
@@ -121,25 +122,34 @@ func Run(ctx context.Context, cfg Config) error {
 		<-sideGone
 		return err
 	}
-	owner, forgetOwner, err := watchLifeline(cfg.Lifeline)
+	owner, err := watchLifeline(cfg.Lifeline, s.log)
 	if err != nil {
 		s.log.Error("The owner cannot be watched.", zap.Error(err))
 	}
-	defer forgetOwner()
+	defer owner.stop()
 	s.log.Info("The supervisor is running.", zap.String("state", s.state.dir), zap.String("instance", s.state.instance), zap.Bool("cgroups", s.cgroup != ""))
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
 
-	ownerGone := false
+	orphans := StopAll{Stop: Stop{int(unix.SIGTERM), cfg.OrphanGrace}}
+	var all StopAll
+	ownerGone := true // or it wants the same
 	select {
 	case <-ctx.Done():
-	case <-owner:
-		ownerGone = true
+		ownerGone = false
+		all.Stop = Stop{int(unix.SIGTERM), cfg.ShutdownGrace}
+		s.log.Info("The supervisor is closing; everything is stopped.")
+	case <-owner.gone:
+		owner.gone = nil
+		all = orphans
+		s.log.Info("The owner is gone; everything is stopped.")
+	case all = <-owner.told:
+		s.log.Info("The owner has everything stopped.")
 	}
 	s.close(ownerGone)
 	close(stopSide)
-	s.endProcesses(ownerGone, owner)
+	s.endProcesses(all, owner.gone, orphans)
 	s.endSide(sideGone)
 	return nil
 }
@@ -167,31 +177,24 @@ func (s *supervisor) close(ownerGone bool) {
 	close(s.closing)
 }
 
-// endProcesses stops everything and returns when it is gone or given up.
-func (s *supervisor) endProcesses(ownerGone bool, owner <-chan struct{}) {
+// endProcesses stops everything in that way, or as orphans once the owner is gone, and
+// returns when it is gone or given up.
+func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphans StopAll) {
 	begun := time.Now()
-	grace := s.cfg.ShutdownGrace
-	if ownerGone {
-		grace = s.cfg.OrphanGrace
-		owner = nil
-		s.log.Info("The owner is gone; everything is stopped.")
-	} else {
-		s.log.Info("The supervisor is closing; everything is stopped.")
-	}
-	all := s.stopAll(unix.SIGTERM, begun.Add(grace))
+	all := s.stopAll(how, begun)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		// Those that were just being started are met on the second round.
 		s.starts.Wait()
-		all = append(all, s.stopAll(unix.SIGTERM, begun.Add(grace))...)
+		all = append(all, s.stopAll(how, begun)...)
 		for _, p := range all {
 			<-p.done
 		}
 	}()
 	kill := s.cfg.KillNow
 	// A start that hangs in the kernel cannot be stopped; nobody waits for ever.
-	bound := time.NewTimer(grace + 2*s.cfg.KillBound)
+	bound := time.NewTimer(how.longest() + 2*s.cfg.KillBound)
 	defer bound.Stop()
 	for {
 		select {
@@ -201,21 +204,24 @@ func (s *supervisor) endProcesses(ownerGone bool, owner <-chan struct{}) {
 			s.log.Error("Not everything has ended; the supervisor does not wait any longer.")
 			return
 		case <-kill:
-			s.stopAll(unix.SIGKILL, time.Now())
+			s.stopAll(StopAll{Stop: Stop{Signal: int(unix.SIGKILL)}}, time.Now())
 			kill = nil
-		case <-owner:
-			s.stopAll(unix.SIGTERM, time.Now().Add(s.cfg.OrphanGrace))
-			owner = nil
+		case <-ownerGone:
+			s.stopAll(orphans, time.Now())
+			ownerGone = nil
 		}
 	}
 }
 
-// stopAll returns what there is to wait for.
-func (s *supervisor) stopAll(sig syscall.Signal, deadline time.Time) []*process {
+// stopAll returns what there is to wait for. The graces are counted from begun.
+func (s *supervisor) stopAll(how StopAll, begun time.Time) []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.pick(func(p *process) bool { return p.phase != abandoned })
-	s.stopLocked(all, sig, deadline, ReasonShutdown)
+	for _, p := range all {
+		stop := how.of(p.Key.Task)
+		s.stopLocked([]*process{p}, syscall.Signal(stop.Signal), begun.Add(stop.Grace), ReasonShutdown, false)
+	}
 	return all
 }
 
@@ -239,40 +245,4 @@ func (s *supervisor) shut() {
 	if s.cgroup != "" {
 		removeCgroup(s.cgroup)
 	}
-}
-
-// watchLifeline closes the channel when the other end of the lifeline is closed.
-func watchLifeline(f *os.File) (gone <-chan struct{}, stop func(), err error) {
-	if f == nil {
-		return nil, func() {}, nil
-	}
-	// A copy that the runtime can wait on without a thread, and that can be
-	// closed under the reader.
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err == nil {
-		err = unix.SetNonblock(fd, true)
-	}
-	if err != nil {
-		return nil, func() {}, fmt.Errorf("watching the lifeline: %w", err)
-	}
-	mine := os.NewFile(uintptr(fd), "lifeline")
-	ended, done := make(chan struct{}), make(chan struct{})
-	stopping := make(chan struct{})
-	var once sync.Once
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(io.Discard, mine)
-		select {
-		case <-stopping:
-		default:
-			close(ended)
-		}
-	}()
-	return ended, func() {
-		once.Do(func() {
-			close(stopping)
-			_ = mine.Close()
-			<-done
-		})
-	}, nil
 }

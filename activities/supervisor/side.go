@@ -19,7 +19,7 @@ const (
 	sideBackoffMost  = 5 * time.Second
 	// sideSettled is how long a side must have lived for its next end to count
 	// as the first again.
-	sideSettled = 30 * time.Second
+	sideSettled = 5 * time.Second
 	// sideFarewell is what a side gets at the end to say what it has to say,
 	// and sideGrace what it gets after SIGTERM.
 	sideFarewell = 3 * time.Second
@@ -41,7 +41,7 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 			}
 		}
 		if err != nil {
-			s.log.Error("The Temporal-facing side cannot be started.", zap.Error(err))
+			s.log.Error("The Temporal-facing side cannot be started."+LimitOf(err), zap.Error(err))
 		} else {
 			status := <-s.sideEnded
 			link.close()

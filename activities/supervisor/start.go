@@ -64,8 +64,8 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 		return nil, false, fenced(r.Key, r.Fence, t.fence)
 	}
 	t.fence = r.Fence
-	if r.Number < len(t.processes) {
-		return t.processes[r.Number], false, nil
+	if p := t.process(r.Number); p != nil {
+		return p, false, nil
 	}
 	switch {
 	case run.damaged != "":
@@ -74,10 +74,12 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 		return nil, false, refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Key.Run.WorkflowID))
 	case s.isClosing():
 		return nil, false, refuse(ErrClosing, "the supervisor is about to end")
+	case r.Contact.over(BootNanos()):
+		return nil, false, refuse(ErrCutOff, fmt.Sprintf("%s: the Temporal server has not answered for it in time", r.Key))
 	case r.Key.Generation < run.newest:
 		return nil, false, refuse(ErrFenced, fmt.Sprintf("%s: generation %d is over, %d has begun", r.Key, r.Key.Generation, run.newest))
-	case r.Number > len(t.processes):
-		return nil, false, refuse(ErrInvalid, fmt.Sprintf("%s: process %d cannot be started, the next one is %d", r.Key, r.Number, len(t.processes)))
+	case r.Number != t.next:
+		return nil, false, refuse(ErrInvalid, fmt.Sprintf("%s: process %d cannot be started, the next one is %d", r.Key, r.Number, t.next))
 	}
 	for other, its := range run.tasks {
 		if other.name != id.name {
@@ -96,16 +98,17 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	}
 	p = newProcess(t, r.Number, r.Fence.Launch)
 	p.LogDir, p.killAt, p.boot = r.Command.LogDir, r.Command.KillAt, s.state.boot
+	p.contact = r.Contact
 	p.cookie = cookieOf(s.state.instance, run.hash, r.Key, r.Number)
-	t.processes = append(t.processes, p)
-	run.newest = r.Key.Generation
+	t.enter(p)
+	run.begin(r.Key.Generation)
 	run.touched = time.Now()
 	s.starts.Add(1)
 	return p, true, nil
 }
 
 func fenced(key Key, got, seen Fence) error {
-	return refuse(ErrFenced, fmt.Sprintf("%s: launch %d attempt %d was superseded by launch %d attempt %d", key, got.Launch, got.Attempt, seen.Launch, seen.Attempt))
+	return refuse(ErrFenced, fmt.Sprintf("%s: %s was superseded by %s", key, got, seen))
 }
 
 // make carries a start out. In the end the process runs, or has an exit with a
@@ -128,8 +131,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	if err != nil {
 		s.log.Error("A process is not started because the journal cannot be written.", zap.Stringer("task", p.Key), zap.Error(err))
 		s.mu.Lock()
-		t := p.task
-		t.processes = t.processes[:p.Number]
+		p.task.takeBack(p)
 		p.notMade, p.phase = err, ended
 		stopTimer(p.killTimer)
 		s.mu.Unlock()

@@ -377,6 +377,15 @@ func TestRestartsNeedAGrant(t *testing.T) {
 
 // Attempts are counted anew in each generation: those of an earlier one fence
 // nobody in a later, and an old commander stops nothing of a new generation.
+// A launch that another execution of the workflow goes on with has attempts of its own,
+// counted from 1 again.
+func TestALaterExecutionBeatsAnEarlierOne(t *testing.T) {
+	require.True(t, Fence{Attempt: 7}.Less(Fence{Execution: 1, Attempt: 1}))
+	require.True(t, Fence{Execution: 1, Attempt: 1}.Less(Fence{Execution: 1, Attempt: 2}))
+	require.True(t, Fence{Execution: 3, Attempt: 7}.Less(Fence{Launch: 1, Attempt: 1}))
+	require.False(t, Fence{Execution: 1, Attempt: 1}.Less(Fence{Attempt: 7}))
+}
+
 func TestFencesAreThoseOfAGeneration(t *testing.T) {
 	h := newHost(t, nil)
 	start := func(generation int, fence Fence) Key {

@@ -17,8 +17,7 @@ const (
 	cgroupFile   = "cgroup"
 	journalDir   = "journal"
 	releasedDir  = "released"
-	// keepReleased is how long a run stays readable after its release, or after
-	// its last sign of life where nobody released it.
+	// keepReleased is how long a run stays readable after its release.
 	keepReleased = 7 * 24 * time.Hour
 )
 
@@ -97,6 +96,16 @@ func (s *State) Close() error {
 
 // instancePattern is what goes into queue names, cgroup names and cookies.
 var instancePattern = regexp.MustCompile(`^[a-z0-9]{8}$`)
+
+// InstanceIn is the instance of a state directory; none where there is no such directory
+// yet.
+func InstanceIn(dir string) string {
+	raw, err := os.ReadFile(filepath.Join(dir, instanceFile))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}
 
 func loadInstance(dir string) (name string, fresh bool, err error) {
 	path := filepath.Join(dir, instanceFile)
@@ -181,10 +190,9 @@ func (s *State) recover() error {
 	swept := sweepHost(context.Background(), s.sweepPlan(lastSign(s.runs)))
 	for hash, r := range s.runs {
 		s.loseRest(r, swept)
-		if r.released != nil || now.Sub(r.touched) > keepReleased {
-			if r.journal.close() == nil && s.archive(r) == nil {
-				delete(s.runs, hash)
-			}
+		// However old a journal is that nobody released, its run may be open.
+		if r.released != nil && r.journal.close() == nil && s.archive(r) == nil {
+			delete(s.runs, hash)
 		}
 	}
 	return nil

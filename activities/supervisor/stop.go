@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,18 +24,29 @@ func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) 
 			return TasksReply{}, err
 		}
 		run.each(func(p *process) {
-			if r.reaches(p.task.id) {
+			if r.names(p) {
 				chosen = append(chosen, p)
 			}
 		})
 	}
-	reached := s.stopLocked(chosen, syscall.Signal(r.Signal), deadline, r.Reason)
+	reached := s.stopLocked(chosen, syscall.Signal(r.Signal), deadline, r.Reason, r.Failed)
 	return TasksReply{Tasks: namesOf(reached)}, nil
+}
+
+// names reports whether the request is for a process.
+func (r StopRequest) names(p *process) bool {
+	if r.Processes != nil {
+		return slices.Contains(r.Processes, ProcessRef{Key: p.task.key(), Number: p.Number})
+	}
+	return r.reaches(p.task.id)
 }
 
 // reaches reports whether the request is for a task.
 func (r StopRequest) reaches(id taskID) bool {
-	return (r.Tasks == nil || slices.Contains(r.Tasks, id.name)) && (r.Fence == nil || r.Generation == id.generation)
+	if r.Tasks == nil {
+		return r.Fence == nil || r.Generation == id.generation
+	}
+	return r.Generation == id.generation && slices.Contains(r.Tasks, id.name)
 }
 
 func (r *run) checkFence(req StopRequest) error {
@@ -68,7 +78,7 @@ func (s *supervisor) Signal(_ context.Context, r SignalRequest) (TasksReply, err
 	var reached []*process
 	if run := s.runs[runHash(r.Run)]; run != nil {
 		run.each(func(p *process) {
-			if slices.Contains(r.Tasks, p.Key.Task) && s.lives(p) && p.phase == running {
+			if r.Generation == p.Key.Generation && slices.Contains(r.Tasks, p.Key.Task) && s.lives(p) && p.phase == running {
 				s.signalGroup(p, syscall.Signal(r.Signal))
 				reached = append(reached, p)
 			}
@@ -88,7 +98,7 @@ func (s *supervisor) lives(p *process) bool {
 }
 
 // stopLocked begins to stop those of the chosen that live and returns them.
-func (s *supervisor) stopLocked(chosen []*process, sig syscall.Signal, deadline time.Time, reason Reason) []*process {
+func (s *supervisor) stopLocked(chosen []*process, sig syscall.Signal, deadline time.Time, reason Reason, failed bool) []*process {
 	now := time.Now()
 	var reached []*process
 	for _, p := range chosen {
@@ -97,7 +107,7 @@ func (s *supervisor) stopLocked(chosen []*process, sig syscall.Signal, deadline 
 		}
 		reached = append(reached, p)
 		if p.reason == ReasonNone {
-			p.reason = reason
+			p.reason, p.failed = reason, failed
 		}
 		at := deadline
 		if sig == unix.SIGKILL {
@@ -196,49 +206,4 @@ func namesOf(ps []*process) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// watchKillAt sees to the KillAt of a process. Called with mu.
-func (s *supervisor) watchKillAt(p *process) {
-	if p.killAt == 0 {
-		return
-	}
-	if s.boot == nil {
-		timer, err := newBootTimer(s.killOverdue)
-		if err != nil {
-			s.log.Error("The run's max_run_time cannot be kept here.", zap.Stringer("task", p.Key), zap.Error(err))
-			return
-		}
-		s.boot = timer
-	}
-	if s.bootNext == 0 || p.killAt < s.bootNext {
-		s.bootNext = p.killAt
-		_ = s.boot.set(p.killAt)
-	}
-}
-
-// killOverdue kills what ran for too long and waits for the next.
-func (s *supervisor) killOverdue() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := BootNanos()
-	s.bootNext = 0
-	for _, p := range s.living {
-		switch {
-		case p.killAt == 0 || p.phase != running:
-		case p.killAt <= now:
-			if !p.overdue && !zombie(p.PID) {
-				p.overdue = true
-				if p.reason == ReasonNone {
-					p.reason = ReasonMaxRunTime
-				}
-				s.kill(p)
-			}
-		case s.bootNext == 0 || p.killAt < s.bootNext:
-			s.bootNext = p.killAt
-		}
-	}
-	if s.bootNext != 0 && s.boot != nil {
-		_ = s.boot.set(s.bootNext)
-	}
 }

@@ -24,6 +24,26 @@ func TestStop(t *testing.T) {
 		require.Empty(t, h.stop(sigTERM, long, "polite"), "nothing there to stop any more")
 	})
 
+	t.Run("has failed", func(t *testing.T) {
+		ask := func(task string, failed bool, reason Reason) {
+			r := StopRequest{Run: testRun, Tasks: []string{task}, Signal: sigTERM, Grace: long, Reason: reason, Failed: failed}
+			_, err := h.client.Stop(h.ctx(), r)
+			require.NoError(t, err)
+		}
+		h.sh("failed", 0, "exec sleep 1000")
+		ask("failed", true, ReasonCollateral)
+		require.True(t, h.wait("failed", 0).Failed)
+		h.sh("told", 0, `trap 'echo >$D/heard' TERM; echo $$ >$D/told; while [ ! -e $D/enough ]; do sleep 0.01; done`)
+		h.pidIn("told")
+		ask("told", false, ReasonTerminate)
+		h.until("it was asked", func() bool { return h.exists("heard") })
+		ask("told", true, ReasonCollateral)
+		require.NoError(t, os.WriteFile(h.file("enough"), nil, 0o600))
+		e := h.wait("told", 0)
+		require.Equal(t, ReasonTerminate, e.Reason)
+		require.False(t, e.Failed, "only the first who stops it can know")
+	})
+
 	t.Run("ignores SIGTERM", func(t *testing.T) {
 		h.sh("deaf", 0, `trap '' TERM; echo $$ >$D/deaf; while :; do sleep 1000; done`)
 		h.pidIn("deaf")
@@ -228,4 +248,30 @@ func TestRelease(t *testing.T) {
 	require.Equal(t, all, release())
 	_, err = h.client.Start(h.ctx(), r)
 	require.ErrorIs(t, err, ErrReleased)
+}
+
+// A stop that names a process reaches no other, however the task is called that it is of.
+func TestStopOfOneProcess(t *testing.T) {
+	h := newHost(t, nil)
+	h.sh("worker-0", 0, "exit 1")
+	h.wait("worker-0", 0)
+	require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("worker-0"), Fence: Fence{Attempt: 1}}))
+	h.sh("worker-0", 1, "exec sleep 1000")
+	next := keyOf("worker-0")
+	next.Generation = 1
+	stop := func(refs ...ProcessRef) []string {
+		reply, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Processes: refs, Signal: sigTERM, Grace: long, Reason: ReasonCollateral})
+		require.NoError(t, err)
+		return reply.Tasks
+	}
+	require.Empty(t, stop(ref("worker-0", 0), ref("worker-1", 1), ProcessRef{Key: next, Number: 1}))
+	require.Empty(t, stop([]ProcessRef{}...), "an empty list is nobody")
+	reply, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Tasks: []string{"worker-0"}, Generation: 1, Signal: sigTERM, Grace: long})
+	require.NoError(t, err)
+	require.Empty(t, reply.Tasks)
+	sent, err := h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"worker-0"}, Generation: 1, Signal: sigTERM})
+	require.NoError(t, err)
+	require.Empty(t, sent.Tasks)
+	require.Equal(t, []string{"worker-0"}, stop(ref("worker-0", 1)))
+	require.Equal(t, ReasonCollateral, h.wait("worker-0", 1).Reason)
 }

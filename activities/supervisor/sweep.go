@@ -35,7 +35,7 @@ type sweepResult struct {
 const ticksPerSecond = 100
 
 func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
-	plan := sweepPlan{instance: s.instance, sessions: make(map[int]uint64), bound: defaultKillBound}
+	plan := sweepPlan{instance: s.instance, sessions: make(map[int]uint64), bound: DefaultKillBound}
 	for _, r := range s.runs {
 		r.each(func(p *process) {
 			if p.Exit == nil && p.PID != 0 && p.boot == s.boot {

@@ -62,6 +62,28 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
+// An orphan may end after the children were listed and before it is reaped. What it
+// leaves is then on no list yet, and belongs to the task all the same.
+func TestNothingIsLeftBehindByWhatDiesWhileChildrenAreListed(t *testing.T) {
+	for way, change := range ways {
+		t.Run(way, func(t *testing.T) {
+			if way == "cgroups" {
+				t.Skip("a cgroup has no lists")
+			}
+			h := newHost(t, func(r *role) {
+				change(r)
+				r.LateKills = true
+			})
+			h.sh("leaver", 0, daemons["a tree"]+`while [ ! -s $D/pid ]; do sleep 0.01; done; exit 5`)
+			e := h.wait("leaver", 0)
+			require.Equal(t, 5, e.Code)
+			require.False(t, e.Unkillable)
+			require.True(t, gone(h.pidIn("pid")))
+			require.Empty(t, h.cookied(), "a task has ended only when all of it has")
+		})
+	}
+}
+
 // One task's end does not touch what another one has in the background.
 func TestSweepsOnlyItsOwn(t *testing.T) {
 	for way, change := range ways {

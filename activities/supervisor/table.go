@@ -42,7 +42,8 @@ type task struct {
 	run       *run
 	id        taskID
 	fence     Fence
-	processes []*process
+	processes []*process // in the order of their numbers; see omit
+	next      int        // number of the next one
 }
 
 type phase int
@@ -63,13 +64,14 @@ const (
 // process is one process of a task. Guarded by supervisor.mu.
 type process struct {
 	Process
-	task   *task
-	phase  phase
-	ticks  uint64
-	boot   string
-	cookie string
-	killAt int64
-	cgroup string // directory, if it has one
+	task    *task
+	phase   phase
+	ticks   uint64
+	boot    string
+	cookie  string
+	killAt  int64
+	contact Contact
+	cgroup  string // directory, if it has one
 
 	// settled is closed once it runs or turned out not to; notMade is then why
 	// there is no such process after all.
@@ -79,6 +81,7 @@ type process struct {
 	done chan struct{}
 
 	reason    Reason
+	failed    bool  // see [StopRequest.Failed]
 	signals   []int // those that Stop sent, or will once it runs
 	deadline  time.Time
 	killTimer *time.Timer
@@ -89,7 +92,8 @@ type process struct {
 	// endedAt and endedBoot are when the leader was seen dead.
 	endedAt   time.Time
 	endedBoot int64
-	overdue   bool
+	// overdue and cutOff: it was stopped because its time was up, or its contact.
+	overdue, cutOff bool
 }
 
 func newProcess(t *task, number, launch int) *process {
@@ -103,6 +107,64 @@ func newProcess(t *task, number, launch int) *process {
 
 func (t *task) key() Key {
 	return Key{Run: t.run.key, Generation: t.id.generation, Task: t.id.name}
+}
+
+// process finds a process by its number; nil if it is not known.
+func (t *task) process(number int) *process {
+	for _, p := range slices.Backward(t.processes) {
+		if p.Number == number {
+			return p
+		}
+	}
+	return nil
+}
+
+func (t *task) enter(p *process) {
+	t.processes = append(t.processes, p)
+	t.next = p.Number + 1
+	t.omit()
+}
+
+// takeBack takes the last process out that was entered.
+func (t *task) takeBack(p *process) {
+	t.processes = t.processes[:len(t.processes)-1]
+	t.next = p.Number
+}
+
+// KeepProcesses is how many processes of a task are remembered beside the first of
+// each launch, and generations of a run beside the first. A task may be started again
+// every few seconds for as long as its run lives.
+const KeepProcesses = 100
+
+// omit forgets the processes that nobody has to know of any more.
+func (t *task) omit() {
+	for i := 1; i < len(t.processes)-KeepProcesses; {
+		p := t.processes[i]
+		if p.Exit == nil || p.phase != ended || p.Launch != t.processes[i-1].Launch {
+			i++
+			continue
+		}
+		t.processes = slices.Delete(t.processes, i, i+1)
+	}
+}
+
+// begin notes that a process of a generation is started, and forgets the
+// generations that nobody has to know of any more.
+func (r *run) begin(generation int) {
+	if generation <= r.newest {
+		return
+	}
+	r.newest = generation
+	for id, t := range r.tasks {
+		if r.isOmitted(id.generation) && !slices.ContainsFunc(t.processes, func(p *process) bool { return p.Exit == nil || p.phase != ended }) {
+			delete(r.tasks, id)
+		}
+	}
+}
+
+// isOmitted reports whether a generation is one that nobody has to know of any more.
+func (r *run) isOmitted(generation int) bool {
+	return generation > 0 && generation < r.newest-KeepProcesses
 }
 
 func (r *run) task(id taskID) *task {
@@ -129,7 +191,7 @@ func (p *process) view() Process {
 	return v
 }
 
-// alive says that there is, or is about to be, something to signal.
+// alive reports whether there is, or is about to be, something to signal.
 func (p *process) alive() bool { return p.phase == starting || p.phase == running }
 
 // each calls f for the processes of a run, in no order.

@@ -51,7 +51,9 @@ func postClosures(r *request) (any, *wire.Problem) {
 	if problem := checkClosures(&in); problem != nil {
 		return nil, problem
 	}
-	out, err := r.server.Closures.Next(r.Context(), r.endpoint.id, in)
+	ctx, stops, leave := r.endpoint.untilStop(r.Context(), &in)
+	defer leave()
+	out, err := r.server.Closures.Next(ctx, r.endpoint.id, in)
 	switch {
 	case errors.Is(err, ErrClosuresAway):
 		return nil, &wire.Problem{Code: wire.CodeClosuresAway, Message: err.Error()}
@@ -60,7 +62,36 @@ func postClosures(r *request) (any, *wire.Problem) {
 	case err != nil:
 		return nil, internal(fmt.Errorf("closures: %w", err))
 	}
+	out.Stop = stops()
 	return out, nil
+}
+
+// untilStop is for the request of a process that serves: while the tasks of the run are
+// to stop it is given nothing, and waits for nothing. ctx ends when they are; stops
+// reports whether the process is to be told, which it is until it serves no more.
+func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
+	ctx, leave = context.WithCancel(parent)
+	if in.Slots == 0 {
+		return ctx, func() bool { return false }, leave
+	}
+	now := e.stopping.Latest()
+	if now.Value.Stop {
+		in.Free, in.Wait = 0, 0
+	}
+	if in.Wait > 0 {
+		go func() {
+			for !now.Value.Stop {
+				select {
+				case <-now.Later():
+					now = now.Next()
+				case <-ctx.Done():
+					return
+				}
+			}
+			leave()
+		}()
+	}
+	return ctx, func() bool { return e.stopping.Latest().Value.Stop }, leave
 }
 
 // maxClosures bounds the body, in bytes: outcomes and texts of which not all is kept.

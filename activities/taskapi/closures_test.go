@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // nextOf answers serving processes.
@@ -136,4 +137,34 @@ func manyNames(n, bytes int) string {
 	}
 	text, _ := json.Marshal(names)
 	return string(text)
+}
+
+// A process that serves is told to stop with the others: at once where it waits. It is
+// given nothing from then on, and is not told again when it serves no more.
+func TestAServingProcessIsToldToStop(t *testing.T) {
+	h := newHost(t, 1)
+	waits := make(chan bool, 1)
+	h.Closures = nextOf(func(ctx context.Context, _ ID, in ClosuresRequest) (ClosuresAnswer, error) {
+		if in.Seq == 1 {
+			waits <- true
+			<-ctx.Done()
+		}
+		assert.Equal(t, in.Wait > 0, in.Free > 0)
+		return ClosuresAnswer{News: in.Seq}, nil
+	})
+	told := make(chan string, 1)
+	go func() {
+		_, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":1,"slots":1,"free":1,"wait":20}`)
+		told <- body
+	}()
+	<-waits
+	h.SetStopping(h.run, spec.Stopping{Seq: 1, Stop: true})
+	assert.Equal(t, `{"news":1,"stop":true}`+"\n", <-told)
+	_, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":2,"slots":1,"free":1,"wait":20}`)
+	assert.Equal(t, `{"news":2,"stop":true}`+"\n", body)
+	_, body, _ = h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":3,"done":[{"id":1}]}`)
+	assert.Equal(t, `{"news":3}`+"\n", body)
+	h.SetStopping(h.run, spec.Stopping{Seq: 2})
+	_, body, _ = h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":4,"slots":1,"free":1,"wait":20}`)
+	assert.Equal(t, `{"news":4}`+"\n", body)
 }

@@ -3,7 +3,7 @@ package taskapi
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -19,14 +19,14 @@ func scheduleOf(in *wire.ScheduleRequest) (spec.ScheduleRequest, error) {
 			continue
 		}
 		o := &spec.ClosureOptions{
-			Key: c.Options.Key, Task: c.Options.Task, Detached: c.Options.Detached, Priority: c.Options.Priority,
+			Key: c.Options.Key, Retry: c.Options.Retry, Task: c.Options.Task, Detached: c.Options.Detached, Priority: c.Options.Priority,
 			Retries: c.Options.Retries, MaxLosses: c.Options.MaxLosses,
 		}
 		if text := c.Options.Timeout; text != "" {
 			var err error
 			if o.Timeout, err = spec.ParseDuration(text); err != nil {
 				return out, &spec.InvalidRequestError{Problems: []spec.Problem{{
-					Path: fmt.Sprintf("closures[%d].o.timeout", i), Message: err.Error(),
+					Path: fmt.Sprintf("closures[%d].options.timeout", i), Message: err.Error(),
 				}}}
 			}
 		}
@@ -129,20 +129,8 @@ func invalidRequest(err error) *wire.Problem {
 	return invalid(field, message)
 }
 
-// In the queue, names are short: they are in its history a thousand times.
-var (
-	queuesWords = regexp.MustCompile(`\b(closures\[\d+\]|resource)\.([fakro])\b`)
-	ourWords    = map[string]string{"f": "function", "a": "args", "k": "kwargs", "r": "resources", "o": "options"}
-)
-
-// inOurWords has the fields that a message of the queue names as they are here.
+// inOurWords has the fields that a message of the queue names as they are here, where a
+// resource is the request itself.
 func inOurWords(message string) string {
-	return queuesWords.ReplaceAllStringFunc(message, func(found string) string {
-		parts := queuesWords.FindStringSubmatch(found)
-		word := ourWords[parts[2]]
-		if parts[1] == "resource" {
-			return word
-		}
-		return parts[1] + "." + word
-	})
+	return strings.ReplaceAll(message, "resource.", "")
 }

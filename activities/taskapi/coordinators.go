@@ -14,8 +14,9 @@ import (
 // is the one of a client of the queue, numbers its requests, and knows how far it has
 // read. A server that is away is waited for until ctx ends.
 type Coordinators interface {
-	// Open makes the queue if there is none, and says where its history is.
-	Open(ctx context.Context, by ID) (at string, err error)
+	// Open makes the queue if there is none. The process is the one with that number of
+	// the task: what those before it have created there nobody needs any more.
+	Open(ctx context.Context, by ID, process int) (Opened, error)
 	Schedule(ctx context.Context, by ID, in spec.ScheduleRequest) (spec.ScheduleAnswer, error)
 	Join(ctx context.Context, by ID, in spec.WaitRequest) (spec.WaitAnswer, error)
 	Done(ctx context.Context, by ID, in spec.WaitRequest) (spec.WaitAnswer, error)
@@ -26,6 +27,14 @@ type Coordinators interface {
 	Outcomes(ctx context.Context, by ID, session, after string, wait time.Duration) (Outcomes, error)
 	// Find has the outcomes of those closures that have ended.
 	Find(ctx context.Context, by ID, ids []uint64) (map[uint64]spec.Outcome, error)
+}
+
+// Opened is a queue that is there.
+type Opened struct {
+	// At is the end of its history.
+	At string
+	// Room is how many closures can be scheduled before it says how much room it has.
+	Room int
 }
 
 // Outcomes are a piece of the history of a queue: first Outcomes, and then Cancelled.
@@ -46,9 +55,21 @@ type QueueRefusedError struct{ Message string }
 
 func (e *QueueRefusedError) Error() string { return e.Message }
 
+// caller is a process of a task, with the number that it knows as its restart count.
+type caller struct {
+	ID
+	process int
+}
+
+func (e *endpoint) caller() caller {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return caller{e.id, e.task.RestartCount}
+}
+
 // coordinating is the handler of a request of type Q. prepare says what is wrong with
 // it.
-func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context.Context, c Coordinators, by ID, in *Q) (A, error)) handler {
+func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context.Context, c Coordinators, by caller, in *Q) (A, error)) handler {
 	return func(r *request) (any, *wire.Problem) {
 		c := r.server.Coordinators
 		if c == nil {
@@ -64,7 +85,7 @@ func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(r.endpoint.ended, cancel)()
-		out, err := ask(ctx, c, r.endpoint.id, &in)
+		out, err := ask(ctx, c, r.endpoint.caller(), &in)
 		var refused *QueueRefusedError
 		switch {
 		case context.Cause(r.endpoint.ended) != nil:
@@ -83,43 +104,45 @@ func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context
 var (
 	postCoordinatorOpen = coordinating(
 		func(*struct{}) *wire.Problem { return nil },
-		func(ctx context.Context, c Coordinators, by ID, _ *struct{}) (wire.CoordinatorOpened, error) {
-			at, err := c.Open(ctx, by)
-			return wire.CoordinatorOpened{At: at}, err
+		func(ctx context.Context, c Coordinators, by caller, _ *struct{}) (wire.CoordinatorOpened, error) {
+			o, err := c.Open(ctx, by.ID, by.process)
+			return wire.CoordinatorOpened(o), err
 		})
 	postCoordinatorSchedule = coordinating(checkSchedule, schedule)
 	postCoordinatorJoin     = coordinating(checkWait, waiting(Coordinators.Join))
 	postCoordinatorDone     = coordinating(checkWait, waiting(Coordinators.Done))
 
 	postCoordinatorResources = coordinating(checkResource,
-		func(ctx context.Context, c Coordinators, by ID, in *wire.ResourceRequest) (wire.ResourceCreated, error) {
-			a, err := c.CreateResource(ctx, by, resourceOf(in))
+		func(ctx context.Context, c Coordinators, by caller, in *wire.ResourceRequest) (wire.ResourceCreated, error) {
+			request := resourceOf(in)
+			request.Task, request.Process = by.Task, by.process
+			a, err := c.CreateResource(ctx, by.ID, request)
 			return wire.ResourceCreated{ID: a.ID}, err
 		})
 	postCoordinatorRelease = coordinating(checkRelease,
-		func(ctx context.Context, c Coordinators, by ID, in *wire.ReleaseRequest) (wire.ResourcesReleased, error) {
-			a, err := c.ReleaseResources(ctx, by, releaseOf(in))
+		func(ctx context.Context, c Coordinators, by caller, in *wire.ReleaseRequest) (wire.ResourcesReleased, error) {
+			a, err := c.ReleaseResources(ctx, by.ID, releaseOf(in))
 			return wire.ResourcesReleased{Released: a.Released}, err
 		})
 	postCoordinatorCancel = coordinating(checkCancel,
-		func(ctx context.Context, c Coordinators, by ID, in *wire.CancelRequest) (wire.CancelRequested, error) {
-			a, err := c.Cancel(ctx, by, spec.CancelRequest{Closures: in.Closures})
+		func(ctx context.Context, c Coordinators, by caller, in *wire.CancelRequest) (wire.CancelRequested, error) {
+			a, err := c.Cancel(ctx, by.ID, spec.CancelRequest{Closures: in.Closures})
 			return wire.CancelRequested{Cancelled: a.Cancelled, Told: a.Told}, err
 		})
 	postCoordinatorOutcomes = coordinating(checkOutcomes, outcomes)
 	postCoordinatorFind     = coordinating(checkFind, find)
 )
 
-func schedule(ctx context.Context, c Coordinators, by ID, in *wire.ScheduleRequest) (wire.Scheduled, error) {
+func schedule(ctx context.Context, c Coordinators, by caller, in *wire.ScheduleRequest) (wire.Scheduled, error) {
 	request, err := scheduleOf(in)
 	if err != nil {
 		return wire.Scheduled{}, err
 	}
-	a, err := c.Schedule(ctx, by, request)
+	a, err := c.Schedule(ctx, by.ID, request)
 	if err != nil {
 		return wire.Scheduled{}, err
 	}
-	out := wire.Scheduled{IDs: a.IDs(len(in.Closures)), Epoch: a.Epoch, Raised: errorOf(a.Raised), Cancelled: a.Cancelled}
+	out := wire.Scheduled{IDs: a.IDs(len(in.Closures)), Epoch: a.Epoch, Raised: errorOf(a.Raised), Cancelled: a.Cancelled, Room: a.Room}
 	for i := range in.Closures {
 		if _, known := a.Known[i]; known {
 			out.Known = append(out.Known, i)
@@ -129,15 +152,15 @@ func schedule(ctx context.Context, c Coordinators, by ID, in *wire.ScheduleReque
 }
 
 // waiting has a request wait in one of two ways.
-func waiting(how func(Coordinators, context.Context, ID, spec.WaitRequest) (spec.WaitAnswer, error)) func(context.Context, Coordinators, ID, *wire.WaitRequest) (wire.Waited, error) {
-	return func(ctx context.Context, c Coordinators, by ID, in *wire.WaitRequest) (wire.Waited, error) {
-		a, err := how(c, ctx, by, spec.WaitRequest{Client: in.Session, Call: in.Call})
+func waiting(how func(Coordinators, context.Context, ID, spec.WaitRequest) (spec.WaitAnswer, error)) func(context.Context, Coordinators, caller, *wire.WaitRequest) (wire.Waited, error) {
+	return func(ctx context.Context, c Coordinators, by caller, in *wire.WaitRequest) (wire.Waited, error) {
+		a, err := how(c, ctx, by.ID, spec.WaitRequest{Client: in.Session, Call: in.Call})
 		return wire.Waited{Done: a.Done, Epoch: a.Epoch, Raised: errorOf(a.Raised)}, err
 	}
 }
 
-func outcomes(ctx context.Context, c Coordinators, by ID, in *wire.OutcomesRequest) (wire.CoordinatorOutcomes, error) {
-	o, err := c.Outcomes(ctx, by, in.Session, in.After, time.Duration(in.Wait*float64(time.Second)))
+func outcomes(ctx context.Context, c Coordinators, by caller, in *wire.OutcomesRequest) (wire.CoordinatorOutcomes, error) {
+	o, err := c.Outcomes(ctx, by.ID, in.Session, in.After, time.Duration(in.Wait*float64(time.Second)))
 	if err != nil {
 		return wire.CoordinatorOutcomes{}, err
 	}
@@ -148,8 +171,8 @@ func outcomes(ctx context.Context, c Coordinators, by ID, in *wire.OutcomesReque
 	return out, nil
 }
 
-func find(ctx context.Context, c Coordinators, by ID, in *wire.FindRequest) (wire.Found, error) {
-	found, err := c.Find(ctx, by, in.Closures)
+func find(ctx context.Context, c Coordinators, by caller, in *wire.FindRequest) (wire.Found, error) {
+	found, err := c.Find(ctx, by.ID, in.Closures)
 	out := wire.Found{Outcomes: []wire.Outcome{}}
 	for _, o := range found {
 		out.Outcomes = append(out.Outcomes, outcomeOf(&o, in.Tuples))
@@ -169,5 +192,5 @@ func errorOf(e *spec.ClosureError) *wire.ClosureError {
 	if e == nil {
 		return nil
 	}
-	return &wire.ClosureError{Kind: e.Kind, Message: e.Message, Traceback: e.Traceback, Closure: e.Closure, Task: e.Task}
+	return &wire.ClosureError{Kind: e.Kind, Message: e.Message, Traceback: e.Traceback, Closure: e.Closure, Task: e.Task, Args: e.Args}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,16 +25,22 @@ import (
 // after a while.
 type queueClient struct {
 	client *closurequeue.Client
+	size   atomic.Int64 // of the queue, as the run's spec says
 	mu     sync.Mutex
 	feeds  *closurequeue.Feeds
 }
 
-func (q *queueClient) Open(ctx context.Context, _ ID) (string, error) {
-	if err := q.client.Open(ctx, closurequeue.Options{}); err != nil {
-		return "", err
+func (q *queueClient) Open(ctx context.Context, by ID, process int) (Opened, error) {
+	if err := q.client.Open(ctx, closurequeue.Options{QueueSize: int(q.size.Load())}); err != nil {
+		return Opened{}, err
+	}
+	if process > 0 {
+		if _, err := q.client.ReleaseResources(ctx, spec.ReleaseRequest{Task: by.Task, Process: process}); err != nil {
+			return Opened{}, err
+		}
 	}
 	here, err := q.client.Here(ctx)
-	return here.String(), err
+	return Opened{here.String(), closurequeue.FirstRoom(int(q.size.Load()))}, err
 }
 
 func forTask[A any](a A, err error) (A, error) {
@@ -99,7 +107,7 @@ type coordinatedHost struct {
 
 func newCoordinated(t *testing.T, functions map[string]queues.Function) *coordinatedHost {
 	t.Helper()
-	h := &coordinatedHost{host: newHost(t, 2), queue: queues.New(t, functions)}
+	h := &coordinatedHost{host: newHostWith(t, 2, newTogether()), queue: queues.New(t, functions)}
 	client := closurequeue.NewClient(h.queue, queues.Run)
 	h.client = &queueClient{client: client, feeds: closurequeue.NewFeeds(client)}
 	t.Cleanup(func() { h.client.feeds.Close() })
@@ -140,6 +148,38 @@ func forever(ctx context.Context, _ []any, _ map[string]any) (any, error) {
 	return nil, ctx.Err()
 }
 
+// What a coordinator has created that was killed is dropped once the next process of its
+// task coordinates, and not what another task, or that process itself, has created.
+func TestResourcesOfAKilledCoordinator(t *testing.T) {
+	h := newCoordinated(t, map[string]queues.Function{"same": same})
+	create := func(session string, of int) {
+		body := fmt.Sprintf(`{"session":%q,"number":%d,"function":"same","args":[1]}`, session, 1)
+		status, text, _ := h.do(of, "POST", wire.PathCoordinatorResources, body)
+		require.Equal(t, 200, status, text)
+	}
+	schedule := func(session string, resource int) {
+		asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, fmt.Sprintf(
+			`{"session":%q,"batch":1,"closures":[{"function":"same","args":[{"$clusterrun.resource":%d}],"resources":[%[2]d]}]}`, session, resource))
+		asks[wire.Waited](h, wire.PathCoordinatorJoin, fmt.Sprintf(`{"session":%q,"call":1}`, session))
+	}
+	asks[wire.CoordinatorOpened](h, wire.PathCoordinatorOpen, "")
+	create("other", 1)
+	create("process-0", 0)
+	schedule("process-0", 2)
+	for process := 1; process <= 4; process++ {
+		h.listen(0, process) // the one before was killed
+		session := fmt.Sprint("process-", process)
+		asks[wire.CoordinatorOpened](h, wire.PathCoordinatorOpen, "")
+		asks[wire.CoordinatorOpened](h, wire.PathCoordinatorOpen, "") // a child of it, perhaps
+		assert.Equal(t, 1, h.queue.Counts().Resource)
+		create(session, 0)
+		schedule(session, process+2)
+		require.Eventually(t, func() bool { return slices.Equal(h.queue.Built(), []uint64{uint64(process + 2)}) }, time.Minute, time.Millisecond)
+		asks[wire.CoordinatorOpened](h, wire.PathCoordinatorOpen, "")
+		assert.Equal(t, 2, h.queue.Counts().Resource)
+	}
+}
+
 func TestATaskSchedules(t *testing.T) {
 	h := newCoordinated(t, map[string]queues.Function{
 		"same": same, "forever": forever,
@@ -156,10 +196,10 @@ func TestATaskSchedules(t *testing.T) {
 
 	body := `{"session":"s","batch":1,"closures":[{"function":"same","args":["<"],"options":{"key":"k","timeout":"1m","priority":1,"retries":2,"max_losses":-1}},
 		{"function":"same","args":[{"$clusterrun.resource":1}],"kwargs":{"x":[]},"resources":[1]},{"function":"same","args":[{"$clusterrun":1}]}]}`
-	want := wire.Scheduled{IDs: []uint64{1, 2, 3}}
+	want := wire.Scheduled{IDs: []uint64{1, 2, 3}, Room: new(spec.DefaultQueueSize - 3)}
 	assert.Equal(t, want, asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, body))
 	assert.Equal(t, want, asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, body), "the same request again is the same")
-	assert.Equal(t, wire.Scheduled{IDs: []uint64{1, 4}, Known: []int{0}}, asks[wire.Scheduled](h, wire.PathCoordinatorSchedule,
+	assert.Equal(t, wire.Scheduled{IDs: []uint64{1, 4}, Known: []int{0}, Room: new(spec.DefaultQueueSize - 1)}, asks[wire.Scheduled](h, wire.PathCoordinatorSchedule,
 		`{"session":"s","batch":2,"closures":[{"function":"same","options":{"key":"k"}},{"function":"tuple"}]}`))
 	assert.Equal(t, wire.Waited{Done: true}, asks[wire.Waited](h, wire.PathCoordinatorJoin, `{"session":"s","call":1}`))
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // MaxResult bounds the value a task returns, in bytes of JSON.
@@ -123,7 +124,7 @@ func errorFile(e wire.Error) ([]byte, error) {
 		b, err := json.Marshal(map[string]nested{"message": {
 			Message: wire.Head(message, wire.MaxMessage),
 			// Whole seconds: torch's own reader takes no others.
-			ExtraInfo: extra{wire.Tail(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
+			ExtraInfo: extra{spec.Shorten(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
 		}})
 		if err != nil || len(b) <= maxErrorFile {
 			return b, err

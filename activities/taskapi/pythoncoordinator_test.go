@@ -14,7 +14,18 @@ import (
 
 // CO-01 to CO-18 and SEED-59 to SEED-70, for threads of Python: the tests are in
 // python/test_coordinator.py, and run with each interpreter that is there.
-func TestPythonCoordinator(t *testing.T) {
+func TestPythonCoordinator(t *testing.T) { withEachPython(t, "test_coordinator") }
+
+// Errors of built-in kinds are what they were, also in another process, and long words
+// leave the frames of a traceback: the tests are in python/test_errors.py.
+func TestPythonErrorsOfFunctions(t *testing.T) { withEachPython(t, "test_errors") }
+
+// What the processes of a pool can import of a main program that is no file: the tests are
+// in python/test_pool.py.
+func TestPythonMainProgramsOfPools(t *testing.T) { withEachPython(t, "test_pool") }
+
+func withEachPython(t *testing.T, file string) {
+	t.Helper()
 	found := 0
 	for _, name := range []string{"3", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"} {
 		program := "python" + name
@@ -24,7 +35,7 @@ func TestPythonCoordinator(t *testing.T) {
 		found++
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
-			runUnittest(t, program, "test_coordinator")
+			runUnittest(t, program, file)
 		})
 	}
 	if found == 0 {

@@ -87,7 +87,7 @@ func TestPythonCoordinatorsReleaseAtTheirEnd(t *testing.T) {
 	program := p.background(h.host, 0, strings.Replace(coordinates, "c = ", "", 1)+`
 import gc
 def threads():
-    return [t for t in threading.enumerate() if t.name.startswith("clusterrun")]
+    return [t for t in threading.enumerate() if t.name in ("clusterrun-schedule", "clusterrun-outcomes")]
 values = clusterrun.ClusterCoordinator().create_per_worker_resource("load", args=(7,))
 assert clusterrun.ClusterCoordinator() is values._coordinator, "they keep it"
 pid = os.fork()

@@ -290,27 +290,26 @@ print(c.metrics())
 	assert.Less(t, h.queue.Updates(spec.UpdateSchedule), 2000, "they go together")
 }
 
-// CC-30, CC-41, SEED-34: a full queue has schedule wait, and everything comes through.
-func TestPythonAFullQueue_CC30_CC41_SEED34(t *testing.T) {
+// CC-30, CC-41, SEED-34: a full queue has schedule wait, and everything comes through. What
+// the process has not sent counts against the bound.
+func TestPythonScheduleWaitsInAFullQueue_CC30_CC41_SEED34(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait, "same": same, "fails": fails})
-	h.queue.Limit(2)
+	h.client.size.Store(2)
 	program := p.background(h.host, 0, coordinates+`
 values, full = [], threading.Event()
 def fill():
-    for i in range(5000):
+    for i in range(500):
         values.append(c.schedule("wait", (i,)))
 thread = threading.Thread(target=fill)
 thread.start()
-before = -1
-while before != len(values) or not 2000 <= before < 5000:
-    before = len(values)
-    time.sleep(0.2)
+sys.stdin.readline()
+assert len(values) == 10, len(values)  # eight execute and two are queued
 assert c.done() is False
 print("full", flush=True)
 thread.join()
 c.join()
-assert c.fetch(values) == [[i] for i in range(5000)]
+assert c.fetch(values) == [[i] for i in range(500)]
 for _ in range(3):
     for i in range(100):
         c.schedule("same", (i,))
@@ -319,6 +318,8 @@ for _ in range(3):
     c.join()
 print("done")
 `)
+	require.Eventually(t, func() bool { return h.queue.Updates(spec.UpdateSchedule) == 11 }, time.Minute, time.Millisecond)
+	program.goOn()
 	program.says("full")
 	close(g)
 	assert.Equal(t, "done\n", program.ends())
@@ -372,7 +373,7 @@ assert raised(c.join, clusterrun.ClosureError) == text
 c.join()
 value = c.schedule("same", (1,), task="worker 1")
 text = raised(value.fetch, clusterrun.ClosureError)
-assert text.startswith('RefusedError: options.task: "worker 1" is no task name'), text
+assert text.startswith('RefusedError: task: "worker 1" is no task name'), text
 raised(c.done, clusterrun.ClosureError)
 assert c.done()
 `)
@@ -413,17 +414,65 @@ print("ok")
 	assert.Equal(t, 1, h.queue.Calls("same"))
 }
 
+// The key of a function that has failed gives the same error again, to whoever schedules it
+// anew: after a restart of the chief its join raises it, too. With retry it is called again.
+func TestPythonTheKeyOfAFailedFunction(t *testing.T) {
+	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "fails": fails})
+	chief := `
+good = c.schedule("same", (1,), key="good")
+bad = c.schedule("fails", ("IndexError", "no"), key="bad")
+try:
+    c.join()
+except IndexError as e:
+    assert isinstance(e, clusterrun.ClosureError) and (e.task, e.closure) == ("worker-0", bad.id), e
+    print(e, e.traceback.strip())
+assert good.fetch() == 1 and raised(bad.fetch, IndexError) == "no"
+`
+	for range 2 {
+		assert.Equal(t, "no Traceback: in fails\n", p.coordinates(h, chief))
+		h.queue.ContinueAsNew()
+	}
+	assert.Equal(t, 1, h.queue.Calls("fails"))
+	p.coordinates(h, `
+for kwargs in ({"retry": True}, {}):
+    value = c.schedule("same", (2,), key="bad", **kwargs)
+    c.join()
+    assert value.status is clusterrun.RemoteValueStatus.READY and value.fetch() == 2
+assert raised(lambda: c.schedule("same", retry=True), ValueError) == "retry is set without a key; want the key of the closure that has failed"
+`)
+	assert.Equal(t, 2, h.queue.Calls("same"))
+}
+
 // Cancelling everything is possible while the queue is full, too.
 func TestPythonCancelsWhatIsNotSent(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever})
-	h.queue.Limit(1)
+	h.queue.Limit(1) // of which the program hears with the first answer
 	p.coordinates(h, `
-values = [c.schedule("forever") for _ in range(100)]
-last = values.pop()
-c.cancel([last])
+values = []
+def fill():
+    for _ in range(10):
+        values.append(c.schedule("forever", detached=True))
+thread = threading.Thread(target=fill)
+thread.start()
+while thread.is_alive():
+    c.cancel()
+    thread.join(0.01)
 c.cancel()
-for value in values + [last]:
+assert len(values) == 10
+for value in values:
     assert raised(value.fetch, clusterrun.CancelledError) == CANCELLED
+c.join()
+
+# A signal in the middle of schedule takes it back.
+def interrupt(*_): raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+values = []
+def fill():
+    while True:
+        values.append(c.schedule("forever"))
+signal.setitimer(signal.ITIMER_REAL, 1)
+raised(fill, KeyboardInterrupt)
+c.cancel(values)
 c.join()
 `)
 }
@@ -435,7 +484,7 @@ func TestPythonCoordinatorsEnd_CC60(t *testing.T) {
 	p.coordinates(h, `
 import gc
 def threads():
-    return [t for t in threading.enumerate() if t.name.startswith("clusterrun")]
+    return [t for t in threading.enumerate() if t.name in ("clusterrun-schedule", "clusterrun-outcomes")]
 value = c.schedule("same", (1,))
 assert len(threads()) == 2
 del c
@@ -641,4 +690,44 @@ c.join()
 assert value.status is clusterrun.RemoteValueStatus.NOT_READY and value.id == 1
 assert c.done()
 `)
+}
+
+// Where the tasks of a run are to stop nobody may call what is queued: those who wait for it
+// are told, and not left to be stragglers.
+func TestPythonWaitsEndWhenTheTasksStop(t *testing.T) {
+	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever, "same": same})
+	h.client.size.Store(2)
+	program := p.background(h.host, 0, coordinates+`
+same = c.schedule("same", (1,))
+c.join()
+for _ in range(9):  # eight execute, and two are queued
+    v = c.schedule("forever")
+def stopped(name, call):
+    text = raised(call, clusterrun.StopError)
+    with lock:
+        said.append("%s: %s" % (name, text))
+lock, said = threading.Lock(), []
+waits = {"join": c.join, "schedule": lambda: [c.schedule("forever") for _ in range(9)], "fetch": lambda: c.fetch(v)}
+threads = [threading.Thread(target=stopped, args=w) for w in waits.items()]
+threads[0].start()
+sys.stdin.readline()
+threads[1].start()
+threads[2].start()
+for t in threads:
+    t.join()
+print("\n".join(sorted(said)), flush=True)
+print(raised(lambda: c.fetch(v, timeout=60), clusterrun.StopError))
+print(raised(c.join, clusterrun.StopError), c.done(), c.fetch(same))
+c.cancel()
+clusterrun.clear_stop()
+c.join()
+clusterrun.request_stop(reason="enough")
+c.join()
+print("nothing was left")
+`)
+	require.Eventually(t, func() bool { return h.queue.Updates(spec.UpdateJoin) == 2 }, time.Minute, time.Millisecond)
+	program.goOn()
+	h.stop(1, "POST", "", `{"error": {"kind": "IOError", "message": "no data"}}`)
+	const why = "worker-1 stopped the run: IOError: no data"
+	assert.Equal(t, "fetch: "+why+"\njoin: "+why+"\nschedule: "+why+"\n"+why+"\n"+why+" False 1\nnothing was left\n", program.ends())
 }

@@ -119,7 +119,7 @@ func postStop(r *request) (any, *wire.Problem) {
 		}
 		wish.Error = &spec.TogetherError{
 			Kind: wire.Head(in.Error.Kind, maxKind), Message: wire.Head(in.Error.Message, wire.MaxStopText),
-			Traceback: wire.Tail(in.Error.Traceback, wire.MaxStopTraceback),
+			Traceback: spec.Shorten(in.Error.Traceback, wire.MaxStopTraceback),
 		}
 	}
 	return r.askRun(func(ctx context.Context) (spec.Stopping, error) {

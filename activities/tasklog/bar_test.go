@@ -62,7 +62,7 @@ func TestColoursStayWithTheirTask(t *testing.T) {
 	} {
 		assert.Equal(t, want, c.pens(i))
 	}
-	assert.Empty(t, c.lines, "nothing is kept of streams that have nothing on")
+	assert.Empty(t, c.Console.out.place.lines, "nothing is kept of streams that have nothing on")
 	require.NoError(t, c.Close())
 }
 
@@ -137,7 +137,7 @@ func TestFinishedBars(t *testing.T) {
 		require.NoError(t, c.Close())
 		assert.Equal(t, want, strings.TrimRight(SplitLines(plain.out.String())[0], "\r"), "%q", in)
 		assert.Equal(t, []string{"[worker-0]:    " + want}, c.rowsOf(t), "%q", in)
-		assert.Empty(t, c.lines)
+		assert.Empty(t, c.Console.out.place.lines)
 		assert.Empty(t, c.bed.Console.err.place.bars)
 	}
 }

@@ -2,24 +2,24 @@ package tasklog
 
 import (
 	"bytes"
+	"errors"
 	"io"
-	"os"
 	"slices"
-	"sync"
 	"time"
 )
 
 // ConsoleOptions says how a [Console] shows lines.
 type ConsoleOptions struct {
-	// Prefix gives the start of the lines of a process. It is asked once per
-	// process. None: lines have no prefix.
+	// Prefix gives the start of the lines of a process. Each output asks for it
+	// once per process. None: lines have no prefix.
 	Prefix func(rank, attempt int) string
 	// Timestamps puts the time of day in front of each line, before the prefix:
 	// local time, when the line is shown, which is a little later than when it
 	// was written.
 	Timestamps bool
 	// Terminal says which of the two outputs is a terminal that understands
-	// escape sequences. Default: [IsTerminal], for files.
+	// escape sequences. Default: [IsTerminal], for files and for what has a method
+	// File.
 	Terminal func(io.Writer) bool
 	// Shared says that others write to the same terminal meanwhile. Then nothing
 	// is shown below the lines, since it would be torn.
@@ -33,19 +33,15 @@ type ConsoleOptions struct {
 // line with carriage returns its last state counts; while it is unfinished it is
 // a progress bar, which is shown below all lines or, without a terminal, as a
 // line now and then. All methods may be called at the same time.
+//
+// The two outputs do not touch each other unless they are the same place: one that
+// fails is written to no more, and one that is not read keeps only those waiting who
+// write to it.
 type Console struct {
 	prefix     func(rank, attempt int) string
 	timestamps bool
 	now        func() time.Time
-
-	mu       sync.Mutex
-	out, err *output
-	prefixes map[int]prefixOf // by rank, of the attempt that last had a line
-	lines    map[streamKey]*line
-	stamped  []byte // a prefix with its time
-	text     []byte // a piece of a line, made safe
-	closed   bool
-	failure  error
+	out, err   *output
 }
 
 type prefixOf struct {
@@ -57,15 +53,14 @@ type prefixOf struct {
 func NewConsole(stdout, stderr io.Writer, o ConsoleOptions) *Console {
 	c := &Console{
 		prefix: o.Prefix, timestamps: o.Timestamps, now: time.Now,
-		prefixes: map[int]prefixOf{}, lines: map[streamKey]*line{},
 	}
 	if c.prefix == nil {
 		c.prefix = func(int, int) string { return "" }
 	}
 	if o.Terminal == nil {
 		o.Terminal = func(w io.Writer) bool {
-			f, ok := w.(*os.File)
-			return ok && IsTerminal(f)
+			f := FileOf(w)
+			return f != nil && IsTerminal(f)
 		}
 	}
 	c.err = &output{w: stderr, place: newPlace(stderr, o)}
@@ -79,8 +74,6 @@ func NewConsole(stdout, stderr io.Writer, o ConsoleOptions) *Console {
 	return c
 }
 
-func (c *Console) outputs() []*output { return []*output{c.out, c.err} }
-
 func (c *Console) outputOf(stderr bool) *output {
 	if stderr {
 		return c.err
@@ -90,10 +83,10 @@ func (c *Console) outputOf(stderr bool) *output {
 
 // Deliver writes a chunk; it is a sink for a [Follower].
 func (c *Console) Deliver(chunk Chunk) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	o := c.outputOf(chunk.Stderr)
 	p := o.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if chunk.Start && p.isOpen(chunk.Stream) {
 		c.finishLine(o)
 	}
@@ -116,7 +109,7 @@ func (c *Console) plain(o *output, chunk Chunk) {
 	} else {
 		c.finishLine(o)
 	}
-	prefix := c.prefixFor(chunk.Stream)
+	prefix := c.prefixFor(o.place, chunk.Stream)
 	for len(data) > 0 {
 		var line []byte
 		line, data = firstLine(data)
@@ -127,8 +120,8 @@ func (c *Console) plain(o *output, chunk Chunk) {
 
 // Println writes a line of our own to stderr.
 func (c *Console) Println(text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.err.place.mu.Lock()
+	defer c.err.place.mu.Unlock()
 	c.finishLine(c.err)
 	c.add(c.err, []byte(text), []byte("\n"))
 	c.end(c.err)
@@ -137,44 +130,67 @@ func (c *Console) Println(text string) {
 // End is for a task whose processes have all ended: what is unfinished of its
 // lines is finished.
 func (c *Console) End(rank int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, stderr := range []bool{false, true} {
-		if l := c.lines[streamKey{rank, stderr}]; l != nil {
-			c.endLine(c.outputOf(stderr), l)
-		}
-		c.end(c.outputOf(stderr))
+		c.endOf(c.outputOf(stderr), streamKey{rank, stderr})
 	}
 }
 
-// Close finishes the last lines and removes what is below them.
+func (c *Console) endOf(o *output, key streamKey) {
+	o.place.mu.Lock()
+	defer o.place.mu.Unlock()
+	if l := o.place.lines[key]; l != nil {
+		c.endLine(o, l)
+	}
+	c.end(o)
+}
+
+// Close finishes the last lines and removes what is below them. It returns the first
+// error of writing of each output.
 func (c *Console) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, o := range c.outputs() {
-		for _, l := range slices.Clone(o.place.bars) {
+	if c.out.place == c.err.place {
+		c.closePlace(c.out, c.err)
+	} else {
+		c.closePlace(c.err)
+		c.closePlace(c.out)
+	}
+	return c.Err()
+}
+
+// closePlace closes the place of all outputs that go there.
+func (c *Console) closePlace(outputs ...*output) {
+	p := outputs[0].place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range outputs {
+		for _, l := range slices.Clone(p.bars) {
 			if l.Stderr == (o == c.err) {
 				c.endLine(o, l)
 			}
 		}
 	}
-	c.setStatus("")
-	for _, o := range c.outputs() {
+	if p == c.err.place {
+		c.setStatus("")
+	}
+	for _, o := range outputs {
 		c.finishLine(o)
 		c.end(o)
-		if o.place.timer != nil {
-			o.place.timer.Stop()
-		}
 	}
-	c.closed = true
-	return c.failure
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.closed = true
 }
 
-// Err is the first error of writing. Nothing is written after it.
+// Err is the first error of writing of each output. Nothing is written to it after
+// that.
 func (c *Console) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failure
+	var errs []error
+	for _, o := range []*output{c.out, c.err} {
+		o.place.mu.Lock()
+		errs = append(errs, o.failure)
+		o.place.mu.Unlock()
+	}
+	return errors.Join(errs...)
 }
 
 func firstLine(data []byte) (line, rest []byte) {
@@ -185,20 +201,20 @@ func firstLine(data []byte) (line, rest []byte) {
 }
 
 // prefixFor is what a line of a stream begins with.
-func (c *Console) prefixFor(s Stream) []byte {
-	text := c.barePrefix(s)
+func (c *Console) prefixFor(p *place, s Stream) []byte {
+	text := c.barePrefix(p, s)
 	if !c.timestamps {
 		return text
 	}
-	c.stamped = append(c.now().AppendFormat(c.stamped[:0], "15:04:05.000 "), text...)
-	return c.stamped
+	p.stamped = append(c.now().AppendFormat(p.stamped[:0], "15:04:05.000 "), text...)
+	return p.stamped
 }
 
-func (c *Console) barePrefix(s Stream) []byte {
-	p, ok := c.prefixes[s.Rank]
-	if !ok || p.attempt != s.Attempt {
-		p = prefixOf{s.Attempt, []byte(c.prefix(s.Rank, s.Attempt))}
-		c.prefixes[s.Rank] = p
+func (c *Console) barePrefix(p *place, s Stream) []byte {
+	known, ok := p.prefixes[s.Rank]
+	if !ok || known.attempt != s.Attempt {
+		known = prefixOf{s.Attempt, []byte(c.prefix(s.Rank, s.Attempt))}
+		p.prefixes[s.Rank] = known
 	}
-	return p.text
+	return known.text
 }

@@ -131,6 +131,52 @@ func TestConsoleAfterAWriteError(t *testing.T) {
 	assert.EqualError(t, c.Close(), "broken pipe")
 }
 
+// What is broken is written to no more, and the other output is shown on.
+func TestConsoleWithOneBrokenOutput(t *testing.T) {
+	var good bytes.Buffer
+	for _, broken := range []bool{false, true} { // whether it is stderr
+		good.Reset()
+		c := NewConsole(&failing{}, &good, ConsoleOptions{Prefix: workers})
+		if broken {
+			c = NewConsole(&good, &failing{}, ConsoleOptions{Prefix: workers})
+		}
+		for _, stderr := range []bool{broken, !broken, broken, !broken} {
+			c.Deliver(Chunk{Stream: Stream{Stderr: stderr}, Data: []byte("x\n"), Start: true})
+		}
+		require.EqualError(t, c.Close(), "broken pipe")
+		assert.Equal(t, "[worker-0]:    x\n[worker-0]:    x\n", good.String())
+	}
+}
+
+// unread is an output that nobody reads.
+type unread struct{ busy, read chan struct{} }
+
+func (u unread) Write(b []byte) (int, error) {
+	close(u.busy)
+	<-u.read
+	return len(b), nil
+}
+
+// Who writes to an output that nobody reads waits, and nobody else does.
+func TestConsoleWithOneOutputThatNobodyReads(t *testing.T) {
+	var stderr bytes.Buffer
+	u := unread{make(chan struct{}), make(chan struct{})}
+	c := NewConsole(u, &stderr, ConsoleOptions{Prefix: workers})
+	delivered := make(chan struct{})
+	go func() {
+		defer close(delivered)
+		c.Deliver(Chunk{Data: []byte("x\n"), Start: true})
+	}()
+	<-u.busy
+	c.Println("said")
+	c.SetStatus("status")
+	c.Deliver(Chunk{Stream: Stream{Stderr: true}, Data: []byte("y\n"), Start: true})
+	assert.Equal(t, "said\n[worker-0]:    y\n", stderr.String())
+	close(u.read)
+	<-delivered
+	require.NoError(t, c.Close())
+}
+
 // screen shows what a terminal would: finished lines and the last one.
 type screen struct {
 	mu    sync.Mutex

@@ -400,7 +400,7 @@ func TestPrunedAttemptsAreForgotten(t *testing.T) {
 		}
 		require.NoError(t, f.Drain(t.Context()))
 		stop(t, f)
-		assert.LessOrEqual(t, len(f.processes), 6)
+		assert.LessOrEqual(t, len(f.processes), 2*(1+3))
 		assert.Len(t, c.streams, 60)
 		assert.Empty(t, c.problems())
 	})

@@ -37,6 +37,15 @@ func ProcessDir(runDir string, n, rank int) string {
 	return filepath.Join(attemptDir(runDir, n), strconv.Itoa(rank))
 }
 
+// SplitProcessDir is the inverse of [ProcessDir].
+func SplitProcessDir(dir string) (runDir string, n, rank int, ok bool) {
+	attempt, last := filepath.Split(dir)
+	attempt = filepath.Clean(attempt)
+	rank, isRank := number(last, "")
+	n, isAttempt := number(filepath.Base(attempt), attemptPrefix)
+	return filepath.Dir(attempt), n, rank, isRank && isAttempt
+}
+
 func attemptDir(runDir string, n int) string {
 	return filepath.Join(runDir, attemptPrefix+strconv.Itoa(n))
 }

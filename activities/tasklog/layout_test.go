@@ -99,13 +99,45 @@ func TestPrune(t *testing.T) {
 		require.NoError(t, err)
 		left = append(left, rel)
 	}
-	assert.ElementsMatch(t, []string{"attempt_0/1", "attempt_10/3", "attempt_11/3"}, left)
+	assert.ElementsMatch(t, []string{"attempt_0/1", "attempt_0/3", "attempt_10/3", "attempt_11/3"}, left)
 	numbers, err := attempts(run)
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 10, 11}, numbers, "empty attempts are gone")
 
 	require.NoError(t, Prune(run, 3, 0))
+	assert.DirExists(t, ProcessDir(run, 0, 3), "and the first")
 	assert.DirExists(t, ProcessDir(run, 11, 3), "the newest stays in any case")
 	assert.NoDirExists(t, ProcessDir(run, 10, 3))
 	require.NoError(t, Prune(filepath.Join(run, "missing"), 3, 1))
+}
+
+func TestPruned(t *testing.T) {
+	several := func(first, last int) []int {
+		numbers := []int{0}
+		for n := first; n <= last; n++ {
+			numbers = append(numbers, n)
+		}
+		return numbers
+	}
+	from, to, ok := Pruned(several(12, 31))
+	assert.True(t, ok)
+	assert.Equal(t, []int{1, 11}, []int{from, to})
+	_, _, ok = Pruned(several(1, 20))
+	assert.False(t, ok)
+	_, _, ok = Pruned(several(3, 4))
+	assert.False(t, ok, "the generations of a group may begin anywhere")
+	_, _, ok = Pruned(nil)
+	assert.False(t, ok)
+}
+
+func TestSplitProcessDir(t *testing.T) {
+	runDir, n, rank, ok := SplitProcessDir(ProcessDir("/logs/iris/e", 12, 3))
+	assert.True(t, ok)
+	assert.Equal(t, "/logs/iris/e", runDir)
+	assert.Equal(t, 12, n)
+	assert.Equal(t, 3, rank)
+	for _, dir := range []string{"", "/", "3", "/logs/3", "/logs/attempt_x/3", "/logs/attempt_1/ps", "/logs/attempt_01/3"} {
+		_, _, _, ok := SplitProcessDir(dir)
+		assert.False(t, ok, dir)
+	}
 }

@@ -16,14 +16,14 @@ type line struct {
 	bar *bar // nil: it is none
 }
 
-// isNothing says that there is nothing to know any more.
+// isNothing reports whether nothing is left to be shown of it.
 func (l *line) isNothing() bool {
 	return l.bar == nil && len(l.sequence) == 0 && l.style.isPlain()
 }
 
 // lineOf is the line that a chunk goes on with; nil: nothing is known of it.
 func (c *Console) lineOf(o *output, chunk Chunk) *line {
-	l := c.lines[streamKey{chunk.Rank, chunk.Stderr}]
+	l := o.place.lines[streamKey{chunk.Rank, chunk.Stderr}]
 	switch {
 	case l == nil:
 		return nil
@@ -40,7 +40,7 @@ func (c *Console) lineOf(o *output, chunk Chunk) *line {
 // endLine is for a line that will not go on. A bar is shown as it was last,
 // unless it was.
 func (c *Console) endLine(o *output, l *line) {
-	delete(c.lines, streamKey{l.Rank, l.Stderr})
+	delete(o.place.lines, streamKey{l.Rank, l.Stderr})
 	if l.bar == nil {
 		return
 	}
@@ -63,9 +63,9 @@ func (c *Console) careful(o *output, l *line, chunk Chunk) {
 	}
 	key := streamKey{l.Rank, l.Stderr}
 	if l.isNothing() {
-		delete(c.lines, key)
+		delete(o.place.lines, key)
 	} else {
-		c.lines[key] = l
+		o.place.lines[key] = l
 	}
 }
 
@@ -160,10 +160,10 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 // the end of the line, and the end.
 func (c *Console) piece(o *output, l *line, text, returns []byte, newline bool) {
 	if o.place.terminal && len(text) > 0 {
-		c.text = l.style.appendOpen(c.text[:0])
-		c.text = l.appendSafe(c.text, text)
-		c.text = l.style.appendClose(c.text)
-		text = c.text
+		safe := l.style.appendOpen(o.place.text[:0])
+		safe = l.appendSafe(safe, text)
+		safe = l.style.appendClose(safe)
+		o.place.text, text = safe, safe
 	}
 	if newline {
 		l.abort()
@@ -184,7 +184,7 @@ func (c *Console) raw(o *output, l *line, text []byte) {
 		return
 	}
 	c.finishLine(o)
-	c.add(o, c.prefixFor(l.Stream), text)
+	c.add(o, c.prefixFor(o.place, l.Stream), text)
 	o.place.open, o.place.stream = true, l.Stream
 }
 
@@ -193,10 +193,10 @@ func (c *Console) showBar(o *output, l *line, end []byte) {
 	c.finishLine(o)
 	state := l.bar.state()
 	if o.place.terminal {
-		c.text = closed(c.text[:0], state)
-		state = c.text
+		o.place.text = closed(o.place.text[:0], state)
+		state = o.place.text
 	}
-	c.add(o, c.prefixFor(l.Stream), state)
+	c.add(o, c.prefixFor(o.place, l.Stream), state)
 	c.add(o, end, nil)
 	l.bar.changed = false
 }

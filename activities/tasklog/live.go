@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// hasLive says that something is to be below the lines.
+// hasLive reports whether something is to be below the lines.
 func (p *place) hasLive() bool {
 	if !p.live {
 		return false
@@ -57,7 +57,7 @@ func (c *Console) appendLive(dst []byte, p *place) []byte {
 		default:
 			limit--
 			row()
-			dst = closed(append(dst, c.barePrefix(l.Stream)...), state)
+			dst = closed(append(dst, c.barePrefix(p, l.Stream)...), state)
 		}
 	}
 	if more > 0 {

@@ -12,6 +12,8 @@ type output struct {
 	buf []byte
 	// place is shared by the two outputs where both are the same.
 	place *place
+	// failure is the first error of writing.
+	failure error
 }
 
 // consoleBuffer is written at once. It is larger than what a [Follower]
@@ -44,7 +46,7 @@ func (c *Console) finishLine(o *output) {
 
 // end writes what was added, and below it what belongs there.
 func (c *Console) end(o *output) {
-	if p := o.place; p.drawn == 0 && !c.closed && p.hasLive() {
+	if p := o.place; p.drawn == 0 && !p.closed && p.hasLive() {
 		c.finishLine(o)
 		o.buf = c.appendLive(o.buf, p)
 	}
@@ -57,18 +59,29 @@ func (c *Console) flush(o *output) {
 }
 
 func (c *Console) write(o *output, b []byte) {
-	if len(b) == 0 || c.failure != nil {
+	if len(b) == 0 || o.failure != nil {
 		return
 	}
-	_, c.failure = o.w.Write(b)
+	_, o.failure = o.w.Write(b)
 }
 
-// samePlace says whether an unfinished line on one writer is in the way of the
+// FileOf returns the file that a stream reads or writes: the stream itself, or what its
+// method File returns. Nil: there is none.
+func FileOf(stream any) *os.File {
+	switch s := stream.(type) {
+	case *os.File:
+		return s
+	case interface{ File() *os.File }:
+		return s.File()
+	}
+	return nil
+}
+
+// samePlace reports whether an unfinished line on one writer is in the way of the
 // other's lines, as with 2>&1 or on a terminal.
 func samePlace(a, b io.Writer) bool {
-	fa, ok := a.(*os.File)
-	fb, ok2 := b.(*os.File)
-	if !ok || !ok2 {
+	fa, fb := FileOf(a), FileOf(b)
+	if fa == nil || fb == nil {
 		return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 	}
 	ia, err := fa.Stat()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,8 @@ import (
 // place is where one or both outputs go: what stands there, and what is to be
 // below it.
 type place struct {
+	// mu guards all of it, and the outputs that go here.
+	mu       sync.Mutex
 	terminal bool
 	// live: there may be something below the lines.
 	live bool
@@ -33,6 +36,12 @@ type place struct {
 	redraw time.Duration
 	// height is that of the terminal, in rows; 0: unknown.
 	height func() int
+
+	prefixes map[int]prefixOf // by rank, of the attempt that last had a line
+	lines    map[streamKey]*line
+	stamped  []byte // a prefix with its time
+	text     []byte // a piece of a line, made safe
+	closed   bool
 }
 
 const (
@@ -45,11 +54,14 @@ const (
 )
 
 func newPlace(w io.Writer, o ConsoleOptions) *place {
-	p := &place{terminal: o.Terminal(w), redraw: repeatEvery, height: func() int { return 0 }}
+	p := &place{
+		terminal: o.Terminal(w), redraw: repeatEvery, height: func() int { return 0 },
+		prefixes: map[int]prefixOf{}, lines: map[streamKey]*line{},
+	}
 	if p.live = p.terminal && !o.Shared; p.live {
 		p.redraw = redrawEvery
 	}
-	if f, ok := w.(*os.File); ok {
+	if f := FileOf(w); f != nil {
 		p.height = func() int { return heightOf(f) }
 	}
 	return p
@@ -57,7 +69,7 @@ func newPlace(w io.Writer, o ConsoleOptions) *place {
 
 func (p *place) isOpen(s Stream) bool { return p.open && p.stream == s }
 
-// isPlain says that a text needs no care here.
+// isPlain reports whether a text needs no care here.
 func (p *place) isPlain(text []byte) bool {
 	if p.terminal {
 		return isSafe(text)
@@ -91,17 +103,17 @@ func byRank(a, b *line) int {
 
 // barChanged has the bars shown, but not too often.
 func (c *Console) barChanged(o *output) {
-	if p := o.place; p.timer == nil && !c.closed {
+	if p := o.place; p.timer == nil && !p.closed {
 		p.timer = time.AfterFunc(p.redraw, func() { c.showBars(p) })
 	}
 }
 
 // showBars shows how the bars of a place are now.
 func (c *Console) showBars(p *place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.timer = nil
-	if c.closed {
+	if p.closed {
 		return
 	}
 	if p.live {

@@ -8,11 +8,22 @@ import (
 	"strings"
 )
 
-// KeepAttempts is how many attempts of a task [Prune] usually keeps.
+// KeepAttempts is how many attempts of a task [Prune] usually keeps, beside the first.
 const KeepAttempts = 20
 
+// Pruned reports which attempts of a task are gone, given those that it has, in
+// ascending order ([Attempts]).
+func Pruned(attempts []int) (from, to int, ok bool) {
+	if len(attempts) <= KeepAttempts {
+		return 0, 0, false // a gap is none of ours
+	}
+	from, to = attempts[0]+1, attempts[1]-1
+	return from, to, from <= to
+}
+
 // Prune removes the oldest attempts of the task with that rank, so that keep of
-// them are left, and at least the newest. Other tasks' attempts stay.
+// them are left, and at least the newest; and the first, which often tells how it
+// began. Other tasks' attempts stay.
 func Prune(runDir string, rank, keep int) error {
 	all, err := attempts(runDir)
 	if err != nil {
@@ -26,8 +37,12 @@ func Prune(runDir string, rank, keep int) error {
 			own = append(own, dir)
 		}
 	}
+	if len(own) == 0 {
+		return nil
+	}
+	rest := own[1:]
 	var errs []error
-	for _, dir := range own[:max(0, len(own)-max(keep, 1))] {
+	for _, dir := range rest[:max(0, len(rest)-max(keep, 1))] {
 		if err := os.RemoveAll(dir); err != nil {
 			errs = append(errs, err)
 			continue

@@ -11,8 +11,8 @@ import (
 // SetStatus shows a text as the last line of the terminal, below all lines,
 // until the next one. Empty: none. Without a terminal it does nothing.
 func (c *Console) SetStatus(text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.err.place.mu.Lock()
+	defer c.err.place.mu.Unlock()
 	c.setStatus(text)
 }
 
@@ -32,7 +32,7 @@ func (c *Console) setStatus(text string) {
 	c.end(c.err)
 }
 
-// IsTerminal says whether f is a terminal that understands escape sequences.
+// IsTerminal reports whether f is a terminal that understands escape sequences.
 func IsTerminal(f *os.File) bool {
 	if term := os.Getenv("TERM"); term == "" || term == "dumb" {
 		return false

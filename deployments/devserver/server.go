@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/server/client"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/headers"
@@ -65,6 +66,7 @@ func newServer(o Options, p ports, db *database, logger *serverLog, u *usage) (*
 		temporal.WithAuthorizer(authorizer),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return claims }),
 		temporal.WithDynamicConfigClient(tuning()),
+		temporal.WithClientFactoryProvider(patientClients{client.NewFactoryProvider()}),
 		temporal.WithChainedFrontendGrpcInterceptors(u.intercept, s.drain.intercept),
 	)
 	return s, err

@@ -104,7 +104,7 @@ func (a *app) clientOf(ctx context.Context, r rundir.Record, c client.Client, s 
 		if up == nil {
 			return nil, nil, errNoServer
 		}
-		r.Server = connect.Options{Address: up.Address, Namespace: up.Namespace}
+		r.Server = a.embedded(up).Options
 	}
 	other, err := connect.Dial(ctx, r.Server, a.logger(), dialTimeout)
 	if err != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,17 +17,26 @@ func TestNobodyIsThereToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nobody := &starter.UnansweredError{RunID: "iris-1"}
 		answers := []error{nil, nobody, context.DeadlineExceeded, nobody, nil, nobody}
+		var mu sync.Mutex // of the two
 		var news []error
 		w := attend(t.Context(), func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
 			next := answers[0]
 			if len(answers) > 1 {
 				answers = answers[1:]
 			}
 			return next
-		}, func(err error) { news = append(news, err) })
+		}, func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			news = append(news, err)
+		})
 		time.Sleep(askFirst / 2)
 		synctest.Wait()
+		mu.Lock()
 		assert.Len(t, answers, 6, "what is answered soon is not looked after")
+		mu.Unlock()
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		assert.Equal(t, []error{nobody, nil, nobody}, news)

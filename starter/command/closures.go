@@ -72,6 +72,9 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 	q, err := how.attach(r, limited)
 	if err == nil {
 		defer q.Close()
+		if how.waits {
+			go tellWaits(limited, q.Status, func(text string) { a.say("run %s: %s", run, text) })
+		}
 		if how.task != "" {
 			a.warnOfTask(limited, r, how.task)
 		}
@@ -120,9 +123,9 @@ func isAnswer(err error) bool {
 
 // inWordsOfFlags has a closure that was refused named as it was given here. Each is
 // refused by itself.
-var inWordsOfFlags = strings.NewReplacer("closures[0].f: ", "FUNCTION: ", "closures[0].a: ", "arguments: ", "closures[0].k: ", "arguments by name: ",
-	"o.key: ", "--key: ", "o.task: ", "--task: ", "o.priority: ", "--priority: ",
-	"o.retries: ", "--retries: ", "o.timeout: ", "--call-timeout: ")
+var inWordsOfFlags = strings.NewReplacer("closures[0].function: ", "FUNCTION: ", "closures[0].args: ", "ARG: ", "closures[0].kwargs: ", "--kwargs: ",
+	"closures[0].options.timeout: ", "--call-timeout: ", "closures[0].options.", "--", "closures[0].", "",
+	"options.timeout: ", "--call-timeout: ", "options.", "--")
 
 // closureError gives an error its exit code.
 func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, err error) error {
@@ -160,8 +163,10 @@ func (a *app) closuresCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "closures [flags] RUN",
 		Short: "Show the queue of a run's closures and who serves it, pause it, or cancel closures",
-		Long: `Shows how many closures are queued, executing and done, the error that the next
-schedule, join or done is going to raise, and the tasks that serve. With a flag it
+		Long: `Shows how many closures are queued, given out to a host, executing and done, the error
+that the next schedule, join or done is going to raise, what waits until a task serves it,
+and the tasks that serve. Hosts get
+more closures than they execute, and say after a moment how many those are. With a flag it
 changes the queue first.
 
 ` + exitCodesOfRequests,
@@ -247,13 +252,16 @@ func (a *app) printQueue(run string, s spec.QueueStatus) {
 		fmt.Fprintf(a.out, " (%s)", s.Paused)
 	}
 	c := s.Counts
-	fmt.Fprintf(a.out, "\n%d scheduled: %d queued, %d executing, %d finished, %d failed, %d cancelled; %d calls\n",
-		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled, c.Calls)
+	fmt.Fprintf(a.out, "\n%d scheduled: %d queued, %d given out, %d executing, %d finished, %d failed, %d cancelled; %d calls\n",
+		c.Scheduled, c.Queued, c.GivenOut, c.Executing, c.Finished, c.Failed, c.Cancelled, c.Calls)
 	if s.Error != nil {
 		fmt.Fprintf(a.out, "error of closure %d, to be raised by the next schedule, join or done: %s\n", s.Error.Closure, s.Error.Error())
 	}
 	if s.State == spec.QueueEnded {
 		return
+	}
+	for _, u := range s.Unserved {
+		fmt.Fprintln(a.out, unservedLine(u))
 	}
 	if len(s.Workers) == 0 {
 		fmt.Fprintln(a.out, "no task serves")
@@ -272,13 +280,22 @@ func (a *app) printQueue(run string, s spec.QueueStatus) {
 	w.Flush()
 }
 
+// unservedLine says what closures wait for that no task serves.
+func unservedLine(u spec.UnservedClosures) string {
+	what := fmt.Sprintf("%d queued closures wait", u.Queued)
+	if u.Queued == 1 {
+		what = "1 queued closure waits"
+	}
+	if u.Task != "" {
+		return fmt.Sprintf("%s until %s serves: only that task may call %s", what, u.Task, u.Function)
+	}
+	return fmt.Sprintf("%s until a task serves that has registered %s", what, u.Function)
+}
+
 // listFew names some and counts the rest.
 func listFew(names []string) string {
 	const few = 6
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+	return spec.AndMore(names, few)
 }
 
 // cancelledLine says what came of a wish to cancel.

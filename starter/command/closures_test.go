@@ -25,10 +25,10 @@ func TestWhatWasCancelled(t *testing.T) {
 // What is refused is named as it was given: by the flag.
 func TestRefusalsNameTheFlag(t *testing.T) {
 	for message, want := range map[string]string{
-		"f cannot be scheduled: o.retries: must not be negative, is -1":  "f cannot be scheduled: --retries: must not be negative, is -1",
-		"f cannot be scheduled: o.priority: must be from -1 to 1, is 5":  "f cannot be scheduled: --priority: must be from -1 to 1, is 5",
-		"f cannot be scheduled: o.timeout: must not be negative, is -1s": "f cannot be scheduled: --call-timeout: must not be negative, is -1s",
-		"closures[0].f: no task has registered a function":               "FUNCTION: no task has registered a function",
+		"f cannot be scheduled: options.retries: must not be negative, is -1":  "f cannot be scheduled: --retries: must not be negative, is -1",
+		"f cannot be scheduled: options.priority: must be from -1 to 1, is 5":  "f cannot be scheduled: --priority: must be from -1 to 1, is 5",
+		"f cannot be scheduled: options.timeout: must not be negative, is -1s": "f cannot be scheduled: --call-timeout: must not be negative, is -1s",
+		"closures[0].function: no task has registered a function":              "FUNCTION: no task has registered a function",
 	} {
 		err := (&app{}).closureError(context.Background(), context.Background(), 0, &closurequeue.RefusedError{Message: message})
 		var usage *usageError

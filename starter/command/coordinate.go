@@ -44,7 +44,10 @@ A closure may have options, all or some of them:
   {"id":8,"op":"call","closures":[{"function":"step","args":[3],"options":
    {"key":"step-3","task":"worker-1","priority":5,"timeout":"3s","retries":2}}]}
 
-(in one line). "key": scheduled again with the same key it is the same closure.
+(in one line). "key": scheduled again with the same key it is the same closure, for as
+long as the run lives, unless that was cancelled; one that has failed raises its error
+again, and with "retry": true it is called again. The keys of a run have 1 MiB at most, 8
+bytes for each included, and what finds no room is refused.
 "task": only this task may call it, which the run must have. "priority": higher ones go first; default 0.
 "timeout" bounds one call. "retries": how often it is called again after an error or a
 timeout. "max_losses": how often its task may die under it before that is an error;
@@ -80,6 +83,7 @@ func (a *app) coordinateCommand() *cobra.Command {
 				return err
 			}
 			defer q.Close()
+			go tellWaits(cmd.Context(), q.Queue().Status, func(text string) { a.say("run %s: %s", args[0], text) })
 			// A program that has died reads no answers; what it wanted is scheduled.
 			signal.Ignore(syscall.SIGPIPE)
 			return coordinate.Serve(cmd.Context(), args[0], q, a.in, a.out)

@@ -1,20 +1,26 @@
 package command
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/starter/embedded"
-	"github.com/clusterrun/clusterrun/starter/rundir"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workers/embedded"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -28,19 +34,31 @@ func (a *app) devCommand() *cobra.Command {
 		headless     bool
 		host         string
 		slots        int
+		background   detached
 	)
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
 		Short: "A Temporal server, its Web UI and a host worker, in the foreground",
 		Long: `Serves the embedded Temporal server with its Web UI, and runs that are submitted,
 in the foreground until Ctrl-C. The database is the one that run uses: its earlier
-runs are in the Web UI too.
+runs are in the Web UI too. A server that runs already makes way for this one, and
+whoever uses it follows. A server that ends by itself is started again.
+
+The processes of submitted runs end with this command. So where there are any, the
+first SIGTERM or Ctrl-C names the runs and changes nothing; the second within 5s
+stops everything: processes get SIGTERM, and SIGKILL 2s later. Without runs the
+first is enough, and a terminal that is closed (SIGHUP) ends everything at once.
+Runs of clusterrun run have processes of their own and go on.
+
+With --detach all this happens in the background, without a terminal: the command
+returns when runs can be submitted, and prints the process to send SIGTERM to.
+What it has to say goes to dev.log, below the state directory.
 
 Exit codes:
-  0    stopped as asked
+  0    stopped as asked; with --detach: it runs
   2    mistake in the command line
   125  a port is taken, dev runs already, or something failed`,
-		Example: "  clusterrun dev\n  clusterrun submit iris.yaml   # in another terminal",
+		Example: "  clusterrun dev\n  clusterrun submit iris.yaml   # in another terminal\n\n  clusterrun dev --detach\n  clusterrun submit iris.yaml   # in the same one",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, external, err := a.external(); err != nil {
@@ -48,7 +66,16 @@ Exit codes:
 			} else if external {
 				return usagef("dev brings its own server, and another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out, or use `clusterrun worker` with it")
 			}
-			d := &dev{app: a, port: port, uiPort: uiPort, headless: headless,
+			for flag, port := range map[string]int{"port": port, "ui-port": uiPort} {
+				if port < 0 || port > 65535 {
+					return usagef("--%s %d is not a port; give 1 to 65535, or 0 for any free one", flag, port)
+				}
+			}
+			if background.parent() {
+				return a.detachDev(cmd.Context())
+			}
+			background.closeOnExec()
+			d := &dev{app: a, port: port, uiPort: uiPort, headless: headless, background: background,
 				options: workers.Options{StateDir: a.devDir(), Host: host, Queue: spec.TaskQueue, Slots: slots, LogRoot: a.logsDir(), Debug: a.debug()}}
 			return d.run(cmd.Context())
 		},
@@ -56,6 +83,7 @@ Exit codes:
 	cmd.Flags().IntVar(&port, "port", 7233, "`PORT` of the server")
 	cmd.Flags().IntVar(&uiPort, "ui-port", 8233, "`PORT` of the Web UI")
 	cmd.Flags().BoolVar(&headless, "headless", false, "no Web UI")
+	background.register(cmd)
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	cmd.Flags().IntVar(&slots, "slots", 0, "most tasks at a time (`NUMBER`); 0 for no bound")
 	return cmd
@@ -66,11 +94,13 @@ type dev struct {
 	*app
 	port, uiPort int
 	headless     bool
+	background   detached
 	options      workers.Options
+	client       client.Client
 }
 
 func (d *dev) run(ctx context.Context) error {
-	signals, stopListening := listen(interrupts)
+	signals, stopListening := d.listen(interrupts)
 	defer stopListening()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,23 +110,20 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	own, up, err := d.server(ctx)
+	own, err := d.startServer(ctx)
 	if err != nil {
 		return err
 	}
-	var serverExited <-chan error // blocks for ever where the server is not ours
-	if own != nil {
-		serverExited = own.Exited()
-		defer d.stopServer(own)
-	}
-	d.options.Server = connect.Options{Address: up.Address, Namespace: up.Namespace}
-	s := server{Options: d.options.Server, Embedded: true}
-	c, err := connect.Dial(ctx, s.Options, d.logger(), dialTimeout)
-	if err != nil {
+	up := own.Server
+	stopServer := d.keepServer(ctx, own)
+	defer stopServer()
+	s := d.embedded(&up)
+	d.options.Server = s.Options
+	if d.client, err = connect.Dial(ctx, s.Options, d.logger(), dialTimeout); err != nil {
 		return err
 	}
-	defer c.Close()
-	done := d.endAbandoned(ctx, c, s)
+	defer d.client.Close()
+	done := d.endAbandoned(ctx, d.client, s)
 	if err := os.MkdirAll(d.options.StateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
@@ -105,19 +132,82 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer d.stopWorker(w)
-	d.announce(up)
+	if err := d.announce(&up); err != nil {
+		return err
+	}
 	done()
 
-	select {
-	case <-signals:
-		d.say("stopping")
-		return nil
-	case err := <-serverExited:
-		return fmt.Errorf("the embedded server ended by itself (%v); its log is %s", err, d.home().Log())
-	case err := <-w.exited:
-		w.exited <- err // stopWorker waits for it
-		return fmt.Errorf("the host worker ended by itself (%v):\n%s", err, w.lastWords())
+	var asked interruption
+	var confirm <-chan time.Time // set while a second signal is waited for
+	for {
+		select {
+		case sig := <-signals:
+			n := asked.add(sig)
+			if n == 0 {
+				continue
+			}
+			if n == 1 && d.asksAgain(ctx, sig) {
+				asked.last = time.Now() // what came while we asked is the same one
+				confirm = time.After(confirmWithin)
+				continue
+			}
+			d.voice.hurry()
+			d.say("stopping")
+			return nil
+		case <-confirm:
+			d.say("no second signal within %s: going on", confirmWithin)
+			asked, confirm = interruption{}, nil
+		case err := <-w.exited:
+			w.exited <- err // stopWorker waits for it
+			return fmt.Errorf("the host worker ended by itself (%v):\n%s", err, w.lastWords())
+		}
 	}
+}
+
+const (
+	// confirmWithin is how long a person has to say a second time that all runs are
+	// to end.
+	confirmWithin = 5 * time.Second
+	// listBound is how long the server has to name the runs.
+	listBound = 2 * time.Second
+	// listMost bounds the runs that are counted, and namesMost those that are named.
+	listMost  = 1000
+	namesMost = 10
+)
+
+// asksAgain reports whether runs would end with us, having said so. A closed
+// terminal, or a reader that is gone, cannot be asked.
+func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
+	if sig == syscall.SIGHUP || sig == syscall.SIGPIPE {
+		return false
+	}
+	ctx, done := context.WithTimeout(ctx, listBound)
+	defer done()
+	runs, err := starter.List(ctx, d.client, starter.ListOptions{Open: true, Limit: listMost})
+	if err != nil {
+		d.say("got %s, and the server does not tell whether runs would end with this (%s); again within %s to stop", nameOfSignal(sig), err, confirmWithin)
+		return true
+	}
+	var names []string
+	for _, r := range runs {
+		if r.Queue == d.options.Queue {
+			names = append(names, r.RunID)
+		}
+	}
+	if len(names) == 0 {
+		return false
+	}
+	d.say("got %s: %s processes here end with this; again within %s to stop", nameOfSignal(sig), stillOpen(names), confirmWithin)
+	return true
+}
+
+// stillOpen says "2 runs are open (iris-x2k4, mnist-8ab3), and their".
+func stillOpen(names []string) string {
+	n := len(names)
+	if n == 1 {
+		return "run " + names[0] + " is open, and its"
+	}
+	return fmt.Sprintf("%d runs are open (%s), and their", n, spec.AndMore(names, namesMost))
 }
 
 // alone makes sure that this user has one dev only.
@@ -125,70 +215,88 @@ func (d *dev) alone() (unlock func(), err error) {
 	if err := os.MkdirAll(d.global.stateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	unlock, held, err := embedded.TryLock(filepath.Join(d.global.stateDir, "dev.lock"))
-	if err == nil && held {
-		err = fmt.Errorf("`clusterrun dev` runs already with the state directory %s; stop that one, or choose another with --state-dir", d.global.stateDir)
+	path := filepath.Join(d.global.stateDir, "dev.lock")
+	unlock, held, err := embedded.TryLock(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case held:
+		pid, _ := os.ReadFile(path)
+		return nil, fmt.Errorf("`clusterrun dev` (pid %s) runs already with the state directory %s; stop that one, or choose another with --state-dir",
+			cmp.Or(string(bytes.TrimSpace(pid)), "unknown"), d.global.stateDir)
 	}
-	return unlock, err
+	_ = os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600) // for people
+	return unlock, nil
 }
 
-// server starts the server in the foreground. A background server that nobody
-// needs makes way for it; one that runs depend on is shared, because they know
-// it by its port.
-func (d *dev) server(ctx context.Context) (*embedded.Foreground, *embedded.Server, error) {
-	start := func() (*embedded.Foreground, error) {
-		var extra []string
-		if d.headless {
-			extra = append(extra, "--headless")
-		}
-		return d.home().StartForeground(ctx, d.port, d.uiPort, extra...)
+func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
+	var extra []string
+	if d.headless {
+		extra = append(extra, "--headless")
 	}
-	own, err := start()
-	var taken *embedded.TakenError
-	if errors.As(err, &taken) {
-		users, livingErr := d.users()
-		switch {
-		case livingErr != nil:
-			return nil, nil, livingErr
-		case len(users) > 0:
-			d.say("the embedded server is in use by %s, so this is a guest on it, without a Web UI; start dev again when they have ended", strings.Join(users, ", "))
-			return nil, &taken.Server, nil
-		}
-		if err := d.home().StopBackground(ctx); err != nil {
-			return nil, nil, err
-		}
-		own, err = start()
-	}
+	own, err := d.home().StartForeground(ctx, d.port, d.uiPort, extra...)
 	if err != nil {
-		return nil, nil, err
+		return nil, d.explain(err)
 	}
-	return own, &own.Server, nil
+	return own, nil
 }
 
-// users names who depends on the embedded server now.
-func (d *dev) users() ([]string, error) {
-	records, err := rundir.Living(d.runsDir())
-	var names []string
-	for _, r := range records {
-		switch {
-		case !r.Embedded:
-		case r.RunID != "":
-			names = append(names, "run "+r.RunID)
-		default:
-			names = append(names, fmt.Sprintf("the host worker with pid %d", r.PID))
+// keepServer starts the server again, on the same ports, whenever it has ended by
+// itself, until stop is called.
+func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	d.port, d.uiPort = portOf(own.Address), portOf(strings.TrimPrefix(own.UI, "http://"))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		embedded.Again(ctx, func() (err error) {
+			if own == nil {
+				if own, err = d.startServer(ctx); err != nil {
+					return err
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case err := <-own.Exited():
+				own = nil
+				d.say("the embedded server ended by itself (%v; its log is %s); starting it again", err, d.home().Log())
+			}
+			return nil
+		}, func(err error) { d.say("%s; trying again", err) })
+		if own != nil {
+			d.stopServer(own)
 		}
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
-	return names, err
 }
 
-func (d *dev) announce(up *embedded.Server) {
-	fmt.Fprintf(d.out, "Temporal server  %s (namespace %s)\n", up.Address, up.Namespace)
+// portOf is the port of an address, or 0.
+func portOf(address string) int {
+	_, port, _ := net.SplitHostPort(address)
+	n, _ := strconv.Atoi(port)
+	return n
+}
+
+// announce tells that runs can be submitted.
+func (d *dev) announce(up *embedded.Server) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Temporal server  %s (namespace %s)\n", up.Address, up.Namespace)
 	if up.UI != "" {
-		fmt.Fprintf(d.out, "Web UI           %s\n", up.UI)
+		fmt.Fprintf(&b, "Web UI           %s\n", up.UI)
 	}
-	fmt.Fprintf(d.out, "Queue            %s\n", d.options.Queue)
-	fmt.Fprintf(d.out, "Logs             %s\n", d.options.LogRoot)
-	fmt.Fprintln(d.out, "Submit with      clusterrun submit SPEC; Ctrl-C ends this")
+	fmt.Fprintf(&b, "Queue            %s\n", d.options.Queue)
+	fmt.Fprintf(&b, "Logs             %s\n", d.options.LogRoot)
+	if d.background.detach {
+		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC; `kill %d` ends this\n", os.Getpid())
+	} else {
+		fmt.Fprintln(&b, "Submit with      clusterrun submit SPEC; Ctrl-C ends this")
+	}
+	// Nobody may be there to read it, and signals count all the same.
+	go func() { _, _ = io.WriteString(d.out, b.String()) }()
+	return d.background.tell(b.String())
 }
 
 func (d *dev) stopWorker(w *hostWorker) {

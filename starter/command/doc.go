@@ -7,8 +7,12 @@
 //	specfile.go, specflags.go, taskflag.go, hosts.go
 //	             from files and flags to a run spec
 //	localrun.go  a run on this machine: private host worker, output, verdict;
-//	             hostworker.go, interrupt.go, abandoned.go and report.go are
-//	             its parts
+//	             hostworker.go, interrupt.go, stopping.go, conclude.go, disk.go,
+//	             abandoned.go and report.go are its parts
+//	voice.go, outlet.go
+//	             our messages, and our outputs with the first error of each
 //
-// Data goes to stdout, everything else to stderr.
+// Data goes to stdout, everything else to stderr. Whoever reads them may stop to, and
+// what stops a run must not wait for him: a command that catches signals writes in
+// goroutines that it can leave behind.
 package command

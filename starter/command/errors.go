@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -22,14 +23,19 @@ const exitCodesOfRuns = `Exit codes:
   0      the run succeeded
   N      exit code of the process that was the root cause; 128+N if signal N ended it
   124    timeout or max_run_time passed, or the grace of a stop together
-  125    clusterrun or the server failed, or the run was terminated without a result
+  125    clusterrun or the server failed, or the run was terminated without a result,
+         or it succeeded and its output could not be written
   130    the run was stopped (by Ctrl-C or otherwise); 128+N when signal N stopped this command
   2      mistake in the command line, or an invalid run spec`
 
 const exitCodesOfRequests = `Exit codes:
   0    done
-  2    mistake in the command line
+  2    mistake in the command line, or one that the run found in the request
   125  the server, or the run, could not do it`
+
+// severalTasks is what requests to a run have in common.
+const severalTasks = `A task for which it cannot be done keeps none of the others from it: that is said,
+and the exit code is not 0.`
 
 // usageError is a mistake of whoever typed the command. Every problem is a line
 // that says what is wrong, where, and what would be right.
@@ -79,7 +85,7 @@ func (a *app) exit(err error) int {
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.cause != nil {
-		a.say("%s", a.color.bad(err.Error()))
+		a.say("%s", a.color.bad(spec.Visible(err.Error()+supervisor.LimitOf(err))))
 	}
 	return codeOf(err)
 }
@@ -91,13 +97,15 @@ func codeOf(err error) int {
 		invalid *spec.InvalidSpecError
 		running *starter.RunningError
 		failed  *starter.Error
+		refused *starter.RefusedError
 	)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.As(err, &usage), errors.As(err, &invalid), errors.As(err, &running):
+	case errors.As(err, &usage), errors.As(err, &invalid), errors.As(err, &running),
+		errors.As(err, &refused) && refused.Invalid:
 		return exitUsage
 	case errors.As(err, &failed):
 		return failed.Result.ExitCode

@@ -16,9 +16,9 @@ import (
 func TestExitCodes(t *testing.T) {
 	for want, errs := range map[int][]error{
 		0:   {nil},
-		2:   {usagef("x"), &spec.InvalidSpecError{}, &starter.RunningError{ID: "x"}, fmt.Errorf("wrapped: %w", usagef("x"))},
+		2:   {usagef("x"), &spec.InvalidSpecError{}, &starter.RunningError{ID: "x"}, &starter.RefusedError{Invalid: true}, fmt.Errorf("wrapped: %w", usagef("x"))},
 		7:   {&exitError{code: 7}, &starter.Error{Result: &spec.RunResult{ExitCode: 7}}},
-		125: {errors.New("x"), &starter.TerminatedError{}, &starter.NotFoundError{}, &starter.UnansweredError{}},
+		125: {errors.New("x"), &starter.TerminatedError{}, &starter.NotFoundError{}, &starter.UnansweredError{}, &starter.RefusedError{}},
 	} {
 		for _, err := range errs {
 			assert.Equal(t, want, codeOf(err), "%v", err)

@@ -66,9 +66,10 @@ func (a *app) joinCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join [flags] RUN",
 		Short: "Wait until all closures of a run have been called",
-		Long: `Waits until nothing is queued or executing. If a closure has failed, everything queued
-is cancelled, what executes is told to end, and the first error is printed once nothing
-executes any more; then the queue is as new.
+		Long: `Waits until nothing is queued or executing, detached closures included, such as that
+of a schedule --wait. If a closure has failed, everything queued is cancelled, what
+executes is told to end, and the first error is printed once nothing executes any more;
+then the queue is as new.
 
 ` + exitCodesOfClosures,
 		Example: `  clusterrun join iris-x2k4
@@ -76,7 +77,7 @@ executes any more; then the queue is as new.
 		Args: oneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withQueue(cmd.Context(), args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
-				if err := q.Join(ctx); err != nil && !errors.Is(err, closurequeue.ErrNoQueue) {
+				if err := q.JoinAll(ctx); err != nil && !errors.Is(err, closurequeue.ErrNoQueue) {
 					return err
 				}
 				if a.global.json {
@@ -94,8 +95,8 @@ func (a *app) doneCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "done [flags] RUN",
 		Short: "Say whether all closures of a run have been called",
-		Long: `Says whether nothing is queued or executing. A closure that failed is reported like by
-join.
+		Long: `Says whether nothing is queued or executing, detached closures included. A closure
+that failed is reported like by join.
 
 Exit codes:
   0    done
@@ -109,7 +110,7 @@ Exit codes:
 			done := false
 			err := a.withQueue(cmd.Context(), args[0], access{attach: existing}, func(ctx context.Context, q *closurequeue.Queue) error {
 				var err error
-				if done, err = q.Done(ctx); errors.Is(err, closurequeue.ErrNoQueue) {
+				if done, err = q.AllDone(ctx); errors.Is(err, closurequeue.ErrNoQueue) {
 					done, err = true, nil
 				}
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter/pty"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -57,15 +58,15 @@ type standardFiles struct {
 func (a *app) standardFiles(o runOptions, keys func(os.Signal)) (standardFiles, error) {
 	var std standardFiles
 	if a.global.json {
-		std.out = fileOf(a.err) // stdout is for the result alone
+		std.out = tasklog.FileOf(a.err) // stdout is for the result alone
 	} else {
-		std.out = fileOf(a.out)
+		std.out = tasklog.FileOf(a.out)
 	}
-	std.err = fileOf(a.err)
+	std.err = tasklog.FileOf(a.err)
 	if o.foreground == "" {
 		return std, nil
 	}
-	if std.in = fileOf(a.in); std.in == nil || !std.given() {
+	if std.in = tasklog.FileOf(a.in); std.in == nil || !std.given() {
 		return std, fmt.Errorf("--foreground %s: stdin, stdout and stderr are no files", o.foreground)
 	}
 	if !pty.Is(std.in) {
@@ -99,11 +100,6 @@ func (a *app) standardFiles(o runOptions, keys func(os.Signal)) (standardFiles, 
 
 // given reports whether there is an output that programs can have.
 func (std standardFiles) given() bool { return std.out != nil && std.err != nil }
-
-func fileOf(stream any) *os.File {
-	f, _ := stream.(*os.File)
-	return f
-}
 
 // directOutput reports whether programs of the run write to our output themselves.
 func directOutput(s *spec.RunSpec) bool {

@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	sdklog "go.temporal.io/sdk/log"
 
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter/pty"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
@@ -79,6 +81,28 @@ func defaultStateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "clusterrun"), nil
 }
 
+// checkUTF8 refuses flags, and a state directory, that would become others on their
+// way: they are written as JSON, for the host worker, for the run and for those who
+// come later.
+func (a *app) checkUTF8() error {
+	err := checkPath("the state directory", a.global.stateDir, "give another with --state-dir")
+	if a.given != nil {
+		a.given.Visit(func(f *pflag.Flag) {
+			if !utf8.ValidString(f.Value.String()) {
+				err = usagef("--%s %q is not valid UTF-8, and would be changed on its way to hosts and the server; give another", f.Name, f.Value)
+			}
+		})
+	}
+	return err
+}
+
+func checkPath(what, path, remedy string) error {
+	if utf8.ValidString(path) {
+		return nil
+	}
+	return usagef("%s %q is not valid UTF-8, and files would go elsewhere; %s", what, path, remedy)
+}
+
 // Where things are kept below the state directory.
 func (a *app) serverDir() string { return filepath.Join(a.global.stateDir, "server") }
 func (a *app) runsDir() string   { return filepath.Join(a.global.stateDir, "runs") }
@@ -102,7 +126,7 @@ func (a *app) logger() sdklog.Logger {
 	if err != nil {
 		level = slog.LevelError
 	}
-	return sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})))
+	return sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(logWriter{a}, &slog.HandlerOptions{Level: level})))
 }
 
 // isTerminal reports whether w is a terminal.
@@ -110,8 +134,8 @@ func isTerminal(w io.Writer) bool {
 	if _, ok := w.(*screen); ok {
 		return true
 	}
-	f, ok := w.(*os.File)
-	return ok && pty.Is(f)
+	f := tasklog.FileOf(w)
+	return f != nil && pty.Is(f)
 }
 
 // palette colours text where that is wanted.

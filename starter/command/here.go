@@ -16,6 +16,9 @@ func prepareHere(s *spec.RunSpec) error {
 		if err != nil {
 			return usagef("there is no current directory (%s); give one with --dir", err)
 		}
+		if err := checkPath("the current directory", dir, "give another with --dir"); err != nil {
+			return err
+		}
 		s.Dir = dir
 	}
 	own, err := os.Hostname()

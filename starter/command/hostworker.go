@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
 )
 
@@ -20,13 +21,14 @@ import (
 type hostWorker struct {
 	options  workers.Options
 	std      standardFiles // for tasks
-	lifeline *os.File      // our end; nobody ever writes to it
+	lifeline *os.File      // our end
 	theirs   *os.File      // kept for successors
 	cmd      *exec.Cmd
 	// exited gets the end of each supervisor we started.
-	exited chan error
-	gone   chan struct{} // closed by cut
-	once   sync.Once
+	exited           chan error
+	gone             chan struct{} // closed by cut
+	told             chan struct{} // closed by stopAll
+	cutting, telling sync.Once
 }
 
 func startHostWorker(o workers.Options, std standardFiles) (*hostWorker, error) {
@@ -34,7 +36,7 @@ func startHostWorker(o workers.Options, std standardFiles) (*hostWorker, error) 
 	if err != nil {
 		return nil, err
 	}
-	w := &hostWorker{options: o, std: std, lifeline: ours, theirs: theirs, exited: make(chan error, 1), gone: make(chan struct{})}
+	w := &hostWorker{options: o, std: std, lifeline: ours, theirs: theirs, exited: make(chan error, 1), gone: make(chan struct{}), told: make(chan struct{})}
 	if err := w.start(); err != nil {
 		ours.Close()
 		theirs.Close()
@@ -75,15 +77,33 @@ func (w *hostWorker) start() error {
 // cut tells the supervisor that its owner is gone: it stops all processes with
 // a short grace and ends. It needs no server for that.
 func (w *hostWorker) cut() {
-	w.once.Do(func() {
+	w.cutting.Do(func() {
 		close(w.gone)
 		w.lifeline.Close()
 	})
 }
 
-func (w *hostWorker) isCut() bool {
+// stopAll tells the supervisor to stop all processes in that way and to end. It needs
+// no server for that either.
+func (w *hostWorker) stopAll(how supervisor.StopAll) {
+	w.telling.Do(func() {
+		close(w.told)
+		line, err := json.Marshal(how)
+		if err == nil {
+			_, err = w.lifeline.Write(append(line, '\n'))
+		}
+		if err != nil {
+			w.cut()
+		}
+	})
+}
+
+func (w *hostWorker) isCut() bool  { return isClosed(w.gone) }
+func (w *hostWorker) isTold() bool { return isClosed(w.told) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-w.gone:
+	case <-c:
 		return true
 	default:
 		return false

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -60,23 +62,52 @@ func (a *app) interruptSignals() []syscall.Signal {
 
 // listen catches these signals until stop is called, and SIGPIPE: with nobody
 // reading our output, the run has lost whom it was for, and without this the write
-// would kill us in the middle. The channel is for sending, too.
-func listen(stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
+// would kill us in the middle. The channel is for sending, too. From here on nobody
+// waits for what is said to be read, or a signal would.
+func (a *app) listen(stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
+	a.voice.setAside()
 	c := make(chan os.Signal, 8)
 	for _, s := range meant(stopping) {
 		signal.Notify(c, s)
 	}
-	signal.Notify(c, syscall.SIGPIPE)
-	return c, func() { signal.Stop(c) }
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	go func() {
+		for s := range broken {
+			// A server that was killed breaks pipes as well, and is not whom we write for.
+			if !nobodyReads(os.Stdout) && !nobodyReads(os.Stderr) {
+				continue
+			}
+			select {
+			case c <- s:
+			default: // there are more already than anybody needs
+			}
+		}
+	}()
+	return c, func() {
+		signal.Stop(c)
+		signal.Stop(broken)
+		close(broken)
+	}
 }
 
-// endedBy is a context that ends with SIGTERM or SIGINT.
+// nobodyReads reports whether a pipe or a socket has lost its other end.
+func nobodyReads(f *os.File) bool {
+	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+}
+
+// endedBy is a context that ends with SIGTERM or SIGINT. The next one has its usual
+// effect, whatever the command is waiting for.
 func endedBy(ctx context.Context) (context.Context, func()) {
 	var signals []os.Signal
 	for _, s := range meant([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}) {
 		signals = append(signals, s)
 	}
-	return signal.NotifyContext(ctx, signals...)
+	ctx, stop := signal.NotifyContext(ctx, signals...)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // meant leaves out what whoever started us has us ignore: nohup SIGHUP, and a

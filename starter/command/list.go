@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -16,7 +17,8 @@ func (a *app) listCommand() *cobra.Command {
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
 		Short:   "List runs, the latest first",
-		Long: `Lists runs, the latest first, with their verdicts.
+		Long: `Lists runs, those that started last first, with their verdicts. Where there are
+more than the limit, it says so on stderr.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun list\n  clusterrun list --open",
@@ -37,6 +39,13 @@ func (a *app) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(runs) == o.Limit {
+				all, err := starter.Count(cmd.Context(), c, o)
+				if err != nil {
+					return err
+				}
+				defer a.sayCut(len(runs), all)
+			}
 			if a.global.json {
 				if runs == nil {
 					runs = []starter.Summary{}
@@ -52,6 +61,13 @@ func (a *app) listCommand() *cobra.Command {
 	return cmd
 }
 
+// sayCut says how much of a list was left out.
+func (a *app) sayCut(shown, all int) {
+	if all > shown {
+		a.say("these are the latest %d of %d runs; --limit %d shows all", shown, all, all)
+	}
+}
+
 func (a *app) printList(runs []starter.Summary) {
 	if len(runs) == 0 {
 		a.say("there are no runs")
@@ -63,9 +79,7 @@ func (a *app) printList(runs []starter.Summary) {
 		verdict, exit, end := "(open)", "-", time.Now()
 		if !r.Open {
 			end = r.Ended
-			if verdict = string(r.Verdict); verdict == "" {
-				verdict = dash(r.Ending)
-			}
+			verdict = dash(cmp.Or(r.Ending, string(r.Verdict)))
 			exit = fmt.Sprint(r.ExitCode)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, verdict, exit, dash(r.Tasks), dash(r.Owner),

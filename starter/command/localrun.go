@@ -9,25 +9,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/embedded"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 const (
-	// killAnswer is how long the run has to answer that it kills its processes.
-	// Without an answer the supervisor is told, which needs no server.
-	killAnswer = 2 * time.Second
-	// cutBound is how long the run has to end after its supervisor was told to kill
-	// everything: that takes the supervisor two seconds.
-	cutBound = 4 * time.Second
 	// maxSuccessors bounds the host workers started in place of dead ones.
 	maxSuccessors = 3
 	// workerStop bounds the wait for the host worker when the run has ended.
@@ -44,7 +38,7 @@ type localRun struct {
 	dir    *rundir.Dir
 	server server
 	client client.Client
-	worker *hostWorker
+	worker *hostWorker // from start on the same; others run meanwhile that stop it
 	run    *starter.Run
 	output *output
 
@@ -54,7 +48,11 @@ type localRun struct {
 	std         standardFiles
 	interrupted interruption
 	successors  int
-	late        chan struct{} // closed when a killed run has not ended in time
+	stopAsked   chan struct{} // closed with the first signal
+	alone       sync.Once     // stopAlone
+	troubled    atomic.Bool   // the server does not answer, or the run does not get on
+	late        chan struct{} // closed by giveUp
+	giveUp      func()        // a run that was stopped here has not ended in time
 	owner       *owner        // whoever coordinates the run; may be nil
 }
 
@@ -62,23 +60,39 @@ type localRun struct {
 type ending struct {
 	result *spec.RunResult
 	err    error
+	exits  map[string]spec.Exit // by task, where there is no result
 }
 
-// closed says that the run is known to have ended on the server.
+// closed reports whether the run is known to have ended on the server.
 func (e ending) closed() bool {
 	var terminated *starter.TerminatedError
 	return e.result != nil || errors.As(e.err, &terminated)
 }
 
+// code is the exit code of the run.
+func (e ending) code() int {
+	switch {
+	case e.result == nil:
+		return codeOf(e.err)
+	case e.result.Verdict == spec.VerdictSucceeded:
+		return exitOK
+	}
+	return max(e.result.ExitCode, 1)
+}
+
 // runHere runs a cluster on this machine, from nothing to its report.
 func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error {
 	stopping := a.interruptSignals()
-	signals, stopListening := listen(stopping)
+	signals, stopListening := a.listen(stopping)
 	defer stopListening()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	l := &localRun{app: a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, late: make(chan struct{})}
+	l := &localRun{
+		app: a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground,
+		stopAsked: make(chan struct{}), late: make(chan struct{}),
+	}
+	l.giveUp = sync.OnceFunc(func() { close(l.late) })
 	if l.id == "" {
 		l.id = starter.NewID(s.Name)
 	}
@@ -110,18 +124,7 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 	}
 	abandoned := a.endAbandoned(ctx, l.client, l.server)
 	l.owner.serve(ctx, l.run)
-	end := l.supervise(ctx)
-	disowned := l.owner.isGone() // before it could hear of this end
-	l.owner.over(end)
-	l.finish(end)
-	abandoned()
-	if r := end.result; o.quiet && r != nil && r.Verdict == spec.VerdictSucceeded {
-		return a.printResult(r)
-	}
-	if r := end.result; disowned && r != nil && r.Verdict == spec.VerdictCancelled {
-		return a.printResult(r) // it was stopped for that
-	}
-	return a.report(l.id, l.withSignal(end.result), end.err)
+	return l.conclude(l.supervise(ctx), o, abandoned)
 }
 
 // start brings everything up. The first signal ends it.
@@ -132,6 +135,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		select {
 		case s := <-l.signals:
 			interrupted <- s
+			l.voice.hurry()
 			cancel()
 		case <-started:
 		}
@@ -144,6 +148,9 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		default:
 		}
 	}()
+	if err := fullDisk(l.global.stateDir); err != nil {
+		return err
+	}
 	if l.dir, err = rundir.Create(l.runsDir()); err != nil {
 		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
 	}
@@ -178,6 +185,7 @@ func (l *localRun) lendTerminal(o runOptions) error {
 	}
 	if !o.quiet {
 		l.say("%s", l.color.dim(fmt.Sprintf("%s has this terminal; Ctrl-] three times stops the run", l.foreground)))
+		l.voice.flush()
 	}
 	return t.lend(func(s os.Signal) bool { return slices.Contains(l.stopping, s.(syscall.Signal)) })
 }
@@ -202,6 +210,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 		}
 		l.client, err = l.dialOnce(ctx, s)
 		if err == nil {
+			l.keep(ctx, s)
 			return nil
 		}
 		// An embedded server that was found may have been about to leave.
@@ -209,6 +218,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 			return err
 		}
 		l.endWorker()
+		l.worker = nil
 	}
 }
 
@@ -218,9 +228,11 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	waiting, stopWaiting := context.WithCancel(ctx)
 	defer stopWaiting()
 	go func() {
-		result, err := l.run.WaitNotify(waiting, func(err error) { l.trouble(ctx, err) })
-		ended <- ending{result, err}
+		result, err := l.run.WaitNotify(waiting, l.trouble)
+		ended <- ending{result: result, err: err}
 	}()
+	go l.watchDisks(waiting)
+	exited := l.worker.exited
 	for {
 		select {
 		case end := <-ended:
@@ -229,7 +241,14 @@ func (l *localRun) supervise(ctx context.Context) ending {
 			if l.signal(ctx, s) > 2 {
 				return ending{err: &exitError{code: codeOfSignal(l.interrupted.first), cause: fmt.Errorf("run %s is left to itself; its host worker stops what still runs", l.id)}}
 			}
-		case err := <-l.worker.exited:
+		case err := <-exited:
+			if l.worker.isCut() || l.worker.isTold() {
+				// Before it ended it gave the run a moment to end with it.
+				exited = nil
+				l.worker.exited <- err // endWorker waits for it
+				time.AfterFunc(lastMoment, l.giveUp)
+				continue
+			}
 			if end := l.workerDied(ctx, err); end != nil {
 				return *end
 			}
@@ -239,62 +258,9 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	}
 }
 
-// signal does what the n-th signal wants.
-func (l *localRun) signal(ctx context.Context, s os.Signal) int {
-	n := l.interrupted.add(s)
-	switch n {
-	case 1:
-		if !l.owner.isGone() {
-			l.say("got %s: stopping run %s; again to kill it", nameOfSignal(s), l.id)
-		}
-		go l.cancel(ctx)
-	case 2:
-		l.say("got %s: killing run %s", nameOfSignal(s), l.id)
-		go l.kill(ctx)
-	}
-	return n
-}
-
-// cancel asks the run to stop, for as long as the server does not answer.
-func (l *localRun) cancel(ctx context.Context) {
-	for ctx.Err() == nil {
-		asked, done := context.WithTimeout(ctx, requestTimeout)
-		err := l.run.Cancel(asked)
-		done()
-		var late *starter.EndedError
-		if err == nil || errors.As(err, &late) {
-			return
-		}
-	}
-}
-
-// kill has the run kill its processes; where that cannot be had at once, the
-// supervisor does it.
-func (l *localRun) kill(ctx context.Context) {
-	ctx, done := context.WithTimeout(ctx, killAnswer)
-	defer done()
-	grace := spec.Duration(0)
-	if _, err := l.run.TerminateAll(ctx, spec.TerminateAllRequest{Signal: "SIGKILL", Grace: &grace}); err != nil {
-		l.worker.cut()
-		time.AfterFunc(cutBound, func() { close(l.late) })
-	}
-}
-
-// leftBehind is the ending of a run that was killed without the server's help:
-// its processes are gone, and it does not know.
-func (l *localRun) leftBehind() ending {
-	cause := fmt.Errorf("run %s was killed, and %s did not answer: the next clusterrun here that reaches it will end the run there", l.id, l.server)
-	return ending{err: &exitError{code: codeOfSignal(l.interrupted.first), cause: cause}}
-}
-
 // workerDied starts a successor, so that the run can say what became of its
 // processes. It returns an ending where there is nobody left who could.
 func (l *localRun) workerDied(ctx context.Context, err error) *ending {
-	if l.worker.isCut() {
-		// It was told to end, and before it did it gave the run a moment to end with
-		// it; late tells when that was in vain.
-		return nil
-	}
 	if l.successors++; l.successors <= maxSuccessors {
 		l.say("the host worker died (%v); starting another to find out what became of its processes", err)
 		if err = l.worker.start(); err == nil {
@@ -305,57 +271,31 @@ func (l *localRun) workerDied(ctx context.Context, err error) *ending {
 	asked, done := context.WithTimeout(ctx, killAnswer)
 	defer done()
 	_ = l.run.Terminate(asked, "its host worker died")
-	return &ending{err: fmt.Errorf("the host worker of run %s keeps dying (%v):\n%s", l.id, err, words)}
+	return &ending{err: fmt.Errorf("the host worker of run %s keeps dying (%w):\n%s", l.id, err, words)}
 }
 
 // trouble says that the server does not answer, or the run does not get on, and
-// that it does again. Our own server we bring up again, where the run knows it.
-func (l *localRun) trouble(ctx context.Context, err error) {
+// that it does again.
+func (l *localRun) trouble(err error) {
 	var stuck *starter.StuckError
+	l.troubled.Store(err != nil)
 	switch {
 	case err == nil:
-		l.say("that is over, the run goes on")
+		if l.isStopping() {
+			l.say("that is over")
+		} else {
+			l.say("that is over, the run goes on")
+		}
 		return
 	case errors.As(err, &stuck):
 		l.say("run %s does not get on; the last its host worker said:\n%s", l.id, l.worker.lastWords())
 		return
 	}
-	l.say("%s does not answer; the processes go on, waiting for it", l.server)
-	if !l.server.Embedded {
-		return
+	if l.isStopping() {
+		l.say("%s does not answer", l.server)
+	} else {
+		l.say("%s does not answer; the processes go on, waiting for it", l.server)
 	}
-	go func() {
-		if _, err := l.home().Ensure(ctx, embedded.Start{Prefer: l.server.Address}); err != nil && ctx.Err() == nil {
-			l.say("%s", err)
-		}
-	}()
-}
-
-// finish ends the host worker, and shows what output is left.
-func (l *localRun) finish(end ending) {
-	var worker sync.WaitGroup
-	worker.Go(l.endWorker)
-	if end.result == nil {
-		// Without a result nobody has seen the end of all processes. They have
-		// ended, and all their output is there, when the worker has.
-		worker.Wait()
-	}
-	l.output.finish(l.signals)
-	worker.Wait()
-	l.std.terminal.giveBack()
-	l.client.Close()
-	l.leave(end.closed())
-}
-
-// leave gives up the run's directory. What is in it is needed for as long as
-// the run may be open on the server: it is how others find out that the run's
-// owner is gone.
-func (l *localRun) leave(closed bool) {
-	if !closed {
-		l.dir.Close()
-		return
-	}
-	_ = l.dir.Remove()
 }
 
 // abort is finish for a run that did not get as far as that.
@@ -385,17 +325,4 @@ func (l *localRun) endWorker() {
 	ctx, done := context.WithTimeout(context.Background(), bound)
 	defer done()
 	l.worker.stop(ctx)
-	l.worker = nil
-}
-
-// withSignal gives a run that was stopped by a signal to us the exit code of that
-// signal, and names it (TE-39).
-func (l *localRun) withSignal(r *spec.RunResult) *spec.RunResult {
-	if l.interrupted.first == nil || r == nil || r.Verdict != spec.VerdictCancelled {
-		return r
-	}
-	changed := *r
-	changed.ExitCode = codeOfSignal(l.interrupted.first)
-	changed.Message = fmt.Sprintf("clusterrun (process %d) got %s. %s", os.Getpid(), nameOfSignal(l.interrupted.first), r.Message)
-	return &changed
 }

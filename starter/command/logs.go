@@ -1,14 +1,15 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,9 +19,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const logsHelp = `Shows the output of the processes of a run, as far as they ran on this host: all
-of them or those of the named tasks and types, restarts included, each line with
-its task.
+const logsHelp = `Shows the output of the processes of a run, as far as its files can be read on this
+machine: all of them or those of the named tasks and types, restarts included, each
+line with its task. Of a task that is started again and again the first attempt and
+the latest 20 are kept; what was removed is said on stderr. Tasks whose files are
+elsewhere are named with their host, and the exit code is then 125.
 
 --since goes by what the host noted every few seconds (1 in small runs, 8 in
 large ones), so it may show that much more than was written since, and never less.
@@ -61,7 +64,7 @@ func (a *app) logsCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			l := &logReader{app: a, run: starter.Get(c, args[0], execution), selected: selected, follow: follow}
+			l := &logReader{app: a, run: starter.Get(c, args[0], execution), selected: selected, follow: follow, there: map[int][]int{}, named: map[logFiles]bool{}}
 			return l.show(cmd.Context())
 		},
 	}
@@ -80,72 +83,181 @@ type logReader struct {
 	run      *starter.Run
 	selected logSelection
 	follow   bool
+
+	deliver func(tasklog.Chunk)
+	dirs    []os.FileInfo // that are read
+	readers []*tasklog.Follower
+	there   map[int][]int     // see [tasklog.Attempts]
+	named   map[logFiles]bool // see namesLeftOut
+	// broken: something that is here could not be read.
+	broken atomic.Bool
 }
 
 func (l *logReader) show(ctx context.Context) error {
-	s, dir, err := l.find(ctx)
+	s, dirs, err := l.find(ctx)
 	if err != nil {
 		return err
 	}
-	options := tasklog.FollowOptions{OnError: func(err error) { l.say("%s", err) }}
-	if options.Select, err = l.selected.streams(s, dir); err != nil {
-		return err
+	_, mistake := l.selected.ranks(s)
+	if mistake != nil {
+		l.say("%s", l.color.bad(mistake.Error()))
 	}
-	if at := l.selected.since; !at.IsZero() {
-		options.From = tasklog.Since(dir, at)
-	}
-	deliver, finish, err := l.sink(s)
+	finish, err := l.sink(s)
 	if err != nil {
 		return err
 	}
-	if l.global.json {
-		options.Hold = tasklog.WholeLines
+	l.read(s, dirs)
+	if err := l.selected.checkAttempts(s, l.there); err != nil {
+		return err
 	}
-	follower := tasklog.Follow(dir, deliver, options)
+	l.sayPruned(s)
+	following, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	l.whenBroken(func(err error) { stop(err) }) // nobody would see the rest
 	if l.follow && s.Open {
-		// However it ends: its logs are what was asked for.
-		if _, err := l.run.WaitNotify(ctx, l.sayUnreachable); ctx.Err() != nil {
-			return err
+		if s, err = l.toTheEnd(following, s); err != nil {
+			return cmp.Or(context.Cause(following), err)
 		}
 	}
-	if err := follower.Stop(ctx); err != nil {
+	for _, r := range l.readers {
+		if err := r.Stop(following); err != nil {
+			return context.Cause(following)
+		}
+	}
+	if err := finish(); err != nil {
 		return err
 	}
-	return finish()
+	if l.namesLeftOut(s) || l.broken.Load() {
+		return &exitError{code: exitMachinery}
+	}
+	if mistake != nil {
+		return &exitError{code: exitUsage}
+	}
+	return nil
 }
 
-// find waits, if the logs are to be followed, until the run has some.
-func (l *logReader) find(ctx context.Context) (*starter.Status, string, error) {
+// sayPruned names the attempts that are meant and that have been removed since.
+func (l *logReader) sayPruned(s *starter.Status) {
+	wanted, _ := l.selected.ranks(s)
+	for _, t := range s.Tasks {
+		from, to, pruned := tasklog.Pruned(l.there[t.Rank])
+		if pruned && (wanted == nil || wanted[t.Rank]) && l.selected.means(from, l.there[t.Rank]) {
+			l.say("%s: attempts %d to %d have been removed; of a task, the first attempt and the latest %d are kept", t.Name, from, to, tasklog.KeepAttempts)
+		}
+	}
+}
+
+// find waits, if the logs are to be followed, until the run has some, here or
+// elsewhere.
+func (l *logReader) find(ctx context.Context) (*starter.Status, []string, error) {
 	for {
 		s, err := l.run.Status(ctx)
 		if err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
-		if _, err := l.selected.ranks(s); err != nil && !s.Unanswered {
-			return nil, "", err
+		if wanted, err := l.selected.ranks(s); err != nil && len(wanted) == 0 {
+			return nil, nil, err
 		}
-		dir, err := l.runDir(s)
-		if err == nil || !l.follow || !s.Open || elsewhere(s) {
-			return s, dir, err
+		dirs := l.runDirs(s)
+		known := slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir != "" })
+		switch {
+		case len(dirs) > 0 || l.follow && s.Open && known:
+			return s, dirs, nil
+		case !l.follow || !s.Open:
+			if l.namesLeftOut(s) {
+				return nil, nil, &exitError{code: exitMachinery}
+			}
+			own := &fs.PathError{Op: "open", Path: l.ownDir(s), Err: fs.ErrNotExist}
+			return nil, nil, fmt.Errorf("run %s has no logs on this host: %w", l.run.ID, own)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, "", ctx.Err()
+			return nil, nil, ctx.Err()
 		case <-time.After(lookAgain):
 		}
 	}
 }
 
-// lookAgain is how soon a run that has no logs yet is looked at again.
-const lookAgain = 500 * time.Millisecond
+const (
+	// lookAgain is how soon a run of which not all logs are known yet is looked at
+	// again, and lookSeldom how soon one is whose tasks may be started anew elsewhere.
+	lookAgain  = 500 * time.Millisecond
+	lookSeldom = 5 * time.Second
+)
 
-// elsewhere says that the run has logs, wherever they are.
-func elsewhere(s *starter.Status) bool {
-	return slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir != "" })
+// toTheEnd follows the run until it has ended, and returns its last status.
+func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.Status, error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// However it ends: its logs are what was asked for.
+		_, _ = l.run.WaitNotify(ctx, l.sayUnreachable)
+	}()
+	for {
+		l.namesLeftOut(s)
+		every := lookSeldom
+		if slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir == "" && t.State != spec.TaskEnded }) {
+			every = lookAgain
+		}
+		over := false
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-ended:
+			over = true
+		case <-time.After(every):
+		}
+		switch now, err := l.run.Status(ctx); {
+		case err == nil:
+			s = now
+			l.read(s, l.runDirs(s))
+		case over:
+			return nil, err
+		}
+		if over {
+			return s, ctx.Err()
+		}
+	}
 }
 
-// sink is what shows the lines, and what ends that.
-func (l *logReader) sink(s *starter.Status) (deliver func(tasklog.Chunk), finish func() error, err error) {
+// read begins to read those of the directories that are not read yet.
+func (l *logReader) read(s *starter.Status, dirs []string) {
+	var added []string
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err != nil || slices.ContainsFunc(l.dirs, func(d os.FileInfo) bool { return os.SameFile(d, info) }) {
+			continue
+		}
+		l.dirs, added = append(l.dirs, info), append(added, dir)
+		numbers, err := tasklog.Attempts(dir)
+		if err != nil {
+			l.unreadable(err)
+		}
+		// A new map: readers have the old one.
+		l.there = maps.Clone(l.there)
+		for rank, n := range numbers {
+			l.there[rank] = slices.Sorted(slices.Values(slices.Concat(l.there[rank], n)))
+		}
+	}
+	for _, dir := range added {
+		options := tasklog.FollowOptions{Select: l.selected.streams(s, l.there), OnError: l.unreadable}
+		if at := l.selected.since; !at.IsZero() {
+			options.From = tasklog.Since(dir, at)
+		}
+		if l.global.json {
+			options.Hold = tasklog.WholeLines
+		}
+		l.readers = append(l.readers, tasklog.Follow(dir, l.deliver, options))
+	}
+}
+
+func (l *logReader) unreadable(err error) {
+	l.broken.Store(true)
+	l.say("%s", err)
+}
+
+// sink sets what shows the lines, and returns what ends that.
+func (l *logReader) sink(s *starter.Status) (finish func() error, err error) {
 	names := map[int]string{}
 	fields := map[int]spec.PrefixFields{}
 	for _, t := range s.Tasks {
@@ -154,11 +266,12 @@ func (l *logReader) sink(s *starter.Status) (deliver func(tasklog.Chunk), finish
 	}
 	if l.global.json {
 		lines := tasklog.NewJSONLines(l.out, func(rank int) string { return nameOf(names, rank) })
-		return lines.Deliver, lines.Close, nil
+		l.deliver = lines.Deliver
+		return lines.Close, nil
 	}
 	format, err := spec.ParsePrefix(spec.DefaultPrefix)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	console := tasklog.NewConsole(l.out, l.err, tasklog.ConsoleOptions{Prefix: func(rank, _ int) string {
 		f, ok := fields[rank]
@@ -167,7 +280,8 @@ func (l *logReader) sink(s *starter.Status) (deliver func(tasklog.Chunk), finish
 		}
 		return format.Format(f)
 	}})
-	return console.Deliver, console.Close, nil
+	l.deliver = console.Deliver
+	return console.Close, nil
 }
 
 func nameOf(names map[int]string, rank int) string {
@@ -175,28 +289,4 @@ func nameOf(names map[int]string, rank int) string {
 		return name
 	}
 	return "rank-" + strconv.Itoa(rank)
-}
-
-// runDir finds the directory of the run's logs: the processes know theirs, and
-// by default they are below our state directory.
-func (l *logReader) runDir(s *starter.Status) (string, error) {
-	own := tasklog.RunDir(l.logsDir(), s.RunID, s.ExecutionID)
-	dirs := []string{own}
-	var elsewhere []string
-	for _, t := range s.Tasks {
-		if t.LogDir != "" {
-			// <run dir>/attempt_<n>/<rank>
-			dirs = append(dirs, filepath.Dir(filepath.Dir(t.LogDir)))
-			elsewhere = append(elsewhere, fmt.Sprintf("%s: %s on %s", t.Name, t.LogDir, dash(t.Host)))
-		}
-	}
-	for _, dir := range dirs {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			return dir, nil
-		}
-	}
-	if len(elsewhere) > 0 {
-		return "", fmt.Errorf("the logs of run %s are not on this host:\n%s", l.run.ID, strings.Join(elsewhere, "\n"))
-	}
-	return "", fmt.Errorf("run %s has no logs on this host: %w", l.run.ID, &fs.PathError{Op: "open", Path: own, Err: fs.ErrNotExist})
 }

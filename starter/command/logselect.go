@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -63,7 +62,7 @@ func (l *logSelection) parseSince(value string, now time.Time) error {
 }
 
 // ranks are those of the tasks that are meant; nil: all. What means no task of
-// the run is a mistake.
+// the run is a mistake, and keeps nobody from seeing the others.
 func (l *logSelection) ranks(s *starter.Status) (map[int]bool, error) {
 	if len(l.names) == 0 {
 		return nil, nil
@@ -77,53 +76,44 @@ func (l *logSelection) ranks(s *starter.Status) (map[int]bool, error) {
 				wanted[t.Rank], found = true, true
 			}
 		}
-		// Of a run that left no result only the directories are known, by rank.
-		if rank, err := strconv.Atoi(strings.TrimPrefix(name, "rank-")); err == nil && len(s.Tasks) == 0 && name == nameOf(nil, rank) {
-			wanted[rank], found = true, true
-		}
-		if !found && len(s.Tasks) == 0 {
-			e.problems = append(e.problems, fmt.Sprintf("run %s left no list of its tasks; name %s by rank, as in rank-0", s.RunID, name))
-		} else if !found {
+		if !found {
 			e.problems = append(e.problems, fmt.Sprintf("run %s has no task and no type %s; `clusterrun status %s` shows those there are", s.RunID, name, s.RunID))
 		}
 	}
 	if len(e.problems) > 0 {
-		return nil, e
+		return wanted, e
 	}
 	return wanted, nil
 }
 
-// streams says of each stream below a run's directory whether it is meant.
-func (l *logSelection) streams(s *starter.Status, runDir string) (func(tasklog.Stream) bool, error) {
-	wanted, err := l.ranks(s)
-	if err != nil {
-		return nil, err
-	}
-	there, err := tasklog.Attempts(runDir)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.checkAttempts(s, there, wanted); err != nil {
-		return nil, err
-	}
+// streams returns what reports whether a stream of a run is meant; there are the processes
+// whose files are here, by the rank of their task.
+func (l *logSelection) streams(s *starter.Status, there map[int][]int) func(tasklog.Stream) bool {
+	wanted, _ := l.ranks(s)
 	return func(st tasklog.Stream) bool {
 		switch {
 		case wanted != nil && !wanted[st.Rank], st.Stderr && l.onlyOut, !st.Stderr && l.onlyErr:
 			return false
-		case len(l.attempts) == 0 && !l.last, slices.Contains(l.attempts, st.Attempt):
-			return true
 		}
-		// One that starts while we follow is a later last.
-		numbers := there[st.Rank]
-		return l.last && (len(numbers) == 0 || st.Attempt >= numbers[len(numbers)-1])
-	}, nil
+		return l.means(st.Attempt, there[st.Rank])
+	}
+}
+
+// means reports whether the process with that number is meant, where those are there.
+func (l *logSelection) means(attempt int, there []int) bool {
+	if len(l.attempts) == 0 && !l.last || slices.Contains(l.attempts, attempt) {
+		return true
+	}
+	// One that starts while we follow is a later last.
+	return l.last && (len(there) == 0 || attempt >= there[len(there)-1])
 }
 
 // checkAttempts refuses attempts of an ended run that are not there.
-func (l *logSelection) checkAttempts(s *starter.Status, there map[int][]int, wanted map[int]bool) error {
+func (l *logSelection) checkAttempts(s *starter.Status, there map[int][]int) error {
 	if s.Open || len(l.attempts) == 0 {
 		return nil
 	}
+	wanted, _ := l.ranks(s)
 	known := map[int]bool{}
 	for rank, numbers := range there {
 		for _, n := range numbers {

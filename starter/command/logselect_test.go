@@ -54,6 +54,8 @@ func TestWhichLogs(t *testing.T) {
 		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: spec.TaskName(typ, index), Type: typ, Index: index, Rank: rank}}
 	}
 	status := &starter.Status{RunID: "iris-1", Tasks: []starter.TaskStatus{task("worker", 0, 0), task("worker", 1, 1), task("ps", 0, 2)}}
+	there, err := tasklog.Attempts(run)
+	require.NoError(t, err)
 	stream := func(attempt, rank int) tasklog.Stream { return tasklog.Stream{Attempt: attempt, Rank: rank} }
 	errs := tasklog.Stream{Stderr: true}
 	for name, c := range map[string]struct {
@@ -71,8 +73,7 @@ func TestWhichLogs(t *testing.T) {
 		"stdout":         {logSelection{onlyOut: true}, []tasklog.Stream{stream(0, 0)}, []tasklog.Stream{errs}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shown, err := c.l.streams(status, run)
-			require.NoError(t, err)
+			shown := c.l.streams(status, there)
 			for _, s := range c.shown {
 				assert.True(t, shown(s), "%+v", s)
 			}
@@ -82,20 +83,13 @@ func TestWhichLogs(t *testing.T) {
 		})
 	}
 
-	_, err := (&logSelection{names: []string{"worker-2", "ps", "evaluator"}}).streams(status, run)
+	wanted, err := (&logSelection{names: []string{"worker-2", "ps", "evaluator"}}).ranks(status)
+	assert.Len(t, wanted, 1, "those that there are are shown all the same")
 	assert.EqualError(t, err, "the command line has 2 problems:\nrun iris-1 has no task and no type worker-2; `clusterrun status iris-1` shows those there are\n"+
 		"run iris-1 has no task and no type evaluator; `clusterrun status iris-1` shows those there are")
-	terminated := &starter.Status{RunID: "iris-1"}
-	shown, err := (&logSelection{names: []string{"rank-2"}}).streams(terminated, run)
-	require.NoError(t, err)
-	assert.True(t, shown(stream(0, 2)))
-	assert.False(t, shown(stream(0, 1)))
-	_, err = (&logSelection{names: []string{"worker-0"}}).streams(terminated, run)
-	assert.EqualError(t, err, "run iris-1 left no list of its tasks; name worker-0 by rank, as in rank-0")
-	_, err = (&logSelection{names: []string{"worker"}, attempts: []int{2}}).streams(status, run)
-	assert.EqualError(t, err, "--attempt 2: there are logs of attempts [0 1 3] here")
+	assert.EqualError(t, (&logSelection{names: []string{"worker"}, attempts: []int{2}}).checkAttempts(status, there),
+		"--attempt 2: there are logs of attempts [0 1 3] here")
 	open := *status
 	open.Open = true
-	_, err = (&logSelection{attempts: []int{2}}).streams(&open, run)
-	assert.NoError(t, err, "it may yet come")
+	assert.NoError(t, (&logSelection{attempts: []int{2}}).checkAttempts(&open, there), "it may yet come")
 }

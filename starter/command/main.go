@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"os"
+
+	"github.com/spf13/pflag"
 )
 
 // Main runs the command line of this process and returns its exit code.
@@ -13,21 +15,25 @@ func Main() int {
 
 // run is the command line with everything injected.
 func run(args []string, in io.Reader, out, err io.Writer) int {
-	a := &app{in: in, out: out, err: err}
+	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
+	a := &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}
 	root := a.root()
 	root.SetArgs(expandNP(root, args))
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(err)
-	return a.exit(root.ExecuteContext(context.Background()))
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.lost(a.exit(root.ExecuteContext(context.Background())))
 }
 
 // app is what all subcommands share.
 type app struct {
+	args     []string
 	in       io.Reader
 	out, err io.Writer
+	outlets  []*outlet // those two
 	global   globals
-	color    palette // for stderr
+	given    *pflag.FlagSet // of the subcommand
+	color    palette        // for stderr
 	voice    voice
 	noStatus bool // no status line, although stderr may be a terminal
 	owned    bool // the run is part of a program, whose user did not ask for one

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"sync"
@@ -14,36 +13,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// voice is where our own messages go: straight to stderr, or through a console
-// that keeps them out of the lines of programs and of its status line.
-type voice struct {
-	mu      sync.Mutex
-	console *tasklog.Console
-}
-
-func (v *voice) through(c *tasklog.Console) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.console = c
-}
-
-func (v *voice) println(w io.Writer, text string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	// A console stops at the first output that is broken, which may be the other one.
-	if v.console != nil && v.console.Err() == nil {
-		v.console.Println(text)
-		return
-	}
-	fmt.Fprintln(w, text)
-}
-
 // output shows what the processes of a run write, and how it is doing.
 type output struct {
 	app     *app
 	run     *starter.Run
 	console *tasklog.Console
 	follow  *tasklog.Follower // nil where nothing is shown
+	logs    string            // where they are, for people
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
@@ -65,7 +41,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 	}
 	shared := a.noStatus
 	status := false
-	if f, ok := a.err.(*os.File); ok {
+	if f := tasklog.FileOf(a.err); f != nil {
 		status = !shared && tasklog.IsTerminal(f)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -74,19 +50,20 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 		Prefix: labels.prefix, Timestamps: s.Logs.Timestamps, Shared: shared,
 	})
 	a.voice.through(o.console)
+	dir := ""
+	if o.logs = "no logs are kept"; s.Logs.Dir != spec.NullDir {
+		dir = tasklog.RunDir(logRoot(a, s), run.ID, run.ExecutionID)
+		o.logs = "logs in " + dir
+	}
 	if quiet {
 		return o, nil
 	}
-	dir, logs := "", "no logs are kept"
-	if s.Logs.Dir != spec.NullDir {
-		dir = tasklog.RunDir(logRoot(a, s), run.ID, run.ExecutionID)
-		logs = "logs in " + dir
-	}
+	a.whenBroken(func(err error) { a.say("%s; run %s goes on; %s", err, run.ID, o.logs) })
 	if !a.owned {
-		a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), s.Dir, logs)))
+		a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), s.Dir, o.logs)))
 	}
 	if dir != "" {
-		o.follow = tasklog.Follow(dir, o.console.Deliver, tasklog.FollowOptions{
+		o.follow = tasklog.Follow(dir, o.deliver, tasklog.FollowOptions{
 			Select:  selection(tasks, s),
 			OnNext:  o.announce(tasks, s),
 			OnError: func(err error) { a.say("%s", err) },
@@ -96,6 +73,12 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 		o.done.Go(func() { o.keepStatus(ctx) })
 	}
 	return o, nil
+}
+
+// deliver shows a chunk, after what was said before.
+func (o *output) deliver(c tasklog.Chunk) {
+	o.app.voice.flush()
+	o.console.Deliver(c)
 }
 
 // announce says that processes are started again: a whole group once.
@@ -128,27 +111,18 @@ func groups(s *spec.RunSpec) string {
 	return strings.Join(list, " ")
 }
 
-// finish shows what is left of the output and gives the terminal back. It takes
-// as long as whoever reads our output does, unless a signal comes.
-func (o *output) finish(signals <-chan os.Signal) {
+// finish shows what is left of the output. It takes as long as whoever reads our
+// output does.
+func (o *output) finish() {
 	o.stop()
 	o.done.Wait()
 	if o.follow != nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		drained := make(chan struct{})
-		go func() {
-			select {
-			case <-signals:
-				cancel()
-			case <-drained:
-			}
-		}()
-		_ = o.follow.Stop(ctx)
-		close(drained)
-		cancel()
+		_ = o.follow.Stop(context.Background())
 	}
+	o.app.voice.flush()
 	o.app.voice.through(nil)
-	_ = o.console.Close()
+	o.app.whenBroken(nil)
+	_ = o.console.Close() // the outlets remember what went wrong
 }
 
 // keepStatus keeps the status line: how many tasks are in which state.

@@ -126,7 +126,8 @@ func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 			continue
 		}
 		for _, t := range s.Tasks {
-			if t.State == spec.TaskEnded && ctx.Err() == nil {
+			well := t.Exit == nil || t.Exit.OK() // else the run ends by it, and says why
+			if t.State == spec.TaskEnded && well && ctx.Err() == nil {
 				_ = coordinate.Over(w.socket, t.Name+" has ended, and calls nothing any more")
 				return
 			}

@@ -21,19 +21,26 @@ func (a *app) report(id string, result *spec.RunResult, err error) error {
 		if err == nil {
 			return nil
 		}
-		result = &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: errorType(err), Message: err.Error(), ExitCode: codeOf(err)}
+		result = unreachable(err)
+		var terminated *starter.TerminatedError
+		if errors.As(err, &terminated) {
+			result = terminated.Result()
+		}
 	} else if err != nil && !errors.As(err, &failed) {
 		return err
 	}
-	if err := a.printResult(result); err != nil {
-		return err
-	}
+	printed := a.printResult(result)
 	a.say("%s", a.verdict(id, result))
 	if result.Verdict == spec.VerdictSucceeded {
-		return nil
+		return printed
 	}
 	a.handOn(result.FirstFailure)
 	return &exitError{code: max(result.ExitCode, 1)}
+}
+
+// unreachable is the result of a run of which the server does not tell how it ended.
+func unreachable(err error) *spec.RunResult {
+	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Unreachable", Message: err.Error(), ExitCode: codeOf(err)}
 }
 
 // printResult prints the result where JSON is wanted.
@@ -42,14 +49,6 @@ func (a *app) printResult(r *spec.RunResult) error {
 		return nil
 	}
 	return a.printJSON(r)
-}
-
-func errorType(err error) string {
-	var terminated *starter.TerminatedError
-	if errors.As(err, &terminated) {
-		return "Terminated"
-	}
-	return "Unreachable"
 }
 
 // verdict is the report in a few lines.
@@ -100,11 +99,22 @@ func afterRestarts(r *spec.RunResult) string {
 // badEnds lists the other tasks that ended badly, as far as the run's message
 // does not speak of them.
 func badEnds(r *spec.RunResult) string {
+	var tasks []spec.TaskResult
+	for _, t := range r.Tasks {
+		if t.Failure != nil && !strings.Contains(r.Message, t.Name) {
+			tasks = append(tasks, t)
+		}
+	}
+	return lines(tasks)
+}
+
+// lines says how tasks ended, as far as that is known, each in a line after a newline.
+func lines(tasks []spec.TaskResult) string {
 	const most = 16
 	var b strings.Builder
 	n := 0
-	for _, t := range r.Tasks {
-		if t.Failure == nil || t.Exit == nil || strings.Contains(r.Message, t.Name) {
+	for _, t := range tasks {
+		if t.Exit == nil {
 			continue
 		}
 		if n++; n <= most {

@@ -2,18 +2,22 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // requestTimeout is how long a run has to answer a request.
 const requestTimeout = 15 * time.Second
 
-// request connects, makes a request to a run, and says which tasks it reached.
-func (a *app) request(ctx context.Context, id string, did string, make func(context.Context, *starter.Run) ([]string, error)) error {
+// request connects, makes a request to a run for some tasks, and says which of them
+// it reached. A request that names no tasks has none.
+func (a *app) request(ctx context.Context, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err
@@ -21,20 +25,75 @@ func (a *app) request(ctx context.Context, id string, did string, make func(cont
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	tasks, err := make(ctx, starter.Get(c, id, ""))
+	run := starter.Get(c, id, "")
+	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
 	if err != nil {
 		return err
 	}
-	if a.global.json {
-		if tasks == nil {
-			tasks = []string{}
+	return a.printAnswer(id, did, answer)
+}
+
+// forTasks makes a request for tasks. Those for which the run refuses it are left
+// out, and are problems of the answer, so that it is met for the others. The error
+// is that of a request that was met for none.
+func forTasks(tasks []string, ask func([]string) (spec.RequestAnswer, error)) (spec.RequestAnswer, error) {
+	var problems []spec.TaskProblem
+	for {
+		answer, err := ask(tasks)
+		var refused *starter.RefusedError
+		if errors.As(err, &refused) {
+			rest := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
+				return slices.ContainsFunc(refused.Tasks, func(p spec.TaskProblem) bool { return p.Task == task })
+			})
+			if len(rest) > 0 && len(rest) < len(tasks) {
+				tasks, problems = rest, append(problems, refused.Tasks...)
+				continue
+			}
 		}
-		return a.printJSON(map[string]any{"run_id": id, "tasks": tasks})
+		answer.Problems = append(problems, answer.Problems...)
+		if err != nil && len(problems) > 0 {
+			err = errors.Join(errors.New(messages(problems)), err)
+		}
+		return answer, err
 	}
-	if len(tasks) == 0 {
+}
+
+func messages(problems []spec.TaskProblem) string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = p.Message
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (a *app) printAnswer(id, did string, answer spec.RequestAnswer) error {
+	switch {
+	case a.global.json:
+		if answer.Tasks == nil {
+			answer.Tasks = []string{}
+		}
+		if err := a.printJSON(struct {
+			RunID string `json:"run_id"`
+			spec.RequestAnswer
+		}{id, answer}); err != nil {
+			return err
+		}
+	case len(answer.Tasks) > 0:
+		fmt.Fprintf(a.out, "%s: %s\n", did, strings.Join(answer.Tasks, ", "))
+	case answer.Note != "":
+		fmt.Fprintf(a.out, "run %s: %s\n", id, answer.Note)
+	case len(answer.Problems) == 0:
 		a.say("run %s: no task had a process to reach", id)
+	}
+	return a.leftOut(answer.Problems)
+}
+
+// leftOut says for which tasks a request could not be met, and returns the exit code
+// that this has.
+func (a *app) leftOut(problems []spec.TaskProblem) error {
+	if len(problems) == 0 {
 		return nil
 	}
-	fmt.Fprintf(a.out, "%s: %s\n", did, strings.Join(tasks, ", "))
-	return nil
+	a.say("%s", a.color.bad(messages(problems)))
+	return &exitError{code: exitMachinery}
 }

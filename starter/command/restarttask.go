@@ -18,7 +18,11 @@ func (a *app) restartTaskCommand() *cobra.Command {
 		Use:   "restart-task [flags] RUN TASK...",
 		Short: "Stop tasks and start them again",
 		Long: `Stops the named tasks and starts them again, on the same host and address. It
-does not count against max_restarts.
+does not count against max_restarts. A task whose program or directory is not there
+any more is left running; in restart scope "group" all tasks are placed anew, and
+that is found then.
+
+` + severalTasks + `
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun restart-task iris-x2k4 worker-1",
@@ -27,11 +31,12 @@ does not count against max_restarts.
 			if err := checkTasks(args[1:]); err != nil {
 				return err
 			}
-			q := spec.TaskRequest{Tasks: args[1:], Signal: signal}
+			q := spec.TaskRequest{Signal: signal}
 			if cmd.Flags().Changed("grace") {
 				q.Grace = grace.spec()
 			}
-			return a.request(cmd.Context(), args[0], "restarted", func(ctx context.Context, r *starter.Run) ([]string, error) {
+			return a.request(cmd.Context(), args[0], "restarted", args[1:], func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+				q.Tasks = tasks
 				return r.RestartTask(ctx, q)
 			})
 		},

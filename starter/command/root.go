@@ -1,7 +1,9 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,7 +46,10 @@ func (a *app) root() *cobra.Command {
 			}
 			return unknownCommand(cmd, args[0])
 		},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.prepare() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.given = cmd.Flags()
+			return a.prepare()
+		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
@@ -80,7 +85,31 @@ func (a *app) root() *cobra.Command {
 
 // flagError turns what pflag says into a mistake with a remedy.
 func flagError(cmd *cobra.Command, err error) error {
-	return usagef("%s; see `%s --help`", err, cmd.CommandPath())
+	return usagef("%s; see `%s --help`", flagWords(err), cmd.CommandPath())
+}
+
+// flagWords is what is wrong with a flag, without the words of Go's packages for it.
+func flagWords(err error) string {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err.Error()
+	}
+	cause := errors.Unwrap(invalid)
+	var number *strconv.NumError
+	var want string
+	switch {
+	case errors.As(cause, &number) && number.Func == "ParseBool":
+		want = "give true or false"
+	case errors.Is(cause, strconv.ErrRange):
+		want = "give a smaller number"
+	case errors.As(cause, &number):
+		want = "give a whole number"
+	case strings.HasPrefix(cause.Error(), "time: "):
+		want = "write it like 3s, 90m or 1h30m"
+	default:
+		return err.Error()
+	}
+	return strings.TrimSuffix(err.Error(), cause.Error()) + want
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
@@ -107,7 +136,7 @@ func oneArg(what string) cobra.PositionalArgs {
 		case len(args) > 1:
 			return usagef("unexpected argument %q; usage: %s", args[1], cmd.UseLine())
 		}
-		return nil
+		return checkFirst(what, args[0])
 	}
 }
 
@@ -116,6 +145,17 @@ func someArgs(least int, what string) cobra.PositionalArgs {
 		if len(args) < least {
 			return usagef("%s is missing; usage: %s", what, cmd.UseLine())
 		}
+		if len(args) == 0 {
+			return nil
+		}
+		return checkFirst(what, args[0])
+	}
+}
+
+// checkFirst checks the first argument where that is a run.
+func checkFirst(what, arg string) error {
+	if !strings.HasPrefix(what, "RUN") {
 		return nil
 	}
+	return checkRun(arg)
 }

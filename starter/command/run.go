@@ -2,8 +2,6 @@ package command
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +19,9 @@ file, the flags and a command make a run. Flags for clusterrun stand before the
 command; what follows the command's name is the command's.
 
 Processes run in the current directory unless --dir or the spec says otherwise,
-with the environment of this shell.
+with the environment of this shell. With --remote they run on other hosts: with
+the environment of their host worker, and what --env, -x and --env-from-shell send
+of this shell's.
 
 A task in the --foreground has this terminal to itself, for a debugger or a shell:
 keys such as Ctrl-C are its own, and Ctrl-] three times within a second stops the
@@ -29,8 +29,10 @@ run. Where stdin is no terminal, it has stdin, stdout and stderr themselves. Wha
 it writes goes to no file; -q keeps the others' output out of its way.
 
 Otherwise Ctrl-C once stops the run: every process gets its stop signal, and SIGKILL when
-its grace has passed. Twice kills it. If this command is killed, its processes
-end with it. TORCHELASTIC_SIGNALS_TO_HANDLE names other signals that stop a run
+its grace has passed; also without the server, when that does not answer within 5 s.
+Twice kills it. Output that nobody reads is waited for until a signal comes, and for
+2 s after it; all of it is in the logs. If this command is killed, its processes end
+with it. TORCHELASTIC_SIGNALS_TO_HANDLE names other signals that stop a run
 than SIGTERM,SIGINT,SIGHUP,SIGQUIT.
 
 ` + exitCodesOfRuns
@@ -85,10 +87,14 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			if o.remote {
+				a.sayUnsent(cmd, args, s)
 				return a.runRemote(cmd, s, o)
 			}
 			if cmd.Flags().Changed("queue") {
 				return usagef("--queue is for --remote: without it the run is executed here")
+			}
+			if _, _, err := a.external(); err != nil {
+				return err
 			}
 			if err := prepareHere(s); err != nil {
 				return err
@@ -123,8 +129,20 @@ func checkID(cmd *cobra.Command, id string) error {
 		return usagef("--id is empty; give one, or leave it out")
 	case len(id) > maxID:
 		return usagef("--id has %d bytes; give at most %d", len(id), maxID)
-	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == utf8.RuneError || unicode.IsControl(r) }):
-		return usagef("--id %q has spaces or control characters; leave those out", id)
+	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return usagef("--id %q has spaces, or characters that are not ASCII; leave those out", id)
+	}
+	return nil
+}
+
+// checkRun refuses what is the ID of no run, and what requests to the server cannot
+// carry in their headers.
+func checkRun(id string) error {
+	switch {
+	case id == "":
+		return usagef("RUN is empty; give the ID of a run, as `clusterrun list` shows it")
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }):
+		return usagef("%q is no run ID: it has characters that are not ASCII; `clusterrun list` shows the runs there are", id)
 	}
 	return nil
 }

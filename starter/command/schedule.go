@@ -21,7 +21,7 @@ type scheduling struct {
 	kwargs, key, task, from string
 	priority, retries       int
 	timeout                 time.Duration
-	wait, detached          bool
+	wait, detached, retry   bool
 	patience                time.Duration
 }
 
@@ -40,6 +40,11 @@ With --from, closures are read from a file, one JSON object in each line, such a
 "key", too; the flags are for all of them. While the queue is full this waits. When a
 line is wrong, those before it are in the queue already.
 
+A --key makes a closure the same as the one that was scheduled with it before, for as long
+as the run lives, unless that was cancelled. One that has failed raises its error again; with
+--retry-failed it is called again. The keys of a run have 1 MiB at most, 8 bytes for each
+included, and what finds no room is refused.
+
 An error of a closure that was scheduled earlier is raised here: then what was queued
 is cancelled, this closure included, and the queue is as new. With --wait and one
 closure, its error is printed and is not raised again; nor has it to do with those of
@@ -53,6 +58,9 @@ others. With --wait and --from, the first error cancels the closures that are qu
 		Args: func(cmd *cobra.Command, args []string) error {
 			if s.from != "" {
 				return s.checkFrom(cmd, args)
+			}
+			if s.retry && s.key == "" {
+				return usagef("--retry-failed is for a closure with a --key")
 			}
 			if len(args) == 1 {
 				return usagef("FUNCTION is missing; usage: %s", cmd.UseLine())
@@ -84,12 +92,13 @@ others. With --wait and --from, the first error cancels the closures that are qu
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%s; write -- before arguments that begin with a dash, as in `%s RUN FUNCTION -- -3`, and see `%s --help`",
-			err, cmd.CommandPath(), cmd.CommandPath())
+			flagWords(err), cmd.CommandPath(), cmd.CommandPath())
 	})
 	f := cmd.Flags()
 	f.StringVar(&s.kwargs, "kwargs", "", "arguments by name, as a `JSON` object")
 	f.StringVar(&s.from, "from", "", "read closures from `FILE`, one JSON object in each line; - is stdin")
-	f.StringVar(&s.key, "key", "", "scheduling it again with the same `KEY` is the same closure")
+	f.StringVar(&s.key, "key", "", "scheduling it again with the same `KEY` is the same closure; if it has failed, its error is raised again")
+	f.BoolVar(&s.retry, "retry-failed", false, "call closures again whose keys are those of failed ones")
 	f.StringVar(&s.task, "task", "", "only this `TASK` may call it")
 	f.IntVar(&s.priority, "priority", 0, "`N`: higher ones go first")
 	f.IntVar(&s.retries, "retries", 0, "call it again up to `N` times after an error of its own")
@@ -151,6 +160,9 @@ func (s *scheduling) closure(function string, args []string) (spec.Closure, erro
 	if s.kwargs != "" {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(s.kwargs), &object); err != nil {
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				err = errors.New("it is a JSON " + wrong.Value)
+			}
 			return c, usagef("--kwargs: want a JSON object, such as '{\"rate\": 0.1}': %s", err)
 		}
 		c.Kwargs = json.RawMessage(s.kwargs)
@@ -160,7 +172,7 @@ func (s *scheduling) closure(function string, args []string) (spec.Closure, erro
 
 func (s *scheduling) options(key string) *spec.ClosureOptions {
 	o := spec.ClosureOptions{
-		Key: key, Task: s.task, Priority: s.priority, Timeout: spec.Duration(s.timeout), Retries: s.retries,
+		Key: key, Retry: s.retry && key != "", Task: s.task, Priority: s.priority, Timeout: spec.Duration(s.timeout), Retries: s.retries,
 		Detached: s.detached,
 	}
 	if o == (spec.ClosureOptions{}) {

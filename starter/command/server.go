@@ -3,15 +3,14 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/starter/embedded"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
 // server is the Temporal server a command talks to.
@@ -40,6 +39,11 @@ func (a *app) home() embedded.Home { return embedded.Home{Dir: a.serverDir()} }
 // executed.
 func (a *app) external() (s server, ok bool, err error) {
 	s.Options = a.global.server
+	// Here, since this is what every command begins with that starts something, and none
+	// that programs call within a run.
+	if err := a.checkUTF8(); err != nil {
+		return s, false, err
+	}
 	c, err := s.Client()
 	if err != nil {
 		return s, false, usagef("%s; correct the file, or choose another with --config-file", err)
@@ -84,12 +88,29 @@ func (a *app) bringUp(ctx context.Context) (server, error) {
 	}
 	done := a.sayIfSlow("starting the embedded Temporal server ...")
 	defer done()
-	up, err := a.home().Ensure(ctx, embedded.Start{})
+	up, err := a.home().Ensure(ctx, "")
 	if err != nil {
-		return s, err
+		return s, a.explain(err)
 	}
-	s.Address, s.Namespace = up.Address, up.Namespace
-	return s, nil
+	return a.embedded(up), nil
+}
+
+// embedded is this user's own server.
+func (a *app) embedded(up *embedded.Server) server {
+	return server{Embedded: true, Options: connect.Options{Address: up.Address, Namespace: up.Namespace, Embedded: a.serverDir()}}
+}
+
+// keep starts the embedded server again whenever it ends, until ctx is done. It returns
+// at once.
+func (a *app) keep(ctx context.Context, s server) {
+	if !s.Embedded {
+		return
+	}
+	go a.home().Keep(ctx, func(err error) {
+		if ctx.Err() == nil {
+			a.say("%s; trying again", a.explain(err))
+		}
+	})
 }
 
 // sayIfSlow tells a person at a terminal what is waited for.
@@ -110,6 +131,9 @@ func (a *app) dial(ctx context.Context) (client.Client, server, error) {
 			return nil, s, err
 		}
 		c, err := a.dialOnce(ctx, s)
+		if err == nil {
+			a.keep(ctx, s)
+		}
 		// An embedded server that was found may have been about to leave.
 		if err == nil || !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
 			return c, s, err
@@ -142,7 +166,10 @@ func (a *app) dialExisting(ctx context.Context) (client.Client, server, error) {
 
 func (s server) String() string {
 	if s.Embedded {
-		return fmt.Sprintf("the embedded server at %s", s.Address)
+		return "the embedded server" // wherever it is by now
+	}
+	if o, err := s.Client(); s.Address == "" && err == nil {
+		return o.HostPort // of the environment or a profile
 	}
 	return s.Address
 }

@@ -16,6 +16,8 @@ func (a *app) signalCommand() *cobra.Command {
 		Long: `Sends a signal to all processes of the named tasks. What they make of it is their
 own affair: a task that dies of it has failed. To stop one, use terminate.
 
+` + severalTasks + `
+
 ` + exitCodesOfRequests,
 		Example: "  clusterrun signal iris-x2k4 worker-0 worker-1 SIGUSR1",
 		Args:    someArgs(3, "RUN, TASK or SIGNAL"),
@@ -28,7 +30,8 @@ own affair: a task that dies of it has failed. To stop one, use terminate.
 			if _, err := spec.SignalNumber(q.Signal); err != nil {
 				return usagef("%s", err)
 			}
-			return a.request(cmd.Context(), args[0], "signalled", func(ctx context.Context, r *starter.Run) ([]string, error) {
+			return a.request(cmd.Context(), args[0], "signalled", q.Tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+				q.Tasks = tasks
 				return r.SignalTask(ctx, q)
 			})
 		},

@@ -24,7 +24,8 @@ type specFlags struct {
 	tasks        []string
 
 	name, dir         string
-	env               []string
+	env, export       []string
+	envFromShell      bool
 	autoRestart       bool
 	restartScope      string
 	barriers          string
@@ -36,6 +37,7 @@ type specFlags struct {
 	stopSignal        string
 	stopGrace         duration
 	togetherGrace     duration
+	onDisconnect      string
 	cleanErrors       []string
 	ignoreLiveTasks   bool
 	queueSize         int
@@ -55,6 +57,9 @@ type specFlags struct {
 	logPrefix         string
 	returnOutput      bool
 	envProfiles       []string
+
+	// warnings are about what is no mistake.
+	warnings []string
 }
 
 func (f *specFlags) register(fs *pflag.FlagSet) {
@@ -70,6 +75,8 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.name, "name", "", "first part of the run ID (`NAME`)")
 	fs.StringVar(&f.dir, "dir", "", "working `DIRECTORY` of the processes; default: the current one")
 	fs.StringArrayVar(&f.env, "env", nil, "a variable for the processes, as `NAME=VALUE`; may be repeated. It is kept in the run's history: not for secrets")
+	fs.StringArrayVarP(&f.export, "export", "x", nil, "a variable of this shell for the processes, as `NAME`, or NAME=VALUE, in mpirun's words; may be repeated, and is kept as with --env")
+	fs.BoolVar(&f.envFromShell, "env-from-shell", false, "all variables of this shell for the processes, under those of the spec; for run without --remote they are there anyway")
 	fs.StringVar(&f.rpcLayer, "rpc-layer", "", "`LAYER` in TF_CONFIG (default grpc)")
 	fs.StringSliceVar(&f.envProfiles, "env-profile", nil, "sets of variables the processes get: `tensorflow,torch,jax` (default all)")
 
@@ -84,6 +91,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.maxRunTime, "max-run-time", "kill the run after this `TIME`")
 	fs.Var(&f.placementTimeout, "placement-timeout", "`TIME` for hosts to accept their tasks (default 1m)")
 	fs.StringVar(&f.barriers, "barriers", "", "who releases the barriers of the tasks: `server|local`; local is their host alone, in microseconds (default server)")
+	fs.StringVar(&f.onDisconnect, "on-disconnect", "", "what a host does while it hears nothing of the server: `keep|TIME` (of 5s or more) after which it stops its processes (default keep on one host, 2m on several)")
 	fs.StringVar(&f.stopSignal, "stop-signal", "", "`SIGNAL` that asks a process to end (default SIGTERM)")
 	fs.Var(&f.stopGrace, "stop-grace", "`TIME` from that signal to SIGKILL (default 30s)")
 	fs.Var(&f.togetherGrace, "stop-together-grace", "`TIME` for the tasks to end by themselves once one of them asked all to stop (default 2m)")
@@ -170,20 +178,14 @@ func (f *specFlags) apply(s *spec.RunSpec) []string {
 		s.Tasks, err = setCount(nil, 1)
 		note(err)
 	}
-	for _, text := range f.env {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			note(fmt.Errorf("--env %q: write NAME=VALUE; variables of this shell are passed on anyway by `clusterrun run`", text))
-			continue
-		}
-		if s.Env == nil {
-			s.Env = map[string]string{}
-		}
-		s.Env[name] = value
-	}
+	problems = append(problems, f.applyEnv(s)...)
 	note(f.applyChief(s))
 	f.applyRest(s)
 	return problems
+}
+
+func (f *specFlags) warn(format string, args ...any) {
+	f.warnings = append(f.warnings, fmt.Sprintf(format, args...))
 }
 
 func (f *specFlags) given(name string) bool { return f.flags.Changed(name) }
@@ -215,6 +217,7 @@ func (f *specFlags) applyRest(s *spec.RunSpec) {
 		{"restart-scope", f.restartScope, (*string)(&s.RestartScope)},
 		{"barriers", f.barriers, (*string)(&s.Barriers)},
 		{"stop-signal", f.stopSignal, &s.Stop.Signal},
+		{"on-disconnect", f.onDisconnect, (*string)(&s.OnDisconnect)},
 		{"log-dir", f.logDir, &s.Logs.Dir},
 		{"redirects", f.redirects, &s.Logs.Redirects},
 		{"tee", f.tee, &s.Logs.Tee},
@@ -388,6 +391,8 @@ var flagOfField = map[string]string{
 	"cpus":                            "--cpus",
 	"return_output":                   "--return-output",
 	"barriers":                        "--barriers",
+	"on_disconnect":                   "--on-disconnect",
+	"on_disconnect.stop_after":        "--on-disconnect",
 }
 
 // inFlags names the flag in a problem with what a flag gave: that is what whoever

@@ -37,6 +37,8 @@ Python programs that import the module clusterrun also tell their Python stacks;
 ` + "`clusterrun task python --help`" + `. The same is captured on its own when the timeout
 of a run passes, before anything is stopped.
 
+` + severalTasks + `
+
 ` + exitCodesOfRequests,
 		Example: `  clusterrun stacks iris-x2k4
   clusterrun stacks --show iris-x2k4 worker-1
@@ -49,7 +51,7 @@ of a run passes, before anything is stopped.
 			return a.stacks(cmd.Context(), args[0], args[1:], show)
 		},
 	}
-	cmd.Flags().BoolVar(&show, "show", false, "print what was written, as far as it is on this machine")
+	cmd.Flags().BoolVar(&show, "show", false, "print what was written; what is not on this machine is named, and the exit code is then 125")
 	return cmd
 }
 
@@ -72,7 +74,9 @@ func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) 
 	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
 	run := starter.Get(c, id, "")
-	answer, err := run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
+	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
+		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
+	})
 	if err != nil {
 		return err
 	}
@@ -87,7 +91,14 @@ func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) 
 	slices.SortFunc(captured, func(x, y stacksOfTask) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
 	})
-	return a.printStacks(id, tasks, captured, show)
+	// Of those with a problem it is said why there is nothing.
+	asked := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
+		return slices.ContainsFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == task })
+	})
+	if err := a.printStacks(id, asked, captured, show); err != nil {
+		return err
+	}
+	return a.leftOut(answer.Problems)
 }
 
 func addHosts(captured []stacksOfTask, s *starter.Status) {
@@ -132,7 +143,7 @@ func (a *app) printStacks(id string, asked []string, captured []stacksOfTask, sh
 		}
 	}
 	if len(elsewhere) > 0 {
-		a.say("not on this machine:\n%s", strings.Join(elsewhere, "\n"))
+		a.say("not on this machine, and left out:\n%s", strings.Join(elsewhere, "\n"))
 	}
 	if len(captured) == 0 {
 		a.say("run %s: no task has a process to look at", id)
@@ -146,6 +157,9 @@ func (a *app) printStacks(id string, asked []string, captured []stacksOfTask, sh
 	}
 	if len(without) > 0 {
 		a.say("run %s: no process to look at: %s", id, strings.Join(without, ", "))
+	}
+	if len(elsewhere) > 0 {
+		return &exitError{code: exitMachinery}
 	}
 	return nil
 }

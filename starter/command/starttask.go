@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,13 +13,19 @@ func (a *app) startTaskCommand() *cobra.Command {
 	var (
 		args, env []string
 		dir       string
+		gap       bool
 	)
 	cmd := &cobra.Command{
 		Use:   "start-task [flags] RUN TASK [-- COMMAND [ARG...]]",
 		Short: "Start a task that has ended, or one outside the spec",
 		Long: `Starts a task of the spec that has ended, or one outside the spec, which may be
 of a new type, while the run lives. A command after -- replaces the task's own;
-the arguments of its type are then left out.
+the arguments of its type are then left out. It has the environment of the run, and
+not that of this shell.
+
+Its host looks first whether the program and the directory are there. What is wrong
+is said, and the run goes on as it was; so it does where the index leaves a gap after
+the tasks there are, unless --new says that this is meant.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun start-task iris-x2k4 worker-1
@@ -34,21 +39,21 @@ the arguments of its type are then left out.
 			if len(command) > 0 && cmd.ArgsLenAtDash() != 2 {
 				return usagef("unexpected argument %q; write a command after --", command[0])
 			}
-			q := spec.StartTaskRequest{Task: task, Command: command, Dir: dir}
+			q := spec.StartTaskRequest{Task: task, Command: command, Dir: dir, New: gap}
 			if cmd.Flags().Changed("arg") {
 				q.Args = args
 			}
 			for _, text := range env {
-				name, value, ok := strings.Cut(text, "=")
-				if !ok || name == "" {
-					return usagef("--env %q: write NAME=VALUE", text)
+				name, value, err := parseEnv(text)
+				if err != nil {
+					return usagef("%s", err)
 				}
 				if q.Env == nil {
 					q.Env = map[string]string{}
 				}
 				q.Env[name] = value
 			}
-			return a.request(cmd.Context(), id, "started", func(ctx context.Context, r *starter.Run) ([]string, error) {
+			return a.request(cmd.Context(), id, "started", nil, func(ctx context.Context, r *starter.Run, _ []string) (spec.RequestAnswer, error) {
 				return r.StartTask(ctx, q)
 			})
 		},
@@ -56,5 +61,6 @@ the arguments of its type are then left out.
 	cmd.Flags().StringArrayVar(&args, "arg", nil, "`ARGUMENT` for the command, instead of those of the task's type; may be repeated")
 	cmd.Flags().StringArrayVar(&env, "env", nil, "a variable for the process, as `NAME=VALUE`; may be repeated")
 	cmd.Flags().StringVar(&dir, "dir", "", "working `DIRECTORY`, instead of the task's")
+	cmd.Flags().BoolVar(&gap, "new", false, "start the task also where its index leaves a gap after the others of its type")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,7 +53,7 @@ func (a *app) printStatus(s *starter.Status) {
 	case s.Result != nil:
 		state = string(s.Result.Verdict)
 	case !s.Open && s.Message != "":
-		state = s.Message
+		state = strings.TrimPrefix(s.Message, fmt.Sprintf("run %s was ", s.RunID))
 	case s.Unanswered:
 		state = "open, but nobody executes it at the moment (is its `clusterrun worker`, `dev` or `run` there?)"
 	}
@@ -65,6 +66,15 @@ func (a *app) printStatus(s *starter.Status) {
 		generation = fmt.Sprintf(", generation %d", s.Generation)
 	}
 	fmt.Fprintf(a.out, "run %s: %s%s, %s\n", s.RunID, state, generation, roughly(took))
+	for _, w := range s.Waiting {
+		fmt.Fprintf(a.out, "waiting for %s\n", waitingLine(w, time.Now()))
+	}
+	for _, h := range s.Silent {
+		fmt.Fprintln(a.out, h.Text(time.Now()))
+	}
+	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep && s.Open {
+		fmt.Fprintf(a.out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)\n", s.OnDisconnect)
+	}
 	if s.Stopping != nil && s.Result == nil {
 		fmt.Fprintf(a.out, "stopping together: %s\n", stoppingLine(*s.Stopping, time.Now()))
 	}
@@ -93,13 +103,26 @@ func (a *app) printStatus(s *starter.Status) {
 		if !t.NextStart.IsZero() {
 			state = "restarting"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s", t.Name, state, dash(t.Host), number(t.PID), t.Restarts, exit, cause)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s", t.Name, dash(state), dash(t.Host), number(t.PID), t.Restarts, exit, cause)
 		if shown {
 			fmt.Fprintf(w, "\t%s", progressColumn(t.Progress))
 		}
 		fmt.Fprintln(w)
 	}
 	w.Flush()
+}
+
+// waitingLine says what a run waits for, why, and for how long.
+func waitingLine(w starter.Waiting, now time.Time) string {
+	place := "any host"
+	if w.Host != "" {
+		place = "host " + w.Host
+	}
+	text := fmt.Sprintf("%s (queue %s): %s", place, w.Queue, cmp.Or(w.Refusal, "no host worker has answered yet"))
+	if left := w.Until.Sub(now); !w.Until.IsZero() {
+		text += fmt.Sprintf("; given up in %s", roughly(max(0, left)))
+	}
+	return text
 }
 
 // exitColumns are the exit code, or the signal's name, and the cause.

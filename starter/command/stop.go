@@ -3,10 +3,12 @@ package command
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func (a *app) stopCommand() *cobra.Command {
@@ -17,6 +19,8 @@ func (a *app) stopCommand() *cobra.Command {
 		Short: "Stop runs, with their stop signal and grace, or have their tasks stop together",
 		Long: `Stops runs: every task gets the spec's stop signal, and SIGKILL when its grace has
 passed. It returns when the runs are asked, or with --wait when they have ended.
+What is wrong with one run keeps none of the others from being stopped; the exit
+code is then that of the worst.
 
 With --together no signal is sent: the tasks learn that they are to stop, as they do
 when one of them asks for that, and end by themselves, each at a point that suits it.
@@ -30,7 +34,7 @@ grace is over.
   clusterrun stop --together --reason 'the machine is needed' iris-x2k4
   clusterrun stop --together --error 'the data is wrong' iris-x2k4
   clusterrun stop --clear iris-x2k4`,
-		Args: someArgs(1, "RUN"),
+		Args: someArgs(1, "a RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := together.check(wait); err != nil {
 				return err
@@ -40,21 +44,18 @@ grace is over.
 				return err
 			}
 			defer c.Close()
-			for _, id := range args {
-				r := starter.Get(c, id, "")
-				switch {
-				case together.together:
-					err = a.stopTogether(cmd.Context(), r, together.request(), wait)
-				case together.clear:
-					err = a.clearStop(cmd.Context(), r)
-				default:
-					err = a.stop(cmd.Context(), r, wait)
-				}
-				if err != nil {
-					return err
-				}
+			stop := a.stopSignal
+			switch {
+			case together.together:
+				stop = a.stopTogether(together.request())
+			case together.clear:
+				stop = a.clearStop
 			}
-			return nil
+			runs := make([]*starter.Run, len(args))
+			for i, id := range args {
+				runs[i] = starter.Get(c, id, "")
+			}
+			return a.stopRuns(cmd.Context(), runs, stop, wait)
 		},
 	}
 	fs := cmd.Flags()
@@ -68,29 +69,99 @@ grace is over.
 	return cmd
 }
 
-func (a *app) stop(ctx context.Context, r *starter.Run, wait bool) error {
-	asked, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	// The server takes the cancellation of an ended run for good.
-	if _, open, err := r.Queue(asked); err != nil {
-		return err
-	} else if !open {
-		return &starter.EndedError{RunID: r.ID}
-	}
-	if err := r.Cancel(asked); err != nil {
-		return err
-	}
-	did := "stopping"
-	if wait {
-		// However it ends, it has ended.
-		if result, err := r.Wait(ctx); result == nil && err != nil {
-			return err
+// stopped is what a run answered that was asked to stop.
+type stopped struct {
+	RunID    string         `json:"run_id"`
+	State    string         `json:"state,omitempty"`
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
+	// Error says why it could not be stopped.
+	Error string `json:"error,omitempty"`
+	line  string
+}
+
+// stopRuns stops runs, whatever comes of each of them. Where they are waited for, all
+// are asked first.
+func (a *app) stopRuns(ctx context.Context, runs []*starter.Run, stop func(context.Context, *starter.Run) (stopped, error), wait bool) error {
+	var worst error
+	failed := func(r *starter.Run, err error) {
+		if codeOf(err) > codeOf(worst) {
+			worst = &exitError{code: codeOf(err)}
 		}
-		did = "stopped"
+		a.say("%s", a.color.bad(err.Error()))
+		if a.global.json {
+			_ = a.printJSON(stopped{RunID: r.ID, Error: err.Error()})
+		}
 	}
+	var asked []*starter.Run
+	var answers []stopped
+	for _, r := range runs {
+		err := checkRun(r.ID)
+		var answer stopped
+		if err == nil {
+			answer, err = ask(ctx, r, stop)
+		}
+		if err == nil && !wait {
+			err = a.printStopped(answer)
+		}
+		if err != nil {
+			failed(r, err)
+			continue
+		}
+		asked, answers = append(asked, r), append(answers, answer)
+	}
+	if !wait {
+		return worst
+	}
+	for i, r := range asked {
+		// However it ends, it has ended.
+		result, err := r.Wait(ctx)
+		if result != nil || err == nil {
+			answers[i].State, answers[i].line = "stopped", "stopped: "+r.ID
+			err = a.printStopped(answers[i])
+		}
+		if err != nil {
+			failed(r, err)
+		}
+	}
+	return worst
+}
+
+func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starter.Run) (stopped, error)) (stopped, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return stop(ctx, r)
+}
+
+// stopSignal has the tasks of a run stopped by their signal.
+func (a *app) stopSignal(ctx context.Context, r *starter.Run) (stopped, error) {
+	// The server takes the cancellation of an ended run for good.
+	if _, open, err := r.Queue(ctx); err != nil {
+		return stopped{}, err
+	} else if !open {
+		return stopped{}, &starter.EndedError{RunID: r.ID}
+	}
+	return stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, r.Cancel(ctx)
+}
+
+// stopTogether asks the tasks of a run to stop, each by itself.
+func (a *app) stopTogether(q spec.TogetherRequest) func(context.Context, *starter.Run) (stopped, error) {
+	return func(ctx context.Context, r *starter.Run) (stopped, error) {
+		s, err := r.StopTogether(ctx, q)
+		line := fmt.Sprintf("stopping together: %s: %s", r.ID, stoppingLine(s, time.Now()))
+		return stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
+	}
+}
+
+// clearStop takes such a stop back.
+func (a *app) clearStop(ctx context.Context, r *starter.Run) (stopped, error) {
+	s, err := r.ClearStop(ctx)
+	return stopped{RunID: r.ID, State: "running", Stopping: &s, line: "going on: " + r.ID}, err
+}
+
+func (a *app) printStopped(s stopped) error {
 	if a.global.json {
-		return a.printJSON(map[string]string{"run_id": r.ID, "state": did})
+		return a.printJSON(s)
 	}
-	fmt.Fprintf(a.out, "%s: %s\n", did, r.ID)
-	return nil
+	_, err := fmt.Fprintln(a.out, s.line)
+	return err
 }

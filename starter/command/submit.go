@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -22,12 +23,17 @@ func (a *app) submitCommand() *cobra.Command {
 its run ID, and returns. The run goes on without this command. SPEC and flags are
 those of run.
 
+The processes have the environment of their host worker, not that of this shell;
+--env, -x and --env-from-shell put variables into the spec, and so into the run's
+history.
+
 Exit codes:
   0    the run is started; whether it succeeds is for wait to say
   2    mistake in the command line, or an invalid run spec
   125  the server could not be reached`,
 		Example: `  clusterrun submit iris.yaml
-  clusterrun wait $(clusterrun submit -n 4 --dir /srv/job -- python3 train.py)`,
+  clusterrun wait $(clusterrun submit -n 4 --dir /srv/job -- python3 train.py)
+  clusterrun submit -x PYTHONPATH -x LEVEL=debug -- python3 -m train`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.specOf(cmd, args, f)
 			if err != nil {
@@ -39,6 +45,7 @@ Exit codes:
 			if err := checkID(cmd, id); err != nil {
 				return err
 			}
+			a.sayUnsent(cmd, args, s)
 			c, _, err := a.dial(cmd.Context())
 			if err != nil {
 				return err
@@ -71,7 +78,14 @@ func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.Run
 	if err != nil {
 		return nil, err
 	}
-	return src.read(a.in, f)
+	s, err := src.read(a.in, f)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range f.warnings {
+		a.say("%s", text)
+	}
+	return s, nil
 }
 
 // submit starts a run for others to execute, and warns when there are none.
@@ -83,8 +97,20 @@ func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, o st
 	if o.Queue == "" {
 		o.Queue = spec.TaskQueue
 	}
-	if d, err := c.DescribeTaskQueue(ctx, o.Queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW); err == nil && len(d.GetPollers()) == 0 {
+	if unserved(ctx, c, o.Queue) {
 		a.say("nobody serves the queue %s at the moment: run %s waits until somebody starts a `clusterrun worker` or `clusterrun dev` for it", o.Queue, r.ID)
 	}
 	return r, nil
+}
+
+// unserved reports whether nobody polls a queue. The server notes the polls of a host
+// worker that has just started a moment later, so it is asked more than once.
+func unserved(ctx context.Context, c client.Client, queue string) bool {
+	for range 5 {
+		d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+		if err != nil || len(d.GetPollers()) > 0 || !sleep(ctx, 200*time.Millisecond) {
+			return false
+		}
+	}
+	return true
 }

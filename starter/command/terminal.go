@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,7 @@ type lentTerminal struct {
 	before  *unix.Termios // the modes to go back to; nil while it is not lent
 	signals chan os.Signal
 	relayed chan struct{}
+	back    sync.Once
 }
 
 // newLentTerminal makes the pseudoterminal; lend then begins. screen is where our
@@ -65,29 +67,45 @@ func (t *lentTerminal) lend(handled func(os.Signal) bool) error {
 	t.mu.Lock()
 	t.before = modes
 	t.mu.Unlock()
-	t.own(true)
+	t.own()
 	go t.attend()
 	go t.readKeys(modes)
 	go t.relay()
 	return nil
 }
 
-// own sets the modes for the task, or those of before.
-func (t *lentTerminal) own(lent bool) {
+// own sets the modes for the task.
+func (t *lentTerminal) own() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.before == nil {
-		return
-	}
-	if lent {
-		t.screen.setRaw(true)
+	if t.before != nil {
+		t.screen.raw.Store(true)
 		_ = pty.SetModes(t.in, pty.Raw(t.before))
+	}
+}
+
+// disown sets those of before. The modes first: the screen may be busy for as long as
+// nobody reads it, and that is not waited for.
+func (t *lentTerminal) disown() {
+	t.mu.Lock()
+	before := t.before
+	t.before = nil
+	if before != nil {
+		_ = pty.SetModes(t.in, before)
+	}
+	t.mu.Unlock()
+	if before == nil {
 		return
 	}
-	// The modes first: the screen may be busy for as long as nobody reads it.
-	_ = pty.SetModes(t.in, t.before)
-	t.before = nil
-	t.screen.setRaw(false)
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		t.screen.finish()
+	}()
+	select {
+	case <-finished:
+	case <-time.After(drainBound):
+	}
 }
 
 // drainBound is how long what the task wrote last may take to get here.
@@ -96,9 +114,12 @@ const drainBound = 2 * time.Second
 // giveBack shows what the task wrote last, and takes the terminal back. The host
 // worker must have ended, or what it holds keeps the end from being seen.
 func (t *lentTerminal) giveBack() {
-	if t == nil {
-		return
+	if t != nil {
+		t.back.Do(t.takeBack)
 	}
+}
+
+func (t *lentTerminal) takeBack() {
 	_ = t.slave.Close()
 	t.mu.Lock()
 	lent := t.before != nil
@@ -109,7 +130,7 @@ func (t *lentTerminal) giveBack() {
 		case <-time.After(drainBound):
 		}
 	}
-	t.own(false)
+	t.disown()
 	signal.Stop(t.signals)
 	_ = t.master.Close()
 }
@@ -121,10 +142,10 @@ func (t *lentTerminal) attend() {
 		case syscall.SIGWINCH:
 			t.resize()
 		case syscall.SIGCONT: // the shell had it meanwhile
-			t.own(true)
+			t.own()
 			t.resize()
 		default:
-			t.own(false)
+			t.disown()
 			signal.Reset(s)
 			_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
 		}
@@ -235,8 +256,8 @@ func (e *escape) typed(key byte, now time.Time) bool {
 type screen struct {
 	file *os.File
 
+	raw  atomic.Bool // while the terminal is lent
 	mu   sync.Mutex
-	raw  bool
 	open bool // the task's last line is not finished
 }
 
@@ -244,7 +265,7 @@ type screen struct {
 func (s *screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.raw {
+	if !s.raw.Load() {
 		return s.file.Write(b)
 	}
 	lines := bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n"))
@@ -266,13 +287,13 @@ func (s *screen) relay(b []byte) {
 	_, _ = s.file.Write(b)
 }
 
-// setRaw is told before the terminal is lent, and after its modes are back.
-func (s *screen) setRaw(raw bool) {
+// finish ends the task's last line, after the terminal's modes are back.
+func (s *screen) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open && !raw {
+	if s.open {
 		_, _ = s.file.WriteString("\n")
 		s.open = false
 	}
-	s.raw = raw
+	s.raw.Store(false)
 }

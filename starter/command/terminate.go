@@ -22,7 +22,9 @@ func (a *app) terminateCommand() *cobra.Command {
 		Short: "End tasks of a run, or all of them",
 		Long: `Ends the named tasks; their exits do not count as failures. Without names it
 ends all tasks, by default with SIGKILL. With auto_restart a terminated task is
-started again.
+started again. A run whose tasks have no place yet is cancelled.
+
+` + severalTasks + `
 
 --force ends the run itself, on the server, when nobody executes it any more. It
 leaves no result, and the host workers stop its processes when they are back.
@@ -47,7 +49,7 @@ leaves no result, and the host workers stop its processes when they are back.
 			if cmd.Flags().Changed("grace") {
 				g = grace.spec()
 			}
-			return a.request(cmd.Context(), id, "terminated", func(ctx context.Context, r *starter.Run) ([]string, error) {
+			return a.request(cmd.Context(), id, "terminated", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
 				if len(tasks) == 0 {
 					return r.TerminateAll(ctx, spec.TerminateAllRequest{Signal: signal, Grace: g})
 				}
@@ -73,6 +75,9 @@ func (a *app) forceEnd(ctx context.Context, id, reason string) error {
 	}
 	if err := starter.Get(c, id, "").Terminate(ctx, reason); err != nil {
 		return err
+	}
+	if a.global.json {
+		return a.printJSON(map[string]string{"run_id": id, "state": "terminated"})
 	}
 	fmt.Fprintf(a.out, "terminated: %s\n", id)
 	return nil

@@ -1,11 +1,9 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -49,47 +47,6 @@ func (f *togetherFlags) request() spec.TogetherRequest {
 		q.Error = &spec.TogetherError{Kind: f.kind, Message: f.message}
 	}
 	return q
-}
-
-// stopTogether asks the tasks of a run to stop, each by itself.
-func (a *app) stopTogether(ctx context.Context, r *starter.Run, q spec.TogetherRequest, wait bool) error {
-	asked, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	s, err := r.StopTogether(asked, q)
-	if err != nil {
-		return err
-	}
-	if !wait {
-		return a.printStopping(r.ID, "stopping", s, fmt.Sprintf("stopping together: %s: %s", r.ID, stoppingLine(s, time.Now())))
-	}
-	// However it ends, it has ended.
-	if result, err := r.Wait(ctx); result == nil && err != nil {
-		return err
-	}
-	return a.printStopping(r.ID, "stopped", s, "stopped: "+r.ID)
-}
-
-// clearStop takes such a stop back.
-func (a *app) clearStop(ctx context.Context, r *starter.Run) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	s, err := r.ClearStop(ctx)
-	if err != nil {
-		return err
-	}
-	return a.printStopping(r.ID, "running", s, "going on: "+r.ID)
-}
-
-func (a *app) printStopping(id, state string, s spec.Stopping, line string) error {
-	if a.global.json {
-		return a.printJSON(struct {
-			RunID    string        `json:"run_id"`
-			State    string        `json:"state"`
-			Stopping spec.Stopping `json:"stopping"`
-		}{id, state, s})
-	}
-	_, err := fmt.Fprintln(a.out, line)
-	return err
 }
 
 // stoppingLine says who asked the tasks to stop, why and when, and how long they

@@ -2,13 +2,11 @@ package command
 
 import (
 	"context"
-	"os"
+	"path/filepath"
 	"runtime"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -25,12 +23,12 @@ func (a *app) workerCommand() *cobra.Command {
 		Long: `Serves runs that are submitted to the queue: starts their processes on this host,
 supervises them, and reports how they ended. It runs in the foreground until
 SIGTERM or Ctrl-C; its processes are then stopped. One worker at a time uses a
-state directory.
+state directory, and one a host name on a queue.
 
 Exit codes:
   0    stopped as asked
   2    mistake in the command line
-  125  the state directory is in use, or the worker failed`,
+  125  the state directory or the host name is in use, or the worker failed`,
 		Example: `  clusterrun worker --address temporal.example:7233 --slots 8
   clusterrun worker --host-name host-a   # specs pin tasks to it with "host-a:2222"`,
 		Args: noArgs,
@@ -45,6 +43,16 @@ Exit codes:
 			defer stop()
 			if logDir == "" {
 				logDir = a.logsDir()
+			} else {
+				// Runs tell others where it is.
+				dir, err := filepath.Abs(logDir)
+				if err != nil {
+					return usagef("--log-dir: %s; give an absolute path", err)
+				}
+				if err := checkPath("--log-dir", dir, "give another"); err != nil {
+					return err
+				}
+				logDir = dir
 			}
 			return a.serve(ctx, workers.Options{
 				StateDir: a.workerDir(), Host: host, Queue: queue, Slots: slots, LogRoot: logDir, Debug: a.debug(),
@@ -65,23 +73,17 @@ func (a *app) serve(ctx context.Context, o workers.Options) error {
 		return err
 	}
 	o.Server = s.Options
-	if s.Embedded {
-		// Shows others that the embedded server is in use for longer than a moment.
-		d, err := rundir.Create(a.runsDir())
-		if err != nil {
-			return err
-		}
-		defer func() { _ = d.Remove() }()
-		if err := d.Save(rundir.Record{Server: s.Options, Embedded: true, Queue: o.Queue, PID: os.Getpid(), Started: time.Now()}); err != nil {
-			return err
-		}
-	}
+	a.keep(ctx, s)
 	if c, err := connect.Dial(ctx, s.Options, a.logger(), dialTimeout); err != nil {
 		// At boot the server may come later than we do.
 		a.say("%s\nwaiting for it", err)
 	} else {
 		a.endAbandoned(ctx, c, s)()
+		err := o.CheckName(ctx, c)
 		c.Close()
+		if err != nil {
+			return err
+		}
 	}
 	side, err := sideCommand()
 	if err != nil {

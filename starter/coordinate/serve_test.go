@@ -64,7 +64,11 @@ func queueOf(t *testing.T, size ...int) *program {
 	if len(size) > 0 {
 		p.Limit(size[0])
 	}
-	q, err := closurequeue.Open(patience(t), p.Server, queues.Run, closurequeue.Options{})
+	var o closurequeue.Options
+	if len(size) > 0 {
+		o.QueueSize = size[0]
+	}
+	q, err := closurequeue.Open(patience(t), p.Server, queues.Run, o)
 	require.NoError(t, err)
 	p.coordinator = clustercoordinator.Of(q)
 	t.Cleanup(p.coordinator.Close)

@@ -158,27 +158,3 @@ func Abandoned(parent string) ([]*Dir, error) {
 	}
 	return dirs, err
 }
-
-// Living returns the records of runs whose owners live.
-func Living(parent string) ([]Record, error) {
-	entries, err := os.ReadDir(parent)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var records []Record
-	for _, e := range entries {
-		d := &Dir{Path: filepath.Join(parent, e.Name())}
-		if strings.HasPrefix(e.Name(), unborn) {
-			continue
-		}
-		ok, err := d.tryLock()
-		if err != nil || ok {
-			d.Close()
-			continue
-		}
-		if r, err := d.Load(); err == nil {
-			records = append(records, r)
-		}
-	}
-	return records, err
-}

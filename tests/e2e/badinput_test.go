@@ -16,6 +16,7 @@ import (
 
 // What only a host can know is refused there, before anything starts.
 func TestRefusedByTheHost(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	plain := filepath.Join(f.dir, "plain")
 	require.NoError(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644))
@@ -44,6 +45,7 @@ func TestRefusedByTheHost(t *testing.T) {
 }
 
 func TestPlacement(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	t.Run("an address without a worker", func(t *testing.T) {
 		f.t = t
@@ -78,6 +80,7 @@ func TestPlacement(t *testing.T) {
 
 // Two runs on one machine never get the same port.
 func TestPortsAreLeased(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	script := `echo "$CLUSTERRUN_ADDRESS" >> $DIR/ports; until [ -e $DIR/go ]; do sleep 0.05; done`
 	a := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 20, script)}})

@@ -34,10 +34,11 @@ type meetingPlace struct {
 // newMeetingPlace starts as many hosts, with one task each.
 func newMeetingPlace(t *testing.T, hosts int) *meetingPlace {
 	t.Helper()
-	p := &meetingPlace{
-		Server: harness.StartServer(t, "--headless"), t: t, queue: "barriers",
-		run: spec.BarrierRun{WorkflowID: "nobody", RunID: "0123abcd-0"},
-	}
+	p := &meetingPlace{Server: harness.StartServer(t, "--headless"), t: t, queue: "barriers"}
+	// A run that nobody executes: it is open, and says nothing of its tasks.
+	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "nobody", TaskQueue: "nobody"}, spec.WorkflowType)
+	require.NoError(t, err)
+	p.run = spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()}
 	p.BarrierWorker(t, p.queue)
 	for i := range hosts {
 		p.tasks = append(p.tasks, fmt.Sprint("worker-", i))
@@ -118,6 +119,7 @@ func (p *meetingPlace) awaitWaiting(name string, round, n int) {
 
 // A barrier holds every participant until all have arrived, again and again.
 func TestBarrierReleases(t *testing.T) {
+	t.Parallel()
 	for _, hosts := range []int{1, 2, 10} {
 		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
 			p := newMeetingPlace(t, hosts)
@@ -143,6 +145,7 @@ func TestBarrierReleases(t *testing.T) {
 
 // A server that is killed and comes back on its file has lost nobody who waits.
 func TestBarrierOutlivesTheServer(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 2)
 	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
 	p.awaitWaiting("epoch", 0, 1)
@@ -154,6 +157,7 @@ func TestBarrierOutlivesTheServer(t *testing.T) {
 
 // An arrival while the server is away is brought to it when it is back.
 func TestBarrierArrivalDuringAnOutage(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 2)
 	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
 	p.awaitWaiting("epoch", 0, 1)
@@ -185,6 +189,7 @@ func (p *meetingPlace) hostGoesAway(round int) {
 // A host worker that is killed while its task waits, and comes back, finds the
 // round open: the task arrives again with its key.
 func TestBarrierHostComesBack(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 2)
 	p.hostGoesAway(3)
 	p.restart(0)
@@ -197,6 +202,7 @@ func TestBarrierHostComesBack(t *testing.T) {
 // The round was released while the host was away. The answer to the same arrival
 // is that release, and not another round, whatever the host remembers.
 func TestBarrierReleasedWhileTheHostWasAway(t *testing.T) {
+	t.Parallel()
 	for _, remembers := range []bool{true, false} {
 		t.Run(fmt.Sprint(remembers), func(t *testing.T) {
 			p := newMeetingPlace(t, 2)
@@ -222,6 +228,7 @@ func TestBarrierReleasedWhileTheHostWasAway(t *testing.T) {
 // The round belongs to the barrier: a process that is started again joins the one
 // its predecessor waited in. Whoever is dead does not count.
 func TestBarrierRestartedTask(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 2)
 	ctx, die := context.WithCancel(t.Context())
 	dead := p.arrive(ctx, p.arrival(0, "epoch", "first process"))
@@ -239,6 +246,7 @@ func TestBarrierRestartedTask(t *testing.T) {
 // A timeout breaks the barrier for all and names who is missing. After it there
 // is another round.
 func TestBarrierTimeout(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 3)
 	patient := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
 	p.awaitWaiting("epoch", 0, 1)
@@ -264,6 +272,7 @@ func TestBarrierTimeout(t *testing.T) {
 // Other participants under the same name: the later one is told the difference,
 // and the others are not disturbed.
 func TestBarrierOtherParticipants(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 3)
 	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
 	p.awaitWaiting("epoch", 0, 1)
@@ -281,6 +290,7 @@ func TestBarrierOtherParticipants(t *testing.T) {
 
 // A round that somebody terminates leaves nobody waiting.
 func TestBarrierTerminated(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 2)
 	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
 	p.awaitWaiting("epoch", 0, 1)
@@ -296,6 +306,7 @@ func TestBarrierTerminated(t *testing.T) {
 // A missing participant that has ended and does not come back breaks the barrier,
 // and so does the end of the run. Asked of a real run.
 func TestBarrierParticipantEnds(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 1)
 	p.StartWorker(t)
 	end := filepath.Join(t.TempDir(), "end")
@@ -333,6 +344,7 @@ func TestBarrierParticipantEnds(t *testing.T) {
 
 // `clusterrun barriers` tells who waits where, and who is missing since when.
 func TestBarriersCommand(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 1)
 	p.StartWorker(t)
 	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "it's-run", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
@@ -374,6 +386,7 @@ func TestBarriersCommand(t *testing.T) {
 // A task that comes and goes without end, while others wait, does not wear the round
 // out: it goes on in other executions of its workflow, and nobody notices.
 func TestBarrierOfATaskThatComesAndGoes(t *testing.T) {
+	t.Parallel()
 	p := newMeetingPlace(t, 3)
 	patient := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
 	p.awaitWaiting("epoch", 0, 1)

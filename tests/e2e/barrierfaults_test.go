@@ -14,6 +14,7 @@ import (
 // The Temporal side is told to end while a task waits at a barrier that is not local.
 // Its client goes to the next one, as after a kill, and the task knows nothing of it.
 func TestTheTemporalSideEndsAtABarrier(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Env: map[string]string{"CR": harness.Clusterrun(t)}, Tasks: []spec.TaskGroup{
 		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; "$CR" task barrier x`),

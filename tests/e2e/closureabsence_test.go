@@ -15,6 +15,7 @@ import (
 // While no host worker executes a run, those who wait for its queue are told why, and
 // those who only ask are refused.
 func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, until)}})
 	id := run.GetID()

@@ -15,6 +15,7 @@ import (
 
 // A closure that is cancelled ends, whenever that is and whatever it does, and nobody hangs.
 func TestCancelledClosures(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.serve(2)
 	c := f.coordinator(run)

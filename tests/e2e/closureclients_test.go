@@ -14,6 +14,7 @@ import (
 // A join of which nobody hears the answer keeps nobody from anything: not from
 // scheduling, and not from hearing of errors.
 func TestAJoinThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.serve(2)
 	c := f.coordinator(run)

@@ -29,6 +29,7 @@ func (l *local) fed(in string, args ...string) (code int, stdout, stderr string)
 
 // The commands for closures, from the shell.
 func TestClosureCommands(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)
@@ -77,6 +78,8 @@ clusterrun.serve()`)
 	code, stdout, _ = l.run("done", "shell")
 	assert.Equal(t, 1, code)
 	assert.Equal(t, "not done\n", stdout)
+	_, stdout, _ = l.run("closures", "shell")
+	assert.Contains(t, stdout, "41 queued closures wait until a task serves that has registered add\nno task serves\n")
 
 	l.write("go", "")
 	code, stdout, stderr = l.run(append([]string{"fetch", "shell"}, ids...)...)

@@ -35,6 +35,7 @@ func awaitClosed(t *testing.T, c client.Client, queue string) enumspb.WorkflowEx
 // A run that ends while closures are called and thousands wait: nobody hangs, everybody
 // is told, and the queue is not left behind.
 func TestTheRunOfClosuresEnds(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	ends := map[string]func(run client.WorkflowRun){
 		"cancelled": func(run client.WorkflowRun) {
@@ -85,6 +86,7 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 // A queue that a coordinator has made for a run none of whose tasks serves ends with the
 // run, too, and so does one of a run that had no host yet.
 func TestAQueueThatNobodyServesEndsWithItsRun(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for name, test := range map[string]struct {
 		spec *spec.RunSpec
@@ -112,6 +114,7 @@ func TestAQueueThatNobodyServesEndsWithItsRun(t *testing.T) {
 // The owner of a run is killed with its host worker: the next command ends the run, and its queue, which
 // nobody executes any more.
 func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
+	t.Parallel()
 	s := harness.StartServer(t, "--headless")
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)

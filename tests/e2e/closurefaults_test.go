@@ -80,6 +80,7 @@ func (s *squares) checkCalls() {
 // Whoever dies in the middle of thousands of closures: each is called at least once, and
 // every value is right.
 func TestClosureFaults(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.serve(2)
 	c := f.coordinator(run)
@@ -178,6 +179,7 @@ func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) spec.Queu
 
 // A queue continues as new again and again while closures are scheduled and called.
 func TestClosuresContinueAsNew(t *testing.T) {
+	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=120")
 	f := fixtureOn(t, s)
 	run := f.serve(2)

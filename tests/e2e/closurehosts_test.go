@@ -44,6 +44,7 @@ func (f *fixture) callers() map[string]int {
 // Closures are spread over the hosts, and those of a host that is gone for good are
 // called by the other, once its leases have been silent for long enough.
 func TestClosuresOnTwoHosts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	b := f.StartWorker(t, "--host-name", "host-b")
 	run := f.serveOn(spec.RunSpec{}, "host-a:28411", "host-b:28412")
@@ -85,6 +86,7 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 // The only task of a host that serves ends for good while closures wait there: those go
 // to the other host.
 func TestATaskThatServesEndsForGood(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.StartWorker(t, "--host-name", "host-b")
 	run := f.serveOn(spec.RunSpec{}, "host-a:28421", "host-b:28422")
@@ -106,6 +108,7 @@ func TestATaskThatServesEndsForGood(t *testing.T) {
 // Each generation of a group serves the same queue, also where the run itself continues
 // as new between two of them, and closures that no generation has called wait.
 func TestGenerationsServeOneQueue(t *testing.T) {
+	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=40")
 	f := fixtureOn(t, s)
 	run := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{f.serving("worker", 2)}})

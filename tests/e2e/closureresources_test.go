@@ -34,6 +34,7 @@ func (f *fixture) touch(name string) {
 // tasks hold those that it still refers to, and the queue knows of no others. That
 // survives the end of processes, and executions of the queue that continue as new.
 func TestIteratorsAreReleased(t *testing.T) {
+	t.Parallel()
 	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=1000"))
 	run := f.start(&spec.RunSpec{
 		AutoRestart: true, Tasks: []spec.TaskGroup{f.python("chief", 1, "closures/iterators.py"), f.serving("worker", 3)},

@@ -25,6 +25,7 @@ func (c *chief) datasets(t *testing.T) {
 
 // Datasets of each worker, on five of them, as in the seed.
 func TestPerWorkerDatasets(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 5))
 	t.Run("CC-13 a part for each", func(t *testing.T) {
@@ -38,6 +39,7 @@ func TestPerWorkerDatasets(t *testing.T) {
 // CC-31: workers that begin one after the other, as the environment asks for, bring the
 // same results. Worker-0 does not wait, and the others no longer than the maximum.
 func TestWorkersThatBeginLater(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	workers := f.serving("worker", 3)
 	workers.Env["TF_COORDINATOR_SCHEDULE_START_DELAY"] = "2"

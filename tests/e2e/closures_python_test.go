@@ -8,6 +8,7 @@ import (
 
 // A Python chief coordinates Python workers, in a run as a user would have it.
 func TestPythonChief(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 2))
 	for _, s := range []struct {

@@ -12,6 +12,7 @@ import (
 // filter names (SEED-78), with the time of day, and of a progress bar its last
 // state (SEED-90). Bytes for a terminal stay as they are.
 func TestConsoleOfARun(t *testing.T) {
+	t.Parallel()
 	s := harness.StartServer(t, "--headless")
 	code, stdout, stderr := s.CLI(t, "run", "-n", "2", "--timestamps", "--filter", "worker-1", "--", "/bin/bash", "-c",
 		`printf '\r 10%%\r 50%%\r100%%\n' >&2; printf '\033[31mrank %s\r\nlast' $RANK`)
@@ -26,6 +27,7 @@ func TestConsoleOfARun(t *testing.T) {
 // SEED-76: without a log directory there is nothing to tail, and nothing is waited
 // for. Unlike the seed's, the output is not lost.
 func TestConsoleWithoutLogs(t *testing.T) {
+	t.Parallel()
 	s := harness.StartServer(t, "--headless")
 	code, stdout, stderr := s.CLI(t, "run", "-n", "1", "--log-dir", "/dev/null", "--", "echo", "shown")
 	assert.Equal(t, 0, code, stderr)

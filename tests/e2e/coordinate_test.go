@@ -54,6 +54,7 @@ func (c *coordinateProgram) answer() map[string]any {
 
 // A program of any language schedules closures on the tasks of a run.
 func TestCoordinate(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)

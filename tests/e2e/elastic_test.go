@@ -41,6 +41,7 @@ func logged(t *testing.T, r spec.RunResult, task int, file string) (text string,
 // TestElastic has what the tests of torch elastic's multiprocessing require, for
 // programs; the ids are those of its tests.
 func TestElastic(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)
@@ -220,6 +221,7 @@ os.system("echo shell; echo shell error >&2")`)
 
 // TE-09, SEED-81: waiting with a limit gives none at its expiry, and a result later.
 func TestElasticWait(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `while [ ! -e $DIR/go ]; do sleep 0.02; done`)}})
 	handle := starter.Get(f.client, run.GetID(), run.GetRunID())
@@ -237,6 +239,7 @@ func TestElasticWait(t *testing.T) {
 // TE-11, TE-18, SEED-83: closing ends all, whatever they make of the signal, within
 // one grace for all; a type may have a signal and a grace of its own.
 func TestElasticClose(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{
 		Stop: spec.Stop{Grace: spec.DurationOf(time.Second)},

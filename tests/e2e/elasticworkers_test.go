@@ -10,11 +10,12 @@ import (
 
 // Workers come and go while a chief coordinates.
 func TestElasticWorkers(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.coordinated(spec.RunSpec{}, f.serving("worker", 2))
 	add := func(task string) {
 		t.Helper()
-		c.update(c.run, spec.UpdateStartTask, spec.StartTaskRequest{Task: task})
+		c.update(c.run, spec.UpdateStartTask, spec.StartTaskRequest{Task: task, New: task == "worker-7"})
 	}
 	remove := func(task string) {
 		t.Helper()

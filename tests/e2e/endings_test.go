@@ -14,6 +14,7 @@ import (
 // How runs end, with real processes: the runner's own tests, by their ids. The
 // rules themselves are tested by the scripts of package lifecycle.
 func TestEndings(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 
 	t.Run("MPR-01 every task returns its value", func(t *testing.T) {
@@ -177,6 +178,7 @@ func TestEndings(t *testing.T) {
 
 // A run has up to 1,000 tasks, all in one workflow.
 func TestAThousandTasks(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1000, `[ $RANK != 777 ] || exit 9; exec sleep 10000`)}}))
 	assert.Equal(t, 9, r.ExitCode, r.Message)

@@ -28,6 +28,7 @@ func (l *local) example(name string, path string) (int, spec.RunResult, string) 
 // A chief, three workers and two parameter servers find each other through
 // TF_CONFIG and train on real data; the chief returns the accuracy.
 func TestExampleLogistic(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, r, stderr := l.example("logistic", os.Getenv("PATH"))
 	require.Zero(t, code, stderr)
@@ -43,6 +44,7 @@ func TestExampleLogistic(t *testing.T) {
 
 // An unmodified torchrun script with four ranks on gloo.
 func TestExampleDDP(t *testing.T) {
+	t.Parallel()
 	path := "/usr/bin:" + os.Getenv("PATH")
 	probe := exec.Command("/usr/bin/python3", "-c", "import torch")
 	if err := probe.Run(); err != nil {

@@ -39,6 +39,7 @@ func lines(n int, prefix, text string) (all []string) {
 // The chief is in the foreground, and a task that the spec does not have is
 // started meanwhile.
 func TestStartProcessesInTheForeground_MPR09(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	const script = `
 case $TASK_NAME in
@@ -65,6 +66,7 @@ command: ["bash", "script.sh"]
 }
 
 func TestForegroundWithoutATerminal(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	l.write("data", "a line of data\n")
 	script := fmt.Sprintf(`echo "$DATA" | %s run --foreground worker-0 -n 2 -- bash -c '
@@ -90,6 +92,7 @@ if [ $RANK = 0 ]; then cat; test -t 0 || echo no terminal; ls /proc/self/fd | wc
 }
 
 func TestForegroundMistakes(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	for name, c := range map[string]struct {
 		args []string
@@ -110,6 +113,7 @@ func TestForegroundMistakes(t *testing.T) {
 }
 
 func TestForegroundInATerminal(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	// What the terminal was, it is again.
 	restored := func(t *testing.T, x *harness.Terminal, before any) {
@@ -263,7 +267,7 @@ while True:
 		harness.Eventually(t, "both are up", func() bool { return strings.Count(x.Screen(), "up\r\n") == 2 })
 		x.Kill(syscall.SIGTERM)
 		x.Shown("again to kill it")
-		x.Kill(syscall.SIGTERM)
+		x.Kill(syscall.SIGINT) // the same one so soon would count as one
 		assert.Equal(t, 143, x.ExitCode())
 		restored(t, x, before)
 		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
@@ -305,6 +309,7 @@ while True:
 
 // The supervisor's successor has the terminal too.
 func TestTheSupervisorOfAForegroundTaskIsKilled(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `echo up; exec sleep 1000`)
 	before := x.Modes()
@@ -320,6 +325,7 @@ func TestTheSupervisorOfAForegroundTaskIsKilled(t *testing.T) {
 }
 
 func TestDirectOutput_SEED77(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	direct := []string{"run", "-n", "2", "--redirects", "0", "--tee", "0"}
 

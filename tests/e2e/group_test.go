@@ -159,9 +159,9 @@ func TestGroupContinuesAsNew(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, status.Open)
 	assert.Equal(t, 4, status.Generation)
-	reached, err := handle.SignalTask(context.Background(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+	answer, err := handle.SignalTask(context.Background(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"worker-0"}, reached)
+	assert.Equal(t, []string{"worker-0"}, answer.Tasks)
 	require.NoError(t, handle.Cancel(context.Background()))
 	r, err := handle.Wait(context.Background())
 	var failed *starter.Error

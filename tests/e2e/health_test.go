@@ -62,6 +62,7 @@ func (c *chief) servingTasks(of *clustercoordinator.Coordinator) []string {
 
 // CC-93 to CC-96: what anybody can see of the workers and the servers of a run.
 func TestTheHealthOfTasks(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.withServers(spec.RunSpec{OnFailure: spec.OnFailureContinue}, 2, 2)
 	of := f.coordinator(c.run)

@@ -11,7 +11,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -40,18 +39,6 @@ func (f *fixture) pending(run client.WorkflowRun) []*workflowpb.PendingActivityI
 	d, err := f.client.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID())
 	require.NoError(f.t, err)
 	return d.GetPendingActivities()
-}
-
-// sleeping are the children that the polling scripts of this package have now
-// and then.
-func sleeping(f *fixture) []int {
-	var pids []int
-	for _, pid := range harness.Alive(f.mark) {
-		if strings.HasPrefix(harness.Cmdline(pid), "sleep") {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 func after(s, sep string) string {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,19 @@ func TestTwoHosts(t *testing.T) {
 		assert.Equal(t, 5, r.ExitCode)
 		assert.Equal(t, "host-b", r.FirstFailure.Host)
 		assert.Equal(t, spec.CauseCollateral, task(r, "ps-0").Exit.Cause)
+	})
+
+	// The hosts are one machine here.
+	t.Run("two tasks that are pinned to one port are refused at once", func(t *testing.T) {
+		f.t = t
+		for _, one := range []string{"host-c:28303", "localhost:28303"} {
+			run := f.start(&spec.RunSpec{Command: []string{"true"}, PlacementTimeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{
+				{Type: "worker", Addresses: []string{one}}, {Type: "ps", Addresses: []string{"host-b:28303"}},
+			}})
+			code, _, stderr := f.CLI(t, "wait", run.GetID())
+			assert.Equal(t, 2, code)
+			assert.Regexp(t, `(ps-0 and worker-0|worker-0 and ps-0) are both pinned to port 28303 of this machine; give every task a port of its own`, stderr)
+		}
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 // A spec that says so makes the barriers local of programs that know nothing of it:
 // they are passed while there is no server at all.
 func TestLocalBarriersOfTheSpec(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)
@@ -51,6 +52,7 @@ open(os.environ["DIR"] + "/second-pinned-0", "w").write("passed")`}},
 // Local barriers of tasks on several hosts could never be released. The spec is
 // refused where it says so itself, and else the placement, before anything starts.
 func TestLocalBarriersNeedOneHost(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, _, stderr := l.run("run", "--barriers", "local", "--task", "worker=host-a:2222,host-b:2222", "--", "true")
 	assert.Equal(t, 2, code)
@@ -86,6 +88,7 @@ func TestLocalBarriersNeedOneHost(t *testing.T) {
 
 // Who lists the barriers of such a run is told why there are none.
 func TestLocalBarriersAreNotListed(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: map[string]string{"CR": harness.Clusterrun(t)}, Tasks: []spec.TaskGroup{
 		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; "$CR" task barrier x`),

@@ -30,6 +30,7 @@ func linesWith(text string) []string {
 }
 
 func TestLogs(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, _, stderr := l.run("run", "--id", "iris", "--auto-restart", "--max-restarts", "3", "--log-dir", l.home+"/elsewhere",
 		"--task", "worker=2", "--task", "ps=1", "--", "bash", "-c",
@@ -110,6 +111,7 @@ func TestLogs(t *testing.T) {
 // What was written since a time, by what the host noted with its heartbeats; and a
 // run that is followed from before it has written anything.
 func TestLogsOfALivingRun(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Logs: spec.Logs{Dir: f.dir + "/logs"}, Tasks: []spec.TaskGroup{group("worker", 1,
 		`echo one; until [ -e $DIR/go ]; do sleep 0.05; done; echo two; until [ -e $DIR/end ]; do sleep 0.05; done`)}})
@@ -133,8 +135,72 @@ func TestLogsOfALivingRun(t *testing.T) {
 	assert.Equal(t, "[worker-0]:    two\n", stdout, "the run has ended")
 }
 
+// Every directory that can be read here is, whichever host worker has written it, and
+// what cannot be read is named with its host: also while the run is followed, and
+// after it was terminated.
+func TestLogsOfARunOnSeveralHosts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.StartWorker(t, "--host-name", "host-b")
+	away := f.StartWorker(t, "--host-name", "host-c")
+	script := `echo "hello from $CLUSTERRUN_TASK"; echo up > $DIR/up-$CLUSTERRUN_TASK; until [ -e $DIR/end ]; do sleep 0.05; done; echo bye`
+	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{{
+		Type: "worker", Addresses: []string{"host-a", "host-b", "host-c"}, Command: []string{"bash", "-c", script},
+	}}})
+	follow := f.StartCLI(t, "logs", "-f", run.GetID(), "worker-1", "worker-0")
+	for _, name := range []string{"up-worker-0", "up-worker-1", "up-worker-2"} {
+		f.file(name)
+	}
+	// As if that host were another machine.
+	logs := filepath.Join(away.State, "logs")
+	require.NoError(t, os.Rename(logs, logs+".away"))
+	harness.Eventually(t, "both hosts are followed", func() bool { return len(linesWith(follow.Stdout())) == 2 })
+	followAll := f.StartCLI(t, "logs", "-f", run.GetID())
+	harness.Eventually(t, "the task that is left out is named at once", func() bool { return strings.Contains(followAll.Stderr(), "worker-2 on host-c") })
+	require.NoError(t, os.Rename(logs+".away", logs))
+	touch(t, f, "end")
+	assert.Zero(t, follow.ExitCode(), follow.Stderr())
+	assert.Zero(t, followAll.ExitCode(), "its logs are there in the end")
+	assert.Len(t, linesWith(followAll.Stdout()), 6)
+	for _, p := range []*harness.Process{follow, followAll} {
+		assert.Subset(t, linesWith(p.Stdout()), []string{"[worker-0]:    hello from worker-0", "[worker-0]:    bye", "[worker-1]:    hello from worker-1", "[worker-1]:    bye"})
+	}
+	f.result(run)
+
+	code, stdout, stderr := f.CLI(t, "logs", run.GetID())
+	assert.Zero(t, code, stderr)
+	assert.Len(t, linesWith(stdout), 6)
+	assert.Empty(t, stderr)
+
+	require.NoError(t, os.Rename(logs, logs+".away"))
+	code, stdout, stderr = f.CLI(t, "logs", "--json", run.GetID())
+	assert.Equal(t, 125, code)
+	assert.Len(t, linesWith(stdout), 4)
+	assert.Contains(t, stderr, "left out:\n  worker-2 on host-c, in "+logs)
+	code, stdout, stderr = f.CLI(t, "logs", run.GetID(), "worker-2")
+	assert.Equal(t, 125, code)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, "worker-2 on host-c, in "+logs)
+	code, stdout, stderr = f.CLI(t, "logs", run.GetID(), "worker-1", "--attempt", "last")
+	assert.Zero(t, code, stderr)
+	assert.Len(t, linesWith(stdout), 2)
+
+	// A run that leaves no result does not say where its tasks ran.
+	run = f.start(&spec.RunSpec{Logs: spec.Logs{Dir: f.dir + "/logs"}, Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/up; exec sleep 1000`)}})
+	f.file("up")
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "for the test"))
+	code, _, stderr = f.CLI(t, "logs", run.GetID())
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, "worker-0: the run does not say where they are")
+	code, stdout, stderr = f.CLI(t, "logs", "--state-dir", f.dir, run.GetID())
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, "", stdout)
+	f.alive(0)
+}
+
 // TE-26, TE-29, and what a killed Temporal side of the host worker changes: nothing.
 func TestFilteredFiles_TE26_TE29(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{
 		Logs: spec.Logs{Dir: f.dir + "/logs", DuplicateStdoutFilters: []string{"helloA"}, DuplicateStderrFilters: []string{"worldA", "B"}},
@@ -166,6 +232,7 @@ func TestFilteredFiles_TE26_TE29(t *testing.T) {
 
 // SEED-76: the null device keeps nothing, and nothing fails for it.
 func TestNullLogDir_SEED76(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, stdout, stderr := l.run("run", "--id", "null", "--json", "--log-dir", "/dev/null", "--return-output", "--duplicate-stdout-filters", "hello",
 		"-n", "2", "--", "bash", "-c", `echo hello; [ -z "$CLUSTERRUN_ERROR_FILE$CLUSTERRUN_RESULT_FILE$TORCHELASTIC_ERROR_FILE" ]`)
@@ -191,6 +258,7 @@ func TestNullLogDir_SEED76(t *testing.T) {
 // A run that is started by a launcher leaves its root cause's error where that
 // looks for it.
 func TestErrorFileOfTheParent(t *testing.T) {
+	t.Parallel()
 	const fail = `echo '{"message": {"message": "KeyError: lr", "extraInfo": {"py_callstack": "in <module>", "timestamp": "10"}}}' > "$CLUSTERRUN_ERROR_FILE"; exit 3`
 	l := newLocal(t)
 	ours := filepath.Join(l.home, "error.json")
@@ -227,6 +295,7 @@ func TestErrorFileOfTheParent(t *testing.T) {
 
 // The real @record (TE-64): what it writes is the run's error, with its time.
 func TestTorchRecord_TE64(t *testing.T) {
+	t.Parallel()
 	const python = "/usr/bin/python3" // where distributions put a packaged torch
 	if exec.Command(python, "-c", "import torch.distributed.elastic").Run() != nil {
 		t.Skip("needs torch for " + python)

@@ -45,6 +45,7 @@ func (c *chief) awaitState(task string, s spec.TaskState) {
 // A parameter server is killed amid functions that need it. The functions say so, are
 // called again, and then it is the error of the coordinator.
 func TestParameterServerFailures(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	// Nothing is started again by itself, and a task that dies ends only itself.
 	c := f.withServers(spec.RunSpec{OnFailure: spec.OnFailureContinue}, 3, 2)
@@ -94,6 +95,7 @@ func TestParameterServerFailures(t *testing.T) {
 // CC-83: a parameter server is taken away, and the chief does not handle the error: it is
 // that of the run. SEED-56: or the run ends with the exit code that the environment says.
 func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
+	t.Parallel()
 	end := func(name string, s spec.RunSpec) spec.RunResult {
 		c := newFixture(t).withServers(s, 1, 1)
 		c.does(t, "begin_endless", name, 1)
@@ -114,6 +116,7 @@ func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
 
 // A worker is killed while the parameter servers live.
 func TestWorkerFailuresWithParameterServers(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.withServers(spec.RunSpec{AutoRestart: true}, 2, 1)
 	c.does(t, "steps", "before", 2)

@@ -34,6 +34,7 @@ const amidst, slowly = 2000, 0.002
 // The chief or a worker dies amid thousands of closures that a Python chief has
 // scheduled: each is called at least once, and every value is fetched.
 func TestPythonChiefFaults(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 3))
 	t.Run("the chief", func(t *testing.T) {
@@ -63,6 +64,7 @@ func TestPythonChiefFaults(t *testing.T) {
 
 // The Temporal side of the host worker is killed amid all this.
 func TestPythonChiefWithoutASide(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 3))
 	done := c.tell("many", "side", 10_000, amidst, slowly)
@@ -79,6 +81,7 @@ func TestPythonChiefWithoutASide(t *testing.T) {
 
 // CC-82: 5,000 closures; a worker is terminated in the middle, and started again later.
 func TestPythonChiefWhoseWorkerIsAwayForAWhile(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.coordinated(spec.RunSpec{}, f.serving("worker", 2))
 	const n = 5000

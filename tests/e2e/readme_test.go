@@ -26,6 +26,7 @@ func block(t *testing.T, text, language string) string {
 // The program of the README that coordinates runs with the command that is there, and
 // prints what is there.
 func TestTheCoordinatorOfTheREADME(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("Python is not installed")
 	}

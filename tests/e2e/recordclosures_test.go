@@ -17,7 +17,7 @@ import (
 
 // TestRecordClosures is TestRecordHistories for queues of closures:
 //
-//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.4 go test ./tests/e2e -run TestRecordClosures
+//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.5 go test ./tests/e2e -run TestRecordClosures
 func TestRecordClosures(t *testing.T) {
 	dir := os.Getenv("CLUSTERRUN_RECORD")
 	if dir == "" {
@@ -47,6 +47,12 @@ func TestRecordClosures(t *testing.T) {
 	harness.Eventually(t, "the resource is gone", func() bool { return f.status(c).Counts.Resource == 0 })
 	fetched[int](t, scheduleCall(t, c, spec.ClosureOptions{Key: "key", Priority: 3}, "square", 5))
 	fetched[int](t, scheduleCall(t, c, spec.ClosureOptions{Key: "key", Priority: 3}, "square", 5))
+	require.Error(t, fetchError(t, scheduleCall(t, c, spec.ClosureOptions{Key: "failed"}, "fail")))
+	require.Error(t, c.Join(bounded(t)))
+	scheduleCall(t, c, spec.ClosureOptions{Key: "failed"}, "fail")
+	require.Error(t, c.Join(bounded(t)), "the same again")
+	scheduleCall(t, c, spec.ClosureOptions{Key: "failed", Retry: true}, "square", 6)
+	require.NoError(t, c.Queue().JoinAll(bounded(t)))
 	long := schedule(t, c, "hold", "never")
 	f.called("hold never", 1)
 	schedule(t, c, "fail")

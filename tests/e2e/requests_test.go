@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,11 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func TestOperatorRequests(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 
 	t.Run("MPR-06 a terminated task does not fail the run", func(t *testing.T) {
@@ -148,5 +151,93 @@ func TestOperatorRequests(t *testing.T) {
 		}
 		f.update(run, spec.UpdateRequestStop, spec.StopRequest{Reason: "enough"})
 		assert.Equal(t, spec.VerdictCancelled, f.result(run).Verdict)
+	})
+	t.Run("a start that would fail is refused and changes nothing", func(t *testing.T) {
+		f.t = t
+		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/checked; until [ -e $DIR/checked-go ]; do sleep 0.05; done`)}})
+		f.file("checked")
+		code, stdout, stderr := f.CLI(t, "start-task", run.GetID(), "extra-0", "--", "/no/such/program")
+		assert.Equal(t, 2, code)
+		assert.Empty(t, stdout)
+		assert.Contains(t, stderr, "extra-0: /no/such/program on host host-a: command not found")
+		code, stdout, stderr = f.CLI(t, "--json", "start-task", "--dir", "/nonexistent", run.GetID(), "worker-1")
+		assert.Equal(t, 2, code)
+		assert.Empty(t, stdout)
+		assert.Contains(t, stderr, "worker-1: working directory /nonexistent on host host-a: no such file or directory")
+		code, _, stderr = f.Temporal(t, "workflow", "update", "execute", "--workflow-id", run.GetID(), "--name", spec.UpdateStartTask,
+			"--input", `{"task": "extra-0", "command": ["/no/such/program"]}`)
+		assert.NotZero(t, code)
+		assert.Contains(t, stderr, "command not found")
+		code, _, stderr = f.CLI(t, "start-task", run.GetID(), "worker-10")
+		assert.Equal(t, 2, code)
+		assert.Contains(t, stderr, "the next of type worker is worker-1")
+		code, stdout, stderr = f.CLI(t, "start-task", "--new", run.GetID(), "worker-10")
+		require.Zero(t, code, stderr)
+		assert.Equal(t, "started: worker-10\n", stdout)
+		touch(t, f, "checked-go")
+		r := f.result(run)
+		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+		assert.Len(t, r.Tasks, 2)
+	})
+
+	t.Run("what can be done for some is done", func(t *testing.T) {
+		f.t = t
+		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, `echo said; echo up > $DIR/some-$CLUSTERRUN_TASK_INDEX; exec sleep 10000`)}})
+		f.file("some-0")
+		f.file("some-1")
+		for _, args := range [][]string{
+			{"signal", run.GetID(), "worker-9", "worker-0", "SIGCONT"},
+			{"stacks", run.GetID(), "worker-9", "worker-0"},
+			{"terminate", run.GetID(), "worker-9", "worker-0"},
+		} {
+			code, stdout, stderr := f.CLI(t, args...)
+			assert.Equal(t, 125, code, args)
+			assert.Contains(t, stdout, "worker-0", args)
+			assert.Contains(t, stderr, "worker-9 is not a task of this run; it has worker-0, worker-1", args)
+		}
+		code, stdout, stderr := f.CLI(t, "logs", run.GetID(), "worker-9", "worker-0")
+		assert.Equal(t, 2, code)
+		assert.Regexp(t, `^\[worker-0\]: +said\n$`, stdout)
+		assert.Contains(t, stderr, "has no task and no type worker-9")
+		code, stdout, stderr = f.CLI(t, "stop", "--wait", "nosuch", run.GetID(), "none")
+		assert.Equal(t, 125, code)
+		assert.Equal(t, "stopped: "+run.GetID()+"\n", stdout)
+		assert.Contains(t, stderr, "there is no run nosuch on this server")
+		assert.Contains(t, stderr, "there is no run none on this server")
+		assert.Equal(t, spec.VerdictCancelled, f.result(run).Verdict)
+	})
+
+	t.Run("terminate says what it did to a run without a place, and status what that waits for", func(t *testing.T) {
+		f.t = t
+		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}})
+		harness.Eventually(t, "it says what it waits for", func() bool {
+			_, out, _ := f.CLI(t, "status", run.GetID())
+			return strings.Contains(out, "\nwaiting for host nowhere (queue clusterrun/host/nowhere): no host worker has answered yet; given up in ")
+		})
+		code, stdout, stderr := f.CLI(t, "terminate", run.GetID())
+		require.Zero(t, code, stderr)
+		assert.Equal(t, "run "+run.GetID()+": its tasks had no place yet; looking for one is given up, and the run is cancelled\n", stdout)
+		assert.Empty(t, stderr)
+		assert.Equal(t, spec.VerdictCancelled, f.result(run).Verdict)
+	})
+	t.Run("a terminated run has a verdict, and a list that is cut says so", func(t *testing.T) {
+		f.t = t
+		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/force; exec sleep 10000`)}})
+		f.file("force")
+		code, stdout, stderr := f.CLI(t, "terminate", "--force", "--reason", "enough", run.GetID())
+		require.Zero(t, code, stderr)
+		assert.Equal(t, "terminated: "+run.GetID()+"\n", stdout)
+		_, stdout, _ = f.CLI(t, "status", run.GetID())
+		assert.Regexp(t, `^run \S+: terminated by \S+ \(enough\) and left no result, `, stdout)
+		var runs []starter.Summary
+		harness.Eventually(t, "it is listed as ended", func() bool {
+			_, stdout, stderr = f.CLI(t, "--json", "list", "--limit", "1")
+			require.NoError(t, json.Unmarshal([]byte(stdout), &runs), "%s%s", stdout, stderr)
+			return len(runs) == 1 && runs[0].RunID == run.GetID() && !runs[0].Open
+		})
+		assert.Equal(t, spec.VerdictFailed, runs[0].Verdict)
+		assert.Equal(t, 125, runs[0].ExitCode)
+		assert.Regexp(t, `these are the latest 1 of \d+ runs; --limit \d+ shows all`, stderr)
+		f.alive(0)
 	})
 }

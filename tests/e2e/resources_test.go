@@ -27,6 +27,7 @@ func shares(stdout string) map[string]string {
 }
 
 func TestSharesOfAHost(t *testing.T) {
+	t.Parallel()
 	var own unix.CPUSet
 	require.NoError(t, unix.SchedGetaffinity(0, &own))
 	var cpus []int
@@ -97,6 +98,7 @@ func TestSharesOfAHost(t *testing.T) {
 // A restart gets the same share, a task added at run time that of another one of
 // its pool.
 func TestSharesOverTime(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := &spec.RunSpec{
 		Tasks:       []spec.TaskGroup{group("worker", 2, `echo "$CUDA_VISIBLE_DEVICES" >> "$DIR/$CLUSTERRUN_TASK.$CLUSTERRUN_RESTART_COUNT"; until [ -e "$DIR/end" ]; do sleep 0.05; done`)},
@@ -108,7 +110,7 @@ func TestSharesOverTime(t *testing.T) {
 	assert.Equal(t, "GPU-1\n", f.file("worker-1.0"))
 	f.update(run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-0"}})
 	assert.Equal(t, "GPU-0,GPU-2\n", f.file("worker-0.1"))
-	f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-3"})
+	f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-3", New: true})
 	assert.Equal(t, "GPU-1\n", f.file("worker-3.0"))
 	touch(t, f, "end")
 	assert.Equal(t, spec.VerdictSucceeded, f.result(run).Verdict)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -27,13 +26,9 @@ func newLocal(t *testing.T) *local {
 	l := &local{t: t, home: t.TempDir()}
 	l.mark = "E2E_MARK=" + strings.ReplaceAll(l.home, "/", "-")
 	t.Cleanup(func() {
-		files, _ := filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/server/ready*.json"))
-		for _, f := range files {
-			var ready struct{ PID int }
-			if b, err := os.ReadFile(f); err == nil && json.Unmarshal(b, &ready) == nil && ready.PID > 0 {
-				_ = syscall.Kill(ready.PID, syscall.SIGTERM)
-				harness.Eventually(t, "the own server has ended", func() bool { s := harness.State(ready.PID); return s == "" || s == "Z" })
-			}
+		if s := l.server(); s != nil {
+			_ = syscall.Kill(s.PID, syscall.SIGTERM)
+			harness.Eventually(t, "the own server has ended", func() bool { s := harness.State(s.PID); return s == "" || s == "Z" })
 		}
 	})
 	return l
@@ -55,6 +50,7 @@ func (l *local) run(args ...string) (code int, stdout, stderr string) {
 func (l *local) tasks() []int { return harness.Alive(l.mark) }
 
 func TestRun(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 
 	t.Run("MPR-05 SEED-05 prefixes", func(t *testing.T) {
@@ -131,6 +127,7 @@ func TestRun(t *testing.T) {
 const withGrandchild = `(setsid sleep 10000 &) ; exec sleep 10000`
 
 func TestRunIsKilled(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", withGrandchild)
 	harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
@@ -145,6 +142,7 @@ func TestRunIsKilled(t *testing.T) {
 }
 
 func TestRunIsInterrupted(t *testing.T) {
+	t.Parallel()
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
 		t.Run(signal.String(), func(t *testing.T) {
 			l := newLocal(t)
@@ -168,6 +166,7 @@ func TestRunIsInterrupted(t *testing.T) {
 }
 
 func TestTheSupervisorOfARunIsKilled(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", `echo started; `+withGrandchild)
 	harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
@@ -184,23 +183,8 @@ func TestTheSupervisorOfARunIsKilled(t *testing.T) {
 	harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
 }
 
-func TestTheServerOfARunIsKilled(t *testing.T) {
-	l := newLocal(t)
-	p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", `echo started; until [ -e go ]; do sleep 0.1; done`)
-	harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "started") == 2 })
-	files, _ := filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/server/ready*.json"))
-	require.Len(t, files, 1)
-	b, err := os.ReadFile(files[0])
-	require.NoError(t, err)
-	var ready struct{ PID int }
-	require.NoError(t, json.Unmarshal(b, &ready))
-	require.NoError(t, syscall.Kill(ready.PID, syscall.SIGKILL))
-	require.NoError(t, os.WriteFile(filepath.Join(l.home, "go"), nil, 0o644))
-	assert.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Equal(t, 2, strings.Count(p.Stdout(), "started"))
-}
-
 func TestServerUnreachable(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	for _, command := range [][]string{{"run", "-n", "1", "--", "true"}, {"list"}, {"wait", "x"}, {"submit", "-n", "1", "--", "true"}} {
 		code, _, stderr := l.run(append(command[:1:1], append([]string{"--address", "127.0.0.1:1"}, command[1:]...)...)...)
@@ -223,6 +207,7 @@ func cut(mark string) (key, value string, ok bool) { return strings.Cut(mark, "=
 
 // Mistakes are told before anything starts: no server is brought up for them.
 func TestMistakesOnTheCommandLine(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	for name, c := range map[string]struct {
 		args []string

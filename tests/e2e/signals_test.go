@@ -30,6 +30,7 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 // TestRunIsInterrupted has the four of torch's defaults, one by one (TE-32, TE-35,
 // TE-40, SEED-80). These are the others.
 func TestSignalsToHandle(t *testing.T) {
+	t.Parallel()
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
 
 	t.Run("TE-41 TE-45 a list", func(t *testing.T) {
@@ -75,6 +76,7 @@ func TestSignalsToHandle(t *testing.T) {
 
 // What a run was started to ignore, it ignores; its tasks do not.
 func TestIgnoredSignals(t *testing.T) {
+	t.Parallel()
 	maskOf := func(t *testing.T, status string) (mask uint64) {
 		t.Helper()
 		_, err := fmt.Sscanf(after(status, "SigIgn:"), "%x", &mask)

@@ -47,6 +47,7 @@ func programs(t *testing.T, l *local) []int {
 }
 
 func TestStacksOnRequest(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "--id", "stuck", "--task", "chief=1", "--task", "worker=2", "--env", modulePath(t, l), "--env", l.mark, "--", "python3", "-c", stuck)
 	harness.Eventually(t, "all tasks wait", waiting(p, 3))
@@ -99,6 +100,7 @@ func TestStacksOnRequest(t *testing.T) {
 }
 
 func TestStacksOfATaskThatHasEnded(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "--id", "half", "-n", "2", "--env", l.mark, "--", "bash", "-c",
 		`[ $CLUSTERRUN_RANK = 0 ] && exit 0; echo waiting; exec sleep 1000`)
@@ -119,6 +121,7 @@ func TestStacksOfATaskThatHasEnded(t *testing.T) {
 // SEED-19: when the timeout has passed, what the tasks are doing is written down
 // before they are stopped.
 func TestStacksOnTimeout(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, stdout, stderr := l.run("run", "--json", "--timeout", "3s", "--task", "chief=1", "--task", "worker=2",
 		"--env", modulePath(t, l), "--env", l.mark, "--", "python3", "-c", stuck)
@@ -140,6 +143,7 @@ func TestStacksOnTimeout(t *testing.T) {
 
 // A run that keeps no files has its stacks captured all the same.
 func TestStacksOnTimeoutWithoutLogs(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, stdout, stderr := l.run("run", "--json", "--timeout", "2s", "-n", "2", "--log-dir", spec.NullDir,
 		"--env", l.mark, "--", "sleep", "1000")
@@ -156,6 +160,7 @@ func TestStacksOnTimeoutWithoutLogs(t *testing.T) {
 
 // A stopped process does not hold up the end of the run.
 func TestStacksOnTimeoutOfAStoppedProcess(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "--json", "--timeout", "4s", "-n", "2", "--env", modulePath(t, l), "--env", l.mark, "--", "python3", "-c", stuck)
 	harness.Eventually(t, "both have started", func() bool { return len(programs(t, l)) == 2 })

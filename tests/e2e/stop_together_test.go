@@ -71,6 +71,7 @@ func (f *fixture) told(w *harness.Worker, run client.WorkflowRun, seq int) {
 }
 
 func TestStopTogether(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	three := []string{"worker-0", "worker-1", "ps-0"}
 	groups := func() []spec.TaskGroup { return []spec.TaskGroup{group("worker", 2, upTo), group("ps", 1, upTo)} }
@@ -244,6 +245,7 @@ until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
 
 // A task's wish, as its host brings it, from the temporal CLI.
 func TestStopTogetherFromTheTemporalCLI_CO08(t *testing.T) {
+	t.Parallel()
 	harness.TemporalCLI(t)
 	f := newFixture(t)
 	run := f.stopRun("cli", &spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, upTo+`; exit $((3 * (RANK == 1)))`)}}, "worker-0", "worker-1")
@@ -271,6 +273,7 @@ func TestStopTogetherFromTheTemporalCLI_CO08(t *testing.T) {
 
 // Two hosts learn of it, also the one without the task that asked.
 func TestStopTogetherOnTwoHosts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	other := f.StartWorker(t, "--host-name", "host-b")
 	run := f.stopRun("two", &spec.RunSpec{Tasks: []spec.TaskGroup{
@@ -284,6 +287,7 @@ func TestStopTogetherOnTwoHosts(t *testing.T) {
 
 // `clusterrun run` says in its report who stopped the tasks.
 func TestRunReportsAStopTogether(t *testing.T) {
+	t.Parallel()
 	s := harness.StartServer(t, "--headless")
 	dir := t.TempDir()
 	p := s.StartCLI(t, "run", "--id", "reported", "--dir", dir, "--state-dir", filepath.Join(dir, "state"), "-n", "2", "--ignore-live-tasks", "--stop-together-grace", "300ms", "--",

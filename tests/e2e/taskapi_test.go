@@ -27,6 +27,7 @@ func (l *local) json(args ...string) (code int, r spec.RunResult, stderr string)
 
 // Tasks in Go, Python and bash meet at one barrier (MPR-11), and each has a result.
 func TestTasksOfThreeLanguages(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	program := filepath.Join(l.home, "task")
 	build := exec.Command("go", "build", "-o", program, "./tests/e2e/testdata/task")
@@ -88,6 +89,7 @@ tasks:
 
 // An uncaught exception is the error of the run, in the form that torch writes.
 func TestErrorsOfTasks(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, r, stderr := l.json("--env", modulePath(t, l), "-n", "1", "--", "python3", "-c", `
 import clusterrun
@@ -130,6 +132,7 @@ train(7)
 
 // A barrier that cannot be released any more lets everybody go, with its reason.
 func TestABrokenBarrier(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	_, _, stderr := l.json("-n", "3", "--on-failure", "continue", "--", "bash", "-c",
 		`if [ $RANK = 2 ]; then exit 7; fi; "$CR" task barrier --local x; echo "code $?" >&2`)
@@ -143,6 +146,7 @@ func TestABrokenBarrier(t *testing.T) {
 }
 
 func TestWithoutAHost(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	for _, args := range [][]string{{"barrier"}, {"result", "1"}, {"error", "x"}, {"progress", "1"}, {"cluster"}, {"restart-count"}} {
 		code, _, stderr := l.run(append([]string{"task"}, args...)...)
@@ -164,6 +168,7 @@ func TestWithoutAHost(t *testing.T) {
 
 // The Temporal side is killed while tasks wait at a barrier. They do not notice.
 func TestTheTemporalSideIsKilledAtABarrier(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	cr := harness.Clusterrun(t)
 	python, err := exec.LookPath("python3")
@@ -211,6 +216,7 @@ func barrierClients(f *fixture) []int {
 
 // A task that is killed and started again joins the round that waits for it.
 func TestARestartedTaskAtABarrier(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, r, stderr := l.json("-n", "2", "--max-restarts", "3", "--", "bash", "-c",
 		`wait_for() { until [ -e $1 ]; do sleep 0.05; done; }
@@ -227,6 +233,7 @@ func TestARestartedTaskAtABarrier(t *testing.T) {
 
 // Who looks at a run sees how far its tasks say they are.
 func TestProgressIsSeen(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "--id", "steps", "-n", "2", "--env", l.mark, "--env", "CR="+harness.Clusterrun(t), "--", "bash", "-c",
 		`"$CR" task progress $((RANK + 1)) 4 $'\e[31mloss\e[0m\n0.'"$RANK"$'\a'; until [ -e done ]; do sleep 0.05; done`)

@@ -16,6 +16,7 @@ import (
 // A value that is nested so deep that nobody could read the run's result with it in
 // it is refused, and so is a result file that has one. The others are handed on.
 func TestResultsOfAllShapes(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	deep := strings.Repeat("[", 9999) + strings.Repeat("]", 9999)
 	require.NoError(t, os.WriteFile(filepath.Join(l.home, "deep"), []byte(deep), 0o600))
@@ -56,6 +57,7 @@ func compacted(t *testing.T, value json.RawMessage) string {
 
 // A report of any length is kept as far as it is read, by programs of both languages.
 func TestLongReportsOfTasks(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	code, r, stderr := l.json("-n", "1", "--", "bash", "-c",
 		`{ printf '\e[31mdisk full\e[0m'; head -c 20000000 /dev/zero | tr '\0' x; } | "$CR" task error --kind IOError -; exit 3`)

@@ -16,6 +16,7 @@ import (
 
 // Everything a run can be asked for works from the real temporal CLI.
 func TestTemporalCLI(t *testing.T) {
+	t.Parallel()
 	harness.TemporalCLI(t)
 	f := newFixture(t)
 	input := func(t *testing.T, s any) string {

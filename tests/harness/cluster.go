@@ -70,11 +70,30 @@ func (s *Server) Kill() {
 	s.process.ExitCode()
 }
 
+// Freeze stops the server with SIGSTOP until thaw is called, or the test has ended.
+func (s *Server) Freeze() (thaw func()) {
+	s.t.Helper()
+	thaw = func() { s.process.Kill(syscall.SIGCONT) }
+	s.t.Cleanup(thaw)
+	s.process.Kill(syscall.SIGSTOP)
+	return thaw
+}
+
 // Restart starts a server that was killed on the same file and port.
 func (s *Server) Restart() {
 	s.t.Helper()
 	_, port, _ := strings.Cut(s.Address, ":")
 	s.Start("--port", port, "--headless")
+}
+
+// Empty removes the database of a server that was killed.
+func (s *Server) Empty() {
+	s.t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.dir, "temporal.db*"))
+	require.NoError(s.t, err)
+	for _, f := range files {
+		require.NoError(s.t, os.Remove(f))
+	}
 }
 
 // Client dials the server.
@@ -179,3 +198,6 @@ func Result(t testing.TB, run client.WorkflowRun) spec.RunResult {
 	}
 	return result
 }
+
+// Signal sends the server's process a signal.
+func (s *Server) Signal(sig syscall.Signal) { s.process.Kill(sig) }

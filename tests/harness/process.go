@@ -121,7 +121,7 @@ func (p *Process) ExitCode() int {
 // Eventually waits for a condition with a generous bound.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	Within(t, 60*time.Second, what, condition)
+	Within(t, 2*time.Minute, what, condition)
 }
 
 // Within waits for a condition that the behaviour under test bounds.

@@ -16,8 +16,8 @@ import (
 // its kind.
 type Function func(ctx context.Context, args []any, kwargs map[string]any) (any, error)
 
-// slots are how many closures are called at the same time.
-const slots = 8
+// Slots are how many closures are called at the same time.
+const Slots = 8
 
 // held is a closure that was given out.
 type held struct {
@@ -41,7 +41,7 @@ type built struct {
 func (s *Server) serve() {
 	if s.machine != nil {
 		s.machine.Serving(spec.ServingMessage{Host: "host-a", Queue: "host-a", Seq: int64(len(s.functions)), Serving: []spec.ServingTask{
-			{Task: "worker-0", Process: "p", Slots: slots, Functions: slices.Sorted(maps.Keys(s.functions))},
+			{Task: "worker-0", Process: "p", Slots: Slots, Functions: slices.Sorted(maps.Keys(s.functions))},
 		}})
 	}
 }

@@ -106,6 +106,13 @@ func (s *Server) Answers(name string) int {
 	return s.answers[name]
 }
 
+// Waiting is how many requests to schedule have no answer.
+func (s *Server) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updates[spec.UpdateSchedule] - s.answers[spec.UpdateSchedule]
+}
+
 // Counts are those of the queue.
 func (s *Server) Counts() spec.QueueCounts {
 	s.mu.Lock()

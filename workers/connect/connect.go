@@ -1,17 +1,23 @@
 // Package connect dials a Temporal server the way the temporal CLI does: from
 // a profile file and the TEMPORAL_* variables, with explicit values over both.
+// A client of the user's embedded server follows it to wherever it is started
+// again.
 package connect
 
 import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
+	"github.com/clusterrun/clusterrun/workers/embedded"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -22,6 +28,11 @@ type Options struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Profile    string `json:"profile,omitempty"`
 	ConfigFile string `json:"config_file,omitempty"`
+	// Embedded is the directory of the embedded server that listens at Address
+	// now, and later perhaps elsewhere. Empty: it is another server.
+	Embedded string `json:"embedded,omitempty"`
+	// Identity is how the server knows the client. Default: the SDK's.
+	Identity string `json:"-"`
 }
 
 // Client resolves the options into the SDK's.
@@ -33,6 +44,7 @@ func (o Options) Client() (client.Options, error) {
 	if err != nil {
 		return client.Options{}, fmt.Errorf("read the Temporal profile: %w", err)
 	}
+	c.Identity = o.Identity
 	if o.Address != "" {
 		c.HostPort = o.Address
 	}
@@ -43,23 +55,52 @@ func (o Options) Client() (client.Options, error) {
 		// Over loopback compression only costs time, here and in the server.
 		c.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
+	if o.Embedded != "" {
+		follow(&c, embedded.Home{Dir: o.Embedded})
+	}
 	return c, nil
 }
 
+// redialMost bounds the time between attempts to reach an embedded server that
+// is away: it is on this machine, so asking costs nothing.
+const redialMost = time.Second
+
+// passthrough is how gRPC is told to leave an address to the dialer.
+const passthrough = "passthrough:///"
+
+// follow has each new connection go to where the server is then.
+func follow(c *client.Options, home embedded.Home) {
+	// The address is for the server's eyes and for error messages: what is dialed
+	// is the home.
+	c.HostPort = passthrough + c.HostPort
+	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialMost},
+			MinConnectTimeout: dialBound,
+		}))
+}
+
+// dialBound is how long a connection may take to come about. A server that is
+// being started is waited for.
+const dialBound = 10 * time.Second
+
 // Dial connects and checks that the server answers within the timeout, so that
 // a wrong address is one clear error and not a series of log lines.
-func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Duration) (client.Client, error) {
+func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Duration, more ...grpc.DialOption) (client.Client, error) {
 	c, err := o.Client()
 	if err != nil {
 		return nil, err
 	}
+	address := orDefault(strings.TrimPrefix(c.HostPort, passthrough))
 	c.Logger = logger
 	c.ConnectionOptions.GetSystemInfoTimeout = timeout
+	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, more...)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cl, err := client.DialContext(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("no Temporal server answers at %s (give another with --address or TEMPORAL_ADDRESS): %w", orDefault(c.HostPort), err)
+		return nil, fmt.Errorf("no Temporal server answers at %s (give another with --address or TEMPORAL_ADDRESS): %w", address, err)
 	}
 	return cl, nil
 }

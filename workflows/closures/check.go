@@ -28,7 +28,34 @@ func (q *Queue) CheckSchedule(r spec.ScheduleRequest) error {
 	if len(q.line) >= maxLine {
 		return tooMany(len(q.line))
 	}
+	if err := q.checkKeys(r.Closures); err != nil {
+		return err
+	}
 	return q.checkNames(r)
+}
+
+// checkKeys refuses closures whose keys could not be remembered.
+func (q *Queue) checkKeys(closures []spec.Closure) error {
+	bytes := 0
+	for i := range closures {
+		o := closures[i].Options
+		if o == nil || o.Key == "" {
+			continue
+		}
+		if _, there := q.keys.find(o.Key); there {
+			continue
+		}
+		if bytes += len(o.Key) + keyBytes; q.keys.hasRoom(bytes) {
+			continue
+		}
+		return &spec.InvalidRequestError{Problems: []spec.Problem{{
+			Path: fmt.Sprintf("closures[%d].options.key", i),
+			Message: fmt.Sprintf("the run remembers %d keys, of %d KiB with %d bytes beside each, and can remember %d KiB",
+				len(q.keys.ids), q.keys.bytes>>10, keyBytes, maxKeyBytes>>10),
+			Remedy: "use shorter keys, or none",
+		}}}
+	}
+	return nil
 }
 
 // CheckWait is that of joins and dones.
@@ -74,19 +101,19 @@ func (q *Queue) checkNames(r spec.ScheduleRequest) error {
 	for i := range r.Closures {
 		c := &r.Closures[i]
 		if q.unregistered(c.Function) {
-			note(spec.UnknownFunction(fmt.Sprintf("closures[%d].f", i), c.Function, q.seen.sorted()))
+			note(spec.UnknownFunction(fmt.Sprintf("closures[%d].function", i), c.Function, q.seen.sorted()))
 		}
 		for _, id := range c.Resources {
 			switch res := q.resources.get(id); {
 			case res == nil && (id == 0 || id > q.resources.last):
 				note(spec.Problem{
-					Path:    fmt.Sprintf("closures[%d].r", i),
+					Path:    fmt.Sprintf("closures[%d].resources", i),
 					Message: fmt.Sprintf("there is no resource %d", id),
 					Remedy:  "create it first; its ID is in the answer",
 				})
 			case res == nil || res.released:
 				note(spec.Problem{
-					Path:    fmt.Sprintf("closures[%d].r", i),
+					Path:    fmt.Sprintf("closures[%d].resources", i),
 					Message: fmt.Sprintf("resource %d has been released by the client that had created it", id),
 					Remedy:  "create another one, and keep it for as long as closures with it are scheduled",
 				})

@@ -27,6 +27,10 @@ const (
 	columnKwargsLen
 	columnKwargs
 	columnResources // how many, then their IDs
+	// columnKeys has all keys, those of closures that have ended, too: how much of the key
+	// before is the beginning of this one, the rest, and twice the ID less the one before;
+	// one more where the closure has failed.
+	columnKeys
 	columnCount
 )
 
@@ -44,7 +48,22 @@ type writer struct {
 	columns [columnCount][]byte
 	last    uint64
 
-	functions, options, sets, owners map[string]int
+	functions, options, sets map[string]int
+	owners                   map[owner]int
+}
+
+func (w *writer) owner(o owner) int {
+	if at, known := w.owners[o]; known {
+		return at
+	}
+	if w.owners == nil {
+		w.owners = map[owner]int{}
+	}
+	at := len(w.owners)
+	w.owners[o] = at
+	w.saved.Owners = append(w.saved.Owners, o.client)
+	w.saved.OwnerTasks = append(w.saved.OwnerTasks, savedOwnerTask{o.task, o.process})
+	return at
 }
 
 func (w *writer) number(column int, n uint64) {
@@ -91,6 +110,24 @@ func (it *item) flags() uint64 {
 func (it *item) setFlags(flags uint64) {
 	it.told, it.returns = flags&1 == 1, int(flags>>1&3)
 	it.failures = int(min(flags>>3, math.MaxInt32))
+}
+
+func (w *writer) keys(k *keys) {
+	var before listedKey
+	for _, l := range k.known() {
+		shared := 0
+		for shared < min(len(l.Key), len(before.Key)) && l.Key[shared] == before.Key[shared] {
+			shared++
+		}
+		w.number(columnKeys, uint64(shared))
+		w.text(columnKeys, l.Key[shared:])
+		step := (l.ID - before.ID) << 1
+		if k.ids[l.Key].failed {
+			step++
+		}
+		w.number(columnKeys, step)
+		before = l
+	}
 }
 
 // optionsOf is the number of the item's options, without the key.
@@ -182,6 +219,9 @@ func decompress(packed []byte) (head []byte, columns [columnCount]column, err er
 	rest := column{bytes: all}
 	head = rest.take(rest.number())
 	for i := range columns {
+		if i == columnKeys && len(rest.bytes) == 0 {
+			break // of an earlier version
+		}
 		columns[i].bytes = rest.take(rest.number())
 	}
 	if rest.short || len(rest.bytes) > 0 {
@@ -245,8 +285,8 @@ func (w *writer) resources(all *resources, open []*item) (dropped []uint64) {
 			continue
 		}
 		s := savedResource{Resource: r.Resource, Released: r.released}
-		if r.owner != "" {
-			s.Owner = 1 + inTable(&w.owners, &w.saved.Owners, r.owner, r.owner)
+		if r.owner.client != "" {
+			s.Owner = 1 + w.owner(r.owner)
 		}
 		w.saved.Resources = append(w.saved.Resources, s)
 	}

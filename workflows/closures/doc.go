@@ -46,7 +46,8 @@
 //
 // A per-worker resource is a definition that travels with the leases of closures that
 // use it; what processes build of it lives there (SEED-45). The client that has created
-// it releases it when it needs it no more. From then on closures with it are refused,
+// it releases it when it needs it no more, or the host of its task does when its process
+// has ended. From then on closures with it are refused,
 // and with the last one that has ended the definition goes (CC-29). IDs are never given
 // twice, so a host can be told with ranges of IDs. It is told with its next lease,
 // and by a [ReleaseOn] where it has none, until it has said that it has heard: a lease
@@ -99,7 +100,16 @@
 //
 // Detached closures (the tags of CC-12) have no part in this: no join waits for them, a
 // drain leaves them alone, and their errors are their own. A request that brings only
-// detached closures neither raises nor waits behind a join.
+// detached closures neither raises nor waits behind a join. A join or done that is about
+// all waits for detached closures, too.
+//
+// # Keys
+//
+// A closure with the key of another one is that closure, also when it has ended, unless it
+// was cancelled. One that has failed fails again, as if it had been called at once: its
+// error becomes the queue's, whose text the history has. With retry it is another closure.
+// Keys are kept for as long as the run lives, up to a number of bytes; a request that has
+// others then is refused.
 //
 // # Waiting
 //
@@ -115,5 +125,5 @@
 // and held closures, answers, a drain. Requests that just wait are not in it; their clients
 // ask again.
 //
-// Nothing is kept of closures that have ended, and everything that is kept is bounded.
+// Nothing but its key is kept of a closure that has ended, and everything that is kept is bounded.
 package closures

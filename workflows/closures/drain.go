@@ -1,6 +1,7 @@
 package closures
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -10,8 +11,19 @@ import (
 // cancelled for it: that is for the next request to do (SEED-36). Later errors are
 // only their closures' own (SEED-37).
 func (q *Queue) fail(it *item, e *spec.ClosureError) {
+	q.keys.hasFailed(it.key(), it.ID)
 	if q.fault == nil && !it.detached() {
 		q.fault = e
+	}
+}
+
+// failAgain makes the error the queue's of a closure that had failed before, when it is
+// scheduled anew by its key. What the error was, the history knows.
+func (q *Queue) failAgain(id uint64) {
+	if id != 0 && q.fault == nil && q.config.Rules == LatestRules {
+		q.fault = &spec.ClosureError{
+			Message: fmt.Sprintf("closure %d has failed before, and was scheduled again with the same key", id), Closure: id, Before: true,
+		}
 	}
 }
 
@@ -60,7 +72,7 @@ func (q *Queue) raise() {
 	r, e := q.drain, q.fault
 	q.drain, q.fault = nil, nil
 	q.peers.raised(e)
-	if !q.config.FirstRules {
+	if q.config.Rules != FirstRules {
 		q.owe(r.client, e)
 	}
 	q.raiseTo(r, e)
@@ -143,7 +155,7 @@ func (q *Queue) Cancel(r spec.CancelRequest) spec.CancelAnswer {
 // are not, and with that the request is answered.
 func (q *Queue) cancelEntering() int {
 	r := q.entering
-	if r == nil || q.config.FirstRules {
+	if r == nil || q.config.Rules == FirstRules {
 		return 0
 	}
 	n := len(r.left)
@@ -164,7 +176,7 @@ func (q *Queue) RunEnded(how string) {
 		q.ended = "it is over"
 	}
 	text := "The run has ended: " + q.ended
-	open := q.attachedOpen() > 0
+	open, some := q.attachedOpen() > 0, len(q.items) > 0
 	q.decided.because(text)
 	q.lanes.each(q.cancel)
 	for _, h := range q.hosts {
@@ -187,7 +199,7 @@ func (q *Queue) RunEnded(how string) {
 		case r.kind == asksSchedule:
 			q.cancelRequest(r)
 			q.answer(r, e, true)
-		case open:
+		case open, r.all && some:
 			q.answerWait(r, e, true)
 		default:
 			q.answerWait(r, nil, true)

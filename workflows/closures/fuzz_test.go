@@ -2,6 +2,7 @@ package closures
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -55,16 +56,17 @@ type fuzzed struct {
 
 	// What the world knows of closures: those that were admitted or cancelled have IDs,
 	// those in ended have ended, and those in held are at a host.
-	detached map[uint64]bool
-	ended    map[uint64]bool
-	failed   map[uint64]bool // with an error that may be the queue's
-	held     map[uint64]fuzzHeld
-	leases   map[int][]uint64
-	order    []int // of open leases
-	raisedTo map[uint64][]string
-	lastID   uint64
-	over     bool
-	restored bool
+	detached   map[uint64]bool
+	ended      map[uint64]bool
+	failed     map[uint64]bool // with an error that may be the queue's
+	held       map[uint64]fuzzHeld
+	leases     map[int][]uint64
+	order      []int // of open leases
+	heldBefore int   // by hosts, when the last step began
+	raisedTo   map[uint64][]string
+	lastID     uint64
+	over       bool
+	restored   bool
 	// executing are those that were held and not detached when the last step began, and
 	// own those of each client.
 	executing int
@@ -102,7 +104,8 @@ type fuzzAnswer interface{ state() (bool, string) }
 
 func (c *Call[A]) state() (bool, string) {
 	a, err := c.Answer()
-	return c.Ready(), fmt.Sprintf("%+v %v", a, err)
+	text, _ := json.Marshal(a)
+	return c.Ready(), fmt.Sprintf("%s %v", text, err)
 }
 
 func newFuzzed(t *testing.T, data []byte) *fuzzed {
@@ -112,7 +115,7 @@ func newFuzzed(t *testing.T, data []byte) *fuzzed {
 		owners: map[uint64]string{}, built: map[string]map[uint64]bool{}, telling: map[int][][2]uint64{},
 	}
 	size, more := f.byte(), f.byte()
-	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4), FirstRules: more%16 > 12}
+	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4), Rules: []Rules{LatestRules, FirstRules, SecondRules}[max(0, int(more%16)-13)]}
 	f.queue, f.twin = New(f.config), New(f.config)
 	return f
 }
@@ -226,6 +229,7 @@ func (f *fuzzed) schedule() {
 			}
 			if o&16 != 0 {
 				c.Options.Key = fmt.Sprint("key-", f.byte()%16)
+				c.Options.Retry = c.Options.Priority == 2
 			}
 			if o&32 != 0 {
 				c.Options.MaxLosses = new(int(f.byte()%4) - 1)
@@ -242,7 +246,7 @@ func (f *fuzzed) schedule() {
 func (f *fuzzed) wait(done bool) {
 	client := f.client()
 	f.numbers[client+" waits"]++
-	f.ask(&fuzzCall{wait: &spec.WaitRequest{Client: client, Call: f.numbers[client+" waits"]}, done: done})
+	f.ask(&fuzzCall{wait: &spec.WaitRequest{Client: client, Call: f.numbers[client+" waits"], All: f.numbers[client+" waits"]%3 == 0}, done: done})
 }
 
 func (f *fuzzed) ask(c *fuzzCall) {
@@ -430,7 +434,7 @@ func (f *fuzzed) continueAsNew() {
 func (f *fuzzed) step() {
 	t := f.t
 	before := f.queue.Status()
-	f.executing, f.own = 0, map[string]int{}
+	f.executing, f.own, f.heldBefore = 0, map[string]int{}, len(f.held)
 	for _, h := range f.held {
 		if !h.detached {
 			f.executing++
@@ -558,6 +562,9 @@ func (f *fuzzed) answers() {
 		if !c.done && a.Raised == nil && f.executing > 0 {
 			f.t.Fatalf("joined while %d execute", f.executing)
 		}
+		if c.wait.All && a.Done && a.Raised == nil && f.heldBefore > 0 && !f.over {
+			f.t.Fatalf("all is done while %d execute", f.heldBefore)
+		}
 	}
 }
 
@@ -587,7 +594,10 @@ func (f *fuzzed) raised(e *spec.ClosureError, client string) {
 		return
 	}
 	before := f.raisedTo[e.Closure]
-	if slices.Contains(before, client) || !f.failed[e.Closure] || f.detached[e.Closure] {
+	if e.Before { // they have scheduled it anew
+		before = slices.DeleteFunc(before, func(c string) bool { return c == client })
+	}
+	if slices.Contains(before, client) || !f.failed[e.Closure] || f.detached[e.Closure] && !e.Before {
 		f.t.Fatalf("raised to %s, after %v: %+v", client, before, e)
 	}
 	f.raisedTo[e.Closure] = append(before, client)

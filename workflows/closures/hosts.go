@@ -109,7 +109,7 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 // of another life say nothing about that: they come from the clock of the host, which may
 // have been put back.
 func (q *Queue) outdated(h *host, m spec.ServingMessage) bool {
-	if m.Broker == h.broker || q.config.FirstRules {
+	if m.Broker == h.broker || q.config.Rules == FirstRules {
 		return m.Seq <= h.seq
 	}
 	return m.Broker != "" && m.Broker == h.former

@@ -29,6 +29,11 @@ type item struct {
 
 func newItem(c spec.Closure, id uint64) *item {
 	c.ID, c.Attempt, c.Left = id, 0, nil
+	if c.Options != nil && c.Options.Retry { // it is of no concern to those who call it
+		o := *c.Options
+		o.Retry = false
+		c.Options = &o
+	}
 	return &item{Closure: c, size: c.Size()}
 }
 

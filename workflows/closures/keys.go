@@ -1,58 +1,116 @@
 package closures
 
-// Bounds of the keys that are remembered.
+// Bounds of the keys that are remembered: for as long as the run lives, because a closure
+// whose key was forgotten would be called twice. What finds no room is refused.
 const (
-	maxKeys     = 10_000
-	maxKeyBytes = 128 << 10
+	maxKeyBytes = 1 << 20
+	// keyBytes is what each key counts beside its text.
+	keyBytes = 8
 )
 
-// keys are the latest keys of closures, of ended ones too.
+// Bounds of the first and the second rules, by which the oldest keys were forgotten.
+const (
+	maxKeysBefore     = 10_000
+	maxKeyBytesBefore = 128 << 10
+)
+
+// keys are those of all closures, of ended ones too, but for those that were cancelled.
 type keys struct {
-	ids map[string]uint64 // for look-ups only: ranging over a map has no order
-	// list has them in the order they came, from first on. Some are forgotten.
-	list  []keyed
-	first int
+	ids map[string]keyed // for look-ups only: ranging over a map has no order
+	// list has them in the order they came, which is that of their IDs. Some were forgotten.
+	list  []listedKey
 	bytes int
+	// forgetful: the oldest are forgotten, by the rules of an earlier version.
+	forgetful bool
+	first     int // of list, where they are
+	oldBytes  int // of list
 }
 
+// keyed is the closure of a key. failed: with an error of its own.
 type keyed struct {
+	id     uint64
+	failed bool
+}
+
+type listedKey struct {
 	Key string `json:"k"`
 	ID  uint64 `json:"i"`
 }
 
-func newKeys() keys { return keys{ids: map[string]uint64{}} }
-
-func (k *keys) find(key string) (id uint64, known bool) {
-	if key == "" {
-		return 0, false
-	}
-	id, known = k.ids[key]
-	return id, known
+func newKeys(r Rules) keys {
+	return keys{ids: map[string]keyed{}, forgetful: r != LatestRules}
 }
 
+func (k *keys) find(key string) (c keyed, known bool) {
+	if key == "" {
+		return keyed{}, false
+	}
+	c, known = k.ids[key]
+	return c, known
+}
+
+// hasRoom reports whether so many bytes of new keys can be remembered.
+func (k *keys) hasRoom(bytes int) bool {
+	return k.forgetful || bytes == 0 || k.bytes+bytes <= maxKeyBytes
+}
+
+// add remembers the closure of a key, in the place of the one before it.
 func (k *keys) add(key string, id uint64) {
 	if key == "" {
 		return
 	}
-	k.ids[key] = id
-	k.list = append(k.list, keyed{key, id})
-	k.bytes += len(key)
-	for len(k.list)-k.first > maxKeys || k.bytes > maxKeyBytes {
+	if before, known := k.ids[key]; known {
+		k.forget(key, before.id)
+	}
+	k.ids[key] = keyed{id: id}
+	k.list = append(k.list, listedKey{key, id})
+	k.bytes += len(key) + keyBytes
+	if k.forgetful {
+		k.forgetOldest()
+	}
+}
+
+func (k *keys) forgetOldest() {
+	k.oldBytes += len(k.list[len(k.list)-1].Key)
+	for len(k.list)-k.first > maxKeysBefore || k.oldBytes > maxKeyBytesBefore {
 		oldest := k.list[k.first]
-		k.list[k.first] = keyed{}
+		k.list[k.first] = listedKey{}
 		k.first++
-		k.bytes -= len(oldest.Key)
+		k.oldBytes -= len(oldest.Key)
 		k.forget(oldest.Key, oldest.ID)
 	}
-	if k.first > maxKeys {
-		k.list, k.first = append([]keyed(nil), k.list[k.first:]...), 0
+	if k.first > maxKeysBefore {
+		k.list, k.first = append([]listedKey(nil), k.list[k.first:]...), 0
+	}
+}
+
+// hasFailed notes that the closure of a key has.
+func (k *keys) hasFailed(key string, id uint64) {
+	if c, known := k.find(key); known && c.id == id {
+		k.ids[key] = keyed{id, true}
 	}
 }
 
 // forget: the key is free again. A cancelled closure can be scheduled again with it,
 // which is what its error asks for.
 func (k *keys) forget(key string, id uint64) {
-	if k.ids[key] == id {
-		delete(k.ids, key)
+	if c, known := k.find(key); !known || c.id != id {
+		return
 	}
+	delete(k.ids, key)
+	k.bytes -= len(key) + keyBytes
+	if !k.forgetful && len(k.list) > 2*len(k.ids)+64 {
+		k.list = k.known()
+	}
+}
+
+// known are those of the list that were not forgotten.
+func (k *keys) known() []listedKey {
+	known := make([]listedKey, 0, len(k.ids))
+	for _, l := range k.list[k.first:] {
+		if c, ok := k.ids[l.Key]; ok && c.id == l.ID {
+			known = append(known, l)
+		}
+	}
+	return known
 }

@@ -90,19 +90,69 @@ func TestAnswersAreBounded(t *testing.T) {
 	assert.Equal(t, sum, q.clients.bytes)
 }
 
-// The latest ten thousand keys are known, less if they are long.
-func TestKeysAreBounded(t *testing.T) {
-	for _, c := range []struct{ length, known int }{{4, 10_000}, {200, maxKeyBytes / 200}} {
-		k := newKeys()
+// Keys are remembered for as long as the run lives: what is scheduled twice is called
+// once, however many others there are, also in the next execution. What would have to be
+// forgotten for others is not taken.
+func TestKeysAreRememberedOrRefused(t *testing.T) {
+	q := New(Config{})
+	request := func(batch uint64, first int) spec.ScheduleRequest {
+		r := spec.ScheduleRequest{Client: "c", Batch: batch}
+		for i := range 100 {
+			r.Closures = append(r.Closures, spec.Closure{Function: "f", Options: &spec.ClosureOptions{Key: fmt.Sprint("step-", first+i)}})
+		}
+		return r
+	}
+	const twice = 10_100
+	for i := range twice / 100 {
+		require.True(t, q.Schedule(request(uint64(i+1), 100*i)).Ready())
+	}
+	q.Actions()
+	snapshot, err := q.Snapshot()
+	require.NoError(t, err)
+	q, err = Restore(Config{}, snapshot)
+	require.NoError(t, err)
+	batch := uint64(1000)
+	for i := range twice / 100 {
+		batch++
+		a, err := q.Schedule(request(batch, 100*i)).Answer()
+		require.NoError(t, err)
+		require.Len(t, a.Known, 100)
+	}
+	require.EqualValues(t, twice, q.Status().Counts.Scheduled)
+
+	n := twice
+	for ; q.CheckSchedule(request(batch+1, n)) == nil; n += 100 {
+		batch++
+		require.True(t, q.Schedule(request(batch, n)).Ready())
+	}
+	require.Greater(t, n, 50_000)
+	require.ErrorContains(t, q.CheckSchedule(request(batch+1, n)), `options.key: the run remembers`)
+	_, err = q.Schedule(request(batch+1, n)).Answer()
+	require.ErrorContains(t, err, "use shorter keys, or none", "also where it was taken before others filled the room")
+	require.NoError(t, q.CheckSchedule(one("c", batch+1, nil)), "what has no key is taken")
+	require.NoError(t, q.CheckSchedule(request(batch+1, 0)), "and what is known")
+	assert.EqualValues(t, n, q.Status().Counts.Scheduled)
+	assert.LessOrEqual(t, q.keys.bytes, maxKeyBytes)
+
+	q.Cancel(spec.CancelRequest{})
+	require.NoError(t, q.CheckSchedule(request(batch+1, n)), "the keys of what was cancelled are free")
+	assert.Zero(t, q.keys.bytes)
+	assert.LessOrEqual(t, len(q.keys.list), 64)
+}
+
+// By the earlier rules the latest ten thousand keys are known, less if they are long.
+func TestKeysWereForgotten(t *testing.T) {
+	for _, c := range []struct{ length, known int }{{4, 10_000}, {200, maxKeyBytesBefore / 200}} {
+		k := newKeys(SecondRules)
 		key := func(i int) string { return fmt.Sprintf("%0*x", c.length, i) }
 		for i := range 30_000 {
 			k.add(key(i), uint64(i+1))
 		}
 		_, known := k.find(key(30_000 - c.known - 1))
 		assert.False(t, known)
-		id, known := k.find(key(30_000 - c.known))
+		at, known := k.find(key(30_000 - c.known))
 		assert.True(t, known)
-		assert.Equal(t, uint64(30_000-c.known+1), id)
+		assert.Equal(t, uint64(30_000-c.known+1), at.id)
 		assert.Len(t, k.ids, c.known)
 	}
 }
@@ -262,7 +312,7 @@ func TestResourcesAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), a.ID)
 	_, err = q.CreateResource(spec.ResourceRequest{Client: "c", Number: 4, Resource: spec.Resource{Function: "f", ID: 9}})
-	require.ErrorContains(t, err, "resource.i: is set; leave it out")
+	require.ErrorContains(t, err, "resource.id: is set; leave it out")
 }
 
 // CC-29, SEED-45: of resources that come and go nothing is left, in the queue and in

@@ -8,7 +8,7 @@ import (
 
 // advance lets requests get on as far as they can. It reports whether closures were
 // queued.
-func (q *Queue) advance() bool {
+func (q *Queue) advance() (queued bool) {
 	if q.ended != "" {
 		return false
 	}
@@ -30,7 +30,12 @@ func (q *Queue) advance() bool {
 				continue
 			}
 		}
-		return q.serveLine()
+		before := q.fault
+		queued = q.serveLine() || queued
+		if q.fault == before {
+			return queued
+		}
+		// A closure that had failed was scheduled anew. Somebody may be asking already.
 	}
 }
 
@@ -76,18 +81,28 @@ func (q *Queue) serveLine() (queued bool) {
 		queued = q.admit(r)
 	}
 	full := q.entering != nil
+	// Some who schedule are not in the queue, and have closures that are not detached.
+	arriving := full
 	scheduling := full && !q.entering.detached
+	before := q.fault
 	var joining []*client
 	q.line = slices.DeleteFunc(q.line, func(r *request) bool {
+		if q.fault != before && !r.detached {
+			return false // raised by the next round of advance
+		}
+		idle := q.attachedOpen() == 0 && !scheduling
+		if r.all {
+			idle = len(q.items) == 0 && !arriving
+		}
 		switch r.kind {
 		case asksDone:
 			if q.drain != nil {
 				return false
 			}
-			q.answerWait(r, nil, q.attachedOpen() == 0 && !scheduling)
+			q.answerWait(r, nil, idle)
 			return true
 		case asksJoin:
-			if q.drain != nil || scheduling || q.attachedOpen() > 0 {
+			if q.drain != nil || !idle {
 				joining = append(joining, r.client)
 				return false
 			}
@@ -95,28 +110,43 @@ func (q *Queue) serveLine() (queued bool) {
 			return true
 		}
 		if full || !r.detached && (q.holdsBack(joining, r) || q.drain != nil) {
-			scheduling = scheduling || !r.detached
+			arriving, scheduling = true, scheduling || !r.detached
 			return false
+		}
+		if err := q.checkKeys(r.closures); err != nil {
+			q.refuse(r, err)
+			return true
 		}
 		fits := q.fits(r)
 		if fits {
-			q.enter(r)
+			failed := q.enter(r)
 			if !r.detached {
 				r.client.busy = q.period
 			}
 			queued = q.admit(r) || queued
+			q.failAgain(failed)
 		}
 		if !fits || q.entering == r {
-			full, scheduling = true, scheduling || !r.detached
+			full, arriving, scheduling = true, true, scheduling || !r.detached
 		}
 		return fits
 	})
 	return queued
 }
 
+// refuse answers a request to schedule that cannot be taken after all. It is not
+// remembered: asked again it is another one.
+func (q *Queue) refuse(r *request, err error) {
+	for i := range r.closures {
+		q.useNoMore(r.closures[i].Resources)
+	}
+	r.client.batches.forgive(r.number)
+	r.schedule.refuse(err)
+}
+
 // holdsBack reports whether one of those who join is who schedules.
 func (q *Queue) holdsBack(joining []*client, r *request) bool {
-	if q.config.FirstRules {
+	if q.config.Rules == FirstRules {
 		return len(joining) > 0
 	}
 	return slices.Contains(joining, r.client)
@@ -171,7 +201,7 @@ func (q *Queue) fresh(r *request) (n, bytes int) {
 	for i := range r.closures {
 		c := &r.closures[i]
 		if c.Options != nil && c.Options.Key != "" {
-			if _, known := q.keys.find(c.Options.Key); known || seen[c.Options.Key] {
+			if _, known := q.known(c.Options); known || seen[c.Options.Key] {
 				continue
 			}
 			if seen == nil {
@@ -184,14 +214,30 @@ func (q *Queue) fresh(r *request) (n, bytes int) {
 	return n, bytes
 }
 
+// known is the closure that has the key of another one, unless that one is to be called
+// in its place.
+func (q *Queue) known(o *spec.ClosureOptions) (keyed, bool) {
+	if o == nil {
+		return keyed{}, false
+	}
+	c, known := q.keys.find(o.Key)
+	if known && c.failed && o.Retry && q.config.Rules == LatestRules {
+		return keyed{}, false
+	}
+	return c, known
+}
+
 // enter gives the closures of a request their IDs. One whose key is known is the
-// closure that has it.
-func (q *Queue) enter(r *request) {
+// closure that has it. It returns the first of those that had failed; 0: none had.
+func (q *Queue) enter(r *request) (failed uint64) {
 	for i, c := range r.closures {
 		it := newItem(c, q.lastID+1)
-		if id, known := q.keys.find(it.key()); known {
-			r.knows(i, id)
+		if before, known := q.known(c.Options); known {
+			r.knows(i, before.id)
 			q.useNoMore(it.Resources)
+			if before.failed && failed == 0 && !it.detached() {
+				failed = before.id
+			}
 			continue
 		}
 		q.lastID++
@@ -203,6 +249,7 @@ func (q *Queue) enter(r *request) {
 		r.left = append(r.left, it)
 	}
 	r.closures = nil
+	return failed
 }
 
 func (r *request) knows(i int, id uint64) {

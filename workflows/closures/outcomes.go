@@ -36,7 +36,7 @@ func (q *Queue) LeaseLost(number int) {
 	if l == nil {
 		return
 	}
-	if l.probing && l.host.doubted && !q.config.FirstRules {
+	if l.probing && l.host.doubted && q.config.Rules != FirstRules {
 		q.serve(l.host, nil)
 	}
 	q.doubt(l.host, true)
@@ -139,7 +139,9 @@ func (q *Queue) final(it *item, o spec.Outcome) {
 		q.keys.forget(it.key(), it.ID)
 	default:
 		q.end(it, &q.counts.Failed)
-		q.fail(it, errorOf(it, o))
+		if !o.Alone {
+			q.fail(it, errorOf(it, o))
+		}
 	}
 }
 

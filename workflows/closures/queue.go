@@ -10,12 +10,23 @@ type Config struct {
 	// TransientUnavailable is which report that the same task does not answer is the
 	// queue's error. Not positive: the first.
 	TransientUnavailable int
-	// FirstRules are those of executions that began before rules had versions: what
-	// such a queue gives out and answers, and when, stays as it was, for its history has
-	// to go on replaying. The execution after it has the rules that this package
-	// describes.
-	FirstRules bool
+	// Rules are those that the execution of the workflow began with.
+	Rules Rules
 }
+
+// Rules is a version of the rules. What a queue of an earlier one gives out and answers,
+// and when, stays as it was, for its history has to go on replaying. The execution after
+// it has the latest, which are those that this package describes.
+type Rules int
+
+// The values of [Rules].
+const (
+	LatestRules Rules = iota
+	// FirstRules are those from before rules had versions.
+	FirstRules
+	// SecondRules forgot the oldest keys, and that closures had failed.
+	SecondRules
+)
 
 // ConfigOf reads the input of the workflow.
 func ConfigOf(in spec.ClosureQueueInput) Config {
@@ -86,7 +97,7 @@ type Queue struct {
 func New(c Config) *Queue {
 	return &Queue{
 		config: c, items: map[uint64]*item{}, lanes: newLanes(), leases: map[int]*lease{},
-		period: 1, clients: newClients(), keys: newKeys(),
+		period: 1, clients: newClients(), keys: newKeys(c.Rules),
 	}
 }
 

@@ -26,6 +26,7 @@ type request struct {
 
 	// Of a join, or a done:
 	wait *Call[spec.WaitAnswer]
+	all  bool // detached closures, too
 }
 
 type kind int
@@ -74,7 +75,7 @@ func (q *Queue) Schedule(r spec.ScheduleRequest) *Call[spec.ScheduleAnswer] {
 // workflow's validator has asked [Queue.CheckWait] before.
 func (q *Queue) Join(r spec.WaitRequest) *Call[spec.WaitAnswer] { return q.waitFor(r, asksJoin) }
 
-// Done says whether nothing is queued or executing, or raises the queue's error.
+// Done reports whether nothing is queued or executing, or raises the queue's error.
 // It waits only for that (CC-07).
 func (q *Queue) Done(r spec.WaitRequest) *Call[spec.WaitAnswer] { return q.waitFor(r, asksDone) }
 
@@ -93,7 +94,7 @@ func (q *Queue) waitFor(r spec.WaitRequest, kind kind) *Call[spec.WaitAnswer] {
 	}
 	call := &Call[spec.WaitAnswer]{}
 	q.clients.bytes -= c.waits.add(r.Call, call)
-	q.line = append(q.line, &request{client: c, kind: kind, number: r.Call, wait: call})
+	q.line = append(q.line, &request{client: c, kind: kind, number: r.Call, wait: call, all: r.All})
 	q.advance()
 	return call
 }
@@ -103,7 +104,11 @@ const answerBytes = 8
 
 // answer gives a schedule its answer.
 func (q *Queue) answer(r *request, raised *spec.ClosureError, cancelled bool) {
-	r.schedule.give(spec.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled})
+	a := spec.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
+	if q.config.QueueSize > 0 && q.config.Rules == LatestRules {
+		a.Room = new(q.room())
+	}
+	r.schedule.give(a)
 	bytes := answerBytes*(1+len(r.known)) + errorBytes(raised)
 	r.client.batches.weigh(r.number, bytes)
 	q.clients.answered(r.client, bytes)

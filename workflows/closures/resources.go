@@ -21,16 +21,25 @@ type resources struct {
 	list  []*resource
 	last  uint64
 	bytes int
-	// owners counts the resources of each client, whose name takes room once.
-	owners map[string]int
+	// owners counts the resources of each owner, whose names take room once.
+	owners map[owner]int
 }
+
+// owner is who has created a resource, and alone can release it.
+type owner struct {
+	// client is its name. None: an earlier version has not noted it, and any client can.
+	client string
+	// task is that whose process number process the client is. None: it is none.
+	task    string
+	process int
+}
+
+func (o owner) size() int { return len(o.client) + len(o.task) }
 
 // resource is one that a client may still use, or a closure that has not ended.
 type resource struct {
 	spec.Resource
-	// owner is the client that has created it, and alone can release it. None: an
-	// earlier version has not noted it, and any client can.
-	owner string
+	owner owner
 	// uses counts the closures with it that have not ended, and the requests that
 	// wait with such.
 	uses int
@@ -58,11 +67,11 @@ func (r *resources) sizeOf(id uint64) int {
 
 func resourceBytes(r spec.Resource) int { return len(r.Function) + len(r.Args) + len(r.Kwargs) }
 
-// room is what one more resource of a client would take.
-func (r *resources) room(res spec.Resource, owner string) int {
+// room is what one more resource of an owner would take.
+func (r *resources) room(res spec.Resource, o owner) int {
 	size := resourceBytes(res)
-	if r.owners[owner] == 0 {
-		size += len(owner)
+	if r.owners[o] == 0 {
+		size += o.size()
 	}
 	return size
 }
@@ -71,7 +80,7 @@ func (r *resources) room(res spec.Resource, owner string) int {
 func (r *resources) add(res *resource) {
 	r.bytes += r.room(res.Resource, res.owner)
 	if r.owners == nil {
-		r.owners = map[string]int{}
+		r.owners = map[owner]int{}
 	}
 	r.owners[res.owner]++
 	r.list = append(r.list, res)
@@ -131,7 +140,7 @@ func (q *Queue) CreateResource(r spec.ResourceRequest) (spec.ResourceAnswer, err
 	if err := q.checkResource(r); err != nil {
 		return spec.ResourceAnswer{}, err
 	}
-	res := &resource{Resource: r.Resource, owner: r.Client}
+	res := &resource{Resource: r.Resource, owner: owner{r.Client, r.Task, r.Process}}
 	res.ID = q.resources.last + 1
 	q.resources.add(res)
 	call = &Call[spec.ResourceAnswer]{}
@@ -150,9 +159,9 @@ func (q *Queue) checkResource(r spec.ResourceRequest) error {
 		return err
 	}
 	if q.unregistered(r.Resource.Function) {
-		return &spec.InvalidRequestError{Problems: []spec.Problem{spec.UnknownFunction("resource.f", r.Resource.Function, q.seen.sorted())}}
+		return &spec.InvalidRequestError{Problems: []spec.Problem{spec.UnknownFunction("resource.function", r.Resource.Function, q.seen.sorted())}}
 	}
-	if len(q.resources.list) >= maxResources || q.resources.bytes+q.resources.room(r.Resource, r.Client) > maxResourceBytes {
+	if len(q.resources.list) >= maxResources || q.resources.bytes+q.resources.room(r.Resource, owner{r.Client, r.Task, r.Process}) > maxResourceBytes {
 		return fmt.Errorf("the queue has %d resources of %d bytes; it takes up to %d, of %d bytes together: create them once and use them in many closures, and release those that are needed no more",
 			len(q.resources.list), q.resources.bytes, maxResources, maxResourceBytes)
 	}
@@ -171,18 +180,39 @@ func (q *Queue) CheckRelease(r spec.ReleaseRequest) error {
 // (SEED-45, CC-29). Closures with them that are here are called all the same, and others
 // are refused from now on, whoever schedules them. When the last one has ended, the hosts
 // are told that have built the resource.
+//
+// A coordinator that was killed releases nothing. Its host does so for it, once the next
+// process of its task coordinates, or there will be none.
 func (q *Queue) ReleaseResources(r spec.ReleaseRequest) spec.ReleaseAnswer {
+	if r.Task != "" {
+		return q.releaseOf(r.Task, r.Process)
+	}
 	var answer spec.ReleaseAnswer
 	for _, id := range r.Resources {
-		res := q.resources.get(id)
-		if res == nil || res.released || res.owner != "" && res.owner != r.Client {
-			continue
+		if res := q.resources.get(id); res != nil && (res.owner.client == "" || res.owner.client == r.Client) {
+			answer.Released += q.releaseOne(res)
 		}
-		answer.Released++
-		res.released = true
-		q.drop(id)
 	}
 	return answer
+}
+
+// releaseOf releases what the processes of a task have created that come before one.
+func (q *Queue) releaseOf(task string, before int) (answer spec.ReleaseAnswer) {
+	for _, res := range slices.Clone(q.resources.list) {
+		if res.owner.task == task && res.owner.process < before {
+			answer.Released += q.releaseOne(res)
+		}
+	}
+	return answer
+}
+
+func (q *Queue) releaseOne(res *resource) int {
+	if res.released {
+		return 0
+	}
+	res.released = true
+	q.drop(res.ID)
+	return 1
 }
 
 // use counts a closure that needs its resources.

@@ -35,7 +35,7 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 	if s.Version < 1 || s.Version > snapshotVersion {
 		return nil, fmt.Errorf("it has version %d, and this program knows 1 to %d", s.Version, snapshotVersion)
 	}
-	if s.LastLease < 0 || len(s.Clients) > 2*maxClients || len(s.Keys) > maxKeys || len(s.Resources) > maxResources ||
+	if s.LastLease < 0 || len(s.Clients) > 2*maxClients || len(s.Keys) > maxKeysBefore || len(s.Resources) > maxResources ||
 		len(s.Seen) > maxFunctions || len(s.Peers) > maxPeers || s.Drain != nil && s.Fault == nil {
 		return nil, errDamaged
 	}
@@ -51,6 +51,7 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 	for _, step := range []func(*saved) error{
 		q.restoreResources, q.restoreHosts, q.restoreClients, q.restoreRequests,
 		func(s *saved) error { return q.restoreItems(s, columns) }, q.restoreLosses,
+		func(*saved) error { return q.restoreKeys(&columns[columnKeys]) },
 	} {
 		if err := step(&s); err != nil {
 			return nil, err
@@ -68,8 +69,11 @@ func (q *Queue) restoreResources(s *saved) error {
 			return errDamaged
 		}
 		r := &resource{Resource: saved.Resource, released: saved.Released}
-		if saved.Owner > 0 {
-			r.owner = s.Owners[saved.Owner-1]
+		if at := saved.Owner - 1; at >= 0 {
+			r.owner.client = s.Owners[at]
+			if at < len(s.OwnerTasks) {
+				r.owner.task, r.owner.process = s.OwnerTasks[at].Task, s.OwnerTasks[at].Process
+			}
 		}
 		q.resources.add(r)
 	}
@@ -222,9 +226,34 @@ func (q *Queue) restoreItems(s *saved, columns [columnCount]column) error {
 		}
 	}
 	for i := range columns {
-		if len(columns[i].bytes) > 0 {
+		if i != columnKeys && len(columns[i].bytes) > 0 {
 			return errDamaged
 		}
+	}
+	return nil
+}
+
+// restoreKeys is the inverse of [writer.keys].
+func (q *Queue) restoreKeys(c *column) error {
+	var key []byte
+	for last := uint64(0); len(c.bytes) > 0; {
+		shared := c.number()
+		rest := c.take(c.number())
+		step := c.number()
+		if c.short || shared > uint64(len(key)) || shared+uint64(len(rest)) > spec.MaxFunctionName {
+			return errDamaged
+		}
+		key = append(key[:shared], rest...)
+		id := last + step>>1
+		_, known := q.keys.ids[string(key)]
+		if len(key) == 0 || known || id <= last || id > q.lastID {
+			return errDamaged
+		}
+		q.keys.add(string(key), id)
+		if step&1 == 1 {
+			q.keys.hasFailed(string(key), id)
+		}
+		last = id
 	}
 	return nil
 }

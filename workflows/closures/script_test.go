@@ -19,7 +19,7 @@ import (
 //
 // A script has the directives
 //
-//	queue [size=N] [transient=K] [first-rules]
+//	queue [size=N] [transient=K] [first-rules|second-rules]
 //	                               makes a queue
 //	events                         tells what happens, one event a line
 //	status                         the answer of the query
@@ -29,16 +29,17 @@ import (
 //	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N] [broker=B] [over=HOW]
 //	                               a host says who serves there; no TASK: nobody
 //	schedule CLIENT FUNCTION…|N*FUNCTION [OPTION]… [uses=RESOURCE,…]
-//	                               OPTION: key= task= detached priority= losses= retries=
+//	                               OPTION: key= retry task= detached priority= losses= retries=
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
-//	resource CLIENT FUNCTION [number=N]
+//	resource CLIENT FUNCTION [number=N] [of=TASK:PROCESS]
 //	release CLIENT IDS
+//	release TASK below=PROCESS     the host of a task says that its processes before have ended
 //	resources                      how many there are
 //	heard|unheard RELEASE          a host was told of resources that are gone, or could not be
-//	join|done CLIENT [call=N]
+//	join|done CLIENT [call=N] [all]
 //	withdraw CLIENT call=N         a client does not wait for its join or done any more
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
-//	                               OUTCOME: ok=IDS error=IDS:TEXT input=IDS:TEXT
+//	                               OUTCOME: ok=IDS error=IDS:TEXT alone=IDS:TEXT input=IDS:TEXT
 //	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
 //	                               unstarted=IDS (lost) unavailable=IDS@TASK
 //	lost LEASE                     the host worker did not answer any more
@@ -92,9 +93,11 @@ type openCall struct {
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
 	in := spec.ClosureQueueInput{}
-	first := d.HasArg("first-rules")
+	rules := map[string]closures.Rules{"first-rules": closures.FirstRules, "second-rules": closures.SecondRules}
+	var of closures.Rules
 	for _, a := range d.CmdArgs {
-		if a.Key == "first-rules" {
+		if r, ok := rules[a.Key]; ok {
+			of = r
 			continue
 		}
 		n, err := strconv.Atoi(strings.Join(a.Vals, ""))
@@ -111,7 +114,7 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 		}
 	}
 	config := closures.ConfigOf(in)
-	config.FirstRules = first
+	config.Rules = of
 	return &script{
 		config: config, queue: closures.New(config),
 		numbers: map[string]uint64{}, epochs: map[string]uint64{}, held: map[uint64]int{}, leases: map[int][]uint64{},
@@ -267,11 +270,13 @@ func (s *script) schedule(words []string) (string, error) {
 			if uses, err = ids(value); err != nil {
 				return "", err
 			}
-		case option || w == "detached":
+		case option || w == "detached" || w == "retry":
 			with = true
 			switch name {
 			case "key":
 				o.Key = value
+			case "retry":
+				o.Retry = true
 			case "task":
 				o.Task = value
 			case "detached":
@@ -321,6 +326,9 @@ func (s *script) schedule(words []string) (string, error) {
 		if a.Cancelled {
 			text += ", cancelled"
 		}
+		if a.Room != nil && *a.Room < 100 {
+			text += fmt.Sprintf(", room for %d", *a.Room)
+		}
 		return text + raised(a.Raised, a.Epoch)
 	}})
 	return "", nil
@@ -329,8 +337,14 @@ func (s *script) schedule(words []string) (string, error) {
 func (s *script) resource(words []string) (string, error) {
 	r := spec.ResourceRequest{Client: words[0], Resource: spec.Resource{Function: words[1]}}
 	given := ""
-	if len(words) > 2 {
-		given = strings.TrimPrefix(words[2], "number=")
+	for _, w := range words[2:] {
+		if of, ok := strings.CutPrefix(w, "of="); ok {
+			task, process, _ := strings.Cut(of, ":")
+			r.Task = task
+			r.Process, _ = strconv.Atoi(process)
+			continue
+		}
+		given = strings.TrimPrefix(w, "number=")
 	}
 	r.Number = s.number(words[0]+" resource", given)
 	a, err := s.queue.CreateResource(r)
@@ -341,11 +355,20 @@ func (s *script) resource(words []string) (string, error) {
 }
 
 func (s *script) release(words []string) (string, error) {
-	which, err := ids(words[1])
-	if err != nil {
-		return "", err
+	var r spec.ReleaseRequest
+	if below, ok := strings.CutPrefix(words[1], "below="); ok {
+		n, err := strconv.Atoi(below)
+		if err != nil {
+			return "", err
+		}
+		r.Task, r.Process = words[0], n
+	} else {
+		which, err := ids(words[1])
+		if err != nil {
+			return "", err
+		}
+		r.Client, r.Resources = words[0], which
 	}
-	r := spec.ReleaseRequest{Client: words[0], Resources: which}
 	if err := s.queue.CheckRelease(r); err != nil {
 		return fmt.Sprintf("  refused: %v\n", err), nil
 	}
@@ -353,11 +376,15 @@ func (s *script) release(words []string) (string, error) {
 }
 
 func (s *script) wait(words []string) (string, error) {
-	client, given := words[1], ""
-	if len(words) > 2 {
-		given = strings.TrimPrefix(words[2], "call=")
+	client, given, all := words[1], "", false
+	for _, w := range words[2:] {
+		if w == "all" {
+			all = true
+		} else {
+			given = strings.TrimPrefix(w, "call=")
+		}
 	}
-	r := spec.WaitRequest{Client: client, Call: s.number(client+" call", given)}
+	r := spec.WaitRequest{Client: client, Call: s.number(client+" call", given), All: all}
 	ask := s.queue.Join
 	if words[0] == "done" {
 		ask = s.queue.Done
@@ -436,6 +463,9 @@ func (s *script) ended(words []string) error {
 				o.Kind = ""
 			case "error":
 				o.Error = &spec.ClosureError{Kind: "ValueError", Message: text}
+			case "alone":
+				o.Kind, o.Alone = spec.OutcomeError, true
+				o.Error = &spec.ClosureError{Kind: spec.ErrNotJSON, Message: text}
 			case "input":
 				o.Error = &spec.ClosureError{Kind: spec.ErrClosureInput, Message: text}
 			case "lost":
@@ -548,6 +578,13 @@ func (s *script) status() string {
 		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled, c.Calls, c.PutBack)
 	for _, w := range st.Workers {
 		fmt.Fprintf(&out, "%s at %s, slots %d, serving %v\n", w.Task, w.Host, w.Slots, w.Serving)
+	}
+	for _, u := range s.queue.Unserved() {
+		fmt.Fprintf(&out, "nobody serves %d of %s", u.Queued, u.Function)
+		if u.Task != "" {
+			fmt.Fprintf(&out, " for %s", u.Task)
+		}
+		out.WriteString("\n")
 	}
 	if first, last := s.queue.Ended(); first > 0 {
 		fmt.Fprintf(&out, "ended from %d to %d\n", first, last)

@@ -27,12 +27,16 @@ type saved struct {
 	Seen      []string           `json:"seen,omitempty"`
 	Peers     []report           `json:"peers,omitempty"`
 	Clients   []savedClient      `json:"clients,omitempty"`
-	Keys      []keyed            `json:"keys,omitempty"`
+	// Keys are what the versions 1 and 2 had in place of a column.
+	Keys []listedKey `json:"keys,omitempty"`
 	// Resources are those that somebody needs. LastResource is the last ID; 0: the
 	// last of them.
 	Resources    []savedResource `json:"resources,omitempty"`
 	LastResource uint64          `json:"last_resource,omitempty"`
-	Owners       []string        `json:"owners,omitempty"` // of resources
+	// Owners are the clients that have created resources, and OwnerTasks the processes
+	// that they are, in the same places.
+	Owners     []string         `json:"owners,omitempty"`
+	OwnerTasks []savedOwnerTask `json:"owner_tasks,omitempty"`
 
 	// Tables that the columns and the hosts refer to.
 	Functions []string               `json:"functions,omitempty"`
@@ -44,8 +48,9 @@ type saved struct {
 }
 
 // snapshotVersion is that of the form. A queue reads its own and older ones.
-// In the first one resources were there for ever, with IDs without gaps.
-const snapshotVersion = 2
+// In the first one resources were there for ever, with IDs without gaps. The second had
+// no column of keys.
+const snapshotVersion = 3
 
 type savedRequest struct {
 	Client   string         `json:"client"`
@@ -75,6 +80,11 @@ type savedResource struct {
 	spec.Resource
 	Owner    int  `json:"o,omitempty"` // from 1; 0: none
 	Released bool `json:"x,omitempty"`
+}
+
+type savedOwnerTask struct {
+	Task    string `json:"t,omitempty"`
+	Process int    `json:"p,omitempty"`
 }
 
 type savedTask struct {
@@ -172,11 +182,7 @@ func (q *Queue) Snapshot() ([]byte, error) {
 			Name: c.name, Epoch: c.epoch, Busy: c.busy == q.period, Owed: c.owed, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
 		})
 	}
-	for _, k := range q.keys.list[q.keys.first:] {
-		if q.keys.ids[k.Key] == k.ID {
-			s.Keys = append(s.Keys, k)
-		}
-	}
+	w.keys(&q.keys)
 	var head bytes.Buffer
 	e := json.NewEncoder(&head)
 	e.SetEscapeHTML(false) // it would make another text of resources

@@ -24,6 +24,19 @@ func (q *Queue) Counts() spec.QueueCounts {
 	return c
 }
 
+// Unserved is what waits until a task serves it: no event of the queue ends that.
+func (q *Queue) Unserved() (all []spec.UnservedClosures) {
+	for _, l := range q.lanes.list {
+		if l.live > 0 && !slices.ContainsFunc(q.hosts, func(h *host) bool { return q.suits(h, l.laneName) }) {
+			all = append(all, spec.UnservedClosures{Function: l.function, Task: l.task, Queued: l.live})
+		}
+	}
+	slices.SortFunc(all, func(a, b spec.UnservedClosures) int {
+		return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(a.Task, b.Task))
+	})
+	return all[:min(len(all), spec.MaxUnserved)]
+}
+
 // sortedWorkers are kept until something of them changes: the status is asked for with
 // each change of the queue, and there may be thousands of tasks.
 func (q *Queue) sortedWorkers() []spec.WorkerStatus {

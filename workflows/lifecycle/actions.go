@@ -60,6 +60,12 @@ const (
 	ControlStacks ControlOp = "stacks"
 	// ControlSeal forbids the hosts to start anything again.
 	ControlSeal ControlOp = "seal"
+	// ControlCheck looks whether a task could be started, before it is. The workflow
+	// asks for it and not the machine.
+	ControlCheck ControlOp = "check"
+	// ControlSettle ends what a host may still have of a generation, and is done when
+	// that is gone. The workflow asks for it and not the machine.
+	ControlSettle ControlOp = "settle"
 	// ControlTell is [Tell].
 	ControlTell ControlOp = "tell"
 )

@@ -16,6 +16,9 @@ func (m *Machine) captureFirst(why spec.Cause) {
 }
 
 func (m *Machine) captured(e Captured) {
+	if m.capturedFor == "" {
+		return
+	}
 	if m.stacks == nil {
 		m.stacks = map[string]string{}
 	}

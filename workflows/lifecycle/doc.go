@@ -34,6 +34,10 @@
 // from [Released]. A later launch of the same task (start-task) has a higher
 // number, and events of an earlier one are ignored.
 //
+// A run whose history gets long goes on in another execution of its workflow, with
+// a [Snapshot] of its machine, also while tasks run. [Machine.Quiet] says when, and
+// [Resumed] has what lives launched again, under the same numbers.
+//
 // # What decides
 //
 // The first of these to come decides how the run ends, and what comes after it
@@ -92,14 +96,22 @@
 // counts as a lost host; it must never pass for a success. Whatever comes after
 // a cancellation does not count.
 //
+// A process that had reported an error before we stopped it has failed, when it did
+// that: it was on its way out. What it reports because of our stop is no failure. Its
+// host tells the two apart by looking before it stops the process, and not by a clock;
+// and it lets such a process end by itself for a moment first.
+//
 // The host says why a process ended, and is believed: who ended by itself in the
 // moment before our stop arrived has failed.
 //
 // Two failures are found only in the exits that [Released] brings. A task whose
 // stop met no process, because it waited to be started again, has ended with the
-// process before. And where time ran out on a process, the error that the last
-// finished process before it reported counts, because a task that fails again
-// and again says more with its own error than the timeout does.
+// process before: so the seed has it (MPR-20), and a failure right before the chief's end
+// cannot be told from one that waits out its backoff. So a chief that has caught the
+// QuarantinedError of a closure and ends well is outlived by the failure of the worker
+// that called it last, unless that is back by then. And where time ran out on a
+// process, the error that the last finished process before it reported counts, because
+// a task that fails again and again says more with its own error than the timeout does.
 //
 // # The verdict
 //

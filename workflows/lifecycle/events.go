@@ -33,6 +33,8 @@ type TaskEnded struct {
 	Task       string
 	Generation int
 	Launch     int
+	// Host is where the task ran.
+	Host string
 	// Exit is the last process's; nil where none was started, or where the
 	// activity was cancelled while it waited to start one again.
 	Exit *spec.Exit
@@ -65,8 +67,12 @@ type (
 		Tasks  []string
 		Signal string
 	}
-	// StartTask has the task as it is to run; the machine gives it its rank.
-	StartTask struct{ Task spec.Task }
+	// StartTask has the task as it is to run; the machine gives it its rank. New
+	// allows an index that leaves a gap.
+	StartTask struct {
+		Task spec.Task
+		New  bool
+	}
 	// CaptureStacks is for these tasks, or for all.
 	CaptureStacks struct{ Tasks []string }
 )
@@ -97,6 +103,15 @@ type Released struct {
 	Hosts map[string]string
 	// Problems names hosts that could not be released, and why.
 	Problems []string
+}
+
+// Ends reports whether an event ends the run, whatever its state.
+func Ends(e Event) bool {
+	switch e.(type) {
+	case Cancel, TerminateAll:
+		return true
+	}
+	return false
 }
 
 func (Begin) event()           {}

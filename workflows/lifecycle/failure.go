@@ -14,11 +14,13 @@ func (m *Machine) failed(t *task) bool {
 		return false
 	}
 	switch t.exit.Cause {
-	case spec.CauseCompleted, spec.CauseOperator, spec.CauseTimeout:
+	case spec.CauseCompleted, spec.CauseOperator:
 		return false
-	case spec.CauseHostLost, spec.CauseCollateral:
-		// What was told to stop anyway is not missed when its host goes. And a
-		// process that was stopped without a word from us has failed.
+	case spec.CauseCollateral, spec.CauseTimeout:
+		// What we stopped has failed only if it had reported its error by then.
+		return t.exit.Reported
+	case spec.CauseHostLost:
+		// What was told to stop anyway is not missed when its host goes.
 		return t.stopped == ""
 	default:
 		return true
@@ -36,12 +38,14 @@ type failure struct {
 }
 
 // reported: the program itself said what was wrong.
-func (f failure) reported() bool { return f.exit.Reported && f.exit.Cause == spec.CauseOrigin }
+func (f failure) reported() bool { return f.exit.Reported && !f.hostLost() }
+
+// stopped: it had reported its error, and we ended its process before that ended by
+// itself.
+func (f failure) stopped() bool { return f.reported() && f.exit.Cause != spec.CauseOrigin }
 
 // hostLost: it is not the process that failed, but what it stood on.
-func (f failure) hostLost() bool {
-	return f.exit.Cause == spec.CauseHostLost || f.exit.Cause == spec.CauseCollateral
-}
+func (f failure) hostLost() bool { return f.exit.Cause == spec.CauseHostLost }
 
 // failures are all that count, in order of arrival.
 func (m *Machine) failures(e Released) []failure {
@@ -191,7 +195,10 @@ func (f failure) when() time.Time {
 }
 
 func (f failure) lostText() string {
-	if f.host == "" {
+	switch {
+	case f.exit.StoppedByHost():
+		return spec.HostStoppedText(f.task.Name(), f.host)
+	case f.host == "":
 		return "Subprocess " + f.task.Name() + " was lost with its host."
 	}
 	return spec.HostLostText(f.task.Name(), f.host)

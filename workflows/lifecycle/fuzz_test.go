@@ -29,6 +29,7 @@ func FuzzMachine(f *testing.F) {
 		w := newWorld(t, data)
 		for w.left() {
 			w.step(w.event())
+			w.handOver()
 		}
 		w.finish()
 	})
@@ -169,7 +170,7 @@ func (w *world) event() Event {
 		return RestartTasks{Tasks: w.tasks()}
 	case 12, 13:
 		typ, index, _ := spec.ParseTaskName(w.task())
-		return StartTask{Task: spec.Task{Type: typ, Index: index, Rank: 77}}
+		return StartTask{Task: spec.Task{Type: typ, Index: index, Rank: 77}, New: true}
 	case 14:
 		switch w.byte() % 8 {
 		case 0:
@@ -282,6 +283,48 @@ func (w *world) step(e Event) {
 	w.checkStatus()
 }
 
+// handOver has another machine go on at quiet moments, as if the run had continued as
+// new. It has to answer all that comes as the first one does, which is the twin.
+func (w *world) handOver() {
+	if !w.machine.Quiet() || w.byte()%4 != 0 {
+		return
+	}
+	b, err := json.Marshal(w.machine.Snapshot(Released{}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var s Snapshot
+	if err := json.Unmarshal(b, &s); err != nil {
+		w.t.Fatal(err)
+	}
+	w.machine = Resume(w.spec, w.spec.TaskList(), s)
+	live, timers := map[string]bool{}, map[Timer]bool{}
+	for _, a := range w.machine.Step(Resumed{}) {
+		switch a := a.(type) {
+		case Launch:
+			if name := a.Task.Name(); live[name] || a.Launch != w.launches[name] || a.Generation != w.generation {
+				w.t.Fatalf("%#v", a)
+			}
+			live[a.Task.Name()] = true
+		case StartTimer:
+			timers[a.Timer] = true
+		default:
+			w.t.Fatalf("%#v", a)
+		}
+	}
+	for _, name := range fuzzTasks {
+		if live[name] != w.live[name] {
+			w.t.Fatalf("%s was taken over: %v, and it lives: %v", name, live[name], w.live[name])
+		}
+	}
+	if !reflect.DeepEqual(timers, w.timers) {
+		w.t.Fatalf("timers %v, and before %v", timers, w.timers)
+	}
+	if again := w.machine.Step(Resumed{}); len(again) > 0 {
+		w.t.Fatalf("resumed twice: %#v", again)
+	}
+}
+
 func (w *world) carryOut(a Action) {
 	t := w.t
 	if w.finishes > 0 {
@@ -388,7 +431,7 @@ func (w *world) checkAnswer(e Event, refused bool) {
 	}
 	switch e := e.(type) {
 	case StopTogether:
-		repeated := e.Key != "" && slices.Contains(w.machine.together.made, e.wishKey())
+		repeated := e.Key != "" && slices.Contains(w.machine.together.made, e.name())
 		if !refused && !s.Stop && !repeated {
 			w.t.Fatalf("%#v: %#v", e, s)
 		}
@@ -487,10 +530,14 @@ func (w *world) checkResult() {
 		}
 		failures++
 		switch f.Cause {
-		case spec.CauseCompleted, spec.CauseOperator, spec.CauseTimeout:
+		case spec.CauseCompleted, spec.CauseOperator:
 			t.Fatalf("%s failed by %s", task.Name, f.Cause)
+		case spec.CauseTimeout:
+			if !f.Reported {
+				t.Fatalf("%s failed because its time was over", task.Name)
+			}
 		case spec.CauseCollateral:
-			if w.stopped[task.Name] {
+			if w.stopped[task.Name] && !f.Reported {
 				t.Fatalf("%s failed because we stopped it", task.Name)
 			}
 		}

@@ -51,9 +51,25 @@ func (m *Machine) endRegrouping() {
 	m.stopTimers()
 }
 
+// generationRoot is the root cause of the generation that has ended: what made the
+// run stop it was only the first that it heard of. Nil where an operator did.
+func (m *Machine) generationRoot() *failure {
+	if m.group.root == nil {
+		return nil
+	}
+	var all []failure
+	for _, t := range m.endedSince(0) {
+		if m.failed(t) {
+			all = append(all, failure{task: t, exit: *t.exit, host: t.host})
+		}
+	}
+	return earliest(all)
+}
+
 // nextGeneration has the group placed again. Nothing of the last one lives.
 func (m *Machine) nextGeneration() {
 	g := &m.group
+	before := m.generationRoot()
 	first := g.first + 1
 	for _, t := range m.tasks {
 		first = max(first, t.first)
@@ -79,7 +95,7 @@ func (m *Machine) nextGeneration() {
 		g.quick++
 	}
 	g.generation++
-	g.first, g.before, g.root, g.cause = first, g.root, nil, ""
+	g.first, g.before, g.root, g.cause = first, before, nil, ""
 	m.phase = placing
 	m.do(Regroup{Generation: g.generation, First: first, After: backoff(g.quick)})
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -47,6 +48,8 @@ type task struct {
 	// exit is how the launch ended. It stays nil where a stop met no process.
 	exit    *spec.Exit
 	arrived int // the place of that end among all
+	// host is where it was.
+	host string
 	// first is the number of the first process of this launch, and earlier how
 	// the launches before it ended, of all generations.
 	first   int
@@ -209,7 +212,7 @@ func (m *Machine) placementFailed(e PlacementFailed) {
 // only their exits stay, for the record.
 func (m *Machine) launch(t *task) {
 	if t.exit != nil {
-		t.earlier = append(t.earlier, *t.exit)
+		t.earlier = append(t.earlier[max(0, len(t.earlier)+1-maxExits):len(t.earlier):len(t.earlier)], *t.exit)
 		t.first = max(t.first, t.exit.Restart+1)
 	}
 	t.launch++
@@ -229,7 +232,7 @@ func (m *Machine) taskEnded(e TaskEnded) {
 		return
 	}
 	m.arrivals++
-	t.live, t.arrived, t.exit = false, m.arrivals, t.account(e.Exit)
+	t.live, t.arrived, t.host, t.exit = false, m.arrivals, e.Host, t.account(e.Exit)
 	switch {
 	case m.phase != running:
 		// It was told to end, or will be in a moment.
@@ -279,10 +282,15 @@ func (t *task) account(e *spec.Exit) *spec.Exit {
 
 // relabel gives an exit that a stop brought about the cause of the stop. The host
 // learns of the stop as a cancellation, which has no words: it can only say
-// "collateral".
+// "collateral". Without a stop of ours it is the host that the process was lost by.
 func (t *task) relabel(e spec.Exit) spec.Exit {
-	if t.stopped != "" && e.Cause == spec.CauseCollateral {
+	switch {
+	case e.Cause != spec.CauseCollateral:
+	case t.stopped != "":
 		e.Cause = t.stopped
+	default:
+		e.Cause = spec.CauseHostLost
+		e.Message = strings.TrimSpace("its host stopped it, though nobody in this run asked for it\n" + e.Message)
 	}
 	return e
 }

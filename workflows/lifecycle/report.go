@@ -73,8 +73,6 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 	switch {
 	case f.exit.Cause == spec.CauseHostLost:
 		w.line("%s", f.lostText())
-	case f.exit.Cause == spec.CauseCollateral:
-		w.line("Subprocess %s was stopped by its host.", name)
 	case f.reported():
 		// The words come first: they are what the seed raises.
 		w.line("%s reported an error: %s", name, firstLine(f.exit.Message))
@@ -83,7 +81,7 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 	default:
 		w.line("%s", spec.UnexpectedExitText(name, f.exit))
 	}
-	w.line("Root cause: %s %s%s%s.", j.who(f), howEnded(f.exit), m.afterRestarts(f), f.at())
+	w.line("Root cause: %s %s%s%s.", j.who(f), howEnded(f), m.afterRestarts(f), f.at())
 	w.quote(f.exit.Message, f.reported() || f.exit.BadResult())
 	w.path("Error file", f.exit.ErrorFile)
 	w.path("Logs", f.exit.LogDir)
@@ -103,7 +101,6 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 			w.path("Logs", r.exit.LogDir) // those below are of others
 		}
 	}
-	m.earlierError(w, j)
 }
 
 // afterRestarts says what had been tried before the process that failed, as a
@@ -130,32 +127,9 @@ func (m *Machine) placedBefore(w *writer, e Released) {
 	}
 	f := *before
 	f.host = e.Hosts[f.task.Name()]
-	w.line("This was to be restart %d of the group: before, %s %s%s.", m.group.generation, judgement{hosts: e.Hosts}.who(f), howEnded(f.exit), f.at())
+	w.line("This was to be restart %d of the group: before, %s %s%s.", m.group.generation, judgement{hosts: e.Hosts}.who(f), howEnded(f), f.at())
 	w.quote(f.exit.Message, false)
 	w.path("Logs", f.exit.LogDir)
-}
-
-// earlierError tells of an error that another process of the same host had
-// written down before the root cause failed, and that we then stopped on its way
-// out. That makes it no root cause by our rules, but the reader may know better.
-func (m *Machine) earlierError(w *writer, j judgement) {
-	var first *failure
-	for _, t := range m.tasks {
-		if t.exit == nil || t.exit.Cause != spec.CauseCollateral || t.exit.ErrorTime.IsZero() || j.failed(t) {
-			continue
-		}
-		f := &failure{task: t, exit: *t.exit, host: j.hosts[t.Name()]}
-		if f.host == j.root.host && f.before(j.root) && (first == nil || f.before(first)) {
-			first = f
-		}
-	}
-	if first == nil {
-		return
-	}
-	w.line("%s had reported an error %s before that, and was stopped: %s", j.who(*first),
-		span(j.root.instant()-first.instant()), firstLine(first.exit.Message))
-	w.path("Error file", first.exit.ErrorFile)
-	w.path("Logs", first.exit.LogDir)
 }
 
 // othersFailed lists the failures beside the root cause, the first of them with
@@ -172,7 +146,11 @@ func (m *Machine) othersFailed(w *writer, j judgement) {
 		w.line("%s after it:", count(len(others), "other failed", "others failed"))
 	}
 	for _, f := range told {
-		line := fmt.Sprintf("    %s: %s", j.who(f), short(f.exit))
+		how := short(f.exit)
+		if f.stopped() {
+			how = "reported an error and was stopped (" + how + ")"
+		}
+		line := fmt.Sprintf("    %s: %s", j.who(f), how)
 		if a, b := j.root.instant(), f.instant(); f.host != "" && f.host == j.root.host && a > 0 && b > a && j.asked == nil {
 			line += ", " + span(b-a) + " later"
 		}
@@ -248,7 +226,7 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 	if j.root == nil {
 		return
 	}
-	w.line("Before that, %s %s.", j.place(j.root.task), howEnded(j.root.exit))
+	w.line("Before that, %s %s.", j.place(j.root.task), howEnded(*j.root))
 	w.quote(j.root.exit.Message, false)
 	w.path("Logs", j.root.exit.LogDir)
 	if n := len(j.failures) - 1; n > 0 {
@@ -325,11 +303,11 @@ func (m *Machine) unkillable(w *writer, j judgement) {
 	}
 }
 
-// stoppedTasks are those whose end we brought about.
+// stoppedTasks are those whose end we brought about, and that had not failed by then.
 func (m *Machine) stoppedTasks() []string {
 	var names []string
 	for _, t := range m.tasks {
-		if t.stopped != "" && (t.exit == nil || t.endedBy(t.stopped) || t.endedBy(spec.CauseOperator)) {
+		if !m.failed(t) && t.stopped != "" && (t.exit == nil || t.endedBy(t.stopped) || t.endedBy(spec.CauseOperator)) {
 			names = append(names, t.Name())
 		}
 	}

@@ -17,7 +17,7 @@ var (
 	errNoTasks  = errors.New("no task is named; name at least one, like worker-3")
 )
 
-// Check says whether an operator's request can be met now. Its errors are for
+// Check returns why an operator's request cannot be met now. Its errors are for
 // people: they name the task and what to do instead.
 func (m *Machine) Check(e Event) error {
 	switch e := e.(type) {
@@ -45,7 +45,7 @@ func (m *Machine) Check(e Event) error {
 		}
 		return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), checkSignal(e.Signal))
 	case StartTask:
-		return m.checkStart(e.Task)
+		return m.checkStart(e)
 	case CaptureStacks:
 		switch {
 		case len(e.Tasks) > 0:
@@ -69,17 +69,36 @@ func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 	if m.phase == placing {
 		return m.errPlacing()
 	}
-	var problems []error
+	var problems TasksError
 	for _, name := range names {
-		t := m.named[name]
-		switch {
+		var err error
+		switch t := m.named[name]; {
 		case t == nil:
-			problems = append(problems, m.errUnknown(name))
+			err = m.errUnknown(name)
 		case fit != nil:
-			problems = append(problems, fit(t))
+			err = fit(t)
+		}
+		if err != nil {
+			problems = append(problems, spec.TaskProblem{Task: name, Message: err.Error()})
 		}
 	}
-	return errors.Join(problems...)
+	if len(problems) == 0 {
+		return nil
+	}
+	return problems
+}
+
+// TasksError names the tasks for which a request cannot be met, and says why.
+// Nothing was done for the others either.
+type TasksError []spec.TaskProblem
+
+// Error has a line for each task.
+func (e TasksError) Error() string {
+	lines := make([]string, len(e))
+	for i, p := range e {
+		lines[i] = p.Message
+	}
+	return strings.Join(lines, "\n")
 }
 
 // errEnding says why nothing is started any more.
@@ -130,7 +149,8 @@ func checkGrace(grace *time.Duration) error {
 	return nil
 }
 
-func (m *Machine) checkStart(t spec.Task) error {
+func (m *Machine) checkStart(e StartTask) error {
+	t := e.Task
 	switch {
 	case t.Type == "" || t.Index < 0:
 		return errors.New("no task is named; name it by type and index, like worker-3")
@@ -160,7 +180,25 @@ func (m *Machine) checkStart(t spec.Task) error {
 			return fmt.Errorf("%s: a chief has index 0; use chief-0", t.Name())
 		}
 	}
+	if next := m.nextIndex(t.Type); t.Index > next && !e.New {
+		return &spec.InvalidRequestError{Problems: []spec.Problem{{
+			Path:    "task",
+			Message: fmt.Sprintf("%s is not in the spec, and the next of type %s is %s", t.Name(), t.Type, spec.TaskName(t.Type, next)),
+			Remedy:  `start that one, or say that the gap is meant (--new, "new": true)`,
+		}}}
+	}
 	return nil
+}
+
+// nextIndex follows the highest index of the tasks of a type.
+func (m *Machine) nextIndex(typ string) int {
+	next := 0
+	for _, t := range m.tasks {
+		if t.Type == typ {
+			next = max(next, t.Index+1)
+		}
+	}
+	return next
 }
 
 // reached are the live tasks among those named, in rank order, each once.
@@ -205,7 +243,7 @@ func (m *Machine) terminateTasks(e TerminateTasks) {
 // also for tasks that wait to be started again, and the terminate makes it as
 // quick as was asked: SIGKILL unless said otherwise, as in the seed (SEED-25).
 func (m *Machine) terminateAll(e TerminateAll) {
-	m.cancel("terminate-all")
+	m.cancel("all its tasks were terminated")
 	live := m.Live()
 	if len(live) == 0 {
 		return
@@ -259,8 +297,5 @@ func (m *Machine) nextRank() int {
 // list writes names for people, and not more than they care to read.
 func list(names []string) string {
 	const most = 8
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return spec.AndMore(names, most)
 }

@@ -18,7 +18,7 @@ const (
 	settled = time.Minute
 )
 
-// RestartPolicy says whether a task whose process has ended gets another one,
+// RestartPolicy decides whether a task whose process has ended gets another one,
 // in restart scope "task". The host asks it: restarts cost the run no history.
 type RestartPolicy struct {
 	AutoRestart bool
@@ -69,12 +69,20 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 	return h
 }
 
+// Failures counts those of the launch, the last process's included.
+func (h RestartHistory) Failures() int {
+	if h.Cause == spec.CauseOrigin {
+		return h.Counted + 1
+	}
+	return h.Counted
+}
+
 func (a Attempt) failed() bool {
 	return a.Cause == spec.CauseOrigin || a.Cause == spec.CauseHostLost
 }
 
-// Next says whether there is to be another process, and after what delay, which
-// is never 0. Exit 0 is final for every task, the chief included.
+// Next reports whether there is to be another process, and returns the delay before
+// it, which is never 0. Exit 0 is final for every task, the chief included.
 func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) {
 	if h.Sealed {
 		return 0, false

@@ -51,10 +51,10 @@ import (
 //
 //	ok | exit=N | killed=SIGNAL     by itself
 //	stopped | terminated | timeout | lost      by us, or not by itself
-//	[lived=DURATION] [unkillable]
+//	[lived=DURATION] [unkillable] [code=N]      code: of a process that was stopped
 //	nothing                         no process to tell of
 //
-// with [boot=N] for the host's clock, [report] for an error the program
+// with [host=NAME], [boot=N] for the host's clock, [report] for an error the program
 // reported, and ": TEXT" for its message. [started=T], [ended=T] and [error=T]
 // are durations after 2026-11-21 10:00:00: when the process started and ended,
 // and when it wrote its error file.
@@ -210,7 +210,7 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return lifecycle.SignalTasks{Tasks: tasks, Signal: signal}, nil
 	case "start":
 		task, err := s.spec.AddedTask(spec.StartTaskRequest{Task: arg(1)})
-		return lifecycle.StartTask{Task: task}, err
+		return lifecycle.StartTask{Task: task, New: arg(2) == "new"}, err
 	case "released":
 		return s.released(words[1:])
 	default:
@@ -269,7 +269,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 		Restart: number, PID: 100 + number, Message: text,
 		LogDir: fmt.Sprintf("/logs/attempt_%d/%s", number, task),
 	}
-	launch, generation, nothing := s.launches[task], s.generation, false
+	launch, generation, nothing, host := s.launches[task], s.generation, false, ""
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
 		n, _ := strconv.Atoi(value)
@@ -290,12 +290,18 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.Cause, e.ExitCode, e.Signal = spec.CauseOperator, -15, "SIGTERM"
 		case "timeout":
 			e.Cause, e.ExitCode, e.Signal = spec.CauseTimeout, -9, "SIGKILL"
+		case "shutdown":
+			e.Cause, e.ExitCode, e.Signal = spec.CauseHostLost, -15, "SIGTERM"
 		case "lost":
 			e.Cause, e.ExitCode = spec.CauseHostLost, -1
 		case "nothing":
 			nothing = true
 		case "report":
 			e.Reported = true
+		case "code":
+			e.ExitCode, e.Signal = n, ""
+		case "host":
+			host = value
 		case "unkillable":
 			e.Unkillable = true
 		case "boot":
@@ -338,7 +344,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 	if words[0] == "process" {
 		return nil, nil
 	}
-	return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, Exit: &e}, nil
+	return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, Host: host, Exit: &e}, nil
 }
 
 // resume stands for the end of one execution of the workflow and the start of

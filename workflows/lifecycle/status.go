@@ -77,6 +77,9 @@ func (m *Machine) anyLive() bool {
 // any more.
 func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= stopping }
 
+// Placing reports whether the tasks are being placed, for the first time or again.
+func (m *Machine) Placing() bool { return m.phase == placing }
+
 // Generation counts the launches of the whole group, from 0.
 func (m *Machine) Generation() int { return m.group.generation }
 

@@ -20,22 +20,25 @@ type together struct {
 	// after is the number of arrivals before it.
 	after    int
 	deadline time.Time
-	// made are the keys of all wishes that stopped the run, also of those that were
-	// cleared: the same wish again is no other.
-	made []wishKey
+	// made are the latest wishes that stopped the run, also those that were cleared:
+	// the same wish again is no other.
+	made []Wish
 	// stragglers are the tasks that still ran when the time for the stop was over,
 	// in rank order.
 	stragglers []string
 }
 
-// wishKey names a wish. An operator's has no task.
-type wishKey struct {
-	task       string
-	generation int
-	key        string
+// Wish names a wish. An operator's has no task.
+type Wish struct {
+	Task       string `json:"task,omitempty"`
+	Generation int    `json:"generation,omitempty"`
+	Key        string `json:"key"`
 }
 
-func (e StopTogether) wishKey() wishKey { return wishKey{e.Task, e.Generation, e.Key} }
+// maxWishes bounds the wishes that are remembered. Who makes one again does so soon.
+const maxWishes = 200
+
+func (e StopTogether) name() Wish { return Wish{e.Task, e.Generation, e.Key} }
 
 var (
 	errStopping   = errors.New("the tasks of the run are stopping together; nothing is started any more unless the stop is cleared")
@@ -76,7 +79,7 @@ func (m *Machine) checkTogether(e StopTogether) error {
 		return err
 	}
 	switch {
-	case g.wish != nil, e.Key != "" && slices.Contains(g.made, e.wishKey()):
+	case g.wish != nil, e.Key != "" && slices.Contains(g.made, e.name()):
 		return nil // it is answered with how the run stands
 	case m.phase == placing:
 		return m.errPlacing()
@@ -126,14 +129,14 @@ func (m *Machine) checkAsker(task string, generation int) error {
 // time, but every task learns of it.
 func (m *Machine) stopTogether(e StopTogether) {
 	g := &m.together
-	if g.wish != nil || e.Key != "" && slices.Contains(g.made, e.wishKey()) {
+	if g.wish != nil || e.Key != "" && slices.Contains(g.made, e.name()) {
 		return
 	}
 	e.TogetherRequest = e.Bounded()
 	g.seq++
 	g.wish, g.after, g.deadline = &e, m.arrivals, time.Time{}
 	if e.Key != "" {
-		g.made = append(g.made, e.wishKey())
+		g.made = append(g.made[max(0, len(g.made)+1-maxWishes):len(g.made):len(g.made)], e.name())
 	}
 	if m.decided != undecided {
 		m.do(Tell{m.Stopping()})

@@ -32,7 +32,7 @@ func (m *Machine) wishedCause(w *writer, j judgement) {
 	case t.stopped != "" && !t.ok() && !t.endedBy(spec.CauseOrigin):
 		how = ", and had to be stopped"
 	case t.exit != nil:
-		how = ", and " + howEnded(*t.exit)
+		how = ", and " + howEnded(failure{task: t, exit: *t.exit})
 	}
 	w.line("Root cause: %s asked all tasks to stop%s%s%s.", j.who(f), f.at(), how, m.afterRestarts(f))
 	w.quote(f.exit.Message, true)
@@ -41,7 +41,6 @@ func (m *Machine) wishedCause(w *writer, j judgement) {
 	}
 	w.path("Error file", f.exit.ErrorFile)
 	w.path("Logs", f.exit.LogDir)
-	m.earlierError(w, j)
 }
 
 // operatorsError is that of a run that an operator stopped with one.

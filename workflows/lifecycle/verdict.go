@@ -92,6 +92,8 @@ func exitCodeOf(f *failure) int {
 	switch code := f.exit.ExitCode; {
 	case f.hostLost():
 		return exitMachinery
+	case f.stopped() && code < 0:
+		return 1 // the signal was ours
 	case code < 0:
 		return 128 - code
 	case code == 0:

@@ -50,18 +50,21 @@ func (j judgement) place(t *task) string {
 }
 
 // howEnded says how a process ended, as the rest of a sentence about it.
-func howEnded(e spec.Exit) string {
-	switch e.Cause {
-	case spec.CauseHostLost:
-		return "was lost with its host, or with the supervisor there"
-	case spec.CauseCollateral:
-		return "was stopped by its host, though nobody in this run asked for it"
-	}
+func howEnded(f failure) string {
+	e := f.exit
 	switch {
+	case f.stopped():
+		return "was stopped on its way out (" + short(e) + ")"
+	case e.StoppedByHost():
+		return "was stopped by its host (" + exitText(e) + ")"
+	case f.hostLost():
+		return "was lost with its host, or with the supervisor there"
 	case e.ExitCode < 0:
 		return "was ended by " + signalOf(e)
 	case e.BadResult():
 		return "exited with exit code 0, and left a bad result"
+	case e.EndedInCall():
+		return "exited with exit code 0 " + e.InCallText()
 	}
 	return fmt.Sprintf("exited with exit code %d", e.ExitCode)
 }
@@ -76,12 +79,23 @@ func signalOf(e spec.Exit) string {
 
 func short(e spec.Exit) string {
 	switch {
+	case e.StoppedByHost():
+		return "stopped by its host"
 	case e.Cause == spec.CauseHostLost:
 		return "lost"
+	}
+	return exitText(e)
+}
+
+// exitText is how a process ended, whatever the cause.
+func exitText(e spec.Exit) string {
+	switch {
 	case e.ExitCode < 0:
 		return signalOf(e)
 	case e.BadResult():
 		return "bad result"
+	case e.EndedInCall():
+		return "exit code 0 in a call"
 	default:
 		return fmt.Sprintf("exit code %d", e.ExitCode)
 	}

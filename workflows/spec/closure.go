@@ -42,8 +42,11 @@ func (c *Closure) Size() int {
 
 // ClosureOptions are what a closure may have beyond the seed.
 type ClosureOptions struct {
-	// Key makes scheduling it again with the same key the same closure.
+	// Key makes scheduling it again with the same key the same closure, for as long as the
+	// run lives, unless that was cancelled. One that has failed raises its error again.
 	Key string `json:"key,omitempty"`
+	// Retry: where the closure with the key has failed, this is another one.
+	Retry bool `json:"retry,omitempty"`
 	// Task is the only task that may call it; else any may.
 	Task string `json:"task,omitempty"`
 	// Detached: join and done do not wait for it, and its error is only its own.
@@ -88,6 +91,8 @@ const (
 	// traceback, whose last bytes are kept.
 	MaxClosureError     = 8 << 10
 	MaxClosureTraceback = 16 << 10
+	// MaxErrorArgs bounds what an exception was made of, as JSON.
+	MaxErrorArgs = 1 << 10
 )
 
 // ResourceKey is the key of the object that stands for a per-worker resource among
@@ -145,6 +150,9 @@ type Outcome struct {
 	Task string `json:"t,omitempty"`
 	// Started: the call had begun, where it was lost.
 	Started bool `json:"s,omitempty"`
+	// Alone: the error concerns nobody else. The function has returned, and only what it
+	// has returned cannot be handed on.
+	Alone bool `json:"a,omitempty"`
 }
 
 // ClosureError is an error of a closure.
@@ -157,6 +165,12 @@ type ClosureError struct {
 	// [OutcomeUnavailable], the one that does not answer.
 	Closure uint64 `json:"closure,omitempty"`
 	Task    string `json:"task,omitempty"`
+	// Args is an array of what the exception was made of, where that is short, for
+	// programs of the same language: an OSError has its errno there.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Before: the closure has failed before, and was scheduled again by its key. The error
+	// itself is its outcome, in the history.
+	Before bool `json:"before,omitempty"`
 }
 
 func (e *ClosureError) Error() string {
@@ -232,12 +246,17 @@ type (
 		// larger than the queue may have got in by half.
 		Raised    *ClosureError `json:"raised,omitempty"`
 		Cancelled bool          `json:"cancelled,omitempty"`
+		// Room is how many more closures may be queued. nil: any number, or the queue is of
+		// a version that does not say.
+		Room *int `json:"room,omitempty"`
 	}
 	// WaitRequest is the input of [UpdateJoin] and [UpdateDone].
 	WaitRequest struct {
 		Client string `json:"client"`
 		// Call counts such requests of the client, from 1.
 		Call uint64 `json:"call"`
+		// All: detached closures are waited for, too.
+		All bool `json:"all,omitempty"`
 	}
 	// WaitAnswer is their answer.
 	WaitAnswer struct {
@@ -258,6 +277,9 @@ type (
 		// Number counts such requests of the client, from 1.
 		Number   uint64   `json:"number"`
 		Resource Resource `json:"resource"` // without an ID
+		// Task is the task whose process number Process the client is. None: it is none.
+		Task    string `json:"task,omitempty"`
+		Process int    `json:"process,omitempty"`
 	}
 	// ResourceAnswer has its ID.
 	ResourceAnswer struct {
@@ -267,11 +289,15 @@ type (
 	// has created, and has had the queue answer for its closures with that before. The
 	// same request sent again does nothing.
 	ReleaseRequest struct {
-		Client    string   `json:"client"`
-		Resources []uint64 `json:"resources"`
+		Client    string   `json:"client,omitempty"`
+		Resources []uint64 `json:"resources,omitempty"`
+		// Task, in their place: its processes with numbers below Process have ended, and
+		// what they have created is released.
+		Task    string `json:"task,omitempty"`
+		Process int    `json:"process,omitempty"`
 	}
-	// ReleaseAnswer says how many of them there were, of this client and not released
-	// before.
+	// ReleaseAnswer says how many of them there were, of this client or task and not
+	// released before.
 	ReleaseAnswer struct {
 		Released int `json:"released"`
 	}
@@ -373,6 +399,12 @@ type LeaseResult struct {
 	Took int `json:"took_ms,omitempty"`
 }
 
+// LeaseBeat are the details of a lease's heartbeats.
+type LeaseBeat struct {
+	// Executing is how many of its closures are being called.
+	Executing int `json:"executing"`
+}
+
 // CancelLease is the input of [ActivityCancelClosures]: these are not to be called
 // any more. Those being called are told, and their process is restarted after Grace.
 // They end, as cancelled or otherwise, in their leases.
@@ -418,6 +450,8 @@ type DecidedOutcomes struct {
 	// Text is why they were, where it is not [TextClosureCancelled].
 	Text  string    `json:"text,omitempty"`
 	Other []Outcome `json:"other,omitempty"`
+	// TooLarge is no outcome: the queue is too large to continue as new.
+	TooLarge bool `json:"too_large,omitempty"`
 }
 
 // QueueStatus is the answer of [QueryQueue].
@@ -433,6 +467,19 @@ type QueueStatus struct {
 	// Executions are those of the workflow, the oldest first, with the IDs that ended
 	// in each.
 	Executions []QueueExecution `json:"executions"`
+	// Unserved is what waits until a task serves it, as far as the query says; at most
+	// [MaxUnserved] of these.
+	Unserved []UnservedClosures `json:"unserved,omitempty"`
+}
+
+// MaxUnserved bounds what a status names of what nobody serves.
+const MaxUnserved = 20
+
+// UnservedClosures are queued closures that no task which serves now may call.
+type UnservedClosures struct {
+	Function string `json:"function"`
+	Task     string `json:"task,omitempty"` // the only one that may call them
+	Queued   int    `json:"queued"`
 }
 
 // QueueState is where a queue is.
@@ -451,8 +498,12 @@ const (
 type QueueCounts struct {
 	Scheduled uint64 `json:"scheduled"`
 	Queued    int    `json:"queued"`
-	Executing int    `json:"executing"` // given to a host
-	Finished  uint64 `json:"finished"`  // with a value
+	// Executing are those that are being called, as far as their hosts have said, and
+	// GivenOut those that hosts have beside them. To the queue itself, which does not hear
+	// of that, all count as executing that hosts have.
+	Executing int    `json:"executing"`
+	GivenOut  int    `json:"given_out,omitempty"`
+	Finished  uint64 `json:"finished"` // with a value
 	Failed    uint64 `json:"failed"`
 	Cancelled uint64 `json:"cancelled"`
 	// Calls is how many times closures were called, as far as hosts could tell.

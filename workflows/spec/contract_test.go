@@ -29,6 +29,7 @@ var contract = []reflect.Type{
 	reflect.TypeFor[StartTaskRequest](),
 	reflect.TypeFor[StopRequest](),
 	reflect.TypeFor[RequestAnswer](),
+	reflect.TypeFor[TaskProblem](),
 	reflect.TypeFor[TogetherRequest](),
 	reflect.TypeFor[ClearStopRequest](),
 	reflect.TypeFor[Stopping](),

@@ -103,6 +103,10 @@ var fields = map[string]field{
 		doc:     "How the tasks stop together, each by itself, when one of them or an operator asks for that.",
 		example: "stop_together: {grace: 2m}",
 	},
+	"RunSpec.on_disconnect": {
+		doc:     "What a host does with the processes while it hears nothing of the Temporal server: keep lets them go on, and then no host is ever given up; {stop_after: TIME} stops them after that time, so that they can be started elsewhere. Default: keep on one host, {stop_after: 2m} on several.",
+		example: "on_disconnect: {stop_after: 2m}", remedy: disconnectRemedy,
+	},
 	"RunSpec.closures": {
 		doc:     "The settings of the queue of the run's closures.",
 		example: "closures: {queue_size: 1000}",
@@ -282,10 +286,11 @@ var fields = map[string]field{
 }
 
 const (
-	envRemedy       = `write names and values: {A: "1"}`
-	resourcesRemedy = "write auto, or a list such as [0, 1, 2, 3]"
-	cpusRemedy      = `write auto, or a list such as [0, 1, 2, 3] or "0-3,8"`
-	durationRemedy  = `write it like "3s", "90m" or "1h30m"`
+	envRemedy        = `write names and values: {A: "1"}`
+	resourcesRemedy  = "write auto, or a list such as [0, 1, 2, 3]"
+	cpusRemedy       = `write auto, or a list such as [0, 1, 2, 3] or "0-3,8"`
+	disconnectRemedy = "write keep, or {stop_after: 2m}"
+	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
 )
 
 // structTitle names a type of the spec in a sentence.

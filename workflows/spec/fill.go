@@ -21,6 +21,9 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == resourcesType {
 		return c.fillResources(path, key, n, v)
 	}
+	if v.Type() == disconnectType {
+		return c.fillDisconnect(path, key, n, v)
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		e := reflect.New(v.Type().Elem())

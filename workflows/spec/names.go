@@ -56,6 +56,8 @@ const (
 	ActivityRunTask = "RunTask"
 	ActivityControl = "Control"
 	ActivityRelease = "Release"
+	// ActivityProbe shows that a host worker is there.
+	ActivityProbe = "Probe"
 	// ActivityBarrierCheck looks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
 	// ActivityRunClosures has the tasks of a host call closures,
@@ -87,13 +89,19 @@ const (
 	ErrHostLost = "HostLostError"
 )
 
+// MemoStarted is the field of a run's memo that says when it was started, once it has
+// gone on in another execution of its workflow.
+const MemoStarted = "started"
+
 // Types of the errors that updates are refused with.
 const (
 	// ErrRefused: it cannot be met.
 	ErrRefused = "Refused"
+	// ErrInvalidRequest: it cannot be met as it is, whatever the state of the run.
+	ErrInvalidRequest = "InvalidRequest"
 	// ErrNotServed says that a host has no tasks of the run of a lease (any more).
 	ErrNotServed = "NotServed"
-	// ErrTryAgain: it can, in a moment.
+	// ErrTryAgain: it can, in a moment, in another execution of the workflow.
 	ErrTryAgain = "TryAgain"
 )
 

@@ -36,6 +36,9 @@ type StartTaskRequest struct {
 	Args    []string          `json:"args,omitzero"`
 	Dir     string            `json:"dir,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
+	// New allows an index that leaves a gap after the tasks there are. Without it
+	// such a task is taken for a slip of the pen.
+	New bool `json:"new,omitempty"`
 }
 
 // StopRequest is the input of [UpdateRequestStop].
@@ -53,6 +56,18 @@ type StacksRequest struct {
 // RequestAnswer is what an update answers: the tasks it reached.
 type RequestAnswer struct {
 	Tasks []string `json:"tasks"`
+	// Problems are tasks for which it could not be met on their host, where it was
+	// for others.
+	Problems []TaskProblem `json:"problems,omitempty"`
 	// Files are the paths of what was captured, by task, each on its host.
 	Files map[string]string `json:"files,omitempty"`
+	// Note says what the request did to the run where there was no task to reach.
+	Note string `json:"note,omitempty"`
+}
+
+// TaskProblem says why a request cannot be met for one of its tasks. A refusal has
+// them in the details of its error.
+type TaskProblem struct {
+	Task    string `json:"task"`
+	Message string `json:"message"`
 }

@@ -30,6 +30,16 @@ func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
 }
 
+// LongestGrace is the longest time from the signal to SIGKILL that a task has. The spec
+// has its defaults.
+func (s *RunSpec) LongestGrace() time.Duration {
+	longest := s.Stop.Grace.Std()
+	for _, g := range s.Tasks {
+		longest = max(longest, g.Stop.Grace.Std())
+	}
+	return longest
+}
+
 // Streams says where the two output streams of a task go (SEED-77): a stream in
 // File goes to its file, one in Tee is also shown on the console, and one in
 // Console goes straight there. What is in none of them goes nowhere.

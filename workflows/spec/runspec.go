@@ -47,6 +47,10 @@ type RunSpec struct {
 	Barriers Barriers `json:"barriers,omitempty"`
 	// Stop says how a process is asked to end, and for how long.
 	Stop Stop `json:"stop,omitzero"`
+	// OnDisconnect says what hosts do with the processes while they hear nothing of
+	// the Temporal server.
+	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
+
 	// StopTogether says how the tasks stop together, each by itself, when one of
 	// them or an operator asks for that.
 	StopTogether StopTogether `json:"stop_together,omitzero"`

@@ -58,6 +58,8 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 	switch {
 	case t == resourcesType:
 		return resourcesSchema(f, nullable)
+	case t == disconnectType:
+		return disconnectSchema(f, nullable)
 	case t == durationType, t.Kind() == reflect.String:
 		name, o = "string", textSchema(f, nullable)
 	case t.Kind() == reflect.Bool:

@@ -34,6 +34,8 @@ type Status struct {
 	Generation int          `json:"generation"`
 	Started    time.Time    `json:"started,omitzero"`
 	Tasks      []TaskStatus `json:"tasks"`
+	// OnDisconnect is what the hosts do while they hear nothing of the server.
+	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *Stopping `json:"stopping,omitempty"`
 	// Result is set once the run has ended.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Texts of errors, in the words of the systems that users come from. Programs
@@ -23,6 +24,9 @@ func UnexpectedExitText(task string, e Exit) string {
 	if e.BadResult() {
 		return fmt.Sprintf("Subprocess %s exited with exit code 0, but what it returned cannot be used: %s", task, e.Message)
 	}
+	if e.EndedInCall() {
+		return fmt.Sprintf("Subprocess %s exited with exit code 0 %s. See logs for details.", task, e.InCallText())
+	}
 	code := strconv.Itoa(e.ExitCode)
 	if signal := e.signalName(); signal != "" {
 		code += " (" + signal + ")"
@@ -38,7 +42,10 @@ func FailureMessage(e Exit) string {
 		return e.Message
 	}
 	text := fmt.Sprintf("Process failed with exitcode %d", e.ExitCode)
-	if e.ExitCode < 0 {
+	switch {
+	case e.EndedInCall():
+		text = "Process ended with exitcode 0 " + e.InCallText()
+	case e.ExitCode < 0:
 		text = fmt.Sprintf("Signal %d (%s) received by PID %d", -e.ExitCode, e.signalName(), e.PID)
 	}
 	if tail := strings.TrimRight(e.Message, "\n"); tail != "" {
@@ -49,7 +56,25 @@ func FailureMessage(e Exit) string {
 
 // BadResult reports whether the process ended well and left a result that is
 // none, such as one that is not JSON. Its message says what is wrong with it.
-func (e Exit) BadResult() bool { return e.Cause == CauseOrigin && e.ExitCode == 0 }
+func (e Exit) BadResult() bool {
+	return e.Cause == CauseOrigin && e.ExitCode == 0 && !e.EndedInCall()
+}
+
+// EndedInCall reports whether the process exited with 0 in the middle of a call of a
+// closure.
+func (e Exit) EndedInCall() bool { return e.Cause == CauseOrigin && e.ExitCode == 0 && e.Call != "" }
+
+// UnknownCall is the call of a process that served and exited with 0 while its host worker
+// was down: nobody knows whether it was in one.
+const UnknownCall = "unknown"
+
+// InCallText is in the middle of what the process exited with 0.
+func (e Exit) InCallText() string {
+	if e.Call == UnknownCall {
+		return "while it served and its host worker was down, without having left"
+	}
+	return "in the middle of a call, " + e.Call
+}
 
 // TimeoutText is the error of a run whose timeout passed (SEED-19).
 func TimeoutText(timeout time.Duration) string {
@@ -71,6 +96,21 @@ func StragglersText(tasks []string) string {
 func HostLostText(task, host string) string {
 	return fmt.Sprintf("Subprocess %s was lost with its host %s. Its exit code is not known.", task, host)
 }
+
+// HostStoppedText is the error of a run whose task was stopped by its host, for a
+// reason of the host's own.
+func HostStoppedText(task, host string) string {
+	return strings.TrimRight(fmt.Sprintf("Subprocess %s was stopped by its host %s", task, host), " ") + "."
+}
+
+// StoppedByHost reports whether the process was not lost with its host but stopped by
+// it, as it is when the host worker is told to end: how it ended is known then.
+func (e Exit) StoppedByHost() bool {
+	return e.Cause == CauseHostLost && (e.ExitCode >= 0 || e.Signal != "")
+}
+
+// NoAnswerText is why an activity failed that no host worker took, or that none answered.
+const NoAnswerText = "its host worker did not answer in time"
 
 // NoSuchTaskText refuses a request that names a task the run does not have
 // (SEED-24).
@@ -104,4 +144,29 @@ func AndMore(names []string, most int) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// Shorten leaves out the middle of a text, so that it has so many bytes at most: of a
+// traceback the first frames are of use, and the last.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	mark := fmt.Sprintf("\n… %d bytes are left out …\n", len(text)-most)
+	keep := max(0, most-len(mark))
+	return strings.ToValidUTF8(text[:keep/2], "") + mark + strings.ToValidUTF8(text[len(text)-(keep-keep/2):], "")
+}
+
+// Visible shows the control characters of a text, but not its lines and tabs, so that it
+// is safe for a terminal.
+func Visible(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
+		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+	}
+	return b.String()
 }

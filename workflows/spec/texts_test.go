@@ -1,8 +1,10 @@
 package spec
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -53,4 +55,27 @@ func TestOtherTexts(t *testing.T) {
 	assert.Equal(t, "worker-7 does not exist", NoSuchTaskText("worker-7"), "SEED-24")
 	assert.Equal(t, "worker-1 is running; use restart-task", TaskRunningText("worker-1"))
 	assert.Contains(t, HostLostText("worker-1", "host-a"), "worker-1 was lost with its host host-a")
+	assert.Equal(t, "Subprocess worker-1 was stopped by its host host-a.", HostStoppedText("worker-1", "host-a"))
+	assert.Equal(t, "Subprocess worker-1 was stopped by its host.", HostStoppedText("worker-1", ""))
+}
+
+func TestTextsOfAnEndInTheMiddleOfACall(t *testing.T) {
+	e := Exit{Cause: CauseOrigin, Call: "closure 7 of train", Message: "last words"}
+	assert.False(t, e.BadResult())
+	assert.Equal(t, "Subprocess worker-0 exited with exit code 0 in the middle of a call, closure 7 of train. See logs for details.", UnexpectedExitText("worker-0", e))
+	assert.Equal(t, "Process ended with exitcode 0 in the middle of a call, closure 7 of train\nlast words", FailureMessage(e))
+}
+
+func TestShorten(t *testing.T) {
+	assert.Equal(t, "short", Shorten("short", 5))
+	text := Shorten("first frame\n"+strings.Repeat("ü", 1000)+"\nlast frame", 200)
+	assert.LessOrEqual(t, len(text), 200)
+	assert.True(t, utf8.ValidString(text))
+	assert.Regexp(t, `^first frame\nü+\n… \d+ bytes are left out …\nü+\nlast frame$`, text)
+}
+
+func TestVisible(t *testing.T) {
+	assert.Equal(t, "a\n\tb ü", Visible("a\n\tb ü"))
+	assert.Equal(t, `\x1b[31mred\a\r\u202e\u0085`, Visible("\x1b[31mred\a\r\u202e\u0085"))
+	assert.Equal(t, "\uFFFD", Visible("\xff"))
 }

@@ -33,6 +33,7 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkBarriers(s)
 	c.checkStop("stop", s.Stop)
 	c.checkTogether(s.StopTogether)
+	c.checkDisconnect(s.OnDisconnect)
 	c.checkClosures(s.Closures)
 	c.checkLogs(s)
 	c.checkResources("devices", s.Devices, anyDevice)

@@ -71,6 +71,10 @@ func (r ResourceRequest) Validate() error {
 // Validate checks the request by itself. The error is an [*InvalidRequestError].
 func (r ReleaseRequest) Validate() error {
 	c := &checker{}
+	if r.Task != "" {
+		c.checkTaskName("task", r.Task)
+		return c.requestError()
+	}
 	c.checkClient(r.Client)
 	switch n := len(r.Resources); {
 	case n == 0:
@@ -83,9 +87,9 @@ func (r ReleaseRequest) Validate() error {
 
 func (c *checker) checkResource(r *Resource, path func(field string) string) {
 	if r.ID != 0 {
-		c.add(path("i"), "is set", "leave it out: the queue gives the ID")
+		c.add(path("id"), "is set", "leave it out: the queue gives the ID")
 	}
-	c.checkFunction(func() string { return path("f") }, r.Function)
+	c.checkFunction(func() string { return path("function") }, r.Function)
 	c.checkArguments(path, r.Args, r.Kwargs, nil)
 }
 
@@ -108,9 +112,9 @@ func (c *checker) checkClient(client string) {
 // checkClosure makes paths only where there is something to complain about:
 // there are a thousand closures in a request and hardly ever a problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
-	c.checkFunction(func() string { return path("f") }, closure.Function)
+	c.checkFunction(func() string { return path("function") }, closure.Function)
 	if n := len(closure.Resources); n > MaxClosureResources {
-		c.add(path("r"), fmt.Sprintf("has %d; a closure uses up to %d resources", n, MaxClosureResources), "put several into one resource")
+		c.add(path("resources"), fmt.Sprintf("has %d; a closure uses up to %d resources", n, MaxClosureResources), "put several into one resource")
 		return
 	}
 	c.checkArguments(path, closure.Args, closure.Kwargs, closure.Resources)
@@ -119,18 +123,21 @@ func (c *checker) checkClosure(closure *Closure, path func(field string) string)
 		return
 	}
 	if len(o.Key) > MaxFunctionName || o.Key != "" && !printableName(o.Key) {
-		c.add(path("o.key"), quote(o.Key)+" is no key", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
+		c.add(path("options.key"), quote(o.Key)+" is no key", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
+	}
+	if o.Retry && o.Key == "" {
+		c.add(path("options.retry"), "is set without a key", "give the key of the closure that has failed")
 	}
 	if o.Task != "" {
-		c.checkTaskName(path("o.task"), o.Task)
+		c.checkTaskName(path("options.task"), o.Task)
 	}
 	if o.Priority < -MaxPriority || o.Priority > MaxPriority {
-		c.add(path("o.priority"), fmt.Sprintf("must be from %d to %d, is %d", -MaxPriority, MaxPriority, o.Priority), "higher ones go first, and 0 is the default")
+		c.add(path("options.priority"), fmt.Sprintf("must be from %d to %d, is %d", -MaxPriority, MaxPriority, o.Priority), "higher ones go first, and 0 is the default")
 	}
 	if o.Retries < 0 {
-		c.add(path("o.retries"), fmt.Sprintf("must not be negative, is %d", o.Retries), "leave it out for none")
+		c.add(path("options.retries"), fmt.Sprintf("must not be negative, is %d", o.Retries), "leave it out for none")
 	}
-	c.checkDuration(path("o.timeout"), &o.Timeout, orZero)
+	c.checkDuration(path("options.timeout"), &o.Timeout, orZero)
 }
 
 func (c *checker) checkFunction(path func() string, name string) {
@@ -146,11 +153,11 @@ func (c *checker) checkFunction(path func() string, name string) {
 
 func (c *checker) checkArguments(path func(string) string, args, kwargs json.RawMessage, resources []uint64) {
 	if size := len(args) + len(kwargs); size > MaxClosureBytes {
-		c.add(path("a"), fmt.Sprintf("the arguments have %d bytes; they may have %d", size, MaxClosureBytes), "pass large data in files")
+		c.add(path("args"), fmt.Sprintf("the arguments have %d bytes; they may have %d", size, MaxClosureBytes), "pass large data in files")
 		return
 	}
-	c.checkArgument(path, "a", args, '[', "a JSON array", "[1, \"x\"]", resources)
-	c.checkArgument(path, "k", kwargs, '{', "a JSON object", "{\"rate\": 0.1}", resources)
+	c.checkArgument(path, "args", args, '[', "a JSON array", "[1, \"x\"]", resources)
+	c.checkArgument(path, "kwargs", kwargs, '{', "a JSON object", "{\"rate\": 0.1}", resources)
 }
 
 func (c *checker) checkArgument(path func(string) string, field string, value json.RawMessage, first byte, what, example string, resources []uint64) {
@@ -190,7 +197,7 @@ func (c *checker) checkStandIns(path func(string) string, field string, value js
 		number, _ := value.(json.Number)
 		id, err := strconv.ParseUint(number.String(), 10, 64)
 		if err != nil || !slices.Contains(resources, id) {
-			c.add(path(field), fmt.Sprintf("uses resource %s, which is not in the list r of those it uses", quote(fmt.Sprint(value))), "list its ID there")
+			c.add(path(field), fmt.Sprintf("uses resource %s, which is not in the list of resources that it uses", quote(fmt.Sprint(value))), "list its ID there")
 		}
 	})
 }

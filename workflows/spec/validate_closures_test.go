@@ -53,32 +53,32 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 		}, []string{"closures: arguments and names have 614427 bytes together; a request takes up to 524288"}},
 		"too large": {func(r *ScheduleRequest) {
 			r.Closures[0].Kwargs = json.RawMessage(`{"x":"` + strings.Repeat("x", MaxClosureBytes) + `"}`)
-		}, []string{"closures[0].a: the arguments have 262152 bytes; they may have 262144"}},
-		"no function":       {func(r *ScheduleRequest) { r.Closures[0].Function = "" }, []string{"closures[0].f: missing"}},
-		"long function":     {func(r *ScheduleRequest) { r.Closures[0].Function = long }, []string{`closures[0].f: "` + long[:60] + `…" has 201 bytes; a function's name has up to 200`}},
-		"function of bytes": {func(r *ScheduleRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].f: "f\xff" is no name of a function`}},
-		"args not JSON":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[1,]`) }, []string{`closures[0].a: is not JSON: "[1,]"`}},
-		"args of bytes":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage("[\"\xff\"]") }, []string{`closures[0].a: is not JSON: "[\"\xff\"]"`}},
-		"args an object":    {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`{}`) }, []string{`closures[0].a: must be a JSON array, is "{}"`}},
-		"kwargs null":       {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`null`) }, []string{`closures[0].k: must be a JSON object, is "null"`}},
+		}, []string{"closures[0].args: the arguments have 262152 bytes; they may have 262144"}},
+		"no function":       {func(r *ScheduleRequest) { r.Closures[0].Function = "" }, []string{"closures[0].function: missing"}},
+		"long function":     {func(r *ScheduleRequest) { r.Closures[0].Function = long }, []string{`closures[0].function: "` + long[:60] + `…" has 201 bytes; a function's name has up to 200`}},
+		"function of bytes": {func(r *ScheduleRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].function: "f\xff" is no name of a function`}},
+		"args not JSON":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[1,]`) }, []string{`closures[0].args: is not JSON: "[1,]"`}},
+		"args of bytes":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage("[\"\xff\"]") }, []string{`closures[0].args: is not JSON: "[\"\xff\"]"`}},
+		"args an object":    {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`{}`) }, []string{`closures[0].args: must be a JSON array, is "{}"`}},
+		"kwargs null":       {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`null`) }, []string{`closures[0].kwargs: must be a JSON object, is "null"`}},
 		// CC-24, D-13
 		"value of another": {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`{"a":[{"$clusterrun.value":3}]}`) },
-			[]string{`closures[0].k: has "$clusterrun.value", and only a per-worker resource can be among the arguments`}},
+			[]string{`closures[0].kwargs: has "$clusterrun.value", and only a per-worker resource can be among the arguments`}},
 		"resource not listed": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3}]`) },
-			[]string{`closures[0].a: uses resource "3", which is not in the list r of those it uses`}},
+			[]string{`closures[0].args: uses resource "3", which is not in the list of resources that it uses`}},
 		"resource by name": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":"x"}]`) },
-			[]string{`closures[0].a: uses resource "x", which is not in the list r of those it uses`}},
+			[]string{`closures[0].args: uses resource "x", which is not in the list of resources that it uses`}},
 		"too many resources": {func(r *ScheduleRequest) { r.Closures[0].Resources = make([]uint64, 101) },
-			[]string{"closures[0].r: has 101; a closure uses up to 100 resources"}},
+			[]string{"closures[0].resources: has 101; a closure uses up to 100 resources"}},
 		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
 		"options": {func(r *ScheduleRequest) {
 			r.Closures[0].Options = &ClosureOptions{Key: long, Task: "worker", Priority: MaxPriority + 1, Timeout: -1, Retries: -2}
 		}, []string{
-			`closures[0].o.key: "` + long[:60] + `…" is no key`,
-			`closures[0].o.task: "worker" is no task name`,
-			"closures[0].o.priority: must be from -1000 to 1000, is 1001",
-			"closures[0].o.retries: must not be negative, is -2",
-			"closures[0].o.timeout: must not be negative, is -1ns",
+			`closures[0].options.key: "` + long[:60] + `…" is no key`,
+			`closures[0].options.task: "worker" is no task name`,
+			"closures[0].options.priority: must be from -1000 to 1000, is 1001",
+			"closures[0].options.retries: must not be negative, is -2",
+			"closures[0].options.timeout: must not be negative, is -1ns",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,13 +110,13 @@ func TestValidateWaitAndResource(t *testing.T) {
 	assert.NoError(t, r.Validate())
 	r.Number, r.Resource = 0, Resource{ID: 1, Kwargs: json.RawMessage(`[]`)}
 	assert.Equal(t, []string{
-		"number: missing", "resource.i: is set", "resource.f: missing", `resource.k: must be a JSON object, is "[]"`,
+		"number: missing", "resource.id: is set", "resource.function: missing", `resource.kwargs: must be a JSON object, is "[]"`,
 	}, requestProblems(t, r.Validate()))
 }
 
 func TestUnknownFunction(t *testing.T) {
-	assert.Equal(t, `closures[3].f: no task has registered a function "trian"; did you mean "train"? Registered are "evaluate", "train"`,
-		UnknownFunction("closures[3].f", "trian", []string{"evaluate", "train"}).String())
+	assert.Equal(t, `closures[3].function: no task has registered a function "trian"; did you mean "train"? Registered are "evaluate", "train"`,
+		UnknownFunction("closures[3].function", "trian", []string{"evaluate", "train"}).String())
 	assert.Equal(t, `f: no task has registered a function "x"; the tasks that serve have registered none`, UnknownFunction("f", "x", nil).String())
 	many := strings.Split(strings.Repeat("something,", 25), ",")
 	assert.Contains(t, UnknownFunction("f", "x", many[:25]).String(), ` and 5 more`)

@@ -97,10 +97,10 @@ func (c *checker) checkAddresses(path string, g TaskGroup, endpoints map[string]
 		}
 		e := endpoint(host, port)
 		if before, twice := endpoints[e]; twice {
-			c.add(p, fmt.Sprintf("%s is the address of %s already", quote(a), before), "give every task a port of its own")
+			c.add(p, fmt.Sprintf("%s of %s is the address of %s already", quote(a), TaskName(g.Type, i), before), "give every task a port of its own")
 			continue
 		}
-		endpoints[e] = p
+		endpoints[e] = TaskName(g.Type, i)
 	}
 }
 

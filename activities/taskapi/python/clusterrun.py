@@ -448,10 +448,28 @@ def _describe(what: Union[BaseException, str]) -> Tuple[str, str, str]:
     """Kind, message and traceback of an error."""
     if not isinstance(what, BaseException):
         return "", _text(what[:_MAX_MESSAGE]), ""
+    return type(what).__name__, _text(_message(what)[:_MAX_MESSAGE]), _text(_stack(what, what.__traceback__, _MAX_TRACEBACK))
+
+
+def _message(e: BaseException) -> str:
+    try:
+        return str(e)
+    except BaseException:  # of whatever: it is not what the program raised
+        return "the error cannot be written"
+
+
+def _stack(e: BaseException, frames: Optional[TracebackType], most: int) -> str:
+    """The traceback of an error. Long words do not take the place of its frames."""
     import traceback
 
-    stack = "".join(traceback.format_exception(type(what), what, what.__traceback__))
-    return type(what).__name__, _text(str(what)[:_MAX_MESSAGE]), _text(stack[-_MAX_TRACEBACK:])
+    return _shorten("".join(_shorten(part, most // 8) for part in traceback.format_exception(type(e), e, frames)), most)
+
+
+def _shorten(text: str, most: int) -> str:
+    """A text without its middle, if it is too long."""
+    if len(text) <= most:
+        return text
+    return "%s\n… %d characters are left out …\n%s" % (text[:most // 2 - 32], len(text) - most + 64, text[32 - most // 2:])
 
 
 def _text(text: str) -> str:
@@ -603,8 +621,9 @@ def clear_stop() -> None:
 
 
 class StopError(RuntimeError):
-    """What stopped a Coordinator that is tied to the run: an error of another process.
-    by is its task, empty for an operator; kind, message and traceback are the error."""
+    """What stopped a Coordinator that is tied to the run, an error of another process, or
+    what ended the wait of a ClusterCoordinator. by is its task, empty for an operator;
+    kind, message and traceback are the error, if it was one."""
 
     def __init__(self, text: str, by: str = "", kind: str = "", message: str = "", traceback: str = "") -> None:
         super().__init__(text)
@@ -632,6 +651,12 @@ def _stop_error(said: Dict[str, Any]) -> Optional[StopError]:
     if ex.traceback:
         ex.__cause__ = _RemoteTraceback(ex.traceback)
     return ex
+
+
+def _wait_ended(said: Dict[str, Any]) -> StopError:
+    """The error of a wait that a stop has ended, whatever it is because of."""
+    by, reason = said.get("by", ""), said.get("reason") or "the tasks of the run are to stop together"
+    return _stop_error(said) or StopError("%s stopped the run: %s" % (by or "an operator", reason), by)
 
 
 def _request_stop(ex: Optional[BaseException], reason: Optional[str]) -> None:
@@ -709,6 +734,8 @@ class _Watch:
             tied = list(_tied)
         for coord in tied:
             coord._hear(said)
+        for session in list(_sessions):
+            session.hear_stop()
 
     def raise_error(self) -> None:
         e = self.error
@@ -1260,7 +1287,7 @@ __all__ += ["CancelledError", "UnavailableError", "cancelled", "function", "serv
 
 _MAX_VALUE = 256 << 10  # bytes of JSON
 _MAX_DONE = 512 << 10  # bytes of outcomes in one request
-_MAX_CLOSURE_ERROR, _MAX_CLOSURE_TRACEBACK = 8 << 10, 16 << 10
+_MAX_CLOSURE_ERROR, _MAX_CLOSURE_TRACEBACK, _MAX_ERROR_ARGS = 8 << 10, 16 << 10, 512
 _MAX_WAIT = 20  # seconds for which a request may wait
 _OUTCOMES_WAIT = 0.020  # for others, while calls go on
 _SLOT_WAITS = 0.0005  # for the other slots, which may be as quick
@@ -1318,7 +1345,9 @@ def _origin(fn: Any) -> Tuple[Any, Any]:
 
 
 def serve(slots: int = 1) -> None:
-    """Call the functions that coordinators schedule. It does not return.
+    """Call the functions that coordinators schedule. It returns when the tasks of the
+    run are to stop together: at once where no function is being called, and else when
+    those that are have returned; they may ask should_stop().
 
         @clusterrun.function
         def train(step, rate=0.1):
@@ -1329,7 +1358,8 @@ def serve(slots: int = 1) -> None:
 
     Arguments and values are what JSON has; a value has at most 256 KiB. An exception
     is the error of the call. SystemExit ends the process, and the call is lost; it is
-    made again elsewhere.
+    made again elsewhere. A process that ends within a call has failed, whatever its exit
+    code, so that its task is started again where tasks are.
 
     With one slot functions are called in the thread that calls serve, one after the
     other; with more, that many are called at the same time in threads of their own.
@@ -1338,6 +1368,11 @@ def serve(slots: int = 1) -> None:
     cancelled, until it lets go. A call that is cancelled has CancelledError raised in
     it; functions may ask cancelled(), too. One that does not end then costs its
     process: the host has the task restarted.
+
+    A program that a function has started, such as with subprocess.Popen, goes on when the
+    call is cancelled: it may be meant to stay for the calls that follow, and nobody else
+    can tell. End it in a finally, as subprocess.run does. It ends with the process at the
+    latest.
     """
     if not os.environ.get("CLUSTERRUN_SOCKET"):
         raise ValueError("serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process")
@@ -1345,8 +1380,8 @@ def serve(slots: int = 1) -> None:
         raise ValueError("slots is %r; want 1 to 1024" % (slots,))
     if not _functions:
         raise ValueError("no function is registered: decorate those to be called with @clusterrun.function")
-    time.sleep(_start_delay(os.environ))
-    _Server(os.environ["CLUSTERRUN_SOCKET"], slots).serve()
+    if not _stagger(_start_delay(os.environ)):
+        _Server(os.environ["CLUSTERRUN_SOCKET"], slots).serve()
 
 
 def cancelled() -> bool:
@@ -1360,6 +1395,16 @@ def cancelled() -> bool:
     if call is None and server.slots == 1:
         call = next(iter(list(server.running.values())), None)
     return call is not None and call.told
+
+
+def _stagger(seconds: float) -> bool:
+    """Wait before the first closure; whether the tasks are to stop meanwhile."""
+    end = time.monotonic() + seconds
+    try:
+        return seconds > 0 and wait_for_stop(seconds)
+    except TaskError:  # the host cannot say
+        time.sleep(max(0.0, end - time.monotonic()))
+        return False
 
 
 def _start_delay(environ: Mapping[str, str]) -> float:
@@ -1461,8 +1506,9 @@ class _Server:
         self.name = os.urandom(16).hex()
         self.pid = os.getpid()
         self.lock = threading.Lock()
-        self.change = threading.Condition(self.lock)  # of queue and over, for who calls
-        self.finished = threading.Condition(self.lock)  # of over, for the others
+        self.change = threading.Condition(self.lock)  # of queue, stopping and over, for who calls
+        self.finished = threading.Condition(self.lock)  # of workers and over, for the others
+        self.workers = 0  # threads that call, where those are others
         self.calls: Dict[int, _Call] = {}  # all that are here
         self.queue: "collections.deque[_Call]" = collections.deque()  # those that have not begun
         self.running: Dict[int, _Call] = {}  # by thread
@@ -1478,6 +1524,7 @@ class _Server:
         self.introduced: Optional[List[str]] = None
         self.delay = 0.0  # before the next try
         self.retry = 0.0  # when that is
+        self.stopping = False  # together: no call begins any more
         self.over = False
         self.failure: Optional[BaseException] = None
         self.resources: Dict[int, _Resource] = {}
@@ -1497,10 +1544,11 @@ class _Server:
             if self.slots == 1:
                 self.work()
             else:
+                self.workers = self.slots
                 for i in range(self.slots):
                     threading.Thread(target=self.guard, name="clusterrun-call-%d" % i, daemon=True).start()
                 with self.lock:
-                    while not self.over:
+                    while self.workers and not self.over:
                         self.finished.wait()
         finally:
             if self.pid == os.getpid():
@@ -1529,13 +1577,16 @@ class _Server:
                 sys.stderr.flush()
                 os._exit(1)
             self.end(e)
+        with self.lock:
+            self.workers -= 1
+            self.finished.notify_all()
 
     def work(self) -> None:
         while True:
             with self.lock:
-                while not self.queue and not self.dropped and not self.over:
+                while not self.queue and not self.dropped and not self.stopping and not self.over:
                     self.change.wait()
-                if self.over:
+                if self.stopping or self.over:
                     return
                 dropped, self.dropped = self.dropped, []
                 if not dropped:
@@ -1702,7 +1753,7 @@ class _Server:
             return None, None  # the older one is answered because of the newer one
         if self.retry > now:
             return None, self.retry - now
-        free = 0 if self.queue else self.slots - len(self.running)
+        free = 0 if self.queue or self.stopping else self.slots - len(self.running)
         due = [_FOREVER]
         if self.queue:
             if now - self.progress >= _HAND_BACK_AFTER:
@@ -1747,7 +1798,7 @@ class _Server:
         held.update(key for key, _ in self.done)
         self.seq += 1
         says = {
-            "process": self.name, "seq": self.seq, "got": self.got, "slots": 0 if self.over else self.slots,
+            "process": self.name, "seq": self.seq, "got": self.got, "slots": 0 if self.stopping or self.over else self.slots,
             "held": list(held), "begun": [c.id for c in self.running.values()], "returned": request.returned,
             "free": free, "wait": wait,
         }
@@ -1859,7 +1910,10 @@ class _Server:
             for key in [k for k in self.resources if span["first"] <= k <= span["last"]]:
                 self.dropped.append(self.resources.pop(key))
             self.change.notify()
-        if self.over:
+        if answer.get("stop"):
+            self.stopping = True
+            self.change.notify_all()
+        if self.stopping or self.over:
             self.hand_back()
 
     def take(self, raw: Dict[str, Any]) -> None:
@@ -1906,6 +1960,12 @@ class _Server:
                 connection.connect(self.path)
                 raw = b"%s%d\r\n\r\n%s" % (_CLOSURES_HEAD, len(request.body), request.body)
                 status, answer, _ = _exchange(connection, raw, deadline)
+            except OSError as e:
+                self.failed(request, e)
+                if self.retry >= deadline:
+                    return
+                time.sleep(max(0.0, self.retry - time.monotonic()))
+                continue
             finally:
                 connection.close()
             if status != 200:
@@ -1995,10 +2055,7 @@ def _failure(call: _Call, e: BaseException) -> bytes:
     """The outcome of a call that raised something."""
     kind, stack = "error", ""
     name = type(e).__name__
-    try:
-        message = str(e)
-    except BaseException:  # of whatever: it is not what the function raised
-        message = "the error cannot be written"
+    message = _message(e)
     if isinstance(e, _OwnError):
         name = e.kind
     elif isinstance(e, _InputError):
@@ -2009,22 +2066,40 @@ def _failure(call: _Call, e: BaseException) -> bytes:
     elif isinstance(e, UnavailableError):
         kind = "unavailable"
     if not isinstance(e, _OwnError):
-        import traceback
-
         # Without the lines of this module.
         frames = e.__traceback__
         while frames is not None and frames.tb_frame.f_code.co_filename == __file__ and frames.tb_next is not None:
             frames = frames.tb_next
-        stack = "".join(traceback.format_exception(type(e), e, frames))
-    return _error(call, kind, name, message, stack, getattr(e, "task", "") if kind == "unavailable" else "")
+        stack = _stack(e, frames, _MAX_CLOSURE_TRACEBACK)
+    task = getattr(e, "task", "") if kind == "unavailable" else ""
+    return _error(call, kind, name, message, stack, task, _built_from(e) if kind == "error" else None)
 
 
-def _error(call: _Call, kind: str, name: str, message: str, stack: str, task: str = "") -> bytes:
+def _built_from(e: BaseException) -> Optional[List[Any]]:
+    """What an exception that Python has built in was made of, so that it can be made
+    again elsewhere; None where that is too much, or no JSON."""
+    if type(e).__module__ != "builtins":
+        return None
+    args = list(e.args)
+    if isinstance(e, OSError) and e.filename is not None:
+        args += [e.filename] if e.filename2 is None else [e.filename, None, e.filename2]
+    if not _ATOMS.issuperset(map(type, args)):
+        return None
+    try:
+        return args if len(_encode(args)) <= _MAX_ERROR_ARGS else None
+    except ValueError:  # NaN
+        return None
+
+
+def _error(
+    call: _Call, kind: str, name: str, message: str, stack: str, task: str = "", args: Optional[List[Any]] = None
+) -> bytes:
     # All of it is bounded: a request that is too large would never be answered.
-    said = {
-        "kind": name[:_MAX_NAME], "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack[-_MAX_CLOSURE_TRACEBACK:],
-        "task": str(task)[:_MAX_NAME],
+    said: Dict[str, Any] = {
+        "kind": name[:_MAX_NAME], "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack, "task": str(task)[:_MAX_NAME],
     }
+    if args is not None:
+        said["args"] = args
     seconds = time.monotonic() - call.began if call.began else 0.0
     return b',"kind":"%s","seconds":%.6f,"error":%s' % (kind.encode(), seconds, json.dumps(said).encode())
 
@@ -2143,7 +2218,9 @@ class Pool:
     Functions have to be registered, with @clusterrun.function, in the main program or
     in a module, before the first run: the processes import both. As with
     multiprocessing they import the main program under another name, and what only the
-    main program is to do has to stand under if __name__ == "__main__". Arguments and
+    main program is to do has to stand under if __name__ == "__main__". A main program
+    that is no file, such as one from stdin, from -c or in a notebook, cannot be imported,
+    and only functions of modules can be called then. Arguments and
     values are what JSON has, of up to 256 KiB each.
 
     initializer is a registered function without arguments; each process calls it
@@ -2156,7 +2233,7 @@ class Pool:
     def __init__(self, cluster: Union[int, Mapping[str, Union[int, Sequence[str]]]], initializer: Any = None) -> None:
         self._socket: Optional[socket.socket] = None
         self._tasks = _pool_tasks(cluster)
-        self._initializer = None if initializer is None else _registered(initializer)
+        self._initializer = None if initializer is None else _pool_function(initializer)
         self._lock = threading.Lock()
         self._process: Any = None
         self._buffer = bytearray()
@@ -2187,7 +2264,7 @@ class Pool:
         function. If a process has died RuntimeError is raised, and the
         pool is shut down; the next run has new processes.
         """
-        name = _registered(fn)
+        name = _pool_function(fn)
         request = _pool_request(self._tasks, name, list(args or ()), dict(kwargs or {}))
         with self._lock:
             if self._socket is None:
@@ -2376,6 +2453,39 @@ def _registered(fn: Any) -> str:
     raise TypeError("only registered functions are accepted: decorate %r with @clusterrun.function" % (fn,))
 
 
+def _pool_function(fn: Any) -> str:
+    """The name of a function that the processes of a pool can have."""
+    name = _registered(fn)
+    if getattr(_functions[name], "__module__", None) in ("__main__", _POOL_MAIN):
+        why = _main_program()[2]
+        if why and not _importing_main:  # which is refused with other words
+            raise ValueError(
+                "the function %r is of the main program, which the processes of a pool cannot import: %s. "
+                "The main program must be a file, or the function in a module" % (name, why)
+            )
+    return name
+
+
+def _main_program() -> Tuple[Optional[str], Optional[str], str]:
+    """The main program for who imports it: the name of a module, or a file, or why it is
+    neither."""
+    main = sys.modules.get("__main__")
+    name = getattr(getattr(main, "__spec__", None), "name", None)
+    path = getattr(main, "__file__", None)
+    if name is not None:
+        if name == "__main__" or name.endswith(".__main__"):
+            return None, None, "the __main__ of a package, a directory or an archive does what it does at once"
+        return name, None, ""
+    if path is None:
+        return None, None, "it was typed in, or given with -c"
+    path = os.path.abspath(path)
+    if not os.path.isfile(path):
+        return None, None, "there is no file %s" % path
+    if os.path.splitext(os.path.basename(path))[0] == "ipython":
+        return None, None, "it is that of ipython"
+    return None, path, ""
+
+
 _TASK_TYPE = r"[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*"
 
 
@@ -2436,13 +2546,9 @@ def _pool_spec(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict
     """The run of a pool: a task that ends badly ends all."""
     import subprocess
 
-    main = sys.modules.get("__main__")
-    name = getattr(getattr(main, "__spec__", None), "name", None)
-    path = getattr(main, "__file__", None)
-    if name is None and path is not None:
-        path = os.path.abspath(path)
+    name, path, _ = _main_program()
     knows = {
-        "main_name": name, "main_path": None if name else path, "path": [p or os.getcwd() for p in sys.path],
+        "main_name": name, "main_path": path, "path": [p or os.getcwd() for p in sys.path],
         "argv": sys.argv, "initializer": initializer, "environ": dict(
             {name: os.environ[name] for name in _POOL_ENVIRON if name in os.environ}, CLUSTERRUN_BIN=_pool_binary()
         ),
@@ -2472,22 +2578,10 @@ def _pool_main(knows: Dict[str, Any]) -> None:
         if initializer not in _functions:
             raise RuntimeError("the initializer %r is not registered where the main program is only imported" % initializer)
         _functions[initializer]()
-    try:
-        serve()
-    except SystemExit as e:
-        if not _pool_ends:
-            # A process that leaves the pool is missing there, also with exit code 0.
-            sys.stderr.write("clusterrun: a function has ended its process of the pool: SystemExit(%r)\n" % (e.code,))
-            e.code = e.code or 1
-        raise
-
-
-_pool_ends = False
+    serve()
 
 
 def _end_pool_process(*_: Any) -> None:
-    global _pool_ends
-    _pool_ends = True
     raise SystemExit(0)
 
 
@@ -2498,9 +2592,7 @@ def _import_main(name: Optional[str], path: Optional[str]) -> None:
     import runpy
     import types
 
-    if name is not None and (name == "__main__" or name.endswith(".__main__")):
-        return  # that of a package does what it does at once
-    if name is None and (path is None or os.path.splitext(os.path.basename(path))[0] == "ipython"):
+    if name is None and path is None:
         return
     main = types.ModuleType(_POOL_MAIN)
     _importing_main = True
@@ -2524,7 +2616,7 @@ def _pool_error(said: Dict[str, Any]) -> BaseException:
     error: BaseException
     if isinstance(known, type) and issubclass(known, Exception):
         try:
-            error = known(message)
+            error = known(*said.get("args", (message,)))
         except TypeError:  # one with arguments of its own, such as UnicodeDecodeError
             error = PoolError(message, kind, said.get("task", ""))
     else:
@@ -2556,11 +2648,22 @@ _TEXT_ABORTED = "The corresponding function is aborted. Please reschedule the fu
 class ClosureError(Exception):
     """An error of a function that was scheduled. kind is the type that it had there.
     Where Python has such a type it is one of those, too: an error of the kind
-    "ValueError" can be caught as ValueError, and as ClosureError. traceback is the one
-    from there, task who called the function, and closure the ID of the call."""
+    "ValueError" can be caught as ValueError, and as ClosureError. Then it has the args
+    that it had there, and an OSError its errno and filename, where these are short.
+    traceback is the one from there, task who called the function, and closure the ID of
+    the call. It can be pickled."""
 
-    def __init__(self, kind: str = "", message: str = "", traceback: str = "", task: str = "", closure: int = 0) -> None:
-        BaseException.__init__(self, message)  # that of a kind may want something else
+    def __init__(
+        self, kind: str = "", message: str = "", traceback: str = "", task: str = "", closure: int = 0,
+        args: Optional[Sequence[Any]] = None,
+    ) -> None:
+        BaseException.__init__(self, *((message,) if args is None else args))  # that of a kind may want something else
+        if isinstance(self, OSError) and args is not None and len(args) > 1:
+            self.args = tuple(args[:2])
+            self.errno, self.strerror = self.args
+            self.filename = args[2] if len(args) > 2 else None
+            self.filename2 = args[4] if len(args) > 4 else None
+        self._built_from = args
         self.kind = kind
         self.message = message
         self.traceback = traceback
@@ -2571,6 +2674,14 @@ class ClosureError(Exception):
         if not self.kind or type(self) is not ClosureError:
             return self.message  # the type says the kind
         return "%s: %s" % (self.kind, self.message)
+
+    def __reduce__(self) -> Any:
+        # The types of kinds are nowhere to be found by their names.
+        said = {
+            "kind": self.kind, "message": self.message, "traceback": self.traceback, "task": self.task,
+            "closure": self.closure, "args": self._built_from,
+        }
+        return _closure_error, (said,)
 
 
 class InputError(ClosureError):
@@ -2603,7 +2714,7 @@ def _error_type(kind: str) -> Any:
 
 def _closure_error(said: Dict[str, Any]) -> ClosureError:
     kind, message = said.get("kind", ""), said.get("message", "")
-    values = (kind, message, said.get("traceback", ""), said.get("task", ""), said.get("closure", 0))
+    values = (kind, message, said.get("traceback", ""), said.get("task", ""), said.get("closure", 0), said.get("args"))
     try:
         error = _error_type(kind)(*values)
     except TypeError:  # a group of exceptions
@@ -2779,28 +2890,37 @@ class ClusterCoordinator:
         timeout: Optional[float] = None,
         retries: int = 0,
         max_losses: Optional[int] = None,
-        detached: bool = False
+        detached: bool = False,
+        retry: bool = False
     ) -> RemoteValue:
         """Have some task call a function, and return what stands for its value at once.
-        While the queue is full it waits, and while another thread joins.
+        While the queue is full it waits, and while another thread joins; StopError when
+        the tasks of the run are to stop, since those that serve end then.
 
         fn is a registered function, or the name of one. Arguments are what JSON has, a
         tuple being a list there, and PerWorkerValues.
 
-        key: a closure with the same key is the same closure. task: only this task may
-        call it, and one that the run does not have is an error. priority: higher ones go first. timeout bounds one call, in seconds.
+        key: a closure with the same key is the same closure for as long as the run lives,
+        unless that was cancelled. One that has failed raises its error again, and with
+        retry it is called again. The keys of a run have 1 MiB at most, 8 bytes for each
+        included, and what finds no room is refused. task: only this task may call it, and
+        one that the run does not have is an error. priority: higher ones go first. timeout
+        bounds one call, in seconds.
         retries: how often it is called again after an error. max_losses: how often its
         task may die under it before that is an error; 10, and less than 0 is any number.
+        A chief that handles that error, and ends before the task is back, has not undone
+        the death: the run fails by it.
         detached: join and done do not wait for it, and its error is only its own.
         """
         name = _registered_name(fn)
         raw = _arguments(name, args, kwargs)
-        options = _closure_options(key, task, priority, timeout, retries, max_losses, detached)
+        options = _closure_options(key, task, priority, timeout, retries, max_losses, detached, retry)
         return self._session.schedule(self, '{"function":%s%s%s}' % (_encode(name), raw, options), bool(detached))
 
     def join(self) -> None:
         """Wait until all functions that were scheduled have ended. Raises the first
-        error, if there is one, once nothing is executing any more."""
+        error, if there is one, once nothing is executing any more. StopError when the
+        tasks of the run are to stop and some have not ended: nobody might call them."""
         self._session.join()
 
     def done(self) -> bool:
@@ -2810,7 +2930,8 @@ class ClusterCoordinator:
 
     def fetch(self, val: Any, timeout: Optional[float] = None) -> Any:
         """Wait for a RemoteValue, or for all in a structure of tuples, lists and dicts,
-        which is returned with values in their places. Anything else stays as it is."""
+        which is returned with values in their places. Anything else stays as it is.
+        StopError when the tasks of the run are to stop and a function has not ended."""
         end = None if timeout is None else time.monotonic() + timeout
 
         def one(value: Any) -> Any:
@@ -2928,7 +3049,8 @@ def _arguments(name: str, args: Any, kwargs: Any) -> str:
 
 
 def _closure_options(
-    key: Optional[str], task: Optional[str], priority: int, timeout: Optional[float], retries: int, max_losses: Optional[int], detached: bool
+    key: Optional[str], task: Optional[str], priority: int, timeout: Optional[float], retries: int, max_losses: Optional[int], detached: bool,
+    retry: bool
 ) -> str:
     """The options of a closure as a member of an object, if there are some."""
     options: Dict[str, Any] = {}
@@ -2936,6 +3058,10 @@ def _closure_options(
         if not isinstance(key, str) or not 0 < len(key.encode("utf-8", "replace")) <= _MAX_NAME or not key.isprintable():
             raise ValueError("key is %r; want 1 to %d bytes that can be printed" % (key, _MAX_NAME))
         options["key"] = key
+    if retry:
+        if key is None:
+            raise ValueError("retry is set without a key; want the key of the closure that has failed")
+        options["retry"] = True
     if task is not None:
         if not isinstance(task, str) or not task:
             raise ValueError("task is %r; want the name of one, such as 'worker-1'" % (task,))
@@ -2980,6 +3106,8 @@ class _Line:
                 if self.connection is None:
                     self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
                     self.connection.connect(self.path)
+                    if self.over:  # it was cut while there was nothing to cut
+                        continue
                 status, answer, keep = _exchange_raw(self.connection, request, None)
             except OSError as e:  # its half that answers is being started again
                 self.hang_up()
@@ -3029,13 +3157,15 @@ class _Unsent:
 
 class _Open:
     """A closure in the queue that has not ended, as far as this process knows, and who
-    waits for its value here. Nobody may want it any more."""
+    waits for its value here. Nobody may want it any more. known: it was in the queue
+    before it was scheduled here, by its key."""
 
-    __slots__ = ("values", "detached")
+    __slots__ = ("values", "detached", "known")
 
-    def __init__(self, detached: bool) -> None:
+    def __init__(self, detached: bool, known: bool = False) -> None:
         self.values: List["weakref.ref[RemoteValue]"] = []
         self.detached = detached
+        self.known = known
 
 
 class _Session:
@@ -3071,6 +3201,8 @@ class _Session:
         self.raised: Optional[BaseException] = None  # an error that has to be told
         self.failed = False  # a function has, and nobody was told
         self.joining = 0
+        self.stop: Optional[Dict[str, Any]] = None  # why the tasks of the run are to stop
+        self.joins: Set[_Line] = set()  # on which somebody waits
         self.calls = itertools.count(1)
         self.abandoned: List[int] = []  # calls of joins that were interrupted
         self.resources = itertools.count(1)
@@ -3086,12 +3218,21 @@ class _Session:
         self.dog: Optional[WatchDog] = None
         self.started = False
         self.lines = [_Line(path), _Line(path)]
-        self.at = self.ask("open", {})["at"]
+        opened = self.ask("open", {})
+        self.at = opened["at"]
+        # How many closures the queue has room for, as far as it has said. What it has not
+        # answered for takes some of that.
+        self.free = opened.get("room", _MAX_UNSENT)
         _sessions.add(self)
+        _watching()
+        self.hear_stop()
 
-    def ask(self, name: str, what: Dict[str, Any]) -> Dict[str, Any]:
+    def ask(self, name: str, what: Dict[str, Any], line: Optional[_Line] = None) -> Dict[str, Any]:
         raw = json.dumps(what).encode()
         try:
+            if line is not None:
+                answer: Dict[str, Any] = json.loads(line.ask(name, raw).decode())
+                return answer
             return _get_host().exchange(_head("POST", _COORDINATOR + name), lambda: raw, None)
         except TaskError as e:
             if e.code == "over":
@@ -3102,6 +3243,24 @@ class _Session:
         """For holders of the lock, as are all below that do not take it."""
         if self.over:
             raise TaskError(self.over, "over")
+
+    def hear_stop(self) -> None:
+        """The tasks of the run are to stop, or that is taken back."""
+        with self.lock:
+            said = _get_host().watch.said
+            self.stop = said if said["stop"] else None
+            if self.stop is not None:
+                for line in self.joins:
+                    line.cut()
+                self.room.notify_all()
+                self.ended.notify_all()
+
+    def wait(self, condition: threading.Condition, seconds: Optional[float] = None) -> None:
+        """Wait for what others do. Where the tasks are to stop it may never come: those
+        that serve end, and what is queued stays there."""
+        if self.stop is not None:
+            raise _wait_ended(self.stop)
+        condition.wait(seconds)
 
     def start(self) -> None:
         if not self.started:
@@ -3163,17 +3322,41 @@ class _Session:
                 self.check()
                 if not detached:
                     self.tell()
-                if (detached or not self.joining) and len(self.unsent) < _MAX_UNSENT and self.bytes < _MAX_UNSENT_BYTES:
+                if (detached or not self.joining) and self.unanswered() < max(1, self.free) and self.bytes < _MAX_UNSENT_BYTES:
                     break
-                self.room.wait()
+                self.wait(self.room)
             value = RemoteValue(coordinator)
             self.scheduled += 1
-            self.unsent.append(_Unsent(self.scheduled, value, raw, self.epoch, detached))
+            one = _Unsent(self.scheduled, value, raw, self.epoch, detached)
+            self.unsent.append(one)
             self.bytes += len(raw)
             self.start()
             if len(self.unsent) == 1:
                 self.work.notify()
+            try:
+                # One that the queue has no room for waits there.
+                while self.unanswered() > self.free and not value._id and value._status is RemoteValueStatus.NOT_READY and not self.over:
+                    self.wait(self.room)
+            except BaseException:  # such as KeyboardInterrupt: nobody has the value
+                self.take_back(one)
+                raise
             return value
+
+    def unanswered(self) -> int:
+        return self.scheduled - self.passed
+
+    def take_back(self, one: _Unsent) -> None:
+        one.cancelled = True
+        if one in self.unsent:
+            self.unsent.remove(one)
+            self.unsent_cancelled(one)
+            self.room.notify_all()
+            self.ended.notify_all()
+
+    def unsent_cancelled(self, one: _Unsent) -> None:
+        one.value._settle({"id": 0, "kind": "cancelled"})
+        self.passed += 1
+        self.bytes -= len(one.raw)
 
     def tell(self) -> None:
         """Raise the error that has to be told, once."""
@@ -3293,6 +3476,7 @@ class _Session:
                     self.raised = _closure_error(said)
             else:
                 known = set(answer.get("known") or ())
+                self.free = min(answer.get("room", _MAX_UNSENT), _MAX_UNSENT)
                 for i, (one, key) in enumerate(zip(batch, answer["ids"])):
                     one.value._id = key
                     if one.cancelled:
@@ -3306,7 +3490,7 @@ class _Session:
                         one.value._abort()
                         continue
                     # Join may not wait for one that another has scheduled under its key.
-                    self.expect(one.value, one.detached or i in known)
+                    self.expect(one.value, one.detached or i in known, i in known)
                     if i in known or self.early_full:
                         unseen.append(key)
                 self.hear(answer)
@@ -3319,12 +3503,12 @@ class _Session:
             self.ended.notify_all()
         return unseen, cancelled
 
-    def expect(self, value: RemoteValue, detached: bool) -> None:
+    def expect(self, value: RemoteValue, detached: bool, known: bool = False) -> None:
         if not self.open and self.dog is not None:
             self.dog.report_closure_done()
         opened = self.open.get(value._id)
         if opened is None:
-            opened = self.open[value._id] = _Open(detached)
+            opened = self.open[value._id] = _Open(detached, known)
             self.attached += not detached
         opened.values.append(weakref.ref(value))
         self.wanted.notify()
@@ -3417,7 +3601,9 @@ class _Session:
         """Look for what has come of closures that may have ended before anybody waited
         for them here. What ends later is told to all who do."""
         raw = json.dumps({"closures": keys, "tuples": True}).encode()
-        answer = json.loads(self.lines[0].ask("find", raw).decode())
+        self.found(json.loads(self.lines[0].ask("find", raw).decode()))
+
+    def found(self, answer: Dict[str, Any]) -> None:
         with self.lock:
             for outcome in answer["outcomes"]:
                 outcome["value"] = _unmark_tuples(outcome.get("value"))
@@ -3431,7 +3617,7 @@ class _Session:
                 left = None if end is None else end - time.monotonic()
                 if left is not None and left <= 0:
                     raise TimeoutError("closure %s has not ended within %gs" % (value._id or "", timeout))
-                self.ended.wait(left)
+                self.wait(self.ended, left)
         if value._error is not None:
             raise _closure_error(value._error)
         return value._value
@@ -3455,34 +3641,44 @@ class _Session:
             if isinstance(e, TaskError) and e.code in _REFUSALS:
                 raise ValueError(str(e)) from None
             raise
-        with self.lock:
-            for outcome in answer["outcomes"]:
-                outcome["value"] = _unmark_tuples(outcome.get("value"))
-                self.settle(outcome)
+        self.found(answer)
         return value
 
     # -- waiting
 
     def join(self) -> None:
+        line = _Line(self.path)
         with self.lock:
             self.joining += 1
         try:
             with self.lock:
                 until = self.scheduled
                 while self.passed < until and self.raised is None and not self.over:
-                    self.ended.wait()
+                    self.wait(self.ended)
                 self.check()
                 self.tell()
-                call = self.abandoned.pop() if self.abandoned else next(self.calls)
-            try:
-                answer = self.ask("join", {"session": self.name, "call": call})
-            except BaseException:  # KeyboardInterrupt: the next join is this one
-                with self.lock:
-                    self.abandoned.append(call)
-                raise
-            self.conclude(answer)
+                stop = self.stop
+                if stop is None:
+                    self.joins.add(line)
+                    call = self.abandoned.pop() if self.abandoned else next(self.calls)
+            if stop is None:
+                try:
+                    answer = self.ask("join", {"session": self.name, "call": call}, line)
+                except BaseException as e:  # such as KeyboardInterrupt: the next join is this one
+                    with self.lock:
+                        self.abandoned.append(call)
+                        stop = self.stop or {}
+                    if not isinstance(e, _Away):
+                        raise
+                else:
+                    self.conclude(answer)
+                    return
+            if not self.done():
+                raise _wait_ended(stop)
         finally:
+            line.hang_up()
             with self.lock:
+                self.joins.discard(line)
                 self.joining -= 1
                 self.room.notify_all()
 
@@ -3503,6 +3699,12 @@ class _Session:
         with self.lock:
             self.hear(answer)
             raised = answer.get("raised")
+            known = [key for key, opened in self.open.items() if opened.known] if raised or answer["done"] else []
+        for i in range(0, len(known), _MAX_FIND):
+            # Those that were in the queue before may have ended there, or be detached.
+            with contextlib.suppress(TaskError):  # else they come a little later
+                self.found(self.ask("find", {"closures": known[i:i + _MAX_FIND], "tuples": True}))
+        with self.lock:
             if raised or answer["done"]:
                 until = self.passed
                 while self.attached and self.passed == until and not self.over:
@@ -3554,9 +3756,7 @@ class _Session:
                 if wanted is not None and id(one.value) not in wanted:
                     kept.append(one)
                     continue
-                one.value._settle({"id": 0, "kind": "cancelled"})
-                self.passed += 1
-                self.bytes -= len(one.raw)
+                self.unsent_cancelled(one)
             self.unsent = kept
             for one in self.sent_now:
                 one.cancelled = one.cancelled or wanted is None or id(one.value) in wanted
@@ -3604,7 +3804,7 @@ _REFUSALS = ("queue_refused", "invalid")
 def _refused(e: TaskError) -> Dict[str, Any]:
     """The error of a closure that the queue does not take."""
     message = str(e)
-    for prefix in ("invalid request: ", "field ", "closures[0].", "function: "):
+    for prefix in ("invalid request: ", "field ", "closures[0].", "options.", "function: "):
         if message.startswith(prefix):
             message = message[len(prefix):]
     kind = "UnknownFunctionError" if message.startswith("no task has registered a function") else "RefusedError"

@@ -78,12 +78,13 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 		defer cancel()
 	}
 	var out Release
-	// An arrival that is sent again has less time left.
+	sent := false
 	err := t.callWith(waiting, http.MethodPost, path, func(b []byte) []byte {
-		left := time.Duration(-1)
-		if a.timeout >= 0 {
+		left := a.timeout
+		if sent && a.timeout >= 0 {
 			left = max(0, time.Until(deadline))
 		}
+		sent = true
 		return a.body(b, key, left)
 	}, &out)
 	if waiting.Err() == nil || err == nil {

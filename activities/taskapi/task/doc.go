@@ -26,7 +26,7 @@
 //	if err := functions.Register("step", func(ctx context.Context, rate float64) (float64, error) { ... }); err != nil {
 //		return err
 //	}
-//	return t.Serve(ctx, functions, task.Slots(4))
+//	return t.Serve(ctx, functions, task.Slots(4)) // until the tasks of the run stop together
 //
 // The host may be away for a moment: its half that answers may be started again
 // at any time. All calls try again until their context ends, and may be sent

@@ -144,7 +144,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 		}
 		v := reflect.New(want)
 		if err := json.Unmarshal(b, v.Interface()); err != nil {
-			return nil, &argumentError{fmt.Sprintf("%s: argument %d is of type %s, and was given %s: %s", f.name, i+1, want, short(b), strings.TrimPrefix(err.Error(), "json: "))}
+			return nil, &argumentError{fmt.Sprintf("%s: argument %d has to be %s, and is %s", f.name, i+1, inWords(want), short(b)) + whichPart(err)}
 		}
 		out[i] = v.Elem()
 	}
@@ -196,4 +196,35 @@ func short(b json.RawMessage) string {
 		return string(b)
 	}
 	return strings.ToValidUTF8(string(b[:most]), "") + "..."
+}
+
+// inWords is what JSON calls the values of a type: who schedules a function need not
+// know what it is written in.
+func inWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return inWords(t.Elem())
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return fmt.Sprintf("a whole number (%s)", t.Kind())
+	case reflect.Float32, reflect.Float64:
+		return fmt.Sprintf("a number (%s)", t.Kind())
+	case reflect.String:
+		return "a text"
+	case reflect.Slice, reflect.Array:
+		return "a list of the right kind"
+	case reflect.Map, reflect.Struct:
+		return "an object of the right kind"
+	}
+	return "something else"
+}
+
+// whichPart says what is wrong with an argument that has parts.
+func whichPart(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Sprintf(": its %s has to be %s, and is a JSON %s", wrong.Field, inWords(wrong.Type), wrong.Value)
+	}
+	return ""
 }

@@ -91,12 +91,12 @@ func TestArguments(t *testing.T) {
 		{add, `[1,2,3]`, ``, `f takes 2 arguments, but was given 3`},
 		{add, ``, ``, `f takes 2 arguments, but was given 0`},
 		{join, `[]`, ``, `f takes at least 1 argument, but was given 0`},
-		{add, `["one",2]`, ``, `f: argument 1 is of type int, and was given "one": cannot unmarshal string into Go value of type int`},
-		{join, `["a","b",{"c":1}]`, ``, `f: argument 3 is of type string, and was given {"c":1}: cannot unmarshal object into Go value of type string`},
+		{add, `["one",2]`, ``, `f: argument 1 has to be a whole number (int), and is "one"`},
+		{join, `["a","b",{"c":1}]`, ``, `f: argument 3 has to be a text, and is {"c":1}`},
 		{add, `{"a":1}`, ``, `f: its arguments are no JSON array: json: cannot unmarshal object into Go value of type []json.RawMessage`},
 		{add, `[1,2]`, `{"b":1,"a":2}`, `f takes no arguments by name, as it is written in Go; it was given a, b`},
 		{func(_ context.Context, p point) error { return nil }, `[{"X":"` + strings.Repeat("é", 100) + `"}]`, ``,
-			`f: argument 1 is of type task.point, and was given {"X":"` + strings.Repeat("é", 27) + `...: cannot unmarshal string into Go struct field point.X of type int`},
+			`f: argument 1 has to be an object of the right kind, and is {"X":"` + strings.Repeat("é", 27) + `...: its X has to be a whole number (int), and is a JSON string`},
 	} {
 		_, err := callOf(t, c.fn, c.args, c.kwargs)
 		require.Error(t, err, c.want)

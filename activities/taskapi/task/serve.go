@@ -36,7 +36,8 @@ func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 // Serve calls the functions that coordinators schedule, until ctx ends. Their context
 // ends when a call is cancelled, with [ErrCallCancelled] as its cause, when it runs
 // out of time, with [ErrCallTimeout], and with ctx. A function that does not return
-// then costs its process: the host has the task restarted.
+// then costs its process: the host has the task restarted. A program that it has started
+// ends with the call only if that was by [os/exec.CommandContext].
 //
 // What a function has built as a per-worker resource is kept until its coordinator needs
 // it no more and no call has it. Then an [io.Closer] is closed.
@@ -44,6 +45,9 @@ func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 // When ctx ends Serve hands back what it has not called, waits for the functions that
 // are being called, and returns the cause. What these return counts, unless it is an
 // error: then they are called again elsewhere.
+//
+// When the tasks of the run are to stop together Serve does the same without ending the
+// context of the functions, which may look at [Task.ShouldStop], and returns nil.
 func (t *Task) Serve(ctx context.Context, functions *Functions, options ...ServeOption) error {
 	s := &server{
 		task: t, functions: functions, name: rand.Text(), slots: 1,
@@ -59,14 +63,23 @@ func (t *Task) Serve(ctx context.Context, functions *Functions, options ...Serve
 	case len(functions.names()) == 0:
 		return errors.New("no function is registered: there is nothing to serve")
 	}
-	if err := stagger(ctx); err != nil {
+	switch stop, err := t.stagger(ctx); {
+	case err != nil:
 		return err
+	case stop:
+		return nil
 	}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	err := s.serve()
 	s.leave()
+	if errors.Is(err, errStop) {
+		return nil
+	}
 	return err
 }
+
+// errStop ends the service of a process when the tasks of the run stop together.
+var errStop = errors.New("the tasks of the run stop together")
 
 // server is a process that serves closures.
 type server struct {
@@ -103,7 +116,9 @@ type server struct {
 	open []*exchange
 	// introduced are the functions that the host knows.
 	introduced []string
-	leaving    bool
+	// stopping: the tasks of the run are to stop together, and no call begins any more.
+	stopping bool
+	leaving  bool
 }
 
 // exchange is a request on its way.
@@ -148,7 +163,7 @@ const long = time.Hour
 // next is the request that is due, or how long none is.
 func (s *server) next(now time.Time) (*exchange, time.Duration) {
 	free := 0
-	if len(s.queue) == 0 {
+	if len(s.queue) == 0 && !s.stopping {
 		free = s.slots - s.busy
 	}
 	asked := 0
@@ -214,8 +229,11 @@ func (s *server) compose(free int) *exchange {
 		Process: s.name, Seq: s.seq, Got: s.got, Slots: s.slots, Free: free, Wait: wire.MaxWait, Returned: s.returned,
 	}}
 	in := &x.request
-	if s.leaving {
+	switch {
+	case s.leaving:
 		in.Slots, in.Wait = 0, 0
+	case s.stopping:
+		in.Slots = 0
 	}
 	if names := s.functions.names(); !slices.Equal(names, s.introduced) {
 		in.Functions = names
@@ -333,7 +351,15 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 		s.cancel(one)
 	}
 	s.resources.release(a.Released)
-	if s.leaving {
+	if a.Stop && !s.stopping {
+		s.stopping = true
+		s.change.Broadcast()
+		go func() {
+			s.workers.Wait()
+			s.fail(errStop)
+		}()
+	}
+	if s.stopping || s.leaving {
 		s.handBack()
 	}
 }
@@ -396,10 +422,10 @@ func (s *server) work() {
 func (s *server) begin() *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.queue) == 0 && !s.leaving {
+	for len(s.queue) == 0 && !s.stopping && !s.leaving {
 		s.change.Wait()
 	}
-	if s.leaving {
+	if s.stopping || s.leaving {
 		return nil
 	}
 	c := s.queue[0]
@@ -458,7 +484,7 @@ func (s *server) leave() {
 	}
 }
 
-// unsaid says that there is something for the host that it has not heard.
+// unsaid reports whether there is something for the host that it has not heard.
 func (s *server) unsaid() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

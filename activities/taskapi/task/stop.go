@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/coordinator"
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Stopping says whether the tasks of the run are to stop, who asked first, why, and
@@ -55,7 +56,7 @@ func (t *Task) Stop(ctx context.Context, wish Stop) (Stopping, error) {
 	if wish.Error != nil {
 		e := *wish.Error
 		e.Message = wire.Head(e.Message, wire.MaxMessage)
-		e.Traceback = e.Traceback[max(0, len(e.Traceback)-wire.MaxTraceback):]
+		e.Traceback = spec.Shorten(e.Traceback, wire.MaxTraceback)
 		wish.Error = &e
 	}
 	b, err := json.Marshal(wish)
@@ -97,7 +98,7 @@ func (t *Task) Stopping(ctx context.Context) (Stopping, error) {
 	return out, err
 }
 
-// ShouldStop says whether the tasks of the run are to stop. It is cheap to call in
+// ShouldStop reports whether the tasks of the run are to stop. It is cheap to call in
 // every step: the first call has the host tell this process of every change from
 // then on, and all others only look. A host that cannot be asked has told of no stop;
 // Stopping says why it cannot.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // ErrNotATask says that this process was not started by clusterrun (MPR-12,
@@ -98,13 +99,13 @@ func (t *Task) Error(ctx context.Context, report error) error {
 type Report = wire.Error
 
 // Report is Error with words of one's own. Of a message the first 64 KiB are kept,
-// and of a traceback the last 256.
+// and of a traceback 256, without its middle.
 func (t *Task) Report(ctx context.Context, r Report) error {
 	if r.Timestamp == 0 {
 		r.Timestamp = float64(time.Now().UnixMicro()) / 1e6
 	}
 	// The host would do the same; but of what is very long it takes nothing.
-	r.Message, r.Traceback = wire.Head(r.Message, wire.MaxMessage), wire.Tail(r.Traceback, wire.MaxTraceback)
+	r.Message, r.Traceback = wire.Head(r.Message, wire.MaxMessage), spec.Shorten(r.Traceback, wire.MaxTraceback)
 	b, err := encode(r)
 	if err != nil {
 		return fmt.Errorf("the error cannot be reported: %w", err)

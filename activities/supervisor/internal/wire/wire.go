@@ -7,3 +7,6 @@ type Call[T any] struct {
 	ID  uint64
 	Arg T
 }
+
+// Number is the ID of a call of any kind.
+func (c Call[T]) Number() uint64 { return c.ID }

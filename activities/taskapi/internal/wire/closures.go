@@ -100,6 +100,8 @@ type CallError struct {
 	Traceback string `json:"traceback,omitempty"`
 	// Task is the one that does not answer, with the kind unavailable.
 	Task string `json:"task,omitempty"`
+	// Args is an array of what the exception was made of, of a kibibyte at most.
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // ClosuresAnswer is what a serving process is to do.
@@ -119,6 +121,10 @@ type ClosuresAnswer struct {
 	Cancel []CallCancel `json:"cancel,omitempty"`
 	// Introduce: the host does not know the functions of the process.
 	Introduce bool `json:"introduce,omitempty"`
+	// Stop: the tasks of the run are to stop together. The process is given no closure
+	// any more: it hands back what it has not begun, and serves no more once the calls
+	// that it has begun have ended.
+	Stop bool `json:"stop,omitempty"`
 }
 
 // Call is a closure for a process to call.

@@ -22,6 +22,9 @@ const CodeQueueRefused = "queue_refused"
 type CoordinatorOpened struct {
 	// At is a position in it: what is scheduled from now on ends after it.
 	At string `json:"at"`
+	// Room is how many closures can be scheduled before the queue says how much room it
+	// has.
+	Room int `json:"room"`
 }
 
 // ScheduleRequest brings closures to the queue.
@@ -50,6 +53,7 @@ type Closure struct {
 // ClosureOptions are rarely needed.
 type ClosureOptions struct {
 	Key      string `json:"key,omitempty"`
+	Retry    bool   `json:"retry,omitempty"`
 	Task     string `json:"task,omitempty"`
 	Detached bool   `json:"detached,omitempty"`
 	Priority int    `json:"priority,omitempty"`
@@ -70,6 +74,8 @@ type Scheduled struct {
 	// Cancelled is set, its closures are cancelled.
 	Raised    *ClosureError `json:"raised,omitempty"`
 	Cancelled bool          `json:"cancelled,omitempty"`
+	// Room is how many more closures can be queued. nil: any number.
+	Room *int `json:"room,omitempty"`
 }
 
 // WaitRequest asks whether all is done, or waits for that.
@@ -176,6 +182,8 @@ type ClosureError struct {
 	Traceback string `json:"traceback,omitempty"`
 	Closure   uint64 `json:"closure,omitempty"`
 	Task      string `json:"task,omitempty"`
+	// Args is an array of what the exception was made of.
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // FindRequest asks for closures by their IDs, however old.

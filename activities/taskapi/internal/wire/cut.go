@@ -11,11 +11,3 @@ func Head(s string, most int) string {
 	}
 	return strings.ToValidUTF8(s[:most-len(mark)], "") + mark
 }
-
-// Tail is the end of a text, of so many bytes at most.
-func Tail(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return mark + strings.ToValidUTF8(s[len(s)-most+len(mark):], "")
-}

@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import signal
 import socket
+import sys
 import time
 
 import clusterrun
@@ -121,6 +123,22 @@ def cut_off():
 def die():
     note("die 0")
     os._exit(7)
+
+
+@clusterrun.function
+def leave(name, times, how="sys"):
+    """Ends its process as if all was well, so often, whoever calls it."""
+    path = os.path.join(DIR, name)
+    with open(path, "a") as f:
+        f.write("x")
+    n = os.path.getsize(path)
+    if n > times:
+        return n
+    if how == "sys":
+        sys.exit(0)
+    if how != "os":
+        os.kill(int(how), signal.SIGKILL)  # that of the host worker, who cannot say what it saw
+    os._exit(0)
 
 
 @clusterrun.function

@@ -150,7 +150,7 @@ func main() {
 	case "kinds":
 		one := 1
 		c := make2(pool.Options{Tasks: []spec.TaskGroup{
-			{Type: "chief", Count: &one}, {Type: "worker", Addresses: []string{"localhost:47101", "localhost:47102"}},
+			{Type: "chief", Count: &one}, {Type: "worker", Addresses: []string{"localhost:17101", "localhost:17102"}},
 		}})
 		say(map[string]any{"values": run(c, "kind")})
 	case "order":

@@ -19,6 +19,11 @@ def pid():
 
 
 @clusterrun.function
+def nap():
+    time.sleep(1)
+
+
+@clusterrun.function
 def noop():
     pass
 
@@ -120,7 +125,7 @@ def main(scenario):
     elif scenario == "errors":
         say(before=pool.run(pid), failed=tried(lambda: pool.run(fail)), after=pool.run(pid))
     elif scenario == "kinds":
-        say(values=clusterrun.Pool({"chief": 1, "worker": ["localhost:47101", "localhost:47102"]}).run(kind))
+        say(values=clusterrun.Pool({"chief": 1, "worker": ["localhost:17101", "localhost:17102"]}).run(kind))
     elif scenario == "order":
         pool = clusterrun.Pool(3)
         failed = tried(lambda: pool.run(fail_backwards, args=(os.getcwd(),)))
@@ -205,8 +210,7 @@ def main(scenario):
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         interrupted = False
         try:
-            while True:
-                pool.run(noop)
+            pool.run(nap)  # while it waits: in the middle of a request the pool begins anew
         except KeyboardInterrupt:
             interrupted = True
         say(interrupted=interrupted, before=pids, after=pool.run(pid))

@@ -7,8 +7,14 @@
 //
 //   - clusterrun.db.lock is held by the server itself for as long as it lives.
 //     While it is held, ready.json says where the server listens; when it is
-//     free, that file is what a killed server left behind and means nothing.
+//     free, that file is what a killed server left behind and tells only which
+//     port the next one should have.
 //   - start.lock is held by whoever starts a server, and shared by whoever
 //     looks for one. So two commands never start two servers, and a look at the
 //     first lock never gets in the way of a server that is just taking it.
+//
+// Servers come and go, and whoever uses one goes along: a client looks for the
+// server at each new connection ([Home.Dial]), so its port matters to nobody,
+// and each command that needs the server has it started again for as long as
+// the command lives ([Home.Keep]).
 package embedded

@@ -19,17 +19,10 @@ import (
 // IdleExit is how long a background server stays when nobody uses it.
 const IdleExit = 10 * time.Minute
 
-// Start says how a server is started where none runs.
-type Start struct {
-	// Prefer is the "host:port" to listen on where it is free, for a server
-	// that takes the place of one that clients still know.
-	Prefer string
-	// Starting is called when a server has to be started. May be nil.
-	Starting func()
-}
-
-// Ensure returns the server that runs, or starts one in the background.
-func (h Home) Ensure(ctx context.Context, o Start) (*Server, error) {
+// Ensure returns the server that runs, or starts one in the background. It then listens at
+// the "host:port" prefer if that is free. The default is the address of a server that was
+// killed, so that what people have noted of it stays true.
+func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 	s, err := h.Find(ctx)
 	if s != nil || err != nil {
 		return s, err
@@ -43,20 +36,43 @@ func (h Home) Ensure(ctx context.Context, o Start) (*Server, error) {
 	if s, err := h.settled(ctx); s != nil || err != nil {
 		return s, err
 	}
-	if o.Starting != nil {
-		o.Starting()
+	if killed := h.ready(); killed != nil && prefer == "" {
+		prefer = killed.Address
 	}
-	port := 0
-	if o.Prefer != "" {
-		port = freePort(o.Prefer)
+	for attempt := 1; ; attempt++ {
+		port := 0
+		if attempt < startAttempts {
+			port = freePort(prefer)
+		}
+		s, err := h.startBackground(ctx, port)
+		if err == nil || ctx.Err() != nil || attempt == startAttempts {
+			return s, err
+		}
 	}
+}
+
+// startAttempts is how often a server is started that does not become ready: it may
+// have been killed in its start, somebody may have taken its port since we looked, or
+// its database may have been another server's for a moment.
+const startAttempts = 3
+
+// startBackground starts a server that outlives us. The start lock must be held.
+func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 	cmd, err := h.command("--headless", "--port", strconv.Itoa(port), "--ui-port", "0", "--idle-exit", IdleExit.String())
 	if err != nil {
 		return nil, err
 	}
 	// A session of its own: it outlives the terminal, and Ctrl-C is not for it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return h.launch(ctx, cmd)
+	s, err := h.launch(ctx, cmd, make(chan error, 1))
+	if err != nil {
+		// Whoever held the start lock before us may have been killed while a server
+		// of theirs started: then that one has the database, and is as good.
+		if other, _ := h.settled(ctx); other != nil {
+			return other, nil
+		}
+	}
+	return s, err
 }
 
 // Foreground is a server that ends with the process that started it.
@@ -67,29 +83,26 @@ type Foreground struct {
 	exited   chan error
 }
 
-// TakenError says that a server runs already.
-type TakenError struct{ Server Server }
-
-func (e *TakenError) Error() string {
-	return fmt.Sprintf("the embedded server runs already, at %s (pid %d)", e.Server.Address, e.Server.PID)
-}
-
-// StartForeground starts a server that ends when the caller stops it or dies.
-// It fails with [*TakenError] where one runs already.
+// StartForeground starts a server that ends when the caller stops it or dies. It
+// takes the place of one that runs already; whoever uses that follows.
 func (h Home) StartForeground(ctx context.Context, port, uiPort int, extra ...string) (*Foreground, error) {
-	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("embedded server: %w", err)
-	}
 	unlock, err := h.lockForStart(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if s, err := h.settled(ctx); err != nil {
-		return nil, err
-	} else if s != nil {
-		return nil, &TakenError{Server: *s}
+	for attempt := 1; ; attempt++ {
+		if err := h.stopRunning(ctx); err != nil {
+			return nil, err
+		}
+		f, err := h.startForeground(ctx, port, uiPort, extra...)
+		if err == nil || ctx.Err() != nil || attempt == startAttempts {
+			return f, err
+		}
 	}
+}
+
+func (h Home) startForeground(ctx context.Context, port, uiPort int, extra ...string) (*Foreground, error) {
 	args := append([]string{"--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort), "--lifeline-fd", "3"}, extra...)
 	cmd, err := h.command(args...)
 	if err != nil {
@@ -104,7 +117,7 @@ func (h Home) StartForeground(ctx context.Context, port, uiPort int, extra ...st
 	// Ctrl-C is for us: we decide in which order things stop.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	f := &Foreground{lifeline: ours, cmd: cmd, exited: make(chan error, 1)}
-	s, err := h.launchWith(ctx, cmd, f.exited)
+	s, err := h.launch(ctx, cmd, f.exited)
 	if err != nil {
 		ours.Close()
 		return nil, err
@@ -113,7 +126,7 @@ func (h Home) StartForeground(ctx context.Context, port, uiPort int, extra ...st
 	return f, nil
 }
 
-// Exited tells when the server has ended.
+// Exited gives the error with which the server has ended, and is closed then.
 func (f *Foreground) Exited() <-chan error { return f.exited }
 
 // Stop ends the server and waits for that.
@@ -127,20 +140,15 @@ func (f *Foreground) Stop(ctx context.Context) error {
 	}
 }
 
-// StopBackground asks the server that runs to end, and waits until its database
-// is free.
-func (h Home) StopBackground(ctx context.Context) error {
-	unlock, err := h.lockForStart(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+// stopRunning asks the server that runs to end, and waits until its database is
+// free. The start lock must be held.
+func (h Home) stopRunning(ctx context.Context) error {
 	s, err := h.settled(ctx)
 	if s == nil || err != nil {
 		return err
 	}
 	// The lock was held a moment ago, so this is the server's process.
-	if err := syscall.Kill(s.PID, syscall.SIGTERM); err != nil {
+	if err := syscall.Kill(s.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop the embedded server (pid %d): %w", s.PID, err)
 	}
 	for {
@@ -186,13 +194,12 @@ func environment() []string {
 	return env
 }
 
-func (h Home) launch(ctx context.Context, cmd *exec.Cmd) (*Server, error) {
-	return h.launchWith(ctx, cmd, make(chan error, 1))
-}
-
-// launchWith starts the server and waits until it is ready. The caller holds
-// the start lock exclusively.
-func (h Home) launchWith(ctx context.Context, cmd *exec.Cmd, exited chan error) (*Server, error) {
+// launch starts the server and waits until it is ready. exited gets its end. The
+// start lock must be held.
+func (h Home) launch(ctx context.Context, cmd *exec.Cmd, exited chan error) (*Server, error) {
+	if err := checkFiles(); err != nil {
+		return nil, err
+	}
 	if err := os.Remove(h.readyFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("embedded server: %w", err)
 	}
@@ -205,7 +212,10 @@ func (h Home) launchWith(ctx context.Context, cmd *exec.Cmd, exited chan error) 
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the embedded server: %w", err)
 	}
-	go func() { exited <- cmd.Wait() }()
+	go func() {
+		exited <- cmd.Wait()
+		close(exited)
+	}()
 
 	ctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()
@@ -224,6 +234,20 @@ func (h Home) launchWith(ctx context.Context, cmd *exec.Cmd, exited chan error) 
 			return nil, fmt.Errorf("the embedded server did not become ready: %w; its log is %s", err, h.Log())
 		}
 	}
+}
+
+// leastFiles is how many open files the server has when it has started, and some for
+// connections.
+const leastFiles = 40
+
+// checkFiles refuses to start a server that cannot open its files: it would neither
+// become ready nor say why. Programs in Go raise their limit to the hard one.
+func checkFiles() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Max < leastFiles {
+		return fmt.Errorf("the embedded server needs %d open files, and a process may have %d here; raise that limit: ulimit -n", leastFiles, limit.Max)
+	}
+	return nil
 }
 
 // maxLog is the size at which a log is started anew. It has errors only.
@@ -262,6 +286,9 @@ func (h Home) logSince(offset int64) string {
 
 // freePort is the port of an address if nobody listens there, and 0 otherwise.
 func freePort(address string) int {
+	if address == "" {
+		return 0
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return 0

@@ -43,6 +43,9 @@ func fakeServer() int {
 		fmt.Fprintln(os.Stderr, "clusterrun-devserver: --db: of another version")
 		return 1
 	}
+	if os.Remove(filepath.Join(filepath.Dir(*db), "killed-once")) == nil {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
 	lock, err := os.OpenFile(*db+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil || unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		fmt.Fprintln(os.Stderr, "clusterrun-devserver: the database is in use")
@@ -107,14 +110,12 @@ func TestNothingRuns(t *testing.T) {
 
 func TestEnsure(t *testing.T) {
 	h := newHome(t)
-	starting := 0
-	first, err := h.Ensure(t.Context(), Start{Starting: func() { starting++ }})
+	first, err := h.Ensure(t.Context(), "")
 	require.NoError(t, err)
 	assert.Equal(t, "default", first.Namespace)
-	second, err := h.Ensure(t.Context(), Start{Starting: func() { starting++ }})
+	second, err := h.Ensure(t.Context(), "")
 	require.NoError(t, err)
 	assert.Equal(t, first, second)
-	assert.Equal(t, 1, starting)
 
 	info, err := os.Stat(h.Dir)
 	require.NoError(t, err)
@@ -127,7 +128,7 @@ func TestManyAtOnceStartOneServer(t *testing.T) {
 	pids := make([]int, 8)
 	for i := range pids {
 		wg.Go(func() {
-			if s, err := h.Ensure(t.Context(), Start{}); assert.NoError(t, err) {
+			if s, err := h.Ensure(t.Context(), ""); assert.NoError(t, err) {
 				pids[i] = s.PID
 			}
 		})
@@ -138,11 +139,11 @@ func TestManyAtOnceStartOneServer(t *testing.T) {
 	}
 }
 
-// A killed server leaves its ready file behind: it must not be believed, and
-// the next server comes to the same address when that is asked for.
+// A killed server leaves its ready file behind: it must not be believed, but the
+// next server comes to the same address, whoever starts it.
 func TestAKilledServer(t *testing.T) {
 	h := newHome(t)
-	first, err := h.Ensure(t.Context(), Start{})
+	first, err := h.Ensure(t.Context(), "")
 	require.NoError(t, err)
 	kill(t, h)
 	assert.FileExists(t, h.readyFile())
@@ -150,7 +151,7 @@ func TestAKilledServer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, s)
 
-	second, err := h.Ensure(t.Context(), Start{Prefer: first.Address})
+	second, err := h.Ensure(t.Context(), "")
 	require.NoError(t, err)
 	assert.NotEqual(t, first.PID, second.PID)
 	assert.Equal(t, first.Address, second.Address)
@@ -161,28 +162,41 @@ func TestAPreferredAddressThatIsTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	s, err := h.Ensure(t.Context(), Start{Prefer: l.Addr().String()})
+	s, err := h.Ensure(t.Context(), l.Addr().String())
 	require.NoError(t, err)
 	assert.NotEqual(t, l.Addr().String(), s.Address)
 }
 
-func TestAServerThatDoesNotStart(t *testing.T) {
-	h := newHome(t)
+// broken has no server start any more.
+func broken(t *testing.T, h Home) {
+	t.Helper()
 	require.NoError(t, os.MkdirAll(h.Dir, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(h.Dir, "broken"), nil, 0o600))
-	_, err := h.Ensure(t.Context(), Start{})
+}
+
+func TestAServerThatDoesNotStart(t *testing.T) {
+	h := newHome(t)
+	broken(t, h)
+	_, err := h.Ensure(t.Context(), "")
 	require.EqualError(t, err, "the embedded server did not start (exit status 1): --db: of another version")
+}
+
+func TestAServerThatIsKilledInItsStart(t *testing.T) {
+	h := newHome(t)
+	first, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	kill(t, h)
+	require.NoError(t, os.WriteFile(filepath.Join(h.Dir, "killed-once"), nil, 0o600))
+	s, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, first.Address, s.Address)
 }
 
 func TestForeground(t *testing.T) {
 	h := newHome(t)
 	f, err := h.StartForeground(t.Context(), 0, 0)
 	require.NoError(t, err)
-	_, err = h.StartForeground(t.Context(), 0, 0)
-	var taken *TakenError
-	require.ErrorAs(t, err, &taken)
-	assert.Equal(t, f.PID, taken.Server.PID)
-	s, err := h.Ensure(t.Context(), Start{})
+	s, err := h.Ensure(t.Context(), "")
 	require.NoError(t, err)
 	assert.Equal(t, f.PID, s.PID, "runs use it")
 
@@ -192,29 +206,30 @@ func TestForeground(t *testing.T) {
 	s, err = h.Find(t.Context())
 	require.NoError(t, err)
 	assert.Nil(t, s)
+	<-f.Exited() // its end has been told, and does not block whoever asks again
 }
 
 func TestForegroundTakesOver(t *testing.T) {
 	h := newHome(t)
-	_, err := h.Ensure(t.Context(), Start{})
+	background, err := h.Ensure(t.Context(), "")
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	require.NoError(t, h.StopBackground(ctx))
-	f, err := h.StartForeground(ctx, 0, 0)
+	f, err := h.StartForeground(ctx, freePort(background.Address), 0)
 	require.NoError(t, err)
+	assert.NotEqual(t, background.PID, f.PID)
 	require.NoError(t, f.Stop(ctx))
 }
 
 func TestAMissingProgram(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(ProgramVariable, "")
-	_, err := Home{Dir: t.TempDir()}.Ensure(t.Context(), Start{})
+	_, err := Home{Dir: t.TempDir()}.Ensure(t.Context(), "")
 	var missing *MissingError
 	require.ErrorAs(t, err, &missing)
 	assert.Contains(t, err.Error(), "build it with `make`")
 
 	t.Setenv(ProgramVariable, filepath.Join(t.TempDir(), "none"))
-	_, err = Home{Dir: t.TempDir()}.Ensure(t.Context(), Start{})
+	_, err = Home{Dir: t.TempDir()}.Ensure(t.Context(), "")
 	require.ErrorContains(t, err, ProgramVariable+" names ")
 }

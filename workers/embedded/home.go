@@ -63,7 +63,7 @@ func (h Home) Find(ctx context.Context) (*Server, error) {
 }
 
 // settled waits while a server is there but not ready: it is starting, or
-// stopping. The caller holds the start lock.
+// stopping. The start lock must be held.
 func (h Home) settled(ctx context.Context) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()

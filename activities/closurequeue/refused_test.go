@@ -1,0 +1,22 @@
+package closurequeue
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// What a queue refuses is never asked again, whether the request is a mistake or cannot
+// be met now.
+func TestWhatIsRefusedIsFinal(t *testing.T) {
+	for _, kind := range []string{spec.ErrRefused, spec.ErrInvalidRequest} {
+		err := (&Client{}).final(t.Context(), temporal.NewNonRetryableApplicationError("no", kind, nil))
+		var refused *RefusedError
+		require.ErrorAs(t, err, &refused, kind)
+		require.Equal(t, "no", refused.Message)
+	}
+	require.NoError(t, (&Client{}).final(t.Context(), temporal.NewApplicationError("later", spec.ErrTryAgain)))
+}

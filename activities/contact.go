@@ -1,0 +1,85 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// isContact reports whether what came of a heartbeat is an answer of the server about a
+// task that its run still has. Nothing else shows that: the SDK returns errors of its own
+// when connections are refused, and a server that does not know the attempt says that
+// somebody else may have the task.
+func isContact(err error) bool {
+	return err == nil || temporal.IsCanceledError(err) ||
+		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
+}
+
+// beatsInContact is how often a host tries to reach the server in the time after which it
+// stops what it could not reach the server for.
+const beatsInContact = 4
+
+// stopAfter is how long a process of the run goes on without contact; 0: without limit.
+func (p *plan) stopAfter() time.Duration { return p.Spec.StopAfter(p.Cluster.Hosts) }
+
+// hurry shortens a time between two signs of life, or the patience for one, where the run
+// does not leave so much time.
+func (p *plan) hurry(d time.Duration) time.Duration {
+	if after := p.stopAfter(); after > 0 {
+		return min(d, after/beatsInContact)
+	}
+	return d
+}
+
+// contact returns what a process of the task begins with. Where it needs contact the server has
+// answered for this very attempt a moment ago: an attempt that was frozen for a while may
+// be nobody's any more.
+func (l *lease) contact() (supervisor.Contact, error) {
+	after := l.plan.stopAfter()
+	if after == 0 {
+		return supervisor.Contact{}, nil
+	}
+	signal, grace, err := l.plan.stopOf(l.key.Task, "", nil)
+	if err != nil {
+		return supervisor.Contact{}, err
+	}
+	// There is no process to tell of, and that there was one must not be forgotten.
+	var details []any
+	if before := (spec.Heartbeat{}); l.resumed && activity.GetHeartbeatDetails(l.ctx, &before) == nil {
+		details = append(details, before)
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, l.plan.hurry(beatPatience))
+	defer cancel()
+	sent := supervisor.BootNanos()
+	switch err := l.Server.RecordActivityHeartbeat(ctx, l.token, details...); {
+	case err == nil:
+		return supervisor.Contact{Until: sent + after.Nanoseconds(), Signal: signal, Grace: grace}, nil
+	case isGone(err):
+		return supervisor.Contact{}, errSuperseded
+	case isContact(err):
+		return supervisor.Contact{}, retryAt("it is not started any more: "+err.Error(), "NotStarted", 0, nil)
+	default:
+		return supervisor.Contact{}, fmt.Errorf("%w: the Temporal server does not answer for it: %v", errAway, err)
+	}
+}
+
+// inContact renews the contact of the task's process: the server has answered what was sent
+// for it at that time of CLOCK_BOOTTIME.
+func (l *lease) inContact(ctx context.Context, sent int64) {
+	after := l.plan.stopAfter()
+	if after == 0 {
+		return
+	}
+	err := l.Supervisor.Renew(ctx, supervisor.RenewRequest{Key: l.key, Fence: l.fence, Until: sent + after.Nanoseconds()})
+	if err != nil && ctx.Err() == nil {
+		l.Log.Debug("the contact of a process is not renewed", zap.Stringer("task", l.key), zap.Error(err))
+	}
+}

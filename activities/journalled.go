@@ -1,0 +1,25 @@
+package activities
+
+import (
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// LastExits are how the last processes of tasks ended, by task, as the supervisor of an
+// owner wrote it down that had the state directory and has ended. Tasks are left out
+// whose end nobody wrote down.
+func LastExits(stateDir string) (map[string]spec.Exit, error) {
+	processes, err := supervisor.Journalled(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Config: Config{Owned: true}}
+	exits := map[string]spec.Exit{}
+	for _, p := range processes { // the last of a task comes last
+		delete(exits, p.Key.Task)
+		if p.Exit != nil {
+			exits[p.Key.Task], _ = h.describeExit(p, "")
+		}
+	}
+	return exits, nil
+}

@@ -1,0 +1,155 @@
+package activities
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	namespacepb "go.temporal.io/api/namespace/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stopped is a supervisor that notes whom it was told to stop.
+type stopped struct {
+	listed
+	stops    []supervisor.StopRequest
+	released []supervisor.RunKey
+	fenced   []supervisor.AttachRequest
+	awaited  []supervisor.ProcessRef
+}
+
+func (s *stopped) Stop(_ context.Context, r supervisor.StopRequest) (supervisor.TasksReply, error) {
+	s.stops = append(s.stops, r)
+	return supervisor.TasksReply{}, nil
+}
+
+// describes is a server that answers with what it knows of a run.
+type describes struct {
+	Server
+	answer func() (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	// id is that of its namespace.
+	id string
+}
+
+func (d describes) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return d.answer()
+}
+
+func (d describes) WorkflowService() workflowservice.WorkflowServiceClient {
+	return namespace{id: d.id}
+}
+
+// namespace is the service of a server whose namespace has an ID.
+type namespace struct {
+	workflowservice.WorkflowServiceClient
+	id string
+}
+
+func (n namespace) DescribeNamespace(context.Context, *workflowservice.DescribeNamespaceRequest, ...grpc.CallOption) (*workflowservice.DescribeNamespaceResponse, error) {
+	return &workflowservice.DescribeNamespaceResponse{NamespaceInfo: &namespacepb.NamespaceInfo{Id: n.id}}, nil
+}
+
+// open is a run with the activities of those IDs.
+func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
+	d := &workflowservice.DescribeWorkflowExecutionResponse{
+		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
+	}
+	for _, id := range ids {
+		a := &workflowpb.PendingActivityInfo{ActivityId: id, ActivityType: &commonpb.ActivityType{Name: spec.ActivityRunTask}}
+		d.PendingActivities = append(d.PendingActivities, a)
+	}
+	return d
+}
+
+func living(task string, generation, number int) supervisor.Process {
+	return supervisor.Process{Key: supervisor.Key{Run: servedRun, Generation: generation, Task: task}, Number: number}
+}
+
+// The list of a run's activities says nothing of what was started after it was made: the
+// next generation of a group began while the server answered, and goes on.
+func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
+	s := &stopped{listed: listed{processes: []supervisor.Process{
+		living("worker-0", 0, 0), living("worker-1", 0, 2), living("worker-2", 0, 0),
+	}}}
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()})
+	require.NoError(t, err)
+	h.Server = describes{answer: func() (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+		s.processes = append(s.processes, living("worker-0", 1, 0), living("worker-1", 1, 0))
+		return open(spec.TaskActivityID("worker-0", 0, 0)), nil
+	}}
+	h.attach(living("worker-2", 0, 0).Key)
+	p := &plan{Run: servedRun, Generation: 1, Spec: (&spec.RunSpec{}).WithDefaults()}
+	require.NoError(t, h.reconcile(t.Context(), p))
+	require.Len(t, s.stops, 1)
+	assert.Equal(t, []supervisor.ProcessRef{living("worker-1", 0, 2).Ref()}, s.stops[0].Processes)
+	assert.Equal(t, supervisor.ReasonCollateral, s.stops[0].Reason)
+}
+
+func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
+	s.released = append(s.released, r.Run)
+	return supervisor.ProcessesReply{}, nil
+}
+
+// A server that does not know a run because it is another one, or has lost its database,
+// says nothing about its processes.
+func TestAnotherServerKillsNothing(t *testing.T) {
+	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()})
+	require.NoError(t, err)
+	unknown := func() (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+		return nil, serviceerror.NewNotFound("workflow not found")
+	}
+	p := &plan{Run: servedRun, Server: "one", Spec: (&spec.RunSpec{}).WithDefaults()}
+	h.Server = describes{answer: unknown, id: "another"}
+	require.ErrorIs(t, h.reconcile(t.Context(), p), errStranger)
+	require.ErrorIs(t, h.reconcile(t.Context(), p), errStranger)
+	assert.Empty(t, s.released)
+	h.Server = describes{answer: unknown, id: "one"}
+	require.NoError(t, h.reconcile(t.Context(), p))
+	assert.Equal(t, []supervisor.RunKey{servedRun}, s.released)
+}
+
+func (s *stopped) Attach(_ context.Context, r supervisor.AttachRequest) (supervisor.AttachReply, error) {
+	s.fenced = append(s.fenced, r)
+	return supervisor.AttachReply{}, nil
+}
+
+func (s *stopped) Wait(_ context.Context, r supervisor.ProcessRef) (supervisor.Process, error) {
+	s.awaited = append(s.awaited, r)
+	return supervisor.Process{}, nil
+}
+
+// A host settles a generation by fencing it off, and by the end of what lives of it and of
+// those before, also where it has no plan of the run any more.
+func TestSettle(t *testing.T) {
+	for _, planned := range []bool{true, false} {
+		s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 3), living("worker-1", 1, 0), living("worker-0", 2, 0)}}}
+		h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()})
+		require.NoError(t, err)
+		if planned {
+			_, err = h.plans.update(servedRun, func(*plan) (*plan, error) {
+				return &plan{Run: servedRun, Generation: 1, Spec: (&spec.RunSpec{}).WithDefaults()}, nil
+			})
+			require.NoError(t, err)
+		}
+		_, err = h.settle(t.Context(), servedRun, ControlInput{Tasks: []string{"worker-0", "worker-1"}, Generation: 1})
+		require.NoError(t, err)
+		require.Len(t, s.fenced, 2)
+		assert.Equal(t, living("worker-1", 1, 0).Key, s.fenced[1].Key)
+		assert.False(t, s.fenced[1].Fence.Less(supervisor.Fence{Launch: 1 << 20, Attempt: 1 << 20}))
+		want := []supervisor.ProcessRef{living("worker-0", 0, 3).Ref(), living("worker-1", 1, 0).Ref()}
+		require.Len(t, s.stops, 1)
+		assert.Equal(t, want, s.stops[0].Processes)
+		assert.Equal(t, want, s.awaited)
+	}
+}

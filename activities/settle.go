@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+)
+
+// settle makes sure that nothing of tasks lives here any more, in this generation or an
+// earlier one, and that nothing of it is started: the run has heard of no end of theirs,
+// and is about to start them elsewhere. An attempt that is still on its way with them is
+// fenced off.
+func (h *Host) settle(ctx context.Context, run supervisor.RunKey, in ControlInput) (ControlOutput, error) {
+	p, err := h.plans.get(run)
+	if err != nil && !errors.Is(err, errNoPlan) {
+		return ControlOutput{}, err
+	}
+	for _, task := range in.Tasks {
+		_, err := h.Supervisor.Attach(ctx, supervisor.AttachRequest{
+			Key:   supervisor.Key{Run: run, Generation: in.Generation, Task: task},
+			Fence: supervisor.Fence{Launch: math.MaxInt32},
+		})
+		if err != nil && !errors.Is(err, supervisor.ErrDamaged) {
+			return ControlOutput{}, err
+		}
+	}
+	all, err := h.Supervisor.Processes(ctx, run)
+	if err != nil {
+		return ControlOutput{}, err
+	}
+	var left []supervisor.Process
+	for _, q := range all.Processes {
+		if q.Exit == nil && q.Key.Generation <= in.Generation {
+			left = append(left, q)
+		}
+	}
+	if len(left) == 0 {
+		return ControlOutput{}, nil
+	}
+	h.Log.Info("stopping processes of which their run has lost sight", zap.Strings("tasks", tasksOf(left)))
+	if p != nil {
+		err = h.stopProcesses(ctx, p, left, supervisor.ReasonCollateral)
+	} else {
+		_, err = h.Supervisor.Stop(ctx, supervisor.StopRequest{
+			Run: run, Processes: refsOf(left), Signal: int(sigterm), Grace: defaultGrace, Reason: supervisor.ReasonCollateral,
+		})
+	}
+	if err != nil {
+		return ControlOutput{}, err
+	}
+	for _, q := range left {
+		if _, err := h.Supervisor.Wait(ctx, q.Ref()); err != nil {
+			return ControlOutput{}, err
+		}
+	}
+	return ControlOutput{Tasks: tasksOf(left)}, nil
+}

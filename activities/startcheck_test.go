@@ -1,0 +1,71 @@
+package activities
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// `start-task RUN extra-0 -- /no/such/program` used to print "started", and then the
+// whole run failed.
+func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(script, []byte("#! /no/such/interpreter -u\n"), 0o700))
+	for name, c := range map[string]struct {
+		task spec.Task
+		want string
+	}{
+		"well":              {spec.Task{Type: "extra", Command: []string{"true"}}, ""},
+		"no such program":   {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: extra-0: /no/such/program on host host-a: command not found"},
+		"no interpreter":    {spec.Task{Type: "extra", Command: []string{script}}, "command[0]: extra-0: " + script + " on host host-a: its interpreter /no/such/interpreter does not exist; install that"},
+		"no such directory": {spec.Task{Type: "extra", Command: []string{"true"}, Dir: "/nonexistent"}, "dir: extra-0: working directory /nonexistent on host host-a: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := newControl(t).check(ControlInput{Op: lifecycle.ControlCheck, Start: &c.task})
+			checkRefusal(t, err, c.want)
+		})
+	}
+	t.Run("of another generation", func(t *testing.T) {
+		err := newControl(t).check(ControlInput{Op: lifecycle.ControlCheck, Generation: 1, Start: &spec.Task{Type: "extra", Command: []string{"true"}}})
+		checkRefusal(t, err, "host host-a does not have this run any more")
+	})
+	// The supervisor of this host panics when it is asked to stop something.
+	t.Run("a restart leaves the task running", func(t *testing.T) {
+		err := newControl(t).check(ControlInput{Op: lifecycle.ControlRestart, Tasks: []string{"gone-0"}})
+		checkRefusal(t, err, "gone-0: /no/such/program on host host-a: command not found")
+	})
+}
+
+// check controls a run of which an operator has started gone-0.
+func (c *control) check(in ControlInput) error {
+	c.t.Helper()
+	for _, p := range c.host.plans.all() {
+		_, err := c.host.plans.update(p.Run, func(p *plan) (*plan, error) {
+			p.Added = map[string]addedTask{"gone-0": {Task: spec.Task{Type: "gone", Command: []string{"/no/such/program"}}}}
+			return p, nil
+		})
+		require.NoError(c.t, err)
+	}
+	_, err := c.env.ExecuteActivity(c.host.Control, in)
+	return err
+}
+
+func checkRefusal(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" {
+		require.NoError(t, err)
+		return
+	}
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	assert.Equal(t, spec.ErrInvalidRequest, app.Type())
+	assert.True(t, app.NonRetryable())
+	assert.Contains(t, app.Message(), want)
+}

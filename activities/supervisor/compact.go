@@ -1,0 +1,87 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// compactFrom is how large a journal is before it is worth looking at again.
+const compactFrom = 512 << 10
+
+// compactLocked leaves out of the file what is omitted of the run ([task.omit]), once
+// it has become twice as large as it was the last time. Where that fails, the file
+// stays as it is.
+func (j *journal) compactLocked() {
+	// A sync that is in progress has the file that is there.
+	if j.size < max(j.compactAt, compactFrom) || j.syncing {
+		return
+	}
+	defer func() { j.compactAt = 2 * j.size }()
+	raw, err := os.ReadFile(j.path)
+	if err != nil || int64(len(raw)) != j.size {
+		return
+	}
+	text, ok := compact(raw, strings.TrimSuffix(filepath.Base(j.path), ".jsonl"))
+	if !ok || writeFile(j.path, string(text)) != nil {
+		return
+	}
+	_ = j.f.Close()
+	j.f, j.size = nil, int64(len(text))
+	// Should this fail, the next record opens it.
+	_ = j.openLocked()
+}
+
+// compact returns a journal without what is omitted, and false if it cannot be read.
+func compact(raw []byte, hash string) ([]byte, bool) {
+	r := newRun(hash, RunKey{})
+	var records []record
+	for line := range bytes.Lines(raw) {
+		var rec record
+		if json.Unmarshal(line, &rec) != nil || !r.replay(rec) {
+			return nil, false
+		}
+		records = append(records, rec)
+	}
+	kept := make(map[taskID]map[int]bool)
+	for id, t := range r.tasks {
+		kept[id] = make(map[int]bool)
+		for _, p := range t.processes {
+			kept[id][p.Number] = true
+		}
+	}
+	var out []byte
+	next := make(map[taskID]int)
+	put := func(rec record) bool {
+		line, err := encode(rec)
+		out = append(out, line...)
+		return err == nil
+	}
+	for _, rec := range records {
+		id := taskID{rec.Generation, rec.Task}
+		switch rec.Type {
+		case recLeased:
+			if r.isOmitted(rec.Generation) {
+				continue
+			}
+		case recOmitted:
+			continue // made anew
+		case recStarting, recStarted, recAborted, recExited, recGranted:
+			if !kept[id][rec.Number] {
+				continue
+			}
+		}
+		if rec.Type == recStarting {
+			if rec.Number > next[id] && !put(record{Type: recOmitted, At: rec.At, Generation: id.generation, Task: id.name, Number: rec.Number}) {
+				return nil, false
+			}
+			next[id] = rec.Number + 1
+		}
+		if !put(rec) {
+			return nil, false
+		}
+	}
+	return out, true
+}

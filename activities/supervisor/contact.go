@@ -1,0 +1,112 @@
+package supervisor
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// over reports whether a process may not live any more.
+func (c Contact) over(now int64) bool { return c.Until != 0 && c.Until <= now }
+
+// killAt returns when a process that has lost contact is killed. Its grace counts from the
+// end of the contact: on a machine that was suspended then, it may be over before the
+// process has been asked.
+func (c Contact) killAt() int64 { return c.Until + c.Grace.Nanoseconds() }
+
+// next returns when a process is to be stopped or killed, on CLOCK_BOOTTIME; 0: never.
+func (p *process) next() int64 {
+	if !p.killed.IsZero() {
+		return 0
+	}
+	at := p.contact.Until
+	if p.cutOff {
+		at = p.contact.killAt()
+	}
+	if at == 0 || p.killAt != 0 && p.killAt < at {
+		at = p.killAt
+	}
+	return at
+}
+
+// Renew extends the contact of a process; see [API].
+func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run := s.runs[runHash(r.Key.Run)]
+	if run == nil {
+		return nil // there is nothing that lives
+	}
+	t := run.tasks[taskID{r.Key.Generation, r.Key.Task}]
+	if t == nil {
+		return nil
+	}
+	if r.Fence.Less(t.fence) {
+		return fenced(r.Key, r.Fence, t.fence)
+	}
+	for _, p := range t.processes {
+		// The timer may go off too early then, and finds that out.
+		if p.contact.Until != 0 && !p.cutOff {
+			p.contact.Until = max(p.contact.Until, r.Until)
+		}
+	}
+	return nil
+}
+
+// watch sets the timer for the end of the time that a process has. s.mu must be held.
+func (s *supervisor) watch(p *process) {
+	at := p.next()
+	if at == 0 {
+		return
+	}
+	if s.boot == nil {
+		timer, err := newBootTimer(s.timeIsUp)
+		if err != nil {
+			s.log.Error("The times of processes cannot be kept here.", zap.Stringer("task", p.Key), zap.Error(err))
+			return
+		}
+		s.boot = timer
+	}
+	if s.bootNext == 0 || at < s.bootNext {
+		s.bootNext = at
+		_ = s.boot.set(at)
+	}
+}
+
+// timeIsUp kills what ran for too long, stops what is cut off from the server, and waits
+// for the next.
+func (s *supervisor) timeIsUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := BootNanos()
+	s.bootNext = 0
+	for _, p := range s.living {
+		if p.phase != running {
+			continue
+		}
+		if p.killAt != 0 && p.killAt <= now && !p.overdue && !zombie(p.PID) {
+			p.overdue = true
+			if p.reason == ReasonNone {
+				p.reason = ReasonMaxRunTime
+			}
+			s.kill(p)
+		}
+		if p.contact.over(now) && !p.cutOff {
+			p.cutOff = true
+			s.log.Warn("The Temporal server has not answered for a process in time; it is stopped.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
+			left := time.Duration(max(0, p.contact.killAt()-now))
+			s.stopLocked([]*process{p}, syscall.Signal(p.contact.Signal), time.Now().Add(left), ReasonCutOff, false)
+		}
+		if p.cutOff && p.contact.killAt() <= now && p.killed.IsZero() {
+			s.kill(p)
+		}
+		if at := p.next(); at != 0 && (s.bootNext == 0 || at < s.bootNext) {
+			s.bootNext = at
+		}
+	}
+	if s.bootNext != 0 && s.boot != nil {
+		_ = s.boot.set(s.bootNext)
+	}
+}

@@ -1,0 +1,100 @@
+package supervisor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// pin is a port that a task wants by number. Two tasks of a run may turn out to want
+// the same port of one machine, under two names of it and perhaps of two host
+// workers. To wait for each other would be in vain, and only here it can be seen: the
+// socket's name has the task, for other supervisors to read.
+type pin struct {
+	task       string
+	generation int
+	fd         int // of the socket with the name
+}
+
+// pin notes the task of a port. Without the socket, other supervisors only find the port taken.
+func (p *runPorts) pin(run RunKey, generation, port int, task string) {
+	if before, ok := p.pins[port]; task == "" || ok && before.generation == generation {
+		return
+	}
+	p.unpin([]int{port})
+	if p.pins == nil {
+		p.pins = make(map[int]pin)
+	}
+	fd, err := bindAbstract(pinPrefix(run, generation, port) + pinName(task))
+	if err != nil {
+		fd = -1
+	}
+	p.pins[port] = pin{task: task, generation: generation, fd: fd}
+}
+
+// unpin forgets the tasks of these ports, or of all with nil.
+func (p *runPorts) unpin(ports []int) {
+	for port, pin := range p.pins {
+		if ports == nil || slices.Contains(ports, port) {
+			if pin.fd >= 0 {
+				_ = unix.Close(pin.fd)
+			}
+			delete(p.pins, port)
+		}
+	}
+}
+
+// sharedWith refuses a port that another lease of the same generation has.
+func (p *runPorts) sharedWith(key leaseKey, port int, task string) error {
+	for other, l := range p.leased {
+		if other.generation != key.generation || other.group == key.group {
+			continue
+		}
+		if slices.Contains(l.fixed, port) && p.pins[port].task != task {
+			return errShared(port, task, p.pins[port].task)
+		}
+		if slices.Contains(l.any, port) {
+			return refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: another task of the run has it", port))
+		}
+	}
+	return nil
+}
+
+func errShared(port int, task, other string) error {
+	if other == "" {
+		other = "another task"
+	}
+	return refuse(ErrPortShared, fmt.Sprintf("%s and %s are both pinned to port %d of this machine", other, task, port))
+}
+
+// pinnedBy finds the other task of the run that wants the port, by the name of a
+// socket; none: somebody else has it.
+func pinnedBy(run RunKey, generation, port int, task string) string {
+	sockets, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return ""
+	}
+	_, rest, found := strings.Cut(string(sockets), " @"+pinPrefix(run, generation, port))
+	if !found {
+		return ""
+	}
+	if other, _, _ := strings.Cut(rest, "\n"); other != pinName(task) {
+		return other
+	}
+	return ""
+}
+
+// pinPrefix begins the names of the sockets of one port of a run.
+func pinPrefix(run RunKey, generation, port int) string {
+	sum := sha256.Sum256([]byte(run.Namespace + "\x00" + run.WorkflowID + "\x00" + run.RunID))
+	return leasePrefix + strconv.Itoa(port) + "/" + hex.EncodeToString(sum[:8]) + "/" + strconv.Itoa(generation) + "/"
+}
+
+// pinName keeps the name of a socket within what the kernel takes, 107 bytes.
+func pinName(task string) string { return task[:min(len(task), 40)] }

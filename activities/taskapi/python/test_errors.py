@@ -1,0 +1,102 @@
+"""Tests of what the error of a function is for those who have scheduled it."""
+
+import copy
+import json
+import pickle
+import unittest
+
+import clusterrun
+
+
+def happened(e, kind=None):
+    """What a coordinator raises for an exception of a function."""
+    call = clusterrun._Call({"id": 1, "call": 2, "function": "f"})
+    try:
+        raise e
+    except BaseException as raised:
+        said = json.loads(b'{"id":1%s}' % clusterrun._failure(call, raised))["error"]
+    return clusterrun._closure_error(dict(said, closure=7, task="worker-0")), clusterrun._pool_error(said)
+
+
+def copies(e):
+    return [pickle.loads(pickle.dumps(e, protocol)) for protocol in range(3, pickle.HIGHEST_PROTOCOL + 1)] + [copy.copy(e), copy.deepcopy(e)]
+
+
+class Own(ValueError):
+    pass
+
+
+class Errors(unittest.TestCase):
+    def test_errors_of_built_in_kinds(self):
+        for e in (
+            KeyError("no"), ValueError("v"), ValueError(), ZeroDivisionError("by zero"), StopIteration(3), AssertionError(),
+            OSError("plain"), FileNotFoundError(2, "No such file", "/x"), OSError(18, "Cross-device", "a", None, "b"),
+            ConnectionResetError(104, "reset"), TimeoutError("late"),
+        ):
+            with self.subTest(repr(e)):
+                raised, of_pool = happened(e)
+                self.assertIs(type(of_pool), type(e))
+                for got in [raised, of_pool] + copies(raised) + copies(of_pool):
+                    self.assertIsInstance(got, type(e))
+                    self.assertEqual(str(got), str(e))
+                    self.assertEqual(got.args, e.args)
+                    if isinstance(e, OSError):
+                        for name in ("errno", "strerror", "filename", "filename2"):
+                            self.assertEqual(getattr(got, name), getattr(e, name))
+                for got in copies(raised):
+                    self.assertIs(type(got), type(raised))
+                    self.assertEqual((got.closure, got.task, got.kind), (7, "worker-0", type(e).__name__))
+                    self.assertIn("Traceback", str(got.__cause__))
+
+    def test_errors_that_cannot_be_made_again(self):
+        for e in (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), ValueError(object), ValueError("x" * 1000), ValueError(float("nan"))):
+            raised, _ = happened(e)
+            for got in [raised] + copies(raised):
+                self.assertIsInstance(got, type(e))
+                self.assertEqual(str(got), str(e))
+        for e in (Own("own"), clusterrun._OwnError("QuarantinedError", "no more")):
+            raised, of_pool = happened(e)
+            for got in [raised] + copies(raised):
+                self.assertIs(type(got), clusterrun.ClosureError)
+                self.assertEqual(str(got), str(raised))
+            self.assertIs(type(of_pool), clusterrun.PoolError)
+
+    def test_other_errors_can_be_pickled(self):
+        for e in (
+            clusterrun._closure_error({"kind": "CancelledError", "message": "c"}), clusterrun._closure_error({"kind": "InputError", "message": "i"}),
+            clusterrun._closure_error({"kind": "ClosureTimeoutError", "message": "t"}), clusterrun.UnavailableError(task="ps-0"),
+            clusterrun.TaskError("no", "over", "field"), clusterrun.PoolError("p", "K", "worker-0"), clusterrun.StopError("s", "worker-0", "K"),
+            clusterrun.BarrierTimeoutError("b", ["a"], ["m"]),
+        ):
+            for got in copies(e):
+                self.assertIs(type(got), type(e))
+                self.assertEqual(str(got), str(e))
+                self.assertEqual(vars(got), vars(e))
+
+    def test_long_words_leave_the_frames(self):
+        def inner():
+            raise ValueError("x" * 40000)
+
+        def recurse(n):
+            recurse(n - 1) if n else other(n)
+
+        def other(n):
+            recurse(n - 1) if n > 0 else inner()
+
+        for call, has in ((inner, ["inner"]), (lambda: other(3), ["recurse", "other", "inner"])):
+            try:
+                call()
+            except ValueError as e:
+                raised, _ = happened(e)
+                _, message, stack = clusterrun._describe(e)
+            self.assertEqual(len(message), 40000)
+            for text in (raised.traceback, stack):
+                self.assertTrue(text.startswith("Traceback"))
+                self.assertTrue(text.rstrip().endswith("xxx"))
+                for name in has:
+                    self.assertIn("in %s" % name, text)
+            self.assertLessEqual(len(raised.traceback), 16 << 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+package devserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/server/api/historyservice/v1"
+	"go.temporal.io/server/client"
+	"go.temporal.io/server/common"
+	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/membership"
+	"go.temporal.io/server/common/metrics"
+	"go.temporal.io/server/common/testing/testhooks"
+	"google.golang.org/grpc"
+)
+
+// Matching hands a task to a worker in two steps: it has history record that the
+// task has started, and answers the worker's poll. It gives history one second
+// (recordTaskStartedSyncMatchTimeout). On a machine that is busy for longer than
+// that, history records the start and its answer comes too late: matching offers the
+// task again, history says that it has started already, and so it is dropped. No
+// worker has it, and only its timeout brings it back: 10 seconds for a workflow task,
+// and for an activity 20 and more. So this server waits for the answer. That costs
+// nobody anything: whoever waits for the match has a bound of its own.
+
+// startBoundOfTask is how long it waits.
+const startBoundOfTask = 10 * time.Second
+
+// patientClients makes the clients by which the server's services call each other.
+type patientClients struct{ client.FactoryProvider }
+
+func (p patientClients) NewFactory(
+	rpc common.RPCFactory, monitor membership.Monitor, handler metrics.Handler, dc *dynamicconfig.Collection,
+	hooks testhooks.TestHooks, shards int32, logger, throttled log.Logger,
+) client.Factory {
+	return patientFactory{p.FactoryProvider.NewFactory(rpc, monitor, handler, dc, hooks, shards, logger, throttled)}
+}
+
+type patientFactory struct{ client.Factory }
+
+func (f patientFactory) NewHistoryClientWithTimeout(timeout time.Duration) (historyservice.HistoryServiceClient, error) {
+	c, err := f.Factory.NewHistoryClientWithTimeout(timeout)
+	return patientHistory{c}, err
+}
+
+type patientHistory struct {
+	historyservice.HistoryServiceClient
+}
+
+func (h patientHistory) RecordWorkflowTaskStarted(ctx context.Context, r *historyservice.RecordWorkflowTaskStartedRequest, o ...grpc.CallOption) (*historyservice.RecordWorkflowTaskStartedResponse, error) {
+	ctx, cancel := withDeadline(ctx, startBoundOfTask)
+	defer cancel()
+	return h.HistoryServiceClient.RecordWorkflowTaskStarted(ctx, r, o...)
+}
+
+func (h patientHistory) RecordActivityTaskStarted(ctx context.Context, r *historyservice.RecordActivityTaskStartedRequest, o ...grpc.CallOption) (*historyservice.RecordActivityTaskStartedResponse, error) {
+	ctx, cancel := withDeadline(ctx, startBoundOfTask)
+	defer cancel()
+	return h.HistoryServiceClient.RecordActivityTaskStarted(ctx, r, o...)
+}
+
+// withDeadline is the context with another deadline, also a later one. It is still
+// cancelled with the first.
+func withDeadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	stop := context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			cancel()
+		}
+	})
+	return later, func() {
+		stop()
+		cancel()
+	}
+}

@@ -1,0 +1,147 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// conclude ends what start brought up, shows what output is left, and tells how the
+// run has ended. For whoever reads our output it waits in await alone.
+func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
+	disowned := l.owner.isGone() // before it could hear of this end
+	l.owner.over(end)
+	end.result = l.withSignal(end.result)
+	shown := l.finish(&end)
+	abandoned()
+	var said error
+	told := l.await(func() {
+		l.voice.flush()
+		said = l.tell(end, o, disowned)
+		l.voice.flush()
+	})
+	if !told {
+		l.voice.giveUp()
+		said = &exitError{code: end.code()}
+	}
+	if (!told || !shown) && codeOf(said) == exitOK {
+		said = &exitError{code: codeOfSignal(l.interrupted.first)}
+	}
+	return said
+}
+
+// await waits for f, which writes to our output, and reports whether it has returned.
+// Whoever reads our output may have stopped to: after the first signal of all he is
+// waited for only so long, and the next one ends that.
+func (l *localRun) await(f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	var late <-chan time.Time
+	if l.interrupted.count > 0 {
+		late = time.After(readersBound)
+	}
+	for {
+		select {
+		case <-done:
+			return true
+		case <-late:
+			return false
+		case s := <-l.signals:
+			if s == syscall.SIGPIPE {
+				continue // the writes say so as well
+			}
+			switch l.interrupted.add(s) {
+			case 0:
+			case 1:
+				l.voice.hurry()
+				late = time.After(readersBound)
+			default:
+				return false
+			}
+		}
+	}
+}
+
+// finish ends the host worker, and reports whether all output that was left has been
+// shown.
+func (l *localRun) finish(end *ending) (shown bool) {
+	var worker sync.WaitGroup
+	worker.Go(l.endWorker)
+	if end.result == nil {
+		// Without a result nobody has seen the end of all processes. They have
+		// ended, and all their output is there, when the worker has.
+		worker.Wait()
+		end.exits, _ = workers.LastExits(l.dir.Path) // what nobody has written down, nobody knows
+	}
+	if shown = l.await(l.output.finish); !shown {
+		l.voice.through(nil)
+		l.say("nobody reads the output: not all of it was shown; %s", l.output.logs)
+	}
+	worker.Wait()
+	l.std.terminal.giveBack()
+	l.client.Close()
+	l.leave(end.closed())
+	return shown
+}
+
+// leave gives up the run's directory. What is in it is needed for as long as
+// the run may be open on the server: it is how others find out that the run's
+// owner is gone.
+func (l *localRun) leave(closed bool) {
+	if !closed {
+		l.dir.Close()
+		return
+	}
+	_ = l.dir.Remove()
+}
+
+// tell reports how the run has ended.
+func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
+	switch r := end.result; {
+	case r == nil && !end.closed():
+		return l.report(l.id, l.unrecorded(end), nil)
+	case r != nil && o.quiet && r.Verdict == spec.VerdictSucceeded,
+		r != nil && disowned && r.Verdict == spec.VerdictCancelled: // it was stopped for that
+		return l.printResult(r)
+	}
+	return l.report(l.id, end.result, end.err)
+}
+
+// unrecorded is the result of a run that has not ended on the server: what is known
+// here of it.
+func (l *localRun) unrecorded(end ending) *spec.RunResult {
+	r := unreachable(end.err)
+	if l.isStopping() {
+		r.Verdict = spec.VerdictCancelled
+	}
+	for _, t := range l.spec.WithDefaults().TaskList() {
+		task := spec.TaskResult{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank}
+		if e, ok := end.exits[t.Name()]; ok {
+			task.Exit = &e
+		}
+		r.Tasks = append(r.Tasks, task)
+	}
+	r.Message = strings.ToUpper(r.Message[:1]) + r.Message[1:] + lines(r.Tasks)
+	return l.withSignal(r)
+}
+
+// withSignal gives a run that was stopped by a signal to us the exit code of that
+// signal, and names it (TE-39).
+func (l *localRun) withSignal(r *spec.RunResult) *spec.RunResult {
+	if l.interrupted.first == nil || r == nil || r.Verdict != spec.VerdictCancelled {
+		return r
+	}
+	changed := *r
+	changed.ExitCode = codeOfSignal(l.interrupted.first)
+	changed.Message = fmt.Sprintf("clusterrun (process %d) got %s. %s", os.Getpid(), nameOfSignal(l.interrupted.first), r.Message)
+	return &changed
+}

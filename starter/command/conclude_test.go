@@ -1,0 +1,133 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/mocks"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// unread is an output that nobody reads, until it is closed.
+type unread chan struct{}
+
+func (u unread) Write(b []byte) (int, error) {
+	<-u
+	return len(b), nil
+}
+
+// newLocalRun is a run on this machine whose stderr is that.
+func newLocalRun(stderr io.Writer) *localRun {
+	l := &localRun{app: &app{err: stderr}, signals: make(chan os.Signal, 8), stopAsked: make(chan struct{}), late: make(chan struct{})}
+	l.giveUp = sync.OnceFunc(func() { close(l.late) })
+	l.voice.setAside()
+	return l
+}
+
+// Whoever reads our output is waited for until a signal comes, and then for two
+// seconds, or until the next signal.
+func TestSignalsWorkWhereNobodyReads(t *testing.T) {
+	signals := func(n int) (waited time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			stderr := make(unread)
+			defer close(stderr)
+			l := newLocalRun(stderr)
+			l.say("nobody reads this")
+			signals := make(chan os.Signal, 8)
+			l.signals = signals
+			var begun time.Time
+			go func() {
+				time.Sleep(time.Hour)
+				begun = time.Now()
+				signals <- syscall.SIGPIPE // counts for nothing here
+				for range n {
+					signals <- syscall.SIGTERM
+					time.Sleep(sameSignal)
+				}
+			}()
+			assert.False(t, l.await(l.voice.flush))
+			waited = time.Since(begun)
+			assert.Equal(t, syscall.SIGTERM, l.interrupted.first)
+			l.say("nor this")
+			l.voice.giveUp()
+			l.voice.flush()
+			assert.Equal(t, waited, time.Since(begun), "nobody is waited for again")
+			time.Sleep(readersBound)
+		})
+		return waited
+	}
+	assert.Equal(t, readersBound, signals(1))
+	assert.Equal(t, sameSignal, signals(2))
+}
+
+func TestWhatIsReadLateIsSaidAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		l := newLocalRun(w)
+		for range maxUnsaid + 3 {
+			l.say("x")
+		}
+		lines := make(chan []byte)
+		go func() {
+			b, _ := io.ReadAll(r)
+			lines <- b
+		}()
+		assert.True(t, l.await(l.voice.flush))
+		require.NoError(t, w.Close())
+		all := string(<-lines)
+		said := strings.Count(all, "clusterrun: x\n") // the first was being written already, or not
+		assert.Contains(t, []int{maxUnsaid, maxUnsaid + 1}, said)
+		assert.Contains(t, all, fmt.Sprintf("clusterrun: %d messages more, which nobody read, are left out\n", maxUnsaid+3-said))
+	})
+}
+
+// Without a server the supervisor stops each task as the spec has it.
+func TestStopsOfASpec(t *testing.T) {
+	count, second := 1, spec.Duration(time.Second)
+	s := &spec.RunSpec{Tasks: []spec.TaskGroup{
+		{Type: "chief", Count: &count},
+		{Type: "ps", Count: &count, Stop: spec.Stop{Signal: "SIGINT"}},
+	}, Stop: spec.Stop{Grace: &second}}
+	assert.Equal(t, supervisor.StopAll{
+		Stop:  supervisor.Stop{Signal: int(syscall.SIGTERM), Grace: time.Second},
+		Tasks: map[string]supervisor.Stop{"ps-0": {Signal: int(syscall.SIGINT), Grace: time.Second}},
+	}, stopsOf(s))
+}
+
+// The second signal may come as the run ends: what kills it must still find the host
+// worker.
+func TestASecondSignalAsTheRunEnds(t *testing.T) {
+	c := mocks.NewClient(t)
+	over := make(chan struct{})
+	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Run(func(mock.Arguments) { <-over }).Return(nil, errors.New("away"))
+	l := newLocalRun(io.Discard)
+	l.run = starter.Get(c, "iris-1", "")
+	ours, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	l.worker = &hostWorker{lifeline: theirs, theirs: ours, exited: make(chan error, 1), gone: make(chan struct{}), told: make(chan struct{})}
+	l.worker.exited <- nil
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		l.kill(context.Background())
+	}()
+	l.endWorker() // as finish does
+	close(over)
+	<-killed
+	assert.True(t, l.worker.isCut())
+}

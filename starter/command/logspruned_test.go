@@ -1,0 +1,32 @@
+package command
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func TestLogsNameTheAttemptsThatWereRemoved(t *testing.T) {
+	there := map[int][]int{0: {0}, 1: {0}, 2: {0, 1, 2}}
+	for n := range 20 {
+		there[0] = append(there[0], 31+n)
+		there[1] = append(there[1], 1+n)
+	}
+	task := func(typ string, index, rank int) starter.TaskStatus {
+		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: spec.Task{Type: typ, Index: index}.Name(), Type: typ, Index: index, Rank: rank}}
+	}
+	s := &starter.Status{Tasks: []starter.TaskStatus{task("ps", 0, 0), task("worker", 0, 1), task("worker", 1, 2)}}
+	said := func(selected logSelection) string {
+		var stderr bytes.Buffer
+		l := &logReader{app: &app{err: &stderr}, selected: selected, there: there}
+		l.sayPruned(s)
+		return stderr.String()
+	}
+	assert.Equal(t, "clusterrun: ps-0: attempts 1 to 30 have been removed; of a task, the first attempt and the latest 20 are kept\n", said(logSelection{}))
+	assert.Empty(t, said(logSelection{names: []string{"worker"}}))
+	assert.Empty(t, said(logSelection{last: true}))
+}

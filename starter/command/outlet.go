@@ -1,0 +1,82 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// outlet is our stdout or stderr. It remembers the first error of writing, so
+// that no command has to look at it: [app.lost] makes a failure of it.
+type outlet struct {
+	io.Writer
+
+	mu      sync.Mutex
+	failure error
+	broken  func(error)
+}
+
+// File is the file behind it; nil: there is none.
+func (o *outlet) File() *os.File {
+	f, _ := o.Writer.(*os.File)
+	return f
+}
+
+func (o *outlet) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err == nil {
+		return n, nil
+	}
+	o.mu.Lock()
+	first := o.failure == nil
+	if first {
+		o.failure = err
+	}
+	broken := o.broken
+	o.mu.Unlock()
+	if first && broken != nil {
+		broken(err)
+	}
+	return n, err
+}
+
+func (o *outlet) err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failure
+}
+
+// whenBroken has f called with the first error of writing of each output, unless it
+// is that nobody reads it any more: SIGPIPE tells that. It is called by whoever
+// writes, and must not write itself. Nil ends that.
+func (a *app) whenBroken(f func(error)) {
+	for _, o := range a.outlets {
+		o.mu.Lock()
+		o.broken = func(err error) {
+			if f != nil && !errors.Is(err, syscall.EPIPE) {
+				f(err)
+			}
+		}
+		o.mu.Unlock()
+	}
+}
+
+// lost returns the exit code of a command that would have been code: a success is none
+// if its output could not be written.
+func (a *app) lost(code int) int {
+	a.voice.flush()
+	for _, o := range a.outlets {
+		switch err := o.err(); {
+		case err == nil || code != exitOK:
+		case errors.Is(err, syscall.EPIPE):
+			code = codeOfSignal(syscall.SIGPIPE) // what others die of
+		default:
+			a.say("not all output could be written: %s", err)
+			code = exitMachinery
+		}
+	}
+	a.voice.flush()
+	return code
+}

@@ -1,0 +1,165 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Processes on other hosts have the environment of their host worker, under that of
+// the spec. What they are to have of this shell's is put into the spec.
+
+// maxShellEnv bounds what is sent of the shell's environment, in bytes: every host of
+// the run is told it.
+const maxShellEnv = 256 << 10
+
+// shellsOwn are variables that are true in this shell only.
+var shellsOwn = []string{"_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME"}
+
+// applyEnv puts the variables that were given over those of the spec, and those of
+// the shell under them.
+func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
+	env := map[string]string{}
+	if f.envFromShell {
+		for name, value := range shellEnv() {
+			if !utf8.ValidString(name) || !utf8.ValidString(value) {
+				f.warn("%q is not sent: it is not valid UTF-8", name)
+				continue
+			}
+			env[name] = value
+		}
+	}
+	sent := sizes(env)
+	for name, value := range s.Env {
+		env[name] = value
+		delete(sent, name)
+	}
+	for _, text := range f.export {
+		name, value, given := strings.Cut(text, "=")
+		if !given {
+			var set bool
+			if value, set = os.LookupEnv(name); !set {
+				problems = append(problems, fmt.Sprintf("-x %s: there is no such variable in this shell; export it, or write -x %s=VALUE", text, name))
+				continue
+			}
+		}
+		if name == "" {
+			problems = append(problems, fmt.Sprintf("-x %q: write NAME or NAME=VALUE", text))
+			continue
+		}
+		env[name], sent[name] = value, len(name)+len(value)
+	}
+	for _, text := range f.env {
+		name, value, err := parseEnv(text)
+		if err != nil {
+			problems = append(problems, err.Error()+"; -x NAME takes its value from this shell")
+			continue
+		}
+		env[name], sent[name] = value, 0
+	}
+	if problem := tooMuch(sent); problem != "" {
+		problems = append(problems, problem)
+	}
+	var secrets []string
+	for name := range sent {
+		if secret.MatchString(name) {
+			secrets = append(secrets, name)
+		}
+	}
+	if slices.Sort(secrets); len(secrets) > 0 {
+		f.warn("%s: by the name a secret, and the history of the run keeps it, for all who may read it; better set it where the host worker runs, or leave it in a file there",
+			spec.AndMore(secrets, mostNames))
+	}
+	if len(env) > 0 {
+		s.Env = env
+	}
+	return problems
+}
+
+// parseEnv reads the value of --env.
+func parseEnv(text string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return "", "", fmt.Errorf("--env %q: write NAME=VALUE", text)
+	}
+	return name, value, nil
+}
+
+// shellEnv is the environment of this shell without what would mislead a process of
+// another host.
+func shellEnv() map[string]string {
+	env := map[string]string{}
+	for _, kv := range taskenv.Clean(os.Environ()) {
+		if name, value, _ := strings.Cut(kv, "="); !slices.Contains(shellsOwn, name) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+func sizes(env map[string]string) map[string]int {
+	out := make(map[string]int, len(env))
+	for name, value := range env {
+		out[name] = len(name) + len(value)
+	}
+	return out
+}
+
+// tooMuch refuses more of the shell's environment than a run can carry.
+func tooMuch(sent map[string]int) string {
+	total := 0
+	var names []string
+	for name, n := range sent {
+		total += n
+		names = append(names, name)
+	}
+	if total <= maxShellEnv {
+		return ""
+	}
+	slices.SortFunc(names, func(a, b string) int { return sent[b] - sent[a] })
+	const most = 3
+	return fmt.Sprintf("-x and --env-from-shell send %d KiB of variables, and %d KiB may be sent; the largest are %s: send others by -x NAME, or pass large data in files",
+		total>>10, maxShellEnv>>10, strings.Join(names[:min(len(names), most)], ", "))
+}
+
+// secret matches names of variables that usually hold one.
+var secret = regexp.MustCompile(`(?i)SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|(^|_)TOKEN(_|$)`)
+
+// mostNames bounds the names of variables in a message.
+const mostNames = 8
+
+// telling are variables without which programs often fail.
+var telling = []string{
+	"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
+}
+
+// sayUnsent says that processes elsewhere do not have this shell's environment, to
+// somebody who typed their command and gave no flag that shows that they know.
+func (a *app) sayUnsent(cmd *cobra.Command, args []string, s *spec.RunSpec) {
+	src, err := parseSource(cmd, args)
+	if err != nil || len(src.command) == 0 || cmd.Flags().Changed("export") || cmd.Flags().Changed("env-from-shell") {
+		return
+	}
+	var here []string
+	for _, name := range telling {
+		if _, given := s.Env[name]; !given && os.Getenv(name) != "" {
+			here = append(here, name)
+		}
+	}
+	text := "the processes have the environment of their host worker, not that of this shell"
+	if len(here) > 0 {
+		text += ", where " + strings.Join(here, ", ") + " is set"
+		if len(here) > 1 {
+			text = strings.TrimSuffix(text, " is set") + " are set"
+		}
+	}
+	a.say("%s; -x NAME or --env-from-shell sends it", text)
+}

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestShellEnvironment(t *testing.T) {
+	t.Setenv("GREETING", "hello=world")
+	t.Setenv("RANK", "7")
+	t.Setenv("TEMPORAL_API_KEY", "x")
+	t.Setenv("PWD", "/here")
+	t.Setenv("LATIN", "caf\xe9")
+
+	s, err := specFrom(t, "", "-x", "GREETING", "-xLEVEL=", "-x", "A=1", "--env", "A=2", "--", "true")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"GREETING": "hello=world", "LEVEL": "", "A": "2"}, s.Env)
+
+	s, err = specFrom(t, "", "--", "true")
+	require.NoError(t, err)
+	assert.Nil(t, s.Env)
+
+	s, err = specFrom(t, "{command: [x], tasks: [{type: worker}], env: {GREETING: mine, A: '1'}}", "--env-from-shell", "-x", "A=2", "-")
+	require.NoError(t, err)
+	assert.Equal(t, "mine", s.Env["GREETING"], "the spec's, and not the shell's")
+	assert.Equal(t, "2", s.Env["A"])
+	assert.Contains(t, s.Env, "PATH")
+	for _, name := range []string{"RANK", "TEMPORAL_API_KEY", "PWD", "LATIN"} {
+		assert.NotContains(t, s.Env, name)
+	}
+
+	_, err = specFrom(t, "", "-x", "LATIN", "--", "true")
+	assert.ErrorContains(t, err, "not valid UTF-8")
+	_, err = specFrom(t, "", "-x", "NOT_SET_HERE", "--", "true")
+	assert.ErrorContains(t, err, "-x NOT_SET_HERE: there is no such variable in this shell")
+
+	for _, name := range []string{"BIG", "BIGGER", "LARGE"} {
+		t.Setenv(name, strings.Repeat("x", 100<<10+len(name)))
+	}
+	for _, args := range [][]string{{"--env-from-shell"}, {"-x", "BIG", "-x", "BIGGER", "-x", "LARGE"}} {
+		_, err = specFrom(t, "", append(args, "--", "true")...)
+		assert.ErrorContains(t, err, "256 KiB may be sent; the largest are BIGGER, LARGE, BIG: send others by -x NAME")
+	}
+}
+
+func TestSecretsAreWarnedOf(t *testing.T) {
+	for _, name := range []string{"GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "wandb_api_key", "OPENAI_APIKEY", "GOOGLE_APPLICATION_CREDENTIALS"} {
+		assert.True(t, secret.MatchString(name), name)
+	}
+	for _, name := range []string{"TOKENIZERS_PARALLELISM", "PATH", "KEYBOARD", "SSH_AUTH_SOCK", "MAX_TOKENS"} {
+		assert.False(t, secret.MatchString(name), name)
+	}
+	f := &specFlags{}
+	cmd := &cobra.Command{Use: "x"}
+	f.register(cmd.Flags())
+	require.NoError(t, cmd.ParseFlags([]string{"-x", "HF_TOKEN=1", "--env", "PASSWORD=2", "-x", "A=3"}))
+	_, err := source{command: []string{"true"}}.read(nil, f)
+	require.NoError(t, err)
+	require.Len(t, f.warnings, 1)
+	assert.Contains(t, f.warnings[0], "HF_TOKEN, PASSWORD: by the name a secret")
+}
+
+// Whoever types a command for other hosts is told that the shell's variables do not
+// go along, unless a flag shows that they know.
+func TestUnsentEnvironmentIsSaid(t *testing.T) {
+	for _, name := range telling {
+		t.Setenv(name, "")
+	}
+	t.Setenv("PYTHONPATH", "lib")
+	said := func(args ...string) string {
+		var errs bytes.Buffer
+		a := &app{err: &errs}
+		f := &specFlags{}
+		cmd := &cobra.Command{Use: "submit", RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.specOf(cmd, args, f)
+			if err == nil {
+				a.sayUnsent(cmd, args, s)
+			}
+			return err
+		}}
+		cmd.Flags().SetInterspersed(false)
+		f.register(cmd.Flags())
+		cmd.SetArgs(args)
+		require.NoError(t, cmd.Execute())
+		return errs.String()
+	}
+	assert.Equal(t, "clusterrun: the processes have the environment of their host worker, not that of this shell, where PYTHONPATH is set; -x NAME or --env-from-shell sends it\n",
+		said("--", "true"))
+	assert.NotContains(t, said("--env", "PYTHONPATH=x", "--", "true"), "PYTHONPATH")
+	t.Setenv("LD_PRELOAD", "x.so")
+	assert.Contains(t, said("--", "true"), "where PYTHONPATH, LD_PRELOAD are set;")
+	assert.Empty(t, said("-x", "PYTHONPATH", "--", "true"))
+	assert.Empty(t, said("--env-from-shell=false", "--", "true"))
+}

@@ -1,0 +1,130 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// serverPatience is how long the server has to take the request to stop a run, or
+	// the run to get on after it. Without that the supervisor is told, which needs no
+	// server.
+	serverPatience = 5 * time.Second
+	// killAnswer is how long the run has to answer that it kills its processes.
+	killAnswer = 2 * time.Second
+	// cutBound is how long the run has to end after its supervisor was told to kill
+	// everything: that takes the supervisor two seconds.
+	cutBound = 4 * time.Second
+	// lastMoment is how long the run has to end after the supervisor has, which waits
+	// for it as well.
+	lastMoment = time.Second
+)
+
+// signal does what the n-th signal wants.
+func (l *localRun) signal(ctx context.Context, s os.Signal) int {
+	n := l.interrupted.add(s)
+	switch n {
+	case 1:
+		if !l.owner.isGone() {
+			l.say("got %s: stopping run %s; again to kill it", nameOfSignal(s), l.id)
+		}
+		l.voice.hurry()
+		close(l.stopAsked)
+		go l.cancel(ctx)
+	case 2:
+		l.say("got %s: killing run %s", nameOfSignal(s), l.id)
+		go l.kill(ctx)
+	}
+	return n
+}
+
+// cancel asks the run to stop, for as long as the server does not answer. Where that
+// takes too long, or the run does not get on then, the supervisor stops the processes.
+func (l *localRun) cancel(ctx context.Context) {
+	impatient := time.AfterFunc(serverPatience, l.stopAlone)
+	for ctx.Err() == nil {
+		asked, done := context.WithTimeout(ctx, requestTimeout)
+		err := l.run.Cancel(asked)
+		done()
+		var late *starter.EndedError
+		if err == nil || errors.As(err, &late) {
+			break
+		}
+		sleep(ctx, cancelAgain)
+	}
+	if !impatient.Stop() {
+		return
+	}
+	for sleep(ctx, serverPatience) {
+		if l.troubled.Load() {
+			l.stopAlone()
+			return
+		}
+	}
+}
+
+// cancelAgain paces requests that fail at once.
+const cancelAgain = 100 * time.Millisecond
+
+// isStopping reports whether a signal has asked for the end of the run.
+func (l *localRun) isStopping() bool { return isClosed(l.stopAsked) }
+
+// stopAlone has the supervisor stop the processes, as the run would.
+func (l *localRun) stopAlone() {
+	l.alone.Do(func() {
+		if l.worker.isCut() {
+			return
+		}
+		l.say("%s does not get run %s stopped; its processes are stopped without it", l.server, l.id)
+		l.worker.stopAll(stopsOf(l.spec))
+	})
+}
+
+// stopsOf is how the spec has the tasks stopped.
+func stopsOf(s *spec.RunSpec) supervisor.StopAll {
+	s = s.WithDefaults()
+	stop := func(t spec.Task) supervisor.Stop {
+		name, grace := s.StopOf(t)
+		n, _ := spec.SignalNumber(name) // the spec is valid
+		return supervisor.Stop{Signal: n, Grace: grace}
+	}
+	all := supervisor.StopAll{Stop: stop(spec.Task{}), Tasks: map[string]supervisor.Stop{}}
+	for _, t := range s.TaskList() {
+		if own := stop(t); own != all.Stop {
+			all.Tasks[t.Name()] = own
+		}
+	}
+	return all
+}
+
+// kill has the run kill its processes; where that cannot be had at once, the
+// supervisor does it.
+func (l *localRun) kill(ctx context.Context) {
+	ctx, done := context.WithTimeout(ctx, killAnswer)
+	defer done()
+	if l.worker.isTold() {
+		done() // there was no answer before
+	}
+	grace := spec.Duration(0)
+	if _, err := l.run.TerminateAll(ctx, spec.TerminateAllRequest{Signal: "SIGKILL", Grace: &grace}); err != nil {
+		l.worker.cut()
+		time.AfterFunc(cutBound, l.giveUp)
+	}
+}
+
+// leftBehind is the ending of a run that was stopped without the server's help:
+// its processes are gone, and it does not know.
+func (l *localRun) leftBehind() ending {
+	cause := fmt.Errorf("%s did not answer: the processes of run %s were stopped without it, and the next `clusterrun run`, dev or worker here that reaches it ends the run there", l.server, l.id)
+	if full := fullDisk(l.global.stateDir); full != nil {
+		cause = fmt.Errorf("%w; %w", cause, full)
+	}
+	return ending{err: &exitError{code: codeOfSignal(l.interrupted.first), cause: cause}}
+}

@@ -1,0 +1,43 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// tellWaits says of a queue that is waited for what keeps it from going on, where nothing
+// of the queue itself will end that: it is paused, or has closures that no task serves. It
+// says so when that changes, until ctx ends.
+func tellWaits(ctx context.Context, status func(context.Context) (spec.QueueStatus, error), say func(string)) {
+	last := ""
+	for after := askFirst; sleep(ctx, after); after = askAgain {
+		s, err := status(ctx)
+		if err != nil { // others tell
+			continue
+		}
+		now := whatWaits(s)
+		if now != "" && now != last {
+			say(now)
+		}
+		last = now
+	}
+}
+
+// whatWaits says what keeps a queue from going on; empty: nothing.
+func whatWaits(s spec.QueueStatus) string {
+	var why []string
+	if s.State == spec.QueuePaused && s.Counts.Queued > 0 {
+		why = append(why, fmt.Sprintf("the queue is paused (%s) until `clusterrun closures RUN --resume`", s.Paused))
+	}
+	for i, u := range s.Unserved {
+		if i == 3 {
+			why = append(why, "and others")
+			break
+		}
+		why = append(why, unservedLine(u))
+	}
+	return strings.Join(why, "; ")
+}

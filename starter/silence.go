@@ -1,0 +1,97 @@
+package starter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+)
+
+// silentAfter is when a host has missed a sign of life: those with the most tasks give one
+// every 8 seconds.
+const silentAfter = 12 * time.Second
+
+// SilentHost is a host of which nothing has been heard for a while.
+type SilentHost struct {
+	Host string `json:"host"`
+	// Heard is when the server last heard of it.
+	Heard time.Time `json:"heard"`
+	// GivenUp is when the run gives it up. Zero: never, the run waits for it.
+	GivenUp time.Time `json:"given_up,omitzero"`
+}
+
+// Text says what has happened, and what will.
+func (h SilentHost) Text(now time.Time) string {
+	text := fmt.Sprintf("host %s has not been heard of for %s; ", h.Host, now.Sub(h.Heard).Round(time.Second))
+	switch left := h.GivenUp.Sub(now).Round(time.Second); {
+	case h.GivenUp.IsZero():
+		return text + "the run waits for it (on_disconnect: keep)"
+	case left <= 0:
+		return text + "given up now"
+	default:
+		return text + "given up in " + left.String()
+	}
+}
+
+// silentHosts are those that hold none of the activities of their tasks, or do not beat for
+// them. host is where the task of an activity is. One sign of life is enough.
+func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, host func(id string) string) []SilentHost {
+	hosts := map[string]SilentHost{}
+	for _, a := range activities {
+		name := host(a.GetActivityId())
+		if name == "" {
+			continue
+		}
+		last, known := hosts[name]
+		heard, givenUp := signOfLife(now, a)
+		if heard.After(last.Heard) {
+			last.Heard = heard
+		}
+		// The first that is given up ends the wait for all.
+		if !known || !givenUp.IsZero() && (last.GivenUp.IsZero() || givenUp.Before(last.GivenUp)) {
+			last.GivenUp = givenUp
+		}
+		last.Host = name
+		hosts[name] = last
+	}
+	var silent []SilentHost
+	for _, h := range hosts {
+		if now.Sub(h.Heard) >= silentAfter {
+			silent = append(silent, h)
+		}
+	}
+	slices.SortFunc(silent, func(a, b SilentHost) int { return strings.Compare(a.Host, b.Host) })
+	return silent
+}
+
+// signOfLife is when an activity was last heard of, and when its host is given up if it
+// is not heard of again.
+func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenUp time.Time) {
+	heard = a.GetLastHeartbeatTime().AsTime()
+	if started := a.GetLastStartedTime(); started != nil && started.AsTime().After(heard) {
+		heard = started.AsTime()
+	}
+	scheduled := a.GetScheduledTime().AsTime()
+	o := a.GetActivityOptions()
+	switch a.GetState() {
+	case enumspb.PENDING_ACTIVITY_STATE_SCHEDULED:
+		if now.Sub(scheduled) < silentAfter {
+			// It waits to be started again, or the host has not had the time to take it.
+			if a.GetLastFailure().GetTimeoutFailureInfo() == nil {
+				heard = now
+			}
+		} else if heard.Unix() <= 0 {
+			heard = scheduled
+		}
+	default:
+		// When the beats have stopped for so long it is offered to the host once more.
+		scheduled = heard.Add(o.GetHeartbeatTimeout().AsDuration() + time.Second)
+	}
+	if wait := o.GetScheduleToStartTimeout().AsDuration(); wait > 0 {
+		givenUp = scheduled.Add(wait)
+	}
+	return heard, givenUp
+}

@@ -1,0 +1,60 @@
+package starter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	activitypb "go.temporal.io/api/activity/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// A host that gives no sign of life is named within 20 s, with what will happen and when.
+func TestASilentHostIsNamed(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(s int) *timestamppb.Timestamp { return timestamppb.New(start.Add(time.Duration(s) * time.Second)) }
+	fenced := &activitypb.ActivityOptions{
+		HeartbeatTimeout: durationpb.New(20 * time.Second), ScheduleToStartTimeout: durationpb.New(100 * time.Second),
+	}
+	started := func(id string, beat int, o *activitypb.ActivityOptions) *workflowpb.PendingActivityInfo {
+		return &workflowpb.PendingActivityInfo{
+			ActivityId: id, State: enumspb.PENDING_ACTIVITY_STATE_STARTED, Attempt: 1,
+			ScheduledTime: at(0), LastStartedTime: at(1), LastHeartbeatTime: at(beat), ActivityOptions: o,
+		}
+	}
+	timedOut := started("gpu-2/0", 10, fenced)
+	timedOut.State, timedOut.Attempt, timedOut.ScheduledTime = enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, 2, at(31)
+	timedOut.LastFailure = &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{}}}
+	restarting := started("gpu-3/0", 10, fenced)
+	restarting.State, restarting.Attempt, restarting.ScheduledTime = enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, 2, at(600)
+	restarting.LastFailure = &failurepb.Failure{}
+
+	for _, c := range []struct {
+		name       string
+		now        int
+		activities []*workflowpb.PendingActivityInfo
+		want       []string
+	}{
+		{"all is well", 19, []*workflowpb.PendingActivityInfo{started("gpu-2/0", 10, fenced)}, nil},
+		{"one of its tasks is heard of", 40, []*workflowpb.PendingActivityInfo{started("gpu-2/0", 10, fenced), started("gpu-2/1", 39, fenced)}, nil},
+		{"silent", 24, []*workflowpb.PendingActivityInfo{started("gpu-1/0", 23, fenced), started("gpu-2/0", 10, fenced)},
+			[]string{"host gpu-2 has not been heard of for 14s; given up in 1m47s"}},
+		{"its attempt has timed out", 32, []*workflowpb.PendingActivityInfo{timedOut}, []string{"host gpu-2 has not been heard of for 22s; given up in 1m39s"}},
+		{"the time is over", 132, []*workflowpb.PendingActivityInfo{timedOut}, []string{"host gpu-2 has not been heard of for 2m2s; given up now"}},
+		{"kept", 3610, []*workflowpb.PendingActivityInfo{started("gpu-2/0", 10, nil)},
+			[]string{"host gpu-2 has not been heard of for 1h0m0s; the run waits for it (on_disconnect: keep)"}},
+		{"it waits to be started again", 300, []*workflowpb.PendingActivityInfo{restarting}, nil},
+		{"not a task", 300, []*workflowpb.PendingActivityInfo{started("other", 10, fenced)}, nil},
+	} {
+		now := start.Add(time.Duration(c.now) * time.Second)
+		var got []string
+		for _, h := range silentHosts(now, c.activities, func(id string) string { return map[bool]string{true: id[:5]}[id != "other"] }) {
+			got = append(got, h.Text(now))
+		}
+		assert.Equal(t, c.want, got, c.name)
+	}
+}

@@ -1,0 +1,110 @@
+package drill
+
+import (
+	"encoding/json"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// apply brings a fault about and returns how it is healed.
+func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
+	h := s.hosts[f.Host]
+	switch f.Kind {
+	case KillSide:
+		signalTo(h.side(), syscall.SIGKILL)
+	case FreezeSide:
+		return freeze(h.side())
+	case KillSupervisor:
+		h.worker.Kill(syscall.SIGKILL)
+		return func() { s.revive(t, h) }
+	case FreezeSupervisor:
+		return freeze(h.worker.Process.Pid)
+	case KillServer:
+		s.server.Kill()
+		return s.server.Restart
+	case KillServerTwice:
+		s.server.Kill()
+		return func() {
+			s.server.Restart()
+			s.server.Kill()
+			s.server.Restart()
+		}
+	case FreezeServer:
+		s.server.Signal(syscall.SIGSTOP)
+		return func() { s.server.Signal(syscall.SIGCONT) }
+	case KillLauncher, FreezeLauncher:
+		for _, r := range runs {
+			if r.launcher == nil {
+				continue
+			}
+			if f.Kind == FreezeLauncher {
+				return freeze(r.launcher.Process.Pid)
+			}
+			r.stopped = true
+			r.launcher.Kill(syscall.SIGKILL)
+		}
+	case KillMember:
+		if living := s.members(); len(living) > 0 {
+			pid := living[s.random.IntN(len(living))]
+			s.killed[pid] = true
+			signalTo(pid, syscall.SIGKILL)
+		}
+	case Partition:
+		end, err := h.link.Cut(f.Cut)
+		require.NoError(t, err)
+		return func() { require.NoError(t, end()) }
+	case Unplug:
+		ip(t, "link", "set", h.wire, "down")
+		return func() { ip(t, "link", "set", h.wire, "up") }
+	case FillState, FillLogs:
+		require.NoError(t, fill(h.fills[f.Kind]))
+		return func() { _ = os.Remove(h.fills[f.Kind]) }
+	}
+	return func() {}
+}
+
+// revive starts the worker of a host again, as systemd does.
+func (s *stage) revive(t *testing.T, h *host) {
+	if h.worker.Exited() {
+		h.start(t)
+	}
+}
+
+func signalTo(pid int, s syscall.Signal) {
+	if pid > 1 {
+		_ = syscall.Kill(pid, s)
+	}
+}
+
+// freeze stops a process and returns how it goes on.
+func freeze(pid int) func() {
+	signalTo(pid, syscall.SIGSTOP)
+	return func() { signalTo(pid, syscall.SIGCONT) }
+}
+
+// thaw has everything go on that may be frozen, so that it can end.
+func (s *stage) thaw() {
+	s.server.Signal(syscall.SIGCONT)
+	for _, h := range s.hosts {
+		h.worker.Kill(syscall.SIGCONT)
+		signalTo(h.side(), syscall.SIGCONT)
+	}
+}
+
+// command runs a clusterrun command to its end.
+func (s *stage) command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	p := harness.Start(t, s.dir, harness.Env(s.dir), append([]string{harness.Clusterrun(t)}, args...)...)
+	code = p.ExitCode()
+	return code, p.Stdout(), p.Stderr()
+}
+
+func writeJSON(t *testing.T, path string, v any) {
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+}

@@ -1,0 +1,199 @@
+package drill
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// report is what is known of a run after its end: what clusterrun says, and what the
+// programs themselves wrote down.
+type report struct {
+	run    string
+	result spec.RunResult
+	pages  []page
+	// stopped says that the drill had the run end: by a request, or by killing its
+	// launcher.
+	stopped bool
+	// faulty says that a host or its way to the server had a fault while the run
+	// lived, so that its processes may have been lost.
+	faulty bool
+	// killed are the processes that the drill killed.
+	killed map[int]bool
+}
+
+// check returns what is wrong with a run.
+func check(r report) []string {
+	var found []string
+	wrong := func(format string, args ...any) {
+		found = append(found, r.run+": "+fmt.Sprintf(format, args...))
+	}
+	exits := map[int]spec.Exit{} // by pid
+	owner := map[int]string{}
+	for _, t := range r.result.Tasks {
+		all := t.Exits
+		if len(all) == 0 && t.Exit != nil {
+			all = []spec.Exit{*t.Exit}
+		}
+		for _, e := range all {
+			if e.PID == 0 {
+				continue
+			}
+			if _, twice := exits[e.PID]; twice {
+				wrong("two exits of process %d", e.PID)
+			}
+			exits[e.PID], owner[e.PID] = e, t.Name
+		}
+	}
+	for _, p := range r.pages {
+		for _, d := range p.doubles {
+			wrong("process %d of %s, generation %d, lived at the same time as %s", p.pid, p.task, p.generation, d)
+		}
+		for _, w := range p.wrong {
+			wrong("process %d of %s: %s", p.pid, p.task, w)
+		}
+		e, ok := exits[p.pid]
+		if !ok {
+			wrong("process %d of %s (number %d) has no exit in the result", p.pid, p.task, p.number)
+			continue
+		}
+		if owner[p.pid] != p.task {
+			wrong("process %d of %s has an exit of %s", p.pid, p.task, owner[p.pid])
+		}
+		for _, w := range checkExit(p, e, r) {
+			wrong("process %d of %s: %s", p.pid, p.task, w)
+		}
+	}
+	for _, w := range checkVerdict(r) {
+		wrong("%s", w)
+	}
+	for _, w := range checkBarriers(r.pages) {
+		wrong("%s", w)
+	}
+	return found
+}
+
+// checkExit holds the exit of a process against its page.
+func checkExit(p page, e spec.Exit, r report) []string {
+	var found []string
+	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	lost := e.Cause == spec.CauseHostLost
+	switch {
+	case p.ended != 0 && !lost && e.ExitCode != p.code:
+		wrong("it ended with %d, and the result says %d (%s)", p.code, e.ExitCode, e.Cause)
+	case p.ended != 0 && !p.asked && p.code == 0 && !lost && e.Cause != spec.CauseCompleted:
+		wrong("it ended well by itself, and the result says %s", e.Cause)
+	case p.ended != 0 && !p.asked && p.code != 0 && !lost && e.Cause != spec.CauseOrigin:
+		wrong("it ended with %d by itself, and the result says %s", p.code, e.Cause)
+	case p.ended == 0 && (e.Cause == spec.CauseCompleted || e.ExitCode >= 0 && !lost):
+		wrong("it was killed, and the result says exit code %d (%s)", e.ExitCode, e.Cause)
+	case p.ended == 0 && e.Cause == spec.CauseOrigin && !r.killed[p.pid]:
+		wrong("we killed it, and the result says that it ended by itself")
+	}
+	if lost && !r.faulty {
+		wrong("it was lost with its host, which had no fault")
+	}
+	// Who was asked to end was asked by us, and the run says why.
+	if p.asked && (e.Cause == spec.CauseCompleted || e.Cause == spec.CauseOrigin) {
+		wrong("we asked it to end, and the result says %s", e.Cause)
+	}
+	if e.Cause == spec.CauseCollateral && !r.stopped && r.result.Verdict == spec.VerdictSucceeded &&
+		p.generation == r.result.Generation && !hasChief(r.result) {
+		wrong("it was stopped because of another, and nothing failed in its generation")
+	}
+	return found
+}
+
+func hasChief(r spec.RunResult) bool {
+	return slices.ContainsFunc(r.Tasks, func(t spec.TaskResult) bool { return t.Type == "chief" })
+}
+
+// checkVerdict holds the verdict against how the last process of each task ended.
+func checkVerdict(r report) []string {
+	last := map[string]page{}
+	for _, p := range r.pages {
+		if q, ok := last[p.task]; !ok || p.started > q.started {
+			last[p.task] = p
+		}
+	}
+	// With a chief its end is that of the run.
+	counts := func(t spec.TaskResult) bool { return !hasChief(r.result) || t.Type == "chief" }
+	good := true
+	for _, t := range r.result.Tasks {
+		// None of a task that is not there has ended.
+		if p := last[t.Name]; counts(t) && (p.ended == 0 || p.code != 0) {
+			good = false
+		}
+	}
+	switch r.result.Verdict {
+	case spec.VerdictSucceeded:
+		if !good {
+			return []string{"it succeeded, and not all of its tasks ended well"}
+		}
+	case spec.VerdictCancelled:
+		if !r.stopped {
+			return []string{"it was cancelled, and nobody asked for that: " + r.result.Message}
+		}
+	case spec.VerdictFailed:
+		if good && !r.stopped {
+			return []string{"it failed, and all of its tasks ended well: " + r.result.Message}
+		}
+		f := r.result.FirstFailure
+		if f == nil {
+			if !r.faulty {
+				return []string{"it failed, and nothing did: " + r.result.Message}
+			}
+			return nil
+		}
+		if f.Cause != spec.CauseOrigin && f.Cause != spec.CauseHostLost {
+			return []string{fmt.Sprintf("its root cause is %s, whose cause is %s", f.Task, f.Cause)}
+		}
+	default:
+		return []string{fmt.Sprintf("its verdict is %s: %s", r.result.Verdict, r.result.Message)}
+	}
+	return nil
+}
+
+// checkBarriers proves that nobody passed a round before all had arrived for it: of
+// each generation, the latest last arrival comes before the earliest passing.
+func checkBarriers(pages []page) []string {
+	type round struct{ generation, number int }
+	first := map[round]int64{}              // the earliest passing
+	arrived := map[round]map[string]int64{} // the arrival of each task
+	tasks := map[int]map[string]bool{}
+	for _, p := range pages {
+		if len(p.arrivals) == 0 {
+			continue
+		}
+		if tasks[p.generation] == nil {
+			tasks[p.generation] = map[string]bool{}
+		}
+		tasks[p.generation][p.task] = true
+		for number, at := range p.passes {
+			k := round{p.generation, number}
+			if old, ok := first[k]; !ok || at < old {
+				first[k] = at
+			}
+			if arrived[k] == nil {
+				arrived[k] = map[string]int64{}
+			}
+			// The arrival that this passing answers is the last one before it.
+			for _, a := range p.arrivals {
+				if a < at {
+					arrived[k][p.task] = max(arrived[k][p.task], a)
+				}
+			}
+		}
+	}
+	var found []string
+	for k, at := range first {
+		for _, task := range slices.Sorted(maps.Keys(arrived[k])) {
+			if a := arrived[k][task]; a > at {
+				found = append(found, fmt.Sprintf("round %d of generation %d was passed %d ns before %s had arrived", k.number, k.generation, a-at, task))
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,63 @@
+package drill
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// good is a run of two tasks that ended well.
+func good() report {
+	exit := func(pid int) *spec.Exit { return &spec.Exit{PID: pid, Cause: spec.CauseCompleted} }
+	ledger := func(task string, pid int) page {
+		return page{task: task, pid: pid, started: 1, ended: 9, arrivals: []int64{2}, passes: map[int]int64{1: 4}}
+	}
+	return report{
+		run: "r",
+		result: spec.RunResult{Verdict: spec.VerdictSucceeded, Tasks: []spec.TaskResult{
+			{Name: "a-0", Exit: exit(1)}, {Name: "b-0", Exit: exit(2)},
+		}},
+		pages:  []page{ledger("a-0", 1), ledger("b-0", 2)},
+		killed: map[int]bool{},
+	}
+}
+
+// Everything that a drill can find is found.
+func TestChecksFail(t *testing.T) {
+	assert.Empty(t, check(good()))
+	for name, c := range map[string]struct {
+		spoil func(*report)
+		want  string
+	}{
+		"two processes of a task":   {func(r *report) { r.pages[0].doubles = []string{"task.a-0"} }, "lived at the same time"},
+		"a process without an exit": {func(r *report) { r.result.Tasks[0].Exit = nil }, "has no exit"},
+		"an exit of another task":   {func(r *report) { r.pages[0].task = "b-0" }, "has an exit of a-0"},
+		"two exits of a process":    {func(r *report) { r.result.Tasks[1].Exit.PID = 1 }, "two exits of process 1"},
+		"another exit code":         {func(r *report) { r.pages[0].code = 3 }, "ended with 3, and the result says 0"},
+		"another cause":             {func(r *report) { r.result.Tasks[0].Exit.Cause = spec.CauseOrigin }, "ended well by itself"},
+		"a kill that nobody knows":  {func(r *report) { r.pages[0].ended = 0 }, "it was killed"},
+		"a kill of ours as its own": {func(r *report) {
+			r.pages[0].ended = 0
+			*r.result.Tasks[0].Exit = spec.Exit{PID: 1, ExitCode: -9, Cause: spec.CauseOrigin}
+		}, "we killed it"},
+		"lost without a fault": {func(r *report) { r.result.Tasks[0].Exit.Cause = spec.CauseHostLost }, "which had no fault"},
+		"stopped without a reason": {func(r *report) {
+			r.pages[0].asked, r.pages[0].code = true, exitAsked
+			*r.result.Tasks[0].Exit = spec.Exit{PID: 1, ExitCode: exitAsked, Cause: spec.CauseCollateral}
+		}, "nothing failed in its generation"},
+		"succeeded in spite of a death": {func(r *report) { r.pages[0].ended = 0 }, "not all of its tasks ended well"},
+		"failed in spite of success":    {func(r *report) { r.result.Verdict = spec.VerdictFailed }, "all of its tasks ended well"},
+		"cancelled by nobody":           {func(r *report) { r.result.Verdict = spec.VerdictCancelled }, "nobody asked"},
+		"passed too early":              {func(r *report) { r.pages[1].arrivals[0], r.pages[1].passes[1] = 5, 6 }, "before b-0 had arrived"},
+		"what a program could not do":   {func(r *report) { r.pages[0].wrong = []string{"no host"} }, "no host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			c.spoil(&r)
+			assert.Contains(t, strings.Join(check(r), "\n"), c.want)
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package drill
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// stopAfter is how long a host of these runs may be cut off.
+	stopAfter = 10 * time.Second
+	// goneBound is how long after the end of its run a process may still be there.
+	goneBound = 10 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	if IsMember() {
+		os.Exit(Member())
+	}
+	os.Exit(m.Run())
+}
+
+// stage is what a drill plays on.
+type stage struct {
+	seed   uint64
+	dir    string
+	mark   string
+	server *harness.Server
+	hosts  []*host
+	client client.Client
+	killed map[int]bool
+	random *rand.Rand
+}
+
+// number is the value of a variable of make drill.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, "%s is a number", name)
+	return n
+}
+
+func TestDrill(t *testing.T) {
+	limits := Limits{Namespaces: hasNamespaces(), Disks: hasDisks(t), StopAfter: stopAfter}
+	s := &stage{
+		seed: number(t, "SEED", 1), dir: t.TempDir(), mark: fmt.Sprint(os.Getpid()),
+		killed: map[int]bool{},
+	}
+	s.random = rand.New(rand.NewPCG(s.seed, 1))
+	faults := int(number(t, "FAULTS", 30))
+	t.Logf("SEED=%d FAULTS=%d, namespaces: %v, disks: %v", s.seed, faults, limits.Namespaces, limits.Disks)
+	s.server = harness.StartServer(t, "--headless")
+	s.client = s.server.Client()
+	t.Cleanup(s.thaw)
+	for i := range Hosts {
+		dir := filepath.Join(s.dir, HostName(i))
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		s.hosts = append(s.hosts, newHost(t, i, s.server.Address, limits, dir))
+	}
+	for i, round := range NewSchedule(s.seed, faults, limits) {
+		began := time.Now()
+		found := s.play(t, i, round)
+		text := fmt.Sprintf("round %d, %.0fs", i, time.Since(began).Seconds())
+		for _, f := range round {
+			text += "\n  " + f.String()
+		}
+		t.Log(text)
+		if len(found) > 0 {
+			t.Errorf("round %d of SEED=%d:\n%s", i, s.seed, strings.Join(found, "\n"))
+		}
+	}
+}
+
+// play plays a round and returns what was wrong in it.
+func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
+	runs := s.launch(t, n)
+	s.conduct(t, faults, runs)
+	var found []string
+	for _, r := range runs {
+		found = append(found, r.finish(t, s, len(faults) > 0)...)
+	}
+	return append(found, s.leftovers(t, n, runs)...)
+}
+
+// conduct brings the faults about, and heals them, one event after the other.
+func (s *stage) conduct(t *testing.T, faults []Fault, runs []*run) {
+	type event struct {
+		at time.Duration
+		do func()
+	}
+	var events []event
+	began := time.Now()
+	for _, f := range faults {
+		var heal func()
+		events = append(events,
+			event{f.At, func() { heal = s.apply(t, f, runs) }},
+			event{f.At + f.For, func() { heal() }})
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	for _, e := range events {
+		time.Sleep(time.Until(began.Add(e.at)))
+		e.do()
+	}
+}
+
+// leftovers returns what is left of runs that have ended.
+func (s *stage) leftovers(t *testing.T, round int, runs []*run) []string {
+	var found []string
+	deadline := time.Now().Add(goneBound)
+	for len(s.members()) > 0 && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, pid := range s.members() {
+		found = append(found, fmt.Sprintf("process %d is left: %s", pid, harness.Cmdline(pid)))
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	for _, r := range runs {
+		pages, err := readLedger(r.ledger)
+		if err != nil {
+			found = append(found, err.Error())
+		}
+		for _, p := range pages {
+			for _, what := range s.left(p) {
+				found = append(found, fmt.Sprintf("%s: %s of %s is left", r.name, what, p.task))
+			}
+		}
+	}
+	return append(found, s.slots(t, round)...)
+}
+
+// left is what is left of a process that has ended.
+func (s *stage) left(p page) []string {
+	var found []string
+	if _, err := os.Stat(p.socket); p.socket != "" && err == nil {
+		found = append(found, "the socket "+p.socket)
+	}
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		// The one that a host worker is in itself stays, where it cannot make others.
+		dir := filepath.Join(root, p.cgroup)
+		if b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); strings.Contains(p.cgroup, "clusterrun") && err == nil {
+			found = append(found, fmt.Sprintf("the cgroup %s with the processes %q", dir, b))
+		}
+	}
+	for _, h := range s.hosts {
+		if h.name == p.host && h.holdsPort(p.port) {
+			found = append(found, "the port "+p.port)
+		}
+	}
+	return found
+}
+
+// slots has a run take every slot of every host: it gets them only if nobody holds one.
+func (s *stage) slots(t *testing.T, round int) []string {
+	id := fmt.Sprintf("drill-%d-%d-slots", s.seed, round)
+	all := &spec.RunSpec{Command: []string{"true"}}
+	for i := range Hosts {
+		all.Tasks = append(all.Tasks, tasks(fmt.Sprintf("on%d", i), "sleep 0", slots, i))
+	}
+	file := filepath.Join(s.dir, id+".json")
+	writeJSON(t, file, all)
+	for _, args := range [][]string{{"submit", "--address", s.server.Address, "--id", id, file}, {"wait", "--address", s.server.Address, id}} {
+		if code, _, text := s.command(t, args...); code != 0 {
+			return []string{fmt.Sprintf("the slots of all hosts: %s exits with %d: %s", args[0], code, text)}
+		}
+	}
+	return nil
+}
+
+// members are the living processes of tasks.
+func (s *stage) members() []int { return harness.Alive(markVar + "=" + s.mark + "\x00") }

@@ -1,0 +1,158 @@
+package drill
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// slots is how many tasks a host takes.
+const slots = 16
+
+// host is a host worker with its own way to the server, network and disks.
+type host struct {
+	name   string
+	dir    string
+	link   *Link
+	wire   string // our end of its network; none without namespaces
+	netns  string
+	argv   []string
+	env    []string
+	worker *harness.Process
+	fills  map[Kind]string // files that fill its disks
+}
+
+// newHost makes the parts of a host, and starts its worker.
+func newHost(t *testing.T, i int, server string, limits Limits, dir string) *host {
+	h := &host{name: HostName(i), dir: dir, fills: map[Kind]string{}}
+	ip := "127.0.0.1"
+	if limits.Namespaces {
+		ip = h.isolate(t, i)
+	}
+	link, err := NewLink(ip+":0", server)
+	require.NoError(t, err)
+	t.Cleanup(link.Close)
+	h.link = link
+	for _, kind := range []Kind{FillState, FillLogs} {
+		require.NoError(t, os.MkdirAll(h.disk(kind), 0o700))
+		if limits.Disks {
+			mount(t, h.disk(kind))
+		}
+		h.fills[kind] = filepath.Join(h.disk(kind), "fill")
+	}
+	h.argv = []string{
+		harness.Clusterrun(t), "worker", "--address", link.Address(), "--host-name", h.name, "--slots", fmt.Sprint(slots),
+		"--state-dir", filepath.Join(h.disk(FillState), "clusterrun"), "--log-dir", h.disk(FillLogs),
+	}
+	if h.netns != "" {
+		h.argv = append([]string{"nsenter", "--net=/run/netns/" + h.netns}, h.argv...)
+	}
+	home := filepath.Join(dir, "home")
+	require.NoError(t, os.MkdirAll(home, 0o700))
+	h.env = harness.Env(home)
+	h.start(t)
+	harness.Eventually(t, h.name+" polls", func() bool { return strings.Contains(h.worker.Stderr(), "ready") })
+	return h
+}
+
+// disk is the directory of the disk that a fault of that kind fills.
+func (h *host) disk(kind Kind) string {
+	return filepath.Join(h.dir, strings.TrimPrefix(string(kind), "fill "))
+}
+
+func (h *host) start(t *testing.T) {
+	h.worker = harness.Start(t, h.dir, h.env, h.argv...)
+}
+
+// side is the pid of the worker's Temporal-facing half, or 0.
+func (h *host) side() int {
+	for _, pid := range harness.Children(h.worker.Process.Pid) {
+		if strings.Contains(harness.Cmdline(pid), " side") {
+			return pid
+		}
+	}
+	return 0
+}
+
+// holdsPort reports whether a port is leased on the host: its supervisor has an
+// abstract socket of that name then.
+func (h *host) holdsPort(port string) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", h.worker.Process.Pid))
+	return err == nil && port != "" && strings.Contains(string(b), "@clusterrun-port-"+port+"\n")
+}
+
+// isolate gives the host a network namespace with one wire to us, and returns our
+// address on it.
+func (h *host) isolate(t *testing.T, i int) string {
+	h.netns = fmt.Sprintf("drill%d%c", os.Getpid(), 'a'+i)
+	h.wire = fmt.Sprintf("dr%d%co", os.Getpid(), 'a'+i)
+	theirs := fmt.Sprintf("dr%d%ci", os.Getpid(), 'a'+i)
+	subnet := fmt.Sprintf("10.%d.%d", 64+os.Getpid()%128, i+1)
+	ip(t, "netns", "add", h.netns)
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", h.netns).Run() })
+	ip(t, "link", "add", h.wire, "type", "veth", "peer", "name", theirs, "netns", h.netns)
+	ip(t, "addr", "add", subnet+".1/30", "dev", h.wire)
+	ip(t, "link", "set", h.wire, "up")
+	ip(t, "-n", h.netns, "addr", "add", subnet+".2/30", "dev", theirs)
+	ip(t, "-n", h.netns, "link", "set", theirs, "up")
+	ip(t, "-n", h.netns, "link", "set", "lo", "up")
+	return subnet + ".1"
+}
+
+func ip(t *testing.T, args ...string) {
+	t.Helper()
+	out, err := exec.Command("ip", args...).CombinedOutput()
+	require.NoError(t, err, "ip %s: %s", strings.Join(args, " "), out)
+}
+
+// hasNamespaces reports whether network namespaces can be made here.
+func hasNamespaces() bool {
+	name := fmt.Sprintf("drill%dx", os.Getpid())
+	if exec.Command("ip", "netns", "add", name).Run() != nil {
+		return false
+	}
+	defer func() { _ = exec.Command("ip", "netns", "del", name).Run() }()
+	return exec.Command("nsenter", "--net=/run/netns/"+name, "true").Run() == nil
+}
+
+// diskSize is enough for all the rounds' journals and logs.
+const diskSize = 256 << 20
+
+// mount mounts a disk of the host's own.
+func mount(t *testing.T, dir string) {
+	require.NoError(t, syscall.Mount("drill", dir, "tmpfs", 0, fmt.Sprintf("size=%d", diskSize)))
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+}
+
+// hasDisks reports whether disks can be mounted here.
+func hasDisks(t *testing.T) bool {
+	dir := t.TempDir()
+	if syscall.Mount("drill", dir, "tmpfs", 0, "size=4096") != nil {
+		return false
+	}
+	return syscall.Unmount(dir, 0) == nil
+}
+
+// fill leaves no room on a disk.
+func fill(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b := make([]byte, 1<<20)
+	for size := len(b); size > 0; {
+		if _, err := f.Write(b[:size]); err != nil {
+			size /= 2 // the last bytes, too
+		}
+	}
+	return nil
+}

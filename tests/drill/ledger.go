@@ -1,0 +1,114 @@
+package drill
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// page is what one process wrote into the ledger of its run.
+type page struct {
+	task       string
+	pid        int
+	generation int
+	number     int // among those of its task
+	host       string
+	socket     string
+	port       string // that its address has
+	cgroup     string
+	started    int64
+	ended      int64 // 0: it did not get to say so
+	code       int
+	asked      bool     // it got SIGTERM
+	doubles    []string // who lived that must not
+	wrong      []string
+	arrivals   []int64
+	passes     map[int]int64 // round → when
+	lines      int           // for which write returned
+}
+
+func pageName(task string, pid int) string { return fmt.Sprintf("page.%s.%d", task, pid) }
+
+// readLedger reads the pages of a run, by task and start.
+func readLedger(dir string) ([]page, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "page.*"))
+	if err != nil {
+		return nil, err
+	}
+	var pages []page
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		fields := strings.Split(filepath.Base(name), ".")
+		p := page{task: fields[1], passes: map[int]int64{}}
+		if p.pid, err = strconv.Atoi(fields[2]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if err := p.read(strings.Fields(line)); err != nil {
+				return nil, fmt.Errorf("%s: %q: %w", name, line, err)
+			}
+		}
+		pages = append(pages, p)
+	}
+	slices.SortFunc(pages, func(a, b page) int {
+		if a.task != b.task {
+			return strings.Compare(a.task, b.task)
+		}
+		return int(a.started - b.started)
+	})
+	return pages, nil
+}
+
+func (p *page) read(words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("too short")
+	}
+	at, err := strconv.ParseInt(words[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	number := func(i int) int {
+		if err != nil || i >= len(words) {
+			return 0
+		}
+		var n int
+		n, err = strconv.Atoi(words[i])
+		return n
+	}
+	switch words[1] {
+	case "start":
+		p.started, p.generation, p.number = at, number(2), number(3)
+		if len(words) > 5 {
+			p.host, p.socket = words[4], words[5]
+		}
+		if len(words) > 6 {
+			p.port = words[6]
+		}
+	case "cgroup":
+		p.cgroup = strings.Join(words[2:], " ")
+	case "end":
+		p.ended, p.code = at, number(2)
+	case "asked":
+		p.asked = true
+	case "double":
+		p.doubles = append(p.doubles, words[2])
+	case "wrong":
+		p.wrong = append(p.wrong, strings.Join(words[2:], " "))
+	case "broken": // a barrier that breaks is how members learn of each other's end
+	case "arrive":
+		p.arrivals = append(p.arrivals, at)
+	case "pass":
+		p.passes[number(2)] = at
+	case "lines":
+		p.lines = number(2)
+	default:
+		return fmt.Errorf("unknown word %q", words[1])
+	}
+	return err
+}

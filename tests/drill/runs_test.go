@@ -1,0 +1,252 @@
+package drill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// lines is how many lines a task writes, closures how many a coordinator schedules.
+	lines    = 50_000
+	closures = 5_000
+	// endBound is how long a run may take to end when everything is healed.
+	endBound = 3 * time.Minute
+)
+
+// run is a run of a round.
+type run struct {
+	*starter.Run
+	name    string
+	ledger  string
+	spec    *spec.RunSpec
+	stopped bool
+	// coordinated gets the end of the run's coordinator, where it has one.
+	coordinated chan error
+	// launcher is that of a run on this machine alone, with its state directory.
+	launcher *harness.Process
+	state    string
+}
+
+// tasks are n tasks of a role, pinned to the hosts, or anywhere where none is given.
+func tasks(typ, role string, n int, hosts ...int) spec.TaskGroup {
+	g := spec.TaskGroup{Type: typ, Env: map[string]string{roleVar: role}}
+	if len(hosts) == 0 {
+		g.Count = &n
+	}
+	for i := range n {
+		if len(hosts) > 0 {
+			g.Addresses = append(g.Addresses, HostName(hosts[i%len(hosts)]))
+		}
+	}
+	return g
+}
+
+// mix are the runs of a round.
+func mix() map[string]*spec.RunSpec {
+	failures := 50
+	return map[string]*spec.RunSpec{
+		"chief": {AutoRestart: true, Tasks: []spec.TaskGroup{
+			tasks("chief", "sleep 7000", 1, 0), tasks("worker", "sleep 600000", 3, 1, 2, 0), tasks("ps", "sleep 600000", 1, 1),
+		}},
+		"group": {RestartScope: spec.RestartScopeGroup, MaxRestarts: &failures, Tasks: []spec.TaskGroup{
+			tasks("worker", "step 60", 1, 1), tasks("peer", "step 60", 2),
+		}},
+		"restart":  {AutoRestart: true, Tasks: []spec.TaskGroup{tasks("worker", "flaky 3", 3)}},
+		"barrier":  {Tasks: []spec.TaskGroup{tasks("worker", "step 80", 3, 0, 1, 2)}},
+		"closures": {AutoRestart: true, Tasks: []spec.TaskGroup{tasks("worker", "serve 2", 3, 0, 1, 2)}},
+		"lines":    {Tasks: []spec.TaskGroup{tasks("worker", fmt.Sprintf("lines %d", lines), 2, 0, 2)}},
+		"launcher": {Tasks: []spec.TaskGroup{tasks("worker", "sleep 6000", 2)}},
+	}
+}
+
+// launch starts the runs of a round.
+func (s *stage) launch(t *testing.T, round int) []*run {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	var runs []*run
+	for name, sp := range mix() {
+		id := fmt.Sprintf("drill-%d-%d-%s", s.seed, round, name)
+		r := &run{name: id, spec: sp, ledger: filepath.Join(s.dir, id)}
+		require.NoError(t, os.Mkdir(r.ledger, 0o700))
+		sp.Command = []string{self}
+		sp.Env = map[string]string{ledgerVar: r.ledger, markVar: s.mark}
+		grace := spec.Duration(2 * time.Second)
+		sp.Stop.Grace = &grace
+		sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)
+		runs = append(runs, r)
+		if name == "launcher" {
+			r.launchHere(t, s)
+			continue
+		}
+		r.Run, err = starter.Start(t.Context(), s.client, sp, starter.Options{ID: id})
+		require.NoError(t, err)
+		if name == "closures" {
+			r.coordinated = make(chan error, 1)
+			go func() { r.coordinated <- coordinate(t.Context(), r.Run) }()
+		}
+	}
+	return runs
+}
+
+// launchHere starts the run by a launcher, with a host worker of its own.
+func (r *run) launchHere(t *testing.T, s *stage) {
+	b, err := json.Marshal(r.spec)
+	require.NoError(t, err)
+	file := filepath.Join(r.ledger, "spec.json")
+	require.NoError(t, os.WriteFile(file, b, 0o600))
+	r.state = filepath.Join(s.dir, "launcher")
+	r.launcher = harness.Start(t, r.ledger, harness.Env(s.dir), harness.Clusterrun(t), "run",
+		"--address", s.server.Address, "--state-dir", r.state, "--id", r.name, file)
+	r.Run = starter.Get(s.client, r.name, "")
+}
+
+// coordinate schedules closures and holds their values against what they must be.
+func coordinate(ctx context.Context, r *starter.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, endBound+span)
+	defer cancel()
+	c, err := clustercoordinator.New(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	values := make([]*clustercoordinator.RemoteValue, closures)
+	for i := range values {
+		if values[i], err = c.Schedule(ctx, "square", i); err != nil {
+			return fmt.Errorf("schedule closure %d: %w", i, err)
+		}
+	}
+	if err := c.Join(ctx); err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	for i, v := range values {
+		n, err := clustercoordinator.Get[int](ctx, v)
+		if err != nil || n != i*i {
+			return fmt.Errorf("the square of %d is %d: %w", i, n, err)
+		}
+	}
+	return nil
+}
+
+// finish waits for the end of the run and returns what is wrong with it.
+func (r *run) finish(t *testing.T, s *stage, faulty bool) []string {
+	ctx, cancel := context.WithTimeout(t.Context(), endBound)
+	defer cancel()
+	var found []string
+	if r.coordinated != nil {
+		if err := <-r.coordinated; err != nil {
+			found = append(found, fmt.Sprintf("%s: the coordinator: %v", r.name, err))
+		}
+		r.stopped = true
+		if err := r.Cancel(ctx); err != nil {
+			var ended *starter.EndedError
+			if !errors.As(err, &ended) {
+				found = append(found, fmt.Sprintf("%s: cancel: %v", r.name, err))
+			}
+		}
+	}
+	if r.launcher != nil {
+		if !r.awaitLauncher() {
+			found = append(found, r.name+": the launcher does not end")
+		}
+		// The next run there ends what a killed one has left.
+		if code, _, errText := s.command(t, "run", "--address", s.server.Address, "--state-dir", r.state, "--id", r.name+"-next", "--", "true"); code != 0 {
+			found = append(found, fmt.Sprintf("%s: the next run exits with %d: %s", r.name, code, errText))
+		}
+	}
+	result, err := r.Wait(ctx)
+	var terminated *starter.TerminatedError
+	var missing *starter.NotFoundError
+	switch {
+	case r.stopped && (errors.As(err, &terminated) || errors.As(err, &missing)):
+		return found // the launcher was killed, and there is nobody left to say more
+	case result == nil:
+		return append(found, fmt.Sprintf("%s: it does not end: %v", r.name, err))
+	}
+	pages, err := readLedger(r.ledger)
+	if err != nil {
+		return append(found, err.Error())
+	}
+	found = append(found, check(report{
+		run: r.name, result: *result, pages: pages, stopped: r.stopped, faulty: faulty, killed: s.killed,
+	})...)
+	return append(found, r.checkLines(t, s, pages)...)
+}
+
+// awaitLauncher reports whether the launcher ends in time.
+func (r *run) awaitLauncher() bool {
+	deadline := time.Now().Add(endBound)
+	for !r.launcher.Exited() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return true
+}
+
+// checkLines holds what logs prints against what the programs have written.
+func (r *run) checkLines(t *testing.T, s *stage, pages []page) []string {
+	var found []string
+	want := map[string]int{}
+	for _, p := range pages {
+		if p.lines > 0 {
+			want[fmt.Sprintf("%s %d", p.task, p.number)] = p.lines
+		}
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	got := map[string]int{}
+	for task := range taskNames(pages) {
+		code, out, errText := s.command(t, "logs", "--address", s.server.Address, "--stdout", r.name, task)
+		if code != 0 {
+			found = append(found, fmt.Sprintf("%s: logs exits with %d: %s", r.name, code, errText))
+		}
+		for line := range strings.Lines(out) {
+			if at := strings.Index(line, "]:"); at >= 0 {
+				line = line[at+2:]
+			}
+			words := strings.Fields(line)
+			if len(words) != 3 {
+				found = append(found, fmt.Sprintf("%s: logs prints %q", r.name, line))
+				break
+			}
+			key := words[0] + " " + words[1]
+			got[key]++
+			if words[2] != fmt.Sprint(got[key]) {
+				found = append(found, fmt.Sprintf("%s: after line %d of %s logs prints line %s", r.name, got[key]-1, key, words[2]))
+				break
+			}
+		}
+	}
+	for key, n := range want {
+		// What was written after the last note is there, too.
+		if got[key] < n {
+			found = append(found, fmt.Sprintf("%s: of %d lines of %s logs prints %d", r.name, n, key, got[key]))
+		}
+	}
+	return found
+}
+
+// taskNames are the tasks that have pages.
+func taskNames(pages []page) map[string]bool {
+	names := map[string]bool{}
+	for _, p := range pages {
+		names[p.task] = true
+	}
+	return names
+}

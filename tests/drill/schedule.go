@@ -1,0 +1,122 @@
+package drill
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// The values of [Kind].
+const (
+	KillSide         Kind = "kill side"
+	FreezeSide       Kind = "freeze side"
+	KillSupervisor   Kind = "kill supervisor"
+	FreezeSupervisor Kind = "freeze supervisor"
+	KillServer       Kind = "kill server"
+	KillServerTwice  Kind = "kill server twice"
+	FreezeServer     Kind = "freeze server"
+	KillLauncher     Kind = "kill launcher"
+	FreezeLauncher   Kind = "freeze launcher"
+	KillMember       Kind = "kill member"
+	Partition        Kind = "partition"
+	Unplug           Kind = "unplug"     // the interface of a host is taken down
+	FillState        Kind = "fill state" // the disk under a host's state directory
+	FillLogs         Kind = "fill logs"
+)
+
+// Fault is one fault of a schedule.
+type Fault struct {
+	Kind Kind
+	Host int           // where the kind is one of a host
+	Cut  Cut           // of a partition
+	At   time.Duration // from the beginning of the round
+	For  time.Duration // until it is healed
+}
+
+func (f Fault) String() string {
+	where := ""
+	switch f.Kind {
+	case KillServer, KillServerTwice, FreezeServer, KillLauncher, FreezeLauncher, KillMember:
+	default:
+		where = fmt.Sprintf(" of %s", HostName(f.Host))
+	}
+	if f.Kind == Partition {
+		where += fmt.Sprintf(" (%s)", f.Cut)
+	}
+	return fmt.Sprintf("%5.2fs %s%s for %s", f.At.Seconds(), f.Kind, where, f.For.Round(10*time.Millisecond))
+}
+
+// Hosts is the number of host workers.
+const Hosts = 3
+
+// HostName is the name of a host worker.
+func HostName(i int) string { return fmt.Sprintf("host-%c", 'a'+i) }
+
+const (
+	// faultsPerRound is how many faults meet the same runs.
+	faultsPerRound = 5
+	// span is the time within which the faults of a round begin.
+	span = 6 * time.Second
+)
+
+// Limits say what a schedule can ask of the machine, and how long a fault may last.
+type Limits struct {
+	Namespaces bool // hosts are in network namespaces
+	Disks      bool // hosts have disks of their own
+	// StopAfter is that of the runs: some faults of a host last longer.
+	StopAfter time.Duration
+}
+
+// NewSchedule makes the rounds of a drill with that many faults. The same arguments
+// make the same schedule.
+func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
+	random := rand.New(rand.NewPCG(seed, 0))
+	kinds := []Kind{
+		KillSide, KillSide, FreezeSide, KillSupervisor, FreezeSupervisor, KillServer, KillServerTwice, FreezeServer,
+		KillLauncher, FreezeLauncher, KillMember, Partition, Partition, Partition,
+	}
+	if limits.Namespaces {
+		kinds = append(kinds, Unplug)
+	}
+	if limits.Disks {
+		kinds = append(kinds, FillState, FillLogs)
+	}
+	cuts := []Cut{CutRefuse, CutDrop, CutDropOut, CutDropIn}
+	var rounds [][]Fault
+	for faults > 0 {
+		var round []Fault
+		for range min(faults, faultsPerRound) {
+			f := Fault{
+				Kind: kinds[random.IntN(len(kinds))],
+				Host: random.IntN(Hosts),
+				Cut:  cuts[random.IntN(len(cuts))],
+				At:   time.Duration(random.Int64N(int64(span))),
+			}
+			f.For = f.length(random, limits)
+			round = append(round, f)
+			faults--
+		}
+		slices.SortStableFunc(round, func(a, b Fault) int { return int(a.At - b.At) })
+		rounds = append(rounds, round)
+	}
+	return rounds
+}
+
+// length draws how long a fault lasts: mostly moments, sometimes longer than a host
+// may be cut off.
+func (f Fault) length(random *rand.Rand, limits Limits) time.Duration {
+	short := 100*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))
+	long := limits.StopAfter + time.Duration(random.Int64N(int64(limits.StopAfter)))
+	switch f.Kind {
+	case FreezeSide, KillSupervisor, Partition, Unplug:
+		// Not a supervisor: while it is frozen nobody stops what is cut off.
+		if random.IntN(4) == 0 {
+			return long
+		}
+	}
+	return short
+}

@@ -1,0 +1,223 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/drill"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// lives writes down every 20 ms that this process lives, by the clock that all processes of
+// a machine share.
+const lives = `exec python3 -c '
+import os, time
+path = "%s/lives.%%s.%%s.%%d" %% (os.environ["CLUSTERRUN_TASK"], os.environ["CLUSTERRUN_GENERATION"], os.getpid())
+with open(path, "w", buffering=1) as f:
+    while not os.path.exists("%s/go"):
+        print(time.clock_gettime_ns(time.CLOCK_BOOTTIME), file=f)
+        time.sleep(0.02)
+'`
+
+// life is from when to when a process wrote that it lives.
+type life struct{ first, last int64 }
+
+// livesOf are the processes of a generation.
+func (f *fixture) livesOf(generation int) []life {
+	f.t.Helper()
+	files, err := filepath.Glob(filepath.Join(f.dir, fmt.Sprintf("lives.*.%d.*", generation)))
+	require.NoError(f.t, err)
+	var all []life
+	for _, name := range files {
+		var l life
+		file, err := os.Open(name)
+		require.NoError(f.t, err)
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			at, err := strconv.ParseInt(lines.Text(), 10, 64)
+			if err != nil {
+				continue // it is being written
+			}
+			if l.first == 0 {
+				l.first = at
+			}
+			l.last = at
+		}
+		_ = file.Close()
+		if l.first != 0 {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// A fault of the side beside the partition.
+type sideFault string
+
+const (
+	sideAlive   sideFault = "alive"
+	sideKilled  sideFault = "killed"
+	sideFrozen  sideFault = "frozen"
+	sideLooping sideFault = "looping"
+)
+
+// beset has the fault happen to the side of a worker until the test ends or it is stopped.
+func beset(t *testing.T, w *harness.Worker, fault sideFault) (stop func()) {
+	t.Helper()
+	switch fault {
+	case sideKilled:
+		require.NoError(t, syscall.Kill(w.Side(), syscall.SIGKILL))
+	case sideFrozen:
+		side := w.Side()
+		require.NoError(t, syscall.Kill(side, syscall.SIGSTOP))
+		return func() { _ = syscall.Kill(side, syscall.SIGCONT) }
+	case sideLooping:
+		done, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				for _, pid := range harness.Children(w.Cmd.Process.Pid) {
+					if strings.Contains(harness.Cmdline(pid), " side") {
+						_ = syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
+				select {
+				case <-done:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}()
+		return func() { close(done); <-ended }
+	}
+	return func() {}
+}
+
+// Whatever becomes of the side of a host that is cut off, nothing of a generation lives
+// there when the next one begins elsewhere. PARTITIONS says how often each is tried.
+func TestNoTwoGenerationsLive(t *testing.T) {
+	t.Parallel()
+	rounds, _ := strconv.Atoi(os.Getenv("PARTITIONS"))
+	faults := []sideFault{sideLooping}
+	if rounds > 0 {
+		faults = []sideFault{sideAlive, sideKilled, sideFrozen, sideLooping}
+	}
+	for _, fault := range faults {
+		for round := range max(1, rounds) {
+			cut := []drill.Cut{drill.CutRefuse, drill.CutDrop, drill.CutDropIn, drill.CutDropOut}[round%4]
+			t.Run(fmt.Sprintf("%s/%s/%d", fault, cut, round), func(t *testing.T) {
+				t.Parallel()
+				partition(t, fault, cut)
+			})
+		}
+	}
+}
+
+func partition(t *testing.T, fault sideFault, cut drill.Cut) {
+	f := newFixture(t)
+	link, err := drill.NewLink("127.0.0.1:0", f.Address)
+	require.NoError(t, err)
+	t.Cleanup(link.Close)
+	// Of the hosts only b has room for both of the tasks that any may take.
+	b := f.StartWorker(t, "--host-name", "host-b", "--address", link.Address(), "--slots", "2")
+	f.worker.Kill(syscall.SIGTERM)
+	f.worker.ExitCode()
+	f.worker = f.StartWorker(t, "--host-name", "host-p", "--slots", "1")
+	script := []string{"/bin/bash", "-c", fmt.Sprintf(lives, f.dir, f.dir)}
+	run := f.start(&spec.RunSpec{
+		RestartScope: spec.RestartScopeGroup, OnDisconnect: spec.OnDisconnectStop(5 * time.Second),
+		Stop: spec.Stop{Grace: spec.DurationOf(time.Second)},
+		Tasks: []spec.TaskGroup{
+			{Type: "worker", Addresses: []string{"host-p"}, Command: script},
+			{Type: "ps", Count: ptr(2), Command: script},
+		},
+	})
+	harness.Eventually(t, "all tasks live", func() bool { return len(f.livesOf(0)) == 3 })
+	heal, err := link.Cut(cut)
+	require.NoError(t, err)
+	stop := beset(t, b, fault)
+	f.StartWorker(t, "--host-name", "host-c", "--slots", "2")
+	harness.Within(t, 20*time.Second, "status names the host", func() bool {
+		s, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
+		require.NoError(t, err)
+		return len(s.Silent) == 1 && s.Silent[0].Host == "host-b" && !s.Silent[0].GivenUp.IsZero()
+	})
+	_, out, _ := f.CLI(t, "status", run.GetID())
+	assert.Contains(t, out, "host host-b has not been heard of for ")
+	assert.Contains(t, out, "; given up in ")
+	harness.Within(t, 2*time.Minute, "the next generation lives elsewhere", func() bool { return len(f.livesOf(1)) == 3 })
+	stop()
+	require.NoError(t, heal())
+	touch(t, f, "go")
+	r := f.result(run)
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	var last int64
+	for _, l := range f.livesOf(0) {
+		last = max(last, l.last)
+	}
+	for _, l := range f.livesOf(1) {
+		assert.Greater(t, l.first, last, "%s after the start of generation 1 one of generation 0 lived", time.Duration(last-l.first))
+	}
+}
+
+// A server whose database was emptied knows no run. That is no reason to stop processes.
+func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, until)}})
+	pid := f.startedOnce(0)
+	f.Kill()
+	f.Empty()
+	f.Restart()
+	harness.Eventually(t, "the host worker sees that it is another server", func() bool {
+		return strings.Contains(f.worker.Stderr(), "the Temporal server is another one")
+	})
+	assert.Contains(t, harness.Alive(f.mark), pid)
+	touch(t, f, "go")
+	harness.Eventually(t, "the process ends by itself", func() bool { return len(harness.Alive(f.mark)) == 0 })
+}
+
+// While the server is away a run on several hosts loses its processes after stop_after, on
+// all of them, and says so; one that keeps them has the same ones afterwards.
+func TestAServerThatIsAwayForLong(t *testing.T) {
+	for _, policy := range []spec.OnDisconnect{spec.OnDisconnectKeep, spec.OnDisconnectStop(5 * time.Second)} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.StartWorker(t, "--host-name", "host-b")
+			script := []string{"/bin/bash", "-c", until}
+			run := f.start(&spec.RunSpec{OnDisconnect: policy, Stop: spec.Stop{Grace: spec.DurationOf(time.Second)}, Tasks: []spec.TaskGroup{
+				{Type: "worker", Addresses: []string{"host-a"}, Command: script},
+				{Type: "ps", Addresses: []string{"host-b"}, Command: []string{"/bin/bash", "-c", strings.ReplaceAll(until, "started-$CLUSTERRUN_TASK_INDEX", "started-1")}},
+			}})
+			pids := []int{f.startedOnce(0), f.startedOnce(1)}
+			f.Kill()
+			if policy == spec.OnDisconnectKeep {
+				time.Sleep(8 * time.Second) // the outage is what is under test
+				f.Restart()
+				touch(t, f, "go")
+				r := f.result(run)
+				assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+				assert.Equal(t, pids, []int{task(r, "worker-0").Exit.PID, task(r, "ps-0").Exit.PID})
+				return
+			}
+			harness.Within(t, 20*time.Second, "all processes are stopped", func() bool { return len(harness.Alive(f.mark)) == 0 })
+			f.Restart()
+			r := f.result(run)
+			assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)
+			assert.Contains(t, r.Message, "heard nothing of the Temporal server for too long")
+			assert.Equal(t, spec.CauseHostLost, r.FirstFailure.Cause)
+		})
+	}
+}

@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// executionsOf are those of a run, the first one first. The last has not continued as new.
+func executionsOf(t *testing.T, f *fixture, id, first string) []string {
+	t.Helper()
+	all := []string{first}
+	for {
+		d, err := f.client.DescribeWorkflowExecution(t.Context(), id, all[len(all)-1])
+		require.NoError(t, err)
+		if d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+			return all
+		}
+		events := f.client.GetWorkflowHistory(t.Context(), id, all[len(all)-1], false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+		require.True(t, events.HasNext())
+		e, err := events.Next()
+		require.NoError(t, err)
+		all = append(all, e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId())
+	}
+}
+
+// A run whose tasks never end gets so many requests that it goes on in other executions
+// of its workflow. Its processes go on, and nobody notices.
+func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
+	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=150")
+	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=handover" + fmt.Sprint(os.Getpid())}
+	f.worker = s.StartWorker(t)
+	begin := `echo $$ >> $DIR/$NAME-$CLUSTERRUN_TASK; `
+	start := func(name string) *starter.Run {
+		run := f.start(&spec.RunSpec{
+			Env: map[string]string{"CR": harness.Clusterrun(t), "NAME": name},
+			Tasks: []spec.TaskGroup{group("worker", 2, begin+`if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; exec "$CR" task barrier x`), group("stopper", 1, begin+`
+				[ $NAME = busy ] && for i in $(seq 20); do "$CR" task stop && "$CR" task clear-stop || exit 7; done
+				echo yes > $DIR/$NAME-stopped; until [ -e $DIR/go ]; do sleep 0.05; done; exec "$CR" task barrier x`)},
+		})
+		return starter.Get(f.client, run.GetID(), run.GetRunID())
+	}
+	beside, busy := start("beside"), start("busy")
+	serving := f.serve(1)
+	served := starter.Get(f.client, serving.GetID(), serving.GetRunID())
+	held := schedule(t, f.coordinator(serving), "hold", "release")
+	f.called("hold release", 1)
+	f.file("beside-worker-0")
+	pids := map[string]string{}
+	for _, task := range []string{"worker-0", "worker-1", "stopper-0"} {
+		pids[task] = f.file("busy-" + task)
+	}
+	before, err := busy.Status(t.Context())
+	require.NoError(t, err)
+	_, err = busy.StartTask(t.Context(), spec.StartTaskRequest{Task: "added-0", Command: []string{"bash", "-c", begin + "until [ -e $DIR/go ]; do sleep 0.05; done"}})
+	if err != nil { // the stopper may have had them stop just then
+		require.ErrorContains(t, err, "stopping together")
+	} else {
+		pids["added-0"] = f.file("busy-added-0")
+	}
+
+	var operators sync.WaitGroup
+	for range 4 {
+		operators.Go(func() {
+			for range 40 {
+				answer, err := busy.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0", "worker-1"}, Signal: "SIGCONT"})
+				if assert.NoError(t, err) {
+					assert.Equal(t, []string{"worker-0", "worker-1"}, answer.Tasks)
+				}
+			}
+		})
+	}
+	operators.Go(func() {
+		for range 80 {
+			_, err := served.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+			assert.NoError(t, err)
+		}
+	})
+	operators.Go(func() {
+		for range 10 {
+			asked := time.Now()
+			_, err := beside.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+			assert.NoError(t, err)
+			assert.Less(t, time.Since(asked), 5*time.Second)
+		}
+	})
+	operators.Wait()
+	f.file("busy-stopped")
+
+	all := executionsOf(t, f, busy.ID, busy.ExecutionID)
+	require.GreaterOrEqual(t, len(all), 3, "it went on in another execution twice")
+	require.Len(t, executionsOf(t, f, beside.ID, beside.ExecutionID), 1)
+	require.GreaterOrEqual(t, len(executionsOf(t, f, served.ID, served.ExecutionID)), 3)
+	f.touch("release")
+	assert.NotEmpty(t, fetched[string](t, held))
+	assert.Equal(t, 1, f.calls()["hold release"])
+	require.NoError(t, served.Cancel(t.Context()))
+	status, err := starter.Get(f.client, busy.ID, busy.ExecutionID).Status(t.Context())
+	require.NoError(t, err)
+	require.True(t, status.Open, "%+v", status.Result)
+	assert.Equal(t, before.Started, status.Started)
+	for _, task := range status.Tasks {
+		assert.Equal(t, spec.TaskRunning, task.State, task.Name)
+		assert.Equal(t, before.Tasks[0].Host, task.Host)
+	}
+	list, err := starter.List(t.Context(), f.client, starter.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+
+	touch(t, f, "go")
+	r, err := busy.Wait(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	for _, task := range r.Tasks {
+		assert.Zero(t, task.Restarts, task.Name)
+		if pids[task.Name] != "" {
+			assert.Equal(t, pids[task.Name], f.file("busy-"+task.Name), "there was one process of %s", task.Name)
+			assert.Equal(t, pids[task.Name], fmt.Sprintln(task.Exit.PID))
+		}
+	}
+	assert.Empty(t, harness.Alive(f.mark+"busy"))
+}

@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// polite is a task that takes a while to end when it is asked to.
+const polite = `trap 'echo asked; sleep 0.5; exit 3' TERM; touch up; while :; do sleep 0.05; done`
+
+func awaitUp(t *testing.T, p *harness.Process) {
+	t.Helper()
+	harness.Eventually(t, "the task is up", func() bool {
+		_, err := os.Stat(filepath.Join(p.Dir, "up"))
+		return err == nil
+	})
+}
+
+// A server that answers nothing does not keep a signal from the processes: the
+// supervisor stops them with their grace. Their output and ends are shown, and the
+// next command ends the run on the server.
+func TestTheServerIsFrozenAsARunIsStopped(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t, "--headless")
+	p := s.StartCLI(t, "run", "--id", "frozen", "-n", "1", "--", "bash", "-c", polite)
+	awaitUp(t, p)
+	thaw := s.Freeze()
+	p.Kill(syscall.SIGTERM)
+	harness.Within(t, 20*time.Second, "the task was asked", func() bool { return strings.Contains(p.Stdout(), "asked") })
+	assert.Equal(t, 143, p.ExitCode())
+	assert.Contains(t, p.Stderr(), "its processes are stopped without it")
+	assert.Contains(t, p.Stderr(), "run frozen cancelled (exit code 143)")
+	assert.Contains(t, p.Stderr(), "worker-0: 3, operator")
+	thaw()
+
+	next := harness.Start(t, p.Dir, p.Env, harness.Clusterrun(t), "run", "-n", "1", "true")
+	assert.Zero(t, next.ExitCode())
+	assert.Contains(t, next.Stderr(), "run frozen was still open but its owner is gone; ended it")
+}
+
+// A full disk under the state directory is named, before a run starts and while it is
+// running, and one signal ends the run all the same.
+func TestTheDiskUnderTheStateDirectoryIsFull(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs root")
+	}
+	home := t.TempDir()
+	state, ballast := filepath.Join(home, "state"), filepath.Join(home, "state", "ballast")
+	require.NoError(t, os.Mkdir(state, 0o755))
+	require.NoError(t, syscall.Mount("tmpfs", state, "tmpfs", 0, "size=8m"))
+	t.Cleanup(func() { _ = syscall.Unmount(state, syscall.MNT_DETACH) })
+	start := func() *harness.Process {
+		return harness.Start(t, home, harness.Env(home), harness.Clusterrun(t), "run", "--state-dir", state, "-n", "1", "--", "bash", "-c", polite)
+	}
+	fill := func() { _ = os.WriteFile(ballast, make([]byte, 8<<20), 0o600) }
+
+	fill()
+	p := start()
+	assert.Equal(t, 125, p.ExitCode())
+	assert.Contains(t, p.Stderr(), "the disk of "+state+" is full")
+	p = harness.Start(t, home, harness.Env(home), harness.Clusterrun(t), "dev", "--state-dir", state, "--port", "0", "--headless")
+	assert.Equal(t, 125, p.ExitCode())
+	assert.Contains(t, p.Stderr(), "the disk of "+state+" is full")
+
+	require.NoError(t, os.Remove(ballast))
+	p = start()
+	awaitUp(t, p)
+	var server struct{ PID int }
+	ready, err := filepath.Glob(filepath.Join(state, "server", "ready*.json"))
+	require.NoError(t, err)
+	require.Len(t, ready, 1)
+	b, err := os.ReadFile(ready[0])
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &server))
+	t.Cleanup(func() {
+		_ = syscall.Kill(server.PID, syscall.SIGKILL)
+		harness.Eventually(t, "the own server has ended", func() bool { s := harness.State(server.PID); return s == "" || s == "Z" })
+	})
+	fill()
+	harness.Eventually(t, "the disk is named", func() bool { return strings.Contains(p.Stderr(), "the disk of "+state+" is full") })
+	p.Kill(syscall.SIGTERM)
+	assert.Equal(t, 143, p.ExitCode())
+	assert.Contains(t, p.Stderr(), "cancelled (exit code 143)")
+}

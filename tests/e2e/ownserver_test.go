@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workers/embedded"
+)
+
+func (l *local) state() string { return filepath.Join(l.home, ".local/state/clusterrun") }
+
+// server is the embedded server that runs now, or nil.
+func (l *local) server() *embedded.Server {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	s, _ := embedded.Home{Dir: filepath.Join(l.state(), "server")}.Find(ctx)
+	return s
+}
+
+// awaitServer waits for a server that is not the given one.
+func (l *local) awaitServer(last *embedded.Server) *embedded.Server {
+	l.t.Helper()
+	var s *embedded.Server
+	harness.Eventually(l.t, "another server", func() bool {
+		s = l.server()
+		return s != nil && s.PID != last.PID
+	})
+	return s
+}
+
+// untilGo is a command that ends well once the file go is in the home.
+func untilGo(l *local) []string {
+	return []string{"--", "bash", "-c", "echo started; until [ -e " + l.home + "/go ]; do sleep 0.1; done"}
+}
+
+func (l *local) goOn() {
+	l.t.Helper()
+	require.NoError(l.t, os.WriteFile(filepath.Join(l.home, "go"), nil, 0o644))
+}
+
+// connected reports whether a process has a socket.
+func connected(pid int) bool {
+	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	return slices.ContainsFunc(fds, func(fd string) bool {
+		target, _ := os.Readlink(fd)
+		return strings.HasPrefix(target, "socket:")
+	})
+}
+
+// The embedded server is killed, somebody else gets its port, and the next command
+// brings it up on another one: whoever waits finds it there.
+func TestWhoWaitsFollowsTheServer(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	run := l.start(append([]string{"run", "--id", "here", "-n", "1"}, untilGo(l)...)...)
+	harness.Eventually(t, "the task runs", func() bool { return strings.Contains(run.Stdout(), "started") })
+	worker := l.start("worker")
+	harness.Eventually(t, "the worker is ready", func() bool { return strings.Contains(worker.Stderr(), "ready") })
+	remote := l.start(append([]string{"run", "--remote", "--id", "there", "-n", "1"}, untilGo(l)...)...)
+	harness.Eventually(t, "the task runs there", func() bool {
+		_, stdout, _ := l.run("status", "there")
+		return strings.Contains(stdout, "running")
+	})
+	code, stdout, stderr := l.run("schedule", "here", "nobody_serves_this")
+	require.Zero(t, code, stderr)
+	closure := strings.TrimSpace(stdout)
+	ending := map[*harness.Process]int{
+		run: 0, remote: 0, l.start("wait", "here"): 0, l.start("logs", "-f", "here"): 0,
+		// They say that it was never called.
+		l.start("join", "here"): 3, l.start("fetch", "here", closure): 3,
+	}
+	harness.Eventually(t, "they wait", func() bool {
+		for p := range ending {
+			if !connected(p.Cmd.Process.Pid) {
+				return false
+			}
+		}
+		return true
+	})
+
+	// Nobody starts a server while we hold this.
+	starting, err := os.OpenFile(filepath.Join(l.state(), "server", "start.lock"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer starting.Close()
+	first := l.server()
+	require.NotNil(t, first)
+	require.NoError(t, unix.Flock(int(starting.Fd()), unix.LOCK_EX))
+	require.NoError(t, syscall.Kill(first.PID, syscall.SIGKILL))
+	var stranger net.Listener
+	harness.Eventually(t, "the port is somebody else's", func() bool {
+		stranger, err = net.Listen("tcp", first.Address)
+		return err == nil
+	})
+	defer stranger.Close()
+	require.NoError(t, unix.Flock(int(starting.Fd()), unix.LOCK_UN))
+	code, stdout, stderr = l.run("list")
+	assert.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "here")
+	assert.NotEqual(t, first.Address, l.awaitServer(first).Address)
+
+	l.goOn()
+	for p, code := range ending {
+		assert.Equal(t, code, p.ExitCode(), "%s: %s", p.Args, p.Stderr())
+	}
+	worker.Kill(syscall.SIGTERM)
+	assert.Zero(t, worker.ExitCode())
+}
+
+// The embedded server is killed whenever it is there again: it comes back for as long
+// as the run lives, and at its port.
+func TestTheServerOfARunIsKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	p := l.start(append([]string{"run", "-n", "2"}, untilGo(l)...)...)
+	harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "started") == 2 })
+	first := l.server()
+	require.NotNil(t, first)
+	last := first
+	for range 3 {
+		require.NoError(t, syscall.Kill(last.PID, syscall.SIGKILL))
+		last = l.awaitServer(last)
+		assert.Equal(t, first.Address, last.Address)
+	}
+	require.NoError(t, syscall.Kill(last.PID, syscall.SIGKILL))
+	l.goOn()
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Equal(t, 2, strings.Count(p.Stdout(), "started"))
+}
+
+// One signal does not end what others have submitted.
+func TestDevAsksBeforeItEndsRuns(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	own := l.start(append([]string{"run", "--id", "own", "-n", "1"}, untilGo(l)...)...)
+	harness.Eventually(t, "a server is there", func() bool { return strings.Contains(own.Stdout(), "started") })
+
+	code, stdout, stderr := l.run("dev", "--detach", "--port", "0", "--headless")
+	require.Zero(t, code, stderr)
+	_, text, found := strings.Cut(stdout, "`kill ")
+	require.True(t, found, stdout)
+	var pid int
+	_, err := fmt.Sscanf(text, "%d`", &pid)
+	require.NoError(t, err, stdout)
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	ended := func() bool { s := harness.State(pid); return s == "" || s == "Z" }
+	said := func(what string) func() bool {
+		return func() bool {
+			log, _ := os.ReadFile(filepath.Join(l.state(), "dev.log"))
+			return strings.Contains(string(log), what)
+		}
+	}
+	code, _, stderr = l.run("dev", "--port", "0", "--headless")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, fmt.Sprintf("(pid %d) runs already", pid))
+
+	code, _, stderr = l.run(append([]string{"submit", "--id", "submitted", "-n", "1"}, untilGo(l)...)...)
+	require.Zero(t, code, stderr)
+	first := l.server()
+	require.NotNil(t, first)
+	require.NoError(t, syscall.Kill(first.PID, syscall.SIGKILL))
+	assert.Equal(t, first.Address, l.awaitServer(first).Address, "a server that ends by itself is started again")
+
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+	harness.Eventually(t, "it asks", said("again within"))
+	harness.Eventually(t, "it goes on", said("going on"))
+	require.False(t, ended())
+	require.NoError(t, syscall.Kill(pid, syscall.SIGINT))
+	harness.Eventually(t, "it asks again", said("got SIGINT"))
+	assert.True(t, said("run submitted is open, and its processes here end with this")(), "it names the run")
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+	harness.Eventually(t, "it ends", ended)
+
+	l.goOn()
+	assert.Zero(t, own.ExitCode(), "a run with processes of its own goes on: %s", own.Stderr())
+}
+
+// Without runs one signal is enough.
+func TestDevEndsAtOnceWithoutRuns(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	dev := l.start("dev", "--port", "0", "--headless")
+	harness.Eventually(t, "it is ready", func() bool { return strings.Contains(dev.Stdout(), "Submit with") })
+	dev.Kill(syscall.SIGTERM)
+	assert.Zero(t, dev.ExitCode(), dev.Stderr())
+	assert.Contains(t, dev.Stderr(), "stopping")
+	assert.NotContains(t, dev.Stderr(), "again within")
+}

@@ -1,0 +1,111 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dial connects to the server wherever it listens now. A client that makes its
+// connections so follows the server to another port, and never talks to a
+// stranger that has got the port of a server that was killed.
+func (h Home) Dial(ctx context.Context) (net.Conn, error) {
+	s, err := h.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, errors.New("the embedded server does not run")
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", s.Address)
+}
+
+// Keep starts the server in the background whenever it has ended, until ctx is
+// done. tell is called when it does not start, once for each reason.
+func (h Home) Keep(ctx context.Context, tell func(error)) {
+	address := "" // of the last one
+	Again(ctx, func() error {
+		s, err := h.Ensure(ctx, address)
+		if err != nil {
+			return err
+		}
+		address = s.Address
+		h.awaitEnd(ctx, s)
+		return nil
+	}, tell)
+}
+
+// Again calls serve, which serves for as long as it can, again and again until
+// ctx is done: at once when it has lasted, and later and later when it does not.
+// tell is called with its errors, once for the same in a row.
+func Again(ctx context.Context, serve func() error, tell func(error)) {
+	var p pace
+	told := ""
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := serve()
+		if ctx.Err() != nil {
+			return
+		}
+		switch {
+		case err == nil:
+			told = ""
+		case err.Error() != told:
+			told = err.Error()
+			tell(err)
+		}
+		_ = pause(ctx, p.next(time.Since(began)))
+	}
+}
+
+// pace is the time between starts of a server that ends again and again.
+type pace struct{ short int }
+
+const (
+	// lasting is how long a server has to live for its end to be a new misfortune,
+	// and not the last one again.
+	lasting   = time.Minute
+	paceFirst = 100 * time.Millisecond
+	paceMost  = 10 * time.Second
+)
+
+// next is how long to wait after a server that has lived so long.
+func (p *pace) next(lived time.Duration) time.Duration {
+	if lived >= lasting {
+		p.short = 0
+	}
+	p.short++
+	if p.short == 1 {
+		return 0
+	}
+	return min(paceFirst<<min(p.short-2, 10), paceMost)
+}
+
+// awaitEnd returns when the process of a server has ended, or ctx is done.
+func (h Home) awaitEnd(ctx context.Context, s *Server) {
+	fd, err := unix.PidfdOpen(s.PID, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return
+	}
+	f := os.NewFile(uintptr(fd), fmt.Sprintf("pidfd %d", s.PID))
+	defer f.Close()
+	// The process may have ended before, and another have its ID.
+	if now, err := h.Find(ctx); err != nil || now == nil || now.PID != s.PID {
+		return
+	}
+	defer context.AfterFunc(ctx, func() { f.Close() })()
+	c, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = c.Read(func(fd uintptr) bool {
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n > 0
+	})
+}

@@ -1,0 +1,129 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// keep has the home's server kept until the test ends.
+func keep(t *testing.T, h Home, tell func(error)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { h.Keep(ctx, tell) })
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+}
+
+// awaitOther waits for a server that is none of those.
+func awaitOther(t *testing.T, h Home, known map[int]bool) *Server {
+	t.Helper()
+	var s *Server
+	require.Eventually(t, func() bool {
+		var err error
+		s, err = h.Find(t.Context())
+		return err == nil && s != nil && !known[s.PID]
+	}, 20*time.Second, time.Millisecond)
+	known[s.PID] = true
+	return s
+}
+
+// A server that is killed is started again, as often as it is, and at its port.
+func TestAServerIsKept(t *testing.T) {
+	h := newHome(t)
+	first, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	keep(t, h, func(err error) { assert.NoError(t, err) })
+	keep(t, h, func(err error) { assert.NoError(t, err) }) // by two commands at a time
+	known := map[int]bool{first.PID: true}
+	for range 3 {
+		kill(t, h)
+		assert.Equal(t, first.Address, awaitOther(t, h, known).Address)
+	}
+}
+
+func TestAServerThatCannotBeKept(t *testing.T) {
+	h := newHome(t)
+	_, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	broken(t, h)
+	told := make(chan error, 100)
+	keep(t, h, func(err error) { told <- err })
+	kill(t, h)
+	require.ErrorContains(t, <-told, "of another version")
+	require.Eventually(t, func() bool {
+		log, _ := os.ReadFile(h.Log())
+		return bytes.Count(log, []byte("of another version")) >= 3*startAttempts
+	}, 20*time.Second, time.Millisecond)
+	assert.Empty(t, told, "it is told once")
+}
+
+// A connection goes to where the server is then, and nowhere while there is none.
+func TestDialFollowsTheServer(t *testing.T) {
+	h := newHome(t)
+	first, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	dialed := func() string {
+		c, err := h.Dial(t.Context())
+		require.NoError(t, err)
+		defer c.Close()
+		return c.RemoteAddr().String()
+	}
+	assert.Equal(t, first.Address, dialed())
+
+	kill(t, h)
+	stranger, err := net.Listen("tcp", first.Address)
+	require.NoError(t, err)
+	defer stranger.Close()
+	_, err = h.Dial(t.Context())
+	require.EqualError(t, err, "the embedded server does not run")
+
+	second, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	assert.NotEqual(t, first.Address, second.Address, "a stranger has its port")
+	assert.Equal(t, second.Address, dialed())
+}
+
+// Whoever held the start lock was killed, and the server it was starting goes on
+// to start: that is the one.
+func TestAStarterIsKilledBeforeItsServerIsReady(t *testing.T) {
+	h := newHome(t)
+	unlock, err := h.lockForStart(t.Context())
+	require.NoError(t, err)
+	cmd, err := h.command("--port", "0")
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	unlock()
+	s, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	require.NotNil(t, s)
+	again, err := h.Find(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, s, again)
+	kill(t, h)
+	_ = cmd.Wait()
+}
+
+func TestPace(t *testing.T) {
+	var p pace
+	var got []string
+	for _, lived := range []time.Duration{0, 0, 0, 0, time.Hour, 0, 0} {
+		got = append(got, p.next(lived).String())
+	}
+	assert.Equal(t, "0s 100ms 200ms 400ms 0s 100ms 200ms", strings.Join(got, " "))
+	for range 100 {
+		assert.LessOrEqual(t, p.next(0), paceMost)
+	}
+	assert.Equal(t, paceMost, p.next(0))
+}

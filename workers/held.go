@@ -1,0 +1,118 @@
+package workers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+)
+
+// heldTasks has, on disk, what the server has given to this side and has no answer to
+// yet. The server would wait for a side that was killed until a timeout passes, which for
+// the lease on a process is 20 s; its successor knows better, and answers in its place
+// (takeover.go).
+//
+// One file for each, named by its kind and made of the task's token. None is synced, for
+// a machine that crashed has no use for them, and one that cannot be written costs the
+// wait and nothing else.
+type heldTasks struct {
+	dir string
+	log *zap.Logger
+	// queue is done when the queue of cached workflows is noted.
+	queue sync.Once
+}
+
+// The kinds of files, and what is in them.
+const (
+	heldActivity = "activity" // a task's token
+	heldWorkflow = "workflow" // a task's token
+	heldQueue    = "queue"    // the name of the queue of the workflows that are cached here
+)
+
+func newHeldTasks(stateDir string, log *zap.Logger) *heldTasks {
+	h := &heldTasks{dir: filepath.Join(stateDir, "held"), log: log}
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		log.Warn("should this side be killed, the server will wait for it", zap.Error(err))
+	}
+	return h
+}
+
+func (h *heldTasks) path(kind string, what []byte) string {
+	sum := sha256.Sum256(what)
+	return filepath.Join(h.dir, hex.EncodeToString(sum[:12])+"."+kind)
+}
+
+func (h *heldTasks) keep(kind string, what []byte) {
+	if len(what) == 0 {
+		return
+	}
+	if err := os.WriteFile(h.path(kind, what), what, 0o600); err != nil {
+		h.log.Debug("what the server gave to this side is not noted", zap.Error(err))
+	}
+}
+
+func (h *heldTasks) drop(kind string, what []byte) {
+	if err := os.Remove(h.path(kind, what)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.log.Debug("a note of what the server gave to this side stays", zap.Error(err))
+	}
+}
+
+// intercept sees every call to the server: what polls bring is noted before anybody works
+// on it, and forgotten when the server has its answer, or wants none any more.
+func (h *heldTasks) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if poll, ok := req.(*workflowservice.PollWorkflowTaskQueueRequest); ok && poll.GetTaskQueue().GetKind() == enumspb.TASK_QUEUE_KIND_STICKY {
+		h.queue.Do(func() { h.keep(heldQueue, []byte(poll.GetTaskQueue().GetName())) })
+	}
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if err == nil {
+		h.received(reply)
+	}
+	if err == nil || answered(err) {
+		switch r := req.(type) {
+		case *workflowservice.RespondActivityTaskCompletedRequest:
+			h.drop(heldActivity, r.GetTaskToken())
+		case *workflowservice.RespondActivityTaskFailedRequest:
+			h.drop(heldActivity, r.GetTaskToken())
+		case *workflowservice.RespondActivityTaskCanceledRequest:
+			h.drop(heldActivity, r.GetTaskToken())
+		case *workflowservice.RespondWorkflowTaskCompletedRequest:
+			h.drop(heldWorkflow, r.GetTaskToken())
+		case *workflowservice.RespondWorkflowTaskFailedRequest:
+			h.drop(heldWorkflow, r.GetTaskToken())
+		}
+	}
+	return err
+}
+
+func (h *heldTasks) received(reply any) {
+	switch r := reply.(type) {
+	case *workflowservice.PollActivityTaskQueueResponse:
+		h.keep(heldActivity, r.GetTaskToken())
+	case *workflowservice.PollWorkflowTaskQueueResponse:
+		if r.GetQuery() == nil { // whoever asks waits no longer than he likes
+			h.keep(heldWorkflow, r.GetTaskToken())
+		}
+	case *workflowservice.RespondWorkflowTaskCompletedResponse:
+		for _, a := range r.GetActivityTasks() {
+			h.keep(heldActivity, a.GetTaskToken())
+		}
+		h.keep(heldWorkflow, r.GetWorkflowTask().GetTaskToken())
+	}
+}
+
+// answered reports whether an error says that the server wants no (other) answer.
+func answered(err error) bool {
+	c := serviceerror.ToStatus(err).Code()
+	return c == codes.NotFound || c == codes.InvalidArgument
+}

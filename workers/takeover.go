@@ -1,0 +1,117 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// takenOver is what the server is told in the place of a side that is gone.
+const takenOver = "the Temporal-facing side of the host worker that had it has ended; its successor takes over"
+
+// inherited are the files that an earlier side left.
+func (h *heldTasks) inherited() []string {
+	files, err := filepath.Glob(filepath.Join(h.dir, "*.*"))
+	if err != nil {
+		h.log.Debug("what an earlier side held is not known", zap.Error(err))
+	}
+	return files
+}
+
+// takeovers is how many answers are on their way at a time.
+const takeovers = 16
+
+// takeOver gives back to the server what an earlier side held: each activity fails, to be
+// tried again at once, and its next attempt adopts the process or finds out how that ended.
+func (s *side) takeOver(ctx context.Context, inherited []string) {
+	slots := make(chan struct{}, takeovers)
+	var all sync.WaitGroup
+	for _, file := range inherited {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			s.giveBack(ctx, file)
+		})
+	}
+	all.Wait()
+	if len(inherited) > 0 {
+		s.log.Info("took over from an earlier side", zap.Int("held", len(inherited)))
+	}
+}
+
+// giveBackPatience bounds the tries: by then the server has lost its patience, too.
+const giveBackPatience = 30 * time.Second
+
+func (s *side) giveBack(ctx context.Context, file string) {
+	ctx, cancel := context.WithTimeout(ctx, giveBackPatience)
+	defer cancel()
+	what, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	delay := 50 * time.Millisecond
+	for {
+		err := s.giveBackOnce(ctx, strings.TrimPrefix(filepath.Ext(file), "."), what)
+		if err == nil || answered(err) || ctx.Err() != nil {
+			break
+		}
+		s.log.Debug("the server does not take back what an earlier side held", zap.Error(err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
+		delay = min(2*delay, 2*time.Second)
+	}
+	_ = os.Remove(file)
+}
+
+func (s *side) giveBackOnce(ctx context.Context, kind string, what []byte) error {
+	service, identity := s.client.WorkflowService(), s.Host
+	switch kind {
+	case heldActivity:
+		_, err := service.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
+			TaskToken: what, Identity: identity, Namespace: s.namespaceName(),
+			Failure: &failurepb.Failure{
+				Message: takenOver,
+				FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{
+					Type: "HostWorkerAway", NextRetryDelay: durationpb.New(time.Millisecond),
+					Category: enumspb.APPLICATION_ERROR_CATEGORY_BENIGN,
+				}},
+			},
+		})
+		return err
+	case heldWorkflow:
+		_, err := service.RespondWorkflowTaskFailed(ctx, &workflowservice.RespondWorkflowTaskFailedRequest{
+			TaskToken: what, Identity: identity, Namespace: s.namespaceName(),
+			Cause:   enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
+			Failure: &failurepb.Failure{Message: takenOver},
+		})
+		return err
+	case heldQueue:
+		_, err := service.ShutdownWorker(ctx, &workflowservice.ShutdownWorkerRequest{
+			Namespace: s.namespaceName(), StickyTaskQueue: string(what), Identity: identity, Reason: takenOver,
+		})
+		return err
+	}
+	return nil
+}
+
+// namespaceName is that of the runs of this host worker.
+func (s *side) namespaceName() string {
+	o, err := s.Server.Client()
+	if err != nil {
+		return client.DefaultNamespace
+	}
+	return cmp.Or(o.Namespace, client.DefaultNamespace)
+}

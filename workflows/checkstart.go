@@ -1,0 +1,40 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// checkStartChange is the version of the workflow that has a host check a task before
+// start-task starts it.
+const checkStartChange = "check-before-start"
+
+// checkStart asks the host of a task whether it can start it: the failure of a start
+// is one of the run, and a slip in a request should not end that. It blocks the
+// request and nothing else.
+func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (lifecycle.StartTask, error) {
+	if workflow.GetVersion(ctx, checkStartChange, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		e.New = true // there was no such rule when the request was accepted
+		return e, nil
+	}
+	name := e.Task.Name()
+	h := r.hostOf(name)
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	_, err := call(askingFirst(ctx, h.queue, "check "+name), spec.ActivityControl, (*activities.Host).Control,
+		activities.ControlInput{Run: r.began, Op: lifecycle.ControlCheck, Generation: r.machine.Generation(), Start: &e.Task}).get(ctx)
+	if err != nil {
+		return e, refusedBy(h, err)
+	}
+	return e, nil
+}
+
+// hostOf returns the host of a task, and that of the first task for one outside the spec.
+func (r *clusterRun) hostOf(task string) *host {
+	if h, ok := r.placed[task]; ok {
+		return h
+	}
+	return r.hosts[0]
+}

@@ -1,0 +1,79 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// detailsOf are what the Web UI shows of a workflow.
+func detailsOf(t *testing.T, w *testsuite.TestWorkflowEnvironment) string {
+	t.Helper()
+	v, err := w.QueryWorkflow("__temporal_workflow_metadata")
+	require.NoError(t, err)
+	var m sdkpb.WorkflowMetadata
+	require.NoError(t, v.Get(&m))
+	return m.GetCurrentDetails()
+}
+
+// What programs and people say is shown as they said it: the Web UI takes details for
+// Markdown.
+func TestDetailsFenceWhatUsersSay(t *testing.T) {
+	const traceback = "  File \"<stdin>\", line 1, in <module>\n```\n# x\n\x1b[31m__init__"
+
+	t.Run("a run", func(t *testing.T) {
+		w := newWorld(t)
+		w.hosts = []string{"__a|b__"}
+		w.SetContinueAsNewSuggested(false)
+		w.OnActivity(spec.ActivityRunTask, mock.Anything, mock.Anything).Return(
+			func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
+				exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin, Message: traceback, Reported: true}
+				return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrSubprocess, nil, exit)
+			})
+		require.Error(t, w.start(t, spec.RunSpec{}, nil))
+		details := detailsOf(t, w.TestWorkflowEnvironment)
+		assert.Contains(t, details, "**ended** · failed\n\n````\nworker-0 reported an error: ")
+		assert.Contains(t, details, "in <module>\n")
+		assert.Contains(t, details, "␛[31m__init__")
+		assert.Contains(t, details, "\n````\n\n\n| task |")
+		assert.Contains(t, details, "| `__a¦b__` |")
+	})
+	t.Run("a barrier", func(t *testing.T) {
+		b := newBarrierTest(t, "__w__-0", "worker-1")
+		b.arrive(0, "a", time.Second, "worker-1")
+		b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
+		b.RegisterDelayedCallback(func() {
+			assert.Contains(t, detailsOf(t, b.TestWorkflowEnvironment), "missing: `__w__-0`")
+		}, time.Second/2)
+		require.Equal(t, spec.BarrierBroken, b.result().State)
+		assert.Regexp(t, "(?s)\n```\n.*missing: __w__-0 .*\n```\n$", detailsOf(t, b.TestWorkflowEnvironment))
+	})
+	t.Run("a queue", func(t *testing.T) {
+		var suite testsuite.WorkflowTestSuite
+		w := suite.NewTestWorkflowEnvironment()
+		w.RegisterActivityWithOptions(func(spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
+			return spec.ClosuresCheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
+		}, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
+		w.RegisterDelayedCallback(func() {
+			w.UpdateWorkflowNoRejection(spec.UpdatePauseQueue, "", t, spec.PauseRequest{Paused: true, Reason: "<b>__full__"})
+		}, time.Second)
+		w.RegisterDelayedCallback(func() {
+			assert.Contains(t, detailsOf(t, w), "· `<b>__full__` ·")
+			w.SignalWorkflow(spec.SignalServing, spec.ServingMessage{Over: "it has ended"})
+		}, 2*time.Second)
+		w.ExecuteWorkflow(workflows.ClosureQueue, spec.ClosureQueueInput{}, nil, nil)
+		require.NoError(t, w.GetWorkflowError())
+	})
+}

@@ -1,0 +1,171 @@
+package workflows
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A run whose history gets long goes on in another execution of its workflow. The server
+// closes the activities of this one, and their hosts leave the processes alone. The next
+// execution launches them again, and the hosts find the processes living, or ended and
+// not yet judged.
+
+const (
+	// manyRequests and eventsOfTask say when a history is long because of requests, and
+	// not because of the tasks alone: a large run whose tasks all end is about to end.
+	manyRequests, eventsOfTask = 500, 8
+	// leavingTakes is how long requests are refused at a time, to get to a moment in which
+	// none is being met. One of a host that is away may take longer.
+	leavingTakes = 10 * time.Second
+	// maxAddedBytes bounds what tasks outside the spec, or with another command than there,
+	// may take along.
+	maxAddedBytes = 256 << 10
+)
+
+// handOver reports whether the run goes on in another execution now, and has set r.next
+// then. It does so only in a moment in which nothing is under way that would be lost.
+func (r *clusterRun) handOver(ctx workflow.Context) bool {
+	if !r.isLong(ctx) {
+		r.leaving = time.Time{}
+		return false
+	}
+	if now := workflow.Now(ctx); r.leaving.IsZero() || now.Sub(r.leaving) > 2*leavingTakes {
+		r.leaving = now
+	}
+	switch {
+	case !workflow.AllHandlersFinished(ctx):
+		r.wakeWhenFinished(ctx)
+		return false
+	case r.selector.HasPending():
+		return false // what has happened already comes first
+	}
+	r.next = r.resumption(ctx)
+	return true
+}
+
+// isLong reports whether it is time to go on in another execution, and the run is in a
+// state in which that can be.
+func (r *clusterRun) isLong(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.GetContinueAsNewSuggested() && r.machine.Quiet() && r.adopted() &&
+		(r.requests >= manyRequests || info.GetCurrentHistoryLength() >= eventsOfTask*r.machine.Size()) &&
+		r.machine.AddedSize() <= maxAddedBytes
+}
+
+// adopted reports whether all hosts go on with their tasks under another execution.
+func (r *clusterRun) adopted() bool {
+	return !slices.ContainsFunc(r.hosts, func(h *host) bool { return !h.out.Adopts })
+}
+
+// wakeWhenFinished has the loop of the run look again once all requests are answered.
+func (r *clusterRun) wakeWhenFinished(ctx workflow.Context) {
+	if r.awaiting {
+		return
+	}
+	r.awaiting = true
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		if workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) == nil {
+			r.awaiting = false
+			r.events.Send(ctx, request{woken: true})
+		}
+	})
+}
+
+// isLeaving reports whether requests are refused at the moment. It is for validators: what
+// they refuse leaves nothing in the history, and is asked again in the next execution.
+func (r *clusterRun) isLeaving(ctx workflow.Context) bool {
+	return !r.leaving.IsZero() && r.machine.Quiet() && workflow.Now(ctx).Sub(r.leaving) < leavingTakes
+}
+
+func errGoesOn() error {
+	return temporal.NewNonRetryableApplicationError("the run is about to go on in another execution of its workflow; try again", spec.ErrTryAgain, nil)
+}
+
+// HeldHost is a host that a run has, in a [Resumption].
+type HeldHost struct {
+	Name   string `json:"name"`
+	Queue  string `json:"queue"`
+	Pin    string `json:"pin,omitempty"`
+	Groups []int  `json:"groups,omitempty"`
+	// Tasks are those placed there, also those outside the spec.
+	Tasks []string `json:"tasks,omitempty"`
+}
+
+// resumption is what the next execution takes over.
+func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
+	info := workflow.GetInfo(ctx)
+	own := info.WorkflowExecution.RunID
+	if info.Memo.GetFields()[spec.MemoStarted] == nil {
+		err := workflow.UpsertMemo(ctx, map[string]any{spec.MemoStarted: info.WorkflowStartTime.UTC().Format(time.RFC3339Nano)})
+		if err != nil {
+			workflow.GetLogger(ctx).Warn("when the run was started is not noted", "error", err)
+		}
+	}
+	return &Resumption{
+		Machine: r.machine.Snapshot(lifecycle.Released{}), Started: r.started,
+		Run: cmp.Or(r.began, own), Execution: r.execution + 1, LogRun: r.logRun,
+		Hosts: r.held(r.hosts), Former: r.held(r.former), Addresses: r.addresses,
+		Lost: sortedKeys(r.lost), Unsettled: sortedKeys(r.unsettled),
+		Output: lastOf(r.output, keepOutputBytes),
+	}
+}
+
+func (r *clusterRun) held(hosts []*host) []HeldHost {
+	var held []HeldHost
+	placed := sortedKeys(r.placed)
+	for _, h := range hosts {
+		if h.queue == "" || h.left {
+			continue
+		}
+		k := HeldHost{Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups}
+		for _, task := range placed {
+			if r.placed[task] == h {
+				k.Tasks = append(k.Tasks, task)
+			}
+		}
+		held = append(held, k)
+	}
+	return held
+}
+
+// takeOver is the other end of resumption.
+func (r *clusterRun) takeOver(from *Resumption) {
+	r.began, r.execution = from.Run, from.Execution
+	for _, queue := range from.Lost {
+		r.lost[queue] = true
+	}
+	for _, queue := range from.Unsettled {
+		r.unsettled[queue] = true
+	}
+	if from.Addresses != nil {
+		r.addresses = from.Addresses
+	}
+	tasks := r.spec.TaskList()
+	for _, k := range from.Hosts {
+		h := k.host()
+		for _, task := range k.Tasks {
+			r.placed[task] = h
+		}
+		for _, t := range tasks {
+			if r.placed[t.Name()] == h {
+				h.tasks = append(h.tasks, t)
+			}
+		}
+		r.hosts = append(r.hosts, h)
+	}
+	for _, k := range from.Former {
+		r.former = append(r.former, k.host())
+	}
+}
+
+func (k HeldHost) host() *host {
+	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, out: activities.ReserveOutput{Host: k.Name, Adopts: true}}
+}

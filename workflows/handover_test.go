@@ -1,0 +1,165 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// adopting is a world whose host goes on with its tasks, which do not end by themselves.
+type adopting struct {
+	*world
+	ran      []activities.RunTaskInput
+	controls []activities.ControlInput
+	released []activities.ReleaseInput
+	// token is of the task that does not end by itself.
+	token []byte
+}
+
+// end ends the process of that task, soon, because it was stopped.
+func (w *adopting) end(t *testing.T) {
+	w.RegisterDelayedCallback(func() {
+		require.NoError(t, w.CompleteActivity(w.token, nil, temporal.NewCanceledError(spec.Exit{ExitCode: -15, Cause: spec.CauseCollateral})))
+	}, time.Second)
+}
+
+func newAdopting(t *testing.T) *adopting {
+	w := &adopting{world: newWorld(t)}
+	w.RegisterActivityWithOptions(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+		w.generations = append(w.generations, in.Generation)
+		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Adopts: true}, nil
+	}, activity.RegisterOptions{Name: spec.ActivityReserve, DisableAlreadyRegisteredCheck: true})
+	w.RegisterActivityWithOptions(func(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+		w.ran = append(w.ran, in)
+		if in.Task == "brief-0" {
+			return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+		}
+		w.token = activity.GetInfo(ctx).TaskToken
+		return activities.RunTaskOutput{}, activity.ErrResultPending
+	}, activity.RegisterOptions{Name: spec.ActivityRunTask, DisableAlreadyRegisteredCheck: true})
+	w.RegisterActivityWithOptions(func(_ context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
+		w.controls = append(w.controls, in)
+		if in.Op == lifecycle.ControlStacks {
+			w.end(t)
+		}
+		return activities.ControlOutput{Tasks: in.Tasks}, nil
+	}, activity.RegisterOptions{Name: spec.ActivityControl})
+	w.RegisterActivityWithOptions(func(_ context.Context, in activities.ReleaseInput) (activities.ReleaseOutput, error) {
+		w.released = append(w.released, in)
+		return activities.ReleaseOutput{}, nil
+	}, activity.RegisterOptions{Name: spec.ActivityRelease, DisableAlreadyRegisteredCheck: true})
+	return w
+}
+
+// resumed is a world in which the history is short again.
+func resumed(t *testing.T) *adopting {
+	w := newAdopting(t)
+	w.SetContinueAsNewSuggested(false)
+	return w
+}
+
+func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
+	s := spec.RunSpec{Timeout: spec.DurationOf(time.Hour)}
+	w := newAdopting(t)
+	w.SetCurrentHistoryLength(4000)
+	r := next(t, w.start(t, s, nil))
+	require.Empty(t, w.released, "the hosts keep what they have")
+	assert.NotEmpty(t, r.Run)
+	assert.Equal(t, 1, r.Execution)
+	require.Len(t, r.Hosts, 1)
+	assert.Equal(t, []string{"worker-0"}, r.Hosts[0].Tasks)
+	assert.Equal(t, map[string]string{"worker-0": "127.0.0.1:1"}, r.Addresses)
+
+	w = resumed(t)
+	r.Started = w.Now().Add(-10 * time.Minute)
+	w.RegisterDelayedCallback(func() {
+		w.UpdateWorkflowNoRejection(spec.UpdateStartTask, "start", t, spec.StartTaskRequest{Task: "brief-0", Command: []string{"true"}})
+	}, time.Second)
+	began := w.Now()
+	err := w.start(t, s, r)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, spec.ErrSubprocessTimeout, failed.Type(), failed.Message())
+	assert.InDelta(t, 50, w.Now().Sub(began).Minutes(), 1, "the time goes on")
+	assert.Empty(t, w.generations, "nothing is placed again")
+	require.Len(t, w.ran, 2)
+	assert.Equal(t, activities.RunTaskInput{Run: r.Run, Execution: 1, Task: "worker-0"}, w.ran[0])
+	assert.Equal(t, "brief-0", w.ran[1].Task)
+	assert.Equal(t, []activities.ReleaseInput{{Run: r.Run}}, w.released)
+	for _, c := range w.controls {
+		assert.Equal(t, r.Run, c.Run)
+	}
+}
+
+// Between two generations the hosts are not given back either.
+func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
+	w := newAdopting(t)
+	w.RegisterActivityWithOptions(func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
+		exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin}
+		return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+	}, activity.RegisterOptions{Name: spec.ActivityRunTask, DisableAlreadyRegisteredCheck: true})
+	r := next(t, w.start(t, groupSpec, nil))
+	assert.Empty(t, w.released)
+	assert.Equal(t, 1, r.Machine.Generation)
+	assert.Empty(t, r.Machine.Running)
+
+	again := resumed(t)
+	again.RegisterActivityWithOptions(func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
+		return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+	}, activity.RegisterOptions{Name: spec.ActivityRunTask, DisableAlreadyRegisteredCheck: true})
+	require.NoError(t, again.start(t, groupSpec, r))
+	assert.Equal(t, []int{1}, again.generations)
+	assert.Equal(t, []activities.ReleaseInput{{Run: r.Run}}, again.released)
+}
+
+// While a request is being met the run stays, and refuses others for as long, to be asked
+// again. What ends the run is not refused.
+func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
+	for name, ends := range map[string]bool{"signal-task": false, "terminate-all": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdopting(t)
+			w.SetContinueAsNewSuggested(false)
+			w.SetCurrentHistoryLength(4000)
+			var answer spec.RequestAnswer
+			asked := 0
+			w.RegisterActivityWithOptions(func(_ context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
+				if asked++; asked > 1 {
+					w.end(t)
+					return activities.ControlOutput{Tasks: in.Tasks}, nil
+				}
+				if ends {
+					w.UpdateWorkflowNoRejection(spec.UpdateTerminateAll, "end", t, spec.TerminateAllRequest{})
+				}
+				time.Sleep(50 * time.Millisecond) // for what has come to be served
+				return activities.ControlOutput{Tasks: in.Tasks}, nil
+			}, activity.RegisterOptions{Name: spec.ActivityControl, DisableAlreadyRegisteredCheck: true})
+			w.RegisterDelayedCallback(func() {
+				w.SetContinueAsNewSuggested(true)
+				w.UpdateWorkflow(spec.UpdateSignalTask, "signal", &testsuite.TestUpdateCallback{
+					OnAccept: func() {}, OnReject: func(err error) { assert.NoError(t, err) },
+					OnComplete: func(v any, err error) {
+						assert.NoError(t, err)
+						answer, _ = v.(spec.RequestAnswer)
+					},
+				}, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+			}, time.Second)
+			err := w.start(t, spec.RunSpec{}, nil)
+			assert.Equal(t, []string{"worker-0"}, answer.Tasks)
+			if ends {
+				require.True(t, temporal.IsCanceledError(err), "%v", err)
+				return
+			}
+			next(t, err)
+		})
+	}
+}

@@ -1,0 +1,133 @@
+// Package markdown writes what users and their programs have said into texts that
+// Temporal's Web UI takes for Markdown: summaries and details of workflows and
+// activities. In them a traceback would lose its <module> and the underscores of its
+// __init__, and whatever looks like a table, a link or an image would become one.
+//
+// It is called by workflow code: what it writes depends on its arguments only.
+package markdown
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxName bounds one of several names in a summary, of which servers take 400 bytes.
+const maxName = 100
+
+// Block returns text as a fenced block, in lines of its own and in at most so many
+// bytes. Nothing in the text can end it.
+func Block(text string, most int) string {
+	text = strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	text = cut(visible(text, "\n\t"), most-len("\n\n\n\n"))
+	// A fence counts for each run of the same length in the text.
+	fence := strings.Repeat("`", max(3, longest(text)+1))
+	for len(text)+2*len(fence)+len("\n\n\n\n") > most && text != "" {
+		text = cut(text, len(text)/2)
+		fence = strings.Repeat("`", max(3, longest(text)+1))
+	}
+	return "\n" + fence + "\n" + text + "\n" + fence + "\n"
+}
+
+// Inline returns a text of one line: as it is where Markdown means nothing in it, and
+// otherwise as code. What is between the marks of that has at most so many bytes, also
+// as JSON.
+func Inline(text string, most int) string {
+	text = visible(text, "")
+	if longest(text) > 3 {
+		text = strings.ReplaceAll(text, "`", "ˋ") // the marks would be as long
+	}
+	text = cut(text, most)
+	if isPlain(text) {
+		return text
+	}
+	quote := strings.Repeat("`", longest(text)+1)
+	// The parser takes a space away from both ends, but not from blanks alone.
+	if strings.Trim(text, " ") == "" {
+		text = strings.Repeat("␠", len(text))
+	}
+	if strings.ContainsAny(text[:1]+text[len(text)-1:], "` ") {
+		text = " " + text + " "
+	}
+	return quote + text + quote
+}
+
+// Name is [Inline] for a name, such as that of a host, in a summary or in details.
+func Name(text string) string { return Inline(text, maxName) }
+
+// Cell is [Name] for a cell of a table.
+func Cell(text string) string { return Name(strings.ReplaceAll(text, "|", "¦")) }
+
+// visible makes characters visible that would not be, or that change the order of
+// those around them.
+func visible(text, keep string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune(keep, r):
+			return r
+		case r < ' ':
+			return '␀' + r
+		case r == 0x7f:
+			return '␡'
+		case r != ' ' && !unicode.IsPrint(r):
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// isPlain reports whether Markdown means nothing in a text, whatever stands around
+// it. That holds for ordinary names only.
+func isPlain(text string) bool {
+	text = strings.ReplaceAll(text, ", ", " ")
+	isWord := func(i int) bool {
+		return i >= 0 && i < len(text) && (text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z' || text[i] >= '0' && text[i] <= '9')
+	}
+	for i := range len(text) {
+		if isWord(i) {
+			continue
+		}
+		if strings.IndexByte("-_= ", text[i]) < 0 || !isWord(i-1) || !isWord(i+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// longest returns the length of the longest run of backticks.
+func longest(text string) int {
+	most, n := 0, 0
+	for i := range len(text) {
+		if n++; text[i] != '`' {
+			n = 0
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// cut returns the beginning of a text that is too long as JSON.
+func cut(text string, most int) string {
+	size, end := 0, 0
+	for i, r := range text {
+		size += cost(r)
+		if size > most {
+			return text[:end] + "…"
+		}
+		if size <= most-len("…") {
+			end = i + utf8.RuneLen(r)
+		}
+	}
+	return text
+}
+
+// cost is how many bytes a character has as JSON.
+func cost(r rune) int {
+	switch r {
+	case '<', '>', '&':
+		return len(`\u003c`)
+	case '"', '\\', '\n', '\t':
+		return 2
+	}
+	return utf8.RuneLen(r)
+}

@@ -1,0 +1,106 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A host that refuses the spec does so for good: the run used to wait for the others
+// all the same.
+func TestARefusalWaitsForNoOtherHost(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	env.RegisterActivityWithOptions(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+		if in.Tasks[0] == "worker-1" {
+			return activities.ReserveOutput{}, temporal.NewNonRetryableApplicationError("one port for two tasks", spec.ErrInvalidRunSpec, nil)
+		}
+		return activities.ReserveOutput{}, temporal.NewApplicationError("no slots", spec.ErrPlacement)
+	}, activity.RegisterOptions{Name: spec.ActivityReserve})
+	begun := env.Now()
+	execute(t, env, spec.RunSpec{
+		Command: []string{"x"}, PlacementTimeout: spec.DurationOf(time.Hour),
+		Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}},
+	})
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, env.GetWorkflowError(), &app)
+	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
+	assert.Equal(t, "one port for two tasks", app.Message())
+	assert.Less(t, env.Now().Sub(begun), time.Minute)
+}
+
+// execute runs a spec to its end.
+func execute(t *testing.T, env *testsuite.TestWorkflowEnvironment, s spec.RunSpec) {
+	t.Helper()
+	data, err := json.Marshal(s)
+	require.NoError(t, err)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data))
+	require.NoError(t, err)
+	env.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), (*workflows.Resumption)(nil))
+	require.True(t, env.IsWorkflowCompleted())
+}
+
+// recordedSize is a history in which the size of the spec is recorded as this one.
+type recordedSize struct {
+	interceptor.WorkerInterceptorBase
+	interceptor.WorkflowInboundInterceptorBase
+	interceptor.WorkflowOutboundInterceptorBase
+	size int
+}
+
+func (r *recordedSize) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	r.WorkflowInboundInterceptorBase.Next = next
+	return r
+}
+
+func (r *recordedSize) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
+	r.WorkflowOutboundInterceptorBase.Next = outbound
+	return r.WorkflowInboundInterceptorBase.Init(r)
+}
+
+func (r *recordedSize) SideEffect(ctx workflow.Context, _ func(workflow.Context) any) converter.EncodedValue {
+	return r.WorkflowOutboundInterceptorBase.SideEffect(ctx, func(workflow.Context) any { return r.size })
+}
+
+// Whether a run is too large for its hosts is what its history says: another version of
+// this program may write the same spec in more bytes.
+func TestTheSizeOfASpecIsRecorded(t *testing.T) {
+	place := func(size int) string {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestWorkflowEnvironment()
+		env.SetTestTimeout(time.Minute)
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&recordedSize{size: size}}})
+		env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+		env.RegisterActivityWithOptions(func(context.Context, activities.ReserveInput) (activities.ReserveOutput, error) {
+			return activities.ReserveOutput{}, temporal.NewNonRetryableApplicationError("asked", spec.ErrInvalidRunSpec, nil)
+		}, activity.RegisterOptions{Name: spec.ActivityReserve})
+		execute(t, env, spec.RunSpec{
+			Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}},
+		})
+		if err := env.GetWorkflowError(); err != nil {
+			return err.Error()
+		}
+		var r spec.RunResult
+		require.NoError(t, env.GetWorkflowResult(&r))
+		return r.Message
+	}
+	assert.Contains(t, place(1000), "asked")
+	assert.Contains(t, place(2<<20), "too large for 2 hosts: each is told 2048 KiB")
+}

@@ -1,0 +1,61 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// settleChange is the version of the workflow that places no generation before nothing of
+// the last one can be alive.
+const settleChange = "settle-before-regroup"
+
+// settle returns when nothing of the last generation lives on the hosts that gave no account
+// of it: their activities were closed without them, by a cancellation that came while
+// nobody held them or by a timeout. A host that is there says so at once. One that is not
+// has stopped its processes by itself when the time is up, and where it keeps them it is
+// waited for.
+func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
+	if len(r.unsettled) == 0 || workflow.GetVersion(ctx, settleChange, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil
+	}
+	var futures []future[activities.ControlOutput]
+	for _, h := range hosts {
+		if !r.unsettled[h.queue] {
+			continue
+		}
+		actx := settling(ctx, h.queue, r.givenUp(len(hosts)), r.spec, "what "+h.name+" may have left")
+		futures = append(futures, call(actx, spec.ActivityControl, (*activities.Host).Control, activities.ControlInput{
+			Run: r.began, Op: lifecycle.ControlSettle, Generation: r.machine.Generation() - 1, Tasks: names(h.tasks),
+		}))
+	}
+	for _, f := range futures {
+		if _, err := f.get(ctx); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			workflow.GetLogger(ctx).Warn("a host is given up", "error", err)
+		}
+	}
+	clear(r.unsettled)
+	return nil
+}
+
+// givenUp is how long a host of so many may give no sign of life before nothing of the run
+// can be alive there; 0: for ever.
+func (r *clusterRun) givenUp(hosts int) time.Duration {
+	f, ok := lifecycle.FenceOf(r.spec, hosts)
+	if !ok {
+		return 0
+	}
+	return f.Passed()
+}
+
+// givenUpText says that a host was.
+func (r *clusterRun) givenUpText(host string) string {
+	return fmt.Sprintf("host %s did not come back within %s", host, spec.Duration(r.givenUp(len(r.hosts)).Round(time.Second)))
+}
