@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/activities/taskapi/task"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )

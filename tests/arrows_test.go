@@ -27,8 +27,8 @@ var levels = [][]string{
 	{"activities"},
 	{"activities/closures", "activities/closurequeue"},
 	{"activities/taskapi", "activities/barriers"},
-	{"activities/taskapi/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
-	{"activities/supervisor/internal/wire", "activities/taskapi/internal/wire", "activities/taskapi/internal/news", "activities/stacks", "activities/taskapi/coordinator"},
+	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
+	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/stacks", "activities/task/coordinator"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
 	{"workflows/spec", "workflows/markdown"},
 }

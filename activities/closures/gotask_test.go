@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 // Closures has the processes of tasks call closures.

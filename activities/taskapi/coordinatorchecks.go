@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

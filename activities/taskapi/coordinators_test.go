@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )

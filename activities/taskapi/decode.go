@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 // Bounds of bodies, in bytes. An error that is longer than what is kept of it is

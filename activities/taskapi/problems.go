@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 // statuses are the HTTP status of each code.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 // request is one request of a task.

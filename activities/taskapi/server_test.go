@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
-	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )

@@ -3,8 +3,8 @@ package taskapi
 import (
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/news"
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/news"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

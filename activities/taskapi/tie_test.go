@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/coordinator"
-	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+	"github.com/clusterrun/clusterrun/activities/task"
+	"github.com/clusterrun/clusterrun/activities/task/coordinator"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

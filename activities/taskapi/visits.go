@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 // ErrComeAgain is what [Barriers] answer that are about to end while a task waits.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+	"github.com/clusterrun/clusterrun/activities/task"
 )
 
 // exitNo is that of should-stop where there is no stop, as grep's where nothing

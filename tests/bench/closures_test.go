@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closures"
+	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/activities/taskapi/task"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

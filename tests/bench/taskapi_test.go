@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/activities/taskapi/task"
 )
 
 // warmUp is how many rounds are not measured.

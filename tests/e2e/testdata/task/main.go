@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/task"
+	"github.com/clusterrun/clusterrun/activities/task"
 )
 
 func main() {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 // resources are what this process has built, or is to build when it is needed.

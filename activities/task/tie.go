@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/coordinator"
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/news"
+	"github.com/clusterrun/clusterrun/activities/internal/news"
+	"github.com/clusterrun/clusterrun/activities/task/coordinator"
 )
 
 // tiePatience is how long the run may take to hear of a stop of a coordinator.

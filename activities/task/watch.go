@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/news"
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/news"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 const (

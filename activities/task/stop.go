@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"runtime/debug"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/coordinator"
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/task/coordinator"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/coordinator"
+	"github.com/clusterrun/clusterrun/activities/task/coordinator"
 )
 
 // A reader feeds a trainer until the trainer fails; then both end, and the reason

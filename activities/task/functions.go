@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 // Functions are what a process offers to call; see [Task.Serve].

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

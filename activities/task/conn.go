@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
 // The transport of net/http hands every request to two other goroutines, which
