@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closures"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -33,7 +34,7 @@ type servedKey struct{ namespace, workflowID, execution string }
 type brokered struct {
 	*closures.Broker
 	// in is for the queue, if there is none yet. It has the run with the first execution.
-	in spec.ClosureQueueInput
+	in closure.QueueInput
 	// life tells this broker from the one before.
 	life string
 	seq  int64
@@ -41,7 +42,7 @@ type brokered struct {
 	mu sync.Mutex
 	// serving is there once the broker has said so.
 	said    bool
-	serving []spec.ServingTask
+	serving []closure.ServingTask
 	changed chan struct{} // has an element when the queue has to be told
 	ended   chan struct{}
 }
@@ -114,7 +115,7 @@ func (b *brokers) known(key servedKey) *brokered {
 }
 
 // changes notes who serves now, for the queue.
-func (s *brokered) changes(serving []spec.ServingTask) {
+func (s *brokered) changes(serving []closure.ServingTask) {
 	s.mu.Lock()
 	s.said, s.serving = true, serving
 	s.mu.Unlock()
@@ -165,7 +166,7 @@ func (b *brokers) tell(s *brokered) {
 		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 			s.mu.Lock()
 			s.seq = nextSeq(s.seq, time.Now())
-			m := spec.ServingMessage{
+			m := closure.ServingMessage{
 				Host: h.Name, Queue: h.Queue,
 				Seq: s.seq, Broker: s.life, Serving: s.serving,
 			}
@@ -245,12 +246,12 @@ func (p *plan) queueRun() spec.BarrierRun {
 }
 
 // queueInput is the input of a run's queue of closures.
-func (h *Host) queueInput(p *plan) spec.ClosureQueueInput {
+func (h *Host) queueInput(p *plan) closure.QueueInput {
 	s := p.Spec
 	if s == nil {
 		s = &spec.RunSpec{}
 	}
-	in, err := s.QueueInput(p.queueRun(), os.Getenv)
+	in, err := closure.NewQueueInput(s, p.queueRun(), os.Getenv)
 	if err != nil {
 		h.Log.Warn("a variable of this host worker is ignored", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}

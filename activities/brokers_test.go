@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,7 +24,7 @@ type queues struct {
 	asked func()
 }
 
-func (*queues) Tell(context.Context, spec.ClosureQueueInput, spec.ServingMessage) error { return nil }
+func (*queues) Tell(context.Context, closure.QueueInput, closure.ServingMessage) error { return nil }
 
 func (q *queues) Left(context.Context, spec.BarrierRun) (bool, error) {
 	q.asked()
@@ -82,9 +83,9 @@ func (s *serving) of() spec.BarrierRun {
 }
 
 // lease leases closures.
-func (s *serving) lease(closures ...spec.Closure) (out spec.LeaseResult, err error) {
+func (s *serving) lease(closures ...closure.Closure) (out closure.LeaseResult, err error) {
 	s.do(func(ctx context.Context) error {
-		out, err = s.RunClosures(ctx, spec.Lease{Run: s.of(), Closures: closures})
+		out, err = s.RunClosures(ctx, closure.Lease{Run: s.of(), Closures: closures})
 		return nil
 	})
 	return out, err
@@ -103,7 +104,7 @@ func (s *serving) asksForItsQueue() {
 
 func notServed(err error) bool {
 	var app *temporal.ApplicationError
-	return errors.As(err, &app) && app.Type() == spec.ErrNotServed
+	return errors.As(err, &app) && app.Type() == closure.ErrNotServed
 }
 
 // The leases of a run end when it is released, and the server tries them again at once.
@@ -118,7 +119,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	go func() {
 		var app *temporal.ApplicationError
 		for {
-			_, err := s.lease(spec.Closure{ID: 1, Function: "f"})
+			_, err := s.lease(closure.Closure{ID: 1, Function: "f"})
 			if !errors.As(err, &app) || app.NonRetryable() {
 				leased <- err
 				return
@@ -136,7 +137,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	assert.Empty(t, s.brokers.all)
 	assert.Nil(t, s.brokers.of(p), "a request that began before")
 	require.True(t, notServed(<-leased))
-	_, err = s.lease(spec.Closure{ID: 1, Function: "f"})
+	_, err = s.lease(closure.Closure{ID: 1, Function: "f"})
 	assert.True(t, notServed(err))
 }
 
@@ -144,19 +145,19 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 	s := newServing(t)
 	s.do(func(ctx context.Context) error {
-		return s.CancelClosures(ctx, spec.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
+		return s.CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
 	})
-	r, err := s.lease(spec.Closure{ID: 1, Function: "f"})
+	r, err := s.lease(closure.Closure{ID: 1, Function: "f"})
 	require.NoError(t, err)
 	require.Len(t, r.Outcomes, 1)
-	assert.Equal(t, spec.OutcomeCancelled, r.Outcomes[0].Kind)
+	assert.Equal(t, closure.OutcomeCancelled, r.Outcomes[0].Kind)
 
 	s.do(func(ctx context.Context) error {
 		_, err := s.Release(ctx, ReleaseInput{})
 		return err
 	})
 	s.do(func(ctx context.Context) error {
-		return s.CancelClosures(ctx, spec.CancelLease{Run: s.of(), Closures: []uint64{1}})
+		return s.CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}})
 	})
 	assert.Empty(t, s.brokers.all)
 }

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // leaseBeats is how often a lease says that it is held, and firstLeaseBeat is after which time
@@ -18,12 +18,12 @@ import (
 // sooner than that.
 const leaseBeats, firstLeaseBeat = 2 * time.Second, 250 * time.Millisecond
 
-// RunClosures has the tasks of this host call closures. See [spec.Lease].
-func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
+// RunClosures has the tasks of this host call closures. See [closure.Lease].
+func (h *Host) RunClosures(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
 	info := activity.GetInfo(ctx)
 	broker := h.brokers.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
 	if broker == nil {
-		return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", spec.ErrNotServed, nil)
+		return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", closure.ErrNotServed, nil)
 	}
 	// The context of the activity ends when a heartbeat fails, and a server that is
 	// away for a second is no reason to give the lease back.
@@ -33,7 +33,7 @@ func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult
 	for i := range in.Closures {
 		ids[i] = in.Closures[i].ID
 	}
-	executing := func() spec.LeaseBeat { return spec.LeaseBeat{Executing: broker.Executing(ids)} }
+	executing := func() closure.LeaseBeat { return closure.LeaseBeat{Executing: broker.Executing(ids)} }
 	go h.keepLease(ctx, leased, broker, info.TaskToken, executing, release)
 	out, err := broker.Lease(leased, in)
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *Host) RunClosures(ctx context.Context, in spec.Lease) (spec.LeaseResult
 // keepLease beats until a lease is over, and ends it when the queue does not want it
 // any more or this host worker ends. A queue that has lost it has to hear that there is
 // somebody here.
-func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte, how func() spec.LeaseBeat, release context.CancelCauseFunc) {
+func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
 	beat := time.NewTimer(firstLeaseBeat)
 	defer beat.Stop()
 	for {
@@ -70,9 +70,9 @@ func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte,
 	}
 }
 
-// CancelClosures has closures not be called any more. See [spec.CancelLease]. A host worker
+// CancelClosures has closures not be called any more. See [closure.CancelLease]. A host worker
 // that was just started may hear of it before tasks and leases come back to it.
-func (h *Host) CancelClosures(ctx context.Context, in spec.CancelLease) error {
+func (h *Host) CancelClosures(ctx context.Context, in closure.CancelLease) error {
 	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
 	if s := h.brokers.served(key); s != nil {
 		s.Cancel(in)
@@ -81,8 +81,8 @@ func (h *Host) CancelClosures(ctx context.Context, in spec.CancelLease) error {
 }
 
 // ReleaseResources has processes drop what they have built of resources that nobody needs
-// any more. See [spec.ReleasedResources].
-func (h *Host) ReleaseResources(ctx context.Context, in spec.ReleasedResources) error {
+// any more. See [closure.ReleasedResources].
+func (h *Host) ReleaseResources(ctx context.Context, in closure.ReleasedResources) error {
 	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
 	if s := h.brokers.known(key); s != nil {
 		s.Release(in.Released)
@@ -92,7 +92,7 @@ func (h *Host) ReleaseResources(ctx context.Context, in spec.ReleasedResources) 
 
 // EndClosures tells the queue of a run that it has ended, and waits until the queue
 // has, too: a run that has a host worker of its own takes that with it.
-func (h *Host) EndClosures(ctx context.Context, in spec.EndClosuresInput) error {
+func (h *Host) EndClosures(ctx context.Context, in closure.EndInput) error {
 	return h.Queues.End(ctx, in.Run, in.Over)
 }
 

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closures"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // A clock that is put back does not make the next message of a broker an old one.
@@ -29,10 +29,10 @@ func TestMessagesToAQueueAreNumberedUpwards(t *testing.T) {
 // listening takes in what queues are told.
 type listening struct {
 	Queues
-	messages chan spec.ServingMessage
+	messages chan closure.ServingMessage
 }
 
-func (l *listening) Tell(_ context.Context, _ spec.ClosureQueueInput, m spec.ServingMessage) error {
+func (l *listening) Tell(_ context.Context, _ closure.QueueInput, m closure.ServingMessage) error {
 	l.messages <- m
 	return nil
 }
@@ -47,7 +47,7 @@ func (forgetful) RecordActivityHeartbeat(context.Context, []byte, ...any) error 
 // servingHost is a host whose broker has reported one task, and the queue's ears.
 func servingHost(t *testing.T) (*Host, *brokered, *listening) {
 	t.Helper()
-	queue := &listening{messages: make(chan spec.ServingMessage, 10)}
+	queue := &listening{messages: make(chan closure.ServingMessage, 10)}
 	h := &Host{Config: Config{Name: "host-a", Queue: "q", Queues: queue, Server: forgetful{}, Log: zap.NewNop()}, now: time.Now, lastHeard: time.Now()}
 	h.brokers.host = h
 	s := &brokered{life: "life", changed: make(chan struct{}, 1), ended: make(chan struct{})}
@@ -64,10 +64,10 @@ func servingHost(t *testing.T) (*Host, *brokered, *listening) {
 func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, s, queue := servingHost(t)
-		s.changes([]spec.ServingTask{{Task: "worker-0", Slots: 1}})
+		s.changes([]closure.ServingTask{{Task: "worker-0", Slots: 1}})
 		first := <-queue.messages
 		leased, release := context.WithCancelCause(t.Context())
-		h.keepLease(t.Context(), leased, s, nil, func() spec.LeaseBeat { return spec.LeaseBeat{} }, release)
+		h.keepLease(t.Context(), leased, s, nil, func() closure.LeaseBeat { return closure.LeaseBeat{} }, release)
 		require.Error(t, context.Cause(leased))
 		again := <-queue.messages
 		assert.Equal(t, first.Serving, again.Serving)
@@ -85,7 +85,7 @@ func TestAHostThatWasCutOffSaysThatItIsThere(t *testing.T) {
 		synctest.Wait()
 		assert.Empty(t, queue.messages, "nobody knows yet who serves")
 		assert.Empty(t, (<-queue.messages).Serving, "the broker is settled")
-		s.changes([]spec.ServingTask{{Task: "worker-0", Slots: 1}})
+		s.changes([]closure.ServingTask{{Task: "worker-0", Slots: 1}})
 		<-queue.messages
 		for range 10 {
 			time.Sleep(maxBeat + beatPatience)

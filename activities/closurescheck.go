@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -17,13 +18,13 @@ import (
 // the run was terminated, its hosts are gone, or none of its tasks ever served. It
 // fails as long as the run is open, because attempts that fail cost the history of the
 // queue nothing.
-func (s *QueueServer) ClosuresCheck(ctx context.Context, in spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
+func (s *QueueServer) ClosuresCheck(ctx context.Context, in closure.CheckInput) (closure.CheckOutput, error) {
 	over, err := s.Over(ctx, in.Run)
 	if err == nil && over == "" {
 		err = temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
 			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 	}
-	return spec.ClosuresCheckOutput{Over: over}, err
+	return closure.CheckOutput{Over: over}, err
 }
 
 // Over implements [Queues]. A run that went on in another execution has the same first
@@ -60,7 +61,7 @@ func (s *QueueServer) Left(ctx context.Context, run spec.BarrierRun) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	d, err := c.DescribeWorkflowExecution(ctx, spec.ClosureQueueID(run.WorkflowID, run.RunID), "")
+	d, err := c.DescribeWorkflowExecution(ctx, closure.QueueID(run.WorkflowID, run.RunID), "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return false, nil

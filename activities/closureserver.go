@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -18,7 +19,7 @@ import (
 type Queues interface {
 	// Tell gives the queue of a run a message, and opens it with that input if there is
 	// none. [errQueueClosed]: it has ended.
-	Tell(ctx context.Context, in spec.ClosureQueueInput, m spec.ServingMessage) error
+	Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error
 	// Left is whether the queue of a run is open.
 	Left(ctx context.Context, run spec.BarrierRun) (bool, error)
 	// Over says how a run has ended, whichever execution it was in; nothing while it
@@ -30,7 +31,7 @@ type Queues interface {
 	// Client is one of the queue of a run. Its error is that there is no connection yet.
 	Client(run spec.BarrierRun) (*closurequeue.Client, error)
 	// Open opens the queue of a client with that input if there is none.
-	Open(ctx context.Context, c *closurequeue.Client, in spec.ClosureQueueInput) error
+	Open(ctx context.Context, c *closurequeue.Client, in closure.QueueInput) error
 }
 
 var errQueueClosed = errors.New("the queue of closures has ended")
@@ -48,17 +49,17 @@ func NewQueueServer(queue string) *QueueServer { return &QueueServer{queue: queu
 var _ Queues = (*QueueServer)(nil)
 
 // Tell implements [Queues] by signal-with-start.
-func (s *QueueServer) Tell(ctx context.Context, in spec.ClosureQueueInput, m spec.ServingMessage) error {
+func (s *QueueServer) Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error {
 	c, err := s.connected()
 	if err != nil {
 		return err
 	}
-	id := spec.ClosureQueueID(in.Run.WorkflowID, in.Run.RunID)
-	_, err = c.SignalWithStartWorkflow(ctx, id, spec.SignalServing, m, client.StartWorkflowOptions{
+	id := closure.QueueID(in.Run.WorkflowID, in.Run.RunID)
+	_, err = c.SignalWithStartWorkflow(ctx, id, closure.SignalServing, m, client.StartWorkflowOptions{
 		ID: id, TaskQueue: s.queue,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		StaticSummary:         "closures of run " + markdown.Name(in.Run.WorkflowID),
-	}, spec.ClosureQueueType, in)
+	}, closure.QueueType, in)
 	var closed *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &closed) {
 		return errQueueClosed
@@ -72,9 +73,9 @@ func (s *QueueServer) End(ctx context.Context, run spec.BarrierRun, over string)
 	if err != nil {
 		return err
 	}
-	id := spec.ClosureQueueID(run.WorkflowID, run.RunID)
+	id := closure.QueueID(run.WorkflowID, run.RunID)
 	var notFound *serviceerror.NotFound
-	switch err := c.SignalWorkflow(ctx, id, "", spec.SignalServing, spec.ServingMessage{Over: over}); {
+	switch err := c.SignalWorkflow(ctx, id, "", closure.SignalServing, closure.ServingMessage{Over: over}); {
 	case errors.As(err, &notFound):
 		return nil
 	case err != nil:
@@ -107,6 +108,6 @@ func (s *QueueServer) Client(run spec.BarrierRun) (*closurequeue.Client, error) 
 }
 
 // Open implements [Queues].
-func (s *QueueServer) Open(ctx context.Context, c *closurequeue.Client, in spec.ClosureQueueInput) error {
+func (s *QueueServer) Open(ctx context.Context, c *closurequeue.Client, in closure.QueueInput) error {
 	return c.Open(ctx, closurequeue.Options{TaskQueue: s.queue, QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable})
 }

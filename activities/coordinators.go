@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // coordinators bring what tasks here schedule to the queues of their runs. All that
@@ -88,7 +88,7 @@ func (c *coordinators) releaseBefore(ctx context.Context, client *closurequeue.C
 	if process == 0 {
 		return nil
 	}
-	_, err := client.ReleaseResources(ctx, spec.ReleaseRequest{Task: task, Process: process})
+	_, err := client.ReleaseResources(ctx, closure.ReleaseRequest{Task: task, Process: process})
 	var refused *closurequeue.RefusedError
 	if errors.As(err, &refused) {
 		return nil // the queue is one of an earlier version, which keeps them
@@ -148,41 +148,41 @@ func forTasks(err error) error {
 }
 
 // Schedule implements [taskapi.Coordinators].
-func (c *coordinators) Schedule(ctx context.Context, by taskapi.ID, in spec.ScheduleRequest) (spec.ScheduleAnswer, error) {
+func (c *coordinators) Schedule(ctx context.Context, by taskapi.ID, in closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
 	if err := c.checkTasks(ctx, by, in.Closures); err != nil {
-		return spec.ScheduleAnswer{}, err
+		return closure.ScheduleAnswer{}, err
 	}
 	return asking(ctx, c, by, in, (*closurequeue.Client).Schedule)
 }
 
 // Join implements [taskapi.Coordinators].
-func (c *coordinators) Join(ctx context.Context, by taskapi.ID, in spec.WaitRequest) (spec.WaitAnswer, error) {
+func (c *coordinators) Join(ctx context.Context, by taskapi.ID, in closure.WaitRequest) (closure.WaitAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).Join)
 }
 
 // Done implements [taskapi.Coordinators].
-func (c *coordinators) Done(ctx context.Context, by taskapi.ID, in spec.WaitRequest) (spec.WaitAnswer, error) {
+func (c *coordinators) Done(ctx context.Context, by taskapi.ID, in closure.WaitRequest) (closure.WaitAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).Done)
 }
 
 // CreateResource implements [taskapi.Coordinators].
-func (c *coordinators) CreateResource(ctx context.Context, by taskapi.ID, in spec.ResourceRequest) (spec.ResourceAnswer, error) {
+func (c *coordinators) CreateResource(ctx context.Context, by taskapi.ID, in closure.ResourceRequest) (closure.ResourceAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).CreateResource)
 }
 
 // ReleaseResources implements [taskapi.Coordinators].
-func (c *coordinators) ReleaseResources(ctx context.Context, by taskapi.ID, in spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+func (c *coordinators) ReleaseResources(ctx context.Context, by taskapi.ID, in closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).ReleaseResources)
 }
 
 // Cancel implements [taskapi.Coordinators].
-func (c *coordinators) Cancel(ctx context.Context, by taskapi.ID, in spec.CancelRequest) (spec.CancelAnswer, error) {
+func (c *coordinators) Cancel(ctx context.Context, by taskapi.ID, in closure.CancelRequest) (closure.CancelAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).Cancel)
 }
 
 // Find implements [taskapi.Coordinators].
-func (c *coordinators) Find(ctx context.Context, by taskapi.ID, ids []uint64) (map[uint64]spec.Outcome, error) {
-	return asking(ctx, c, by, ids, func(client *closurequeue.Client, ctx context.Context, ids []uint64) (map[uint64]spec.Outcome, error) {
+func (c *coordinators) Find(ctx context.Context, by taskapi.ID, ids []uint64) (map[uint64]closure.Outcome, error) {
+	return asking(ctx, c, by, ids, func(client *closurequeue.Client, ctx context.Context, ids []uint64) (map[uint64]closure.Outcome, error) {
 		return client.Find(ctx, ids...)
 	})
 }

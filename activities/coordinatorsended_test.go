@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	fakes "github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -26,7 +27,7 @@ func (q *servedQueue) Client(run spec.BarrierRun) (*closurequeue.Client, error) 
 	return closurequeue.NewClient(q.server, run), nil
 }
 
-func (q *servedQueue) Open(ctx context.Context, c *closurequeue.Client, _ spec.ClosureQueueInput) error {
+func (q *servedQueue) Open(ctx context.Context, c *closurequeue.Client, _ closure.QueueInput) error {
 	return c.Open(ctx, closurequeue.Options{})
 }
 
@@ -52,8 +53,8 @@ func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
 	created := uint64(0)
 	create := func(task string, process int) {
 		created++
-		_, err := h.coordinating.CreateResource(t.Context(), by(task), spec.ResourceRequest{
-			Client: "c", Number: created, Resource: spec.Resource{Function: "f"}, Task: task, Process: process,
+		_, err := h.coordinating.CreateResource(t.Context(), by(task), closure.ResourceRequest{
+			Client: "c", Number: created, Resource: closure.Resource{Function: "f"}, Task: task, Process: process,
 		})
 		require.NoError(t, err)
 	}

@@ -8,16 +8,16 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // checkTasks refuses closures for a task that the run does not have: they would wait for
 // it for ever. Tasks may be started outside the spec, on any host, and only the run knows
 // of all of them; where it does not answer nothing is refused.
-func (c *coordinators) checkTasks(ctx context.Context, by taskapi.ID, closures []spec.Closure) error {
+func (c *coordinators) checkTasks(ctx context.Context, by taskapi.ID, closures []closure.Closure) error {
 	var p *plan
-	for i, closure := range closures {
-		if closure.Options == nil || closure.Options.Task == "" {
+	for i, wanted := range closures {
+		if wanted.Options == nil || wanted.Options.Task == "" {
 			continue
 		}
 		if p == nil {
@@ -26,7 +26,7 @@ func (c *coordinators) checkTasks(ctx context.Context, by taskapi.ID, closures [
 				return fmt.Errorf("%w (%w)", taskapi.ErrRunOver, err)
 			}
 		}
-		name := closure.Options.Task
+		name := wanted.Options.Task
 		if _, ok := p.task(name); ok || c.isAdded(p, name) {
 			continue
 		}
@@ -38,7 +38,7 @@ func (c *coordinators) checkTasks(ctx context.Context, by taskapi.ID, closures [
 			c.host.Log.Debug("a run does not say which tasks it has", zap.Error(err))
 		case !slices.Contains(tasks, name):
 			path := fmt.Sprintf("closures[%d].options.task", i)
-			return &taskapi.QueueRefusedError{Message: spec.UnknownTask(path, name, tasks).String()}
+			return &taskapi.QueueRefusedError{Message: closure.UnknownTask(path, name, tasks).String()}
 		}
 		c.isThere(p, name) // so that the run is not asked with every request
 	}

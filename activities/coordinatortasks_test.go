@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,21 +24,21 @@ func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	require.NoError(t, err)
 	r.tasks = []string{"worker-0", "worker-1", "extra-3"}
 	check := func(tasks ...string) error {
-		var closures []spec.Closure
+		var closures []closure.Closure
 		for _, name := range tasks {
-			closures = append(closures, spec.Closure{Function: "f", Options: &spec.ClosureOptions{Task: name}})
+			closures = append(closures, closure.Closure{Function: "f", Options: &closure.Options{Task: name}})
 		}
 		return h.coordinating.checkTasks(t.Context(), by("worker-0"), closures)
 	}
-	require.NoError(t, h.coordinating.checkTasks(t.Context(), by("worker-0"), []spec.Closure{{Function: "f"}}))
+	require.NoError(t, h.coordinating.checkTasks(t.Context(), by("worker-0"), []closure.Closure{{Function: "f"}}))
 	require.NoError(t, check("worker-0", "worker-1", ""))
 	assert.Zero(t, r.tasksAsked)
 	require.NoError(t, check("extra-3", "extra-3"))
 	require.NoError(t, check("extra-3"))
 	assert.Equal(t, 1, r.tasksAsked)
 
-	_, err = h.coordinating.Schedule(t.Context(), by("worker-0"), spec.ScheduleRequest{Closures: []spec.Closure{
-		{Function: "f"}, {Function: "f", Options: &spec.ClosureOptions{Task: "chief-9"}},
+	_, err = h.coordinating.Schedule(t.Context(), by("worker-0"), closure.ScheduleRequest{Closures: []closure.Closure{
+		{Function: "f"}, {Function: "f", Options: &closure.Options{Task: "chief-9"}},
 	}})
 	var refused *taskapi.QueueRefusedError
 	require.ErrorAs(t, err, &refused)

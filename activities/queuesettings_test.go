@@ -13,16 +13,17 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // toldQueues note with what a queue would be opened.
 type toldQueues struct {
 	Queues
-	told chan spec.ClosureQueueInput
+	told chan closure.QueueInput
 }
 
-func (q *toldQueues) Tell(_ context.Context, in spec.ClosureQueueInput, _ spec.ServingMessage) error {
+func (q *toldQueues) Tell(_ context.Context, in closure.QueueInput, _ closure.ServingMessage) error {
 	q.told <- in
 	return nil
 }
@@ -31,7 +32,7 @@ func (q *toldQueues) Client(run spec.BarrierRun) (*closurequeue.Client, error) {
 	return closurequeue.NewClient(nil, run), nil
 }
 
-func (q *toldQueues) Open(ctx context.Context, _ *closurequeue.Client, in spec.ClosureQueueInput) error {
+func (q *toldQueues) Open(ctx context.Context, _ *closurequeue.Client, in closure.QueueInput) error {
 	q.told <- in
 	<-ctx.Done()
 	return ctx.Err()
@@ -44,20 +45,20 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings  spec.Closures
 		env, host string
-		want      spec.ClosureQueueInput
+		want      closure.QueueInput
 		warns     int
 	}{
-		"none":                 {spec.Closures{}, "", "", spec.ClosureQueueInput{Run: run}, 0},
-		"settings":             {spec.Closures{QueueSize: new(2), TransientFailures: new(5)}, "6", "7", spec.ClosureQueueInput{Run: run, QueueSize: 2, TransientUnavailable: new(5)}, 0},
-		"no limit":             {spec.Closures{QueueSize: new(0)}, "", "", spec.ClosureQueueInput{Run: run, QueueSize: -1}, 0},
-		"the tasks' variable":  {spec.Closures{}, "6", "7", spec.ClosureQueueInput{Run: run, TransientUnavailable: new(6)}, 0},
-		"the host's variable":  {spec.Closures{}, "", "7", spec.ClosureQueueInput{Run: run, TransientUnavailable: new(7)}, 0},
-		"a variable with text": {spec.Closures{}, "", "seven", spec.ClosureQueueInput{Run: run}, 1},
+		"none":                 {spec.Closures{}, "", "", closure.QueueInput{Run: run}, 0},
+		"settings":             {spec.Closures{QueueSize: new(2), TransientFailures: new(5)}, "6", "7", closure.QueueInput{Run: run, QueueSize: 2, TransientUnavailable: new(5)}, 0},
+		"no limit":             {spec.Closures{QueueSize: new(0)}, "", "", closure.QueueInput{Run: run, QueueSize: -1}, 0},
+		"the tasks' variable":  {spec.Closures{}, "6", "7", closure.QueueInput{Run: run, TransientUnavailable: new(6)}, 0},
+		"the host's variable":  {spec.Closures{}, "", "7", closure.QueueInput{Run: run, TransientUnavailable: new(7)}, 0},
+		"a variable with text": {spec.Closures{}, "", "seven", closure.QueueInput{Run: run}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(spec.EnvTransientFailures, test.host)
 			log, logged := observer.New(zap.WarnLevel)
-			queues := &toldQueues{told: make(chan spec.ClosureQueueInput, 1)}
+			queues := &toldQueues{told: make(chan closure.QueueInput, 1)}
 			h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &listed{}, Log: zap.New(log), Queues: queues})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = h.tasks.Close() })
@@ -96,7 +97,7 @@ type deafQueues struct {
 	heard chan struct{}
 }
 
-func (q *deafQueues) Tell(context.Context, spec.ClosureQueueInput, spec.ServingMessage) error {
+func (q *deafQueues) Tell(context.Context, closure.QueueInput, closure.ServingMessage) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.tries++; q.tries <= 7 {
@@ -122,7 +123,7 @@ func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { h.brokers.end(servedKeyOf(p)) })
-	h.brokers.of(p).changes([]spec.ServingTask{{Task: "worker-0"}})
+	h.brokers.of(p).changes([]closure.ServingTask{{Task: "worker-0"}})
 	<-queues.heard
 	warnings := logged.FilterMessage("the queue of closures was not told who serves; telling it again").All()
 	require.Len(t, warnings, 1)

@@ -13,6 +13,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -33,7 +34,7 @@ func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 	if err != nil {
 		return nil, r.requestError(err)
 	}
-	in, err := s.QueueInput(run, os.Getenv)
+	in, err := closure.NewQueueInput(s, run, os.Getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (r *Run) TerminateClosures(ctx context.Context, reason string) error {
 		return r.requestError(err)
 	}
 	run := r.firstOf(d.GetWorkflowExecutionInfo())
-	err = r.client.TerminateWorkflow(ctx, spec.ClosureQueueID(run.WorkflowID, run.RunID), "", reason)
+	err = r.client.TerminateWorkflow(ctx, closure.QueueID(run.WorkflowID, run.RunID), "", reason)
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,23 +24,23 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec string
 		env  string
-		want spec.ClosureQueueInput
+		want closure.QueueInput
 	}{
-		"none":         {`{}`, "", spec.ClosureQueueInput{}},
-		"settings":     {`{"closures": {"queue_size": 2, "transient_failures": 5}}`, "7", spec.ClosureQueueInput{QueueSize: 2, TransientUnavailable: new(5)}},
-		"the variable": {`{"tasks": [{"type": "worker"}]}`, "7", spec.ClosureQueueInput{TransientUnavailable: new(7)}},
-		"a later spec": {`{"field_of_a_later_version": 1, "closures": {"queue_size": 0, "later": 1}}`, "", spec.ClosureQueueInput{QueueSize: -1}},
+		"none":         {`{}`, "", closure.QueueInput{}},
+		"settings":     {`{"closures": {"queue_size": 2, "transient_failures": 5}}`, "7", closure.QueueInput{QueueSize: 2, TransientUnavailable: new(5)}},
+		"the variable": {`{"tasks": [{"type": "worker"}]}`, "7", closure.QueueInput{TransientUnavailable: new(7)}},
+		"a later spec": {`{"field_of_a_later_version": 1, "closures": {"queue_size": 0, "later": 1}}`, "", closure.QueueInput{QueueSize: -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(spec.EnvTransientFailures, test.env)
-			var in spec.ClosureQueueInput
+			var in closure.QueueInput
 			c := mocks.NewClient(t)
 			d := described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
 			d.WorkflowExecutionInfo.FirstRunId = "first"
 			c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(d, nil)
 			c.On("GetWorkflowHistory", mock.Anything, "iris-1", mock.Anything, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Return(begun(t, test.spec))
-			c.On("ExecuteWorkflow", mock.Anything, mock.Anything, spec.ClosureQueueType, mock.Anything).
-				Run(func(args mock.Arguments) { in = args.Get(3).(spec.ClosureQueueInput) }).
+			c.On("ExecuteWorkflow", mock.Anything, mock.Anything, closure.QueueType, mock.Anything).
+				Run(func(args mock.Arguments) { in = args.Get(3).(closure.QueueInput) }).
 				Return(nil, serviceerror.NewWorkflowExecutionAlreadyStarted("ended", "", "")).Once()
 			q, err := starter.Get(c, "iris-1", "").Closures(t.Context())
 			require.NoError(t, err)

@@ -30,6 +30,7 @@ var levels = [][]string{
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/stacks", "activities/task/coordinator"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
+	{"workflows/closure"},
 	{"workflows/spec", "workflows/markdown"},
 }
 

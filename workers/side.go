@@ -25,6 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -229,7 +230,7 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
-	flows.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
+	flows.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
 	all := polling{flows}
 	var reserving []string
 	if reserves {
@@ -238,7 +239,7 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	for _, queue := range reserving {
 		w := worker.New(s.client, queue, reserveOptions())
 		w.RegisterActivityWithOptions(host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
-		w.RegisterActivityWithOptions(queues.ClosuresCheck, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
+		w.RegisterActivityWithOptions(queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 		all = append(all, w)
 	}
 	tasks := worker.New(s.client, spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()), s.taskOptions())
@@ -248,10 +249,10 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	tasks.RegisterActivityWithOptions(host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
 	tasks.RegisterActivityWithOptions(host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
 	tasks.RegisterActivityWithOptions(host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
-	tasks.RegisterActivityWithOptions(host.RunClosures, activity.RegisterOptions{Name: spec.ActivityRunClosures})
-	tasks.RegisterActivityWithOptions(host.CancelClosures, activity.RegisterOptions{Name: spec.ActivityCancelClosures})
-	tasks.RegisterActivityWithOptions(host.ReleaseResources, activity.RegisterOptions{Name: spec.ActivityReleaseResources})
-	tasks.RegisterActivityWithOptions(host.EndClosures, activity.RegisterOptions{Name: spec.ActivityEndClosures})
+	tasks.RegisterActivityWithOptions(host.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
+	tasks.RegisterActivityWithOptions(host.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
+	tasks.RegisterActivityWithOptions(host.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
+	tasks.RegisterActivityWithOptions(host.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
 	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
 	tasks.RegisterActivityWithOptions(s.Probe, activity.RegisterOptions{Name: spec.ActivityProbe})
 	all = append(all, tasks)

@@ -10,15 +10,15 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // queueCarry is what a queue takes along into its next execution, beside the
 // snapshot of its machine.
 type queueCarry struct {
 	// Executions are those of a queue that was begun by an earlier version.
-	Executions []spec.QueueExecution `json:"executions,omitempty"`
+	Executions []closure.QueueExecution `json:"executions,omitempty"`
 	// Packed are the executions, as JSON in the form of gzip.
 	Packed []byte `json:"packed,omitempty"`
 }
@@ -80,7 +80,7 @@ func (q *closureQueue) goOn(ctx workflow.Context) error {
 		q.continuing = false
 		return nil
 	}
-	return workflow.NewContinueAsNewError(ctx, spec.ClosureQueueType, q.in, carry, snapshot)
+	return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, carry, snapshot)
 }
 
 // isTooLarge reports whether a server might not take so many bytes. The history keeps the
@@ -89,20 +89,20 @@ func (q *closureQueue) isTooLarge(ctx workflow.Context, size int) bool {
 	if q.rules != closures.LatestRules {
 		return size > maxCarried
 	}
-	var d spec.DecidedOutcomes
-	err := workflow.SideEffect(ctx, func(workflow.Context) any { return spec.DecidedOutcomes{TooLarge: size > maxCarried} }).Get(&d)
+	var d closure.DecidedOutcomes
+	err := workflow.SideEffect(ctx, func(workflow.Context) any { return closure.DecidedOutcomes{TooLarge: size > maxCarried} }).Get(&d)
 	return err != nil || d.TooLarge
 }
 
 // allExecutions are those of the queue up to this one.
-func (q *closureQueue) allExecutions(ctx workflow.Context) []spec.QueueExecution {
-	own := spec.QueueExecution{RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+func (q *closureQueue) allExecutions(ctx workflow.Context) []closure.QueueExecution {
+	own := closure.QueueExecution{RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
 	own.First, own.Last = q.machine.Ended()
 	all := append(q.executions[:len(q.executions):len(q.executions)], own)
 	return all[max(0, len(all)-maxExecutions):]
 }
 
-func pack(executions []spec.QueueExecution) (queueCarry, error) {
+func pack(executions []closure.QueueExecution) (queueCarry, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	if err := json.NewEncoder(z).Encode(executions); err != nil {
@@ -114,7 +114,7 @@ func pack(executions []spec.QueueExecution) (queueCarry, error) {
 	return queueCarry{Packed: packed.Bytes()}, nil
 }
 
-func (c queueCarry) unpack() ([]spec.QueueExecution, error) {
+func (c queueCarry) unpack() ([]closure.QueueExecution, error) {
 	if c.Packed == nil {
 		return c.Executions, nil
 	}
@@ -127,7 +127,7 @@ func (c queueCarry) unpack() ([]spec.QueueExecution, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its executions: %w", err)
 	}
-	var all []spec.QueueExecution
+	var all []closure.QueueExecution
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("its executions: %w", err)
 	}

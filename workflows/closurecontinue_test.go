@@ -16,19 +16,19 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // What arrives while a queue continues as new is in the same workflow task as the end of
 // its last wait: the server refuses a command to close a workflow that has news, and has
 // the task done again with them.
 func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
-	message := spec.ServingMessage{
+	message := closure.ServingMessage{
 		Host: "host-b", Queue: "queue-b", Seq: 1, Broker: "life",
-		Serving: []spec.ServingTask{{Task: "worker-2", Process: "p", Slots: 1}},
+		Serving: []closure.ServingTask{{Task: "worker-2", Process: "p", Slots: 1}},
 	}
-	status := func(t *testing.T, news ...*historypb.HistoryEvent) spec.QueueStatus {
+	status := func(t *testing.T, news ...*historypb.HistoryEvent) closure.QueueStatus {
 		return continuedWith(t, "testdata/replay/v0.3/closures-continued.json", news...)
 	}
 	before := status(t)
@@ -46,7 +46,7 @@ func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
 	})
 	t.Run("the result of a lease", func(t *testing.T) {
 		const lease = 19 // of closure 1, and open
-		s := status(t, completed(t, lease, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1}}})...)
+		s := status(t, completed(t, lease, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1}}})...)
 		assert.Equal(t, before.Counts.Finished+1, s.Counts.Finished)
 		assert.Equal(t, before.Counts.Executing-1, s.Counts.Executing)
 	})
@@ -54,7 +54,7 @@ func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
 
 // continuedWith is how a queue stands with what it takes along, if its last workflow task
 // had brought that news as well.
-func continuedWith(t *testing.T, file string, news ...*historypb.HistoryEvent) spec.QueueStatus {
+func continuedWith(t *testing.T, file string, news ...*historypb.HistoryEvent) closure.QueueStatus {
 	t.Helper()
 	f, err := os.Open(file)
 	require.NoError(t, err)
@@ -79,27 +79,27 @@ func continuedWith(t *testing.T, file string, news ...*historypb.HistoryEvent) s
 	var end continuing
 	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{&end}})
 	require.NoError(t, err)
-	r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
+	r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
 	require.NoError(t, r.ReplayWorkflowHistory(nil, history))
 	require.Len(t, end.args, 3, "it has continued as new")
-	q, err := closures.Restore(closures.ConfigOf(end.args[0].(spec.ClosureQueueInput)), end.args[2].([]byte))
+	q, err := closures.Restore(closures.ConfigOf(end.args[0].(closure.QueueInput)), end.args[2].([]byte))
 	require.NoError(t, err)
 	return q.Status()
 }
 
-func signaled(t *testing.T, m spec.ServingMessage) *historypb.HistoryEvent {
+func signaled(t *testing.T, m closure.ServingMessage) *historypb.HistoryEvent {
 	t.Helper()
 	input, err := converter.GetDefaultDataConverter().ToPayloads(m)
 	require.NoError(t, err)
 	return &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
-			WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{SignalName: spec.SignalServing, Input: input},
+			WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{SignalName: closure.SignalServing, Input: input},
 		},
 	}
 }
 
-func completed(t *testing.T, scheduled int64, result spec.LeaseResult) []*historypb.HistoryEvent {
+func completed(t *testing.T, scheduled int64, result closure.LeaseResult) []*historypb.HistoryEvent {
 	t.Helper()
 	out, err := converter.GetDefaultDataConverter().ToPayloads(result)
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestWhetherAQueueIsTooLargeIsRecorded(t *testing.T) {
 	require.NoError(t, err)
 	replay := func() error {
 		r := worker.NewWorkflowReplayer()
-		r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
+		r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
 		return r.ReplayWorkflowHistory(nil, history)
 	}
 	require.NoError(t, replay())
@@ -163,7 +163,7 @@ func TestWhetherAQueueIsTooLargeIsRecorded(t *testing.T) {
 		}
 	}
 	require.NotNil(t, last)
-	data, err := converter.GetDefaultDataConverter().ToPayloads(spec.DecidedOutcomes{TooLarge: true})
+	data, err := converter.GetDefaultDataConverter().ToPayloads(closure.DecidedOutcomes{TooLarge: true})
 	require.NoError(t, err)
 	last.GetMarkerRecordedEventAttributes().Details["data"] = data
 	require.ErrorContains(t, replay(), "nondeterministic", "it would have stayed")

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -27,22 +28,22 @@ const (
 // lease gives closures to a host. Its end tells the machine what became of them.
 func (q *closureQueue) lease(ctx workflow.Context, d closures.Dispatch) {
 	q.open++
-	lease := spec.Lease{
+	lease := closure.Lease{
 		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run,
 		Closures: d.Closures, Resources: d.Resources, Cancelled: d.Cancelled, Released: d.Released,
 	}
 	if len(d.Cancelled) > 0 {
 		lease.Grace = cancelGrace
 	}
-	f := workflow.ExecuteActivity(leasing(ctx, d), spec.ActivityRunClosures, lease)
+	f := workflow.ExecuteActivity(leasing(ctx, d), closure.ActivityRunClosures, lease)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		var out spec.LeaseResult
+		var out closure.LeaseResult
 		err := f.Get(ctx, &out)
 		q.open--
 		if err != nil {
 			q.log(ctx).Warn("a host does not answer for its closures", "host", d.Host, "closures", len(d.Closures), "error", err)
 			var app *temporal.ApplicationError
-			if errors.As(err, &app) && app.Type() == spec.ErrNotServed {
+			if errors.As(err, &app) && app.Type() == closure.ErrNotServed {
 				q.machine.LeaseRefused(d.Lease)
 			} else {
 				q.machine.LeaseLost(d.Lease)
@@ -79,9 +80,9 @@ func (q *closureQueue) check(ctx workflow.Context) {
 		StartToCloseTimeout: 10 * time.Second,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 		Summary:             "look whether the run has ended",
-	}), spec.ActivityClosuresCheck, spec.ClosuresCheckInput{Run: q.in.Run})
+	}), closure.ActivityClosuresCheck, closure.CheckInput{Run: q.in.Run})
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		var out spec.ClosuresCheckOutput
+		var out closure.CheckOutput
 		if err := f.Get(ctx, &out); err != nil {
 			q.log(ctx).Warn("it is not looked any more whether the run has ended", "error", err)
 			return
@@ -105,7 +106,7 @@ func (q *closureQueue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
 		Summary:                fmt.Sprintf("cancel %d closures on %s", len(c.Closures), markdown.Name(c.Host)),
 	})
-	f := workflow.ExecuteActivity(ctx, spec.ActivityCancelClosures, spec.CancelLease{
+	f := workflow.ExecuteActivity(ctx, closure.ActivityCancelClosures, closure.CancelLease{
 		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run, Closures: c.Closures, Grace: cancelGrace,
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -129,7 +130,7 @@ func (q *closureQueue) releaseOn(ctx workflow.Context, r closures.ReleaseOn) {
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
 		Summary:                "release resources on " + markdown.Name(r.Host),
 	})
-	f := workflow.ExecuteActivity(ctx, spec.ActivityReleaseResources, spec.ReleasedResources{
+	f := workflow.ExecuteActivity(ctx, closure.ActivityReleaseResources, closure.ReleasedResources{
 		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run, Released: r.Released,
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -22,26 +23,26 @@ func TestAHostIsToldAgainToCancel(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	w := suite.NewTestWorkflowEnvironment()
 	w.SetTestTimeout(time.Minute)
-	w.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
+	w.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
 	register := func(name string, f any) {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	register(spec.ActivityClosuresCheck, func(context.Context, spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
-		return spec.ClosuresCheckOutput{}, activity.ErrResultPending
+	register(closure.ActivityClosuresCheck, func(context.Context, closure.CheckInput) (closure.CheckOutput, error) {
+		return closure.CheckOutput{}, activity.ErrResultPending
 	})
 	var lease []byte
-	register(spec.ActivityRunClosures, func(ctx context.Context, _ spec.Lease) (spec.LeaseResult, error) {
+	register(closure.ActivityRunClosures, func(ctx context.Context, _ closure.Lease) (closure.LeaseResult, error) {
 		lease = activity.GetInfo(ctx).TaskToken
-		return spec.LeaseResult{}, activity.ErrResultPending
+		return closure.LeaseResult{}, activity.ErrResultPending
 	})
-	var told []spec.CancelLease
-	register(spec.ActivityCancelClosures, func(_ context.Context, in spec.CancelLease) error {
+	var told []closure.CancelLease
+	register(closure.ActivityCancelClosures, func(_ context.Context, in closure.CancelLease) error {
 		told = append(told, in)
 		if len(told) <= 2 {
 			return temporal.NewNonRetryableApplicationError("the host is busy", "Busy", nil)
 		}
-		return w.CompleteActivity(lease, spec.LeaseResult{Outcomes: []spec.Outcome{{
-			ID: 1, Kind: spec.OutcomeCancelled, Error: &spec.ClosureError{Message: spec.TextClosureCancelled},
+		return w.CompleteActivity(lease, closure.LeaseResult{Outcomes: []closure.Outcome{{
+			ID: 1, Kind: closure.OutcomeCancelled, Error: &closure.Error{Message: closure.TextCancelled},
 		}}}, nil)
 	})
 	ask := func(after time.Duration, name string, q any, answered func(any)) {
@@ -56,22 +57,22 @@ func TestAHostIsToldAgainToCancel(t *testing.T) {
 		}, after)
 	}
 	w.RegisterDelayedCallback(func() {
-		w.SignalWorkflow(spec.SignalServing, spec.ServingMessage{
+		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{
 			Host: "a", Queue: "q/host/a/i", Seq: 1,
-			Serving: []spec.ServingTask{{Task: "worker-0", Process: "p", Slots: 1, Functions: []string{"f"}}},
+			Serving: []closure.ServingTask{{Task: "worker-0", Process: "p", Slots: 1, Functions: []string{"f"}}},
 		})
 	}, time.Second)
-	ask(2*time.Second, spec.UpdateSchedule, spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: "f"}}}, func(any) {})
-	ask(3*time.Second, spec.UpdateCancelClosures, spec.CancelRequest{}, func(v any) {
-		assert.Equal(t, spec.CancelAnswer{Told: 1}, v)
+	ask(2*time.Second, closure.UpdateSchedule, closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}}, func(any) {})
+	ask(3*time.Second, closure.UpdateCancelClosures, closure.CancelRequest{}, func(v any) {
+		assert.Equal(t, closure.CancelAnswer{Told: 1}, v)
 	})
 	joined := false
-	ask(4*time.Second, spec.UpdateJoin, spec.WaitRequest{Client: "c", Call: 1}, func(v any) {
+	ask(4*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1}, func(v any) {
 		joined = true
-		assert.Equal(t, spec.WaitAnswer{Done: true}, v)
-		w.SignalWorkflow(spec.SignalServing, spec.ServingMessage{Over: "the end"})
+		assert.Equal(t, closure.WaitAnswer{Done: true}, v)
+		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the end"})
 	})
-	w.ExecuteWorkflow(spec.ClosureQueueType, spec.ClosureQueueInput{Run: spec.BarrierRun{WorkflowID: "iris", RunID: "1"}}, nil, nil)
+	w.ExecuteWorkflow(closure.QueueType, closure.QueueInput{Run: spec.BarrierRun{WorkflowID: "iris", RunID: "1"}}, nil, nil)
 	require.True(t, w.IsWorkflowCompleted())
 	require.NoError(t, w.GetWorkflowError())
 	assert.True(t, joined)

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -16,13 +17,13 @@ import (
 // ClosureQueue is the queue of a run's closures: coordinators schedule by updates,
 // and hosts take leases on closures, which are activities. It ends with the run.
 //
-// Package closures has the rules; spec.ClosureQueueID its workflow ID. carry and
+// Package closures has the rules; closure.QueueID its workflow ID. carry and
 // snapshot are there where it continues as new.
 //
 // Values are not kept here: they are in the history, as results of leases, and
 // what the queue decides by itself is in markers beside them. So its memory does not
 // grow with what has ended, and the executions' ranges of IDs tell where a value is.
-func ClosureQueue(ctx workflow.Context, in spec.ClosureQueueInput, carry queueCarry, snapshot []byte) (*spec.QueueResult, error) {
+func ClosureQueue(ctx workflow.Context, in closure.QueueInput, carry queueCarry, snapshot []byte) (*closure.QueueResult, error) {
 	config := closures.ConfigOf(in)
 	switch workflow.GetVersion(ctx, closureRules, workflow.DefaultVersion, 2) {
 	case workflow.DefaultVersion:
@@ -58,10 +59,10 @@ const closureRules = "closure-rules"
 
 // closureQueue is the state of one execution.
 type closureQueue struct {
-	in         spec.ClosureQueueInput
+	in         closure.QueueInput
 	rules      closures.Rules
 	machine    *closures.Queue
-	executions []spec.QueueExecution
+	executions []closure.QueueExecution
 	open       int // leases
 	// continuing: the next execution is about to begin; nothing new is taken in.
 	continuing bool
@@ -71,7 +72,7 @@ type closureQueue struct {
 	changed bool
 }
 
-func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
+func (q *closureQueue) run(ctx workflow.Context) (*closure.QueueResult, error) {
 	// A cancellation ends the queue like the end of its run, so that nobody waits
 	// for it any more.
 	free, _ := workflow.NewDisconnectedContext(ctx)
@@ -87,11 +88,11 @@ func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
 	for {
 		q.carryOut(free)
 		q.describe(free)
-		if q.machine.State() == spec.QueueEnded {
+		if q.machine.State() == closure.QueueEnded {
 			if err := newsFirst(free); err != nil {
 				return nil, err
 			}
-			return &spec.QueueResult{Counts: q.machine.Counts(), Executions: q.allExecutions(free)}, nil
+			return &closure.QueueResult{Counts: q.machine.Counts(), Executions: q.allExecutions(free)}, nil
 		}
 		if q.shallGoOn(free) {
 			if err := q.goOn(free); err != nil {
@@ -108,9 +109,9 @@ func (q *closureQueue) run(ctx workflow.Context) (*spec.QueueResult, error) {
 
 // listen takes in what hosts say of the tasks that serve.
 func (q *closureQueue) listen(ctx workflow.Context) {
-	signals := workflow.GetSignalChannel(ctx, spec.SignalServing)
+	signals := workflow.GetSignalChannel(ctx, closure.SignalServing)
 	for {
-		var m spec.ServingMessage
+		var m closure.ServingMessage
 		signals.Receive(ctx, &m)
 		q.machine.Serving(m)
 		q.changed = true
@@ -145,12 +146,12 @@ func (q *closureQueue) carryOut(ctx workflow.Context) {
 
 // record writes into the history what the queue decided by itself, as a marker:
 // that costs one event, and who follows the history reads it there.
-func (q *closureQueue) record(ctx workflow.Context, d spec.DecidedOutcomes) {
+func (q *closureQueue) record(ctx workflow.Context, d closure.DecidedOutcomes) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return d })
 }
 
-func (q *closureQueue) status(ctx workflow.Context) func() (spec.QueueStatus, error) {
-	return func() (spec.QueueStatus, error) {
+func (q *closureQueue) status(ctx workflow.Context) func() (closure.QueueStatus, error) {
+	return func() (closure.QueueStatus, error) {
 		s := q.machine.Status()
 		s.Executions = q.allExecutions(ctx)
 		return s, nil

@@ -12,21 +12,21 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // queueOf runs the queue of a run that ends after a second.
-func queueOf(t *testing.T, in spec.ClosureQueueInput) (warnings []string) {
+func queueOf(t *testing.T, in closure.QueueInput) (warnings []string) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(warns(func(text string) { warnings = append(warnings, text) }))
 	w := suite.NewTestWorkflowEnvironment()
-	w.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
-	w.RegisterActivityWithOptions(func(spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
-		return spec.ClosuresCheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
-	}, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
-	w.RegisterDelayedCallback(func() { w.SignalWorkflow(spec.SignalServing, spec.ServingMessage{Over: "it has ended"}) }, time.Second)
-	w.ExecuteWorkflow(spec.ClosureQueueType, in, nil, nil)
+	w.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
+	w.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
+		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
+	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
+	w.RegisterDelayedCallback(func() { w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"}) }, time.Second)
+	w.ExecuteWorkflow(closure.QueueType, in, nil, nil)
 	assert.NoError(t, w.GetWorkflowError())
 	return warnings
 }
@@ -35,7 +35,7 @@ func queueOf(t *testing.T, in spec.ClosureQueueInput) (warnings []string) {
 func TestAQueueWithoutALimitWarns(t *testing.T) {
 	for size, want := range map[int]int{0: 0, 2: 0, -1: 1} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			warnings := queueOf(t, spec.ClosureQueueInput{QueueSize: size})
+			warnings := queueOf(t, closure.QueueInput{QueueSize: size})
 			n := 0
 			for _, text := range warnings {
 				if text == "the queue of closures has no limit but that of bytes, so schedule hardly ever waits" {

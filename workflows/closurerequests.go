@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -16,33 +17,33 @@ var errContinuing = errors.New("the queue is about to go on in another execution
 
 // register has the queue answer from its first moment on.
 func (q *closureQueue) register(ctx workflow.Context) error {
-	query := func() (spec.QueueStatus, error) {
+	query := func() (closure.QueueStatus, error) {
 		s, err := q.status(ctx)()
 		s.Unserved = q.machine.Unserved()
 		return s, err
 	}
-	if err := workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, query,
+	if err := workflow.SetQueryHandlerWithOptions(ctx, closure.QueryQueue, query,
 		workflow.QueryHandlerOptions{Description: "How the queue stands, and who serves it."}); err != nil {
 		return err
 	}
 	return errors.Join(
-		waitingUpdate(ctx, q, spec.UpdateSchedule, "Schedules closures; waits while the queue is full.", q.machine.CheckSchedule, q.machine.Schedule),
-		waitingUpdate(ctx, q, spec.UpdateJoin, "Waits until nothing is queued or executing.", q.machine.CheckWait, q.machine.Join),
-		waitingUpdate(ctx, q, spec.UpdateDone, "Says whether nothing is queued or executing.", q.machine.CheckWait, q.machine.Done),
-		promptUpdate(ctx, q, spec.UpdateWithdraw, "Takes back a join or done that nobody waits for any more.", func(r spec.WaitRequest) (spec.WithdrawAnswer, error) {
+		waitingUpdate(ctx, q, closure.UpdateSchedule, "Schedules closures; waits while the queue is full.", q.machine.CheckSchedule, q.machine.Schedule),
+		waitingUpdate(ctx, q, closure.UpdateJoin, "Waits until nothing is queued or executing.", q.machine.CheckWait, q.machine.Join),
+		waitingUpdate(ctx, q, closure.UpdateDone, "Says whether nothing is queued or executing.", q.machine.CheckWait, q.machine.Done),
+		promptUpdate(ctx, q, closure.UpdateWithdraw, "Takes back a join or done that nobody waits for any more.", func(r closure.WaitRequest) (closure.WithdrawAnswer, error) {
 			return q.machine.Withdraw(r), nil
 		}),
-		promptUpdate(ctx, q, spec.UpdateCreateResource, "Makes a per-worker resource known.", q.machine.CreateResource),
-		promptUpdate(ctx, q, spec.UpdateReleaseResources, "Says that nobody needs per-worker resources any more.", func(r spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+		promptUpdate(ctx, q, closure.UpdateCreateResource, "Makes a per-worker resource known.", q.machine.CreateResource),
+		promptUpdate(ctx, q, closure.UpdateReleaseResources, "Says that nobody needs per-worker resources any more.", func(r closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
 			if err := q.machine.CheckRelease(r); err != nil {
-				return spec.ReleaseAnswer{}, err
+				return closure.ReleaseAnswer{}, err
 			}
 			return q.machine.ReleaseResources(r), nil
 		}),
-		promptUpdate(ctx, q, spec.UpdateCancelClosures, "Cancels closures.", func(r spec.CancelRequest) (spec.CancelAnswer, error) {
+		promptUpdate(ctx, q, closure.UpdateCancelClosures, "Cancels closures.", func(r closure.CancelRequest) (closure.CancelAnswer, error) {
 			return q.machine.Cancel(r), nil
 		}),
-		promptUpdate(ctx, q, spec.UpdatePauseQueue, "Has nothing more be given out, or again.", func(r spec.PauseRequest) (spec.QueueStatus, error) {
+		promptUpdate(ctx, q, closure.UpdatePauseQueue, "Has nothing more be given out, or again.", func(r closure.PauseRequest) (closure.QueueStatus, error) {
 			q.machine.Pause(r)
 			return q.status(ctx)()
 		}),

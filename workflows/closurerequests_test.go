@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -26,24 +27,24 @@ type queueTest struct {
 func newQueueTest(t *testing.T) *queueTest {
 	var suite testsuite.WorkflowTestSuite
 	q := &queueTest{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t}
-	q.RegisterActivityWithOptions(func(context.Context, spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
-		return spec.ClosuresCheckOutput{}, errors.New("the run is open")
-	}, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
+	q.RegisterActivityWithOptions(func(context.Context, closure.CheckInput) (closure.CheckOutput, error) {
+		return closure.CheckOutput{}, errors.New("the run is open")
+	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 	return q
 }
 
 // runClosures has hosts answer for their leases.
-func (q *queueTest) runClosures(answer func(spec.Lease) (spec.LeaseResult, error)) {
-	q.RegisterActivityWithOptions(func(_ context.Context, l spec.Lease) (spec.LeaseResult, error) { return answer(l) },
-		activity.RegisterOptions{Name: spec.ActivityRunClosures})
+func (q *queueTest) runClosures(answer func(closure.Lease) (closure.LeaseResult, error)) {
+	q.RegisterActivityWithOptions(func(_ context.Context, l closure.Lease) (closure.LeaseResult, error) { return answer(l) },
+		activity.RegisterOptions{Name: closure.ActivityRunClosures})
 }
 
 // serve has a host say after some time that a task serves there.
 func (q *queueTest) serve(after time.Duration, host, broker string) {
 	q.RegisterDelayedCallback(func() {
-		q.SignalWorkflow(spec.SignalServing, spec.ServingMessage{
+		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{
 			Host: host, Queue: host, Seq: 1, Broker: broker,
-			Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}},
+			Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}},
 		})
 	}, after)
 }
@@ -73,9 +74,9 @@ func (q *queueTest) ask(after time.Duration, name string, request any) *asked {
 func (q *queueTest) run() {
 	q.t.Helper()
 	q.RegisterDelayedCallback(func() {
-		q.SignalWorkflow(spec.SignalServing, spec.ServingMessage{Over: "the test is over"})
+		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the test is over"})
 	}, time.Hour)
-	q.ExecuteWorkflow(workflows.ClosureQueue, spec.ClosureQueueInput{Run: spec.BarrierRun{WorkflowID: "iris", RunID: "e"}}, nil, nil)
+	q.ExecuteWorkflow(workflows.ClosureQueue, closure.QueueInput{Run: spec.BarrierRun{WorkflowID: "iris", RunID: "e"}}, nil, nil)
 	require.True(q.t, q.IsWorkflowCompleted())
 	require.NoError(q.t, q.GetWorkflowError())
 }
@@ -84,11 +85,11 @@ func (q *queueTest) run() {
 func TestWaitRequestsAreChecked(t *testing.T) {
 	q := newQueueTest(t)
 	var nobody, uncounted []*asked
-	for _, name := range []string{spec.UpdateJoin, spec.UpdateDone} {
-		nobody = append(nobody, q.ask(time.Second, name, spec.WaitRequest{Call: 1}))
-		uncounted = append(uncounted, q.ask(time.Second, name, spec.WaitRequest{Client: "c"}))
+	for _, name := range []string{closure.UpdateJoin, closure.UpdateDone} {
+		nobody = append(nobody, q.ask(time.Second, name, closure.WaitRequest{Call: 1}))
+		uncounted = append(uncounted, q.ask(time.Second, name, closure.WaitRequest{Client: "c"}))
 	}
-	well := q.ask(time.Second, spec.UpdateJoin, spec.WaitRequest{Client: "c", Call: 1})
+	well := q.ask(time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
 	q.run()
 	for i := range nobody {
 		assert.False(t, nobody[i].accepted)
@@ -97,27 +98,27 @@ func TestWaitRequestsAreChecked(t *testing.T) {
 		assert.ErrorContains(t, uncounted[i].refused, "call: missing; count the requests of the client from 1")
 	}
 	require.True(t, well.accepted)
-	assert.Equal(t, spec.WaitAnswer{Done: true}, well.answer)
+	assert.Equal(t, closure.WaitAnswer{Done: true}, well.answer)
 }
 
 // A join that is taken back ends: it would keep one of the few places that a server has
 // for updates. Who waits for it all the same is to ask again.
 func TestAJoinIsTakenBack(t *testing.T) {
 	q := newQueueTest(t)
-	scheduled := q.ask(time.Second, spec.UpdateSchedule, spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: "f"}}})
-	request := spec.WaitRequest{Client: "c", Call: 1}
-	join := q.ask(2*time.Second, spec.UpdateJoin, request)
-	withdrawn := q.ask(3*time.Second, spec.UpdateWithdraw, request)
+	scheduled := q.ask(time.Second, closure.UpdateSchedule, closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}})
+	request := closure.WaitRequest{Client: "c", Call: 1}
+	join := q.ask(2*time.Second, closure.UpdateJoin, request)
+	withdrawn := q.ask(3*time.Second, closure.UpdateWithdraw, request)
 	q.RegisterDelayedCallback(func() {
 		var app *temporal.ApplicationError
 		require.ErrorAs(t, join.err, &app)
 		assert.Equal(t, spec.ErrTryAgain, app.Type())
 	}, 4*time.Second)
-	again := q.ask(5*time.Second, spec.UpdateWithdraw, request)
+	again := q.ask(5*time.Second, closure.UpdateWithdraw, request)
 	q.run()
-	assert.EqualValues(t, 1, scheduled.answer.(spec.ScheduleAnswer).First)
-	assert.Equal(t, spec.WithdrawAnswer{Withdrawn: true}, withdrawn.answer)
-	assert.Equal(t, spec.WithdrawAnswer{}, again.answer)
+	assert.EqualValues(t, 1, scheduled.answer.(closure.ScheduleAnswer).First)
+	assert.Equal(t, closure.WithdrawAnswer{Withdrawn: true}, withdrawn.answer)
+	assert.Equal(t, closure.WithdrawAnswer{}, again.answer)
 }
 
 // A host that died for good has closures for as long as it takes to see that, and no
@@ -125,16 +126,16 @@ func TestAJoinIsTakenBack(t *testing.T) {
 func TestAHostThatDiedForGood(t *testing.T) {
 	q := newQueueTest(t)
 	lost, alive := 0, false
-	q.runClosures(func(l spec.Lease) (spec.LeaseResult, error) {
+	q.runClosures(func(l closure.Lease) (closure.LeaseResult, error) {
 		if !alive {
 			lost++
-			return spec.LeaseResult{}, temporal.NewNonRetryableApplicationError("nobody is there", "Lost", nil)
+			return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("nobody is there", "Lost", nil)
 		}
-		return spec.LeaseResult{Outcomes: []spec.Outcome{{ID: l.Closures[0].ID}}}, nil
+		return closure.LeaseResult{Outcomes: []closure.Outcome{{ID: l.Closures[0].ID}}}, nil
 	})
 	q.serve(time.Second, "host-a", "1")
-	q.ask(2*time.Second, spec.UpdateSchedule, spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: "f"}}})
-	join := q.ask(3*time.Second, spec.UpdateJoin, spec.WaitRequest{Client: "c", Call: 1})
+	q.ask(2*time.Second, closure.UpdateSchedule, closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}})
+	join := q.ask(3*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
 	q.RegisterDelayedCallback(func() {
 		assert.Equal(t, 2, lost)
 		assert.Nil(t, join.answer)
@@ -143,5 +144,5 @@ func TestAHostThatDiedForGood(t *testing.T) {
 	q.serve(2*time.Minute, "host-a", "2")
 	q.run()
 	assert.Equal(t, 2, lost)
-	assert.Equal(t, spec.WaitAnswer{Done: true}, join.answer)
+	assert.Equal(t, closure.WaitAnswer{Done: true}, join.answer)
 }

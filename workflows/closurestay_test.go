@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -34,10 +35,10 @@ func newLongQueue(t *testing.T) *longQueue {
 	q := &longQueue{suite.NewTestWorkflowEnvironment(), t}
 	q.SetTestTimeout(2 * time.Minute)
 	q.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 15 * time.Second}) // as the host workers have it
-	q.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: spec.ClosureQueueType})
-	q.RegisterActivityWithOptions(func(spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
-		return spec.ClosuresCheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
-	}, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
+	q.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
+	q.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
+		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
+	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 	return q
 }
 
@@ -65,11 +66,11 @@ func (q *longQueue) ask(name string, request any) *answered {
 }
 
 // carried is what the execution has given to the next.
-func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []spec.QueueExecution, next *closures.Queue) {
+func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closure.QueueExecution, next *closures.Queue) {
 	q.t.Helper()
 	var again *workflow.ContinueAsNewError
 	require.ErrorAs(q.t, q.GetWorkflowError(), &again)
-	var in spec.ClosureQueueInput
+	var in closure.QueueInput
 	var carry workflows.QueueCarry
 	var snapshot []byte
 	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &carry, &snapshot))
@@ -89,32 +90,32 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for batch := range uint64(batches) {
 		q.at(time.Second, func() {
-			r := spec.ScheduleRequest{Client: "c", Batch: batch + 1}
-			for range spec.MaxBatch {
-				r.Closures = append(r.Closures, spec.Closure{Function: "f", Options: &spec.ClosureOptions{
+			r := closure.ScheduleRequest{Client: "c", Batch: batch + 1}
+			for range closure.MaxBatch {
+				r.Closures = append(r.Closures, closure.Closure{Function: "f", Options: &closure.Options{
 					Timeout: spec.Duration(random.Int64N(3e17)), Retries: random.Int(), MaxLosses: new(random.Int()),
 				}})
 			}
-			q.ask(spec.UpdateSchedule, r)
+			q.ask(closure.UpdateSchedule, r)
 		})
 	}
-	one := spec.ScheduleRequest{Client: "d", Batch: 1, Closures: []spec.Closure{{Function: "g"}}}
+	one := closure.ScheduleRequest{Client: "d", Batch: 1, Closures: []closure.Closure{{Function: "g"}}}
 	var late, done *answered
 	q.at(time.Minute, func() {
 		q.SetContinueAsNewSuggested(true)
-		q.ask(spec.UpdatePauseQueue, spec.PauseRequest{Paused: true, Reason: "still here"})
+		q.ask(closure.UpdatePauseQueue, closure.PauseRequest{Paused: true, Reason: "still here"})
 	})
-	q.at(2*time.Minute, func() { late = q.ask(spec.UpdateSchedule, one) })
+	q.at(2*time.Minute, func() { late = q.ask(closure.UpdateSchedule, one) })
 	q.at(3*time.Minute, func() {
 		assert.False(t, late.done, "there is no room")
-		done = q.ask(spec.UpdateDone, spec.WaitRequest{Client: "e", Call: 1})
+		done = q.ask(closure.UpdateDone, closure.WaitRequest{Client: "e", Call: 1})
 		var ids []uint64
-		for id := uint64(1); id <= batches*spec.MaxBatch/2; id++ {
+		for id := uint64(1); id <= batches*closure.MaxBatch/2; id++ {
 			ids = append(ids, id)
 		}
-		q.ask(spec.UpdateCancelClosures, spec.CancelRequest{Closures: ids})
+		q.ask(closure.UpdateCancelClosures, closure.CancelRequest{Closures: ids})
 	})
-	q.ExecuteWorkflow(spec.ClosureQueueType, spec.ClosureQueueInput{}, nil, nil)
+	q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, nil, nil)
 	assert.True(t, done.done, "it answers meanwhile")
 	payloads, _, next := q.carried()
 	size := 0
@@ -124,24 +125,24 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 	assert.Less(t, size, 1900<<10)
 	assert.Greater(t, size, 900<<10, "the test is of a large queue")
 	c := next.Status().Counts
-	assert.Equal(t, batches*spec.MaxBatch/2, c.Queued)
-	assert.Equal(t, uint64(batches*spec.MaxBatch/2), c.Cancelled)
+	assert.Equal(t, batches*closure.MaxBatch/2, c.Queued)
+	assert.Equal(t, uint64(batches*closure.MaxBatch/2), c.Cancelled)
 	// It is as open as before: who waited asks again.
 	assert.True(t, next.Schedule(one).Ready())
 }
 
 // What is remembered of executions is bounded, and small.
 func TestExecutionsAreBounded(t *testing.T) {
-	var earlier []spec.QueueExecution
+	var earlier []closure.QueueExecution
 	for i := range uint64(5000) {
-		earlier = append(earlier, spec.QueueExecution{RunID: fmt.Sprintf("01a1ffcc-%04x-%04x-%04x-%012x", i, rand.Uint32()>>16, rand.Uint32()>>16, rand.Uint64()>>16), First: 1000 * i, Last: 1000*i + 1999})
+		earlier = append(earlier, closure.QueueExecution{RunID: fmt.Sprintf("01a1ffcc-%04x-%04x-%04x-%012x", i, rand.Uint32()>>16, rand.Uint32()>>16, rand.Uint64()>>16), First: 1000 * i, Last: 1000*i + 1999})
 	}
 	old, err := json.Marshal(map[string]any{"executions": earlier})
 	require.NoError(t, err)
-	run := func(carry any) []spec.QueueExecution {
+	run := func(carry any) []closure.QueueExecution {
 		q := newLongQueue(t)
 		q.SetContinueAsNewSuggested(true)
-		q.ExecuteWorkflow(spec.ClosureQueueType, spec.ClosureQueueInput{}, carry, nil)
+		q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, carry, nil)
 		payloads, executions, _ := q.carried()
 		assert.Less(t, len(payloads[1].GetData()), 64<<10)
 		require.Len(t, executions, 1000)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -63,17 +64,17 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 	t.Run("a queue", func(t *testing.T) {
 		var suite testsuite.WorkflowTestSuite
 		w := suite.NewTestWorkflowEnvironment()
-		w.RegisterActivityWithOptions(func(spec.ClosuresCheckInput) (spec.ClosuresCheckOutput, error) {
-			return spec.ClosuresCheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
-		}, activity.RegisterOptions{Name: spec.ActivityClosuresCheck})
+		w.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
+			return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
+		}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 		w.RegisterDelayedCallback(func() {
-			w.UpdateWorkflowNoRejection(spec.UpdatePauseQueue, "", t, spec.PauseRequest{Paused: true, Reason: "<b>__full__"})
+			w.UpdateWorkflowNoRejection(closure.UpdatePauseQueue, "", t, closure.PauseRequest{Paused: true, Reason: "<b>__full__"})
 		}, time.Second)
 		w.RegisterDelayedCallback(func() {
 			assert.Contains(t, detailsOf(t, w), "· `<b>__full__` ·")
-			w.SignalWorkflow(spec.SignalServing, spec.ServingMessage{Over: "it has ended"})
+			w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"})
 		}, 2*time.Second)
-		w.ExecuteWorkflow(workflows.ClosureQueue, spec.ClosureQueueInput{}, nil, nil)
+		w.ExecuteWorkflow(workflows.ClosureQueue, closure.QueueInput{}, nil, nil)
 		require.NoError(t, w.GetWorkflowError())
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -91,7 +92,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 // endClosures ends the run's queue of closures with it. One that cannot be told now
 // finds out by itself, a minute later at most; see ClosuresCheck.
 func (r *clusterRun) endClosures(ctx workflow.Context, queue string) {
-	err := workflow.ExecuteActivity(ending(ctx, queue), spec.ActivityEndClosures, spec.EndClosuresInput{
+	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
 		Run: spec.BarrierRun{
 			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.logRunID(ctx),
 		},

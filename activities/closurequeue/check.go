@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // checked is a closure as it is sent. It is looked at here and not only by the queue,
 // where a problem is one of all closures that are sent together; and what is far too
 // large a server does not even take, and it would be sent again and again.
-func checked(c spec.Closure) (spec.Closure, error) {
-	c.Args, c.Kwargs = spec.Escaped(c.Args), spec.Escaped(c.Kwargs)
+func checked(c closure.Closure) (closure.Closure, error) {
+	c.Args, c.Kwargs = closure.Escaped(c.Args), closure.Escaped(c.Kwargs)
 	if err := c.Validate(); err != nil {
 		return c, refusedHere(c.Function, "scheduled", err)
 	}
@@ -19,8 +19,8 @@ func checked(c spec.Closure) (spec.Closure, error) {
 }
 
 // checkedResource is the same for a resource.
-func checkedResource(r spec.Resource) (spec.Resource, error) {
-	r.Args, r.Kwargs = spec.Escaped(r.Args), spec.Escaped(r.Kwargs)
+func checkedResource(r closure.Resource) (closure.Resource, error) {
+	r.Args, r.Kwargs = closure.Escaped(r.Args), closure.Escaped(r.Kwargs)
 	if err := r.Validate(); err != nil {
 		return r, refusedHere(r.Function, "built", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -41,7 +42,7 @@ type Client struct {
 // NewClient is a client of the queue of a run, which may not be there. execution of
 // run is the first one of the run.
 func NewClient(s Server, run spec.BarrierRun) *Client {
-	return &Client{server: s, run: run, id: spec.ClosureQueueID(run.WorkflowID, run.RunID)}
+	return &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
 }
 
 // ID is the workflow ID of the queue.
@@ -52,7 +53,7 @@ type Options struct {
 	// TaskQueue is that of the run's workflow.
 	TaskQueue string
 	// QueueSize and TransientUnavailable are those of a queue that is made; see
-	// [spec.ClosureQueueInput].
+	// [closure.QueueInput].
 	QueueSize            int
 	TransientUnavailable *int
 }
@@ -64,7 +65,7 @@ func (c *Client) Open(ctx context.Context, o Options) error {
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            "closures of run " + markdown.Name(c.run.WorkflowID),
-	}, spec.ClosureQueueType, spec.ClosureQueueInput{Run: c.run, QueueSize: o.QueueSize, TransientUnavailable: o.TransientUnavailable})
+	}, closure.QueueType, closure.QueueInput{Run: c.run, QueueSize: o.QueueSize, TransientUnavailable: o.TransientUnavailable})
 	var ended *serviceerror.WorkflowExecutionAlreadyStarted
 	if err != nil && !errors.As(err, &ended) {
 		return fmt.Errorf("open the queue of closures of run %s: %w", c.run.WorkflowID, err)
@@ -74,48 +75,48 @@ func (c *Client) Open(ctx context.Context, o Options) error {
 
 // Schedule sends closures until the queue has answered, which takes as long as it is
 // full. One request of a client after the other keeps their order.
-func (c *Client) Schedule(ctx context.Context, r spec.ScheduleRequest) (spec.ScheduleAnswer, error) {
-	a, err := update[spec.ScheduleAnswer](ctx, c, spec.UpdateSchedule, r)
+func (c *Client) Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
+	a, err := update[closure.ScheduleAnswer](ctx, c, closure.UpdateSchedule, r)
 	a.Raised = c.whole(ctx, a.Raised)
 	return a, err
 }
 
 // Join waits until nothing is queued or executing, or has the error of the queue.
-func (c *Client) Join(ctx context.Context, r spec.WaitRequest) (spec.WaitAnswer, error) {
-	return wait(ctx, c, spec.UpdateJoin, r)
+func (c *Client) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
+	return wait(ctx, c, closure.UpdateJoin, r)
 }
 
 // Done reports whether nothing is queued or executing, or has the error of the queue.
-func (c *Client) Done(ctx context.Context, r spec.WaitRequest) (spec.WaitAnswer, error) {
-	return wait(ctx, c, spec.UpdateDone, r)
+func (c *Client) Done(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
+	return wait(ctx, c, closure.UpdateDone, r)
 }
 
 // CreateResource makes a per-worker resource known.
-func (c *Client) CreateResource(ctx context.Context, r spec.ResourceRequest) (spec.ResourceAnswer, error) {
-	return update[spec.ResourceAnswer](ctx, c, spec.UpdateCreateResource, r)
+func (c *Client) CreateResource(ctx context.Context, r closure.ResourceRequest) (closure.ResourceAnswer, error) {
+	return update[closure.ResourceAnswer](ctx, c, closure.UpdateCreateResource, r)
 }
 
 // ReleaseResources says that nobody needs per-worker resources any more, which the same
 // client has created.
-func (c *Client) ReleaseResources(ctx context.Context, r spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
-	return update[spec.ReleaseAnswer](ctx, c, spec.UpdateReleaseResources, r)
+func (c *Client) ReleaseResources(ctx context.Context, r closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
+	return update[closure.ReleaseAnswer](ctx, c, closure.UpdateReleaseResources, r)
 }
 
 // Cancel cancels closures, or all.
-func (c *Client) Cancel(ctx context.Context, r spec.CancelRequest) (spec.CancelAnswer, error) {
-	return update[spec.CancelAnswer](ctx, c, spec.UpdateCancelClosures, r)
+func (c *Client) Cancel(ctx context.Context, r closure.CancelRequest) (closure.CancelAnswer, error) {
+	return update[closure.CancelAnswer](ctx, c, closure.UpdateCancelClosures, r)
 }
 
 // Pause has nothing more be given out, or again.
-func (c *Client) Pause(ctx context.Context, r spec.PauseRequest) (spec.QueueStatus, error) {
-	return update[spec.QueueStatus](ctx, c, spec.UpdatePauseQueue, r)
+func (c *Client) Pause(ctx context.Context, r closure.PauseRequest) (closure.QueueStatus, error) {
+	return update[closure.QueueStatus](ctx, c, closure.UpdatePauseQueue, r)
 }
 
 // executing is how many closures are being called, as the heartbeats of the leases say.
 func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 	for _, a := range activities {
-		var beat spec.LeaseBeat
-		if a.GetActivityType().GetName() == spec.ActivityRunClosures && decode(a.GetHeartbeatDetails(), &beat) == nil {
+		var beat closure.LeaseBeat
+		if a.GetActivityType().GetName() == closure.ActivityRunClosures && decode(a.GetHeartbeatDetails(), &beat) == nil {
 			n += beat.Executing
 		}
 	}
@@ -124,17 +125,17 @@ func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 
 // Status asks the queue how it stands. For one that has ended its result says so:
 // nobody may be there any more to answer.
-func (c *Client) Status(ctx context.Context) (spec.QueueStatus, error) {
+func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
-		return spec.QueueStatus{}, c.noQueue()
+		return closure.QueueStatus{}, c.noQueue()
 	} else if err != nil {
-		return spec.QueueStatus{}, err
+		return closure.QueueStatus{}, err
 	}
 	if isOpen(d.GetWorkflowExecutionInfo().GetStatus()) {
-		var s spec.QueueStatus
-		v, err := c.server.QueryWorkflow(ctx, c.id, "", spec.QueryQueue)
+		var s closure.QueueStatus
+		v, err := c.server.QueryWorkflow(ctx, c.id, "", closure.QueryQueue)
 		if err == nil {
 			err = v.Get(&s)
 		}
@@ -143,9 +144,9 @@ func (c *Client) Status(ctx context.Context) (spec.QueueStatus, error) {
 		s.Counts.GivenOut = had - s.Counts.Executing
 		return s, err
 	}
-	var r spec.QueueResult
+	var r closure.QueueResult
 	if err := c.server.GetWorkflow(ctx, c.id, "").Get(ctx, &r); err != nil {
-		return spec.QueueStatus{}, fmt.Errorf("the queue of run %s left no account of its closures: %w", c.run.WorkflowID, err)
+		return closure.QueueStatus{}, fmt.Errorf("the queue of run %s left no account of its closures: %w", c.run.WorkflowID, err)
 	}
-	return spec.QueueStatus{State: spec.QueueEnded, Counts: r.Counts, Executions: r.Executions, Workers: []spec.WorkerStatus{}}, nil
+	return closure.QueueStatus{State: closure.QueueEnded, Counts: r.Counts, Executions: r.Executions, Workers: []closure.WorkerStatus{}}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Batch is what the history tells between two positions: first Outcomes, and then
@@ -13,14 +13,14 @@ import (
 type Batch struct {
 	// At is where it ends. The next one begins there.
 	At        Position
-	Outcomes  []spec.Outcome
+	Outcomes  []closure.Outcome
 	Cancelled []Cancelled
 }
 
 // Cancelled are closures that the queue has cancelled, from First to Last.
 type Cancelled struct {
 	First, Last uint64
-	// Text is why, where it is not [spec.TextClosureCancelled].
+	// Text is why, where it is not [closure.TextCancelled].
 	Text string
 }
 
@@ -28,8 +28,8 @@ func (b *Batch) empty() bool { return len(b.Outcomes) == 0 && len(b.Cancelled) =
 
 const (
 	// batchBytes and batchOutcomes are from where on a batch takes nothing more.
-	batchBytes    = spec.MaxBatchBytes
-	batchOutcomes = 4 * spec.MaxBatch
+	batchBytes    = closure.MaxBatchBytes
+	batchOutcomes = 4 * closure.MaxBatch
 )
 
 // Feed gives the history of a queue to one who asks for it piece by piece, and who

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // follower is a process that follows a queue through a host, and knows where it is.
@@ -42,22 +42,22 @@ func (f *follower) take(b Batch) {
 func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 	f := newFixture(t)
 	c := f.client
-	f.assertValue("0", f.schedule(closure("same", 0)))
+	f.assertValue("0", f.schedule(newClosure("same", 0)))
 	here, err := c.Here(patience(t))
 	require.NoError(t, err)
 	process := &follower{t: t, at: here}
 	feed := NewFeed(c)
 	t.Cleanup(feed.end)
-	f.assertValue("1", f.schedule(closure("same", 1)))
+	f.assertValue("1", f.schedule(newClosure("same", 1)))
 	require.NoError(t, process.ask(feed))
 	assert.Equal(t, []string{"2=1"}, process.got, "nothing from before")
 
 	// The answer to the next one gets lost. Then the host is another one.
-	f.assertValue("2", f.schedule(closure("same", 2)))
+	f.assertValue("2", f.schedule(newClosure("same", 2)))
 	lost, err := feed.Next(patience(t), process.at, time.Minute)
 	require.NoError(t, err)
 	f.ContinueAsNew()
-	f.assertValue("3", f.schedule(closure("same", 3)))
+	f.assertValue("3", f.schedule(newClosure("same", 3)))
 	again, err := feed.Next(patience(t), process.at, time.Minute)
 	require.NoError(t, err)
 	assert.Equal(t, lost, again)
@@ -74,12 +74,12 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Batch{At: process.at}, b)
 	f.Away(false)
-	f.assertValue("4", f.schedule(closure("same", 4)))
+	f.assertValue("4", f.schedule(newClosure("same", 4)))
 	require.NoError(t, process.ask(other))
 	assert.Equal(t, "5=4", process.got[3])
 	f.ContinueAsNew()
 	f.Forget()
-	f.assertValue("5", f.schedule(closure("same", 5)))
+	f.assertValue("5", f.schedule(newClosure("same", 5)))
 	third := NewFeed(c)
 	t.Cleanup(third.end)
 	require.NoError(t, process.ask(third))
@@ -100,14 +100,14 @@ func TestTheOrderOfABatch(t *testing.T) {
 	var err error
 	process.at, err = f.client.Here(patience(t))
 	require.NoError(t, err)
-	wait := f.schedule(closure("wait"))
-	f.assertError("no", f.schedule(closure("fails", "no")))
-	_, err = f.Schedule(patience(t), closure("same", 1)) // takes the error
+	wait := f.schedule(newClosure("wait"))
+	f.assertError("no", f.schedule(newClosure("fails", "no")))
+	_, err = f.Schedule(patience(t), newClosure("same", 1)) // takes the error
 	require.NoError(t, err)
 	_, err = wait.Wait(patience(t))
 	require.Error(t, err)
 	require.EqualError(t, f.Join(patience(t)), "no")
-	f.assertValue("5", f.schedule(closure("same", 5)))
+	f.assertValue("5", f.schedule(newClosure("same", 5)))
 	feed := NewFeed(f.client)
 	t.Cleanup(feed.end)
 	for len(process.got) < 4 {
@@ -125,7 +125,7 @@ func TestAFeedReadsLittleAhead(t *testing.T) {
 	f := newFixture(t)
 	at, err := f.client.Here(patience(t))
 	require.NoError(t, err)
-	large := closure("same", strings.Repeat("x", 120<<10))
+	large := newClosure("same", strings.Repeat("x", 120<<10))
 	var all []*Remote
 	for range 40 {
 		all = append(all, f.schedule(large))
@@ -140,7 +140,7 @@ func TestAFeedReadsLittleAhead(t *testing.T) {
 	for got < 40 {
 		b, err := feed.Next(patience(t), at, time.Minute)
 		require.NoError(t, err)
-		assert.LessOrEqual(t, len(b.Outcomes)*120<<10, 2*batchBytes+spec.MaxClosureBytes)
+		assert.LessOrEqual(t, len(b.Outcomes)*120<<10, 2*batchBytes+closure.MaxBytes)
 		got += len(b.Outcomes)
 		at = b.At
 	}
@@ -182,7 +182,7 @@ func TestFeeds(t *testing.T) {
 	feeds.mu.Lock()
 	assert.Len(t, feeds.all, 1)
 	feeds.mu.Unlock()
-	f.assertValue("1", f.schedule(closure("same", 1)))
+	f.assertValue("1", f.schedule(newClosure("same", 1)))
 	require.NoError(t, <-asked)
 }
 

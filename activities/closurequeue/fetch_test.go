@@ -18,12 +18,12 @@ func TestFetchAll(t *testing.T) {
 	const n = 1500
 	var ids []uint64
 	for i := range n {
-		f.schedule(closure("same", i))
+		f.schedule(newClosure("same", i))
 		ids = append(ids, uint64(i)+1)
 	}
 	require.NoError(t, f.Join(patience(t)))
 	f.ContinueAsNew()
-	f.schedule(closure("wait"))
+	f.schedule(newClosure("wait"))
 	require.NoError(t, f.Flush(patience(t)))
 	f.Queue = f.open()
 	before := f.Reads()
@@ -58,8 +58,8 @@ func (s *secondQuery) QueryWorkflow(ctx context.Context, workflow, execution, qu
 // What cannot be told is waited for by nobody.
 func TestAFetchThatFails(t *testing.T) {
 	f := newFixture(t)
-	f.schedule(closure("wait"))
-	f.schedule(closure("wait"))
+	f.schedule(newClosure("wait"))
+	f.schedule(newClosure("wait"))
 	require.NoError(t, f.Flush(patience(t)))
 	s := &secondQuery{Server: f.Server}
 	q := Attach(s, queues.Run)

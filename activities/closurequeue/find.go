@@ -10,13 +10,13 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Find has the outcomes of those closures that have ended, however long ago. It does
 // not wait for the others. One whose outcome nobody keeps any more has ended with the
-// error [spec.ErrClosureNotFound].
-func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outcome, error) {
+// error [closure.ErrNotFound].
+func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Outcome, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outco
 		}
 		missing[id] = true
 	}
-	found := map[uint64]spec.Outcome{}
+	found := map[uint64]closure.Outcome{}
 	// The oldest first: of two outcomes of a closure the first one counts.
 	for _, x := range s.Executions {
 		var here []uint64
@@ -44,7 +44,7 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outco
 			continue
 		}
 		err := c.search(ctx, x.RunID, func(n News) bool {
-			n.Each(missing, func(o spec.Outcome) {
+			n.Each(missing, func(o closure.Outcome) {
 				found[o.ID] = o
 				delete(missing, o.ID)
 			})
@@ -60,7 +60,7 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outco
 			return nil, err
 		}
 	}
-	if s.State == spec.QueueEnded {
+	if s.State == closure.QueueEnded {
 		for id := range missing {
 			found[id] = lost(id, "the queue ended before it did")
 		}
@@ -71,7 +71,7 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]spec.Outco
 // whole returns an error that the queue has raised. Of a closure that had failed before, the
 // queue has only its number, and the error itself is in the history. Where that is not kept
 // any more, the error stays as the queue has it.
-func (c *Client) whole(ctx context.Context, e *spec.ClosureError) *spec.ClosureError {
+func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
 	if e == nil || !e.Before {
 		return e
 	}
@@ -94,7 +94,7 @@ func (c *Client) whole(ctx context.Context, e *spec.ClosureError) *spec.ClosureE
 }
 
 // Each calls do with the outcomes of some closures, in order.
-func (n News) Each(of map[uint64]bool, do func(spec.Outcome)) {
+func (n News) Each(of map[uint64]bool, do func(closure.Outcome)) {
 	for _, o := range n.Outcomes {
 		if of[o.ID] {
 			do(o)
@@ -113,17 +113,17 @@ func (n News) Each(of map[uint64]bool, do func(spec.Outcome)) {
 	}
 }
 
-func cancelledOutcome(id uint64, text string) spec.Outcome {
-	o := spec.Outcome{ID: id, Kind: spec.OutcomeCancelled}
+func cancelledOutcome(id uint64, text string) closure.Outcome {
+	o := closure.Outcome{ID: id, Kind: closure.OutcomeCancelled}
 	if text != "" {
-		o.Error = &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: text, Closure: id}
+		o.Error = &closure.Error{Kind: closure.ErrCancelled, Message: text, Closure: id}
 	}
 	return o
 }
 
-func lost(id uint64, why string) spec.Outcome {
-	return spec.Outcome{ID: id, Kind: spec.OutcomeError, Error: &spec.ClosureError{
-		Kind: spec.ErrClosureNotFound, Closure: id, Message: fmt.Sprintf("closure %d has no value: %s", id, why),
+func lost(id uint64, why string) closure.Outcome {
+	return closure.Outcome{ID: id, Kind: closure.OutcomeError, Error: &closure.Error{
+		Kind: closure.ErrNotFound, Closure: id, Message: fmt.Sprintf("closure %d has no value: %s", id, why),
 	}}
 }
 

@@ -9,7 +9,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // News is what an event of the history tells of closures.
@@ -17,9 +17,9 @@ type News struct {
 	// At is the place of the event.
 	At Position
 	// Outcomes are final.
-	Outcomes []spec.Outcome
+	Outcomes []closure.Outcome
 	// Decided is what the queue decided by itself.
-	Decided *spec.DecidedOutcomes
+	Decided *closure.DecidedOutcomes
 }
 
 // Follow tells what the history has after a position, and waits for more. It reads no
@@ -126,7 +126,7 @@ func (r *reader) follows(e *historypb.HistoryEvent) error {
 func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == spec.ActivityRunClosures {
+		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == closure.ActivityRunClosures {
 			if r.leases == nil {
 				r.leases = map[int64]bool{}
 			}
@@ -138,7 +138,7 @@ func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 			return nil, nil
 		}
 		delete(r.leases, a.GetScheduledEventId())
-		var result spec.LeaseResult
+		var result closure.LeaseResult
 		if err := decode(a.GetResult(), &result); err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 		if a.GetMarkerName() != "SideEffect" {
 			return nil, nil
 		}
-		var d spec.DecidedOutcomes
+		var d closure.DecidedOutcomes
 		if err := decode(a.GetDetails()["data"], &d); err != nil {
 			return nil, err
 		}

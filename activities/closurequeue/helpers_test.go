@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 var patience = queues.Patience
@@ -51,20 +51,20 @@ func (f *fixture) open(size ...int) *Queue {
 	return q
 }
 
-func closure(function string, args ...any) spec.Closure {
+func newClosure(function string, args ...any) closure.Closure {
 	b, err := json.Marshal(append([]any{}, args...))
 	if err != nil {
 		panic(err)
 	}
-	return spec.Closure{Function: function, Args: b}
+	return closure.Closure{Function: function, Args: b}
 }
 
-func with(c spec.Closure, o spec.ClosureOptions) spec.Closure {
+func with(c closure.Closure, o closure.Options) closure.Closure {
 	c.Options = &o
 	return c
 }
 
-func (f *fixture) schedule(c spec.Closure) *Remote {
+func (f *fixture) schedule(c closure.Closure) *Remote {
 	f.t.Helper()
 	r, err := f.Schedule(patience(f.t), c)
 	require.NoError(f.t, err)

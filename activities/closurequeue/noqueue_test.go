@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // A run may have no queue. Nobody makes one by asking for something of it.
@@ -23,7 +23,7 @@ func TestNoQueue(t *testing.T) {
 		"fetch":  func(ctx context.Context) error { _, err := q.Fetch(ctx, 1); return err },
 		"cancel": func(ctx context.Context) error { _, err := q.Cancel(ctx); return err },
 		"schedule": func(ctx context.Context) error {
-			r, err := q.Schedule(ctx, closure("same", 1))
+			r, err := q.Schedule(ctx, newClosure("same", 1))
 			if err == nil {
 				_, err = r.Wait(ctx)
 			}
@@ -36,5 +36,5 @@ func TestNoQueue(t *testing.T) {
 		require.ErrorAs(t, err, &refused, name)
 		assert.Equal(t, "run iris has no queue of closures: nothing was scheduled, and no task serves", err.Error(), name)
 	}
-	assert.Zero(t, s.Updates(spec.UpdateJoin))
+	assert.Zero(t, s.Updates(closure.UpdateJoin))
 }

@@ -3,7 +3,7 @@ package closurequeue
 import (
 	"context"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // follow has the history followed from now on. Who has something sent has it followed
@@ -84,7 +84,7 @@ func (q *Queue) settleRange(r [2]uint64, text string) {
 }
 
 // settle ends a closure for those who wait for it here. false: nobody does.
-func (q *Queue) settle(o spec.Outcome) bool {
+func (q *Queue) settle(o closure.Outcome) bool {
 	waiting, ok := q.remotes[o.ID]
 	delete(q.remotes, o.ID)
 	for _, r := range waiting {
@@ -140,20 +140,20 @@ func (q *Queue) look(ids []uint64) {
 // early are outcomes that came while the IDs of closures were on their way. There is
 // a bound to them: others may have closures called in the meantime, too.
 type early struct {
-	outcomes  map[uint64]spec.Outcome
+	outcomes  map[uint64]closure.Outcome
 	cancelled []Cancelled
 	// full: not all are here.
 	full bool
 }
 
-const maxEarly = 8 * spec.MaxBatch
+const maxEarly = 8 * closure.MaxBatch
 
-func (e *early) add(o spec.Outcome) {
+func (e *early) add(o closure.Outcome) {
 	if _, known := e.find(o.ID); known || !e.hasRoom() {
 		return
 	}
 	if e.outcomes == nil {
-		e.outcomes = map[uint64]spec.Outcome{}
+		e.outcomes = map[uint64]closure.Outcome{}
 	}
 	e.outcomes[o.ID] = o
 }
@@ -172,7 +172,7 @@ func (e *early) hasRoom() bool {
 }
 
 // find is the first outcome of a closure that came.
-func (e *early) find(id uint64) (spec.Outcome, bool) {
+func (e *early) find(id uint64) (closure.Outcome, bool) {
 	o, known := e.outcomes[id]
 	if known {
 		return o, true

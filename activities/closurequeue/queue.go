@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -155,15 +156,15 @@ func (q *Queue) await(ctx context.Context, ready func() bool) error {
 }
 
 // Status asks the queue how it stands.
-func (q *Queue) Status(ctx context.Context) (spec.QueueStatus, error) { return q.client.Status(ctx) }
+func (q *Queue) Status(ctx context.Context) (closure.QueueStatus, error) { return q.client.Status(ctx) }
 
 // Cancel cancels closures, or all: then also those that were not sent.
-func (q *Queue) Cancel(ctx context.Context, ids ...uint64) (spec.CancelAnswer, error) {
+func (q *Queue) Cancel(ctx context.Context, ids ...uint64) (closure.CancelAnswer, error) {
 	unsent := 0
 	if len(ids) == 0 {
 		unsent = q.cancelPending()
 	}
-	a, err := q.client.Cancel(ctx, spec.CancelRequest{Closures: ids})
+	a, err := q.client.Cancel(ctx, closure.CancelRequest{Closures: ids})
 	a.Cancelled += unsent
 	return a, err
 }
@@ -182,11 +183,11 @@ func (q *Queue) cancelPending() int {
 }
 
 // Pause has nothing more be given out.
-func (q *Queue) Pause(ctx context.Context, reason string) (spec.QueueStatus, error) {
-	return q.client.Pause(ctx, spec.PauseRequest{Paused: true, Reason: reason})
+func (q *Queue) Pause(ctx context.Context, reason string) (closure.QueueStatus, error) {
+	return q.client.Pause(ctx, closure.PauseRequest{Paused: true, Reason: reason})
 }
 
 // Resume takes a pause back.
-func (q *Queue) Resume(ctx context.Context) (spec.QueueStatus, error) {
-	return q.client.Pause(ctx, spec.PauseRequest{})
+func (q *Queue) Resume(ctx context.Context) (closure.QueueStatus, error) {
+	return q.client.Pause(ctx, closure.PauseRequest{})
 }

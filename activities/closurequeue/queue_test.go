@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 func TestOneClosure(t *testing.T) {
 	f := newFixture(t)
-	r := f.schedule(closure("same", 7))
+	r := f.schedule(newClosure("same", 7))
 	f.assertValue("7", r)
 	id, err := r.ID(patience(t))
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 	for i := range n {
 		switch i % 1000 {
 		case 100:
-			f.Lose(spec.UpdateSchedule, 2)
+			f.Lose(closure.UpdateSchedule, 2)
 		case 300:
 			f.ContinueAsNew()
 		case 500:
@@ -45,7 +45,7 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 		case 700:
 			f.LeaveOut()
 		}
-		remotes = append(remotes, f.schedule(closure("same", i)))
+		remotes = append(remotes, f.schedule(newClosure("same", i)))
 	}
 	require.NoError(t, f.Join(patience(t)))
 	for i, r := range remotes {
@@ -55,7 +55,7 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 	assert.Equal(t, uint64(n), counts.Scheduled)
 	assert.Equal(t, uint64(n), counts.Finished)
 	assert.Equal(t, n, f.Calls("same"))
-	assert.Less(t, f.Updates(spec.UpdateSchedule), n/10, "they go together")
+	assert.Less(t, f.Updates(closure.UpdateSchedule), n/10, "they go together")
 }
 
 // CC-09, CC-33, SEED-38: an error is told once, by the next schedule, which
@@ -63,34 +63,34 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 func TestAnErrorIsRaisedOnce(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true) // so that they go together
-	forever := f.schedule(closure("forever"))
-	fails := f.schedule(closure("fails", "Some error."))
+	forever := f.schedule(newClosure("forever"))
+	fails := f.schedule(newClosure("fails", "Some error."))
 	f.Away(false)
 	f.assertError("Some error.", fails)
 	var err error
 	var last *Remote
 	for err == nil {
 		var r *Remote
-		if r, err = f.Schedule(patience(t), closure("same", 1)); r != nil {
+		if r, err = f.Schedule(patience(t), newClosure("same", 1)); r != nil {
 			last = r
 		}
 	}
-	var said *spec.ClosureError
+	var said *closure.Error
 	require.ErrorAs(t, err, &said)
 	assert.Equal(t, "Some error.", said.Message)
-	f.assertError("CancelledError: "+spec.TextClosureCancelled, last)
-	f.assertError("CancelledError: "+spec.TextClosureCancelled, forever)
+	f.assertError("CancelledError: "+closure.TextCancelled, last)
+	f.assertError("CancelledError: "+closure.TextCancelled, forever)
 	require.NoError(t, f.Join(patience(t)), "it was told")
-	f.assertValue("2", f.schedule(closure("same", 2)))
+	f.assertValue("2", f.schedule(newClosure("same", 2)))
 }
 
 // CC-05, CC-06, CC-32: join raises, too, and only once nothing is executing.
 func TestJoinRaises(t *testing.T) {
 	f := newFixture(t)
-	forever := f.schedule(closure("forever"))
-	f.assertError("Some error.", f.schedule(closure("fails", "Some error.")))
+	forever := f.schedule(newClosure("forever"))
+	f.assertError("Some error.", f.schedule(newClosure("fails", "Some error.")))
 	require.EqualError(t, f.Join(patience(t)), "Some error.")
-	f.assertError("CancelledError: "+spec.TextClosureCancelled, forever)
+	f.assertError("CancelledError: "+closure.TextCancelled, forever)
 	require.NoError(t, f.Join(patience(t)))
 	assert.Zero(t, f.Counts().Executing)
 }
@@ -98,12 +98,12 @@ func TestJoinRaises(t *testing.T) {
 // CC-07
 func TestDoneRaises(t *testing.T) {
 	f := newFixture(t)
-	wait := f.schedule(closure("wait"))
+	wait := f.schedule(newClosure("wait"))
 	require.NoError(t, f.Flush(patience(t)))
 	done, err := f.Done(patience(t))
 	require.NoError(t, err)
 	assert.False(t, done)
-	f.assertError("no", f.schedule(closure("fails", "no")))
+	f.assertError("no", f.schedule(newClosure("fails", "no")))
 	close(f.release)
 	f.assertValue(`"released"`, wait)
 	_, err = f.Done(patience(t))
@@ -122,7 +122,7 @@ func TestScheduleWaitsInAFullQueue(t *testing.T) {
 	failed := make(chan error, 1)
 	go func() {
 		for {
-			r, err := f.Schedule(ctx, closure("wait"))
+			r, err := f.Schedule(ctx, newClosure("wait"))
 			if err != nil {
 				failed <- err
 				return
@@ -169,7 +169,7 @@ func TestTheFirstRoom(t *testing.T) {
 func TestMuchInBytesWaits(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true)
-	large := closure("same", strings.Repeat("x", 240<<10))
+	large := newClosure("same", strings.Repeat("x", 240<<10))
 	ctx, cancel := context.WithCancel(patience(t))
 	defer cancel()
 	go func() {
@@ -199,14 +199,14 @@ func TestMuchInBytesWaits(t *testing.T) {
 func TestOneOfManyIsRefused(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true) // so that they go together
-	first := f.schedule(closure("same", 0))
+	first := f.schedule(newClosure("same", 0))
 	var good []*Remote
 	var bad *Remote
 	for i := range 100 {
 		if i == 42 {
-			bad = f.schedule(closure("nobody has this"))
+			bad = f.schedule(newClosure("nobody has this"))
 		}
-		good = append(good, f.schedule(closure("same", i)))
+		good = append(good, f.schedule(newClosure("same", i)))
 	}
 	f.Away(false)
 	f.assertValue("0", first)
@@ -226,12 +226,12 @@ func TestOneOfManyIsRefused(t *testing.T) {
 // Detached closures are not sent with others, whose error would cancel them.
 func TestDetachedClosuresGoByThemselves(t *testing.T) {
 	f := newFixture(t)
-	f.assertError("no", f.schedule(closure("fails", "no")))
+	f.assertError("no", f.schedule(newClosure("fails", "no")))
 	f.Away(true)
-	cancelled := f.schedule(closure("same", 1))
-	detached := f.schedule(with(closure("same", 2), spec.ClosureOptions{Detached: true}))
+	cancelled := f.schedule(newClosure("same", 1))
+	detached := f.schedule(with(newClosure("same", 2), closure.Options{Detached: true}))
 	f.Away(false)
-	f.assertError("CancelledError: "+spec.TextClosureCancelled, cancelled)
+	f.assertError("CancelledError: "+closure.TextCancelled, cancelled)
 	f.assertValue("2", detached)
 	require.EqualError(t, f.Join(patience(t)), "no")
 }
@@ -239,7 +239,7 @@ func TestDetachedClosuresGoByThemselves(t *testing.T) {
 // A key that is known is the same closure, also one that ended long ago.
 func TestTheSameKeyIsTheSameClosure(t *testing.T) {
 	f := newFixture(t)
-	keyed := func(v any) spec.Closure { return with(closure("same", v), spec.ClosureOptions{Key: "k"}) }
+	keyed := func(v any) closure.Closure { return with(newClosure("same", v), closure.Options{Key: "k"}) }
 	f.assertValue("1", f.schedule(keyed(1)))
 	f.assertValue("1", f.schedule(keyed(2)))
 	f.ContinueAsNew()
@@ -253,12 +253,12 @@ func TestTheSameKeyIsTheSameClosure(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	f := newFixture(t)
-	forever, wait := f.schedule(closure("forever")), f.schedule(closure("wait"))
+	forever, wait := f.schedule(newClosure("forever")), f.schedule(newClosure("wait"))
 	id, err := forever.ID(patience(t))
 	require.NoError(t, err)
 	_, err = f.Cancel(patience(t), id)
 	require.NoError(t, err)
-	f.assertError("CancelledError: "+spec.TextClosureCancelled, forever)
+	f.assertError("CancelledError: "+closure.TextCancelled, forever)
 	close(f.release)
 	f.assertValue(`"released"`, wait)
 	require.NoError(t, f.Join(patience(t)), "a cancelled closure is no error")
@@ -273,11 +273,11 @@ func TestFetch(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	f.assertValue("1", f.schedule(closure("same", 1)))
+	f.assertValue("1", f.schedule(newClosure("same", 1)))
 	f.ContinueAsNew()
-	f.assertError("no", f.schedule(closure("fails", "no")))
+	f.assertError("no", f.schedule(newClosure("fails", "no")))
 	require.EqualError(t, f.Join(patience(t)), "no")
-	waits := f.schedule(closure("wait"))
+	waits := f.schedule(newClosure("wait"))
 	id, err := waits.ID(patience(t))
 	require.NoError(t, err)
 	f.ContinueAsNew()
@@ -305,16 +305,16 @@ func TestFetch(t *testing.T) {
 // The end of the run ends everything.
 func TestTheRunEnds(t *testing.T) {
 	f := newFixture(t)
-	forever := f.schedule(closure("forever"))
+	forever := f.schedule(newClosure("forever"))
 	require.NoError(t, f.Flush(patience(t)))
 	joined := make(chan error)
 	go func() { joined <- f.Join(patience(t)) }()
-	f.eventually("join waits", func() bool { return f.Updates(spec.UpdateJoin) == 1 })
+	f.eventually("join waits", func() bool { return f.Updates(closure.UpdateJoin) == 1 })
 	f.End("run iris has ended")
 	assert.ErrorContains(t, <-joined, "The run has ended: run iris has ended")
 	f.assertError("CancelledError: The run has ended: run iris has ended", forever)
 	f.eventually("nothing is taken any more", func() bool {
-		_, err := f.Schedule(patience(t), closure("same", 1))
+		_, err := f.Schedule(patience(t), newClosure("same", 1))
 		return err != nil
 	})
 	require.ErrorIs(t, f.Join(patience(t)), ErrRunEnded)
@@ -322,15 +322,15 @@ func TestTheRunEnds(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	f := newFixture(t)
-	forever := f.schedule(closure("forever"))
+	forever := f.schedule(newClosure("forever"))
 	require.NoError(t, f.Flush(patience(t)))
 	f.Away(true)
-	unsent := f.schedule(closure("same", 1))
+	unsent := f.schedule(newClosure("same", 1))
 	f.Close()
 	f.assertError("the coordinator was closed", forever)
 	_, err := unsent.Wait(patience(t))
 	require.Error(t, err)
-	_, err = f.Schedule(patience(t), closure("same", 1))
+	_, err = f.Schedule(patience(t), newClosure("same", 1))
 	require.EqualError(t, err, "the coordinator was closed")
 	require.EqualError(t, f.Join(patience(t)), "the coordinator was closed")
 }
@@ -339,9 +339,9 @@ func TestClose(t *testing.T) {
 func TestEarlyOutcomes(t *testing.T) {
 	var e early
 	e.cancel([2]uint64{3, 5}, "why")
-	e.add(spec.Outcome{ID: 4, Value: []byte("4")})
-	e.add(spec.Outcome{ID: 6, Value: []byte("6")})
-	e.add(spec.Outcome{ID: 6, Value: []byte("7")})
+	e.add(closure.Outcome{ID: 4, Value: []byte("4")})
+	e.add(closure.Outcome{ID: 6, Value: []byte("6")})
+	e.add(closure.Outcome{ID: 6, Value: []byte("7")})
 	o, ok := e.find(4)
 	assert.True(t, ok)
 	assert.Equal(t, cancelledOutcome(4, "why"), o)
@@ -351,7 +351,7 @@ func TestEarlyOutcomes(t *testing.T) {
 	_, ok = e.find(7)
 	assert.False(t, ok)
 	for i := range uint64(maxEarly) {
-		e.add(spec.Outcome{ID: 100 + i})
+		e.add(closure.Outcome{ID: 100 + i})
 	}
 	assert.True(t, e.full)
 	assert.Empty(t, e.outcomes)
@@ -365,10 +365,10 @@ func TestTooManyEarlyOutcomes(t *testing.T) {
 	f.early.full = true
 	f.sending = 1
 	f.Queue.mu.Unlock()
-	a, err := f.client.Schedule(patience(t), spec.ScheduleRequest{Client: f.name, Batch: 1, Closures: []spec.Closure{closure("same", 1)}})
+	a, err := f.client.Schedule(patience(t), closure.ScheduleRequest{Client: f.name, Batch: 1, Closures: []closure.Closure{newClosure("same", 1)}})
 	require.NoError(t, err)
 	require.NoError(t, f.Join(patience(t)))
-	r := newRemote(closure("same", 1), 0)
+	r := newRemote(newClosure("same", 1), 0)
 	f.sent([]*Remote{r}, a, nil)
 	f.assertValue("1", r)
 }
@@ -378,8 +378,8 @@ func TestTooManyEarlyOutcomes(t *testing.T) {
 func TestJoinWaitsForTheValues(t *testing.T) {
 	f := newFixture(t)
 	f.Still(true)
-	r := f.schedule(closure("same", 1))
-	detached := f.schedule(with(closure("forever"), spec.ClosureOptions{Detached: true}))
+	r := f.schedule(newClosure("same", 1))
+	detached := f.schedule(with(newClosure("forever"), closure.Options{Detached: true}))
 	require.ErrorIs(t, f.joinAndGiveUp(), context.Canceled, "they are not here")
 	f.Still(false)
 	require.NoError(t, f.Join(patience(t)))
@@ -393,7 +393,7 @@ func (f *fixture) joinAndGiveUp() error {
 	ctx, cancel := context.WithCancel(patience(f.t))
 	joined := make(chan error, 1)
 	go func() { joined <- f.Join(ctx) }()
-	f.eventually("the queue has answered", func() bool { return f.Answers(spec.UpdateJoin) > 0 })
+	f.eventually("the queue has answered", func() bool { return f.Answers(closure.UpdateJoin) > 0 })
 	cancel()
 	return <-joined
 }
@@ -402,12 +402,12 @@ func (f *fixture) joinAndGiveUp() error {
 func TestValuesAreThereAfterAnError(t *testing.T) {
 	f := newFixture(t)
 	for range 20 {
-		forever := f.schedule(closure("forever"))
-		fails := f.schedule(closure("fails", "no"))
+		forever := f.schedule(newClosure("forever"))
+		fails := f.schedule(newClosure("fails", "no"))
 		require.EqualError(t, f.Join(patience(t)), "no")
 		f.assertEnded(forever)
 		f.assertEnded(fails)
-		r := f.schedule(closure("same", 1))
+		r := f.schedule(newClosure("same", 1))
 		f.eventually("done", func() bool {
 			done, err := f.Done(patience(t))
 			require.NoError(t, err)
@@ -421,7 +421,7 @@ func TestValuesAreThereAfterAnError(t *testing.T) {
 func TestAnErrorIsToldWithoutTheValues(t *testing.T) {
 	f := newFixture(t)
 	f.Still(true)
-	f.schedule(closure("fails", "no"))
+	f.schedule(newClosure("fails", "no"))
 	require.EqualError(t, f.joinAndGiveUp(), "no")
 }
 
@@ -429,8 +429,8 @@ func TestAnErrorIsToldWithoutTheValues(t *testing.T) {
 // waits for it.
 func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
 	f := newFixture(t)
-	f.schedule(with(closure("forever"), spec.ClosureOptions{Key: "k", Detached: true}))
-	other := f.schedule(with(closure("forever"), spec.ClosureOptions{Key: "k"}))
+	f.schedule(with(newClosure("forever"), closure.Options{Key: "k", Detached: true}))
+	other := f.schedule(with(newClosure("forever"), closure.Options{Key: "k"}))
 	require.NoError(t, f.Join(patience(t)))
 	f.assertOpen(other)
 }
@@ -438,21 +438,21 @@ func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
 // The error of a detached closure is its own, also where the queue refuses it.
 func TestARefusedDetachedClosureTellsNobodyElse(t *testing.T) {
 	f := newFixture(t)
-	refused := f.schedule(with(closure("nobody has this"), spec.ClosureOptions{Detached: true}))
+	refused := f.schedule(with(newClosure("nobody has this"), closure.Options{Detached: true}))
 	_, err := refused.Wait(patience(t))
 	require.ErrorContains(t, err, `no task has registered a function "nobody has this"`)
-	f.assertValue("1", f.schedule(closure("same", 1)))
+	f.assertValue("1", f.schedule(newClosure("same", 1)))
 	require.NoError(t, f.Join(patience(t)))
 }
 
 // Nor does one take an error that others have to be told.
 func TestADetachedClosureTakesNoError(t *testing.T) {
 	f := newFixture(t)
-	refused := f.schedule(closure("nobody has this"))
+	refused := f.schedule(newClosure("nobody has this"))
 	_, err := refused.Wait(patience(t))
 	require.ErrorContains(t, err, "no task has registered")
-	f.assertValue("1", f.schedule(with(closure("same", 1), spec.ClosureOptions{Detached: true})))
-	_, raised := f.Schedule(patience(t), closure("same", 2))
+	f.assertValue("1", f.schedule(with(newClosure("same", 1), closure.Options{Detached: true})))
+	_, raised := f.Schedule(patience(t), newClosure("same", 2))
 	require.ErrorIs(t, raised, err)
 }
 
@@ -460,7 +460,7 @@ func TestADetachedClosureTakesNoError(t *testing.T) {
 func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true)
-	r := f.schedule(closure("same", 1))
+	r := f.schedule(newClosure("same", 1))
 	f.eventually("the sender has begun", func() bool { return len(f.following) == 1 })
 	f.fail(ErrRunEnded)
 	f.Away(false)
@@ -474,16 +474,16 @@ func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
 	f := newFixture(t)
 	large := strings.Repeat("x", 10<<20)
 	f.Away(true) // it does not get there
-	_, err := f.Schedule(patience(t), closure("same", large))
+	_, err := f.Schedule(patience(t), newClosure("same", large))
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.Contains(t, err.Error(), "same cannot be scheduled: ")
 	assert.Contains(t, err.Error(), "bytes")
-	_, err = f.Schedule(patience(t), spec.Closure{Function: "same", Args: []byte("{}")})
+	_, err = f.Schedule(patience(t), closure.Closure{Function: "same", Args: []byte("{}")})
 	require.ErrorAs(t, err, &refused)
-	_, err = f.Schedule(patience(t), spec.Closure{Function: "same", Args: []byte(`["` + strings.Repeat("<", 100_000) + `"]`)})
+	_, err = f.Schedule(patience(t), closure.Closure{Function: "same", Args: []byte(`["` + strings.Repeat("<", 100_000) + `"]`)})
 	require.ErrorAs(t, err, &refused, "on its way it has 600,000 bytes")
-	_, err = f.CreateResource(patience(t), spec.Resource{Function: "same", Args: closure("same", large).Args})
+	_, err = f.CreateResource(patience(t), closure.Resource{Function: "same", Args: newClosure("same", large).Args})
 	require.ErrorAs(t, err, &refused)
 	f.Away(false)
 	require.NoError(t, f.Join(patience(t)), "it is no error of what else was scheduled")
@@ -493,9 +493,9 @@ func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
 func TestCancelAll(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true)
-	f.schedule(closure("same", 0))
+	f.schedule(newClosure("same", 0))
 	f.eventually("the sender has begun", func() bool { return len(f.following) == 1 })
-	unsent := []*Remote{f.schedule(closure("same", 1)), f.schedule(closure("same", 2))}
+	unsent := []*Remote{f.schedule(newClosure("same", 1)), f.schedule(newClosure("same", 2))}
 	ctx, cancel := context.WithCancel(patience(t))
 	cancelled := make(chan error, 1)
 	go func() {
@@ -503,16 +503,16 @@ func TestCancelAll(t *testing.T) {
 		cancelled <- err
 	}()
 	for _, r := range unsent {
-		f.assertError("CancelledError: "+spec.TextClosureCancelled, r)
+		f.assertError("CancelledError: "+closure.TextCancelled, r)
 		_, err := r.ID(patience(t))
-		require.ErrorContains(t, err, spec.TextClosureCancelled)
+		require.ErrorContains(t, err, closure.TextCancelled)
 	}
 	cancel()
 	require.ErrorIs(t, <-cancelled, context.Canceled)
 	f.Away(false)
 	require.NoError(t, f.Join(patience(t)))
 	assert.Zero(t, f.Calls("same"))
-	f.assertValue("3", f.schedule(closure("same", 3)))
+	f.assertValue("3", f.schedule(newClosure("same", 3)))
 	a, err := f.Cancel(patience(t))
 	require.NoError(t, err)
 	assert.Zero(t, a.Cancelled)
@@ -522,7 +522,7 @@ func TestCancelAll(t *testing.T) {
 // anew, and joins. Who retries has it called again.
 func TestTheKeyOfAFailedClosure(t *testing.T) {
 	f := newFixture(t)
-	keyed := with(closure("fails", "no"), spec.ClosureOptions{Key: "k"})
+	keyed := with(newClosure("fails", "no"), closure.Options{Key: "k"})
 	f.assertError("no", f.schedule(keyed))
 	first := f.Join(patience(t))
 	require.EqualError(t, first, "no")
@@ -546,14 +546,14 @@ func TestTheKeyOfAFailedClosure(t *testing.T) {
 // Who waits for all waits for detached closures, too.
 func TestJoinAllWaitsForDetachedClosures(t *testing.T) {
 	f := newFixture(t)
-	detached := f.schedule(with(closure("wait"), spec.ClosureOptions{Detached: true}))
+	detached := f.schedule(with(newClosure("wait"), closure.Options{Detached: true}))
 	require.NoError(t, f.Join(patience(t)))
 	done, err := f.AllDone(patience(t))
 	require.NoError(t, err)
 	assert.False(t, done)
 	joined := make(chan error, 1)
 	go func() { joined <- f.JoinAll(patience(t)) }()
-	f.eventually("the join waits", func() bool { return f.Updates(spec.UpdateJoin) == 2 })
+	f.eventually("the join waits", func() bool { return f.Updates(closure.UpdateJoin) == 2 })
 	close(f.release)
 	require.NoError(t, <-joined)
 	f.assertValue(`"released"`, detached)

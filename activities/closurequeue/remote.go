@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Remote is a closure that was scheduled: its value, when there is one.
 type Remote struct {
-	closure spec.Closure
+	closure closure.Closure
 	size    int
 	// epoch is that of the queue's errors that had been told when it was scheduled.
 	epoch uint64
@@ -23,11 +23,11 @@ type Remote struct {
 	// known is closed when the ID is, and done when there is an outcome.
 	known, done chan struct{}
 	id          uint64
-	outcome     spec.Outcome
+	outcome     closure.Outcome
 	err         error
 }
 
-func newRemote(c spec.Closure, epoch uint64) *Remote {
+func newRemote(c closure.Closure, epoch uint64) *Remote {
 	return &Remote{
 		closure: c, size: c.Size() + closureOverhead, epoch: epoch, attached: !detached(c),
 		known: make(chan struct{}), done: make(chan struct{}),
@@ -36,13 +36,13 @@ func newRemote(c spec.Closure, epoch uint64) *Remote {
 
 // fetched is a closure of which nothing is known but its ID.
 func fetched(id uint64) *Remote {
-	r := newRemote(spec.Closure{}, 0)
+	r := newRemote(closure.Closure{}, 0)
 	r.attached = false
 	r.is(id)
 	return r
 }
 
-func detached(c spec.Closure) bool { return c.Options != nil && c.Options.Detached }
+func detached(c closure.Closure) bool { return c.Options != nil && c.Options.Detached }
 
 // closureOverhead is what a closure has beside its name and arguments, in bytes.
 const closureOverhead = 32
@@ -65,7 +65,7 @@ func (r *Remote) ID(ctx context.Context) (uint64, error) {
 // Done is closed when the closure has ended.
 func (r *Remote) Done() <-chan struct{} { return r.done }
 
-// Wait waits for the value. The error of the closure is a [spec.ClosureError].
+// Wait waits for the value. The error of the closure is a [closure.Error].
 func (r *Remote) Wait(ctx context.Context) (json.RawMessage, error) {
 	select {
 	case <-r.done:
@@ -83,11 +83,11 @@ func (r *Remote) Value() (json.RawMessage, error) {
 	if len(r.outcome.Value) == 0 {
 		return json.RawMessage("null"), nil
 	}
-	return spec.PlainValue(r.outcome.Value), nil
+	return closure.PlainValue(r.outcome.Value), nil
 }
 
 // settle, fail and is are called once, by whoever holds the queue's mu.
-func (r *Remote) settle(o spec.Outcome) {
+func (r *Remote) settle(o closure.Outcome) {
 	r.outcome, r.err = o, errorOf(o)
 	close(r.done)
 }
@@ -103,14 +103,14 @@ func (r *Remote) is(id uint64) {
 }
 
 // errorOf is the error of an outcome, if it is one.
-func errorOf(o spec.Outcome) error {
+func errorOf(o closure.Outcome) error {
 	switch {
-	case o.Kind == "" || o.Kind == spec.OutcomeValue:
+	case o.Kind == "" || o.Kind == closure.OutcomeValue:
 		return nil
 	case o.Error != nil:
 		return o.Error
-	case o.Kind == spec.OutcomeCancelled:
-		return &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: spec.TextClosureCancelled, Closure: o.ID}
+	case o.Kind == closure.OutcomeCancelled:
+		return &closure.Error{Kind: closure.ErrCancelled, Message: closure.TextCancelled, Closure: o.ID}
 	}
-	return &spec.ClosureError{Message: "the closure ended as " + string(o.Kind), Closure: o.ID}
+	return &closure.Error{Message: "the closure ended as " + string(o.Kind), Closure: o.ID}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 const (
@@ -38,12 +38,12 @@ type released struct {
 
 // CreateResource makes a per-worker resource known, and returns its ID. It is there
 // until [Queue.Release] or Close.
-func (q *Queue) CreateResource(ctx context.Context, r spec.Resource) (uint64, error) {
+func (q *Queue) CreateResource(ctx context.Context, r closure.Resource) (uint64, error) {
 	r, err := checkedResource(r)
 	if err != nil {
 		return 0, err
 	}
-	request := spec.ResourceRequest{Client: q.name, Resource: r}
+	request := closure.ResourceRequest{Client: q.name, Resource: r}
 	err = q.await(ctx, func() bool {
 		if c := q.resources.creating; len(c) > 0 && q.resources.number >= c[0]+maxCreating-1 {
 			return false
@@ -100,7 +100,7 @@ func (q *Queue) releasable() bool {
 // takeReleased are those that the queue can be told of, as many as a request takes. It is
 // for holders of mu.
 func (q *Queue) takeReleased() (ids []uint64) {
-	for q.releasable() && len(ids) < spec.MaxBatch {
+	for q.releasable() && len(ids) < closure.MaxBatch {
 		ids = append(ids, q.resources.released[0].id)
 		q.resources.released = q.resources.released[1:]
 	}
@@ -126,7 +126,7 @@ func (q *Queue) releaseAll() {
 		if len(ids) == 0 {
 			continue
 		}
-		if _, err := q.client.ReleaseResources(q.ctx, spec.ReleaseRequest{Client: q.name, Resources: ids}); err != nil {
+		if _, err := q.client.ReleaseResources(q.ctx, closure.ReleaseRequest{Client: q.name, Resources: ids}); err != nil {
 			if q.ctx.Err() != nil { // Close tells it
 				q.mu.Lock()
 				for _, id := range ids {
@@ -160,8 +160,8 @@ func (q *Queue) releaseLast() {
 	slices.Sort(ids)
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	for some := range slices.Chunk(ids, spec.MaxBatch) {
-		if _, err := q.client.ReleaseResources(ctx, spec.ReleaseRequest{Client: q.name, Resources: some}); err != nil {
+	for some := range slices.Chunk(ids, closure.MaxBatch) {
+		if _, err := q.client.ReleaseResources(ctx, closure.ReleaseRequest{Client: q.name, Resources: some}); err != nil {
 			return // nobody can be told
 		}
 	}

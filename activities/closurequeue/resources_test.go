@@ -7,18 +7,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 func (q *Queue) create(t *testing.T) uint64 {
 	t.Helper()
-	id, err := q.CreateResource(patience(t), spec.Resource{Function: "same", Args: []byte("[7]")})
+	id, err := q.CreateResource(patience(t), closure.Resource{Function: "same", Args: []byte("[7]")})
 	require.NoError(t, err)
 	return id
 }
 
-func with1(c spec.Closure, resource uint64) spec.Closure {
-	c.Args = []byte(`[{"` + spec.ResourceKey + `":` + text(int(resource)) + `}]`)
+func with1(c closure.Closure, resource uint64) closure.Closure {
+	c.Args = []byte(`[{"` + closure.ResourceKey + `":` + text(int(resource)) + `}]`)
 	c.Resources = []uint64{resource}
 	return c
 }
@@ -30,7 +30,7 @@ func TestResourcesAreReleased(t *testing.T) {
 	f.Limit(1)
 	first, second := f.create(t), f.create(t)
 	f.Away(true)
-	remotes := []*Remote{f.schedule(with1(closure("same"), first)), f.schedule(with1(closure("same"), first)), f.schedule(with1(closure("same"), second))}
+	remotes := []*Remote{f.schedule(with1(newClosure("same"), first)), f.schedule(with1(newClosure("same"), first)), f.schedule(with1(newClosure("same"), second))}
 	f.Release(first, first, 99)
 	f.Away(false)
 	for _, r := range remotes {
@@ -40,11 +40,11 @@ func TestResourcesAreReleased(t *testing.T) {
 	f.eventually("and so do the tasks", func() bool { return len(f.Built()) == 1 })
 	assert.Equal(t, []uint64{second}, f.Built())
 
-	refused := f.schedule(with1(closure("same"), first))
+	refused := f.schedule(with1(newClosure("same"), first))
 	_, err := refused.Wait(patience(t))
 	require.ErrorContains(t, err, "closures[0].resources: resource 1 has been released by the client that had created it; create another one")
 	require.Error(t, f.Join(patience(t)), "and it is the error of who has scheduled it")
-	f.assertValue("7", f.schedule(with1(closure("same"), second)))
+	f.assertValue("7", f.schedule(with1(newClosure("same"), second)))
 }
 
 // Nobody releases what another client has created.
@@ -53,7 +53,7 @@ func TestResourcesAreReleasedByTheirCreator(t *testing.T) {
 	other := f.open()
 	mine, its := f.create(t), other.create(t)
 	f.Release(its)
-	_, err := f.client.ReleaseResources(patience(t), spec.ReleaseRequest{Client: "somebody", Resources: []uint64{mine, its}})
+	_, err := f.client.ReleaseResources(patience(t), closure.ReleaseRequest{Client: "somebody", Resources: []uint64{mine, its}})
 	require.NoError(t, err)
 	assert.Equal(t, 2, f.Counts().Resource)
 	other.Release(its)
@@ -63,26 +63,26 @@ func TestResourcesAreReleasedByTheirCreator(t *testing.T) {
 // Answers that get lost, a server that is away and executions that end lose nothing.
 func TestReleasesAreSentAgain(t *testing.T) {
 	f := newFixture(t)
-	const n = 2 * spec.MaxBatch
+	const n = 2 * closure.MaxBatch
 	ids := make([]uint64, n)
 	for i := range ids {
 		ids[i] = f.create(t)
 	}
-	f.Lose(spec.UpdateReleaseResources, 2)
+	f.Lose(closure.UpdateReleaseResources, 2)
 	f.Away(true)
 	f.Release(ids[:n/4]...)
 	f.Away(false)
 	f.ContinueAsNew()
 	f.Release(ids[n/4:]...)
 	f.eventually("all are gone", func() bool { return f.Counts().Resource == 0 })
-	assert.Less(t, f.Updates(spec.UpdateReleaseResources), n/10, "they go together")
+	assert.Less(t, f.Updates(closure.UpdateReleaseResources), n/10, "they go together")
 }
 
 // The end of a client releases what is left; closures with it go on.
 func TestCloseReleasesResources(t *testing.T) {
 	f := newFixture(t)
 	left, released := f.create(t), f.create(t)
-	c := closure("wait")
+	c := newClosure("wait")
 	c.Resources = []uint64{left}
 	r := f.schedule(c)
 	_, err := r.ID(patience(t))
@@ -111,7 +111,7 @@ func TestManyCreateResources(t *testing.T) {
 	for range 64 {
 		all.Go(func() {
 			for range 50 {
-				id, err := f.CreateResource(patience(t), spec.Resource{Function: "same"})
+				id, err := f.CreateResource(patience(t), closure.Resource{Function: "same"})
 				if assert.NoError(t, err) {
 					f.Release(id)
 				}

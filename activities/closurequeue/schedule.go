@@ -5,14 +5,15 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 const (
 	// maxPending bounds what is scheduled here and not yet sent, and maxPendingBytes
 	// what that has in bytes.
-	maxPending      = 2 * spec.MaxBatch
-	maxPendingBytes = 2 * spec.MaxBatchBytes
+	maxPending      = 2 * closure.MaxBatch
+	maxPendingBytes = 2 * closure.MaxBatchBytes
 )
 
 // Schedule takes a closure, to be sent with the next request. It waits while the queue
@@ -20,7 +21,7 @@ const (
 // queue that was raised meanwhile is returned here, once, and then the closure is not
 // taken; but not where that is detached. A closure that no queue takes is a
 // [RefusedError].
-func (q *Queue) Schedule(ctx context.Context, c spec.Closure) (*Remote, error) {
+func (q *Queue) Schedule(ctx context.Context, c closure.Closure) (*Remote, error) {
 	c, err := checked(c)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (q *Queue) takeBack(r *Remote) {
 }
 
 // take takes a closure, unless others were quicker.
-func (q *Queue) take(c spec.Closure) (*Remote, error) {
+func (q *Queue) take(c closure.Closure) (*Remote, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	attached := !detached(c)
@@ -173,9 +174,9 @@ func (q *Queue) send() {
 // of mu.
 func (q *Queue) nextBatch() []*Remote {
 	n, bytes := 0, 0
-	for n < len(q.pending) && n < spec.MaxBatch {
+	for n < len(q.pending) && n < closure.MaxBatch {
 		r := q.pending[n]
-		if n > 0 && (bytes+r.size > spec.MaxBatchBytes || r.epoch != q.pending[0].epoch || r.attached != q.pending[0].attached) {
+		if n > 0 && (bytes+r.size > closure.MaxBatchBytes || r.epoch != q.pending[0].epoch || r.attached != q.pending[0].attached) {
 			break
 		}
 		bytes += r.size
@@ -195,7 +196,7 @@ func (q *Queue) nextBatch() []*Remote {
 func (q *Queue) deliver(remotes []*Remote) {
 	q.mu.Lock()
 	q.batch++
-	request := spec.ScheduleRequest{Client: q.name, Batch: q.batch, Epoch: remotes[0].epoch, Closures: make([]spec.Closure, len(remotes))}
+	request := closure.ScheduleRequest{Client: q.name, Batch: q.batch, Epoch: remotes[0].epoch, Closures: make([]closure.Closure, len(remotes))}
 	q.mu.Unlock()
 	for i, r := range remotes {
 		request.Closures[i] = r.closure
@@ -211,7 +212,7 @@ func (q *Queue) deliver(remotes []*Remote) {
 }
 
 // sent takes in the answer to a request.
-func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
+func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer q.wake()
@@ -241,7 +242,7 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 		if _, known := a.Known[i]; r.unwanted && !known {
 			unwanted = append(unwanted, id)
 		}
-		r.closure = spec.Closure{} // it is in the queue
+		r.closure = closure.Closure{} // it is in the queue
 		_, before := a.Known[i]
 		r.attached, r.before = r.attached && !before, before
 		o, ended := q.early.find(id)
@@ -265,7 +266,7 @@ func (q *Queue) sent(remotes []*Remote, a spec.ScheduleAnswer, err error) {
 	}
 	q.look(unseen)
 	if len(unwanted) > 0 && q.ctx.Err() == nil {
-		q.loops.Go(func() { _, _ = q.client.Cancel(q.ctx, spec.CancelRequest{Closures: unwanted}) })
+		q.loops.Go(func() { _, _ = q.client.Cancel(q.ctx, closure.CancelRequest{Closures: unwanted}) })
 	}
 }
 

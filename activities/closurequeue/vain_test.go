@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -55,13 +56,13 @@ func TestARequestInVainIsToldOf(t *testing.T) {
 				c := closurequeue.NewClient(&test.server, spec.BarrierRun{WorkflowID: "iris", RunID: "first"})
 				var told []string
 				c.Warn = func(request string, err error) {
-					assert.Equal(t, spec.UpdateCancelClosures, request)
+					assert.Equal(t, closure.UpdateCancelClosures, request)
 					require.ErrorIs(t, err, full)
 					told = append(told, err.Error())
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), test.lasts)
 				defer cancel()
-				_, err := c.Cancel(ctx, spec.CancelRequest{})
+				_, err := c.Cancel(ctx, closure.CancelRequest{})
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.Len(t, told, test.told)
 				for _, text := range told {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Join waits until nothing is queued or executing but detached closures, and until the
@@ -40,7 +40,7 @@ func (q *Queue) isDone(ctx context.Context, all bool) (bool, error) {
 	return q.wait(ctx, q.client.Done, all)
 }
 
-func (q *Queue) wait(ctx context.Context, ask func(context.Context, spec.WaitRequest) (spec.WaitAnswer, error), all bool) (bool, error) {
+func (q *Queue) wait(ctx context.Context, ask func(context.Context, closure.WaitRequest) (closure.WaitAnswer, error), all bool) (bool, error) {
 	q.mu.Lock()
 	if err := q.takeRaised(); err != nil {
 		q.mu.Unlock()
@@ -51,7 +51,7 @@ func (q *Queue) wait(ctx context.Context, ask func(context.Context, spec.WaitReq
 		return false, err
 	}
 	q.call++
-	request := spec.WaitRequest{Client: q.name, Call: q.call, All: all}
+	request := closure.WaitRequest{Client: q.name, Call: q.call, All: all}
 	q.mu.Unlock()
 	a, err := ask(ctx, request)
 	if err != nil {
@@ -65,7 +65,7 @@ func (q *Queue) wait(ctx context.Context, ask func(context.Context, spec.WaitReq
 
 // conclude takes in that all is done, or the error that has come out of it, once the
 // values are here: the queue knows of the end of closures a little earlier (SEED-48).
-func (q *Queue) conclude(ctx context.Context, a spec.WaitAnswer) error {
+func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
 	q.mu.Lock()
 	q.epoch = max(q.epoch, a.Epoch)
 	until := q.passed // what gets into the queue later is of the next join

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // withdrawPatience is how long a request may take to be taken back that nobody waits for
@@ -14,12 +14,12 @@ const withdrawPatience = 2 * time.Second
 
 // wait sends a join or a done. When ctx ends first, the request is taken back: it would
 // wait in the queue, and begin to drain it when there is an error.
-func wait(ctx context.Context, c *Client, name string, r spec.WaitRequest) (spec.WaitAnswer, error) {
-	a, err := update[spec.WaitAnswer](ctx, c, name, r)
+func wait(ctx context.Context, c *Client, name string, r closure.WaitRequest) (closure.WaitAnswer, error) {
+	a, err := update[closure.WaitAnswer](ctx, c, name, r)
 	if err != nil && ctx.Err() != nil {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawPatience)
 		defer cancel()
-		_, _ = update[spec.WithdrawAnswer](after, c, spec.UpdateWithdraw, r)
+		_, _ = update[closure.WithdrawAnswer](after, c, closure.UpdateWithdraw, r)
 	}
 	a.Raised = c.whole(ctx, a.Raised)
 	return a, err

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Who does not wait any more takes no error from those who do: the queue has it until
 // somebody asks.
 func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 	f := newFixture(t)
-	waits := f.schedule(closure("wait"))
+	waits := f.schedule(newClosure("wait"))
 	_, err := waits.ID(patience(t))
 	require.NoError(t, err)
 
@@ -22,15 +22,15 @@ func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 	ctx, cancel := context.WithCancel(patience(t))
 	joined := make(chan error, 1)
 	go func() { joined <- watcher.Join(ctx) }()
-	f.eventually("the join waits", func() bool { return f.Updates(spec.UpdateJoin) == 1 })
+	f.eventually("the join waits", func() bool { return f.Updates(closure.UpdateJoin) == 1 })
 	cancel()
 	require.ErrorIs(t, <-joined, context.Canceled)
-	require.Equal(t, 1, f.Updates(spec.UpdateWithdraw))
+	require.Equal(t, 1, f.Updates(closure.UpdateWithdraw))
 
-	f.assertError("no", f.schedule(closure("fails", "no")))
+	f.assertError("no", f.schedule(newClosure("fails", "no")))
 	s, err := f.Status(patience(t))
 	require.NoError(t, err)
-	assert.Equal(t, spec.QueueFailed, s.State, "nobody has asked")
+	assert.Equal(t, closure.QueueFailed, s.State, "nobody has asked")
 	close(f.release)
 	f.assertValue(`"released"`, waits)
 	require.EqualError(t, f.Join(patience(t)), "no")
@@ -40,24 +40,24 @@ func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 // one that is asked for elsewhere goes on although it is taken back here.
 func TestAJoinThatWasTakenBackIsAskedForAgain(t *testing.T) {
 	f := newFixture(t)
-	f.schedule(closure("wait"))
+	f.schedule(newClosure("wait"))
 	require.NoError(t, f.Flush(patience(t)))
-	request := spec.WaitRequest{Client: "task", Call: 1}
+	request := closure.WaitRequest{Client: "task", Call: 1}
 
 	here, cancel := context.WithCancel(patience(t))
 	ended := make(chan error, 1)
 	go func() { _, err := f.client.Join(here, request); ended <- err }()
-	f.eventually("the join waits", func() bool { return f.Updates(spec.UpdateJoin) == 1 })
-	elsewhere := make(chan spec.WaitAnswer, 1)
+	f.eventually("the join waits", func() bool { return f.Updates(closure.UpdateJoin) == 1 })
+	elsewhere := make(chan closure.WaitAnswer, 1)
 	go func() {
 		a, err := f.client.Join(patience(t), request)
 		assert.NoError(t, err)
 		elsewhere <- a
 	}()
-	f.eventually("it waits twice", func() bool { return f.Updates(spec.UpdateJoin) == 2 })
+	f.eventually("it waits twice", func() bool { return f.Updates(closure.UpdateJoin) == 2 })
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	f.eventually("it is asked for again", func() bool { return f.Updates(spec.UpdateJoin) == 3 })
+	f.eventually("it is asked for again", func() bool { return f.Updates(closure.UpdateJoin) == 3 })
 	close(f.release)
-	assert.Equal(t, spec.WaitAnswer{Done: true}, <-elsewhere)
+	assert.Equal(t, closure.WaitAnswer{Done: true}, <-elsewhere)
 }

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 const (
@@ -26,7 +26,7 @@ type Config struct {
 	// called again. It may take its time.
 	Restart func(task string)
 	// Changed is told all processes that serve, sorted, whenever that has changed.
-	Changed func([]spec.ServingTask)
+	Changed func([]closure.ServingTask)
 }
 
 // Broker has the closures of one run that its tasks on this host are to call.
@@ -76,7 +76,7 @@ type Broker struct {
 	forgetting *time.Timer
 	// reporting is armed while a report is due; the last one is reported.
 	reporting *time.Timer
-	reported  []spec.ServingTask
+	reported  []closure.ServingTask
 	told      bool // there was a report
 	// stranding is armed while something waits that nobody here serves.
 	stranding *time.Timer

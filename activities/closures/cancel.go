@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -26,7 +27,7 @@ const (
 // that no lease has brought yet when one does. Processes that have others are told, and
 // restarted where a call has not ended after the grace. Cancel does not wait for that:
 // they end in their leases.
-func (b *Broker) Cancel(in spec.CancelLease) {
+func (b *Broker) Cancel(in closure.CancelLease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.isClosed() {
@@ -138,64 +139,64 @@ func (b *Broker) after(e *entry, d time.Duration, do func()) {
 
 // ended is the outcome of a call that was told to end, and whose process does not
 // say how it did.
-func (e *entry) ended() spec.Outcome {
+func (e *entry) ended() closure.Outcome {
 	if e.told == timedOut {
 		return e.timeoutOutcome("")
 	}
 	return cancelledOutcome("")
 }
 
-func cancelledOutcome(traceback string) spec.Outcome {
-	return spec.Outcome{Kind: spec.OutcomeCancelled, Error: &spec.ClosureError{
-		Kind: spec.ErrClosureCancelled, Message: spec.TextClosureCancelled, Traceback: traceback,
+func cancelledOutcome(traceback string) closure.Outcome {
+	return closure.Outcome{Kind: closure.OutcomeCancelled, Error: &closure.Error{
+		Kind: closure.ErrCancelled, Message: closure.TextCancelled, Traceback: traceback,
 	}}
 }
 
-func (e *entry) timeoutOutcome(traceback string) spec.Outcome {
-	return spec.Outcome{Kind: spec.OutcomeError, Error: &spec.ClosureError{
-		Kind:      spec.ErrClosureTimeout,
+func (e *entry) timeoutOutcome(traceback string) closure.Outcome {
+	return closure.Outcome{Kind: closure.OutcomeError, Error: &closure.Error{
+		Kind:      closure.ErrTimeout,
 		Message:   fmt.Sprintf("the function %s has not ended within its timeout of %s", e.closure.Function, e.options().Timeout),
 		Traceback: traceback,
 	}}
 }
 
 // judge is the outcome of a call as its process says that it ended.
-func judge(e *entry, in taskapi.CallOutcome) spec.Outcome {
-	out := spec.Outcome{ID: in.ID, Kind: spec.OutcomeKind(in.Kind)}
+func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
+	out := closure.Outcome{ID: in.ID, Kind: closure.OutcomeKind(in.Kind)}
 	var traceback string
 	if in.Error != nil {
-		traceback = spec.Shorten(in.Error.Traceback, spec.MaxClosureTraceback)
-		out.Error = &spec.ClosureError{
-			Kind: cutEnd(in.Error.Kind, maxKind), Message: cutEnd(in.Error.Message, spec.MaxClosureError),
+		traceback = spec.Shorten(in.Error.Traceback, closure.MaxTraceback)
+		out.Error = &closure.Error{
+			Kind: cutEnd(in.Error.Kind, maxKind), Message: cutEnd(in.Error.Message, closure.MaxError),
 			Traceback: traceback, Task: cutEnd(in.Error.Task, maxTask), Args: boundedArgs(in.Error.Args),
 		}
-		out.Alone = out.Kind == spec.OutcomeError && (in.Error.Kind == spec.ErrNotJSON || in.Error.Kind == spec.ErrValueTooLarge)
+		out.Alone = out.Kind == closure.OutcomeError && (in.Error.Kind == closure.ErrNotJSON || in.Error.Kind == closure.ErrValueTooLarge)
 	}
 	switch {
-	case out.Kind == "" || out.Kind == spec.OutcomeValue:
-		value := spec.Escaped(in.Value)
-		if len(value) > spec.MaxClosureBytes {
-			return spec.Outcome{Kind: spec.OutcomeError, Alone: true, Error: tooLarge(e.closure.Function, len(value), len(value) > len(in.Value))}
+	case out.Kind == "" || out.Kind == closure.OutcomeValue:
+		value := closure.Escaped(in.Value)
+		if len(value) > closure.MaxBytes {
+			return closure.Outcome{Kind: closure.OutcomeError, Alone: true, Error: tooLarge(e.closure.Function, len(value), len(value) > len(in.Value))}
 		}
 		// It counts, also where it came late.
-		return spec.Outcome{Value: value}
+		return closure.Outcome{Value: value}
 	case e.told == timedOut:
 		return e.timeoutOutcome(traceback)
-	case out.Kind == spec.OutcomeCancelled && e.told == cancelled:
+	case out.Kind == closure.OutcomeCancelled && e.told == cancelled:
 		return cancelledOutcome(traceback)
-	case out.Kind == spec.OutcomeCancelled:
+	case out.Kind == closure.OutcomeCancelled:
 		// Nobody asked for it.
-		out.Kind = spec.OutcomeError
+		out.Kind = closure.OutcomeError
 	}
 	if out.Error == nil {
-		out.Error = &spec.ClosureError{Message: "the process does not say why"}
+		out.Error = &closure.Error{Message: "the process does not say why"}
 	}
 	return out
 }
 
 // boundedArgs is what an exception was made of, unless that is too long.
 func boundedArgs(args json.RawMessage) json.RawMessage {
-	if args = spec.Escaped(args); len(args) > spec.MaxErrorArgs || len(args) == 0 || args[0] != '[' {
+	if args = closure.Escaped(args); len(args) > closure.MaxErrorArgs || len(args) == 0 || args[0] != '[' {
 		return nil
 	}
 	return args
@@ -210,20 +211,20 @@ func (e *entry) retriesLeft() bool {
 }
 
 // tooLarge is the error of a value of so many bytes.
-func tooLarge(function string, bytes int, escaped bool) *spec.ClosureError {
+func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 	of := ""
 	if escaped {
 		of = ", where < > and & have six each"
 	}
-	return &spec.ClosureError{Kind: spec.ErrValueTooLarge, Message: fmt.Sprintf(
-		"the value of %s has %d bytes of JSON%s; the limit is %d: write it to a file and return the file's path", function, bytes, of, spec.MaxClosureBytes)}
+	return &closure.Error{Kind: closure.ErrValueTooLarge, Message: fmt.Sprintf(
+		"the value of %s has %d bytes of JSON%s; the limit is %d: write it to a file and return the file's path", function, bytes, of, closure.MaxBytes)}
 }
 
 // verdict is the outcome as a lease returns it.
-func (e *entry) verdict() spec.Outcome {
+func (e *entry) verdict() closure.Outcome {
 	o := e.outcome
-	if o.Kind == spec.OutcomeError && e.retriesLeft() {
-		o.Kind = spec.OutcomeAgain
+	if o.Kind == closure.OutcomeError && e.retriesLeft() {
+		o.Kind = closure.OutcomeAgain
 	}
 	if o.Error != nil {
 		named := *o.Error

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -20,9 +21,9 @@ func (h *host) restarts() []string {
 	return h.restarted
 }
 
-func wasCancelled(id uint64, task string) spec.Outcome {
-	return spec.Outcome{ID: id, Kind: spec.OutcomeCancelled, Task: task, Error: &spec.ClosureError{
-		Kind: spec.ErrClosureCancelled, Message: spec.TextClosureCancelled, Closure: id, Task: task,
+func wasCancelled(id uint64, task string) closure.Outcome {
+	return closure.Outcome{ID: id, Kind: closure.OutcomeCancelled, Task: task, Error: &closure.Error{
+		Kind: closure.ErrCancelled, Message: closure.TextCancelled, Closure: id, Task: task,
 	}}
 }
 
@@ -30,8 +31,8 @@ func wasCancelled(id uint64, task string) spec.Outcome {
 func TestCancelEndsWhatWaitsAtOnce(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		l := h.lease(closuresFrom(1, 2)...)
-		h.Cancel(spec.CancelLease{Closures: []uint64{2, 9}, Grace: time.Second})
-		assert.Equal(t, []spec.Outcome{wasCancelled(2, "")}, l.get(t).Outcomes)
+		h.Cancel(closure.CancelLease{Closures: []uint64{2, 9}, Grace: time.Second})
+		assert.Equal(t, []closure.Outcome{wasCancelled(2, "")}, l.get(t).Outcomes)
 		l = h.lease(closuresFrom(1, 1)...)
 		assert.Equal(t, []uint64{1}, h.process("worker-0", "a", 1).take(1, 0))
 		assert.True(t, l.waits())
@@ -44,7 +45,7 @@ func TestCancelTellsTheProcess(t *testing.T) {
 		l := h.lease(closuresFrom(1, 2)...)
 		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
 		listening := p.waiting(0)
-		h.Cancel(spec.CancelLease{Closures: []uint64{1, 2}, Grace: time.Second})
+		h.Cancel(closure.CancelLease{Closures: []uint64{1, 2}, Grace: time.Second})
 		a := <-listening
 		assert.Equal(t, []taskapi.CallCancel{{ID: 1}, {ID: 2}}, a.Cancel)
 		p.read(a)
@@ -54,7 +55,7 @@ func TestCancelTellsTheProcess(t *testing.T) {
 		assert.Empty(t, listening)
 		p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"}, value(2))
 		// What came to its end first counts.
-		assert.Equal(t, []spec.Outcome{wasCancelled(1, "worker-0"), valued(2, "worker-0")}, l.get(t).Outcomes)
+		assert.Equal(t, []closure.Outcome{wasCancelled(1, "worker-0"), valued(2, "worker-0")}, l.get(t).Outcomes)
 		time.Sleep(time.Minute)
 		assert.Empty(t, h.restarts())
 	})
@@ -64,9 +65,9 @@ func TestCancelTellsTheProcess(t *testing.T) {
 func TestACancellationIsToldUntilItIsHeard(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		l := h.lease(closure(1))
+		l := h.lease(newClosure(1))
 		require.Equal(t, []uint64{1}, p.take(1, 0))
-		h.Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
+		h.Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
 		for range 3 {
 			assert.Len(t, p.send(p.request()).Cancel, 1, "lost")
 		}
@@ -78,7 +79,7 @@ func TestACancellationIsToldUntilItIsHeard(t *testing.T) {
 		in.Wait = 1
 		assert.Len(t, p.send(in).Cancel, 1)
 		p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"})
-		assert.Equal(t, spec.OutcomeCancelled, one(t, l.get(t)).Kind)
+		assert.Equal(t, closure.OutcomeCancelled, one(t, l.get(t)).Kind)
 	})
 }
 
@@ -89,8 +90,8 @@ func TestAProcessThatDoesNotEndACallIsRestarted(t *testing.T) {
 		l := h.lease(closuresFrom(1, 2)...)
 		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
 		p.take(0, 0) // it has begun them
-		h.Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: 3 * time.Second})
-		h.Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
+		h.Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: 3 * time.Second})
+		h.Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
 		time.Sleep(3*time.Second - time.Nanosecond)
 		assert.Empty(t, h.restarts())
 		time.Sleep(time.Nanosecond)
@@ -103,7 +104,7 @@ func TestAProcessThatDoesNotEndACallIsRestarted(t *testing.T) {
 		h.ProcessEnded("worker-0", "")
 		r := l.get(t)
 		assert.Equal(t, wasCancelled(1, "worker-0"), r.Outcomes[0])
-		assert.Equal(t, spec.OutcomeLost, r.Outcomes[1].Kind)
+		assert.Equal(t, closure.OutcomeLost, r.Outcomes[1].Kind)
 		time.Sleep(time.Hour)
 		assert.Len(t, h.restarts(), 2)
 	})
@@ -112,21 +113,21 @@ func TestAProcessThatDoesNotEndACallIsRestarted(t *testing.T) {
 func TestAnErrorCanBeTriedAgain(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 4)
-		tries := spec.ClosureOptions{Retries: 2}
-		second, third := with(closure(2), tries), with(closure(3), tries)
+		tries := closure.Options{Retries: 2}
+		second, third := with(newClosure(2), tries), with(newClosure(3), tries)
 		second.Attempt, third.Attempt = 2, 3
-		l := h.lease(closure(1), second, third, closure(4))
+		l := h.lease(newClosure(1), second, third, newClosure(4))
 		require.Len(t, p.take(4, 0), 4)
 		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"), failed(3, "ValueError", "no"),
 			taskapi.CallOutcome{ID: 4, Kind: "unavailable", Error: &taskapi.CallError{Message: "gone", Task: "ps-0"}})
-		want := spec.ClosureError{Kind: "ValueError", Message: "no", Task: "worker-0", Closure: 1}
+		want := closure.Error{Kind: "ValueError", Message: "no", Task: "worker-0", Closure: 1}
 		r := l.get(t)
-		assert.Equal(t, spec.Outcome{ID: 1, Kind: spec.OutcomeError, Task: "worker-0", Error: &want}, r.Outcomes[0])
-		assert.Equal(t, spec.OutcomeAgain, r.Outcomes[1].Kind)
+		assert.Equal(t, closure.Outcome{ID: 1, Kind: closure.OutcomeError, Task: "worker-0", Error: &want}, r.Outcomes[0])
+		assert.Equal(t, closure.OutcomeAgain, r.Outcomes[1].Kind)
 		assert.Equal(t, "no", r.Outcomes[1].Error.Message)
-		assert.Equal(t, spec.OutcomeError, r.Outcomes[2].Kind, "it was tried three times")
-		assert.Equal(t, spec.Outcome{ID: 4, Kind: spec.OutcomeUnavailable, Task: "worker-0",
-			Error: &spec.ClosureError{Message: "gone", Task: "ps-0", Closure: 4}}, r.Outcomes[3])
+		assert.Equal(t, closure.OutcomeError, r.Outcomes[2].Kind, "it was tried three times")
+		assert.Equal(t, closure.Outcome{ID: 4, Kind: closure.OutcomeUnavailable, Task: "worker-0",
+			Error: &closure.Error{Message: "gone", Task: "ps-0", Closure: 4}}, r.Outcomes[3])
 	})
 }
 
@@ -135,15 +136,15 @@ func TestAnErrorCanBeTriedAgain(t *testing.T) {
 func TestRetriesThatAreLeft(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
-		some, none := with(closure(1), spec.ClosureOptions{Retries: 2}), with(closure(2), spec.ClosureOptions{Retries: 2})
+		some, none := with(newClosure(1), closure.Options{Retries: 2}), with(newClosure(2), closure.Options{Retries: 2})
 		some.Attempt, some.Left = 9, new(1)
 		none.Attempt, none.Left = 1, new(0)
 		l := h.lease(some, none)
 		require.Len(t, p.take(2, 0), 2)
 		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"))
 		r := l.get(t)
-		assert.Equal(t, spec.OutcomeAgain, r.Outcomes[0].Kind)
-		assert.Equal(t, spec.OutcomeError, r.Outcomes[1].Kind)
+		assert.Equal(t, closure.OutcomeAgain, r.Outcomes[0].Kind)
+		assert.Equal(t, closure.OutcomeError, r.Outcomes[1].Kind)
 
 		// A lease that gives it again knows what is left now, where the one before was lost.
 		l = h.lease(some)
@@ -151,7 +152,7 @@ func TestRetriesThatAreLeft(t *testing.T) {
 		some.Attempt, some.Left = 10, new(0)
 		again := h.lease(some)
 		p.done(failed(1, "ValueError", "no"))
-		assert.Equal(t, spec.OutcomeError, one(t, again.get(t)).Kind)
+		assert.Equal(t, closure.OutcomeError, one(t, again.get(t)).Kind)
 		l.get(t)
 	})
 }
@@ -159,16 +160,16 @@ func TestRetriesThatAreLeft(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 4)
-		options := spec.ClosureOptions{Timeout: spec.Duration(time.Minute), Retries: 1}
-		second := with(closure(2), options)
+		options := closure.Options{Timeout: spec.Duration(time.Minute), Retries: 1}
+		second := with(newClosure(2), options)
 		second.Attempt = 2
-		l := h.lease(with(closure(1), options), second, with(closure(3), options), with(closure(4), options))
+		l := h.lease(with(newClosure(1), options), second, with(newClosure(3), options), with(newClosure(4), options))
 		require.Len(t, p.take(4, 0), 4)
 		p.take(0, 0) // it has begun them
 		time.Sleep(59 * time.Second)
 		p.done(value(4))
 		require.Equal(t, []uint64{4}, ids(l.get(t).Outcomes))
-		l = h.lease(spec.Closure{ID: 1}, spec.Closure{ID: 2}, spec.Closure{ID: 3})
+		l = h.lease(closure.Closure{ID: 1}, closure.Closure{ID: 2}, closure.Closure{ID: 3})
 		listening := p.waiting(0)
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -183,9 +184,9 @@ func TestTimeout(t *testing.T) {
 		r := l.get(t)
 		require.Len(t, r.Outcomes, 3)
 		assert.Equal(t, valued(3, "worker-0"), r.Outcomes[2], "what was late counts all the same")
-		assert.Equal(t, spec.OutcomeAgain, r.Outcomes[0].Kind)
-		assert.Equal(t, spec.Outcome{ID: 2, Kind: spec.OutcomeError, Task: "worker-0", Error: &spec.ClosureError{
-			Kind: spec.ErrClosureTimeout, Message: "the function f has not ended within its timeout of 1m", Traceback: "here",
+		assert.Equal(t, closure.OutcomeAgain, r.Outcomes[0].Kind)
+		assert.Equal(t, closure.Outcome{ID: 2, Kind: closure.OutcomeError, Task: "worker-0", Error: &closure.Error{
+			Kind: closure.ErrTimeout, Message: "the function f has not ended within its timeout of 1m", Traceback: "here",
 			Closure: 2, Task: "worker-0",
 		}}, r.Outcomes[1])
 		time.Sleep(time.Hour)
@@ -196,15 +197,15 @@ func TestTimeout(t *testing.T) {
 func TestAProcessThatIsStuckIsRestartedAfterTheTimeout(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		l := h.lease(with(closure(1), spec.ClosureOptions{Timeout: spec.Duration(time.Second)}))
+		l := h.lease(with(newClosure(1), closure.Options{Timeout: spec.Duration(time.Second)}))
 		require.Len(t, p.take(1, 0), 1)
 		time.Sleep(time.Second + timeoutGrace)
 		synctest.Wait()
 		assert.Equal(t, []string{"worker-0"}, h.restarts())
 		h.ProcessEnded("worker-0", "a")
 		o := one(t, l.get(t))
-		assert.Equal(t, spec.OutcomeError, o.Kind)
-		assert.Equal(t, spec.ErrClosureTimeout, o.Error.Kind)
+		assert.Equal(t, closure.OutcomeError, o.Kind)
+		assert.Equal(t, closure.ErrTimeout, o.Error.Kind)
 	})
 }
 
@@ -213,12 +214,12 @@ func TestAProcessThatIsStuckIsRestartedAfterTheTimeout(t *testing.T) {
 func TestATimeoutBeginsWithTheCall(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		l := h.lease(closure(1))
+		l := h.lease(newClosure(1))
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.done(quick(1))
 		l.get(t)
-		short := spec.ClosureOptions{Timeout: spec.Duration(time.Second)}
-		l = h.lease(closure(2), closure(3), with(closure(4), short), closure(5))
+		short := closure.Options{Timeout: spec.Duration(time.Second)}
+		l = h.lease(newClosure(2), newClosure(3), with(newClosure(4), short), newClosure(5))
 		time.Sleep(time.Hour)
 		require.Equal(t, []uint64{2, 3}, p.take(1, 0))
 		p.done(quick(2), quick(3))
@@ -239,22 +240,22 @@ func TestTextsAreBounded(t *testing.T) {
 		long[i] = "é"[i%2]
 	}
 	o := judge(&entry{}, taskapi.CallOutcome{Kind: "error", Error: &taskapi.CallError{Message: "a" + string(long), Traceback: string(long) + "z"}})
-	assert.Len(t, o.Error.Message, spec.MaxClosureError-1)
+	assert.Len(t, o.Error.Message, closure.MaxError-1)
 	assert.Equal(t, "aé", o.Error.Message[:3])
-	assert.Len(t, o.Error.Traceback, spec.MaxClosureTraceback-1)
+	assert.Len(t, o.Error.Traceback, closure.MaxTraceback-1)
 	assert.Equal(t, "éz", o.Error.Traceback[len(o.Error.Traceback)-3:])
 
-	large := judge(&entry{closure: spec.Closure{Function: "f"}}, taskapi.CallOutcome{Value: make([]byte, spec.MaxClosureBytes+1)})
-	assert.Equal(t, spec.ErrValueTooLarge, large.Error.Kind)
+	large := judge(&entry{closure: closure.Closure{Function: "f"}}, taskapi.CallOutcome{Value: make([]byte, closure.MaxBytes+1)})
+	assert.Equal(t, closure.ErrValueTooLarge, large.Error.Kind)
 	assert.Empty(t, large.Value)
 	// What counts is what it has in the history.
 	for _, sign := range []string{"<", ">", "&", "\u2028"} {
-		fits := json.RawMessage(`"` + strings.Repeat(sign, spec.MaxClosureBytes/6) + `"`)
-		assert.LessOrEqual(t, len(judge(&entry{}, taskapi.CallOutcome{Value: fits}).Value), spec.MaxClosureBytes)
-		fits = json.RawMessage(`"` + strings.Repeat(sign, spec.MaxClosureBytes/6+1) + `"`)
-		large := judge(&entry{closure: spec.Closure{Function: "f"}}, taskapi.CallOutcome{Value: fits})
+		fits := json.RawMessage(`"` + strings.Repeat(sign, closure.MaxBytes/6) + `"`)
+		assert.LessOrEqual(t, len(judge(&entry{}, taskapi.CallOutcome{Value: fits}).Value), closure.MaxBytes)
+		fits = json.RawMessage(`"` + strings.Repeat(sign, closure.MaxBytes/6+1) + `"`)
+		large := judge(&entry{closure: closure.Closure{Function: "f"}}, taskapi.CallOutcome{Value: fits})
 		require.NotNil(t, large.Error, sign)
-		assert.Equal(t, spec.ErrValueTooLarge, large.Error.Kind)
+		assert.Equal(t, closure.ErrValueTooLarge, large.Error.Kind)
 		assert.Contains(t, large.Error.Message, "the value of f has 262148 bytes of JSON, where < > and & have six each")
 	}
 	assert.Equal(t, "CancelledError", judge(&entry{}, taskapi.CallOutcome{Kind: "cancelled", Error: &taskapi.CallError{Kind: "CancelledError"}}).Error.Kind)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Each function that is called says how often it was.
@@ -59,12 +59,12 @@ func TestNothingIsDoubledWhenConnectionsAreCut(t *testing.T) {
 	whoCounts(t, func(t *testing.T, m *machine) {
 		total := 0
 		for round := range 15 {
-			var list []spec.Closure
+			var list []closure.Closure
 			for range 200 {
 				total++
 				list = append(list, call(uint64(total), "f", total))
 			}
-			outcomes := make(chan map[uint64]spec.Outcome, 1)
+			outcomes := make(chan map[uint64]closure.Outcome, 1)
 			go func() { outcomes <- m.all(list...) }()
 			for cut := range 5 {
 				time.Sleep(time.Duration(round*5+cut) * 100 * time.Microsecond)

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 func (h *host) cancel(ids ...uint64) {
-	h.Cancel(spec.CancelLease{Closures: ids, Grace: 3 * time.Second})
+	h.Cancel(closure.CancelLease{Closures: ids, Grace: 3 * time.Second})
 }
 
 // settles waits until no process of an earlier broker is waited for any more.
@@ -30,7 +30,7 @@ func TestACancellationMayComeBeforeItsLease(t *testing.T) {
 		l := h.lease(closuresFrom(1, 3)...)
 		assert.Equal(t, []uint64{3}, h.process("worker-0", "a", 3).take(3, 0))
 		r := l.get(t)
-		assert.Equal(t, []spec.Outcome{wasCancelled(1, ""), wasCancelled(2, "")}, r.Outcomes)
+		assert.Equal(t, []closure.Outcome{wasCancelled(1, ""), wasCancelled(2, "")}, r.Outcomes)
 		assert.Equal(t, []uint64{3}, r.Rest)
 	})
 }
@@ -41,20 +41,20 @@ func TestALeaseNamesWhatWasCancelled(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		settles()
 		p := h.process("worker-0", "a", 1)
-		l := h.lease(closure(1))
+		l := h.lease(newClosure(1))
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		l.cancel()
 		<-l.done
 		listening := p.waiting(0)
-		l = h.leaseAll(spec.Lease{Closures: closuresFrom(1, 2), Cancelled: []uint64{1, 2}, Grace: 3 * time.Second})
+		l = h.leaseAll(closure.Lease{Closures: closuresFrom(1, 2), Cancelled: []uint64{1, 2}, Grace: 3 * time.Second})
 		assert.Equal(t, []taskapi.CallCancel{{ID: 1}}, (<-listening).Cancel)
-		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{wasCancelled(2, "")}, Rest: []uint64{1}}, l.get(t))
+		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{wasCancelled(2, "")}, Rest: []uint64{1}}, l.get(t))
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		assert.Equal(t, []string{"worker-0"}, h.restarts(), "as after any other cancellation")
-		l = h.leaseAll(spec.Lease{Closures: closuresFrom(1, 1), Cancelled: []uint64{1}, Grace: 3 * time.Second})
+		l = h.leaseAll(closure.Lease{Closures: closuresFrom(1, 1), Cancelled: []uint64{1}, Grace: 3 * time.Second})
 		h.ProcessEnded("worker-0", "")
-		assert.Equal(t, []spec.Outcome{wasCancelled(1, "worker-0")}, l.get(t).Outcomes)
+		assert.Equal(t, []closure.Outcome{wasCancelled(1, "worker-0")}, l.get(t).Outcomes)
 	})
 }
 
@@ -65,7 +65,7 @@ func TestWhatAnEarlierBrokerGaveIsCancelledThere(t *testing.T) {
 		"first": func(h *host) *leasing { h.cancel(1, 2); return h.lease(closuresFrom(1, 2)...) },
 		"then":  func(h *host) *leasing { l := h.lease(closuresFrom(1, 2)...); h.cancel(1, 2); return l },
 		"inside": func(h *host) *leasing {
-			return h.leaseAll(spec.Lease{Closures: closuresFrom(1, 2), Cancelled: []uint64{1, 2}, Grace: 3 * time.Second})
+			return h.leaseAll(closure.Lease{Closures: closuresFrom(1, 2), Cancelled: []uint64{1, 2}, Grace: 3 * time.Second})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,13 +82,13 @@ func TestWhatAnEarlierBrokerGaveIsCancelledThere(t *testing.T) {
 				assert.Equal(t, []taskapi.CallCancel{{ID: 1}}, a.Cancel)
 				p.read(a)
 				r := l.get(t)
-				assert.Equal(t, []spec.Outcome{wasCancelled(2, "")}, r.Outcomes, "nobody had it")
-				l = h.lease(closure(1))
+				assert.Equal(t, []closure.Outcome{wasCancelled(2, "")}, r.Outcomes, "nobody had it")
+				l = h.lease(newClosure(1))
 				time.Sleep(time.Second)
 				synctest.Wait()
 				assert.Equal(t, []string{"worker-0"}, h.restarts(), "3 s after it was told")
 				p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"})
-				assert.Equal(t, []spec.Outcome{wasCancelled(1, "worker-0")}, l.get(t).Outcomes)
+				assert.Equal(t, []closure.Outcome{wasCancelled(1, "worker-0")}, l.get(t).Outcomes)
 				assertEmpty(t, h)
 			})
 		})
@@ -108,7 +108,7 @@ func TestAProcessMayBeBackBeforeTheCancelledClosureIs(t *testing.T) {
 		assert.Equal(t, []taskapi.CallCancel{{ID: 1}}, a.Cancel)
 		p.read(a)
 		p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"})
-		assert.Equal(t, []spec.Outcome{wasCancelled(1, "worker-0"), valued(2, "worker-0")}, h.lease(closuresFrom(1, 2)...).get(t).Outcomes)
+		assert.Equal(t, []closure.Outcome{wasCancelled(1, "worker-0"), valued(2, "worker-0")}, h.lease(closuresFrom(1, 2)...).get(t).Outcomes)
 		assertEmpty(t, h)
 	})
 }
@@ -122,6 +122,6 @@ func TestEarlyCancellationsAreBounded(t *testing.T) {
 		}
 		assert.LessOrEqual(t, len(h.cancelled.has), maxCancelled)
 		last := uint64(2 * maxCancelled)
-		assert.Equal(t, []spec.Outcome{wasCancelled(last, "")}, h.lease(closure(last)).get(t).Outcomes)
+		assert.Equal(t, []closure.Outcome{wasCancelled(last, "")}, h.lease(newClosure(last)).get(t).Outcomes)
 	})
 }

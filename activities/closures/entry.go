@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // state is where a closure is.
@@ -30,7 +30,7 @@ const (
 
 // entry is one closure that is held.
 type entry struct {
-	closure spec.Closure
+	closure closure.Closure
 	// known: closure is. It is not for one that a process brought from the time of an
 	// earlier broker, until a lease names it.
 	known bool
@@ -55,7 +55,7 @@ type entry struct {
 	timer *time.Timer
 
 	// outcome is there once it has ended, and size is what that has in JSON.
-	outcome spec.Outcome
+	outcome closure.Outcome
 	size    int
 
 	// lease is who waits for it. None: since when.
@@ -70,9 +70,9 @@ func (e *entry) stopTimer() {
 	}
 }
 
-func (e *entry) options() spec.ClosureOptions {
+func (e *entry) options() closure.Options {
 	if e.closure.Options == nil {
-		return spec.ClosureOptions{}
+		return closure.Options{}
 	}
 	return *e.closure.Options
 }
@@ -112,7 +112,7 @@ func (p *process) take(e *entry) {
 }
 
 // finish gives a closure its outcome. It is in no queue any more.
-func (b *Broker) finish(e *entry, o spec.Outcome) {
+func (b *Broker) finish(e *entry, o closure.Outcome) {
 	e.stopTimer()
 	b.finished++
 	if p := e.process; p != nil {
@@ -135,7 +135,7 @@ func (b *Broker) finish(e *entry, o spec.Outcome) {
 const overhead = 96
 
 // sizeOf is what an outcome has in JSON.
-func sizeOf(o spec.Outcome) int {
+func sizeOf(o closure.Outcome) int {
 	n := overhead + len(o.Value) + len(o.Task)
 	if o.Error != nil {
 		// Texts can grow by far when they are escaped. The closure and the task are

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // run runs a test in a time of its own, which passes only while everything waits.
@@ -36,7 +36,7 @@ type host struct {
 
 	mu        sync.Mutex
 	restarted []string
-	reports   [][]spec.ServingTask
+	reports   [][]closure.ServingTask
 }
 
 // start starts a broker, the first one or the next.
@@ -51,7 +51,7 @@ func (h *host) start() {
 			defer h.mu.Unlock()
 			h.restarted = append(h.restarted, task)
 		},
-		Changed: func(list []spec.ServingTask) {
+		Changed: func(list []closure.ServingTask) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.reports = append(h.reports, list)
@@ -63,17 +63,17 @@ func (h *host) start() {
 type leasing struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	result spec.LeaseResult
+	result closure.LeaseResult
 	err    error
 	began  time.Time
 	took   time.Duration
 }
 
-func (h *host) lease(closures ...spec.Closure) *leasing {
-	return h.leaseAll(spec.Lease{Closures: closures})
+func (h *host) lease(closures ...closure.Closure) *leasing {
+	return h.leaseAll(closure.Lease{Closures: closures})
 }
 
-func (h *host) leaseAll(in spec.Lease) *leasing {
+func (h *host) leaseAll(in closure.Lease) *leasing {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	l := &leasing{cancel: cancel, done: make(chan struct{}), began: time.Now()}
 	b := h.Broker
@@ -97,7 +97,7 @@ func (l *leasing) waits() bool {
 }
 
 // get is its result.
-func (l *leasing) get(t testing.TB) spec.LeaseResult {
+func (l *leasing) get(t testing.TB) closure.LeaseResult {
 	t.Helper()
 	<-l.done
 	require.NoError(t, l.err)
@@ -198,17 +198,17 @@ func (p *fake) waiting(free int) <-chan taskapi.ClosuresAnswer {
 	return out
 }
 
-func closure(id uint64) spec.Closure { return spec.Closure{ID: id, Function: "f", Attempt: 1} }
+func newClosure(id uint64) closure.Closure { return closure.Closure{ID: id, Function: "f", Attempt: 1} }
 
-func closuresFrom(first uint64, n int) []spec.Closure {
-	list := make([]spec.Closure, n)
+func closuresFrom(first uint64, n int) []closure.Closure {
+	list := make([]closure.Closure, n)
 	for i := range list {
-		list[i] = closure(first + uint64(i))
+		list[i] = newClosure(first + uint64(i))
 	}
 	return list
 }
 
-func with(c spec.Closure, o spec.ClosureOptions) spec.Closure {
+func with(c closure.Closure, o closure.Options) closure.Closure {
 	c.Options = &o
 	return c
 }
@@ -225,15 +225,15 @@ func quick(id uint64) taskapi.CallOutcome {
 	return o
 }
 
-func valued(id uint64, task string) spec.Outcome {
-	return spec.Outcome{ID: id, Value: json.RawMessage(fmt.Sprint(id)), Task: task}
+func valued(id uint64, task string) closure.Outcome {
+	return closure.Outcome{ID: id, Value: json.RawMessage(fmt.Sprint(id)), Task: task}
 }
 
 func failed(id uint64, kind, message string) taskapi.CallOutcome {
 	return taskapi.CallOutcome{ID: id, Kind: "error", Error: &taskapi.CallError{Kind: kind, Message: message}, Seconds: 1}
 }
 
-func ids(outcomes []spec.Outcome) []uint64 {
+func ids(outcomes []closure.Outcome) []uint64 {
 	var list []uint64
 	for _, o := range outcomes {
 		list = append(list, o.ID)
@@ -250,7 +250,7 @@ func numbers(first uint64, n int) []uint64 {
 }
 
 // one is the only outcome of a result.
-func one(t testing.TB, r spec.LeaseResult) spec.Outcome {
+func one(t testing.TB, r closure.LeaseResult) closure.Outcome {
 	t.Helper()
 	require.Len(t, r.Outcomes, 1)
 	return r.Outcomes[0]

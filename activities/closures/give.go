@@ -3,7 +3,7 @@ package closures
 import (
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 const (
@@ -54,7 +54,7 @@ func (b *Broker) give(p *process) bool {
 		}
 		took = max(took, leastWork)
 		size := len(e.closure.Args) + len(e.closure.Kwargs)
-		if len(batch) >= most || len(batch) > 0 && (work+took > batchWork*float64(free)+leastWork/2 || bytes+size > spec.MaxBatchBytes) {
+		if len(batch) >= most || len(batch) > 0 && (work+took > batchWork*float64(free)+leastWork/2 || bytes+size > closure.MaxBatchBytes) {
 			break
 		}
 		work, bytes = work+took, bytes+size

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 func TestOneIsGivenWhereNobodyKnowsHowLongItTakes(t *testing.T) {
@@ -80,9 +80,9 @@ func TestTimesAreMeasuredWhereTheyAreNotTold(t *testing.T) {
 
 func TestPriorityAndPlace(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
-		mine, high := spec.ClosureOptions{Task: "worker-0"}, spec.ClosureOptions{Priority: 1}
-		low := spec.ClosureOptions{Priority: -1, Task: "worker-0"}
-		h.lease(with(closure(1), low), closure(2), with(closure(3), mine), with(closure(4), high), spec.Closure{ID: 5, Function: "g"})
+		mine, high := closure.Options{Task: "worker-0"}, closure.Options{Priority: 1}
+		low := closure.Options{Priority: -1, Task: "worker-0"}
+		h.lease(with(newClosure(1), low), newClosure(2), with(newClosure(3), mine), with(newClosure(4), high), closure.Closure{ID: 5, Function: "g"})
 		p, q := h.process("worker-0", "a", 9, "f", "g"), h.process("worker-1", "b", 9)
 		assert.Equal(t, []uint64{4, 2}, q.take(9, 0))
 		assert.Equal(t, []uint64{3, 5, 1}, p.take(9, 0))
@@ -91,7 +91,7 @@ func TestPriorityAndPlace(t *testing.T) {
 
 func TestLargeArgumentsAreNotGivenTogether(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
-		large := json.RawMessage(`["` + strings.Repeat("x", spec.MaxClosureBytes-4) + `"]`)
+		large := json.RawMessage(`["` + strings.Repeat("x", closure.MaxBytes-4) + `"]`)
 		list := closuresFrom(1, 5)
 		for i := range list {
 			list[i].Args = large
@@ -109,7 +109,7 @@ func TestUnknownFunctions(t *testing.T) {
 		p.take(0, 0)
 		q := h.process("worker-1", "b", 9, "g")
 		waits := q.waiting(9)
-		h.lease(closure(1), spec.Closure{ID: 2, Function: "h"}, with(spec.Closure{ID: 3, Function: "g"}, spec.ClosureOptions{Task: "worker-0"}))
+		h.lease(newClosure(1), closure.Closure{ID: 2, Function: "h"}, with(closure.Closure{ID: 3, Function: "g"}, closure.Options{Task: "worker-0"}))
 		h.ProcessEnded("worker-0", "")
 		assert.Empty(t, waits)
 		time.Sleep(settleAfter)
@@ -128,7 +128,7 @@ func TestResourcesAreToldOnce(t *testing.T) {
 		for i := range list {
 			list[i].Resources = []uint64{8, 9}
 		}
-		h.leaseAll(spec.Lease{Closures: list, Resources: []spec.Resource{{ID: 8, Function: "x"}, {ID: 9, Function: "y"}, {ID: 10, Function: "z"}}})
+		h.leaseAll(closure.Lease{Closures: list, Resources: []closure.Resource{{ID: 8, Function: "x"}, {ID: 9, Function: "y"}, {ID: 10, Function: "z"}}})
 		in := p.request()
 		in.Free = 1
 		a := p.send(in)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/task"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -120,19 +121,19 @@ func TestGoCancel(t *testing.T) {
 			return 7, nil
 		},
 	})
-	outcomes := make(chan map[uint64]spec.Outcome)
+	outcomes := make(chan map[uint64]closure.Outcome)
 	go func() { outcomes <- m.all(call(1, "wait"), call(2, "stubborn"), call(3, "wait")) }()
 	<-began
 	<-began
-	m.now().Cancel(spec.CancelLease{Closures: []uint64{1, 2, 3}, Grace: time.Minute})
+	m.now().Cancel(closure.CancelLease{Closures: []uint64{1, 2, 3}, Grace: time.Minute})
 	out := <-outcomes
 	assert.Equal(t, task.ErrCallCancelled, <-began)
-	assertText(t, "cancelled CancelledError: "+spec.TextClosureCancelled, out[1])
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[1])
 	assertText(t, "7", out[2])
-	assertText(t, "cancelled CancelledError: "+spec.TextClosureCancelled, out[3])
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[3])
 
 	c := call(4, "wait")
-	c.Options = &spec.ClosureOptions{Timeout: spec.Duration(10 * time.Millisecond)}
+	c.Options = &closure.Options{Timeout: spec.Duration(10 * time.Millisecond)}
 	assertText(t, "error ClosureTimeoutError: the function wait has not ended within its timeout of 10ms", m.one(c))
 	<-began
 	assert.Equal(t, task.ErrCallTimeout, <-began)
@@ -158,9 +159,9 @@ func TestGoHandsBack(t *testing.T) {
 	for id := range uint64(50) { // so that it gets many at once
 		m.one(call(100+id, "f", 0))
 	}
-	first := make(chan spec.LeaseResult, 1)
+	first := make(chan closure.LeaseResult, 1)
 	go func() {
-		r, err := m.now().Lease(t.Context(), spec.Lease{Closures: []spec.Closure{call(1, "f", 1), call(2, "f", 2), call(3, "f", 3), call(4, "f", 4), call(5, "f", 5), call(6, "f", 6), call(7, "f", 7)}})
+		r, err := m.now().Lease(t.Context(), closure.Lease{Closures: []closure.Closure{call(1, "f", 1), call(2, "f", 2), call(3, "f", 3), call(4, "f", 4), call(5, "f", 5), call(6, "f", 6), call(7, "f", 7)}})
 		assert.NoError(t, err)
 		first <- r
 	}()
@@ -192,7 +193,7 @@ func TestGoGoesOnWhenTheHostIsKilled(t *testing.T) {
 		},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { _, _ = m.now().Lease(ctx, spec.Lease{Closures: []spec.Closure{call(1, "long")}}) }()
+	go func() { _, _ = m.now().Lease(ctx, closure.Lease{Closures: []closure.Closure{call(1, "long")}}) }()
 	<-began
 	cancel()
 	m.kill()
@@ -213,7 +214,7 @@ func TestGoLeaves(t *testing.T) {
 		"value": func(ctx context.Context) (string, error) { began <- struct{}{}; <-ctx.Done(); return "at the end", nil },
 		"error": func(ctx context.Context) (string, error) { began <- struct{}{}; <-ctx.Done(); return "", ctx.Err() },
 	})
-	outcomes := make(chan map[uint64]spec.Outcome)
+	outcomes := make(chan map[uint64]closure.Outcome)
 	go func() { outcomes <- m.all(call(1, "value"), call(2, "error"), call(3, "value")) }()
 	<-began
 	<-began
@@ -242,16 +243,16 @@ func TestGoIsToldThatItHasEnded(t *testing.T) {
 // Many large values do not make requests that the host refuses.
 func TestGoReturnsLargeValues(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	large := strings.Repeat("x", spec.MaxClosureBytes-2)
+	large := strings.Repeat("x", closure.MaxBytes-2)
 	m.goProcess("worker-0", 8, map[string]any{"f": func(context.Context) (string, error) { return large, nil }})
-	var list []spec.Closure
+	var list []closure.Closure
 	for id := range uint64(40) {
 		list = append(list, call(id+1, "f"))
 	}
 	out := m.all(list...)
 	require.Len(t, out, 40)
 	for _, o := range out {
-		assert.Len(t, o.Value, spec.MaxClosureBytes)
+		assert.Len(t, o.Value, closure.MaxBytes)
 	}
 }
 

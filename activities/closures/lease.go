@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 const (
@@ -54,17 +54,17 @@ func (l *lease) notify() {
 // others that it names and that are held. It returns once all have ended, or with
 // some where more would come too late for them. Its end, also by ctx, ends no call:
 // the next lease that names a closure takes over.
-func (b *Broker) Lease(ctx context.Context, in spec.Lease) (spec.LeaseResult, error) {
+func (b *Broker) Lease(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
 	l := &lease{wake: make(chan struct{}, 1), taken: time.Now()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l.before = b.finished
 	if b.isClosed() {
-		return spec.LeaseResult{}, ErrClosed
+		return closure.LeaseResult{}, ErrClosed
 	}
 	for i := range in.Closures {
 		if in.Closures[i].ID == 0 {
-			return spec.LeaseResult{}, fmt.Errorf("closures[%d] has no ID", i)
+			return closure.LeaseResult{}, fmt.Errorf("closures[%d] has no ID", i)
 		}
 	}
 	for i := range in.Closures {
@@ -82,7 +82,7 @@ func (b *Broker) Lease(ctx context.Context, in spec.Lease) (spec.LeaseResult, er
 			return b.collect(l), nil
 		}
 		if err := b.await(ctx, l, wait); err != nil {
-			return spec.LeaseResult{}, err
+			return closure.LeaseResult{}, err
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (b *Broker) await(ctx context.Context, l *lease, wait time.Duration) error 
 }
 
 // attach has a lease wait for a closure.
-func (b *Broker) attach(l *lease, c *spec.Closure) {
+func (b *Broker) attach(l *lease, c *closure.Closure) {
 	if o, ok := b.delivered.outcomes[c.ID]; ok {
 		e := &entry{closure: *c, known: true, state: ended, outcome: o, size: sizeOf(o), lease: l}
 		l.entries = append(l.entries, e)
@@ -177,7 +177,7 @@ func (l *lease) due(now time.Time) time.Duration {
 		return 0
 	case len(l.ready) == 0:
 		return forever
-	case len(l.ready) >= spec.MaxBatch, 2*len(l.ready) >= len(l.entries), l.bytes >= spec.MaxBatchBytes:
+	case len(l.ready) >= closure.MaxBatch, 2*len(l.ready) >= len(l.entries), l.bytes >= closure.MaxBatchBytes:
 		return 0
 	}
 	// What was begun long ago goes on for long, probably.
@@ -200,12 +200,12 @@ func (l *lease) due(now time.Time) time.Duration {
 }
 
 // collect takes the outcomes that are there, as many as may be returned at once.
-func (b *Broker) collect(l *lease) spec.LeaseResult {
-	out := spec.LeaseResult{Done: b.finished - l.before, Took: 1 + int(time.Since(l.taken).Milliseconds())}
+func (b *Broker) collect(l *lease) closure.LeaseResult {
+	out := closure.LeaseResult{Done: b.finished - l.before, Took: 1 + int(time.Since(l.taken).Milliseconds())}
 	taken := map[*entry]bool{}
 	bytes := 0
 	for _, e := range l.ready {
-		if len(taken) > 0 && (bytes+e.size > spec.MaxBatchBytes || len(taken) >= spec.MaxBatch) {
+		if len(taken) > 0 && (bytes+e.size > closure.MaxBatchBytes || len(taken) >= closure.MaxBatch) {
 			break
 		}
 		bytes += e.size

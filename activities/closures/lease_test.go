@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 func TestALoneClosureReturnsAtOnce(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
 		asked := p.waiting(1)
-		l := h.lease(spec.Closure{ID: 7, Function: "f", Args: json.RawMessage(`[1]`), Kwargs: json.RawMessage(`{"x":2}`), Attempt: 3})
+		l := h.lease(closure.Closure{ID: 7, Function: "f", Args: json.RawMessage(`[1]`), Kwargs: json.RawMessage(`{"x":2}`), Attempt: 3})
 		a := <-asked
 		require.Len(t, a.Closures, 1)
 		call := a.Closures[0].Call
@@ -33,14 +33,14 @@ func TestALoneClosureReturnsAtOnce(t *testing.T) {
 		go func() { _, _ = h.Next(t.Context(), "worker-0", in) }()
 		r := l.get(t)
 		assert.Zero(t, time.Since(at))
-		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(7, "worker-0")}, Idle: true}, r)
+		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(7, "worker-0")}, Idle: true}, r)
 		assertEmpty(t, h)
 	})
 }
 
 func TestAnEmptyLeaseReturns(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
-		assert.Equal(t, spec.LeaseResult{}, h.lease().get(t))
+		assert.Equal(t, closure.LeaseResult{}, h.lease().get(t))
 	})
 }
 
@@ -57,11 +57,11 @@ func TestALongClosureHoldsNothingBack(t *testing.T) {
 		in.Free = 1
 		require.Equal(t, []uint64{3}, q.read(q.send(in)))
 		// 3 has just been begun, so it may end soon, too.
-		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(2, "worker-1")}, Rest: []uint64{1, 3}}, l.get(t))
+		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(2, "worker-1")}, Rest: []uint64{1, 3}}, l.get(t))
 		assert.Equal(t, soon, time.Since(at))
 
 		longLater()
-		l = h.lease(spec.Closure{ID: 1}, spec.Closure{ID: 3})
+		l = h.lease(closure.Closure{ID: 1}, closure.Closure{ID: 3})
 		at = time.Now()
 		q.done(value(3))
 		assert.Equal(t, []uint64{3}, ids(l.get(t).Outcomes))
@@ -108,13 +108,13 @@ func TestAFloodReturnsInHundreds(t *testing.T) {
 			send(p.report(outcomes...))
 		}()
 		for len(rest) > 0 {
-			r, err := h.Lease(t.Context(), spec.Lease{Closures: rest})
+			r, err := h.Lease(t.Context(), closure.Lease{Closures: rest})
 			require.NoError(t, err)
 			leases++
 			returned += len(r.Outcomes)
 			rest = nil
 			for _, id := range r.Rest {
-				rest = append(rest, spec.Closure{ID: id})
+				rest = append(rest, closure.Closure{ID: id})
 			}
 		}
 		<-working
@@ -132,11 +132,11 @@ func TestAResultIsBounded(t *testing.T) {
 		return taskapi.CallOutcome{Value: json.RawMessage(`"` + text + `"`)}
 	}
 	for name, o := range map[string]taskapi.CallOutcome{
-		"plain":      value(text("x", spec.MaxClosureBytes-2)),
-		"angles":     value(text("<", spec.MaxClosureBytes/6-2)),
-		"separators": value(text("\u2028", spec.MaxClosureBytes/6-2)),
+		"plain":      value(text("x", closure.MaxBytes-2)),
+		"angles":     value(text("<", closure.MaxBytes/6-2)),
+		"separators": value(text("\u2028", closure.MaxBytes/6-2)),
 		"errors": {Kind: "error", Error: &taskapi.CallError{
-			Kind: text("<", 1000), Task: text("&", 1000), Message: text("\x00", spec.MaxClosureError), Traceback: text("<", spec.MaxClosureTraceback),
+			Kind: text("<", 1000), Task: text("&", 1000), Message: text("\x00", closure.MaxError), Traceback: text("<", closure.MaxTraceback),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,11 +155,11 @@ func TestAResultIsBounded(t *testing.T) {
 					r := l.get(t)
 					b, err := json.Marshal(r.Outcomes)
 					require.NoError(t, err)
-					assert.LessOrEqual(t, len(b), spec.MaxBatchBytes)
+					assert.LessOrEqual(t, len(b), closure.MaxBatchBytes)
 					got = append(got, ids(r.Outcomes)...)
-					var rest []spec.Closure
+					var rest []closure.Closure
 					for _, id := range r.Rest {
-						rest = append(rest, spec.Closure{ID: id})
+						rest = append(rest, closure.Closure{ID: id})
 					}
 					l = h.lease(rest...)
 				}
@@ -184,9 +184,9 @@ func TestALeaseThatEndsLeavesItsClosures(t *testing.T) {
 		require.Equal(t, []uint64{2}, p.take(1, 0), "what waits is called, too")
 		longLater()
 		second := h.lease(closuresFrom(1, 3)...)
-		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2, 3}}, second.get(t))
-		third := h.lease(spec.Closure{ID: 2}, spec.Closure{ID: 3})
-		fourth := h.lease(spec.Closure{ID: 2})
+		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(1, "worker-0")}, Rest: []uint64{2, 3}}, second.get(t))
+		third := h.lease(closure.Closure{ID: 2}, closure.Closure{ID: 3})
+		fourth := h.lease(closure.Closure{ID: 2})
 		p.done(value(2))
 		assert.Equal(t, []uint64{2}, ids(fourth.get(t).Outcomes), "the last lease that names a closure has it")
 		require.Equal(t, []uint64{3}, p.take(1, 0))
@@ -199,7 +199,7 @@ func TestALeaseThatEndsLeavesItsClosures(t *testing.T) {
 func TestWhatNoLeaseAsksForIsForgotten(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		l := h.lease(append(closuresFrom(1, 4), with(closure(5), spec.ClosureOptions{Task: "worker-9"}))...)
+		l := h.lease(append(closuresFrom(1, 4), with(newClosure(5), closure.Options{Task: "worker-9"}))...)
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.done(value(1))
 		require.Equal(t, []uint64{2}, p.take(1, 0))
@@ -211,9 +211,9 @@ func TestWhatNoLeaseAsksForIsForgotten(t *testing.T) {
 		p.take(0, 0) // it has begun it
 
 		time.Sleep(keptFor - time.Millisecond)
-		l = h.lease(spec.Closure{ID: 3})
+		l = h.lease(closure.Closure{ID: 3})
 		require.Equal(t, []uint64{3}, ids(l.get(t).Outcomes))
-		l = h.lease(spec.Closure{ID: 5})
+		l = h.lease(closure.Closure{ID: 5})
 		l.cancel()
 		<-l.done
 		time.Sleep(2 * time.Millisecond)
@@ -249,21 +249,21 @@ func TestAResultThatWasLostIsReturnedAgain(t *testing.T) {
 		assert.Empty(t, p.take(2, 0), "nothing is called twice for that")
 
 		// What does not end a closure comes back to be called again.
-		l = h.lease(spec.Closure{ID: 3, Function: "f", Attempt: 1, Options: &spec.ClosureOptions{Retries: 1}})
+		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 1, Options: &closure.Options{Retries: 1}})
 		require.Equal(t, []uint64{3}, p.take(2, 0))
 		p.done(failed(3, "ValueError", "no"))
-		assert.Equal(t, spec.OutcomeAgain, one(t, l.get(t)).Kind)
-		l = h.lease(spec.Closure{ID: 3, Function: "f", Attempt: 2, Options: &spec.ClosureOptions{Retries: 1}})
+		assert.Equal(t, closure.OutcomeAgain, one(t, l.get(t)).Kind)
+		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 2, Options: &closure.Options{Retries: 1}})
 		require.Equal(t, []uint64{3}, p.take(2, 0))
 		p.done(failed(3, "ValueError", "no"))
-		assert.Equal(t, spec.OutcomeError, one(t, l.get(t)).Kind)
+		assert.Equal(t, closure.OutcomeError, one(t, l.get(t)).Kind)
 	})
 }
 
 func TestWhatIsKeptOfResultsIsBounded(t *testing.T) {
 	var d delivered
 	for id := range uint64(100) {
-		d.add(spec.Outcome{ID: id, Value: make(json.RawMessage, spec.MaxClosureBytes)})
+		d.add(closure.Outcome{ID: id, Value: make(json.RawMessage, closure.MaxBytes)})
 	}
 	assert.LessOrEqual(t, d.bytes, maxDelivered)
 	assert.Len(t, d.outcomes, len(d.order))
@@ -274,7 +274,7 @@ func TestWhatIsKeptOfResultsIsBounded(t *testing.T) {
 func TestClosingEndsLeases(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		asked := h.process("worker-0", "a", 1).waiting(1)
-		l := h.lease(with(closure(1), spec.ClosureOptions{Task: "worker-9"}))
+		l := h.lease(with(newClosure(1), closure.Options{Task: "worker-9"}))
 		h.Close()
 		<-l.done
 		require.ErrorIs(t, l.err, ErrClosed)
@@ -282,7 +282,7 @@ func TestClosingEndsLeases(t *testing.T) {
 		assert.False(t, answered)
 		_, err := h.Next(t.Context(), "worker-0", taskapi.ClosuresRequest{Process: "a", Seq: 9})
 		require.ErrorIs(t, err, taskapi.ErrClosuresAway)
-		_, err = h.Broker.Lease(t.Context(), spec.Lease{})
+		_, err = h.Broker.Lease(t.Context(), closure.Lease{})
 		require.ErrorIs(t, err, ErrClosed)
 	})
 }

@@ -1,6 +1,6 @@
 package closures
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import "github.com/clusterrun/clusterrun/workflows/closure"
 
 const (
 	maxGone     = 1024
@@ -9,7 +9,7 @@ const (
 	maxCancelled = 16384
 	// maxDelivered bounds the outcomes that are kept after they were returned, in
 	// bytes: a few of the largest leases.
-	maxDelivered = 8 * spec.MaxBatchBytes
+	maxDelivered = 8 * closure.MaxBatchBytes
 )
 
 // memory is a set that forgets its oldest elements.
@@ -48,14 +48,14 @@ func (m *memory[K]) remove(k K) { delete(m.has, k) }
 // lost with its result names their closures again, and they need not be called
 // again for that.
 type delivered struct {
-	outcomes map[uint64]spec.Outcome
+	outcomes map[uint64]closure.Outcome
 	order    []uint64
 	bytes    int
 }
 
-func (d *delivered) add(o spec.Outcome) {
+func (d *delivered) add(o closure.Outcome) {
 	if d.outcomes == nil {
-		d.outcomes = map[uint64]spec.Outcome{}
+		d.outcomes = map[uint64]closure.Outcome{}
 	}
 	if _, again := d.outcomes[o.ID]; again {
 		return

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Next answers a process of a task; see [taskapi.Closures].
@@ -244,7 +244,7 @@ func (b *Broker) adopt(p *process, in taskapi.ClosuresRequest) {
 // brought holds a closure that a process has from an earlier broker, and no lease has
 // named yet.
 func (b *Broker) brought(id uint64) *entry {
-	e := &entry{closure: spec.Closure{ID: id}}
+	e := &entry{closure: closure.Closure{ID: id}}
 	if b.cancelled.contains(id) {
 		e.told = cancelled
 	}

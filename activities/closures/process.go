@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 type processKey struct{ task, name string }
@@ -57,7 +57,7 @@ type process struct {
 type unread struct {
 	closures  []*entry
 	calls     []uint64 // of the closures, then
-	resources []spec.Resource
+	resources []closure.Resource
 }
 
 // waiting is a request that waits for its answer.
@@ -159,14 +159,14 @@ func (b *Broker) report() {
 	}
 }
 
-func (b *Broker) serving() []spec.ServingTask {
-	var list []spec.ServingTask
+func (b *Broker) serving() []closure.ServingTask {
+	var list []closure.ServingTask
 	for _, p := range b.processes {
 		if p.serves() {
-			list = append(list, spec.ServingTask{Task: p.task, Process: p.name, Slots: p.slots, Functions: p.functions})
+			list = append(list, closure.ServingTask{Task: p.task, Process: p.name, Slots: p.slots, Functions: p.functions})
 		}
 	}
-	slices.SortFunc(list, func(a, b spec.ServingTask) int {
+	slices.SortFunc(list, func(a, b closure.ServingTask) int {
 		if c := strings.Compare(a.Task, b.Task); c != 0 {
 			return c
 		}
@@ -175,6 +175,6 @@ func (b *Broker) serving() []spec.ServingTask {
 	return list
 }
 
-func sameServing(a, b spec.ServingTask) bool {
+func sameServing(a, b closure.ServingTask) bool {
 	return a.Task == b.Task && a.Process == b.Process && a.Slots == b.Slots && slices.Equal(a.Functions, b.Functions)
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-func lost(id uint64, task string, started bool) spec.Outcome {
-	return spec.Outcome{ID: id, Kind: spec.OutcomeLost, Task: task, Started: started, Error: &spec.ClosureError{
-		Kind: spec.ErrClosureLost, Message: task + " has ended while it had the closure", Closure: id, Task: task,
+func lost(id uint64, task string, started bool) closure.Outcome {
+	return closure.Outcome{ID: id, Kind: closure.OutcomeLost, Task: task, Started: started, Error: &closure.Error{
+		Kind: closure.ErrLost, Message: task + " has ended while it had the closure", Closure: id, Task: task,
 	}}
 }
 
 // fast has a process known for calls that take no time, so that it gets many at once.
 func (p *fake) fast() {
 	p.h.t.Helper()
-	l := p.h.lease(with(closure(1<<40), spec.ClosureOptions{Task: p.task, Priority: 1}))
+	l := p.h.lease(with(newClosure(1<<40), closure.Options{Task: p.task, Priority: 1}))
 	require.Len(p.h.t, p.take(1, 0), 1)
 	p.done(quick(1 << 40))
 	l.get(p.h.t)
@@ -38,7 +38,7 @@ func TestCallsOfAProcessThatEndsAreLost(t *testing.T) {
 		l := h.lease(closuresFrom(1, 2)...)
 		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
 		h.ProcessEnded("worker-0", "a")
-		assert.Equal(t, []spec.Outcome{lost(1, "worker-0", true), lost(2, "worker-0", true)}, l.get(t).Outcomes)
+		assert.Equal(t, []closure.Outcome{lost(1, "worker-0", true), lost(2, "worker-0", true)}, l.get(t).Outcomes)
 		_, err := h.Next(t.Context(), "worker-0", p.request())
 		require.ErrorIs(t, err, taskapi.ErrProcessEnded)
 		// The next process of the task is another.
@@ -55,7 +55,7 @@ func TestCallsOfAProcessThatEndsAreLost(t *testing.T) {
 func TestTheCallThatAProcessEndedIn(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		l := h.lease(closure(7))
+		l := h.lease(newClosure(7))
 		require.Equal(t, []uint64{7}, p.take(1, 0))
 		assert.Empty(t, h.ProcessEnded("worker-1", ""))
 		assert.Empty(t, h.ProcessEnded("worker-0", "a"))
@@ -64,14 +64,14 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 		l.get(t)
 
 		p = h.process("worker-0", "b", 1)
-		l = h.lease(closure(8))
+		l = h.lease(newClosure(8))
 		require.Equal(t, []uint64{8}, p.take(1, 0))
 		assert.Equal(t, "closure 8 of f", h.ProcessEnded("worker-0", ""))
 		l.get(t)
 
 		// One whose parent has started another, and one that had nothing to do.
 		p = h.process("worker-0", "c", 1)
-		l = h.lease(closure(9))
+		l = h.lease(newClosure(9))
 		require.Equal(t, []uint64{9}, p.take(1, 0))
 		h.ProcessEnded("worker-0", "c")
 		l.get(t)
@@ -81,7 +81,7 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 		// One that has left, though another had not.
 		p, leaves := h.process("worker-0", "e", 1), h.process("worker-0", "f", 1)
 		leaves.take(0, 0)
-		l = h.lease(closure(10))
+		l = h.lease(newClosure(10))
 		require.Equal(t, []uint64{10}, p.take(1, 0))
 		h.ProcessEnded("worker-0", "e")
 		l.get(t)
@@ -140,11 +140,11 @@ func TestTheClosureThatEndsItsProcessesIsFound(t *testing.T) {
 			r := l.get(t)
 			rest = nil
 			for _, id := range r.Rest {
-				rest = append(rest, spec.Closure{ID: id})
+				rest = append(rest, closure.Closure{ID: id})
 			}
 			for _, o := range r.Outcomes {
-				if o.Kind == spec.OutcomeLost {
-					rest = append(rest, closure(o.ID))
+				if o.Kind == closure.OutcomeLost {
+					rest = append(rest, newClosure(o.ID))
 					if o.Started {
 						lostByName[o.ID]++
 					}
@@ -161,13 +161,13 @@ func TestWithoutOthersWhatWasNotBegunIsLostUnstarted(t *testing.T) {
 		p := h.process("worker-0", "a", 1)
 		p.fast()
 		h.process("worker-1", "b", 1, "g").take(0, 0)
-		l := h.lease(closure(1), with(closure(2), spec.ClosureOptions{Task: "worker-0"}), closure(3), closure(4))
+		l := h.lease(newClosure(1), with(newClosure(2), closure.Options{Task: "worker-0"}), newClosure(3), newClosure(4))
 		require.Equal(t, []uint64{1, 2}, p.take(1, 0), "half, because there are two that serve")
 		in := p.request()
 		in.Begun = []uint64{1}
 		p.send(in)
 		h.ProcessEnded("worker-0", "")
-		assert.Equal(t, []spec.Outcome{lost(1, "worker-0", true), lost(2, "worker-0", false)}, l.get(t).Outcomes)
+		assert.Equal(t, []closure.Outcome{lost(1, "worker-0", true), lost(2, "worker-0", false)}, l.get(t).Outcomes)
 	})
 }
 
@@ -196,7 +196,7 @@ func TestClosuresAreHandedBack(t *testing.T) {
 func TestWhatIsHandedBackMayComeAgain(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		l := h.lease(closure(1))
+		l := h.lease(newClosure(1))
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.held = nil
 		in := p.request()
@@ -214,10 +214,10 @@ func TestAnswersThatAreLostAreRepeated(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
 		p.fast()
-		resource := spec.Resource{ID: 4, Function: "load"}
-		c := closure(2)
+		resource := closure.Resource{ID: 4, Function: "load"}
+		c := newClosure(2)
 		c.Resources = []uint64{4}
-		l := h.leaseAll(spec.Lease{Closures: []spec.Closure{closure(1), c, closure(3)}, Resources: []spec.Resource{resource}})
+		l := h.leaseAll(closure.Lease{Closures: []closure.Closure{newClosure(1), c, newClosure(3)}, Resources: []closure.Resource{resource}})
 		in := p.request()
 		in.Free = 1
 		first := p.send(in)
@@ -225,7 +225,7 @@ func TestAnswersThatAreLostAreRepeated(t *testing.T) {
 		assert.Equal(t, []taskapi.CallResource{{ID: 4, Function: "load"}}, first.Resources)
 		assert.Equal(t, first, p.send(in), "the request again")
 		assert.Equal(t, first, p.send(p.request()), "another one of a process that has not read the answer")
-		h.Cancel(spec.CancelLease{Closures: []uint64{3}, Grace: time.Hour})
+		h.Cancel(closure.CancelLease{Closures: []uint64{3}, Grace: time.Hour})
 		again := p.send(p.request())
 		assert.Equal(t, []taskapi.CallCancel{{ID: 3}}, again.Cancel)
 		again.Cancel = nil
@@ -247,7 +247,7 @@ func TestAnswersThatAreLostAreRepeated(t *testing.T) {
 func TestAnOutcomeIsThatOfItsCall(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		retried := with(closure(1), spec.ClosureOptions{Retries: 5})
+		retried := with(newClosure(1), closure.Options{Retries: 5})
 		l := h.lease(retried)
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		first := p.report(failed(1, "ValueError", "first"))
@@ -281,7 +281,7 @@ func TestAnOldRequestDoesNotSayHowTheProcessStands(t *testing.T) {
 		assert.Empty(t, listening, "it goes on")
 		assert.Equal(t, []uint64{3}, h.process("worker-1", "b", 1).take(1, 0))
 		longLater()
-		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2, 3}}, l.get(t))
+		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(1, "worker-0")}, Rest: []uint64{2, 3}}, l.get(t))
 		p.held = []uint64{2}
 		// A newer one has the older answered.
 		p.waiting(0)
@@ -292,7 +292,7 @@ func TestAnOldRequestDoesNotSayHowTheProcessStands(t *testing.T) {
 func TestAProcessThatDoesNotKnowItsClosureIsBelieved(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p, q := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
-		h.lease(closure(1))
+		h.lease(newClosure(1))
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.held = nil
 		p.take(0, 0)
@@ -313,8 +313,8 @@ func TestAProcessThatLeaves(t *testing.T) {
 		q := h.process("worker-0", "b", 1)
 		require.Equal(t, []uint64{2}, q.take(1, 0))
 		q.done(value(2))
-		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}}, l.get(t))
-		assert.Equal(t, []uint64{2}, ids(h.lease(closure(2)).get(t).Outcomes))
+		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}}, l.get(t))
+		assert.Equal(t, []uint64{2}, ids(h.lease(newClosure(2)).get(t).Outcomes))
 		_, err := h.Next(t.Context(), "worker-0", in)
 		require.ErrorIs(t, err, taskapi.ErrProcessEnded)
 	})
@@ -322,7 +322,7 @@ func TestAProcessThatLeaves(t *testing.T) {
 
 func TestWhoServesIsReported(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
-		last := func() []spec.ServingTask {
+		last := func() []closure.ServingTask {
 			time.Sleep(reportAfter)
 			synctest.Wait()
 			h.mu.Lock()
@@ -335,7 +335,7 @@ func TestWhoServesIsReported(t *testing.T) {
 		assert.True(t, p.send(in).Introduce)
 		p.take(0, 0)
 		q.take(0, 0)
-		both := []spec.ServingTask{
+		both := []closure.ServingTask{
 			{Task: "worker-0", Process: "b", Slots: 1, Functions: []string{"f"}},
 			{Task: "worker-1", Process: "a", Slots: 2, Functions: []string{"f", "g"}},
 		}
@@ -366,9 +366,9 @@ func TestABrokerThatFollowsAnother(t *testing.T) {
 		time.Sleep(time.Second)
 
 		h.start()
-		again := make([]spec.Closure, 5)
+		again := make([]closure.Closure, 5)
 		copy(again, closuresFrom(1, 5))
-		again[1] = with(again[1], spec.ClosureOptions{Retries: 1})
+		again[1] = with(again[1], closure.Options{Retries: 1})
 		asked := p.report(value(1), failed(2, "ValueError", "no"))
 		asked.Functions = nil
 		assert.True(t, p.send(asked).Introduce)
@@ -376,7 +376,7 @@ func TestABrokerThatFollowsAnother(t *testing.T) {
 		l := h.lease(again...)
 		r := l.get(t)
 		assert.Equal(t, []uint64{1, 2}, ids(r.Outcomes), "these were kept for the lease")
-		assert.Equal(t, spec.OutcomeAgain, r.Outcomes[1].Kind)
+		assert.Equal(t, closure.OutcomeAgain, r.Outcomes[1].Kind)
 		assert.Equal(t, numbers(3, 3), r.Rest)
 		l = h.lease(again[2:]...)
 
@@ -411,13 +411,13 @@ func TestClosuresOfAnEarlierBroker(t *testing.T) {
 		in := p.request()
 		in.Begun = []uint64{1, 2}
 		p.send(in)
-		h.Cancel(spec.CancelLease{Closures: []uint64{2}, Grace: time.Hour})
+		h.Cancel(closure.CancelLease{Closures: []uint64{2}, Grace: time.Hour})
 		a := p.send(p.request())
 		assert.Equal(t, []taskapi.CallCancel{{ID: 2}}, a.Cancel)
 		p.read(a)
 		h.ProcessEnded("worker-0", "")
 		l := h.lease(closuresFrom(1, 3)...)
-		assert.Equal(t, []spec.Outcome{lost(1, "worker-0", true), wasCancelled(2, "worker-0")}, l.get(t).Outcomes)
+		assert.Equal(t, []closure.Outcome{lost(1, "worker-0", true), wasCancelled(2, "worker-0")}, l.get(t).Outcomes)
 		assert.Equal(t, []uint64{3}, func() []uint64 {
 			q := h.process("worker-0", "b", 1)
 			return q.take(1, 20)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // ProcessEnded says that a process of a task has ended, by the name that it serves
@@ -68,8 +68,8 @@ func (b *Broker) hasEnded(p *process) {
 		case e.told != untold || !e.begun && (!e.known || b.otherFor(e, p)):
 			b.putBack(e)
 		default:
-			b.finish(e, spec.Outcome{Kind: spec.OutcomeLost, Started: e.begun, Error: &spec.ClosureError{
-				Kind: spec.ErrClosureLost, Message: p.task + " has ended while it had the closure",
+			b.finish(e, closure.Outcome{Kind: closure.OutcomeLost, Started: e.begun, Error: &closure.Error{
+				Kind: closure.ErrLost, Message: p.task + " has ended while it had the closure",
 			}})
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -150,7 +151,7 @@ clusterrun.serve()
 	// Errors of any size get here, or those who wait for them would wait for ever.
 	long := m.all(call(30, "lengthy", "kind"), call(31, "lengthy", "message"), call(32, "lengthy", "task"), call(33, "lengthy", "str"))
 	assert.Equal(t, strings.Repeat("x", maxKind), long[30].Error.Kind)
-	assert.Len(t, long[31].Error.Message, spec.MaxClosureError)
+	assert.Len(t, long[31].Error.Message, closure.MaxError)
 	assert.Equal(t, strings.Repeat("x", maxTask), long[32].Error.Task)
 	assertText(t, "error Unwritable: the error cannot be written", long[33])
 	m.mu.Lock()
@@ -298,18 +299,18 @@ def f(): return 1
 clusterrun.serve()
 `)
 	wants := map[string]string{
-		"sleeps": "cancelled CancelledError: " + spec.TextClosureCancelled,
-		"loops":  "cancelled CancelledError: " + spec.TextClosureCancelled,
+		"sleeps": "cancelled CancelledError: " + closure.TextCancelled,
+		"loops":  "cancelled CancelledError: " + closure.TextCancelled,
 		"locks":  `"all the same"`,
 		"asks":   "error ValueError: stopped",
 	}
 	id := uint64(0)
 	for name, want := range wants {
 		id += 2
-		outcome := make(chan spec.Outcome)
+		outcome := make(chan closure.Outcome)
 		go func() { outcome <- m.one(call(id, name)) }()
 		require.Equal(t, name, p.line())
-		m.now().Cancel(spec.CancelLease{Closures: []uint64{id}, Grace: time.Minute})
+		m.now().Cancel(closure.CancelLease{Closures: []uint64{id}, Grace: time.Minute})
 		assertText(t, want, <-outcome)
 		switch name {
 		case "sleeps":
@@ -321,7 +322,7 @@ clusterrun.serve()
 	}
 	assertText(t, "error CancelledError: of its own accord", m.one(call(50, "raises")))
 	c := call(51, "sleeps")
-	c.Options = &spec.ClosureOptions{Timeout: spec.Duration(10 * time.Millisecond)}
+	c.Options = &closure.Options{Timeout: spec.Duration(10 * time.Millisecond)}
 	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
 }
 
@@ -344,11 +345,11 @@ def sleeps():
 def f(): return len(lost)
 clusterrun.serve()
 `)
-	outcome := make(chan spec.Outcome)
+	outcome := make(chan closure.Outcome)
 	go func() { outcome <- m.one(call(1, "sleeps")) }()
 	require.Equal(t, "sleeps", p.line())
-	m.now().Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
-	assertText(t, "cancelled CancelledError: "+spec.TextClosureCancelled, <-outcome)
+	m.now().Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, <-outcome)
 	assertText(t, "2", m.one(call(2, "f")))
 }
 
@@ -367,13 +368,13 @@ def stuck():
             pass
 clusterrun.serve()
 `)
-	outcome := make(chan spec.Outcome)
+	outcome := make(chan closure.Outcome)
 	go func() { outcome <- m.one(call(1, "stuck")) }()
 	require.Equal(t, "stuck", p.line())
-	m.now().Cancel(spec.CancelLease{Closures: []uint64{1}, Grace: 50 * time.Millisecond})
+	m.now().Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: 50 * time.Millisecond})
 	require.Equal(t, "worker-0", <-m.restarted)
 	require.NoError(t, p.cmd.Process.Kill())
-	assertText(t, "cancelled CancelledError: "+spec.TextClosureCancelled, <-outcome)
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, <-outcome)
 }
 
 // What is cancelled at any moment of its life ends, once, and nothing else does.
@@ -402,19 +403,19 @@ clusterrun.serve(`+slots+`)
 						return
 					case <-time.After(time.Duration(i%7) * 50 * time.Microsecond):
 						id := chunk.Load()*30 + 3*(i%10) + 3
-						m.now().Cancel(spec.CancelLease{Closures: []uint64{id}, Grace: time.Minute})
+						m.now().Cancel(closure.CancelLease{Closures: []uint64{id}, Grace: time.Minute})
 					}
 				}
 			}()
 			cancelled := 0
 			for range uint64(200) {
-				var list []spec.Closure
+				var list []closure.Closure
 				for i := range uint64(30) {
 					id := chunk.Load()*30 + i + 1
 					list = append(list, call(id, "f", id))
 				}
 				for id, o := range m.all(list...) {
-					if o.Kind == spec.OutcomeCancelled {
+					if o.Kind == closure.OutcomeCancelled {
 						assert.Zero(t, id%3)
 						cancelled++
 						continue
@@ -454,11 +455,11 @@ clusterrun.serve(%d)
 			for id := range uint64(50) { // so that it gets many at once
 				m.one(call(100+id, "f", 0))
 			}
-			var list []spec.Closure
+			var list []closure.Closure
 			for n := uint64(1); n <= 20; n++ {
 				list = append(list, call(n, "f", n))
 			}
-			r, err := m.now().Lease(t.Context(), spec.Lease{Closures: list})
+			r, err := m.now().Lease(t.Context(), closure.Lease{Closures: list})
 			require.NoError(t, err)
 			assert.ElementsMatch(t, []uint64{1, 2}, ids(r.Outcomes))
 			m.pyProcess("worker-1", source, "WHO=worker-1", "FLAG="+flag)
@@ -489,7 +490,7 @@ clusterrun.serve(2)
 	l := make(chan struct{})
 	go func() {
 		defer close(l)
-		_, _ = m.now().Lease(t.Context(), spec.Lease{Closures: []spec.Closure{call(1, "long")}})
+		_, _ = m.now().Lease(t.Context(), closure.Lease{Closures: []closure.Closure{call(1, "long")}})
 	}()
 	require.Equal(t, "began", p.line())
 	m.kill()
@@ -512,12 +513,12 @@ def f():
     `+name+`
 clusterrun.serve(`+slots+`)
 `)
-				outcome := make(chan spec.Outcome)
+				outcome := make(chan closure.Outcome)
 				go func() { outcome <- m.one(call(1, "f")) }()
 				got, stderr := p.end()
 				assert.Equal(t, code, got, stderr)
 				o := <-outcome
-				assert.Equal(t, spec.OutcomeLost, o.Kind)
+				assert.Equal(t, closure.OutcomeLost, o.Kind)
 				assert.True(t, o.Started)
 			})
 		}
@@ -583,7 +584,7 @@ time.sleep(1000)
 	parent := p.line()
 	m.awaitServing(2)
 	o := m.one(call(1, "dies"))
-	assert.Equal(t, spec.OutcomeLost, o.Kind)
+	assert.Equal(t, closure.OutcomeLost, o.Kind)
 	assert.True(t, o.Started)
 	m.awaitServing(1)
 	o = m.one(call(2, "pid"))
@@ -609,13 +610,13 @@ func TestPythonReturnsLargeValues(t *testing.T) {
 clusterrun.function(lambda: "x" * ((256 << 10) - 2), name="f")
 clusterrun.serve(3)
 `)
-	var list []spec.Closure
+	var list []closure.Closure
 	for id := range uint64(40) {
 		list = append(list, call(id+1, "f"))
 	}
 	out := m.all(list...)
 	require.Len(t, out, 40)
 	for _, o := range out {
-		assert.Len(t, o.Value, spec.MaxClosureBytes)
+		assert.Len(t, o.Value, closure.MaxBytes)
 	}
 }

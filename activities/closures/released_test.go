@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 func released(ids ...uint64) (list []taskapi.ReleasedResources) {
@@ -68,14 +68,14 @@ func TestReleasedResourcesAreTold(t *testing.T) {
 func TestALeaseTellsOfReleasedResources(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		c := closure(1)
+		c := newClosure(1)
 		c.Resources = []uint64{1}
-		l := h.leaseAll(spec.Lease{Closures: []spec.Closure{c}, Resources: []spec.Resource{{ID: 1, Function: "load"}}})
+		l := h.leaseAll(closure.Lease{Closures: []closure.Closure{c}, Resources: []closure.Resource{{ID: 1, Function: "load"}}})
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.done(value(1))
 		assert.Equal(t, []uint64{1}, ids(l.get(t).Outcomes))
 		answer := p.waiting(1)
-		h.leaseAll(spec.Lease{Closures: []spec.Closure{closure(2)}, Released: [][2]uint64{{1, 1}}})
+		h.leaseAll(closure.Lease{Closures: []closure.Closure{newClosure(2)}, Released: [][2]uint64{{1, 1}}})
 		a := <-answer
 		assert.Len(t, a.Closures, 1)
 		assert.Equal(t, released(1, 1), a.Released)
@@ -100,9 +100,9 @@ func TestReleasedResourcesOfAnEarlierBroker(t *testing.T) {
 func TestResourcesThatAreBuiltAgainAreReleasedAgain(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		c := closure(1)
+		c := newClosure(1)
 		c.Resources = []uint64{4}
-		h.leaseAll(spec.Lease{Closures: []spec.Closure{c}, Resources: []spec.Resource{{ID: 4, Function: "load"}}}).cancel()
+		h.leaseAll(closure.Lease{Closures: []closure.Closure{c}, Resources: []closure.Resource{{ID: 4, Function: "load"}}}).cancel()
 		h.Release([][2]uint64{{4, 4}})
 		in := p.request()
 		in.Free = 1
@@ -159,23 +159,23 @@ func TestGoReleasesResources(t *testing.T) {
 			return d.id, nil
 		},
 	})
-	definitions := []spec.Resource{
+	definitions := []closure.Resource{
 		{ID: 11, Function: "load", Args: []byte("[40]")}, {ID: 12, Function: "load", Args: []byte("[41]")}, {ID: 13, Function: "load", Args: []byte("[42]")},
 		{ID: 14, Function: "plain"}, {ID: 15, Function: "fails"}, {ID: 16, Function: "load", Args: []byte("[43]")}, {ID: 17, Function: "slow", Args: []byte("[44]")},
 	}
-	lease := func(released [][2]uint64, closures ...spec.Closure) []spec.Outcome {
+	lease := func(released [][2]uint64, closures ...closure.Closure) []closure.Outcome {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		var out []spec.Outcome
+		var out []closure.Outcome
 		for len(closures) > 0 {
-			r, err := m.now().Lease(ctx, spec.Lease{Closures: closures, Resources: definitions, Released: released})
+			r, err := m.now().Lease(ctx, closure.Lease{Closures: closures, Resources: definitions, Released: released})
 			require.NoError(t, err)
 			out = append(out, r.Outcomes...)
-			closures = slices.DeleteFunc(slices.Clone(closures), func(c spec.Closure) bool { return !slices.Contains(r.Rest, c.ID) })
+			closures = slices.DeleteFunc(slices.Clone(closures), func(c closure.Closure) bool { return !slices.Contains(r.Rest, c.ID) })
 		}
 		return out
 	}
-	var all []spec.Closure
+	var all []closure.Closure
 	for id := range uint64(6) {
 		all = append(all, using(call(1+id, "use", resource(11+id)), 11+id))
 	}
@@ -185,7 +185,7 @@ func TestGoReleasesResources(t *testing.T) {
 	m.now().Release([][2]uint64{{14, 15}})
 
 	// A call that has it keeps it, and so does one that is cancelled while it is built.
-	held := make(chan []spec.Outcome)
+	held := make(chan []closure.Outcome)
 	go func() { held <- lease(nil, using(call(8, "hold", resource(16)), 16)) }()
 	<-began
 	m.now().Release([][2]uint64{{16, 16}})
@@ -197,8 +197,8 @@ func TestGoReleasesResources(t *testing.T) {
 
 	go func() { held <- lease(nil, using(call(10, "use", resource(17)), 17)) }()
 	<-began
-	m.now().Cancel(spec.CancelLease{Closures: []uint64{10}, Grace: time.Hour})
-	assert.Equal(t, spec.OutcomeCancelled, (<-held)[0].Kind)
+	m.now().Cancel(closure.CancelLease{Closures: []uint64{10}, Grace: time.Hour})
+	assert.Equal(t, closure.OutcomeCancelled, (<-held)[0].Kind)
 	m.now().Release([][2]uint64{{17, 17}})
 	require.Len(t, lease(nil, call(11, "use", 1)), 1)
 	goOn <- true
@@ -241,23 +241,23 @@ def use(d, wait=None):
     return next(d)
 clusterrun.serve(`+slots+`)
 `)
-			definitions := []spec.Resource{{ID: 11, Function: "load", Args: []byte("[40]")}, {ID: 12, Function: "load", Args: []byte("[41]")}, {ID: 13, Function: "fails"}}
-			lease := func(c spec.Closure) spec.Outcome {
+			definitions := []closure.Resource{{ID: 11, Function: "load", Args: []byte("[40]")}, {ID: 12, Function: "load", Args: []byte("[41]")}, {ID: 13, Function: "fails"}}
+			lease := func(c closure.Closure) closure.Outcome {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				r, err := m.now().Lease(ctx, spec.Lease{Closures: []spec.Closure{c}, Resources: definitions})
+				r, err := m.now().Lease(ctx, closure.Lease{Closures: []closure.Closure{c}, Resources: definitions})
 				require.NoError(t, err)
 				return r.Outcomes[0]
 			}
 			assertText(t, "40", lease(using(call(1, "use", resource(11)), 11)))
 			assertText(t, "41", lease(using(call(2, "use", resource(12)), 12)))
-			assert.Equal(t, spec.OutcomeInput, lease(using(call(3, "use", resource(13)), 13)).Kind)
+			assert.Equal(t, closure.OutcomeInput, lease(using(call(3, "use", resource(13)), 13)).Kind)
 			m.now().Release([][2]uint64{{11, 11}})
 			assert.Equal(t, "ends 40", p.line(), "while nothing is called")
 
 			goOn := filepath.Join(t.TempDir(), "go on")
 			require.NoError(t, syscall.Mkfifo(goOn, 0o600))
-			held := make(chan spec.Outcome)
+			held := make(chan closure.Outcome)
 			go func() { held <- lease(using(call(4, "use", resource(12), goOn), 12)) }()
 			assert.Equal(t, "holds", p.line())
 			m.now().Release([][2]uint64{{1, 13}})

@@ -1,19 +1,19 @@
 package closures
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import "github.com/clusterrun/clusterrun/workflows/closure"
 
 // resources are those that closures which are held refer to.
 type resources struct {
-	all  map[uint64]spec.Resource
+	all  map[uint64]closure.Resource
 	refs map[uint64]int
 }
 
 func newResources() resources {
-	return resources{all: map[uint64]spec.Resource{}, refs: map[uint64]int{}}
+	return resources{all: map[uint64]closure.Resource{}, refs: map[uint64]int{}}
 }
 
 // learn keeps those that some closure refers to.
-func (r *resources) learn(list []spec.Resource) {
+func (r *resources) learn(list []closure.Resource) {
 	for _, one := range list {
 		if r.refs[one.ID] > 0 {
 			r.all[one.ID] = one

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // A worker that was idle when it was frozen has been given a closure and does not know it.
@@ -20,7 +20,7 @@ func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 		frozen, other := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
 		answer := frozen.waiting(1)
 		other.take(0, 0)
-		l := h.lease(closure(1))
+		l := h.lease(newClosure(1))
 		assert.Zero(t, h.Executing([]uint64{1}), "nobody has said that it calls it")
 		waits := other.waiting(1)
 		time.Sleep(silentAfter - time.Millisecond)
@@ -28,7 +28,7 @@ func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, []uint64{1}, other.read(<-waits))
-		assert.Equal(t, []spec.ServingTask{{Task: "worker-1", Process: "b", Slots: 1, Functions: []string{"f"}}}, h.serving())
+		assert.Equal(t, []closure.ServingTask{{Task: "worker-1", Process: "b", Slots: 1, Functions: []string{"f"}}}, h.serving())
 		other.take(0, 0)
 		assert.Equal(t, 1, h.Executing([]uint64{1}))
 
@@ -43,7 +43,7 @@ func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 		other.done(value(1))
 		assert.Equal(t, valued(1, "worker-1"), one(t, l.get(t)))
 
-		l = h.lease(closure(2))
+		l = h.lease(newClosure(2))
 		require.Equal(t, []uint64{2}, frozen.take(1, 0), "it gets others")
 		frozen.done(value(2))
 		assert.Equal(t, valued(2, "worker-0"), one(t, l.get(t)))
@@ -57,11 +57,11 @@ func TestAFrozenHostsOnlyWorkerGivesBack(t *testing.T) {
 		time.Sleep(settleAfter)
 		frozen := h.process("worker-0", "a", 1)
 		frozen.waiting(1)
-		l := h.lease(closure(1))
+		l := h.lease(newClosure(1))
 		time.Sleep(silentAfter + strandedAfter + time.Millisecond)
 		synctest.Wait()
 		o := one(t, l.get(t))
-		assert.Equal(t, spec.OutcomeLost, o.Kind)
+		assert.Equal(t, closure.OutcomeLost, o.Kind)
 		assert.False(t, o.Started)
 		assert.Empty(t, h.serving())
 	})
@@ -82,7 +82,7 @@ func TestAThawedWorkerKeepsWhatNobodyElseHas(t *testing.T) {
 		a := p.done(value(1))
 		assert.Empty(t, a.Cancel)
 		assert.Equal(t, valued(1, "worker-0"), one(t, l.get(t)))
-		l = h.lease(closure(2))
+		l = h.lease(newClosure(2))
 		p.done(value(2))
 		assert.Equal(t, valued(2, "worker-0"), one(t, l.get(t)))
 		assertEmpty(t, h)
@@ -94,7 +94,7 @@ func TestABusyWorkerKeepsWhatItHasBegun(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)
 		p, other := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
-		l := h.lease(closure(1))
+		l := h.lease(newClosure(1))
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.take(0, 0)
 		time.Sleep(time.Hour)

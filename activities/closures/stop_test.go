@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,12 +24,12 @@ func (m *machine) stop() {
 type noStops struct{ taskapi.Stops }
 
 // queued holds so many closures of the function hold.
-func (m *machine) queued(n int) (outcomes func() []spec.Outcome) {
+func (m *machine) queued(n int) (outcomes func() []closure.Outcome) {
 	m.t.Helper()
-	out := make(chan spec.LeaseResult, n)
+	out := make(chan closure.LeaseResult, n)
 	ctx, cancel := context.WithCancel(m.t.Context())
 	m.t.Cleanup(cancel)
-	var in spec.Lease
+	var in closure.Lease
 	for i := range n {
 		in.Closures = append(in.Closures, call(uint64(i+1), "hold", "hold-"+strconv.Itoa(i+1)))
 	}
@@ -38,7 +39,7 @@ func (m *machine) queued(n int) (outcomes func() []spec.Outcome) {
 			out <- r
 		}
 	}()
-	return func() []spec.Outcome { return (<-out).Outcomes }
+	return func() []closure.Outcome { return (<-out).Outcomes }
 }
 
 // Tasks that serve stop together with the others: who is idle at once, who is busy after

@@ -3,7 +3,7 @@ package closures
 import (
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // strandedAfter is how long a closure waits on a host where nobody serves it (any more):
@@ -52,8 +52,8 @@ func (b *Broker) giveBackStranded() {
 		for len(l.entries) > 0 {
 			e := l.entries[0]
 			b.queue.remove(e)
-			b.finish(e, spec.Outcome{Kind: spec.OutcomeLost, Error: &spec.ClosureError{
-				Kind: spec.ErrClosureLost, Message: "no task of this host serves " + e.closure.Function + " any more",
+			b.finish(e, closure.Outcome{Kind: closure.OutcomeLost, Error: &closure.Error{
+				Kind: closure.ErrLost, Message: "no task of this host serves " + e.closure.Function + " any more",
 			}})
 		}
 	}

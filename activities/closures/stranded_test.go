@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Who served has ended for good: what waits here is given back, not begun, so that
@@ -26,8 +26,8 @@ func TestWhatNobodyServesIsGivenBack(t *testing.T) {
 		time.Sleep(strandedAfter / 2)
 		assert.True(t, l.waits(), "the task may be back")
 		for i, o := range l.get(t).Outcomes {
-			assert.Equal(t, spec.Outcome{ID: uint64(i) + 2, Kind: spec.OutcomeLost, Error: &spec.ClosureError{
-				Kind: spec.ErrClosureLost, Message: "no task of this host serves f any more", Closure: uint64(i) + 2,
+			assert.Equal(t, closure.Outcome{ID: uint64(i) + 2, Kind: closure.OutcomeLost, Error: &closure.Error{
+				Kind: closure.ErrLost, Message: "no task of this host serves f any more", Closure: uint64(i) + 2,
 			}}, o)
 		}
 		assertEmpty(t, h)
@@ -50,8 +50,8 @@ func TestWhoIsBackSoonHasWhatWaited(t *testing.T) {
 		time.Sleep(2 * strandedAfter)
 		assert.True(t, l.waits(), "who serves it is busy")
 		p.done(value(1))
-		assert.Equal(t, spec.LeaseResult{Outcomes: []spec.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}, Idle: true}, l.get(t))
-		l = h.lease(closure(2))
+		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}, Idle: true}, l.get(t))
+		l = h.lease(newClosure(2))
 		require.Equal(t, []uint64{2}, p.take(1, 0))
 		p.done(value(2))
 		assert.Equal(t, valued(2, "worker-0"), one(t, l.get(t)))
@@ -64,13 +64,13 @@ func TestWhoIsBackSoonHasWhatWaited(t *testing.T) {
 // it has waited for them: the queue still believes what the last one said.
 func TestTheFirstReportIsMadeAlsoOfNobody(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
-		l := h.lease(closure(1))
+		l := h.lease(newClosure(1))
 		time.Sleep(settleAfter + reportAfter)
 		synctest.Wait()
 		h.mu.Lock()
 		require.Len(t, h.reports, 1)
 		assert.Empty(t, h.reports[0])
 		h.mu.Unlock()
-		assert.Equal(t, spec.OutcomeLost, one(t, l.get(t)).Kind)
+		assert.Equal(t, closure.OutcomeLost, one(t, l.get(t)).Kind)
 	})
 }

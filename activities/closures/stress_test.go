@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -52,7 +53,7 @@ func (w *world) startBroker() {
 		w.broker.Close()
 	}
 	w.broker = NewBroker(Config{
-		Log: zap.NewNop(), Changed: func([]spec.ServingTask) {},
+		Log: zap.NewNop(), Changed: func([]closure.ServingTask) {},
 		Restart: func(task string) { w.restart(task) },
 	})
 }
@@ -274,12 +275,12 @@ func simulate(t *testing.T, seed uint64) {
 	w.work.Go(func() { w.trouble(tasks, stop) })
 
 	var mu sync.Mutex
-	open := map[uint64]*spec.Closure{}
+	open := map[uint64]*closure.Closure{}
 	leased := map[uint64]bool{}
-	final := map[uint64]spec.Outcome{}
+	final := map[uint64]closure.Outcome{}
 	for id := uint64(1); id <= total; id++ {
-		c := closure(id)
-		c.Options = &spec.ClosureOptions{Retries: int(id % 3), Priority: int(id % 4)}
+		c := newClosure(id)
+		c.Options = &closure.Options{Retries: int(id % 3), Priority: int(id % 4)}
 		if id%11 == 0 {
 			c.Options.Timeout = spec.Duration(100 * time.Millisecond)
 		}
@@ -289,7 +290,7 @@ func simulate(t *testing.T, seed uint64) {
 		open[id] = &c
 	}
 	// pick takes closures that no lease has.
-	pick := func() (list []spec.Closure) {
+	pick := func() (list []closure.Closure) {
 		mu.Lock()
 		defer mu.Unlock()
 		for id, c := range open {
@@ -300,7 +301,7 @@ func simulate(t *testing.T, seed uint64) {
 		}
 		return list
 	}
-	settle := func(list []spec.Closure, r spec.LeaseResult) {
+	settle := func(list []closure.Closure, r closure.LeaseResult) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range list {
@@ -343,16 +344,16 @@ func simulate(t *testing.T, seed uint64) {
 					continue
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+w.below(2000))*time.Millisecond)
-				r, err := w.current().Lease(ctx, spec.Lease{Closures: list})
+				r, err := w.current().Lease(ctx, closure.Lease{Closures: list})
 				cancel()
 				if err != nil {
-					r = spec.LeaseResult{}
+					r = closure.LeaseResult{}
 					time.Sleep(time.Millisecond)
 				}
 				settle(list, r)
 				if w.chance(4) {
 					c := list[w.below(len(list))]
-					w.current().Cancel(spec.CancelLease{Closures: []uint64{c.ID}, Grace: 200 * time.Millisecond})
+					w.current().Cancel(closure.CancelLease{Closures: []uint64{c.ID}, Grace: 200 * time.Millisecond})
 				}
 			}
 		})
@@ -373,7 +374,7 @@ func simulate(t *testing.T, seed uint64) {
 			if left == 0 {
 				return
 			}
-			w.current().Cancel(spec.CancelLease{Closures: long, Grace: 50 * time.Millisecond})
+			w.current().Cancel(closure.CancelLease{Closures: long, Grace: 50 * time.Millisecond})
 			time.Sleep(time.Second)
 		}
 	})
@@ -427,7 +428,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million closures take some seconds")
 	}
-	b := NewBroker(Config{Log: zap.NewNop(), Changed: func([]spec.ServingTask) {}, Restart: func(string) {}})
+	b := NewBroker(Config{Log: zap.NewNop(), Changed: func([]closure.ServingTask) {}, Restart: func(string) {}})
 	defer b.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -460,21 +461,21 @@ func TestMemoryIsFlat(t *testing.T) {
 	id := uint64(0)
 	for range 10 {
 		for ended := 0; ended < each; {
-			var list []spec.Closure
+			var list []closure.Closure
 			for range min(batch, each-ended) {
 				id++
-				c := closure(id)
+				c := newClosure(id)
 				c.Args = []byte(`[1,"some argument"]`)
 				c.Resources = []uint64{id}
 				list = append(list, c)
 			}
 			for len(list) > 0 {
-				r, err := b.Lease(ctx, spec.Lease{Closures: list})
+				r, err := b.Lease(ctx, closure.Lease{Closures: list})
 				require.NoError(t, err)
 				ended += len(r.Outcomes)
 				list = list[:0]
 				for _, id := range r.Rest {
-					list = append(list, spec.Closure{ID: id})
+					list = append(list, closure.Closure{ID: id})
 				}
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // machine is a host with a server for its tasks and a broker, in real time.
@@ -30,7 +30,7 @@ type machine struct {
 	mu        sync.Mutex
 	broker    *Broker
 	restarted chan string
-	serving   []spec.ServingTask
+	serving   []closure.ServingTask
 	reported  chan struct{}
 }
 
@@ -86,7 +86,7 @@ func (m *machine) startBroker() {
 	m.broker = NewBroker(Config{
 		Log:     zap.NewNop(),
 		Restart: func(task string) { m.restarted <- task },
-		Changed: func(list []spec.ServingTask) {
+		Changed: func(list []closure.ServingTask) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.serving = list
@@ -133,17 +133,17 @@ func (m *machine) awaitServing(n int) {
 }
 
 // all leases closures until all of them have ended, and returns the outcomes by ID.
-func (m *machine) all(closures ...spec.Closure) map[uint64]spec.Outcome {
+func (m *machine) all(closures ...closure.Closure) map[uint64]closure.Outcome {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
 	defer cancel()
-	byID := map[uint64]spec.Closure{}
+	byID := map[uint64]closure.Closure{}
 	for _, c := range closures {
 		byID[c.ID] = c
 	}
-	out := map[uint64]spec.Outcome{}
+	out := map[uint64]closure.Outcome{}
 	for len(byID) > 0 {
-		in := spec.Lease{Resources: testResources}
+		in := closure.Lease{Resources: testResources}
 		for _, c := range byID {
 			in.Closures = append(in.Closures, c)
 		}
@@ -158,7 +158,7 @@ func (m *machine) all(closures ...spec.Closure) map[uint64]spec.Outcome {
 }
 
 // one leases one closure.
-func (m *machine) one(c spec.Closure) spec.Outcome {
+func (m *machine) one(c closure.Closure) closure.Outcome {
 	m.t.Helper()
 	return m.all(c)[c.ID]
 }
@@ -174,36 +174,36 @@ func (m *machine) client(name string) *task.Task {
 	return c
 }
 
-func call(id uint64, function string, args ...any) spec.Closure {
+func call(id uint64, function string, args ...any) closure.Closure {
 	b, err := json.Marshal(args)
 	if err != nil {
 		panic(err)
 	}
-	return spec.Closure{ID: id, Function: function, Args: b, Attempt: 1}
+	return closure.Closure{ID: id, Function: function, Args: b, Attempt: 1}
 }
 
-func using(c spec.Closure, resources ...uint64) spec.Closure {
+func using(c closure.Closure, resources ...uint64) closure.Closure {
 	c.Resources = resources
 	return c
 }
 
-func resource(id uint64) any { return map[string]uint64{spec.ResourceKey: id} }
+func resource(id uint64) any { return map[string]uint64{closure.ResourceKey: id} }
 
-var testResources = []spec.Resource{
+var testResources = []closure.Resource{
 	{ID: 1, Function: "load", Args: json.RawMessage(`[40]`)},
 	{ID: 2, Function: "fails"},
 	{ID: 3, Function: "flaky"},
 	{ID: 4, Function: "nobody has this"},
 }
 
-func text(o spec.Outcome) string {
+func text(o closure.Outcome) string {
 	if o.Error != nil {
 		return fmt.Sprintf("%s %s: %s", o.Kind, o.Error.Kind, o.Error.Message)
 	}
 	return string(o.Value)
 }
 
-func assertText(t testing.TB, want string, o spec.Outcome) {
+func assertText(t testing.TB, want string, o closure.Outcome) {
 	t.Helper()
 	assert.Equal(t, want, text(o))
 }

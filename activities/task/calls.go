@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Causes of the end of the context that a function is called with, beside that of
@@ -100,11 +100,11 @@ func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, erro
 	}
 	b, err := json.Marshal(v.Interface())
 	if err != nil {
-		return nil, &ownError{spec.ErrNotJSON, fmt.Sprintf("the value of %s is no JSON: %s", c.Function, strings.TrimPrefix(err.Error(), "json: "))}
+		return nil, &ownError{closure.ErrNotJSON, fmt.Sprintf("the value of %s is no JSON: %s", c.Function, strings.TrimPrefix(err.Error(), "json: "))}
 	}
-	if len(b) > spec.MaxClosureBytes {
-		return nil, &ownError{spec.ErrValueTooLarge, fmt.Sprintf(
-			"the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path", c.Function, len(b), spec.MaxClosureBytes)}
+	if len(b) > closure.MaxBytes {
+		return nil, &ownError{closure.ErrValueTooLarge, fmt.Sprintf(
+			"the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path", c.Function, len(b), closure.MaxBytes)}
 	}
 	return b, nil
 }
@@ -115,7 +115,7 @@ type ownError struct{ kind, message string }
 func (e *ownError) Error() string { return e.message }
 
 func (s *server) unknown(name string) error {
-	return &ownError{spec.ErrUnknownFunction, fmt.Sprintf("no function %q is registered here; there are %s", name, strings.Join(s.functions.names(), ", "))}
+	return &ownError{closure.ErrUnknownFunction, fmt.Sprintf("no function %q is registered here; there are %s", name, strings.Join(s.functions.names(), ", "))}
 }
 
 // invoke calls the function. A panic is an error.
@@ -138,7 +138,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 		return wire.CallOutcome{Value: value}
 	}
 	out := wire.CallOutcome{Kind: wire.KindError, Error: &wire.CallError{
-		Kind: kindOf(err), Message: cutText(err.Error(), spec.MaxClosureError),
+		Kind: kindOf(err), Message: cutText(err.Error(), closure.MaxError),
 	}}
 	var panicked *panicError
 	var own *ownError
@@ -147,7 +147,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	var unavailable *UnavailableError
 	switch {
 	case errors.As(err, &input):
-		out.Kind, out.Error.Kind = wire.KindInput, spec.ErrClosureInput
+		out.Kind, out.Error.Kind = wire.KindInput, closure.ErrInput
 	case errors.As(err, &panicked):
 		out.Error.Kind, out.Error.Traceback = "panic", panicked.stack
 	case errors.As(err, &own):
@@ -159,7 +159,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	case errors.Is(cause, ErrCallTimeout):
 		// The host has its own words for that.
 	case errors.As(err, &unavailable):
-		out.Kind, out.Error.Kind, out.Error.Task = wire.KindUnavailable, spec.ErrClosureUnavailable, cutText(unavailable.Task, wire.MaxFunction)
+		out.Kind, out.Error.Kind, out.Error.Task = wire.KindUnavailable, closure.ErrUnavailable, cutText(unavailable.Task, wire.MaxFunction)
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 func TestFunctionsAreCheckedWhenTheyAreRegistered(t *testing.T) {
@@ -118,11 +118,11 @@ func TestOutcomes(t *testing.T) {
 		{fail(errors.New("no")), "error", "", "no"},
 		{fail(fmt.Errorf("no: %w", ownKind{})), "error", "", "no: of my own"},
 		{fail(ownKind{}), "error", "task.ownKind", "of my own"},
-		{fail(fmt.Errorf("step: %w", &UnavailableError{Task: "ps-0", Err: errors.New("refused")})), "unavailable", spec.ErrClosureUnavailable, "step: ps-0 does not answer: refused"},
+		{fail(fmt.Errorf("step: %w", &UnavailableError{Task: "ps-0", Err: errors.New("refused")})), "unavailable", closure.ErrUnavailable, "step: ps-0 does not answer: refused"},
 		{func(context.Context) error { panic("at the disco") }, "error", "panic", "at the disco"},
-		{func(context.Context) (any, error) { return make(chan int), nil }, "error", spec.ErrNotJSON, "the value of f is no JSON: unsupported type: chan int"},
-		{func(context.Context) (float64, error) { return math.NaN(), nil }, "error", spec.ErrNotJSON, "the value of f is no JSON: unsupported value: NaN"},
-		{func(context.Context) (string, error) { return strings.Repeat("x", spec.MaxClosureBytes-1), nil }, "error", spec.ErrValueTooLarge,
+		{func(context.Context) (any, error) { return make(chan int), nil }, "error", closure.ErrNotJSON, "the value of f is no JSON: unsupported type: chan int"},
+		{func(context.Context) (float64, error) { return math.NaN(), nil }, "error", closure.ErrNotJSON, "the value of f is no JSON: unsupported value: NaN"},
+		{func(context.Context) (string, error) { return strings.Repeat("x", closure.MaxBytes-1), nil }, "error", closure.ErrValueTooLarge,
 			"the value of f has 262145 bytes of JSON; the limit is 262144: write it to a file and return the file's path"},
 	} {
 		v, err := callOf(t, c.fn, ``, ``)
@@ -136,9 +136,9 @@ func TestOutcomes(t *testing.T) {
 			assert.Equal(t, "ps-0", o.Error.Task)
 		}
 	}
-	v, err := callOf(t, func(context.Context) (string, error) { return strings.Repeat("x", spec.MaxClosureBytes-2), nil }, ``, ``)
+	v, err := callOf(t, func(context.Context) (string, error) { return strings.Repeat("x", closure.MaxBytes-2), nil }, ``, ``)
 	require.NoError(t, err)
-	assert.Len(t, v, spec.MaxClosureBytes)
+	assert.Len(t, v, closure.MaxBytes)
 
 	s := &server{functions: NewFunctions()}
 	require.NoError(t, s.functions.Register("g", fail(nil)))
@@ -147,7 +147,7 @@ func TestOutcomes(t *testing.T) {
 	c.Function = "h"
 	_, err = s.value(c.ctx, &c.Call)
 	o := outcomeOf(nil, err, nil)
-	assert.Equal(t, spec.ErrUnknownFunction, o.Error.Kind)
+	assert.Equal(t, closure.ErrUnknownFunction, o.Error.Kind)
 	assert.Equal(t, `no function "h" is registered here; there are f, g`, o.Error.Message)
 }
 

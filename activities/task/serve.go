@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 const (
@@ -239,7 +239,7 @@ func (s *server) compose(free int) *exchange {
 		in.Functions = names
 	}
 	size, n := 0, 0
-	for n < len(s.done) && n < spec.MaxBatch && (n == 0 || size < spec.MaxBatchBytes) {
+	for n < len(s.done) && n < closure.MaxBatch && (n == 0 || size < closure.MaxBatchBytes) {
 		size += len(s.done[n].Value) + 200
 		if e := s.done[n].Error; e != nil {
 			size += len(e.Message) + len(e.Traceback)

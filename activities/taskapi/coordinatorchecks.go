@@ -6,19 +6,20 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // scheduleOf is the request as the queue knows it. Its error is for the task.
-func scheduleOf(in *wire.ScheduleRequest) (spec.ScheduleRequest, error) {
-	out := spec.ScheduleRequest{Client: in.Session, Batch: in.Batch, Epoch: in.Epoch, Closures: make([]spec.Closure, len(in.Closures))}
+func scheduleOf(in *wire.ScheduleRequest) (closure.ScheduleRequest, error) {
+	out := closure.ScheduleRequest{Client: in.Session, Batch: in.Batch, Epoch: in.Epoch, Closures: make([]closure.Closure, len(in.Closures))}
 	for i := range in.Closures {
 		c := &in.Closures[i]
-		out.Closures[i] = spec.Closure{Function: c.Function, Args: spec.Escaped(c.Args), Kwargs: spec.Escaped(c.Kwargs), Resources: c.Resources}
+		out.Closures[i] = closure.Closure{Function: c.Function, Args: closure.Escaped(c.Args), Kwargs: closure.Escaped(c.Kwargs), Resources: c.Resources}
 		if c.Options == nil {
 			continue
 		}
-		o := &spec.ClosureOptions{
+		o := &closure.Options{
 			Key: c.Options.Key, Retry: c.Options.Retry, Task: c.Options.Task, Detached: c.Options.Detached, Priority: c.Options.Priority,
 			Retries: c.Options.Retries, MaxLosses: c.Options.MaxLosses,
 		}
@@ -35,10 +36,10 @@ func scheduleOf(in *wire.ScheduleRequest) (spec.ScheduleRequest, error) {
 	return out, nil
 }
 
-func resourceOf(in *wire.ResourceRequest) spec.ResourceRequest {
-	return spec.ResourceRequest{
+func resourceOf(in *wire.ResourceRequest) closure.ResourceRequest {
+	return closure.ResourceRequest{
 		Client: in.Session, Number: in.Number,
-		Resource: spec.Resource{Function: in.Function, Args: spec.Escaped(in.Args), Kwargs: spec.Escaped(in.Kwargs)},
+		Resource: closure.Resource{Function: in.Function, Args: closure.Escaped(in.Args), Kwargs: closure.Escaped(in.Kwargs)},
 	}
 }
 
@@ -57,7 +58,7 @@ func checkWait(in *wire.WaitRequest) *wire.Problem {
 	if problem := checkSession(in.Session); problem != nil {
 		return problem
 	}
-	return invalidRequest(spec.WaitRequest{Client: in.Session, Call: in.Call}.Validate())
+	return invalidRequest(closure.WaitRequest{Client: in.Session, Call: in.Call}.Validate())
 }
 
 func checkResource(in *wire.ResourceRequest) *wire.Problem {
@@ -67,8 +68,8 @@ func checkResource(in *wire.ResourceRequest) *wire.Problem {
 	return invalidRequest(resourceOf(in).Validate())
 }
 
-func releaseOf(in *wire.ReleaseRequest) spec.ReleaseRequest {
-	return spec.ReleaseRequest{Client: in.Session, Resources: in.Resources}
+func releaseOf(in *wire.ReleaseRequest) closure.ReleaseRequest {
+	return closure.ReleaseRequest{Client: in.Session, Resources: in.Resources}
 }
 
 func checkRelease(in *wire.ReleaseRequest) *wire.Problem {

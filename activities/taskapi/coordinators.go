@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Coordinators bring what processes of tasks ask, which schedule closures, to the
@@ -17,16 +17,16 @@ type Coordinators interface {
 	// Open makes the queue if there is none. The process is the one with that number of
 	// the task: what those before it have created there nobody needs any more.
 	Open(ctx context.Context, by ID, process int) (Opened, error)
-	Schedule(ctx context.Context, by ID, in spec.ScheduleRequest) (spec.ScheduleAnswer, error)
-	Join(ctx context.Context, by ID, in spec.WaitRequest) (spec.WaitAnswer, error)
-	Done(ctx context.Context, by ID, in spec.WaitRequest) (spec.WaitAnswer, error)
-	CreateResource(ctx context.Context, by ID, in spec.ResourceRequest) (spec.ResourceAnswer, error)
-	ReleaseResources(ctx context.Context, by ID, in spec.ReleaseRequest) (spec.ReleaseAnswer, error)
-	Cancel(ctx context.Context, by ID, in spec.CancelRequest) (spec.CancelAnswer, error)
+	Schedule(ctx context.Context, by ID, in closure.ScheduleRequest) (closure.ScheduleAnswer, error)
+	Join(ctx context.Context, by ID, in closure.WaitRequest) (closure.WaitAnswer, error)
+	Done(ctx context.Context, by ID, in closure.WaitRequest) (closure.WaitAnswer, error)
+	CreateResource(ctx context.Context, by ID, in closure.ResourceRequest) (closure.ResourceAnswer, error)
+	ReleaseResources(ctx context.Context, by ID, in closure.ReleaseRequest) (closure.ReleaseAnswer, error)
+	Cancel(ctx context.Context, by ID, in closure.CancelRequest) (closure.CancelAnswer, error)
 	// Outcomes is what the history has after a position. It waits for something.
 	Outcomes(ctx context.Context, by ID, session, after string, wait time.Duration) (Outcomes, error)
 	// Find has the outcomes of those closures that have ended.
-	Find(ctx context.Context, by ID, ids []uint64) (map[uint64]spec.Outcome, error)
+	Find(ctx context.Context, by ID, ids []uint64) (map[uint64]closure.Outcome, error)
 }
 
 // Opened is a queue that is there.
@@ -40,7 +40,7 @@ type Opened struct {
 // Outcomes are a piece of the history of a queue: first Outcomes, and then Cancelled.
 type Outcomes struct {
 	At        string
-	Outcomes  []spec.Outcome
+	Outcomes  []closure.Outcome
 	Cancelled []CancelledClosures
 }
 
@@ -126,7 +126,7 @@ var (
 		})
 	postCoordinatorCancel = coordinating(checkCancel,
 		func(ctx context.Context, c Coordinators, by caller, in *wire.CancelRequest) (wire.CancelRequested, error) {
-			a, err := c.Cancel(ctx, by.ID, spec.CancelRequest{Closures: in.Closures})
+			a, err := c.Cancel(ctx, by.ID, closure.CancelRequest{Closures: in.Closures})
 			return wire.CancelRequested{Cancelled: a.Cancelled, Told: a.Told}, err
 		})
 	postCoordinatorOutcomes = coordinating(checkOutcomes, outcomes)
@@ -152,9 +152,9 @@ func schedule(ctx context.Context, c Coordinators, by caller, in *wire.ScheduleR
 }
 
 // waiting has a request wait in one of two ways.
-func waiting(how func(Coordinators, context.Context, ID, spec.WaitRequest) (spec.WaitAnswer, error)) func(context.Context, Coordinators, caller, *wire.WaitRequest) (wire.Waited, error) {
+func waiting(how func(Coordinators, context.Context, ID, closure.WaitRequest) (closure.WaitAnswer, error)) func(context.Context, Coordinators, caller, *wire.WaitRequest) (wire.Waited, error) {
 	return func(ctx context.Context, c Coordinators, by caller, in *wire.WaitRequest) (wire.Waited, error) {
-		a, err := how(c, ctx, by.ID, spec.WaitRequest{Client: in.Session, Call: in.Call})
+		a, err := how(c, ctx, by.ID, closure.WaitRequest{Client: in.Session, Call: in.Call})
 		return wire.Waited{Done: a.Done, Epoch: a.Epoch, Raised: errorOf(a.Raised)}, err
 	}
 }
@@ -180,15 +180,15 @@ func find(ctx context.Context, c Coordinators, by caller, in *wire.FindRequest) 
 	return out, err
 }
 
-func outcomeOf(o *spec.Outcome, tuples bool) wire.Outcome {
+func outcomeOf(o *closure.Outcome, tuples bool) wire.Outcome {
 	out := wire.Outcome{ID: o.ID, Kind: string(o.Kind), Value: o.Value, Error: errorOf(o.Error), Task: o.Task}
 	if !tuples {
-		out.Value = spec.PlainValue(o.Value)
+		out.Value = closure.PlainValue(o.Value)
 	}
 	return out
 }
 
-func errorOf(e *spec.ClosureError) *wire.ClosureError {
+func errorOf(e *closure.Error) *wire.ClosureError {
 	if e == nil {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -35,7 +36,7 @@ func (q *queueClient) Open(ctx context.Context, by ID, process int) (Opened, err
 		return Opened{}, err
 	}
 	if process > 0 {
-		if _, err := q.client.ReleaseResources(ctx, spec.ReleaseRequest{Task: by.Task, Process: process}); err != nil {
+		if _, err := q.client.ReleaseResources(ctx, closure.ReleaseRequest{Task: by.Task, Process: process}); err != nil {
 			return Opened{}, err
 		}
 	}
@@ -54,31 +55,31 @@ func forTask[A any](a A, err error) (A, error) {
 	return a, err
 }
 
-func (q *queueClient) Schedule(ctx context.Context, _ ID, in spec.ScheduleRequest) (spec.ScheduleAnswer, error) {
+func (q *queueClient) Schedule(ctx context.Context, _ ID, in closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
 	return forTask(q.client.Schedule(ctx, in))
 }
 
-func (q *queueClient) Join(ctx context.Context, _ ID, in spec.WaitRequest) (spec.WaitAnswer, error) {
+func (q *queueClient) Join(ctx context.Context, _ ID, in closure.WaitRequest) (closure.WaitAnswer, error) {
 	return forTask(q.client.Join(ctx, in))
 }
 
-func (q *queueClient) Done(ctx context.Context, _ ID, in spec.WaitRequest) (spec.WaitAnswer, error) {
+func (q *queueClient) Done(ctx context.Context, _ ID, in closure.WaitRequest) (closure.WaitAnswer, error) {
 	return forTask(q.client.Done(ctx, in))
 }
 
-func (q *queueClient) CreateResource(ctx context.Context, _ ID, in spec.ResourceRequest) (spec.ResourceAnswer, error) {
+func (q *queueClient) CreateResource(ctx context.Context, _ ID, in closure.ResourceRequest) (closure.ResourceAnswer, error) {
 	return forTask(q.client.CreateResource(ctx, in))
 }
 
-func (q *queueClient) ReleaseResources(ctx context.Context, _ ID, in spec.ReleaseRequest) (spec.ReleaseAnswer, error) {
+func (q *queueClient) ReleaseResources(ctx context.Context, _ ID, in closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
 	return forTask(q.client.ReleaseResources(ctx, in))
 }
 
-func (q *queueClient) Cancel(ctx context.Context, _ ID, in spec.CancelRequest) (spec.CancelAnswer, error) {
+func (q *queueClient) Cancel(ctx context.Context, _ ID, in closure.CancelRequest) (closure.CancelAnswer, error) {
 	return forTask(q.client.Cancel(ctx, in))
 }
 
-func (q *queueClient) Find(ctx context.Context, _ ID, ids []uint64) (map[uint64]spec.Outcome, error) {
+func (q *queueClient) Find(ctx context.Context, _ ID, ids []uint64) (map[uint64]closure.Outcome, error) {
 	return forTask(q.client.Find(ctx, ids...))
 }
 
@@ -184,10 +185,10 @@ func TestATaskSchedules(t *testing.T) {
 	h := newCoordinated(t, map[string]queues.Function{
 		"same": same, "forever": forever,
 		"fails": func(context.Context, []any, map[string]any) (any, error) {
-			return nil, &spec.ClosureError{Kind: "ValueError", Message: "no", Traceback: "here"}
+			return nil, &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here"}
 		},
 		"tuple": func(context.Context, []any, map[string]any) (any, error) {
-			return map[string]any{spec.TupleKey: []any{1, map[string]any{spec.TupleKey: []any{}}}}, nil
+			return map[string]any{closure.TupleKey: []any{1, map[string]any{closure.TupleKey: []any{}}}}, nil
 		},
 	})
 	at := asks[wire.CoordinatorOpened](h, wire.PathCoordinatorOpen, "").At
@@ -324,7 +325,7 @@ func TestWaitingCoordinatorsAreReleased(t *testing.T) {
 			assert.Equal(t, "the run is released on this host", p.Message)
 		})
 	}
-	require.Eventually(t, func() bool { return h.queue.Updates(spec.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
 	h.Release(h.run)
 	all.Wait()
 }

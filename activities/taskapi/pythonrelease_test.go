@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // CC-29, SEED-45: resources that nothing refers to any more are released, and no earlier
@@ -62,7 +62,7 @@ print("ends")
 	}
 	program.says("one of 200 is left")
 	left(2)
-	assert.Less(t, h.queue.Updates(spec.UpdateReleaseResources), 200+2, "some go together, and none twice")
+	assert.Less(t, h.queue.Updates(closure.UpdateReleaseResources), 200+2, "some go together, and none twice")
 	program.says("none is left")
 	left(1)
 	program.says("away")
@@ -108,7 +108,7 @@ sys.stdin.readline()
 `)
 	program.says("ended")
 	assert.Zero(t, h.queue.Counts().Resource)
-	assert.Equal(t, 1, h.queue.Updates(spec.UpdateReleaseResources))
+	assert.Equal(t, 1, h.queue.Updates(closure.UpdateReleaseResources))
 	program.goOn()
 	program.ends()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // gate holds calls of a function until it is opened.
@@ -37,7 +37,7 @@ func (c *counter) add(_ context.Context, args []any, _ map[string]any) (any, err
 }
 
 func fails(_ context.Context, args []any, _ map[string]any) (any, error) {
-	return nil, &spec.ClosureError{Kind: args[0].(string), Message: args[1].(string), Traceback: "Traceback: in fails\n", Task: "worker-0"}
+	return nil, &closure.Error{Kind: args[0].(string), Message: args[1].(string), Traceback: "Traceback: in fails\n", Task: "worker-0"}
 }
 
 // coordinates is what the programs of these tests begin with.
@@ -64,7 +64,7 @@ func (p *python) coordinates(h *coordinatedHost, source string) string {
 func TestPythonCoordinates(t *testing.T) {
 	var sum counter
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "add": sum.add, "nested": func(context.Context, []any, map[string]any) (any, error) {
-		return map[string]any{spec.TupleKey: []any{1, []any{2, map[string]any{spec.TupleKey: []any{}}}, map[string]any{"x": map[string]any{spec.TupleKey: []any{3.5}}}}}, nil
+		return map[string]any{closure.TupleKey: []any{1, []any{2, map[string]any{closure.TupleKey: []any{}}}, map[string]any{"x": map[string]any{closure.TupleKey: []any{3.5}}}}}, nil
 	}})
 	out := p.coordinates(h, `
 @clusterrun.function
@@ -268,8 +268,8 @@ print(c.metrics())
 		program.says("ready")
 		switch i % 4 {
 		case 0:
-			h.queue.Lose(spec.UpdateSchedule, 3)
-			h.queue.Lose(spec.UpdateJoin, 1)
+			h.queue.Lose(closure.UpdateSchedule, 3)
+			h.queue.Lose(closure.UpdateJoin, 1)
 		case 1:
 			h.kill()
 		case 2:
@@ -287,7 +287,7 @@ print(c.metrics())
 	assert.Equal(t, "{'closure_execution': 10000, 'remote_value_fetch': 10000}\n", program.ends())
 	assert.Equal(t, uint64(10_000), h.queue.Counts().Scheduled)
 	assert.Equal(t, int64(5000), sum.sum.Load())
-	assert.Less(t, h.queue.Updates(spec.UpdateSchedule), 2000, "they go together")
+	assert.Less(t, h.queue.Updates(closure.UpdateSchedule), 2000, "they go together")
 }
 
 // CC-30, CC-41, SEED-34: a full queue has schedule wait, and everything comes through. What
@@ -318,7 +318,7 @@ for _ in range(3):
     c.join()
 print("done")
 `)
-	require.Eventually(t, func() bool { return h.queue.Updates(spec.UpdateSchedule) == 11 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateSchedule) == 11 }, time.Minute, time.Millisecond)
 	program.goOn()
 	program.says("full")
 	close(g)
@@ -568,7 +568,7 @@ sys.stdin.readline()
 print(raised(c.join, ValueError))
 c.join()
 `)
-	require.Eventually(t, func() bool { return h.queue.Updates(spec.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, program.cmd.Process.Signal(syscall.SIGINT))
 	program.says("interrupted")
 	close(g)
@@ -725,7 +725,7 @@ clusterrun.request_stop(reason="enough")
 c.join()
 print("nothing was left")
 `)
-	require.Eventually(t, func() bool { return h.queue.Updates(spec.UpdateJoin) == 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateJoin) == 2 }, time.Minute, time.Millisecond)
 	program.goOn()
 	h.stop(1, "POST", "", `{"error": {"kind": "IOError", "message": "no data"}}`)
 	const why = "worker-1 stopped the run: IOError: no data"

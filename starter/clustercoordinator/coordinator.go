@@ -9,7 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Coordinator schedules closures on the tasks of a run. Its methods may be called at
@@ -65,7 +65,7 @@ type Call struct {
 	Function string
 	Args     []any
 	Kwargs   map[string]any
-	Options  *spec.ClosureOptions
+	Options  *closure.Options
 }
 
 // Schedule has some task call a function, and returns a handle on its value at once.
@@ -80,21 +80,21 @@ func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any
 
 // ScheduleCall is Schedule with everything there is to say.
 func (c *Coordinator) ScheduleCall(ctx context.Context, call Call) (*RemoteValue, error) {
-	closure, err := call.closure()
+	what, err := call.closure()
 	if err != nil {
 		return nil, err
 	}
 	if err := c.CheckTask(ctx, call); err != nil {
 		return nil, err
 	}
-	if closure.Options == nil || !closure.Options.Detached {
+	if what.Options == nil || !what.Options.Detached {
 		leave, err := c.enter(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
 	}
-	r, err := c.queue.Schedule(ctx, closure)
+	r, err := c.queue.Schedule(ctx, what)
 	runtime.KeepAlive(call) // so that no resource among the arguments is released before
 	if err != nil {
 		return nil, err
@@ -139,11 +139,11 @@ func (c *Coordinator) Done(ctx context.Context) (bool, error) {
 // does, Close, or the garbage collector when nothing here refers to the values any more;
 // what is written in Go and has a method Close is closed then.
 func (c *Coordinator) CreatePerWorkerResource(ctx context.Context, function string, args ...any) (PerWorkerValues, error) {
-	closure, err := Call{Function: function, Args: args}.closure()
+	what, err := Call{Function: function, Args: args}.closure()
 	if err != nil {
 		return PerWorkerValues{}, err
 	}
-	id, err := c.queue.CreateResource(ctx, spec.Resource{Function: closure.Function, Args: closure.Args, Kwargs: closure.Kwargs})
+	id, err := c.queue.CreateResource(ctx, closure.Resource{Function: what.Function, Args: what.Args, Kwargs: what.Kwargs})
 	if err != nil {
 		return PerWorkerValues{}, err
 	}
@@ -151,8 +151,8 @@ func (c *Coordinator) CreatePerWorkerResource(ctx context.Context, function stri
 }
 
 // closure is a call as it is sent.
-func (c Call) closure() (spec.Closure, error) {
-	out := spec.Closure{Function: c.Function, Options: c.Options}
+func (c Call) closure() (closure.Closure, error) {
+	out := closure.Closure{Function: c.Function, Options: c.Options}
 	var resources resources
 	for _, part := range []struct {
 		name  string

@@ -10,7 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 var patience = queues.Patience
@@ -80,8 +80,8 @@ func TestAJoinHoldsSchedulesBack(t *testing.T) {
 	f.schedule("wait")
 	joined := make(chan error, 1)
 	go func() { joined <- f.Join(patience(t)) }()
-	require.Eventually(t, func() bool { return f.Updates(spec.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
-	detached, err := f.ScheduleCall(patience(t), Call{Function: "same", Args: []any{1}, Options: &spec.ClosureOptions{Detached: true}})
+	require.Eventually(t, func() bool { return f.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
+	detached, err := f.ScheduleCall(patience(t), Call{Function: "same", Args: []any{1}, Options: &closure.Options{Detached: true}})
 	require.NoError(t, err)
 	one, err := Get[int](patience(t), detached)
 	require.NoError(t, err)

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // TaskNames tells the names of a run's tasks, and whether those are all, as
@@ -53,7 +53,7 @@ func (t *tasks) check(ctx context.Context, task string) error {
 		return nil
 	}
 	if err == nil && complete {
-		return &closurequeue.RefusedError{Message: spec.UnknownTask("options.task", task, names).String()}
+		return &closurequeue.RefusedError{Message: closure.UnknownTask("options.task", task, names).String()}
 	}
 	t.known[task] = struct{}{} // so that not every call waits for the answer
 	return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 func on(task string) Call {
-	return Call{Function: "same", Args: []any{1}, Options: &spec.ClosureOptions{Task: task}}
+	return Call{Function: "same", Args: []any{1}, Options: &closure.Options{Task: task}}
 }
 
 // A task may be started outside the spec of the run, also later; one that is not there

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // RemoteValue is the value of a closure, which may not have ended.
@@ -63,7 +63,7 @@ func (v *RemoteValue) Done() <-chan struct{} { return v.remote.Done() }
 // be had later, and by others.
 func (v *RemoteValue) ID(ctx context.Context) (uint64, error) { return v.remote.ID(ctx) }
 
-// JSON waits for the value. Where that is aborted the error is a [spec.ClosureError]
+// JSON waits for the value. Where that is aborted the error is a [closure.Error]
 // with the seed's text (SEED-43), and says why.
 func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 	select {
@@ -74,7 +74,7 @@ func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 	b, err := v.remote.Value()
 	if isAborted(err) {
 		id, _ := v.remote.ID(context.Background()) // none: the queue never had it
-		err = fmt.Errorf("%w (%w)", &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: spec.TextClosureAborted, Closure: id}, err)
+		err = fmt.Errorf("%w (%w)", &closure.Error{Kind: closure.ErrCancelled, Message: closure.TextAborted, Closure: id}, err)
 	}
 	return b, err
 }
@@ -82,14 +82,14 @@ func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 // isAborted: the error is neither that of the closure nor a refusal.
 func isAborted(err error) bool {
 	var (
-		failed  *spec.ClosureError
+		failed  *closure.Error
 		refused *closurequeue.RefusedError
 	)
 	return err != nil && !errors.As(err, &failed) && !errors.As(err, &refused)
 }
 
 // Get waits for the value and decodes it. The error of the closure itself is a
-// [spec.ClosureError].
+// [closure.Error].
 func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
 	var out T
 	b, err := v.JSON(ctx)
@@ -170,14 +170,14 @@ func (v PerWorkerValues) MarshalJSON() ([]byte, error) {
 	case v.resource.released.Load():
 		return nil, fmt.Errorf("the per-worker resource %d was released; create another one", v.resource.id)
 	}
-	return fmt.Appendf(nil, `{%q:%d}`, spec.ResourceKey, v.resource.id), nil
+	return fmt.Appendf(nil, `{%q:%d}`, closure.ResourceKey, v.resource.id), nil
 }
 
 // resources collects the IDs of those that arguments name.
 type resources struct{ ids []uint64 }
 
 func (r *resources) in(b []byte) error {
-	if !bytes.Contains(b, []byte(spec.ResourceKey)) {
+	if !bytes.Contains(b, []byte(closure.ResourceKey)) {
 		return nil
 	}
 	var v any
@@ -195,7 +195,7 @@ func (r *resources) walk(v any) {
 			r.walk(e)
 		}
 	case map[string]any:
-		if id, ok := v[spec.ResourceKey].(float64); ok && len(v) == 1 {
+		if id, ok := v[closure.ResourceKey].(float64); ok && len(v) == 1 {
 			if !slices.Contains(r.ids, uint64(id)) {
 				r.ids = append(r.ids, uint64(id))
 			}

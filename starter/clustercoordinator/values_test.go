@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // SEED-44: a value, or an error, is READY.
@@ -31,7 +31,7 @@ func TestStates(t *testing.T) {
 
 // SEED-43, SEED-44: of an aborted one nobody will know how it ended.
 func TestAborted(t *testing.T) {
-	const text = "CancelledError: " + spec.TextClosureAborted
+	const text = "CancelledError: " + closure.TextAborted
 	t.Run("the run has ended", func(t *testing.T) {
 		f := newFixture(t)
 		require.NoError(t, f.Join(patience(t)))
@@ -42,9 +42,9 @@ func TestAborted(t *testing.T) {
 		_, err := v.JSON(patience(t))
 		require.EqualError(t, err, text+" ("+closurequeue.ErrRunEnded.Error()+")")
 		require.ErrorIs(t, err, closurequeue.ErrRunEnded)
-		var said *spec.ClosureError
+		var said *closure.Error
 		require.ErrorAs(t, err, &said)
-		assert.Equal(t, spec.ErrClosureCancelled, said.Kind)
+		assert.Equal(t, closure.ErrCancelled, said.Kind)
 		assert.Equal(t, Aborted, v.State())
 		_, err = Fetch(patience(t), map[string]any{"v": v})
 		require.ErrorAs(t, err, &said)
@@ -58,7 +58,7 @@ func TestAborted(t *testing.T) {
 		_, err = Get[string](patience(t), v)
 		require.EqualError(t, err, text+" (the coordinator was closed)")
 		assert.Equal(t, Aborted, v.State())
-		var said *spec.ClosureError
+		var said *closure.Error
 		require.ErrorAs(t, err, &said)
 		assert.Equal(t, id, said.Closure)
 	})
@@ -70,7 +70,7 @@ func TestAborted(t *testing.T) {
 		_, err = f.Queue().Cancel(patience(t), id)
 		require.NoError(t, err)
 		_, err = v.JSON(patience(t))
-		require.EqualError(t, err, "CancelledError: "+spec.TextClosureCancelled)
+		require.EqualError(t, err, "CancelledError: "+closure.TextCancelled)
 		assert.Equal(t, Ready, v.State())
 	})
 }

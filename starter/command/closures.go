@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -130,7 +131,7 @@ var inWordsOfFlags = strings.NewReplacer("closures[0].function: ", "FUNCTION: ",
 // closureError gives an error its exit code.
 func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, err error) error {
 	var (
-		failed  *spec.ClosureError
+		failed  *closure.Error
 		refused *closurequeue.RefusedError
 	)
 	switch {
@@ -246,7 +247,7 @@ func (a *app) cancelClosures(ctx context.Context, q *closurequeue.Queue, ids []u
 	return err
 }
 
-func (a *app) printQueue(run string, s spec.QueueStatus) {
+func (a *app) printQueue(run string, s closure.QueueStatus) {
 	fmt.Fprintf(a.out, "queue of run %s: %s", run, s.State)
 	if s.Paused != "" {
 		fmt.Fprintf(a.out, " (%s)", s.Paused)
@@ -257,7 +258,7 @@ func (a *app) printQueue(run string, s spec.QueueStatus) {
 	if s.Error != nil {
 		fmt.Fprintf(a.out, "error of closure %d, to be raised by the next schedule, join or done: %s\n", s.Error.Closure, s.Error.Error())
 	}
-	if s.State == spec.QueueEnded {
+	if s.State == closure.QueueEnded {
 		return
 	}
 	for _, u := range s.Unserved {
@@ -281,7 +282,7 @@ func (a *app) printQueue(run string, s spec.QueueStatus) {
 }
 
 // unservedLine says what closures wait for that no task serves.
-func unservedLine(u spec.UnservedClosures) string {
+func unservedLine(u closure.Unserved) string {
 	what := fmt.Sprintf("%d queued closures wait", u.Queued)
 	if u.Queued == 1 {
 		what = "1 queued closure waits"

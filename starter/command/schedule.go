@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -70,7 +71,7 @@ others. With --wait and --from, the first error cancels the closures that are qu
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Who waits for one closure is told of its error there and then.
 			s.detached = s.wait && s.from == ""
-			var next func() (spec.Closure, error)
+			var next func() (closure.Closure, error)
 			if s.from != "" {
 				in, err := openInput(s.from, cmd.InOrStdin())
 				if err != nil {
@@ -122,11 +123,11 @@ func (s *scheduling) checkFrom(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func once(c spec.Closure) func() (spec.Closure, error) {
+func once(c closure.Closure) func() (closure.Closure, error) {
 	done := false
-	return func() (spec.Closure, error) {
+	return func() (closure.Closure, error) {
 		if done {
-			return spec.Closure{}, io.EOF
+			return closure.Closure{}, io.EOF
 		}
 		done = true
 		return c, nil
@@ -144,8 +145,8 @@ func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
 	return f, nil
 }
 
-func (s *scheduling) closure(function string, args []string) (spec.Closure, error) {
-	c := spec.Closure{Function: function, Options: s.options(s.key)}
+func (s *scheduling) closure(function string, args []string) (closure.Closure, error) {
+	c := closure.Closure{Function: function, Options: s.options(s.key)}
 	list := make([]json.RawMessage, len(args))
 	for i, arg := range args {
 		if !json.Valid([]byte(arg)) {
@@ -170,12 +171,12 @@ func (s *scheduling) closure(function string, args []string) (spec.Closure, erro
 	return c, nil
 }
 
-func (s *scheduling) options(key string) *spec.ClosureOptions {
-	o := spec.ClosureOptions{
+func (s *scheduling) options(key string) *closure.Options {
+	o := closure.Options{
 		Key: key, Retry: s.retry && key != "", Task: s.task, Priority: s.priority, Timeout: spec.Duration(s.timeout), Retries: s.retries,
 		Detached: s.detached,
 	}
-	if o == (spec.ClosureOptions{}) {
+	if o == (closure.Options{}) {
 		return nil
 	}
 	return &o
@@ -183,7 +184,7 @@ func (s *scheduling) options(key string) *spec.ClosureOptions {
 
 // maxClosureLine bounds a line of closures, in bytes: what a closure may have, and
 // white space.
-const maxClosureLine = 2 * spec.MaxClosureBytes
+const maxClosureLine = 2 * closure.MaxBytes
 
 // closureLine is a line of closures.
 type closureLine struct {
@@ -207,11 +208,11 @@ func readClosure(text []byte) (line closureLine, err error) {
 }
 
 // readFrom reads closures, one after the other.
-func (s *scheduling) readFrom(in io.Reader) func() (spec.Closure, error) {
+func (s *scheduling) readFrom(in io.Reader) func() (closure.Closure, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxClosureLine)
 	number := 0
-	return func() (spec.Closure, error) {
+	return func() (closure.Closure, error) {
 		for lines.Scan() {
 			number++
 			if len(lines.Bytes()) == 0 {
@@ -220,17 +221,17 @@ func (s *scheduling) readFrom(in io.Reader) func() (spec.Closure, error) {
 			line, err := readClosure(lines.Bytes())
 			switch {
 			case err != nil:
-				return spec.Closure{}, usagef("line %d is not a JSON object like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
+				return closure.Closure{}, usagef("line %d is not a JSON object like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
 			case line.Function == "":
-				return spec.Closure{}, usagef("line %d: function is missing", number)
+				return closure.Closure{}, usagef("line %d: function is missing", number)
 			}
-			return spec.Closure{Function: line.Function, Args: line.Args, Kwargs: line.Kwargs, Options: s.options(line.Key)}, nil
+			return closure.Closure{Function: line.Function, Args: line.Args, Kwargs: line.Kwargs, Options: s.options(line.Key)}, nil
 		}
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-			return spec.Closure{}, usagef("line %d is longer than %d bytes", number+1, maxClosureLine)
+			return closure.Closure{}, usagef("line %d is longer than %d bytes", number+1, maxClosureLine)
 		} else if err != nil {
-			return spec.Closure{}, err
+			return closure.Closure{}, err
 		}
-		return spec.Closure{}, io.EOF
+		return closure.Closure{}, io.EOF
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // readAll reads closures until there is something wrong, or no more.
-func readAll(s scheduling, text string) ([]spec.Closure, error) {
+func readAll(s scheduling, text string) ([]closure.Closure, error) {
 	next := s.readFrom(strings.NewReader(text))
-	var all []spec.Closure
+	var all []closure.Closure
 	for {
 		c, err := next()
 		if errors.Is(err, io.EOF) {
@@ -33,13 +33,13 @@ func TestClosuresOfAFile(t *testing.T) {
 {"function":"g","args":[1],"kwargs":{"rate":0.1},"key":"k"}
 `)
 	require.NoError(t, err)
-	assert.Equal(t, []spec.Closure{
-		{Function: "f", Options: &spec.ClosureOptions{Task: "worker-1"}},
-		{Function: "g", Args: []byte(`[1]`), Kwargs: []byte(`{"rate":0.1}`), Options: &spec.ClosureOptions{Task: "worker-1", Key: "k"}},
+	assert.Equal(t, []closure.Closure{
+		{Function: "f", Options: &closure.Options{Task: "worker-1"}},
+		{Function: "g", Args: []byte(`[1]`), Kwargs: []byte(`{"rate":0.1}`), Options: &closure.Options{Task: "worker-1", Key: "k"}},
 	}, all)
 	all, err = readAll(scheduling{}, `{"function":"f","key":"k"}`)
 	require.NoError(t, err)
-	assert.Equal(t, []spec.Closure{{Function: "f", Options: &spec.ClosureOptions{Key: "k"}}}, all)
+	assert.Equal(t, []closure.Closure{{Function: "f", Options: &closure.Options{Key: "k"}}}, all)
 }
 
 // What is not understood is not left out: {"arg": [3]} would be a call without arguments.

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // maxAhead bounds the closures whose IDs or values are not printed yet.
@@ -16,7 +16,7 @@ const maxAhead = 20_000
 
 // schedule puts closures into the queue and prints their IDs, or their values, in
 // their order. Of errors it returns the one that the others come from.
-func (a *app) schedule(ctx context.Context, q *closurequeue.Queue, next func() (spec.Closure, error), s scheduling) error {
+func (a *app) schedule(ctx context.Context, q *closurequeue.Queue, next func() (closure.Closure, error), s scheduling) error {
 	err := a.scheduleEach(ctx, q, next, s.wait)
 	if raised := q.Raised(); raised != nil {
 		return raised
@@ -33,7 +33,7 @@ func (a *app) schedule(ctx context.Context, q *closurequeue.Queue, next func() (
 
 // scheduleEach ends with what went wrong in reading, or in the queue, after what came
 // before.
-func (a *app) scheduleEach(ctx context.Context, q *closurequeue.Queue, next func() (spec.Closure, error), wait bool) error {
+func (a *app) scheduleEach(ctx context.Context, q *closurequeue.Queue, next func() (closure.Closure, error), wait bool) error {
 	remotes := make(chan *closurequeue.Remote, maxAhead)
 	printed := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -54,7 +54,7 @@ func (a *app) scheduleEach(ctx context.Context, q *closurequeue.Queue, next func
 	return err
 }
 
-func scheduleInto(ctx context.Context, remotes chan<- *closurequeue.Remote, q *closurequeue.Queue, next func() (spec.Closure, error)) error {
+func scheduleInto(ctx context.Context, remotes chan<- *closurequeue.Remote, q *closurequeue.Queue, next func() (closure.Closure, error)) error {
 	for {
 		c, err := next()
 		if errors.Is(err, io.EOF) {
@@ -114,13 +114,13 @@ func (a *app) printClosures(ctx context.Context, remotes <-chan *closurequeue.Re
 }
 
 func isClosureError(err error) bool {
-	var e *spec.ClosureError
+	var e *closure.Error
 	return errors.As(err, &e)
 }
 
 func isCancelled(err error) bool {
-	var e *spec.ClosureError
-	return errors.As(err, &e) && e.Kind == spec.ErrClosureCancelled
+	var e *closure.Error
+	return errors.As(err, &e) && e.Kind == closure.ErrCancelled
 }
 
 // printValue prints the value of a closure, as JSON in any case.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // tellWaits says of a queue that is waited for what keeps it from going on, where nothing
 // of the queue itself will end that: it is paused, or has closures that no task serves. It
 // says so when that changes, until ctx ends.
-func tellWaits(ctx context.Context, status func(context.Context) (spec.QueueStatus, error), say func(string)) {
+func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueStatus, error), say func(string)) {
 	last := ""
 	for after := askFirst; sleep(ctx, after); after = askAgain {
 		s, err := status(ctx)
@@ -27,9 +27,9 @@ func tellWaits(ctx context.Context, status func(context.Context) (spec.QueueStat
 }
 
 // whatWaits says what keeps a queue from going on; empty: nothing.
-func whatWaits(s spec.QueueStatus) string {
+func whatWaits(s closure.QueueStatus) string {
 	var why []string
-	if s.State == spec.QueuePaused && s.Counts.Queued > 0 {
+	if s.State == closure.QueuePaused && s.Counts.Queued > 0 {
 		why = append(why, fmt.Sprintf("the queue is paused (%s) until `clusterrun closures RUN --resume`", s.Paused))
 	}
 	for i, u := range s.Unserved {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // A command that waits for closures which nobody serves, or for a queue that is paused, says
@@ -17,10 +17,10 @@ import (
 func TestACommandSaysWhatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // of the two
-		var now spec.QueueStatus
+		var now closure.QueueStatus
 		var said []string
 		ctx, cancel := context.WithCancel(t.Context())
-		go tellWaits(ctx, func(context.Context) (spec.QueueStatus, error) {
+		go tellWaits(ctx, func(context.Context) (closure.QueueStatus, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			return now, nil
@@ -29,13 +29,13 @@ func TestACommandSaysWhatItWaitsFor(t *testing.T) {
 			defer mu.Unlock()
 			said = append(said, text)
 		})
-		for _, s := range []spec.QueueStatus{
+		for _, s := range []closure.QueueStatus{
 			{},
-			{Unserved: []spec.UnservedClosures{{Function: "add", Queued: 1}, {Function: "mul", Task: "worker-3", Queued: 2}}},
-			{Unserved: []spec.UnservedClosures{{Function: "add", Queued: 1}, {Function: "mul", Task: "worker-3", Queued: 2}}},
+			{Unserved: []closure.Unserved{{Function: "add", Queued: 1}, {Function: "mul", Task: "worker-3", Queued: 2}}},
+			{Unserved: []closure.Unserved{{Function: "add", Queued: 1}, {Function: "mul", Task: "worker-3", Queued: 2}}},
 			{},
-			{State: spec.QueuePaused, Paused: "lunch", Counts: spec.QueueCounts{Queued: 1}},
-			{State: spec.QueuePaused, Paused: "lunch"},
+			{State: closure.QueuePaused, Paused: "lunch", Counts: closure.QueueCounts{Queued: 1}},
+			{State: closure.QueuePaused, Paused: "lunch"},
 		} {
 			mu.Lock()
 			now = s

@@ -6,7 +6,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // call is a call as coordinators take it.
@@ -26,21 +26,21 @@ func (c Call) call() clustercoordinator.Call {
 
 // check refuses what the queue would refuse, together with all that goes with it.
 func (c Call) check() error {
-	closure := spec.Closure{Function: c.Function, Options: c.Options}
+	what := closure.Closure{Function: c.Function, Options: c.Options}
 	var err error
-	if closure.Args, err = json.Marshal(c.Args); err != nil {
+	if what.Args, err = json.Marshal(c.Args); err != nil {
 		return err
 	}
-	if closure.Kwargs, err = json.Marshal(c.Kwargs); err != nil {
+	if what.Kwargs, err = json.Marshal(c.Kwargs); err != nil {
 		return err
 	}
 	if len(c.Args) == 0 {
-		closure.Args = nil
+		what.Args = nil
 	}
 	if len(c.Kwargs) == 0 {
-		closure.Kwargs = nil
+		what.Kwargs = nil
 	}
-	return spec.ScheduleRequest{Client: "check", Batch: 1, Closures: []spec.Closure{closure}}.Validate()
+	return closure.ScheduleRequest{Client: "check", Batch: 1, Closures: []closure.Closure{what}}.Validate()
 }
 
 func outcomeOf(value json.RawMessage, err error) Outcome {
@@ -54,7 +54,7 @@ func outcomeOf(value json.RawMessage, err error) Outcome {
 // was not called.
 func lost(err error) bool {
 	var (
-		e       *spec.ClosureError
+		e       *closure.Error
 		refused *closurequeue.RefusedError
 	)
 	switch {
@@ -64,28 +64,28 @@ func lost(err error) bool {
 		return true
 	}
 	switch e.Kind {
-	case spec.ErrClosureQuarantined, spec.ErrClosureLost, spec.ErrClosureNotFound:
+	case closure.ErrQuarantined, closure.ErrLost, closure.ErrNotFound:
 		return e.Traceback == ""
-	case spec.ErrClosureCancelled:
+	case closure.ErrCancelled:
 		return e.Traceback == "" && e.Task == ""
 	}
 	return false
 }
 
-func errorOf(err error) *spec.ClosureError {
+func errorOf(err error) *closure.Error {
 	var (
-		e       *spec.ClosureError
+		e       *closure.Error
 		refused *closurequeue.RefusedError
 	)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, closurequeue.ErrRunEnded):
-		return &spec.ClosureError{Kind: ErrRunEnded, Message: closurequeue.ErrRunEnded.Error()}
+		return &closure.Error{Kind: ErrRunEnded, Message: closurequeue.ErrRunEnded.Error()}
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &refused):
-		return &spec.ClosureError{Kind: ErrRefused, Message: refused.Message}
+		return &closure.Error{Kind: ErrRefused, Message: refused.Message}
 	}
-	return &spec.ClosureError{Kind: ErrCoordinator, Message: err.Error()}
+	return &closure.Error{Kind: ErrCoordinator, Message: err.Error()}
 }

@@ -3,7 +3,7 @@ package coordinate
 import (
 	"encoding/json"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Operations of a [Request].
@@ -49,7 +49,7 @@ type Call struct {
 	Function string                     `json:"function"`
 	Args     []json.RawMessage          `json:"args,omitempty"`
 	Kwargs   map[string]json.RawMessage `json:"kwargs,omitempty"`
-	Options  *spec.ClosureOptions       `json:"options,omitempty"`
+	Options  *closure.Options           `json:"options,omitempty"`
 }
 
 // Answer is one line of output.
@@ -63,16 +63,16 @@ type Answer struct {
 	IDs      []uint64  `json:"ids,omitempty"`
 	Outcomes []Outcome `json:"outcomes,omitempty"`
 	Done     *bool     `json:"done,omitempty"`
-	// Cancelled and Told are those of [spec.CancelAnswer].
-	Cancelled int                `json:"cancelled,omitempty"`
-	Told      int                `json:"told,omitempty"`
-	Error     *spec.ClosureError `json:"error,omitempty"`
+	// Cancelled and Told are those of [closure.CancelAnswer].
+	Cancelled int            `json:"cancelled,omitempty"`
+	Told      int            `json:"told,omitempty"`
+	Error     *closure.Error `json:"error,omitempty"`
 }
 
 // Outcome is how a closure ended: with a value, or with an error.
 type Outcome struct {
-	Value json.RawMessage    `json:"value,omitempty"`
-	Error *spec.ClosureError `json:"error,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+	Error *closure.Error  `json:"error,omitempty"`
 	// Lost says that the error is neither the function's own nor a refusal: its process
 	// has ended, or the run.
 	Lost bool `json:"lost,omitempty"`

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // maxLine is the longest line of input: more than a batch has.
@@ -106,8 +106,8 @@ func (s *server) refuse(id uint64, format string, args ...any) {
 	s.answer(Answer{ID: id, Error: refusal(format, args...)})
 }
 
-func refusal(format string, args ...any) *spec.ClosureError {
-	return &spec.ClosureError{Kind: ErrRefused, Message: fmt.Sprintf(format, args...)}
+func refusal(format string, args ...any) *closure.Error {
+	return &closure.Error{Kind: ErrRefused, Message: fmt.Sprintf(format, args...)}
 }
 
 // take takes up a request.
@@ -167,7 +167,7 @@ func (s *server) schedule(ctx context.Context, r Request) {
 }
 
 // give gives the closures of a request to the coordinator.
-func (s *server) give(ctx context.Context, r Request) ([]*clustercoordinator.RemoteValue, *spec.ClosureError) {
+func (s *server) give(ctx context.Context, r Request) ([]*clustercoordinator.RemoteValue, *closure.Error) {
 	if len(r.Closures) == 0 {
 		return nil, refusal("closures is missing: there is nothing to %s", r.Op)
 	}

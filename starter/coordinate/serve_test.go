@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 var patience = queues.Patience
@@ -150,7 +150,7 @@ func TestTheInputEndsBehindAJoin(t *testing.T) {
 	p.ask(`{"id":2,"op":"join"}`)
 	p.ask(`{"id":3,"op":"schedule","closures":[{"function":"same","args":[3]}]}`)
 	require.NoError(t, p.in.Close())
-	require.Eventually(t, func() bool { return p.Updates(spec.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
 	assert.Equal(t, uint64(1), p.Counts().Scheduled)
 	close(p.release)
 	assert.Equal(t, map[uint64]Answer{2: {ID: 2}, 3: {ID: 3, IDs: []uint64{2}}}, answersIn(t, p.out))
@@ -233,9 +233,9 @@ func TestARefusedCall(t *testing.T) {
 // The answer to a request has told what was refused: the next one is not about it, also
 // where it was on its way before.
 func TestARefusalIsToldOnce(t *testing.T) {
-	for op, refusalOf := range map[string]func(Answer) *spec.ClosureError{
-		OpCall:     func(a Answer) *spec.ClosureError { return a.Outcomes[0].Error },
-		OpSchedule: func(a Answer) *spec.ClosureError { return a.Error },
+	for op, refusalOf := range map[string]func(Answer) *closure.Error{
+		OpCall:     func(a Answer) *closure.Error { return a.Outcomes[0].Error },
+		OpSchedule: func(a Answer) *closure.Error { return a.Error },
 	} {
 		t.Run(op, func(t *testing.T) {
 			p := begin(t)
@@ -276,7 +276,7 @@ func TestATaskThatTheRunDoesNotHave(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, Serve(patience(t), "iris", p.coordinator, strings.NewReader(in), &out))
 	refused := answersIn(t, strings.NewReader(out.String()))[1].Error
-	assert.Equal(t, &spec.ClosureError{Kind: ErrRefused, Message: `closures[1].options.task: the run has no task "worker-77"; it has chief-0, worker-0`}, refused)
+	assert.Equal(t, &closure.Error{Kind: ErrRefused, Message: `closures[1].options.task: the run has no task "worker-77"; it has chief-0, worker-0`}, refused)
 	assert.Zero(t, p.Counts().Scheduled)
 }
 
@@ -288,7 +288,7 @@ func TestTheRunEnds(t *testing.T) {
 	p.End("run iris has ended")
 	outcomes := p.answer().Outcomes
 	require.Len(t, outcomes, 1)
-	assert.Equal(t, spec.ErrClosureCancelled, outcomes[0].Error.Kind)
+	assert.Equal(t, closure.ErrCancelled, outcomes[0].Error.Kind)
 	assert.True(t, outcomes[0].Lost)
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/starter/coordinate"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -90,7 +91,7 @@ func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T
 
 // Run has all processes call a function that they have registered, waits for all of
 // them, and returns the values as JSON in the order of their ranks. If some fail it
-// returns the error of the first in that order, a [*spec.ClosureError], and the pool
+// returns the error of the first in that order, a [*closure.Error], and the pool
 // goes on, as it does where the processes have no such function. If a process has died the error is [ErrProcessDied], and the pool is shut
 // down. When ctx ends Run returns, and the processes finish the call all the same.
 func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.RawMessage, error) {
@@ -246,7 +247,7 @@ func (p *Pool) request(function string, args []any) (coordinate.Request, error) 
 	r := coordinate.Request{Op: coordinate.OpCall}
 	never := 0
 	for _, t := range p.tasks {
-		r.Closures = append(r.Closures, coordinate.Call{Function: function, Args: raw, Options: &spec.ClosureOptions{
+		r.Closures = append(r.Closures, coordinate.Call{Function: function, Args: raw, Options: &closure.Options{
 			Task: t.Name(), Detached: true, MaxLosses: &never,
 		}})
 	}

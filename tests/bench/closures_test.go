@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/closures"
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // This program is the Go process that serves closures, too.
@@ -86,7 +86,7 @@ func startServing(b *testing.B, n int, start func(socket string) *exec.Cmd) *clo
 	b.Helper()
 	all := make(chan struct{})
 	var once sync.Once
-	broker := closures.NewBroker(closures.Config{Log: zap.NewNop(), Restart: func(string) {}, Changed: func(list []spec.ServingTask) {
+	broker := closures.NewBroker(closures.Config{Log: zap.NewNop(), Restart: func(string) {}, Changed: func(list []closure.ServingTask) {
 		if len(list) == n {
 			once.Do(func() { close(all) })
 		}
@@ -112,8 +112,8 @@ func startServing(b *testing.B, n int, start func(socket string) *exec.Cmd) *clo
 	return broker
 }
 
-func closureOf(id uint64) spec.Closure {
-	return spec.Closure{ID: id, Function: "f", Args: json.RawMessage("[" + strconv.FormatUint(id, 10) + "]"), Attempt: 1}
+func closureOf(id uint64) closure.Closure {
+	return closure.Closure{ID: id, Function: "f", Args: json.RawMessage("[" + strconv.FormatUint(id, 10) + "]"), Attempt: 1}
 }
 
 // flood has the broker's processes call n closures, as fast as they can: with as many
@@ -126,9 +126,9 @@ func flood(b *testing.B, broker *closures.Broker, first, n uint64) (perSecond fl
 	started := time.Now()
 	for range 4 {
 		group.Go(func() {
-			var list []spec.Closure
+			var list []closure.Closure
 			for {
-				for len(list) < spec.MaxBatch {
+				for len(list) < closure.MaxBatch {
 					id := next.Add(1)
 					if id > n {
 						break
@@ -138,7 +138,7 @@ func flood(b *testing.B, broker *closures.Broker, first, n uint64) (perSecond fl
 				if len(list) == 0 {
 					return
 				}
-				r, err := broker.Lease(context.Background(), spec.Lease{Closures: list})
+				r, err := broker.Lease(context.Background(), closure.Lease{Closures: list})
 				if err != nil {
 					b.Error(err)
 					return
@@ -151,7 +151,7 @@ func flood(b *testing.B, broker *closures.Broker, first, n uint64) (perSecond fl
 				}
 				list = list[:0]
 				for _, id := range r.Rest {
-					list = append(list, spec.Closure{ID: id})
+					list = append(list, closure.Closure{ID: id})
 				}
 			}
 		})
@@ -166,7 +166,7 @@ func lone(b *testing.B, broker *closures.Broker, first uint64, n int) time.Durat
 	took := make([]time.Duration, n)
 	for i := range took {
 		started := time.Now()
-		r, err := broker.Lease(context.Background(), spec.Lease{Closures: []spec.Closure{closureOf(first + uint64(i))}})
+		r, err := broker.Lease(context.Background(), closure.Lease{Closures: []closure.Closure{closureOf(first + uint64(i))}})
 		took[i] = time.Since(started)
 		require.NoError(b, err)
 		require.Len(b, r.Outcomes, 1)

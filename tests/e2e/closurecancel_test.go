@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -33,7 +34,7 @@ func TestCancelledClosures(t *testing.T) {
 	}
 	cancelled := func(t *testing.T, v *clustercoordinator.RemoteValue) {
 		t.Helper()
-		assert.Equal(t, spec.ErrClosureCancelled, fetchError(t, v).Kind)
+		assert.Equal(t, closure.ErrCancelled, fetchError(t, v).Kind)
 	}
 	t.Run("as soon as it is scheduled", func(t *testing.T) {
 		for i := range 100 {
@@ -87,9 +88,9 @@ func TestCancelledClosures(t *testing.T) {
 		require.NoError(t, c.Join(bounded(t)))
 	})
 	t.Run("a child has the connections of one that died", func(t *testing.T) {
-		v := scheduleCall(t, c, spec.ClosureOptions{MaxLosses: ptr(0)}, "leave_a_child")
+		v := scheduleCall(t, c, closure.Options{MaxLosses: ptr(0)}, "leave_a_child")
 		e := fetchError(t, v)
-		assert.Equal(t, spec.ErrClosureQuarantined, e.Kind)
+		assert.Equal(t, closure.ErrQuarantined, e.Kind)
 		assert.Contains(t, e.Message, "1 process ended under it")
 		require.Error(t, c.Join(bounded(t)))
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // A join of which nobody hears the answer keeps nobody from anything: not from
@@ -26,15 +26,15 @@ func TestAJoinThatNobodyWaitsFor(t *testing.T) {
 	code, _, stderr := f.CLI(t, "join", run.GetID(), "--timeout", "1s")
 	assert.NotZero(t, code)
 	assert.NotEmpty(t, stderr)
-	require.Equal(t, 1, f.accepted(c, spec.UpdateWithdraw))
+	require.Equal(t, 1, f.accepted(c, closure.UpdateWithdraw))
 	killed := f.StartCLI(t, "join", run.GetID())
-	harness.Eventually(t, "the join waits", func() bool { return f.accepted(c, spec.UpdateJoin) == 2 })
+	harness.Eventually(t, "the join waits", func() bool { return f.accepted(c, closure.UpdateJoin) == 2 })
 	killed.Kill(syscall.SIGKILL)
 
 	assert.Equal(t, 49, fetched[int](t, schedule(t, c, "square", 7)))
 	assert.Equal(t, "on purpose", fetchError(t, schedule(t, c, "fail")).Message)
 	// The join of nobody is the oldest that asks, and has the others cancelled.
-	assert.Equal(t, spec.ErrClosureCancelled, fetchError(t, held).Kind)
+	assert.Equal(t, closure.ErrCancelled, fetchError(t, held).Kind)
 	require.Contains(t, closureError(t, c.Join(bounded(t))).Message, "on purpose")
 	require.NoError(t, c.Join(bounded(t)))
 	assert.Equal(t, 64, fetched[int](t, schedule(t, c, "square", 8)))

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -75,7 +76,7 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 			}
 			require.ErrorContains(t, err, "ended")
 			require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
-			var result spec.QueueResult
+			var result closure.QueueResult
 			require.NoError(t, f.client.GetWorkflow(ctx, c.Queue().ID(), "").Get(ctx, &result))
 			assert.EqualValues(t, n, result.Counts.Cancelled)
 			assert.Zero(t, result.Counts.Queued+result.Counts.Executing)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -21,7 +22,7 @@ func TestAFunctionThatExitsWithZero(t *testing.T) {
 		c := f.coordinator(run)
 		assert.Equal(t, 3, fetched[int](t, schedule(t, c, "leave", "again", 2)))
 		assert.Equal(t, 2, fetched[int](t, schedule(t, c, "leave", "once", 1, "os")))
-		lost := scheduleCall(t, c, spec.ClosureOptions{MaxLosses: ptr(1), Detached: true}, "leave", "always", 100)
+		lost := scheduleCall(t, c, closure.Options{MaxLosses: ptr(1), Detached: true}, "leave", "always", 100)
 		assert.Contains(t, fetchError(t, lost).Message, "worker-0")
 		f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 		exits := task(f.result(run), "worker-0").Exits

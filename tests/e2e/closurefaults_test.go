@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -152,7 +153,7 @@ func (f *fixture) end(run client.WorkflowRun) {
 
 // checkQueue: the queue agrees on how many closures there were, and none of its
 // workflow tasks failed but for a part that was killed.
-func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) spec.QueueStatus {
+func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) closure.QueueStatus {
 	t := f.t
 	t.Helper()
 	s := f.status(c)
@@ -233,7 +234,7 @@ func TestClosuresContinueAsNew(t *testing.T) {
 	assert.JSONEq(t, "25", string(fetchID(t, c.Queue(), id)), "of the first execution")
 
 	f.end(run)
-	var result spec.QueueResult
+	var result closure.QueueResult
 	require.NoError(t, f.client.GetWorkflow(t.Context(), c.Queue().ID(), "").Get(t.Context(), &result))
 	assert.GreaterOrEqual(t, len(result.Executions), len(status.Executions))
 	assert.EqualValues(t, 2*n+2+talkers*words, result.Counts.Finished)
@@ -242,7 +243,7 @@ func TestClosuresContinueAsNew(t *testing.T) {
 // talk schedules squares one after the other.
 func talk(ctx context.Context, c *clustercoordinator.Coordinator, from, n int) error {
 	for x := from; x < from+n; x++ {
-		v, err := c.ScheduleCall(ctx, clustercoordinator.Call{Function: "square", Args: []any{x}, Options: &spec.ClosureOptions{Priority: 1, Detached: true}})
+		v, err := c.ScheduleCall(ctx, clustercoordinator.Call{Function: "square", Args: []any{x}, Options: &closure.Options{Priority: 1, Detached: true}})
 		if err != nil {
 			return err
 		}

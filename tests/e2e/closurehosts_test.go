@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -56,7 +57,7 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	assert.Greater(t, spread["worker-1"], 200, spread)
 
 	// Each host has one that goes on, and others behind it.
-	first := scheduleCall(t, c, spec.ClosureOptions{Task: "worker-1"}, "where")
+	first := scheduleCall(t, c, closure.Options{Task: "worker-1"}, "where")
 	fetched[[]any](t, first)
 	held := schedule(t, c, "hold", "gone")
 	held2 := schedule(t, c, "hold", "gone")
@@ -101,7 +102,7 @@ func TestATaskThatServesEndsForGood(t *testing.T) {
 	// It can come back.
 	f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-1"})
 	f.awaitServing(c, 2)
-	assert.Equal(t, "worker-1", fetched[[]any](t, scheduleCall(t, c, spec.ClosureOptions{Task: "worker-1"}, "where"))[0])
+	assert.Equal(t, "worker-1", fetched[[]any](t, scheduleCall(t, c, closure.Options{Task: "worker-1"}, "where"))[0])
 	f.end(run)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -62,7 +63,7 @@ func schedule(t *testing.T, c *clustercoordinator.Coordinator, function string, 
 	return v
 }
 
-func scheduleCall(t *testing.T, c *clustercoordinator.Coordinator, o spec.ClosureOptions, function string, args ...any) *clustercoordinator.RemoteValue {
+func scheduleCall(t *testing.T, c *clustercoordinator.Coordinator, o closure.Options, function string, args ...any) *clustercoordinator.RemoteValue {
 	t.Helper()
 	v, err := c.ScheduleCall(bounded(t), clustercoordinator.Call{Function: function, Args: args, Options: &o})
 	require.NoError(t, err)
@@ -78,14 +79,14 @@ func fetched[T any](t *testing.T, v *clustercoordinator.RemoteValue) T {
 }
 
 // closureError is the error of a closure.
-func closureError(t *testing.T, err error) *spec.ClosureError {
+func closureError(t *testing.T, err error) *closure.Error {
 	t.Helper()
-	var e *spec.ClosureError
+	var e *closure.Error
 	require.ErrorAs(t, err, &e)
 	return e
 }
 
-func fetchError(t *testing.T, v *clustercoordinator.RemoteValue) *spec.ClosureError {
+func fetchError(t *testing.T, v *clustercoordinator.RemoteValue) *closure.Error {
 	t.Helper()
 	_, err := v.JSON(bounded(t))
 	return closureError(t, err)
@@ -128,7 +129,7 @@ func (f *fixture) servers(task string) []int {
 	return pids
 }
 
-func (f *fixture) status(c *clustercoordinator.Coordinator) spec.QueueStatus {
+func (f *fixture) status(c *clustercoordinator.Coordinator) closure.QueueStatus {
 	f.t.Helper()
 	s, err := c.Queue().Status(bounded(f.t))
 	require.NoError(f.t, err)
@@ -312,8 +313,8 @@ func testClosureErrors(t *testing.T, f *fixture, run client.WorkflowRun, c *clus
 		assert.Equal(t, 9, fetched[int](t, v))
 		v = schedule(t, c, "echo", r)
 		err = c.Join(bounded(t))
-		assert.Equal(t, spec.ErrClosureInput, closureError(t, err).Kind, err)
-		assert.Equal(t, spec.ErrClosureInput, fetchError(t, v).Kind)
+		assert.Equal(t, closure.ErrInput, closureError(t, err).Kind, err)
+		assert.Equal(t, closure.ErrInput, fetchError(t, v).Kind)
 	})
 	t.Run("CC-39 a very long one is cancelled", func(t *testing.T) {
 		long := schedule(t, c, "hold", "never")
@@ -322,8 +323,8 @@ func testClosureErrors(t *testing.T, f *fixture, run client.WorkflowRun, c *clus
 		schedule(t, c, "fail")
 		wrong(t, c.Join(bounded(t)))
 		e := fetchError(t, long)
-		assert.Equal(t, spec.ErrClosureCancelled, e.Kind)
-		assert.Equal(t, spec.TextClosureCancelled, e.Message)
+		assert.Equal(t, closure.ErrCancelled, e.Kind)
+		assert.Equal(t, closure.TextCancelled, e.Message)
 		for i := range 3 {
 			schedule(t, c, "square", i)
 		}
@@ -343,23 +344,23 @@ func testClosureErrors(t *testing.T, f *fixture, run client.WorkflowRun, c *clus
 
 func testClosureOptions(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) {
 	t.Run("timeout", func(t *testing.T) {
-		v := scheduleCall(t, c, spec.ClosureOptions{Timeout: spec.Duration(200 * time.Millisecond), Detached: true}, "hold", "too-long")
+		v := scheduleCall(t, c, closure.Options{Timeout: spec.Duration(200 * time.Millisecond), Detached: true}, "hold", "too-long")
 		e := fetchError(t, v)
-		assert.Equal(t, spec.ErrClosureTimeout, e.Kind)
+		assert.Equal(t, closure.ErrTimeout, e.Kind)
 		assert.Contains(t, e.Message, "hold has not ended within its timeout of 200ms")
 	})
 	t.Run("retries", func(t *testing.T) {
-		v := scheduleCall(t, c, spec.ClosureOptions{Retries: 3}, "flaky", "flaky-enough", 3)
+		v := scheduleCall(t, c, closure.Options{Retries: 3}, "flaky", "flaky-enough", 3)
 		assert.Equal(t, 4, fetched[int](t, v))
-		v = scheduleCall(t, c, spec.ClosureOptions{Retries: 1}, "flaky", "flaky-too-often", 3)
+		v = scheduleCall(t, c, closure.Options{Retries: 1}, "flaky", "flaky-too-often", 3)
 		assert.Contains(t, fetchError(t, v).Message, "time 2")
 		require.Error(t, c.Join(bounded(t)))
 	})
 	t.Run("quarantine", func(t *testing.T) {
 		before := f.calls()["die 0"]
-		v := scheduleCall(t, c, spec.ClosureOptions{MaxLosses: ptr(1)}, "die")
+		v := scheduleCall(t, c, closure.Options{MaxLosses: ptr(1)}, "die")
 		e := fetchError(t, v)
-		assert.Equal(t, spec.ErrClosureQuarantined, e.Kind)
+		assert.Equal(t, closure.ErrQuarantined, e.Kind)
 		assert.Contains(t, e.Message, "2 processes ended under it")
 		assert.Equal(t, before+2, f.calls()["die 0"])
 		require.Error(t, c.Join(bounded(t)))
@@ -368,11 +369,11 @@ func testClosureOptions(t *testing.T, f *fixture, c *clustercoordinator.Coordina
 		f.awaitServing(c, 2)
 		s, err := c.Queue().Pause(bounded(t), "lunch")
 		require.NoError(t, err)
-		assert.Equal(t, spec.QueuePaused, s.State)
+		assert.Equal(t, closure.QueuePaused, s.State)
 		// All for one task, so that there is an order to see.
 		var order []*clustercoordinator.RemoteValue
 		for i, priority := range []int{-1, 0, 5} {
-			order = append(order, scheduleCall(t, c, spec.ClosureOptions{Priority: priority, Task: "worker-1"}, "square", 2000+i))
+			order = append(order, scheduleCall(t, c, closure.Options{Priority: priority, Task: "worker-1"}, "square", 2000+i))
 		}
 		require.NoError(t, c.Queue().Flush(bounded(t)))
 		s = f.status(c)
@@ -398,7 +399,7 @@ func testClosureOptions(t *testing.T, f *fixture, c *clustercoordinator.Coordina
 	t.Run("a key is one closure", func(t *testing.T) {
 		ids := map[uint64]bool{}
 		for range 3 {
-			v := scheduleCall(t, c, spec.ClosureOptions{Key: "once"}, "square", 3000)
+			v := scheduleCall(t, c, closure.Options{Key: "once"}, "square", 3000)
 			assert.Equal(t, 9_000_000, fetched[int](t, v))
 			id, err := v.ID(bounded(t))
 			require.NoError(t, err)
@@ -423,7 +424,7 @@ func testRefusedClosures(t *testing.T, f *fixture, run client.WorkflowRun) {
 	t.Run("an argument of 10 MB", func(t *testing.T) {
 		c := f.coordinator(run)
 		_, err := c.Schedule(bounded(t), "echo", strings.Repeat("x", 10<<20))
-		require.ErrorContains(t, err, fmt.Sprintf("they may have %d", spec.MaxClosureBytes))
+		require.ErrorContains(t, err, fmt.Sprintf("they may have %d", closure.MaxBytes))
 		require.ErrorContains(t, err, "pass large data in files")
 		_, err = c.CreatePerWorkerResource(bounded(t), "counter", strings.Repeat("x", 10<<20))
 		require.ErrorContains(t, err, "pass large data in files")
@@ -432,11 +433,11 @@ func testRefusedClosures(t *testing.T, f *fixture, run client.WorkflowRun) {
 	})
 	t.Run("a value that is too large", func(t *testing.T) {
 		c := f.coordinator(run)
-		v := schedule(t, c, "large", spec.MaxClosureBytes)
-		assert.Equal(t, spec.ErrValueTooLarge, fetchError(t, v).Kind)
+		v := schedule(t, c, "large", closure.MaxBytes)
+		assert.Equal(t, closure.ErrValueTooLarge, fetchError(t, v).Kind)
 		require.NoError(t, c.Join(bounded(t)), "it is the error of that closure alone")
-		v = schedule(t, c, "large", spec.MaxClosureBytes-2)
-		assert.Len(t, fetched[string](t, v), spec.MaxClosureBytes-2)
+		v = schedule(t, c, "large", closure.MaxBytes-2)
+		assert.Len(t, fetched[string](t, v), closure.MaxBytes-2)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -78,10 +79,10 @@ func TestTransientFailures(t *testing.T) {
 			assert.Equal(t, test.ignored+1, fetched[int](t, v))
 			v = schedule(t, c, "unavailable", "ps-again-"+run.GetID(), 1)
 			e := closureError(t, c.Join(bounded(t)))
-			assert.Equal(t, spec.ErrClosureUnavailable, e.Kind)
+			assert.Equal(t, closure.ErrUnavailable, e.Kind)
 			assert.Equal(t, "ps-0", e.Task)
 			assert.Contains(t, e.Message, "ps-0 does not answer")
-			assert.Equal(t, spec.ErrClosureUnavailable, fetchError(t, v).Kind)
+			assert.Equal(t, closure.ErrUnavailable, fetchError(t, v).Kind)
 			assert.EqualValues(t, test.ignored, f.status(c).Counts.PutBack)
 			f.end(run)
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -45,21 +46,21 @@ func TestRecordClosures(t *testing.T) {
 	require.NoError(t, c.Join(bounded(t)))
 	r.Release()
 	harness.Eventually(t, "the resource is gone", func() bool { return f.status(c).Counts.Resource == 0 })
-	fetched[int](t, scheduleCall(t, c, spec.ClosureOptions{Key: "key", Priority: 3}, "square", 5))
-	fetched[int](t, scheduleCall(t, c, spec.ClosureOptions{Key: "key", Priority: 3}, "square", 5))
-	require.Error(t, fetchError(t, scheduleCall(t, c, spec.ClosureOptions{Key: "failed"}, "fail")))
+	fetched[int](t, scheduleCall(t, c, closure.Options{Key: "key", Priority: 3}, "square", 5))
+	fetched[int](t, scheduleCall(t, c, closure.Options{Key: "key", Priority: 3}, "square", 5))
+	require.Error(t, fetchError(t, scheduleCall(t, c, closure.Options{Key: "failed"}, "fail")))
 	require.Error(t, c.Join(bounded(t)))
-	scheduleCall(t, c, spec.ClosureOptions{Key: "failed"}, "fail")
+	scheduleCall(t, c, closure.Options{Key: "failed"}, "fail")
 	require.Error(t, c.Join(bounded(t)), "the same again")
-	scheduleCall(t, c, spec.ClosureOptions{Key: "failed", Retry: true}, "square", 6)
+	scheduleCall(t, c, closure.Options{Key: "failed", Retry: true}, "square", 6)
 	require.NoError(t, c.Queue().JoinAll(bounded(t)))
 	long := schedule(t, c, "hold", "never")
 	f.called("hold never", 1)
 	schedule(t, c, "fail")
 	require.Error(t, c.Join(bounded(t)))
 	require.Error(t, fetchError(t, long))
-	require.Error(t, fetchError(t, scheduleCall(t, c, spec.ClosureOptions{Retries: 1, Detached: true}, "flaky", "flaky", 2)))
-	require.Error(t, fetchError(t, scheduleCall(t, c, spec.ClosureOptions{MaxLosses: ptr(0), Detached: true}, "die")))
+	require.Error(t, fetchError(t, scheduleCall(t, c, closure.Options{Retries: 1, Detached: true}, "flaky", "flaky", 2)))
+	require.Error(t, fetchError(t, scheduleCall(t, c, closure.Options{MaxLosses: ptr(0), Detached: true}, "die")))
 	_, err = c.Queue().Pause(bounded(t), "test")
 	require.NoError(t, err)
 	waiting := schedule(t, c, "square", 1)
@@ -81,7 +82,7 @@ func TestRecordClosures(t *testing.T) {
 	f.awaitServing(c, 2)
 	held := schedule(t, c, "hold", "long")
 	f.called("hold long", 1)
-	var s spec.QueueStatus
+	var s closure.QueueStatus
 	for from := 0; len(s.Executions) < 3; from += 200 {
 		f.squares(c, 1000+from, 200, 0.002)
 		require.NoError(t, c.Queue().Flush(bounded(t)))
@@ -149,9 +150,9 @@ func TestRecordTwoCoordinators(t *testing.T) {
 	f.called("hold joined", 1)
 	joined := make(chan error, 1)
 	go func() { joined <- c.Join(bounded(t)) }()
-	harness.Eventually(t, "the join waits", func() bool { return f.accepted(c, spec.UpdateJoin) == 1 })
+	harness.Eventually(t, "the join waits", func() bool { return f.accepted(c, closure.UpdateJoin) == 1 })
 	other := schedule(t, d, "square", 3)
-	harness.Eventually(t, "both have scheduled", func() bool { return f.accepted(c, spec.UpdateSchedule) == 2 })
+	harness.Eventually(t, "both have scheduled", func() bool { return f.accepted(c, closure.UpdateSchedule) == 2 })
 	touch(t, f, "joined")
 	require.NoError(t, <-joined)
 	fetched[string](t, held)
@@ -165,7 +166,7 @@ func TestRecordTwoCoordinators(t *testing.T) {
 func (f *fixture) leases(c *clustercoordinator.Coordinator) int {
 	f.t.Helper()
 	return f.countEvents(c, func(e *historypb.HistoryEvent) bool {
-		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == spec.ActivityRunClosures
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == closure.ActivityRunClosures
 	})
 }
 

@@ -8,11 +8,11 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Function is one that tasks serve. Its error may be a [spec.ClosureError], which says
+// Function is one that tasks serve. Its error may be a [closure.Error], which says
 // its kind.
 type Function func(ctx context.Context, args []any, kwargs map[string]any) (any, error)
 
@@ -22,7 +22,7 @@ const Slots = 8
 // held is a closure that was given out.
 type held struct {
 	cancel  context.CancelFunc
-	outcome *spec.Outcome
+	outcome *closure.Outcome
 }
 
 // lease is one that is open.
@@ -40,7 +40,7 @@ type built struct {
 
 func (s *Server) serve() {
 	if s.machine != nil {
-		s.machine.Serving(spec.ServingMessage{Host: "host-a", Queue: "host-a", Seq: int64(len(s.functions)), Serving: []spec.ServingTask{
+		s.machine.Serving(closure.ServingMessage{Host: "host-a", Queue: "host-a", Seq: int64(len(s.functions)), Serving: []closure.ServingTask{
 			{Task: "worker-0", Process: "p", Slots: Slots, Functions: slices.Sorted(maps.Keys(s.functions))},
 		}})
 	}
@@ -53,7 +53,7 @@ func (s *Server) pump() {
 			switch a := a.(type) {
 			case closures.Dispatch:
 				s.drop(a.Released)
-				l := &lease{number: a.Lease, event: s.last().leased(spec.Lease{Closures: a.Closures, Resources: a.Resources, Released: a.Released})}
+				l := &lease{number: a.Lease, event: s.last().leased(closure.Lease{Closures: a.Closures, Resources: a.Resources, Released: a.Released})}
 				for _, c := range a.Closures {
 					l.ids = append(l.ids, c.ID)
 					s.begin(c, a.Resources)
@@ -82,7 +82,7 @@ func (s *Server) pump() {
 // returnLeases ends those of which something has ended.
 func (s *Server) returnLeases() (some bool) {
 	for _, l := range slices.Clone(s.leases) {
-		var r spec.LeaseResult
+		var r closure.LeaseResult
 		for _, id := range l.ids {
 			if h := s.held[id]; h != nil && h.outcome != nil {
 				r.Outcomes = append(r.Outcomes, *h.outcome)
@@ -103,7 +103,7 @@ func (s *Server) returnLeases() (some bool) {
 }
 
 // begin calls a closure, unless it is being called.
-func (s *Server) begin(c spec.Closure, resources []spec.Resource) {
+func (s *Server) begin(c closure.Closure, resources []closure.Resource) {
 	if s.held[c.ID] != nil {
 		return
 	}
@@ -114,17 +114,17 @@ func (s *Server) begin(c spec.Closure, resources []spec.Resource) {
 	s.calls[c.Function]++
 	args, kwargs, input := s.arguments(c, resources)
 	go func() {
-		o := spec.Outcome{ID: c.ID, Task: "worker-0", Started: true}
+		o := closure.Outcome{ID: c.ID, Task: "worker-0", Started: true}
 		var value any
 		err := input
 		switch {
 		case err != nil:
 		case f == nil:
-			err = &spec.ClosureError{Kind: spec.ErrUnknownFunction, Message: "no function " + c.Function}
+			err = &closure.Error{Kind: closure.ErrUnknownFunction, Message: "no function " + c.Function}
 		default:
 			value, err = f(ctx, args, kwargs)
 		}
-		var said *spec.ClosureError
+		var said *closure.Error
 		switch {
 		case err == nil:
 			b, err := json.Marshal(value)
@@ -135,15 +135,15 @@ func (s *Server) begin(c spec.Closure, resources []spec.Resource) {
 		case errors.As(err, &said):
 			named := *said // as a host does
 			named.Closure, named.Task = c.ID, o.Task
-			o.Kind, o.Error = spec.OutcomeError, &named
-			if said.Kind == spec.ErrClosureInput {
-				o.Kind = spec.OutcomeInput
+			o.Kind, o.Error = closure.OutcomeError, &named
+			if said.Kind == closure.ErrInput {
+				o.Kind = closure.OutcomeInput
 			}
 		case ctx.Err() != nil:
-			o.Kind = spec.OutcomeCancelled
-			o.Error = &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: spec.TextClosureCancelled, Closure: c.ID}
+			o.Kind = closure.OutcomeCancelled
+			o.Error = &closure.Error{Kind: closure.ErrCancelled, Message: closure.TextCancelled, Closure: c.ID}
 		default:
-			o.Kind, o.Error = spec.OutcomeError, &spec.ClosureError{Message: err.Error()}
+			o.Kind, o.Error = closure.OutcomeError, &closure.Error{Message: err.Error()}
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *Server) begin(c spec.Closure, resources []spec.Resource) {
 }
 
 // arguments are those of a closure, with what was built of resources in their places.
-func (s *Server) arguments(c spec.Closure, resources []spec.Resource) (args []any, kwargs map[string]any, err error) {
+func (s *Server) arguments(c closure.Closure, resources []closure.Resource) (args []any, kwargs map[string]any, err error) {
 	if len(c.Args) > 0 {
 		if err := json.Unmarshal(c.Args, &args); err != nil {
 			return nil, nil, err
@@ -165,10 +165,10 @@ func (s *Server) arguments(c spec.Closure, resources []spec.Resource) (args []an
 		}
 	}
 	fill := func(v any) any {
-		if m, ok := v.(map[string]any); ok && len(m) == 1 && m[spec.ResourceKey] != nil {
-			b := s.build(uint64(m[spec.ResourceKey].(float64)), resources)
+		if m, ok := v.(map[string]any); ok && len(m) == 1 && m[closure.ResourceKey] != nil {
+			b := s.build(uint64(m[closure.ResourceKey].(float64)), resources)
 			if b.err != nil {
-				err = &spec.ClosureError{Kind: spec.ErrClosureInput, Message: fmt.Sprintf(
+				err = &closure.Error{Kind: closure.ErrInput, Message: fmt.Sprintf(
 					"Input has an error, the original exception is %v, error message is %v.", b.err, b.err)}
 			}
 			return b.value
@@ -191,7 +191,7 @@ func (s *Server) drop(released [][2]uint64) {
 	}
 }
 
-func (s *Server) build(id uint64, resources []spec.Resource) *built {
+func (s *Server) build(id uint64, resources []closure.Resource) *built {
 	b := s.built[id]
 	for _, r := range resources {
 		if r.ID != id || b != nil {

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // execution is one of the queue's workflow.
@@ -55,18 +55,18 @@ func (x *execution) close(status enumspb.WorkflowExecutionStatus) {
 	x.add(&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED})
 }
 
-func (x *execution) leased(l spec.Lease) int64 {
+func (x *execution) leased(l closure.Lease) int64 {
 	return x.add(&historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
 		Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
 			ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
-				ActivityType: &commonpb.ActivityType{Name: spec.ActivityRunClosures}, Input: encode(l),
+				ActivityType: &commonpb.ActivityType{Name: closure.ActivityRunClosures}, Input: encode(l),
 			},
 		},
 	})
 }
 
-func (x *execution) returned(lease int64, r spec.LeaseResult) {
+func (x *execution) returned(lease int64, r closure.LeaseResult) {
 	x.add(&historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
 		Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
@@ -75,7 +75,7 @@ func (x *execution) returned(lease int64, r spec.LeaseResult) {
 	})
 }
 
-func (x *execution) decided(d spec.DecidedOutcomes) {
+func (x *execution) decided(d closure.DecidedOutcomes) {
 	x.add(&historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_MARKER_RECORDED,
 		Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{
@@ -95,10 +95,10 @@ func encode(v any) *commonpb.Payloads {
 }
 
 // ranges tell which closures ended in which execution.
-func (s *Server) ranges() []spec.QueueExecution {
-	var all []spec.QueueExecution
+func (s *Server) ranges() []closure.QueueExecution {
+	var all []closure.QueueExecution
 	for _, x := range s.executions {
-		all = append(all, spec.QueueExecution{RunID: x.id, First: x.first, Last: x.last})
+		all = append(all, closure.QueueExecution{RunID: x.id, First: x.first, Last: x.last})
 	}
 	at := &all[len(all)-1]
 	at.First, at.Last = s.machine.Ended()

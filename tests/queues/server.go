@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -110,11 +111,11 @@ func (s *Server) Answers(name string) int {
 func (s *Server) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.updates[spec.UpdateSchedule] - s.answers[spec.UpdateSchedule]
+	return s.updates[closure.UpdateSchedule] - s.answers[closure.UpdateSchedule]
 }
 
 // Counts are those of the queue.
-func (s *Server) Counts() spec.QueueCounts {
+func (s *Server) Counts() closure.QueueCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.Status().Counts
@@ -236,7 +237,7 @@ func (s *Server) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOpti
 	if err := s.check(ctx); !errors.Is(err, errNone) {
 		return nil, err
 	}
-	in := args[0].(spec.ClosureQueueInput)
+	in := args[0].(closure.QueueInput)
 	if s.size != 0 {
 		in.QueueSize = s.size
 	}
@@ -305,36 +306,36 @@ func (s *Server) request(o client.UpdateWorkflowOptions) (answer func() (ready b
 		return nil, err
 	}
 	switch o.UpdateName {
-	case spec.UpdateSchedule:
-		r := as[spec.ScheduleRequest](payloads)
+	case closure.UpdateSchedule:
+		r := as[closure.ScheduleRequest](payloads)
 		if err := s.machine.CheckSchedule(r); err != nil {
 			return nil, err
 		}
 		return of(s.machine.Schedule(r)), nil
-	case spec.UpdateJoin, spec.UpdateDone:
-		r := as[spec.WaitRequest](payloads)
+	case closure.UpdateJoin, closure.UpdateDone:
+		r := as[closure.WaitRequest](payloads)
 		if err := s.machine.CheckWait(r); err != nil {
 			return nil, err
 		}
-		if o.UpdateName == spec.UpdateJoin {
+		if o.UpdateName == closure.UpdateJoin {
 			return of(s.machine.Join(r)), nil
 		}
 		return of(s.machine.Done(r)), nil
-	case spec.UpdateWithdraw:
-		a := s.machine.Withdraw(as[spec.WaitRequest](payloads))
+	case closure.UpdateWithdraw:
+		a := s.machine.Withdraw(as[closure.WaitRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, nil
-	case spec.UpdateCreateResource:
-		a, err := s.machine.CreateResource(as[spec.ResourceRequest](payloads))
+	case closure.UpdateCreateResource:
+		a, err := s.machine.CreateResource(as[closure.ResourceRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, err
-	case spec.UpdateReleaseResources:
-		r := as[spec.ReleaseRequest](payloads)
+	case closure.UpdateReleaseResources:
+		r := as[closure.ReleaseRequest](payloads)
 		if err := s.machine.CheckRelease(r); err != nil {
 			return nil, err
 		}
 		a := s.machine.ReleaseResources(r)
 		return func() (bool, any, error) { return true, a, nil }, nil
-	case spec.UpdateCancelClosures:
-		a := s.machine.Cancel(as[spec.CancelRequest](payloads))
+	case closure.UpdateCancelClosures:
+		a := s.machine.Cancel(as[closure.CancelRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, nil
 	}
 	return nil, fmt.Errorf("there is no update %s", o.UpdateName)
@@ -418,5 +419,5 @@ type result struct {
 func (r *result) Get(_ context.Context, to any) error {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	return convert(spec.QueueResult{Counts: r.s.machine.Status().Counts, Executions: r.s.ranges()}, to)
+	return convert(closure.QueueResult{Counts: r.s.machine.Status().Counts, Executions: r.s.ranges()}, to)
 }

@@ -1,19 +1,19 @@
 package closures
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import "github.com/clusterrun/clusterrun/workflows/closure"
 
 // Action is something the workflow has to do.
 type Action interface{ action() }
 
-// Dispatch gives closures to a host, as an activity [spec.ActivityRunClosures]. Its
+// Dispatch gives closures to a host, as an activity [closure.ActivityRunClosures]. Its
 // end is told by [Queue.LeaseEnded] or [Queue.LeaseLost], with the number Lease.
 type Dispatch struct {
 	Lease int
 	// Host is the name of the host, and Queue that of its host worker.
 	Host, Queue string
 	// Closures are new ones, and those the host holds already.
-	Closures  []spec.Closure
-	Resources []spec.Resource
+	Closures  []closure.Closure
+	Resources []closure.Resource
 	// Cancelled are those of them that the host was told to cancel: it may have been
 	// started again since, or be told only after it has the lease.
 	Cancelled []uint64
@@ -22,7 +22,7 @@ type Dispatch struct {
 }
 
 // CancelOn tells a host that closures it holds are not to be called any more, as an
-// activity [spec.ActivityCancelClosures]. They end in their leases. Where the activity
+// activity [closure.ActivityCancelClosures]. They end in their leases. Where the activity
 // fails, [Queue.CancelLost] is to be told.
 type CancelOn struct {
 	Host, Queue string
@@ -30,7 +30,7 @@ type CancelOn struct {
 }
 
 // Decide writes what the queue has decided by itself into the history.
-type Decide struct{ spec.DecidedOutcomes }
+type Decide struct{ closure.DecidedOutcomes }
 
 func (Dispatch) action() {}
 func (CancelOn) action() {}

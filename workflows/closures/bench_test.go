@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -21,7 +22,7 @@ func newMill(hosts, slots int) *mill {
 	m := &mill{queue: New(Config{QueueSize: spec.DefaultQueueSize})}
 	for i := range hosts {
 		name := fmt.Sprintf("host-%03d", i)
-		m.queue.Serving(spec.ServingMessage{Host: name, Queue: "q/" + name, Seq: 1, Serving: []spec.ServingTask{
+		m.queue.Serving(closure.ServingMessage{Host: name, Queue: "q/" + name, Seq: 1, Serving: []closure.ServingTask{
 			{Task: spec.TaskName("worker", i), Slots: slots, Functions: []string{"step"}},
 		}})
 	}
@@ -31,9 +32,9 @@ func newMill(hosts, slots int) *mill {
 // schedule asks for n closures more.
 func (m *mill) schedule(n int) {
 	m.batch++
-	r := spec.ScheduleRequest{Client: "c", Batch: m.batch, Closures: make([]spec.Closure, n)}
+	r := closure.ScheduleRequest{Client: "c", Batch: m.batch, Closures: make([]closure.Closure, n)}
 	for i := range r.Closures {
-		r.Closures[i] = spec.Closure{Function: "step", Args: []byte("[12345]")}
+		r.Closures[i] = closure.Closure{Function: "step", Args: []byte("[12345]")}
 	}
 	if err := m.queue.CheckSchedule(r); err != nil {
 		panic(err)
@@ -48,9 +49,9 @@ func (m *mill) turn() {
 		if !ok {
 			continue
 		}
-		r := spec.LeaseResult{Idle: true, Outcomes: make([]spec.Outcome, len(d.Closures))}
+		r := closure.LeaseResult{Idle: true, Outcomes: make([]closure.Outcome, len(d.Closures))}
 		for i, c := range d.Closures {
-			r.Outcomes[i] = spec.Outcome{ID: c.ID, Value: c.Args, Task: "worker-0"}
+			r.Outcomes[i] = closure.Outcome{ID: c.ID, Value: c.Args, Task: "worker-0"}
 		}
 		m.queue.LeaseEnded(d.Lease, r)
 		m.done += len(d.Closures)

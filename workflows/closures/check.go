@@ -3,13 +3,14 @@ package closures
 import (
 	"fmt"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // CheckSchedule says why a request cannot be taken; nil if it can. It is for the
 // workflow's validator: a request that is refused leaves no trace in the history.
 // One that was answered before is accepted and gets the same answer.
-func (q *Queue) CheckSchedule(r spec.ScheduleRequest) error {
+func (q *Queue) CheckSchedule(r closure.ScheduleRequest) error {
 	if c := q.clients.named[r.Client]; c != nil {
 		known, err := c.batches.find(r.Batch)
 		if err != nil {
@@ -35,7 +36,7 @@ func (q *Queue) CheckSchedule(r spec.ScheduleRequest) error {
 }
 
 // checkKeys refuses closures whose keys could not be remembered.
-func (q *Queue) checkKeys(closures []spec.Closure) error {
+func (q *Queue) checkKeys(closures []closure.Closure) error {
 	bytes := 0
 	for i := range closures {
 		o := closures[i].Options
@@ -59,7 +60,7 @@ func (q *Queue) checkKeys(closures []spec.Closure) error {
 }
 
 // CheckWait is that of joins and dones.
-func (q *Queue) CheckWait(r spec.WaitRequest) error {
+func (q *Queue) CheckWait(r closure.WaitRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func tooMany(waiting int) error {
 const maxProblems = 20
 
 // checkNames looks for functions and resources that do not exist.
-func (q *Queue) checkNames(r spec.ScheduleRequest) error {
+func (q *Queue) checkNames(r closure.ScheduleRequest) error {
 	invalid := &spec.InvalidRequestError{}
 	note := func(p spec.Problem) {
 		if len(invalid.Problems) < maxProblems {
@@ -101,7 +102,7 @@ func (q *Queue) checkNames(r spec.ScheduleRequest) error {
 	for i := range r.Closures {
 		c := &r.Closures[i]
 		if q.unregistered(c.Function) {
-			note(spec.UnknownFunction(fmt.Sprintf("closures[%d].function", i), c.Function, q.seen.sorted()))
+			note(closure.UnknownFunction(fmt.Sprintf("closures[%d].function", i), c.Function, q.seen.sorted()))
 		}
 		for _, id := range c.Resources {
 			switch res := q.resources.get(id); {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Bounds of what is remembered of clients, so that a request that is sent again is
@@ -40,9 +40,9 @@ type client struct {
 	busy uint64
 	owed bool
 
-	batches   answers[spec.ScheduleAnswer]
-	waits     answers[spec.WaitAnswer]
-	resources answers[spec.ResourceAnswer]
+	batches   answers[closure.ScheduleAnswer]
+	waits     answers[closure.WaitAnswer]
+	resources answers[closure.ResourceAnswer]
 }
 
 // answers are those of one kind of request, by number.

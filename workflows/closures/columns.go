@@ -9,7 +9,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Columns of a snapshot. What is alike lies together, so that a hundred thousand
@@ -256,7 +256,7 @@ func (c *column) take(n uint64) []byte {
 	return taken
 }
 
-func readOptions(table []*spec.ClosureOptions, at uint64, key string) (*spec.ClosureOptions, bool) {
+func readOptions(table []*closure.Options, at uint64, key string) (*closure.Options, bool) {
 	switch {
 	case at == 0:
 		return nil, key == ""

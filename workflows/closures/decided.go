@@ -3,13 +3,14 @@ package closures
 import (
 	"slices"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Bounds of one [Decide], which becomes one event of the history.
 const (
 	decideRanges = 10_000
-	decideBytes  = spec.MaxBatchBytes
+	decideBytes  = closure.MaxBatchBytes
 )
 
 // decisions are outcomes that the queue has decided since the last [Queue.Actions].
@@ -17,7 +18,7 @@ const (
 type decisions struct {
 	cancelled [][2]uint64
 	text      string
-	other     []spec.Outcome
+	other     []closure.Outcome
 	// before are those that had another text.
 	before []Action
 }
@@ -26,7 +27,7 @@ func (d *decisions) cancel(first, last uint64) {
 	d.cancelled = append(d.cancelled, [2]uint64{first, last})
 }
 
-func (d *decisions) end(o spec.Outcome) { d.other = append(d.other, o) }
+func (d *decisions) end(o closure.Outcome) { d.other = append(d.other, o) }
 
 // because sets the text of what is cancelled from now on.
 func (d *decisions) because(text string) {
@@ -42,7 +43,7 @@ func (d *decisions) empty() bool {
 func (d *decisions) take() []Action {
 	actions := d.before
 	for piece := range slices.Chunk(spec.JoinRanges(d.cancelled), decideRanges) {
-		actions = append(actions, Decide{spec.DecidedOutcomes{Cancelled: piece, Text: d.text}})
+		actions = append(actions, Decide{closure.DecidedOutcomes{Cancelled: piece, Text: d.text}})
 	}
 	for first, size := 0, 0; first < len(d.other); size = 0 {
 		last := first
@@ -50,14 +51,14 @@ func (d *decisions) take() []Action {
 			size += outcomeBytes(d.other[last])
 			last++
 		}
-		actions = append(actions, Decide{spec.DecidedOutcomes{Other: d.other[first:last]}})
+		actions = append(actions, Decide{closure.DecidedOutcomes{Other: d.other[first:last]}})
 		first = last
 	}
 	*d = decisions{text: d.text}
 	return actions
 }
 
-func outcomeBytes(o spec.Outcome) int {
+func outcomeBytes(o closure.Outcome) int {
 	const names = 200
 	return names + len(o.Error.Message) + len(o.Error.Traceback)
 }

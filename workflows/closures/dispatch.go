@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // source is a lane with the hosts that may still get something of it.
@@ -155,7 +155,7 @@ func (h *host) fits(it *item) bool {
 func (h *host) maxLeases() int { return h.slots + spareLeases }
 
 func (p *pack) fits(it *item) bool {
-	return len(p.items) < spec.MaxBatch && p.size+it.size <= spec.MaxBatchBytes
+	return len(p.items) < closure.MaxBatch && p.size+it.size <= closure.MaxBatchBytes
 }
 
 // addTo puts an item into the last pack, or into a new one. The definitions of
@@ -216,7 +216,7 @@ func (q *Queue) lease(h *host, p *pack) Dispatch {
 	l := &lease{number: q.lastLease, host: h, items: p.items, probing: h.doubted}
 	q.leases[l.number] = l
 	h.leases = append(h.leases, l)
-	d := Dispatch{Lease: l.number, Host: h.name, Queue: h.queue, Closures: make([]spec.Closure, len(p.items))}
+	d := Dispatch{Lease: l.number, Host: h.name, Queue: h.queue, Closures: make([]closure.Closure, len(p.items))}
 	for i, it := range p.items {
 		it.lease = l.number
 		d.Closures[i] = it.leased()

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // fail makes the error of a closure the queue's, if it is the first. Nothing is
 // cancelled for it: that is for the next request to do (SEED-36). Later errors are
 // only their closures' own (SEED-37).
-func (q *Queue) fail(it *item, e *spec.ClosureError) {
+func (q *Queue) fail(it *item, e *closure.Error) {
 	q.keys.hasFailed(it.key(), it.ID)
 	if q.fault == nil && !it.detached() {
 		q.fault = e
@@ -21,7 +21,7 @@ func (q *Queue) fail(it *item, e *spec.ClosureError) {
 // scheduled anew by its key. What the error was, the history knows.
 func (q *Queue) failAgain(id uint64) {
 	if id != 0 && q.fault == nil && q.config.Rules == LatestRules {
-		q.fault = &spec.ClosureError{
+		q.fault = &closure.Error{
 			Message: fmt.Sprintf("closure %d has failed before, and was scheduled again with the same key", id), Closure: id, Before: true,
 		}
 	}
@@ -78,7 +78,7 @@ func (q *Queue) raise() {
 	q.raiseTo(r, e)
 }
 
-func (q *Queue) raiseTo(r *request, e *spec.ClosureError) {
+func (q *Queue) raiseTo(r *request, e *closure.Error) {
 	r.client.epoch++
 	r.client.busy, r.client.owed = 0, false
 	if r.kind == asksSchedule {
@@ -93,7 +93,7 @@ func (q *Queue) raiseTo(r *request, e *spec.ClosureError) {
 // wait, and those who have scheduled something since nothing was open, for that may have
 // been cancelled. Otherwise a client that is gone, and whose request is still there, would
 // be the only one to hear of it.
-func (q *Queue) owe(raised *client, e *spec.ClosureError) {
+func (q *Queue) owe(raised *client, e *closure.Error) {
 	q.last = e
 	for _, r := range q.line {
 		r.client.owed = r.client.owed || r.kind != asksSchedule
@@ -119,8 +119,8 @@ func (q *Queue) raiseOwed() bool {
 
 // Cancel cancels closures: those that are queued at once, those that hosts hold as
 // soon as these can.
-func (q *Queue) Cancel(r spec.CancelRequest) spec.CancelAnswer {
-	var answer spec.CancelAnswer
+func (q *Queue) Cancel(r closure.CancelRequest) closure.CancelAnswer {
+	var answer closure.CancelAnswer
 	if q.ended != "" {
 		return answer
 	}
@@ -194,7 +194,7 @@ func (q *Queue) RunEnded(how string) {
 		q.entering = nil
 	}
 	for _, r := range q.line {
-		e := &spec.ClosureError{Kind: spec.ErrClosureCancelled, Message: text}
+		e := &closure.Error{Kind: closure.ErrCancelled, Message: text}
 		switch {
 		case r.kind == asksSchedule:
 			q.cancelRequest(r)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // FuzzQueue feeds a queue anything in any order, with hosts that do what they like,
@@ -91,8 +91,8 @@ type fuzzHeld struct {
 
 // fuzzCall is a request, with its answers from both.
 type fuzzCall struct {
-	schedule    *spec.ScheduleRequest
-	wait        *spec.WaitRequest
+	schedule    *closure.ScheduleRequest
+	wait        *closure.WaitRequest
 	done        bool
 	answered    bool
 	withdrawn   bool
@@ -165,7 +165,7 @@ func (f *fuzzed) event() {
 		f.cancel()
 	case 19:
 		paused := f.byte()%2 == 0
-		f.both(func(q *Queue) { q.Pause(spec.PauseRequest{Paused: paused, Reason: "fuzzed"}) })
+		f.both(func(q *Queue) { q.Pause(closure.PauseRequest{Paused: paused, Reason: "fuzzed"}) })
 	case 20:
 		f.askAgain()
 	case 21:
@@ -192,10 +192,10 @@ func (f *fuzzed) event() {
 func (f *fuzzed) serve(at, slots int) {
 	h := fuzzHosts[at]
 	f.seq++
-	m := spec.ServingMessage{Host: h.host, Queue: h.queue, Seq: f.seq}
+	m := closure.ServingMessage{Host: h.host, Queue: h.queue, Seq: f.seq}
 	if slots > 0 {
 		for _, task := range h.tasks {
-			m.Serving = append(m.Serving, spec.ServingTask{Task: task, Slots: slots, Functions: []string{"f", "g"}[:1+slots%2]})
+			m.Serving = append(m.Serving, closure.ServingTask{Task: task, Slots: slots, Functions: []string{"f", "g"}[:1+slots%2]})
 		}
 	}
 	if slots == 0 {
@@ -207,7 +207,7 @@ func (f *fuzzed) serve(at, slots int) {
 func (f *fuzzed) schedule() {
 	client := f.client()
 	f.numbers[client]++
-	r := &spec.ScheduleRequest{Client: client, Batch: f.numbers[client]}
+	r := &closure.ScheduleRequest{Client: client, Batch: f.numbers[client]}
 	if c := f.queue.clients.named[client]; c != nil {
 		r.Epoch = c.epoch
 		if r.Epoch > 0 && f.byte()%8 == 0 {
@@ -216,14 +216,14 @@ func (f *fuzzed) schedule() {
 	}
 	o := f.byte()
 	for range 1 + f.byte()%12 {
-		c := spec.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%q,%d]", client, f.byte())}
+		c := closure.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%q,%d]", client, f.byte())}
 		if o&64 != 0 && f.queue.resources.last > 0 {
 			if id := 1 + uint64(f.byte())%f.queue.resources.last; f.owners[id] != "" {
 				c.Resources = []uint64{id}
 			}
 		}
 		if o&2 != 0 {
-			c.Options = &spec.ClosureOptions{Priority: int(f.byte() % 3), Detached: o&4 != 0 && f.byte()%2 == 0}
+			c.Options = &closure.Options{Priority: int(f.byte() % 3), Detached: o&4 != 0 && f.byte()%2 == 0}
 			if o&8 != 0 {
 				c.Options.Task = fmt.Sprint("worker-", f.byte()%4)
 			}
@@ -246,7 +246,7 @@ func (f *fuzzed) schedule() {
 func (f *fuzzed) wait(done bool) {
 	client := f.client()
 	f.numbers[client+" waits"]++
-	f.ask(&fuzzCall{wait: &spec.WaitRequest{Client: client, Call: f.numbers[client+" waits"], All: f.numbers[client+" waits"]%3 == 0}, done: done})
+	f.ask(&fuzzCall{wait: &closure.WaitRequest{Client: client, Call: f.numbers[client+" waits"], All: f.numbers[client+" waits"]%3 == 0}, done: done})
 }
 
 func (f *fuzzed) ask(c *fuzzCall) {
@@ -322,26 +322,26 @@ func (f *fuzzed) leaseEnds() {
 		return
 	}
 	f.heard(n)
-	r := spec.LeaseResult{Idle: f.byte()%2 == 0}
+	r := closure.LeaseResult{Idle: f.byte()%2 == 0}
 	for _, id := range f.closeLease(n) {
 		at := f.held[id]
 		delete(f.held, id)
-		o := spec.Outcome{ID: id, Task: "worker-0"}
+		o := closure.Outcome{ID: id, Task: "worker-0"}
 		switch f.byte() % 20 {
 		case 0:
-			o.Kind, o.Error = spec.OutcomeError, &spec.ClosureError{Kind: "ValueError", Message: "fuzzed"}
+			o.Kind, o.Error = closure.OutcomeError, &closure.Error{Kind: "ValueError", Message: "fuzzed"}
 		case 1:
-			o.Kind = spec.OutcomeInput
+			o.Kind = closure.OutcomeInput
 		case 2:
-			o.Kind = spec.OutcomeAgain
+			o.Kind = closure.OutcomeAgain
 		case 3:
-			o.Kind, o.Started = spec.OutcomeLost, true
+			o.Kind, o.Started = closure.OutcomeLost, true
 		case 4:
-			o.Kind = spec.OutcomeLost
+			o.Kind = closure.OutcomeLost
 		case 5:
-			o.Kind, o.Error = spec.OutcomeUnavailable, &spec.ClosureError{Message: "away", Task: "ps-0"}
+			o.Kind, o.Error = closure.OutcomeUnavailable, &closure.Error{Message: "away", Task: "ps-0"}
 		case 6:
-			o.Kind = spec.OutcomeCancelled
+			o.Kind = closure.OutcomeCancelled
 		case 7, 8, 9, 10:
 			r.Rest = append(r.Rest, id)
 			f.held[id] = at
@@ -357,7 +357,7 @@ func (f *fuzzed) leaseEnds() {
 				f.t.Fatalf("%d was at a host after its end", id)
 			}
 			f.ended[id] = true
-			f.failed[id] = o.Kind == spec.OutcomeError || o.Kind == spec.OutcomeInput
+			f.failed[id] = o.Kind == closure.OutcomeError || o.Kind == closure.OutcomeInput
 		}
 	}
 	f.both(func(q *Queue) { q.LeaseEnded(n, r) })
@@ -380,7 +380,7 @@ func (f *fuzzed) leaseLost(n int, refused bool) {
 }
 
 func (f *fuzzed) cancel() {
-	r := spec.CancelRequest{}
+	r := closure.CancelRequest{}
 	for range f.byte() % 4 {
 		r.Closures = append(r.Closures, uint64(f.byte())%(f.lastID+2))
 	}
@@ -416,7 +416,7 @@ func (f *fuzzed) continueAsNew() {
 	}
 	f.queue.firstEnded, f.queue.lastEnded = f.twin.firstEnded, f.twin.lastEnded
 	for _, n := range f.order {
-		f.twin.LeaseEnded(n, spec.LeaseResult{Rest: f.leases[n]})
+		f.twin.LeaseEnded(n, closure.LeaseResult{Rest: f.leases[n]})
 	}
 	f.leases, f.order = map[int][]uint64{}, nil
 	f.releases = nil // whether they were told, nobody knows
@@ -477,9 +477,9 @@ func hostsOf(q *Queue) (text string) {
 	return text
 }
 
-func (f *fuzzed) dispatched(d Dispatch, before spec.QueueStatus, quiet bool) {
+func (f *fuzzed) dispatched(d Dispatch, before closure.QueueStatus, quiet bool) {
 	t := f.t
-	if f.leases[d.Lease] != nil || len(d.Closures) == 0 || len(d.Closures) > spec.MaxBatch || quiet || f.over {
+	if f.leases[d.Lease] != nil || len(d.Closures) == 0 || len(d.Closures) > closure.MaxBatch || quiet || f.over {
 		t.Fatalf("%+v", d)
 	}
 	f.order = append(f.order, d.Lease)
@@ -492,7 +492,7 @@ func (f *fuzzed) dispatched(d Dispatch, before spec.QueueStatus, quiet bool) {
 			t.Fatalf("%d is given out after its end", c.ID)
 		case adopted && known != at:
 			t.Fatalf("%d is given to %v while %v has it", c.ID, at, known)
-		case !adopted && (before.State == spec.QueueDraining || before.Paused != ""):
+		case !adopted && (before.State == closure.QueueDraining || before.Paused != ""):
 			t.Fatalf("%d is given out while the queue is %s", c.ID, before.State)
 		}
 		if task := optionsOf(c).Task; task != "" && !adopted {
@@ -506,9 +506,9 @@ func (f *fuzzed) dispatched(d Dispatch, before spec.QueueStatus, quiet bool) {
 	}
 }
 
-func optionsOf(c spec.Closure) spec.ClosureOptions {
+func optionsOf(c closure.Closure) closure.Options {
 	if c.Options == nil {
-		return spec.ClosureOptions{}
+		return closure.Options{}
 	}
 	return *c.Options
 }
@@ -547,14 +547,14 @@ func (f *fuzzed) answers() {
 		}
 		c.answered = true
 		if c.schedule != nil {
-			a, err := c.main.(*Call[spec.ScheduleAnswer]).Answer()
+			a, err := c.main.(*Call[closure.ScheduleAnswer]).Answer()
 			if err == nil {
 				f.scheduled(c, a)
 				f.raised(a.Raised, c.schedule.Client)
 			}
 			continue
 		}
-		a, err := c.main.(*Call[spec.WaitAnswer]).Answer()
+		a, err := c.main.(*Call[closure.WaitAnswer]).Answer()
 		if err != nil {
 			continue
 		}
@@ -568,7 +568,7 @@ func (f *fuzzed) answers() {
 	}
 }
 
-func (f *fuzzed) scheduled(c *fuzzCall, a spec.ScheduleAnswer) {
+func (f *fuzzed) scheduled(c *fuzzCall, a closure.ScheduleAnswer) {
 	c.ids = a.IDs(len(c.schedule.Closures))
 	for i, id := range c.ids {
 		if _, known := a.Known[i]; known {
@@ -589,7 +589,7 @@ func (f *fuzzed) scheduled(c *fuzzCall, a spec.ScheduleAnswer) {
 
 // raised: an error is one of a closure that is not detached, and the client has not had
 // it. When the first has it nothing executes, and none of their own when others have it.
-func (f *fuzzed) raised(e *spec.ClosureError, client string) {
+func (f *fuzzed) raised(e *closure.Error, client string) {
 	if e == nil || f.over && e.Closure == 0 {
 		return
 	}
@@ -643,7 +643,7 @@ func (f *fuzzed) check() {
 			t.Fatalf("%s holds %d: %+v", h.queue, held, h)
 		}
 	}
-	if s.State == spec.QueueDraining && q.attachedQueued > 0 || q.drain != nil && q.attachedExecuting == 0 {
+	if s.State == closure.QueueDraining && q.attachedQueued > 0 || q.drain != nil && q.attachedExecuting == 0 {
 		t.Fatalf("draining: %+v", c)
 	}
 	if f.over && len(q.items) > 0 {
@@ -655,7 +655,7 @@ func (f *fuzzed) check() {
 // Then the run ends, and every closure has ended.
 func (f *fuzzed) finish() {
 	t := f.t
-	f.both(func(q *Queue) { q.Pause(spec.PauseRequest{}) })
+	f.both(func(q *Queue) { q.Pause(closure.PauseRequest{}) })
 	for i := range fuzzHosts {
 		f.serve(i, 3)
 	}
@@ -666,9 +666,9 @@ func (f *fuzzed) finish() {
 		}
 		n := f.order[0]
 		f.heard(n)
-		r := spec.LeaseResult{Idle: true}
+		r := closure.LeaseResult{Idle: true}
 		for _, id := range f.closeLease(n) {
-			r.Outcomes = append(r.Outcomes, spec.Outcome{ID: id})
+			r.Outcomes = append(r.Outcomes, closure.Outcome{ID: id})
 			f.ended[id] = true
 			delete(f.held, id)
 		}

@@ -3,7 +3,7 @@ package closures
 import (
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // What FuzzQueue does with per-worker resources. A restored queue tells hosts again what
@@ -12,7 +12,7 @@ import (
 func (f *fuzzed) createResource() {
 	client := f.client()
 	f.numbers[client+" resources"]++
-	r := spec.ResourceRequest{Client: client, Number: f.numbers[client+" resources"], Resource: spec.Resource{Function: "f"}}
+	r := closure.ResourceRequest{Client: client, Number: f.numbers[client+" resources"], Resource: closure.Resource{Function: "f"}}
 	a, err := f.queue.CreateResource(r)
 	b, twin := f.twin.CreateResource(r)
 	if a != b || (err == nil) != (twin == nil) {
@@ -35,7 +35,7 @@ func (f *fuzzed) release() {
 	}
 	client, id := f.client(), 1+uint64(f.byte())%f.queue.resources.last
 	for _, c := range f.calls {
-		if !c.answered && c.schedule != nil && slices.ContainsFunc(c.schedule.Closures, func(c spec.Closure) bool { return slices.Contains(c.Resources, id) }) {
+		if !c.answered && c.schedule != nil && slices.ContainsFunc(c.schedule.Closures, func(c closure.Closure) bool { return slices.Contains(c.Resources, id) }) {
 			return
 		}
 	}
@@ -43,7 +43,7 @@ func (f *fuzzed) release() {
 }
 
 func (f *fuzzed) releaseOne(client string, id uint64) {
-	r := spec.ReleaseRequest{Client: client, Resources: []uint64{id, id}}
+	r := closure.ReleaseRequest{Client: client, Resources: []uint64{id, id}}
 	want := 0
 	if f.owners[id] == client {
 		want = 1
@@ -99,7 +99,7 @@ func (f *fuzzed) given(d Dispatch) {
 	serves := len(f.queue.leases[d.Lease].host.serving) > 0
 	for _, c := range d.Closures {
 		for _, id := range c.Resources {
-			if !slices.ContainsFunc(d.Resources, func(r spec.Resource) bool { return r.ID == id }) {
+			if !slices.ContainsFunc(d.Resources, func(r closure.Resource) bool { return r.ID == id }) {
 				f.t.Fatalf("%d is given out without resource %d", c.ID, id)
 			}
 			if f.built[d.Queue] == nil {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // host is one host worker: another one on the same machine is another host.
@@ -14,7 +14,7 @@ type host struct {
 	// broker is the life of the host worker: another one does not answer for the
 	// leases of this. former is the one before, which is over.
 	broker, former string
-	serving        []spec.ServingTask
+	serving        []closure.ServingTask
 	// What follows is made from serving: slots are those of each task and of all of
 	// them, functions what at least one of them has registered.
 	tasks     map[string]int
@@ -65,7 +65,7 @@ const (
 	maxSlots = 10_000
 	// spareLeases are how many leases beyond one for each slot may be open.
 	spareLeases = 4
-	maxWindow   = 2 * spec.MaxBatch
+	maxWindow   = 2 * closure.MaxBatch
 )
 
 func compareHosts(a, b *host) int {
@@ -73,7 +73,7 @@ func compareHosts(a, b *host) int {
 }
 
 // Serving takes in which tasks of a host serve.
-func (q *Queue) Serving(m spec.ServingMessage) {
+func (q *Queue) Serving(m closure.ServingMessage) {
 	if m.Over != "" {
 		q.RunEnded(m.Over)
 		return
@@ -108,7 +108,7 @@ func (q *Queue) Serving(m spec.ServingMessage) {
 // outdated reports whether a message is older than what is known of a host. The numbers
 // of another life say nothing about that: they come from the clock of the host, which may
 // have been put back.
-func (q *Queue) outdated(h *host, m spec.ServingMessage) bool {
+func (q *Queue) outdated(h *host, m closure.ServingMessage) bool {
 	if m.Broker == h.broker || q.config.Rules == FirstRules {
 		return m.Seq <= h.seq
 	}
@@ -138,7 +138,7 @@ func (q *Queue) anew(h *host) {
 }
 
 // serve sets the tasks of a host. The window keeps its proportion to the slots.
-func (q *Queue) serve(h *host, serving []spec.ServingTask) {
+func (q *Queue) serve(h *host, serving []closure.ServingTask) {
 	before := h.slots
 	h.serving, h.slots, h.more = slices.Clone(serving), 0, false
 	q.workers = nil
@@ -184,7 +184,7 @@ const ahead = 200
 // it grows only where the whole window was used and more is queued. Of a host that
 // does not tell its pace, one that was idle can hold twice as much, and one that
 // finished little of what it holds needs less.
-func (q *Queue) adapt(h *host, r spec.LeaseResult) {
+func (q *Queue) adapt(h *host, r closure.LeaseResult) {
 	if q.paused || q.drain != nil {
 		return
 	}

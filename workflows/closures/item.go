@@ -3,12 +3,12 @@ package closures
 import (
 	"cmp"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // item is a closure that has not ended.
 type item struct {
-	spec.Closure
+	closure.Closure
 	size int
 	// lane is where it is queued; nil while a host holds it.
 	lane *lane
@@ -27,7 +27,7 @@ type item struct {
 	failures int
 }
 
-func newItem(c spec.Closure, id uint64) *item {
+func newItem(c closure.Closure, id uint64) *item {
 	c.ID, c.Attempt, c.Left = id, 0, nil
 	if c.Options != nil && c.Options.Retry { // it is of no concern to those who call it
 		o := *c.Options
@@ -63,7 +63,7 @@ func (it *item) priority() int {
 }
 
 // leased is the closure as a lease has it.
-func (it *item) leased() spec.Closure {
+func (it *item) leased() closure.Closure {
 	c := it.Closure
 	if c.Options != nil && c.Options.Retries > 0 {
 		c.Left = new(max(0, c.Options.Retries-it.failures))

@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func one(client string, batch uint64, o *spec.ClosureOptions) spec.ScheduleRequest {
-	return spec.ScheduleRequest{Client: client, Batch: batch, Closures: []spec.Closure{{Function: "f", Options: o}}}
+func one(client string, batch uint64, o *closure.Options) closure.ScheduleRequest {
+	return closure.ScheduleRequest{Client: client, Batch: batch, Closures: []closure.Closure{{Function: "f", Options: o}}}
 }
 
-func first(t *testing.T, call *Call[spec.ScheduleAnswer]) uint64 {
+func first(t *testing.T, call *Call[closure.ScheduleAnswer]) uint64 {
 	t.Helper()
 	a, err := call.Answer()
 	require.NoError(t, err)
@@ -26,14 +27,14 @@ func first(t *testing.T, call *Call[spec.ScheduleAnswer]) uint64 {
 func TestClientsAreBounded(t *testing.T) {
 	q := New(Config{})
 	q.Schedule(one("scheduler", 1, nil))
-	waits := q.Join(spec.WaitRequest{Client: "waits", Call: 1})
+	waits := q.Join(closure.WaitRequest{Client: "waits", Call: 1})
 	require.False(t, waits.Ready())
-	pool := &spec.ClosureOptions{Detached: true}
+	pool := &closure.Options{Detached: true}
 	for i := range 1500 {
 		require.Equal(t, uint64(i+2), first(t, q.Schedule(one(fmt.Sprint("client-", i), 1, pool))))
 	}
 	assert.Len(t, q.clients.list, maxClients)
-	assert.Same(t, waits, q.Join(spec.WaitRequest{Client: "waits", Call: 1}))
+	assert.Same(t, waits, q.Join(closure.WaitRequest{Client: "waits", Call: 1}))
 	assert.Equal(t, uint64(1501), first(t, q.Schedule(one("client-1499", 1, pool))), "the same as before")
 	assert.Equal(t, uint64(1502), first(t, q.Schedule(one("client-0", 1, pool))), "nobody knows that it was there before")
 }
@@ -43,18 +44,18 @@ func TestOwedClientsAreKept(t *testing.T) {
 	q := New(Config{})
 	q.Schedule(one("owed", 1, nil))
 	q.Schedule(one("asks", 1, nil))
-	q.Serving(spec.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
+	q.Serving(closure.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
 	q.Actions()
-	q.LeaseEnded(1, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1, Kind: spec.OutcomeError, Error: &spec.ClosureError{Message: "no"}}}})
-	a, err := q.Join(spec.WaitRequest{Client: "asks", Call: 1}).Answer()
+	q.LeaseEnded(1, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1, Kind: closure.OutcomeError, Error: &closure.Error{Message: "no"}}}})
+	a, err := q.Join(closure.WaitRequest{Client: "asks", Call: 1}).Answer()
 	require.NoError(t, err)
 	require.ErrorContains(t, a.Raised, "no")
-	pool := &spec.ClosureOptions{Detached: true}
+	pool := &closure.Options{Detached: true}
 	for i := range 1500 {
 		q.Schedule(one(fmt.Sprint("client-", i), 1, pool))
 	}
 	assert.Len(t, q.clients.list, maxClients)
-	a, err = q.Done(spec.WaitRequest{Client: "owed", Call: 1}).Answer()
+	a, err = q.Done(closure.WaitRequest{Client: "owed", Call: 1}).Answer()
 	require.NoError(t, err)
 	require.ErrorContains(t, a.Raised, "no")
 }
@@ -66,7 +67,7 @@ func TestForgottenEpochs(t *testing.T) {
 	r.Epoch = 7
 	a, err := q.Schedule(r).Answer()
 	require.NoError(t, err)
-	assert.Equal(t, spec.ScheduleAnswer{First: 1, Epoch: 7}, a)
+	assert.Equal(t, closure.ScheduleAnswer{First: 1, Epoch: 7}, a)
 }
 
 // What is remembered of answers is bounded in bytes, and the latest always is.
@@ -75,11 +76,11 @@ func TestAnswersAreBounded(t *testing.T) {
 	for round := range uint64(40) {
 		for i := range uint64(3) {
 			c := q.clients.asking(fmt.Sprint("client-", round))
-			r := &request{client: c, kind: asksJoin, number: i + 1, wait: &Call[spec.WaitAnswer]{}}
+			r := &request{client: c, kind: asksJoin, number: i + 1, wait: &Call[closure.WaitAnswer]{}}
 			c.waits.add(r.number, r.wait)
-			q.answerWait(r, &spec.ClosureError{Message: strings.Repeat("x", 20_000)}, true)
+			q.answerWait(r, &closure.Error{Message: strings.Repeat("x", 20_000)}, true)
 			require.LessOrEqual(t, q.clients.bytes, maxAnswerBytes)
-			again := q.Join(spec.WaitRequest{Client: c.name, Call: i + 1})
+			again := q.Join(closure.WaitRequest{Client: c.name, Call: i + 1})
 			require.Same(t, r.wait, again)
 		}
 	}
@@ -95,10 +96,10 @@ func TestAnswersAreBounded(t *testing.T) {
 // forgotten for others is not taken.
 func TestKeysAreRememberedOrRefused(t *testing.T) {
 	q := New(Config{})
-	request := func(batch uint64, first int) spec.ScheduleRequest {
-		r := spec.ScheduleRequest{Client: "c", Batch: batch}
+	request := func(batch uint64, first int) closure.ScheduleRequest {
+		r := closure.ScheduleRequest{Client: "c", Batch: batch}
 		for i := range 100 {
-			r.Closures = append(r.Closures, spec.Closure{Function: "f", Options: &spec.ClosureOptions{Key: fmt.Sprint("step-", first+i)}})
+			r.Closures = append(r.Closures, closure.Closure{Function: "f", Options: &closure.Options{Key: fmt.Sprint("step-", first+i)}})
 		}
 		return r
 	}
@@ -134,7 +135,7 @@ func TestKeysAreRememberedOrRefused(t *testing.T) {
 	assert.EqualValues(t, n, q.Status().Counts.Scheduled)
 	assert.LessOrEqual(t, q.keys.bytes, maxKeyBytes)
 
-	q.Cancel(spec.CancelRequest{})
+	q.Cancel(closure.CancelRequest{})
 	require.NoError(t, q.CheckSchedule(request(batch+1, n)), "the keys of what was cancelled are free")
 	assert.Zero(t, q.keys.bytes)
 	assert.LessOrEqual(t, len(q.keys.list), 64)
@@ -159,12 +160,12 @@ func TestKeysWereForgotten(t *testing.T) {
 
 // A queue is full by bytes, too, and a lease is never larger than what may be sent.
 func TestBytesAreBounded(t *testing.T) {
-	q := New(ConfigOf(spec.ClosureQueueInput{}))
+	q := New(ConfigOf(closure.QueueInput{}))
 	large := []byte(`["` + strings.Repeat("x", 200<<10) + `"]`)
-	batch := func(n uint64) *Call[spec.ScheduleAnswer] {
-		return q.Schedule(spec.ScheduleRequest{Client: "c", Batch: n, Closures: []spec.Closure{{Function: "f", Args: large}, {Function: "f", Args: large}}})
+	batch := func(n uint64) *Call[closure.ScheduleAnswer] {
+		return q.Schedule(closure.ScheduleRequest{Client: "c", Batch: n, Closures: []closure.Closure{{Function: "f", Args: large}, {Function: "f", Args: large}}})
 	}
-	var calls []*Call[spec.ScheduleAnswer]
+	var calls []*Call[closure.ScheduleAnswer]
 	for i := range uint64(4) {
 		calls = append(calls, batch(i+1))
 	}
@@ -173,14 +174,14 @@ func TestBytesAreBounded(t *testing.T) {
 	_, err := calls[3].Answer()
 	require.ErrorIs(t, err, ErrWaiting)
 
-	q.Serving(spec.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 6, Functions: []string{"f"}}}})
+	q.Serving(closure.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 6, Functions: []string{"f"}}}})
 	actions := q.Actions()
 	require.Len(t, actions, 3)
 	for _, a := range actions {
 		require.Len(t, a.(Dispatch).Closures, 2)
 	}
 	require.False(t, calls[3].Ready(), "what executes counts as well")
-	q.LeaseEnded(1, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1}, {ID: 2}}})
+	q.LeaseEnded(1, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1}, {ID: 2}}})
 	require.True(t, calls[3].Ready())
 }
 
@@ -189,16 +190,16 @@ func TestBytesAreBounded(t *testing.T) {
 func TestLeasesAreBounded(t *testing.T) {
 	q := New(Config{})
 	large := []byte(`["` + strings.Repeat("x", 240<<10) + `"]`)
-	q.Serving(spec.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
+	q.Serving(closure.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
 	q.hosts[0].window = 100
 	for i := range uint64(6) {
-		require.True(t, q.Schedule(spec.ScheduleRequest{Client: "c", Batch: i + 1, Closures: []spec.Closure{{Function: "f", Args: large}}}).Ready())
+		require.True(t, q.Schedule(closure.ScheduleRequest{Client: "c", Batch: i + 1, Closures: []closure.Closure{{Function: "f", Args: large}}}).Ready())
 	}
 	// Two fit into one.
 	require.Len(t, q.Actions(), 3)
 	q.bytes = 0 // as if they were small
 	for i := range uint64(20) {
-		require.True(t, q.Schedule(spec.ScheduleRequest{Client: "d", Batch: i + 1, Closures: []spec.Closure{{Function: "f", Args: large}}}).Ready())
+		require.True(t, q.Schedule(closure.ScheduleRequest{Client: "d", Batch: i + 1, Closures: []closure.Closure{{Function: "f", Args: large}}}).Ready())
 		q.bytes = 0
 	}
 	require.Len(t, q.Actions(), 2)
@@ -216,7 +217,7 @@ func TestDecisionsComeInPieces(t *testing.T) {
 	}
 	d.cancel(1, 10)
 	for i := range uint64(50) {
-		d.end(spec.Outcome{ID: 100_000 + i, Error: &spec.ClosureError{Message: strings.Repeat("x", 20_000)}})
+		d.end(closure.Outcome{ID: 100_000 + i, Error: &closure.Error{Message: strings.Repeat("x", 20_000)}})
 	}
 	ended := map[uint64]bool{}
 	for _, a := range d.take() {
@@ -246,16 +247,16 @@ func TestCancelledLeaveTheQueue(t *testing.T) {
 	q := New(Config{QueueSize: 1000})
 	q.Schedule(one("c", 1, nil))
 	for i := range uint64(500) {
-		r := spec.ScheduleRequest{Client: "c", Batch: i + 2}
+		r := closure.ScheduleRequest{Client: "c", Batch: i + 2}
 		for range 900 {
-			r.Closures = append(r.Closures, spec.Closure{Function: "f"})
+			r.Closures = append(r.Closures, closure.Closure{Function: "f"})
 		}
 		last := q.Schedule(r)
 		ids := make([]uint64, 900)
 		for j := range ids {
 			ids[j] = first(t, last) + uint64(j)
 		}
-		require.Equal(t, spec.CancelAnswer{Cancelled: 900}, q.Cancel(spec.CancelRequest{Closures: ids}))
+		require.Equal(t, closure.CancelAnswer{Cancelled: 900}, q.Cancel(closure.CancelRequest{Closures: ids}))
 		require.Len(t, q.Actions(), 1)
 	}
 	l := q.lanes.list[0]
@@ -270,7 +271,7 @@ func TestLanesKeepOrder(t *testing.T) {
 	ls := newLanes()
 	var l *lane
 	for id := uint64(1); id <= 3000; id++ {
-		it := newItem(spec.Closure{Function: "f", Options: &spec.ClosureOptions{Priority: int(id * 7 % 3)}}, id)
+		it := newItem(closure.Closure{Function: "f", Options: &closure.Options{Priority: int(id * 7 % 3)}}, id)
 		l = ls.of(it)
 		l.append(it)
 	}
@@ -296,7 +297,7 @@ func TestLanesKeepOrder(t *testing.T) {
 
 func TestResourcesAreBounded(t *testing.T) {
 	q := New(Config{})
-	r := spec.ResourceRequest{Client: "c", Resource: spec.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100<<10) + `"]`)}}
+	r := closure.ResourceRequest{Client: "c", Resource: closure.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100<<10) + `"]`)}}
 	for i := range uint64(2) {
 		r.Number = i + 1
 		a, err := q.CreateResource(r)
@@ -311,7 +312,7 @@ func TestResourcesAreBounded(t *testing.T) {
 	a, err := q.CreateResource(r)
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), a.ID)
-	_, err = q.CreateResource(spec.ResourceRequest{Client: "c", Number: 4, Resource: spec.Resource{Function: "f", ID: 9}})
+	_, err = q.CreateResource(closure.ResourceRequest{Client: "c", Number: 4, Resource: closure.Resource{Function: "f", ID: 9}})
 	require.ErrorContains(t, err, "resource.id: is set; leave it out")
 }
 
@@ -320,22 +321,22 @@ func TestResourcesAreBounded(t *testing.T) {
 func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	q := New(Config{})
 	serve := func(seq int64) {
-		q.Serving(spec.ServingMessage{Host: "h", Queue: "h", Seq: seq, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
+		q.Serving(closure.ServingMessage{Host: "h", Queue: "h", Seq: seq, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
 	}
 	serve(1)
 	var sizes []int
 	for i := range uint64(30_000) {
-		a, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100) + `"]`)}})
+		a, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100) + `"]`)}})
 		require.NoError(t, err)
 		require.Equal(t, i+1, a.ID, "no ID is given twice")
 		if i%100 == 0 {
-			q.Schedule(spec.ScheduleRequest{Client: "c", Batch: i + 1, Closures: []spec.Closure{{Function: "f", Resources: []uint64{a.ID}}}})
+			q.Schedule(closure.ScheduleRequest{Client: "c", Batch: i + 1, Closures: []closure.Closure{{Function: "f", Resources: []uint64{a.ID}}}})
 			for _, action := range q.Actions() {
 				d := action.(Dispatch)
-				q.LeaseEnded(d.Lease, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: d.Closures[0].ID}}})
+				q.LeaseEnded(d.Lease, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: d.Closures[0].ID}}})
 			}
 		}
-		require.Equal(t, 1, q.ReleaseResources(spec.ReleaseRequest{Client: "c", Resources: []uint64{a.ID}}).Released)
+		require.Equal(t, 1, q.ReleaseResources(closure.ReleaseRequest{Client: "c", Resources: []uint64{a.ID}}).Released)
 		for _, action := range q.Actions() {
 			q.ReleaseEnded(action.(ReleaseOn).Release, true)
 		}
@@ -360,24 +361,24 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 // back: also with leases, because it is much.
 func TestAHostHearsOfManyReleases(t *testing.T) {
 	q := New(Config{})
-	serving := spec.ServingMessage{Host: "h", Queue: "h", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}}
+	serving := closure.ServingMessage{Host: "h", Queue: "h", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}}
 	q.Serving(serving)
 	const n = 200
-	closure := spec.Closure{Function: "f"}
+	wanted := closure.Closure{Function: "f"}
 	for i := range uint64(n) {
-		a, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: "f"}})
+		a, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "f"}})
 		require.NoError(t, err)
-		closure.Resources = append(closure.Resources, a.ID)
+		wanted.Resources = append(wanted.Resources, a.ID)
 	}
-	q.Schedule(spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{closure}})
+	q.Schedule(closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{wanted}})
 	first := q.Actions()[0].(Dispatch)
 	require.Len(t, first.Resources, n)
-	q.LeaseEnded(first.Lease, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 1}}})
-	q.Schedule(spec.ScheduleRequest{Client: "c", Batch: 2, Closures: []spec.Closure{{Function: "f"}}})
+	q.LeaseEnded(first.Lease, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1}}})
+	q.Schedule(closure.ScheduleRequest{Client: "c", Batch: 2, Closures: []closure.Closure{{Function: "f"}}})
 	second := q.Actions()[0].(Dispatch)
 	for id := range uint64(n) {
 		if id%2 == 0 {
-			q.ReleaseResources(spec.ReleaseRequest{Client: "c", Resources: []uint64{id + 1}})
+			q.ReleaseResources(closure.ReleaseRequest{Client: "c", Resources: []uint64{id + 1}})
 		}
 		if id == releaseAtOnce-1 {
 			require.Empty(t, q.Actions(), "the next lease will tell it")
@@ -387,7 +388,7 @@ func TestAHostHearsOfManyReleases(t *testing.T) {
 	require.Len(t, many.Released, n/2, "the others are there")
 	q.ReleaseEnded(many.Release, false)
 	require.Empty(t, q.Actions(), "it could not be told")
-	q.LeaseEnded(second.Lease, spec.LeaseResult{Outcomes: []spec.Outcome{{ID: 2}}})
+	q.LeaseEnded(second.Lease, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 2}}})
 	require.Equal(t, many.Released, q.Actions()[0].(ReleaseOn).Released)
 }
 
@@ -396,39 +397,39 @@ func TestLineIsBounded(t *testing.T) {
 	q := New(Config{})
 	q.Schedule(one("c", 1, nil))
 	for i := range uint64(maxLine) {
-		require.False(t, q.Join(spec.WaitRequest{Client: "c", Call: i + 1}).Ready())
+		require.False(t, q.Join(closure.WaitRequest{Client: "c", Call: i + 1}).Ready())
 	}
-	_, err := q.Join(spec.WaitRequest{Client: "c", Call: maxLine + 1}).Answer()
+	_, err := q.Join(closure.WaitRequest{Client: "c", Call: maxLine + 1}).Answer()
 	require.ErrorIs(t, err, ErrTooMany)
 	_, err = q.Schedule(one("c", 2, nil)).Answer()
 	require.ErrorIs(t, err, ErrTooMany)
 	require.ErrorIs(t, q.CheckSchedule(one("c", 2, nil)), ErrTooMany)
-	q.Cancel(spec.CancelRequest{})
-	a, err := q.Join(spec.WaitRequest{Client: "c", Call: 1}).Answer()
+	q.Cancel(closure.CancelRequest{})
+	a, err := q.Join(closure.WaitRequest{Client: "c", Call: 1}).Answer()
 	require.NoError(t, err)
 	require.True(t, a.Done)
 }
 
 func TestConfigOf(t *testing.T) {
-	assert.Equal(t, Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: 3}, ConfigOf(spec.ClosureQueueInput{}))
-	assert.Equal(t, Config{QueueSize: -1, TransientUnavailable: 0}, ConfigOf(spec.ClosureQueueInput{QueueSize: -1, TransientUnavailable: new(0)}))
+	assert.Equal(t, Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: 3}, ConfigOf(closure.QueueInput{}))
+	assert.Equal(t, Config{QueueSize: -1, TransientUnavailable: 0}, ConfigOf(closure.QueueInput{QueueSize: -1, TransientUnavailable: new(0)}))
 }
 
 // Errors from hosts are cut to what the state of a queue can hold.
 func TestErrorsAreBounded(t *testing.T) {
-	e := bounded(&spec.ClosureError{
-		Kind: strings.Repeat("k", 1000), Message: strings.Repeat("ü", spec.MaxClosureError), Traceback: strings.Repeat("ü", spec.MaxClosureTraceback) + "!",
+	e := bounded(&closure.Error{
+		Kind: strings.Repeat("k", 1000), Message: strings.Repeat("ü", closure.MaxError), Traceback: strings.Repeat("ü", closure.MaxTraceback) + "!",
 	})
-	assert.Len(t, e.Kind, spec.MaxFunctionName)
-	assert.Len(t, e.Message, spec.MaxClosureError)
-	assert.Len(t, e.Traceback, spec.MaxClosureTraceback-1)
+	assert.Len(t, e.Kind, closure.MaxFunctionName)
+	assert.Len(t, e.Message, closure.MaxError)
+	assert.Len(t, e.Traceback, closure.MaxTraceback-1)
 	assert.True(t, strings.HasSuffix(e.Traceback, "ü!"))
 }
 
 // The names that tasks have registered are bounded; beyond that any will do.
 func TestFunctionsAreBounded(t *testing.T) {
 	q := New(Config{})
-	m := spec.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 1}}}
+	m := closure.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1}}}
 	for i := range maxFunctions - 1 {
 		m.Serving[0].Functions = append(m.Serving[0].Functions, fmt.Sprint("f", i))
 	}
@@ -447,8 +448,8 @@ func TestFunctionsBeyondTheBounds(t *testing.T) {
 	for i := range 700 {
 		many = append(many, fmt.Sprintf("%0100d", i))
 	}
-	serving := func(host string, functions ...string) spec.ServingMessage {
-		return spec.ServingMessage{Host: host, Queue: host, Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: 9, Functions: functions}}}
+	serving := func(host string, functions ...string) closure.ServingMessage {
+		return closure.ServingMessage{Host: host, Queue: host, Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 9, Functions: functions}}}
 	}
 	q.Serving(serving("few", "known"))
 	q.Serving(serving("many", many...))
@@ -457,7 +458,7 @@ func TestFunctionsBeyondTheBounds(t *testing.T) {
 	_, again := snapshotOf(t, q)
 	for _, q := range []*Queue{q, again} {
 		q.Quiet(false)
-		batch := spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: many[699]}, {Function: many[5]}, {Function: "known"}}}
+		batch := closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: many[699]}, {Function: many[5]}, {Function: "known"}}}
 		require.NoError(t, q.CheckSchedule(batch))
 		q.Schedule(batch)
 		given := map[string][]string{}
@@ -474,12 +475,12 @@ func TestFunctionsBeyondTheBounds(t *testing.T) {
 // Names of clients count like answers, and names of tasks that do not answer are cut.
 func TestNamesAreBounded(t *testing.T) {
 	q := New(Config{})
-	long := strings.Repeat("x", spec.MaxFunctionName-4)
+	long := strings.Repeat("x", closure.MaxFunctionName-4)
 	for i := range 2000 {
-		q.Done(spec.WaitRequest{Client: fmt.Sprintf("%s%04d", long, i), Call: 1})
+		q.Done(closure.WaitRequest{Client: fmt.Sprintf("%s%04d", long, i), Call: 1})
 		require.Equal(t, 1, q.peers.count(fmt.Sprintf("%0*d%s", i+1, 0, long)))
 	}
-	require.Less(t, len(q.clients.list), maxAnswerBytes/spec.MaxFunctionName)
+	require.Less(t, len(q.clients.list), maxAnswerBytes/closure.MaxFunctionName)
 	require.Len(t, q.peers, maxPeers)
 	for _, p := range q.peers {
 		require.LessOrEqual(t, len(p.Task), maxPeer+20)

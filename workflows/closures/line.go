@@ -3,7 +3,7 @@ package closures
 import (
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // advance lets requests get on as far as they can. It reports whether closures were
@@ -174,7 +174,7 @@ func (q *Queue) admit(r *request) (some bool) {
 // room is how many more closures may be queued.
 func (q *Queue) room() int {
 	if q.config.QueueSize <= 0 {
-		return spec.MaxBatch
+		return closure.MaxBatch
 	}
 	return max(0, q.config.QueueSize-q.queued)
 }
@@ -186,7 +186,7 @@ func (q *Queue) fits(r *request) bool {
 	if fresh == 0 {
 		return true
 	}
-	if q.crowded > 0 && len(q.items) > 0 || q.bytes > 0 && q.bytes+bytes > spec.MaxQueueBytes {
+	if q.crowded > 0 && len(q.items) > 0 || q.bytes > 0 && q.bytes+bytes > closure.MaxQueueBytes {
 		return false
 	}
 	if size := q.config.QueueSize; size > 0 && fresh > size {
@@ -216,7 +216,7 @@ func (q *Queue) fresh(r *request) (n, bytes int) {
 
 // known is the closure that has the key of another one, unless that one is to be called
 // in its place.
-func (q *Queue) known(o *spec.ClosureOptions) (keyed, bool) {
+func (q *Queue) known(o *closure.Options) (keyed, bool) {
 	if o == nil {
 		return keyed{}, false
 	}

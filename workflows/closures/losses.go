@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // maxLostOn bounds the tasks that are remembered of a closure.
@@ -13,7 +13,7 @@ const maxLostOn = 5
 
 // lost: the process ended before the call did. A closure that does this to one task
 // after another is set aside, as an error: it would stop the whole run.
-func (q *Queue) lost(it *item, o spec.Outcome) {
+func (q *Queue) lost(it *item, o closure.Outcome) {
 	if !o.Started {
 		q.putBack(it)
 		return
@@ -23,7 +23,7 @@ func (q *Queue) lost(it *item, o spec.Outcome) {
 		it.lostOn = append(it.lostOn, o.Task)
 		it.lostOn = it.lostOn[max(0, len(it.lostOn)-maxLostOn):]
 	}
-	most := spec.DefaultMaxLosses
+	most := closure.DefaultMaxLosses
 	if it.Options != nil && it.Options.MaxLosses != nil {
 		most = *it.Options.MaxLosses
 	}
@@ -31,7 +31,7 @@ func (q *Queue) lost(it *item, o spec.Outcome) {
 		q.putBack(it)
 		return
 	}
-	q.giveUp(it, &spec.ClosureError{Kind: spec.ErrClosureQuarantined, Task: o.Task, Message: fmt.Sprintf(
+	q.giveUp(it, &closure.Error{Kind: closure.ErrQuarantined, Task: o.Task, Message: fmt.Sprintf(
 		"closure %d (%s) is not called any more: %s ended under it%s, and %d may (max_losses)",
 		it.ID, it.Function, processes(it.losses), on(it.lostOn), most)})
 }
@@ -96,8 +96,8 @@ func peer(task string) string {
 // seed the counts never go back (D-09), but they do not outlive the error either: after
 // it the program has to make a new coordinator, with new counts. The error of a detached
 // closure is raised when it comes.
-func (p *peers) raised(fault *spec.ClosureError) {
-	if fault.Kind == spec.ErrClosureUnavailable {
+func (p *peers) raised(fault *closure.Error) {
+	if fault.Kind == closure.ErrUnavailable {
 		*p = slices.DeleteFunc(*p, func(r report) bool { return r.Task == peer(fault.Task) })
 	}
 }
@@ -105,7 +105,7 @@ func (p *peers) raised(fault *spec.ClosureError) {
 // unavailable: a task that the function needs does not answer. Until the K-th report
 // of the same task the closure is put back at once; from the K-th on it is an error
 // (D-09, SEED-53).
-func (q *Queue) unavailable(it *item, o spec.Outcome) {
+func (q *Queue) unavailable(it *item, o closure.Outcome) {
 	e := errorOf(it, o)
 	if o.Error == nil || o.Error.Task == "" {
 		e.Task = ""
@@ -115,7 +115,7 @@ func (q *Queue) unavailable(it *item, o spec.Outcome) {
 		q.putBack(it)
 		return
 	}
-	e.Kind = spec.ErrClosureUnavailable
+	e.Kind = closure.ErrUnavailable
 	q.giveUp(it, e)
 	if it.detached() {
 		q.peers.raised(e)

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // LeaseEnded takes in what the activity of a lease has returned.
-func (q *Queue) LeaseEnded(number int, r spec.LeaseResult) {
+func (q *Queue) LeaseEnded(number int, r closure.LeaseResult) {
 	l := q.leases[number]
 	if l != nil && !q.quiet {
 		q.adapt(l.host, r)
@@ -88,7 +88,7 @@ func (q *Queue) keepRest(l *lease, rest []uint64) {
 // outcome takes in how one call has ended. Those who follow the history take the
 // first final outcome of a closure, whoever it comes from, and so does the queue. A
 // later one is only another call (in the seed it would be an assertion, SEED-40).
-func (q *Queue) outcome(l *lease, o spec.Outcome) {
+func (q *Queue) outcome(l *lease, o closure.Outcome) {
 	if wasCalled(o) {
 		q.counts.Calls++
 	}
@@ -107,34 +107,34 @@ func (q *Queue) outcome(l *lease, o spec.Outcome) {
 		return
 	}
 	switch o.Kind {
-	case spec.OutcomeAgain:
+	case closure.OutcomeAgain:
 		it.failures++
 		q.putBack(it)
-	case spec.OutcomeLost:
+	case closure.OutcomeLost:
 		q.lost(it, o)
-	case spec.OutcomeUnavailable:
+	case closure.OutcomeUnavailable:
 		q.unavailable(it, o)
 	default:
-		q.giveUp(it, &spec.ClosureError{Message: fmt.Sprintf("the host says that it ended as %q, which this version of the queue does not know", o.Kind), Task: o.Task})
+		q.giveUp(it, &closure.Error{Message: fmt.Sprintf("the host says that it ended as %q, which this version of the queue does not know", o.Kind), Task: o.Task})
 	}
 }
 
-func wasCalled(o spec.Outcome) bool {
+func wasCalled(o closure.Outcome) bool {
 	switch o.Kind {
-	case spec.OutcomeInput:
+	case closure.OutcomeInput:
 		return false
-	case spec.OutcomeLost, spec.OutcomeCancelled:
+	case closure.OutcomeLost, closure.OutcomeCancelled:
 		return o.Started
 	}
 	return true
 }
 
 // final ends a closure with what its host has returned.
-func (q *Queue) final(it *item, o spec.Outcome) {
+func (q *Queue) final(it *item, o closure.Outcome) {
 	switch o.Kind {
-	case "", spec.OutcomeValue:
+	case "", closure.OutcomeValue:
 		q.end(it, &q.counts.Finished)
-	case spec.OutcomeCancelled:
+	case closure.OutcomeCancelled:
 		q.end(it, &q.counts.Cancelled)
 		q.keys.forget(it.key(), it.ID)
 	default:
@@ -146,17 +146,17 @@ func (q *Queue) final(it *item, o spec.Outcome) {
 }
 
 // giveUp ends a closure with an error that the queue has found.
-func (q *Queue) giveUp(it *item, e *spec.ClosureError) {
+func (q *Queue) giveUp(it *item, e *closure.Error) {
 	e = bounded(e)
 	e.Closure = it.ID
 	q.end(it, &q.counts.Failed)
-	q.decided.end(spec.Outcome{ID: it.ID, Kind: spec.OutcomeError, Error: e})
+	q.decided.end(closure.Outcome{ID: it.ID, Kind: closure.OutcomeError, Error: e})
 	q.fail(it, e)
 }
 
 // errorOf is the error of an outcome, with where it comes from.
-func errorOf(it *item, o spec.Outcome) *spec.ClosureError {
-	e := &spec.ClosureError{Message: "the function failed, and its host did not say how"}
+func errorOf(it *item, o closure.Outcome) *closure.Error {
+	e := &closure.Error{Message: "the function failed, and its host did not say how"}
 	if o.Error != nil {
 		e = bounded(o.Error)
 	}

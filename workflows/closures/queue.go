@@ -1,11 +1,14 @@
 package closures
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import (
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
 
 // Config is what a queue is told once.
 type Config struct {
 	// QueueSize is how many closures may be queued. Not positive: as many as fit into
-	// [spec.MaxQueueBytes].
+	// [closure.MaxQueueBytes].
 	QueueSize int
 	// TransientUnavailable is which report that the same task does not answer is the
 	// queue's error. Not positive: the first.
@@ -29,7 +32,7 @@ const (
 )
 
 // ConfigOf reads the input of the workflow.
-func ConfigOf(in spec.ClosureQueueInput) Config {
+func ConfigOf(in closure.QueueInput) Config {
 	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: spec.DefaultTransientFailures}
 	if in.QueueSize != 0 {
 		c.QueueSize = in.QueueSize
@@ -54,8 +57,8 @@ type Queue struct {
 	attachedQueued, attachedExecuting int
 	bytes                             int
 
-	hosts     []*host             // by name and queue
-	workers   []spec.WorkerStatus // see sortedWorkers
+	hosts     []*host                // by name and queue
+	workers   []closure.WorkerStatus // see sortedWorkers
 	leases    map[int]*lease
 	lastLease int
 	seen      functions
@@ -68,10 +71,10 @@ type Queue struct {
 	entering *request
 	// fault is the queue's error. drain is the request that gets it when nothing
 	// executes any more.
-	fault *spec.ClosureError
+	fault *closure.Error
 	drain *request
 	// last is the error that was raised last. It is still owed to some clients.
-	last *spec.ClosureError
+	last *closure.Error
 	// period counts from 1 how often nothing was open, but for detached closures.
 	period uint64
 
@@ -80,7 +83,7 @@ type Queue struct {
 	resources resources
 	peers     peers
 	decided   decisions
-	counts    spec.QueueCounts
+	counts    closure.QueueCounts
 
 	paused bool
 	reason string
@@ -113,7 +116,7 @@ func (q *Queue) Crowded() { q.crowded = len(q.items) }
 func (q *Queue) Shrunk() bool { return q.crowded > 0 && 2*len(q.items) <= q.crowded }
 
 // Pause stops the queue from giving new closures to hosts. What they hold goes on.
-func (q *Queue) Pause(r spec.PauseRequest) {
+func (q *Queue) Pause(r closure.PauseRequest) {
 	q.paused, q.reason = r.Paused, ""
 	if r.Paused {
 		q.reason = cutText(r.Reason, maxReason)

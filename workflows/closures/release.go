@@ -1,7 +1,7 @@
 package closures
 
 // ReleaseOn tells a host which resources nobody needs any more, as an activity
-// [spec.ActivityReleaseResources]. Its end is told by [Queue.ReleaseEnded], with the
+// [closure.ActivityReleaseResources]. Its end is told by [Queue.ReleaseEnded], with the
 // number Release.
 type ReleaseOn struct {
 	Release     int

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // request is one that waits, or did.
@@ -14,9 +14,9 @@ type request struct {
 	number uint64
 
 	// Of a schedule:
-	schedule *Call[spec.ScheduleAnswer]
+	schedule *Call[closure.ScheduleAnswer]
 	epoch    uint64
-	closures []spec.Closure
+	closures []closure.Closure
 	// detached: all of its closures are, so it has no part in errors and joins.
 	detached bool
 	// Once the closures have IDs: left are those that are not queued yet.
@@ -25,7 +25,7 @@ type request struct {
 	left  []*item
 
 	// Of a join, or a done:
-	wait *Call[spec.WaitAnswer]
+	wait *Call[closure.WaitAnswer]
 	all  bool // detached closures, too
 }
 
@@ -43,20 +43,20 @@ const maxLine = 1000
 // Schedule queues closures. Its answer comes when there was room for all of them,
 // or when it has taken the queue's error. The workflow's validator has asked
 // [Queue.CheckSchedule] before.
-func (q *Queue) Schedule(r spec.ScheduleRequest) *Call[spec.ScheduleAnswer] {
+func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer] {
 	c := q.clients.asking(r.Client)
 	known, err := c.batches.find(r.Batch)
 	switch {
 	case err != nil:
-		return refused[spec.ScheduleAnswer](fmt.Errorf("schedule of client %s: %w", r.Client, err))
+		return refused[closure.ScheduleAnswer](fmt.Errorf("schedule of client %s: %w", r.Client, err))
 	case known != nil:
 		return known
 	case q.ended != "":
-		return refused[spec.ScheduleAnswer](q.endedError("schedule closures"))
+		return refused[closure.ScheduleAnswer](q.endedError("schedule closures"))
 	case len(q.line) >= maxLine:
-		return refused[spec.ScheduleAnswer](ErrTooMany)
+		return refused[closure.ScheduleAnswer](ErrTooMany)
 	}
-	call := &Call[spec.ScheduleAnswer]{}
+	call := &Call[closure.ScheduleAnswer]{}
 	q.clients.bytes -= c.batches.add(r.Batch, call)
 	// A client that was forgotten knows better how often it was told of an error.
 	c.epoch = max(c.epoch, r.Epoch)
@@ -65,7 +65,7 @@ func (q *Queue) Schedule(r spec.ScheduleRequest) *Call[spec.ScheduleAnswer] {
 	}
 	q.line = append(q.line, &request{
 		client: c, kind: asksSchedule, number: r.Batch, schedule: call, epoch: r.Epoch, closures: r.Closures,
-		detached: !slices.ContainsFunc(r.Closures, func(c spec.Closure) bool { return c.Options == nil || !c.Options.Detached }),
+		detached: !slices.ContainsFunc(r.Closures, func(c closure.Closure) bool { return c.Options == nil || !c.Options.Detached }),
 	})
 	q.advance()
 	return call
@@ -73,26 +73,26 @@ func (q *Queue) Schedule(r spec.ScheduleRequest) *Call[spec.ScheduleAnswer] {
 
 // Join waits until nothing is queued or executing, or raises the queue's error. The
 // workflow's validator has asked [Queue.CheckWait] before.
-func (q *Queue) Join(r spec.WaitRequest) *Call[spec.WaitAnswer] { return q.waitFor(r, asksJoin) }
+func (q *Queue) Join(r closure.WaitRequest) *Call[closure.WaitAnswer] { return q.waitFor(r, asksJoin) }
 
 // Done reports whether nothing is queued or executing, or raises the queue's error.
 // It waits only for that (CC-07).
-func (q *Queue) Done(r spec.WaitRequest) *Call[spec.WaitAnswer] { return q.waitFor(r, asksDone) }
+func (q *Queue) Done(r closure.WaitRequest) *Call[closure.WaitAnswer] { return q.waitFor(r, asksDone) }
 
-func (q *Queue) waitFor(r spec.WaitRequest, kind kind) *Call[spec.WaitAnswer] {
+func (q *Queue) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitAnswer] {
 	c := q.clients.asking(r.Client)
 	known, err := c.waits.find(r.Call)
 	switch {
 	case err != nil:
-		return refused[spec.WaitAnswer](fmt.Errorf("join or done of client %s: %w", r.Client, err))
+		return refused[closure.WaitAnswer](fmt.Errorf("join or done of client %s: %w", r.Client, err))
 	case known != nil:
 		return known
 	case q.ended != "":
-		return refused[spec.WaitAnswer](q.endedError("wait for closures"))
+		return refused[closure.WaitAnswer](q.endedError("wait for closures"))
 	case len(q.line) >= maxLine:
-		return refused[spec.WaitAnswer](ErrTooMany)
+		return refused[closure.WaitAnswer](ErrTooMany)
 	}
-	call := &Call[spec.WaitAnswer]{}
+	call := &Call[closure.WaitAnswer]{}
 	q.clients.bytes -= c.waits.add(r.Call, call)
 	q.line = append(q.line, &request{client: c, kind: kind, number: r.Call, wait: call, all: r.All})
 	q.advance()
@@ -103,8 +103,8 @@ func (q *Queue) waitFor(r spec.WaitRequest, kind kind) *Call[spec.WaitAnswer] {
 const answerBytes = 8
 
 // answer gives a schedule its answer.
-func (q *Queue) answer(r *request, raised *spec.ClosureError, cancelled bool) {
-	a := spec.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
+func (q *Queue) answer(r *request, raised *closure.Error, cancelled bool) {
+	a := closure.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
 	if q.config.QueueSize > 0 && q.config.Rules == LatestRules {
 		a.Room = new(q.room())
 	}
@@ -115,17 +115,17 @@ func (q *Queue) answer(r *request, raised *spec.ClosureError, cancelled bool) {
 }
 
 // answerWait gives a join or a done its answer.
-func (q *Queue) answerWait(r *request, raised *spec.ClosureError, done bool) {
+func (q *Queue) answerWait(r *request, raised *closure.Error, done bool) {
 	if done {
 		r.client.busy = 0
 	}
-	r.wait.give(spec.WaitAnswer{Done: done, Epoch: r.client.epoch, Raised: raised})
+	r.wait.give(closure.WaitAnswer{Done: done, Epoch: r.client.epoch, Raised: raised})
 	bytes := answerBytes + errorBytes(raised)
 	r.client.waits.weigh(r.number, bytes)
 	q.clients.answered(r.client, bytes)
 }
 
-func errorBytes(e *spec.ClosureError) int {
+func errorBytes(e *closure.Error) int {
 	if e == nil {
 		return 0
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -38,7 +39,7 @@ func (o owner) size() int { return len(o.client) + len(o.task) }
 
 // resource is one that a client may still use, or a closure that has not ended.
 type resource struct {
-	spec.Resource
+	closure.Resource
 	owner owner
 	// uses counts the closures with it that have not ended, and the requests that
 	// wait with such.
@@ -65,10 +66,10 @@ func (r *resources) sizeOf(id uint64) int {
 	return 0
 }
 
-func resourceBytes(r spec.Resource) int { return len(r.Function) + len(r.Args) + len(r.Kwargs) }
+func resourceBytes(r closure.Resource) int { return len(r.Function) + len(r.Args) + len(r.Kwargs) }
 
 // room is what one more resource of an owner would take.
-func (r *resources) room(res spec.Resource, o owner) int {
+func (r *resources) room(res closure.Resource, o owner) int {
 	size := resourceBytes(res)
 	if r.owners[o] == 0 {
 		size += o.size()
@@ -128,30 +129,30 @@ func (r *resources) goneIn(s span) (gone [][2]uint64) {
 
 // CreateResource takes in how a per-worker resource is built. Nothing is built before
 // a closure uses it (SEED-45, CC-38).
-func (q *Queue) CreateResource(r spec.ResourceRequest) (spec.ResourceAnswer, error) {
+func (q *Queue) CreateResource(r closure.ResourceRequest) (closure.ResourceAnswer, error) {
 	c := q.clients.asking(r.Client)
 	call, err := c.resources.find(r.Number)
 	if err != nil {
-		return spec.ResourceAnswer{}, fmt.Errorf("create-resource of client %s: %w", r.Client, err)
+		return closure.ResourceAnswer{}, fmt.Errorf("create-resource of client %s: %w", r.Client, err)
 	}
 	if call != nil {
 		return call.Answer()
 	}
 	if err := q.checkResource(r); err != nil {
-		return spec.ResourceAnswer{}, err
+		return closure.ResourceAnswer{}, err
 	}
 	res := &resource{Resource: r.Resource, owner: owner{r.Client, r.Task, r.Process}}
 	res.ID = q.resources.last + 1
 	q.resources.add(res)
-	call = &Call[spec.ResourceAnswer]{}
-	call.give(spec.ResourceAnswer{ID: res.ID})
+	call = &Call[closure.ResourceAnswer]{}
+	call.give(closure.ResourceAnswer{ID: res.ID})
 	q.clients.bytes -= c.resources.add(r.Number, call)
 	c.resources.weigh(r.Number, answerBytes)
 	q.clients.answered(c, answerBytes)
 	return call.Answer()
 }
 
-func (q *Queue) checkResource(r spec.ResourceRequest) error {
+func (q *Queue) checkResource(r closure.ResourceRequest) error {
 	if q.ended != "" {
 		return q.endedError("create resources")
 	}
@@ -159,7 +160,7 @@ func (q *Queue) checkResource(r spec.ResourceRequest) error {
 		return err
 	}
 	if q.unregistered(r.Resource.Function) {
-		return &spec.InvalidRequestError{Problems: []spec.Problem{spec.UnknownFunction("resource.function", r.Resource.Function, q.seen.sorted())}}
+		return &spec.InvalidRequestError{Problems: []spec.Problem{closure.UnknownFunction("resource.function", r.Resource.Function, q.seen.sorted())}}
 	}
 	if len(q.resources.list) >= maxResources || q.resources.bytes+q.resources.room(r.Resource, owner{r.Client, r.Task, r.Process}) > maxResourceBytes {
 		return fmt.Errorf("the queue has %d resources of %d bytes; it takes up to %d, of %d bytes together: create them once and use them in many closures, and release those that are needed no more",
@@ -169,7 +170,7 @@ func (q *Queue) checkResource(r spec.ResourceRequest) error {
 }
 
 // CheckRelease says why a request cannot be taken; nil if it can.
-func (q *Queue) CheckRelease(r spec.ReleaseRequest) error {
+func (q *Queue) CheckRelease(r closure.ReleaseRequest) error {
 	if q.ended != "" {
 		return q.endedError("release resources")
 	}
@@ -183,11 +184,11 @@ func (q *Queue) CheckRelease(r spec.ReleaseRequest) error {
 //
 // A coordinator that was killed releases nothing. Its host does so for it, once the next
 // process of its task coordinates, or there will be none.
-func (q *Queue) ReleaseResources(r spec.ReleaseRequest) spec.ReleaseAnswer {
+func (q *Queue) ReleaseResources(r closure.ReleaseRequest) closure.ReleaseAnswer {
 	if r.Task != "" {
 		return q.releaseOf(r.Task, r.Process)
 	}
-	var answer spec.ReleaseAnswer
+	var answer closure.ReleaseAnswer
 	for _, id := range r.Resources {
 		if res := q.resources.get(id); res != nil && (res.owner.client == "" || res.owner.client == r.Client) {
 			answer.Released += q.releaseOne(res)
@@ -197,7 +198,7 @@ func (q *Queue) ReleaseResources(r spec.ReleaseRequest) spec.ReleaseAnswer {
 }
 
 // releaseOf releases what the processes of a task have created that come before one.
-func (q *Queue) releaseOf(task string, before int) (answer spec.ReleaseAnswer) {
+func (q *Queue) releaseOf(task string, before int) (answer closure.ReleaseAnswer) {
 	for _, res := range slices.Clone(q.resources.list) {
 		if res.owner.task == task && res.owner.process < before {
 			answer.Released += q.releaseOne(res)

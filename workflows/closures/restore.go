@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Restore is the queue of a snapshot. What hosts hold is leased again by the next
@@ -92,13 +92,13 @@ func (q *Queue) restoreHosts(s *saved) error {
 		if n := len(q.hosts); n > 0 && compareHosts(q.hosts[n-1], h) >= 0 {
 			return errDamaged
 		}
-		var serving []spec.ServingTask
+		var serving []closure.ServingTask
 		for _, t := range saved.Tasks {
 			names, ok := q.restoreFunctions(s, t.List)
 			if !ok {
 				return errDamaged
 			}
-			serving = append(serving, spec.ServingTask{Task: t.Task, Process: t.Process, Slots: t.Slots, Functions: names})
+			serving = append(serving, closure.ServingTask{Task: t.Task, Process: t.Process, Slots: t.Slots, Functions: names})
 		}
 		q.hosts = append(q.hosts, h)
 		q.serve(h, serving)
@@ -188,14 +188,14 @@ func (q *Queue) restoreRequest(s *savedRequest) (*request, error) {
 		if call, _ := c.batches.find(s.Number); call != nil {
 			return nil, errDamaged
 		}
-		r.schedule = &Call[spec.ScheduleAnswer]{}
+		r.schedule = &Call[closure.ScheduleAnswer]{}
 		c.batches.insert(s.Number, r.schedule)
 		return r, nil
 	}
 	if call, _ := c.waits.find(s.Number); call != nil {
 		return nil, errDamaged
 	}
-	r.wait = &Call[spec.WaitAnswer]{}
+	r.wait = &Call[closure.WaitAnswer]{}
 	c.waits.insert(s.Number, r.wait)
 	return r, nil
 }
@@ -240,7 +240,7 @@ func (q *Queue) restoreKeys(c *column) error {
 		shared := c.number()
 		rest := c.take(c.number())
 		step := c.number()
-		if c.short || shared > uint64(len(key)) || shared+uint64(len(rest)) > spec.MaxFunctionName {
+		if c.short || shared > uint64(len(key)) || shared+uint64(len(rest)) > closure.MaxFunctionName {
 			return errDamaged
 		}
 		key = append(key[:shared], rest...)
@@ -278,7 +278,7 @@ func readItem(s *saved, columns *[columnCount]column, last uint64) (it *item, st
 	function := number(columnFunction)
 	options := number(columnOptions)
 	key := columns[columnKey].take(number(columnKey))
-	c := spec.Closure{
+	c := closure.Closure{
 		Args:   argument(columns[columnArgs].take(number(columnArgsLen))),
 		Kwargs: argument(columns[columnKwargs].take(number(columnKwargsLen))),
 	}

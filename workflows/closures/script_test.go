@@ -10,8 +10,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // TestScripts runs testdata: what happens to a queue, line by line, and what it does.
@@ -92,7 +92,7 @@ type openCall struct {
 }
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
-	in := spec.ClosureQueueInput{}
+	in := closure.QueueInput{}
 	rules := map[string]closures.Rules{"first-rules": closures.FirstRules, "second-rules": closures.SecondRules}
 	var of closures.Rules
 	for _, a := range d.CmdArgs {
@@ -168,7 +168,7 @@ func (s *script) event(line string) (answer string, err error) {
 		return s.wait(words)
 	case "withdraw":
 		n, err := strconv.ParseUint(strings.TrimPrefix(words[2], "call="), 10, 64)
-		a := s.queue.Withdraw(spec.WaitRequest{Client: words[1], Call: n})
+		a := s.queue.Withdraw(closure.WaitRequest{Client: words[1], Call: n})
 		return fmt.Sprintf("  withdrawn: %t\n", a.Withdrawn), err
 	case "ended":
 		return "", s.ended(words[1:])
@@ -181,7 +181,7 @@ func (s *script) event(line string) (answer string, err error) {
 		s.queue.LeaseRefused(n)
 		return "", err
 	case "cancel":
-		r := spec.CancelRequest{}
+		r := closure.CancelRequest{}
 		if rest != "all" {
 			if r.Closures, err = ids(rest); err != nil {
 				return "", err
@@ -195,9 +195,9 @@ func (s *script) event(line string) (answer string, err error) {
 		s.queue.CancelLost(closures.CancelOn{Host: host, Queue: "q/" + host, Closures: told})
 		return "", err
 	case "pause":
-		s.queue.Pause(spec.PauseRequest{Paused: true, Reason: rest})
+		s.queue.Pause(closure.PauseRequest{Paused: true, Reason: rest})
 	case "resume":
-		s.queue.Pause(spec.PauseRequest{})
+		s.queue.Pause(closure.PauseRequest{})
 	case "quiet":
 		s.queue.Quiet(true)
 	case "continue-as-new":
@@ -211,7 +211,7 @@ func (s *script) event(line string) (answer string, err error) {
 }
 
 func (s *script) serve(words []string) error {
-	m := spec.ServingMessage{Host: words[0], Queue: "q/" + words[0]}
+	m := closure.ServingMessage{Host: words[0], Queue: "q/" + words[0]}
 	functions := []string{"f", "g"}
 	s.seq++
 	m.Seq = s.seq
@@ -230,7 +230,7 @@ func (s *script) serve(words []string) error {
 		case "seq":
 			m.Seq = int64(n)
 		default:
-			m.Serving = append(m.Serving, spec.ServingTask{Task: name, Slots: max(n, 1)})
+			m.Serving = append(m.Serving, closure.ServingTask{Task: name, Slots: max(n, 1)})
 		}
 	}
 	for i := range m.Serving {
@@ -251,8 +251,8 @@ func (s *script) number(client string, given string) uint64 {
 
 func (s *script) schedule(words []string) (string, error) {
 	client := words[0]
-	r := spec.ScheduleRequest{Client: client, Epoch: s.epochs[client]}
-	batch, o, with := "", spec.ClosureOptions{}, false
+	r := closure.ScheduleRequest{Client: client, Epoch: s.epochs[client]}
+	batch, o, with := "", closure.Options{}, false
 	var uses []uint64
 	args := ""
 	for _, w := range words[1:] {
@@ -300,7 +300,7 @@ func (s *script) schedule(words []string) (string, error) {
 				return "", err
 			}
 			for range n {
-				r.Closures = append(r.Closures, spec.Closure{Function: function})
+				r.Closures = append(r.Closures, closure.Closure{Function: function})
 			}
 		}
 	}
@@ -335,7 +335,7 @@ func (s *script) schedule(words []string) (string, error) {
 }
 
 func (s *script) resource(words []string) (string, error) {
-	r := spec.ResourceRequest{Client: words[0], Resource: spec.Resource{Function: words[1]}}
+	r := closure.ResourceRequest{Client: words[0], Resource: closure.Resource{Function: words[1]}}
 	given := ""
 	for _, w := range words[2:] {
 		if of, ok := strings.CutPrefix(w, "of="); ok {
@@ -355,7 +355,7 @@ func (s *script) resource(words []string) (string, error) {
 }
 
 func (s *script) release(words []string) (string, error) {
-	var r spec.ReleaseRequest
+	var r closure.ReleaseRequest
 	if below, ok := strings.CutPrefix(words[1], "below="); ok {
 		n, err := strconv.Atoi(below)
 		if err != nil {
@@ -384,7 +384,7 @@ func (s *script) wait(words []string) (string, error) {
 			given = strings.TrimPrefix(w, "call=")
 		}
 	}
-	r := spec.WaitRequest{Client: client, Call: s.number(client+" call", given), All: all}
+	r := closure.WaitRequest{Client: client, Call: s.number(client+" call", given), All: all}
 	ask := s.queue.Join
 	if words[0] == "done" {
 		ask = s.queue.Done
@@ -408,7 +408,7 @@ func (s *script) wait(words []string) (string, error) {
 	return "", nil
 }
 
-func raised(e *spec.ClosureError, epoch uint64) string {
+func raised(e *closure.Error, epoch uint64) string {
 	if e == nil {
 		return ""
 	}
@@ -420,7 +420,7 @@ func (s *script) ended(words []string) error {
 	if err != nil {
 		return err
 	}
-	var r spec.LeaseResult
+	var r closure.LeaseResult
 	left := slices.Clone(s.leases[lease])
 	stray := slices.Contains(words, "stray")
 	for _, w := range words[1:] {
@@ -457,30 +457,30 @@ func (s *script) ended(words []string) error {
 			continue
 		}
 		for _, id := range which {
-			o := spec.Outcome{ID: id, Kind: spec.OutcomeKind(name), Task: "worker-0"}
+			o := closure.Outcome{ID: id, Kind: closure.OutcomeKind(name), Task: "worker-0"}
 			switch name {
 			case "ok":
 				o.Kind = ""
 			case "error":
-				o.Error = &spec.ClosureError{Kind: "ValueError", Message: text}
+				o.Error = &closure.Error{Kind: "ValueError", Message: text}
 			case "alone":
-				o.Kind, o.Alone = spec.OutcomeError, true
-				o.Error = &spec.ClosureError{Kind: spec.ErrNotJSON, Message: text}
+				o.Kind, o.Alone = closure.OutcomeError, true
+				o.Error = &closure.Error{Kind: closure.ErrNotJSON, Message: text}
 			case "input":
-				o.Error = &spec.ClosureError{Kind: spec.ErrClosureInput, Message: text}
+				o.Error = &closure.Error{Kind: closure.ErrInput, Message: text}
 			case "lost":
 				o.Started = true
 				if task != "" {
 					o.Task = task
 				}
 			case "unstarted":
-				o.Kind = spec.OutcomeLost
+				o.Kind = closure.OutcomeLost
 			case "unavailable":
 				if task == "" {
-					o.Error = &spec.ClosureError{Message: "connection refused"}
+					o.Error = &closure.Error{Message: "connection refused"}
 					break
 				}
-				o.Error = &spec.ClosureError{Message: task + " does not answer", Task: task}
+				o.Error = &closure.Error{Message: task + " does not answer", Task: task}
 			}
 			r.Outcomes = append(r.Outcomes, o)
 		}

@@ -7,26 +7,26 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // saved is a snapshot without the closures, which are in columns.
 type saved struct {
-	Version   int                `json:"version"`
-	LastID    uint64             `json:"last_id"`
-	LastLease int                `json:"last_lease"`
-	Counts    spec.QueueCounts   `json:"counts"`
-	Paused    bool               `json:"paused,omitempty"`
-	Reason    string             `json:"reason,omitempty"`
-	Ended     string             `json:"ended,omitempty"`
-	Fault     *spec.ClosureError `json:"fault,omitempty"`
-	Last      *spec.ClosureError `json:"last,omitempty"`
-	Drain     *savedRequest      `json:"drain,omitempty"`
-	Entering  *savedRequest      `json:"entering,omitempty"`
-	Hosts     []savedHost        `json:"hosts,omitempty"`
-	Seen      []string           `json:"seen,omitempty"`
-	Peers     []report           `json:"peers,omitempty"`
-	Clients   []savedClient      `json:"clients,omitempty"`
+	Version   int                 `json:"version"`
+	LastID    uint64              `json:"last_id"`
+	LastLease int                 `json:"last_lease"`
+	Counts    closure.QueueCounts `json:"counts"`
+	Paused    bool                `json:"paused,omitempty"`
+	Reason    string              `json:"reason,omitempty"`
+	Ended     string              `json:"ended,omitempty"`
+	Fault     *closure.Error      `json:"fault,omitempty"`
+	Last      *closure.Error      `json:"last,omitempty"`
+	Drain     *savedRequest       `json:"drain,omitempty"`
+	Entering  *savedRequest       `json:"entering,omitempty"`
+	Hosts     []savedHost         `json:"hosts,omitempty"`
+	Seen      []string            `json:"seen,omitempty"`
+	Peers     []report            `json:"peers,omitempty"`
+	Clients   []savedClient       `json:"clients,omitempty"`
 	// Keys are what the versions 1 and 2 had in place of a column.
 	Keys []listedKey `json:"keys,omitempty"`
 	// Resources are those that somebody needs. LastResource is the last ID; 0: the
@@ -39,9 +39,9 @@ type saved struct {
 	OwnerTasks []savedOwnerTask `json:"owner_tasks,omitempty"`
 
 	// Tables that the columns and the hosts refer to.
-	Functions []string               `json:"functions,omitempty"`
-	Options   []*spec.ClosureOptions `json:"options,omitempty"`
-	Sets      [][]byte               `json:"sets,omitempty"`
+	Functions []string           `json:"functions,omitempty"`
+	Options   []*closure.Options `json:"options,omitempty"`
+	Sets      [][]byte           `json:"sets,omitempty"`
 	// Lists are what version 1 had in place of Sets.
 	Lists  [][]string    `json:"lists,omitempty"`
 	Losses []savedLosses `json:"losses,omitempty"`
@@ -77,7 +77,7 @@ type savedHost struct {
 }
 
 type savedResource struct {
-	spec.Resource
+	closure.Resource
 	Owner    int  `json:"o,omitempty"` // from 1; 0: none
 	Released bool `json:"x,omitempty"`
 }
@@ -95,13 +95,13 @@ type savedTask struct {
 }
 
 type savedClient struct {
-	Name      string                            `json:"name"`
-	Epoch     uint64                            `json:"epoch,omitempty"`
-	Busy      bool                              `json:"busy,omitempty"`
-	Owed      bool                              `json:"owed,omitempty"`
-	Batches   savedAnswers[spec.ScheduleAnswer] `json:"batches,omitzero"`
-	Waits     savedAnswers[spec.WaitAnswer]     `json:"waits,omitzero"`
-	Resources savedAnswers[spec.ResourceAnswer] `json:"resources,omitzero"`
+	Name      string                               `json:"name"`
+	Epoch     uint64                               `json:"epoch,omitempty"`
+	Busy      bool                                 `json:"busy,omitempty"`
+	Owed      bool                                 `json:"owed,omitempty"`
+	Batches   savedAnswers[closure.ScheduleAnswer] `json:"batches,omitzero"`
+	Waits     savedAnswers[closure.WaitAnswer]     `json:"waits,omitzero"`
+	Resources savedAnswers[closure.ResourceAnswer] `json:"resources,omitzero"`
 }
 
 type savedAnswers[A any] struct {

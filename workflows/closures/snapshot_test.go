@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -33,12 +34,12 @@ func snapshotOf(t *testing.T, q *Queue) ([]byte, *Queue) {
 }
 
 // fill schedules closures until there are n or the queue is full.
-func fill(q *Queue, n int, closure func(i int) spec.Closure) int {
+func fill(q *Queue, n int, next func(i int) closure.Closure) int {
 	for i, batch := 0, uint64(1); ; batch++ {
-		r := spec.ScheduleRequest{Client: "c", Batch: batch}
-		for size := 0; len(r.Closures) < spec.MaxBatch && i < n; i++ {
-			c := closure(i)
-			if size += c.Size(); size > spec.MaxBatchBytes {
+		r := closure.ScheduleRequest{Client: "c", Batch: batch}
+		for size := 0; len(r.Closures) < closure.MaxBatch && i < n; i++ {
+			c := next(i)
+			if size += c.Size(); size > closure.MaxBatchBytes {
 				break
 			}
 			r.Closures = append(r.Closures, c)
@@ -51,28 +52,28 @@ func fill(q *Queue, n int, closure func(i int) spec.Closure) int {
 
 // What a full queue comes to: an update and the input of a workflow take 2 MiB.
 func TestSnapshotSizes(t *testing.T) {
-	config := ConfigOf(spec.ClosureQueueInput{})
+	config := ConfigOf(closure.QueueInput{})
 	random := rand.New(rand.NewPCG(1, 2))
 	t.Run("all alike", func(t *testing.T) {
 		q := New(config)
-		require.Equal(t, 150_000, fill(q, 150_000, func(int) spec.Closure {
-			return spec.Closure{Function: "add", Args: []byte("[12345]")}
+		require.Equal(t, 150_000, fill(q, 150_000, func(int) closure.Closure {
+			return closure.Closure{Function: "add", Args: []byte("[12345]")}
 		}))
 		snapshot, _ := snapshotOf(t, q)
 		require.Less(t, len(snapshot), 64<<10)
 	})
 	t.Run("different numbers", func(t *testing.T) {
 		q := New(config)
-		require.Equal(t, 150_000, fill(q, 150_000, func(int) spec.Closure {
-			return spec.Closure{Function: "add", Args: fmt.Appendf(nil, "[%d]", 10_000+random.IntN(90_000))}
+		require.Equal(t, 150_000, fill(q, 150_000, func(int) closure.Closure {
+			return closure.Closure{Function: "add", Args: fmt.Appendf(nil, "[%d]", 10_000+random.IntN(90_000))}
 		}))
 		snapshot, _ := snapshotOf(t, q)
 		require.Less(t, len(snapshot), 1200<<10)
 	})
 	t.Run("pinned with keys", func(t *testing.T) {
 		q := New(config)
-		fill(q, 100_000, func(i int) spec.Closure {
-			return spec.Closure{Function: "add", Options: &spec.ClosureOptions{Detached: true, Task: spec.TaskName("worker", i%1000), Key: fmt.Sprint("k", i)}}
+		fill(q, 100_000, func(i int) closure.Closure {
+			return closure.Closure{Function: "add", Options: &closure.Options{Detached: true, Task: spec.TaskName("worker", i%1000), Key: fmt.Sprint("k", i)}}
 		})
 		snapshot, _ := snapshotOf(t, q)
 		require.Less(t, len(snapshot), 1200<<10)
@@ -87,19 +88,19 @@ func TestSnapshotSizes(t *testing.T) {
 			}
 			return b.String()
 		}
-		fill(q, 100_000, func(i int) spec.Closure {
-			return spec.Closure{Function: "add", Args: []byte(`["` + noise(4000) + `"]`), Options: &spec.ClosureOptions{Key: noise(100)}}
+		fill(q, 100_000, func(i int) closure.Closure {
+			return closure.Closure{Function: "add", Args: []byte(`["` + noise(4000) + `"]`), Options: &closure.Options{Key: noise(100)}}
 		})
 		for i := range uint64(100) {
-			_, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: "add", Args: []byte(`["` + noise(2600) + `"]`)}})
+			_, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "add", Args: []byte(`["` + noise(2600) + `"]`)}})
 			if err != nil {
 				break
 			}
 		}
 		for i := range 300 {
-			client := &request{client: q.clients.asking(noise(190)), number: 1, wait: &Call[spec.WaitAnswer]{}}
+			client := &request{client: q.clients.asking(noise(190)), number: 1, wait: &Call[closure.WaitAnswer]{}}
 			client.client.waits.add(1, client.wait)
-			q.answerWait(client, &spec.ClosureError{Message: noise(spec.MaxClosureError), Traceback: noise(spec.MaxClosureTraceback), Closure: uint64(i)}, true)
+			q.answerWait(client, &closure.Error{Message: noise(closure.MaxError), Traceback: noise(closure.MaxTraceback), Closure: uint64(i)}, true)
 		}
 		snapshot, _ := snapshotOf(t, q)
 		require.Less(t, len(snapshot), 2<<20)
@@ -131,7 +132,7 @@ func FuzzRestore(f *testing.F) {
 	m := newMill(2, 2)
 	m.schedule(5)
 	m.queue.Actions()
-	m.queue.Join(spec.WaitRequest{Client: "c", Call: 1})
+	m.queue.Join(closure.WaitRequest{Client: "c", Call: 1})
 	snapshot, err := m.queue.Snapshot()
 	require.NoError(f, err)
 	head, columns, err := decompress(snapshot)
@@ -160,13 +161,13 @@ func FuzzRestore(f *testing.F) {
 			return
 		}
 		// Whatever it is, it does not break.
-		q.Serving(spec.ServingMessage{Host: "new", Queue: "new", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-9", Slots: 2, Functions: []string{"step"}}}})
+		q.Serving(closure.ServingMessage{Host: "new", Queue: "new", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-9", Slots: 2, Functions: []string{"step"}}}})
 		for _, a := range q.Actions() {
 			if d, ok := a.(Dispatch); ok {
-				q.LeaseEnded(d.Lease, spec.LeaseResult{})
+				q.LeaseEnded(d.Lease, closure.LeaseResult{})
 			}
 		}
-		q.Join(spec.WaitRequest{Client: "y", Call: 1})
+		q.Join(closure.WaitRequest{Client: "y", Call: 1})
 		q.Status()
 		q.RunEnded("")
 		q.Actions()
@@ -178,8 +179,8 @@ func FuzzRestore(f *testing.F) {
 // A snapshot with decisions that nobody has written down would lose them.
 func TestSnapshotNeedsActionsTaken(t *testing.T) {
 	q := New(Config{})
-	q.Schedule(spec.ScheduleRequest{Client: "c", Batch: 1, Closures: []spec.Closure{{Function: "f"}}})
-	q.Cancel(spec.CancelRequest{})
+	q.Schedule(closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}})
+	q.Cancel(closure.CancelRequest{})
 	_, err := q.Snapshot()
 	assert.ErrorContains(t, err, "before all actions were taken")
 	q.Actions()

@@ -4,17 +4,17 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // bounded is an error that fits into the queue's state, whatever its host said.
-func bounded(e *spec.ClosureError) *spec.ClosureError {
+func bounded(e *closure.Error) *closure.Error {
 	b := *e
-	b.Kind = cutText(b.Kind, spec.MaxFunctionName)
-	b.Task = cutText(b.Task, spec.MaxFunctionName)
-	b.Message = cutText(b.Message, spec.MaxClosureError)
-	if n := len(b.Traceback); n > spec.MaxClosureTraceback {
-		b.Traceback = b.Traceback[n-spec.MaxClosureTraceback:]
+	b.Kind = cutText(b.Kind, closure.MaxFunctionName)
+	b.Task = cutText(b.Task, closure.MaxFunctionName)
+	b.Message = cutText(b.Message, closure.MaxError)
+	if n := len(b.Traceback); n > closure.MaxTraceback {
+		b.Traceback = b.Traceback[n-closure.MaxTraceback:]
 		for len(b.Traceback) > 0 && !utf8.RuneStart(b.Traceback[0]) {
 			b.Traceback = b.Traceback[1:]
 		}

@@ -3,17 +3,17 @@ package closures
 import (
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Withdraw takes back a join or done whose client does not wait for it any more. Without
 // that it would take the queue's error from those who still ask. It has done nothing then,
 // and asked again it is another one. Where it has begun a drain, what was cancelled stays
 // so, and the next request that asks gets the error.
-func (q *Queue) Withdraw(r spec.WaitRequest) spec.WithdrawAnswer {
+func (q *Queue) Withdraw(r closure.WaitRequest) closure.WithdrawAnswer {
 	c := q.clients.named[r.Client]
 	if c == nil {
-		return spec.WithdrawAnswer{}
+		return closure.WithdrawAnswer{}
 	}
 	asked := func(w *request) bool { return w.client == c && w.kind != asksSchedule && w.number == r.Call }
 	var found *request
@@ -23,10 +23,10 @@ func (q *Queue) Withdraw(r spec.WaitRequest) spec.WithdrawAnswer {
 	} else if q.drain != nil && asked(q.drain) {
 		found, q.drain = q.drain, nil
 	} else {
-		return spec.WithdrawAnswer{}
+		return closure.WithdrawAnswer{}
 	}
 	c.waits.forgive(r.Call)
 	found.wait.refuse(ErrWithdrawn)
 	q.advance()
-	return spec.WithdrawAnswer{Withdrawn: true}
+	return closure.WithdrawAnswer{Withdrawn: true}
 }

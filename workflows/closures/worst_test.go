@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -36,43 +37,43 @@ func (r noise) word(n int) string {
 // worst is a queue in which everything that is bounded is full of noise, but for its
 // closures.
 func worst(r noise) *Queue {
-	q := New(ConfigOf(spec.ClosureQueueInput{}))
+	q := New(ConfigOf(closure.QueueInput{}))
 	// Each task has other functions, of more than can be remembered.
 	var names []string
 	for range 3000 {
 		names = append(names, r.text(30))
 	}
 	for i := range 1000 {
-		m := spec.ServingMessage{Host: r.word(63), Queue: "clusterrun/host/" + r.word(72), Seq: 1 << 50, Broker: r.word(26)}
-		task := spec.ServingTask{Task: spec.TaskName(r.word(20), i), Process: r.text(64), Slots: 1 + r.IntN(1000)}
+		m := closure.ServingMessage{Host: r.word(63), Queue: "clusterrun/host/" + r.word(72), Seq: 1 << 50, Broker: r.word(26)}
+		task := closure.ServingTask{Task: spec.TaskName(r.word(20), i), Process: r.text(64), Slots: 1 + r.IntN(1000)}
 		for _, name := range names {
 			if r.IntN(2) > 0 {
 				task.Functions = append(task.Functions, name)
 			}
 		}
-		m.Serving = []spec.ServingTask{task}
+		m.Serving = []closure.ServingTask{task}
 		q.Serving(m)
 	}
 	for i := range uint64(2 * maxClients) {
-		c := q.clients.asking(r.text(spec.MaxFunctionName))
+		c := q.clients.asking(r.text(closure.MaxFunctionName))
 		c.epoch = r.Uint64()
-		call := &Call[spec.WaitAnswer]{}
+		call := &Call[closure.WaitAnswer]{}
 		c.waits.add(r.Uint64(), call)
-		q.answerWait(&request{client: c, number: c.waits.list[0].number, wait: call}, &spec.ClosureError{Message: r.text(100), Closure: i}, true)
+		q.answerWait(&request{client: c, number: c.waits.list[0].number, wait: call}, &closure.Error{Message: r.text(100), Closure: i}, true)
 	}
 	for i := uint64(1); q.keys.hasRoom(60 + keyBytes); i++ {
 		q.keys.add(r.text(60), i)
 		q.lastID = i
 	}
 	for i := range uint64(maxResources) {
-		if _, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: r.text(10), Args: []byte(`["` + r.text(10) + `"]`)}}); err != nil {
+		if _, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: r.text(10), Args: []byte(`["` + r.text(10) + `"]`)}}); err != nil {
 			break
 		}
 	}
 	for range 2 * maxPeers {
-		q.peers.count(r.text(spec.MaxFunctionName))
+		q.peers.count(r.text(closure.MaxFunctionName))
 	}
-	q.fault = bounded(&spec.ClosureError{Kind: r.text(1000), Message: r.text(10_000), Traceback: r.text(20_000), Task: r.text(1000)})
+	q.fault = bounded(&closure.Error{Kind: r.text(1000), Message: r.text(10_000), Traceback: r.text(20_000), Task: r.text(1000)})
 	return q
 }
 
@@ -87,9 +88,9 @@ func TestTheWorstSnapshotFits(t *testing.T) {
 	assert.Less(t, len(snapshot), 1850<<10)
 
 	r = noise{rand.New(rand.NewPCG(1, 2))}
-	q = New(ConfigOf(spec.ClosureQueueInput{}))
-	fill(q, spec.DefaultQueueSize, func(int) spec.Closure {
-		return spec.Closure{Function: "f", Args: []byte(`["` + r.text(1000) + `"]`)}
+	q = New(ConfigOf(closure.QueueInput{}))
+	fill(q, spec.DefaultQueueSize, func(int) closure.Closure {
+		return closure.Closure{Function: "f", Args: []byte(`["` + r.text(1000) + `"]`)}
 	})
 	snapshot, _ = snapshotOf(t, q)
 	assert.Less(t, len(snapshot), 1400<<10, "closures that are worth nothing but arguments")
@@ -100,17 +101,17 @@ func TestTheWorstLeaseFits(t *testing.T) {
 	r := noise{rand.New(rand.NewPCG(1, 2))}
 	q := New(Config{})
 	for i := range uint64(maxResources) {
-		_, err := q.CreateResource(spec.ResourceRequest{Client: "c", Number: i + 1, Resource: spec.Resource{Function: r.text(1), Args: []byte(`["` + r.text(20) + `"]`)}})
+		_, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: r.text(1), Args: []byte(`["` + r.text(20) + `"]`)}})
 		assert.NoError(t, err)
 	}
-	q.Serving(spec.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []spec.ServingTask{{Task: "worker-0", Slots: spec.MaxBatch}}})
+	q.Serving(closure.ServingMessage{Host: "h", Queue: "q", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: closure.MaxBatch}}})
 	q.lastID = 1 << 50
-	batch := spec.ScheduleRequest{Client: "c", Batch: 1}
-	for range spec.MaxBatch {
-		c := spec.Closure{Function: r.text(1), Args: []byte(`["` + r.text(350) + `"]`), Options: &spec.ClosureOptions{
-			Key: r.text(100), Priority: -spec.MaxPriority, Timeout: spec.Duration(r.Int64N(3e17)), Retries: r.Int(), MaxLosses: new(r.Int()), Detached: true,
+	batch := closure.ScheduleRequest{Client: "c", Batch: 1}
+	for range closure.MaxBatch {
+		c := closure.Closure{Function: r.text(1), Args: []byte(`["` + r.text(350) + `"]`), Options: &closure.Options{
+			Key: r.text(100), Priority: -closure.MaxPriority, Timeout: spec.Duration(r.Int64N(3e17)), Retries: r.Int(), MaxLosses: new(r.Int()), Detached: true,
 		}}
-		for range spec.MaxClosureResources {
+		for range closure.MaxResources {
 			c.Resources = append(c.Resources, 1+r.Uint64N(maxResources))
 		}
 		batch.Closures = append(batch.Closures, c)
@@ -120,7 +121,7 @@ func TestTheWorstLeaseFits(t *testing.T) {
 	most := 0
 	for _, a := range q.Actions() {
 		d := a.(Dispatch)
-		text, err := json.Marshal(spec.Lease{Queue: "queue", Closures: d.Closures, Resources: d.Resources})
+		text, err := json.Marshal(closure.Lease{Queue: "queue", Closures: d.Closures, Resources: d.Resources})
 		assert.NoError(t, err)
 		t.Logf("%d closures: %d KiB", len(d.Closures), len(text)>>10)
 		most = max(most, len(text))

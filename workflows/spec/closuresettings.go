@@ -19,39 +19,38 @@ type Closures struct {
 }
 
 // EnvTransientFailures is the variable with which the seed sets the transient failures
-// of parameter servers that its coordinator ignores (SEED-53).
+// of parameter servers that its coordinator ignores.
 const EnvTransientFailures = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"
 
-// QueueInput is the input of the queue of the run's closures, for whoever opens it. The
-// run has its first execution. env looks up a variable of whoever opens the queue; the
-// spec's own come first, as for the tasks.
-//
-// With an error, which says what is wrong with a variable, the rest holds.
-func (s *RunSpec) QueueInput(run BarrierRun, env func(name string) string) (ClosureQueueInput, error) {
-	in := ClosureQueueInput{Run: run, TransientUnavailable: clonePointer(s.Closures.TransientFailures)}
-	switch size := s.Closures.QueueSize; {
-	case size == nil || *size == DefaultQueueSize:
-	case *size == 0:
-		in.QueueSize = -1
-	default:
-		in.QueueSize = *size
-	}
-	if in.TransientUnavailable != nil {
-		return in, nil
+// Limits and defaults of [Closures].
+const (
+	// DefaultQueueSize is the original's.
+	DefaultQueueSize = 256 * 1024
+	// MaxQueueSize is more closures than their bytes let in.
+	MaxQueueSize = 1536 << 10
+	// DefaultTransientFailures is the original's.
+	DefaultTransientFailures = 3
+)
+
+// TransientFailuresOr returns the setting, else the variable [EnvTransientFailures], which
+// env looks up where the spec does not set it. nil: neither says anything. The error says
+// what is wrong with the variable.
+func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error) {
+	if s.Closures.TransientFailures != nil {
+		return clonePointer(s.Closures.TransientFailures), nil
 	}
 	text := s.coordinatorEnv(EnvTransientFailures)
 	if text == "" {
 		text = env(EnvTransientFailures)
 	}
 	if text == "" {
-		return in, nil
+		return nil, nil
 	}
 	n, err := parseTransientFailures(text)
 	if err != nil {
-		return in, err
+		return nil, err
 	}
-	in.TransientUnavailable = &n
-	return in, nil
+	return &n, nil
 }
 
 // coordinatorEnv is what the spec sets a variable to for the task that usually
@@ -68,7 +67,7 @@ func (s *RunSpec) coordinatorEnv(name string) string {
 func parseTransientFailures(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s=%s is no whole number; give one, such as %d", EnvTransientFailures, quote(text), DefaultTransientFailures)
+		return 0, fmt.Errorf("%s=%s is no whole number; give one, such as %d", EnvTransientFailures, Quote(text), DefaultTransientFailures)
 	}
 	return max(0, n), nil
 }
@@ -79,7 +78,7 @@ func (c *checker) checkTransientFailures(path, name, value string) {
 		return
 	}
 	if _, err := parseTransientFailures(value); err != nil {
-		c.add(path, quote(value)+" is no whole number", "give one, such as "+strconv.Quote(strconv.Itoa(DefaultTransientFailures))+", or leave it out")
+		c.add(path, Quote(value)+" is no whole number", "give one, such as "+strconv.Quote(strconv.Itoa(DefaultTransientFailures))+", or leave it out")
 	}
 }
 

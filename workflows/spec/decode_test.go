@@ -158,6 +158,6 @@ func TestNearest(t *testing.T) {
 		"comand": "command", "maxRestarts": "max_restarts", "max-run-time": "max_run_time", "Tasks": "tasks", "tsaks": "tasks",
 		"xyz": "", "": "", "restart": "", "logging": "", strings.Repeat("x", 1000): "", "timeuot": "timeout",
 	} {
-		assert.Equal(t, want, nearest(name, known), "%q", name)
+		assert.Equal(t, want, Nearest(name, known), "%q", name)
 	}
 }

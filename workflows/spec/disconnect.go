@@ -80,7 +80,7 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 		v.SetString(n.text)
 		return true
 	case n.kind == kindText:
-		c.malform(path, n.line, quote(n.text)+" is neither keep nor {stop_after: TIME}", disconnectRemedy)
+		c.malform(path, n.line, Quote(n.text)+" is neither keep nor {stop_after: TIME}", disconnectRemedy)
 		return false
 	case n.kind != kindObject || len(n.members) == 0:
 		return c.mismatch(path, key, n, v.Type())
@@ -97,7 +97,7 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 			c.malform(p, m.line, "must be a time, is "+m.value.describe(), disconnectRemedy)
 		default:
 			if _, err := ParseDuration(m.value.text); err != nil {
-				c.malform(p, m.value.line, quote(m.value.text)+" is no duration", durationRemedy)
+				c.malform(p, m.value.line, Quote(m.value.text)+" is no duration", durationRemedy)
 				continue
 			}
 			v.SetString(m.value.text)
@@ -114,7 +114,7 @@ func (c *checker) checkDisconnect(o OnDisconnect) {
 	d, err := ParseDuration(string(o))
 	switch {
 	case err != nil:
-		c.add(path, quote(string(o))+" is neither keep nor a time", disconnectRemedy)
+		c.add(path, Quote(string(o))+" is neither keep nor a time", disconnectRemedy)
 	case d < MinStopAfter:
 		c.add(path+".stop_after", fmt.Sprintf("must be at least %s, is %s", MinStopAfter, d),
 			"a host that is well needs that long to be sure that it hears nothing")

@@ -28,7 +28,7 @@ func TestDurationText(t *testing.T) {
 	}
 	for _, text := range []string{"", "3", "1d", "3 s", "three", "9999999h"} {
 		_, err := ParseDuration(text)
-		assert.EqualError(t, err, quote(text)+` is no duration; write it like "3s", "90m" or "1h30m"`)
+		assert.EqualError(t, err, Quote(text)+` is no duration; write it like "3s", "90m" or "1h30m"`)
 	}
 }
 

@@ -132,7 +132,7 @@ func (c *checker) fillDuration(path, key string, n *node, v reflect.Value) bool 
 	}
 	d, err := ParseDuration(n.text)
 	if err != nil {
-		c.malform(path, n.line, quote(n.text)+" is no duration", durationRemedy)
+		c.malform(path, n.line, Quote(n.text)+" is no duration", durationRemedy)
 		return false
 	}
 	v.SetInt(int64(d))
@@ -161,7 +161,7 @@ func (c *checker) givenTwice(seen map[string]int, path string, m *member) bool {
 func (c *checker) unknownField(path string, t reflect.Type, n *node, m *member) {
 	var remedy string
 	known := fieldNames(t)
-	near := nearest(m.name, known)
+	near := Nearest(m.name, known)
 	switch elsewhere := placeOf(m.name); {
 	case near != "" && foldName(near) == foldName(m.name):
 		remedy = "did you mean " + near + "?"
@@ -227,7 +227,7 @@ func typeRemedy(key string, n *node, want reflect.Type) string {
 	case fields[key].remedy != "":
 		return fields[key].remedy
 	case want.Kind() == reflect.String && (n.kind == kindNumber || n.kind == kindBool):
-		return "write it in quotes: " + quote(n.text)
+		return "write it in quotes: " + Quote(n.text)
 	case want.Kind() == reflect.String && n.kind == kindNull:
 		return `write "" for an empty text, or leave it out`
 	case want.Kind() == reflect.Int && n.kind == kindText && decimal(n.text):
@@ -251,7 +251,7 @@ func quotedList(words []string) string {
 	}
 	list := make([]string, 0, len(words))
 	for _, w := range words[:min(len(words), 8)] {
-		list = append(list, quote(w))
+		list = append(list, Quote(w))
 	}
 	if len(words) > len(list) {
 		list = append(list, "…")

@@ -25,7 +25,7 @@ func parseJSON(c *checker, data []byte) *node {
 	if rest := bytes.TrimSpace(data[dec.InputOffset():]); len(rest) > 0 {
 		c.note(Problem{
 			Line:    lineAt(data, len(data)-len(rest)),
-			Message: "something follows the end of the document: " + quote(string(rest[:min(len(rest), 40)])),
+			Message: "something follows the end of the document: " + Quote(string(rest[:min(len(rest), 40)])),
 			Remedy:  "give one JSON object only",
 		})
 		return nil
@@ -162,17 +162,3 @@ func escapedUnit(raw []byte) uint64 {
 	}
 	return u
 }
-
-// Escaped is a JSON text as it is in a history, where some characters take six bytes:
-// there it must not turn out to be larger than what was counted before.
-func Escaped(raw json.RawMessage) json.RawMessage {
-	if !bytes.ContainsAny(raw, "<>&") && !bytes.Contains(raw, lineSeparators) {
-		return raw
-	}
-	var out bytes.Buffer
-	json.HTMLEscape(&out, raw)
-	return out.Bytes()
-}
-
-// lineSeparators is how U+2028 and U+2029 begin.
-var lineSeparators = []byte("\xe2\x80")

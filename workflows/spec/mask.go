@@ -64,7 +64,7 @@ var stdRegexp = lazily(stdPattern)
 func ParseStd(text string) (StdMasks, error) {
 	if !stdRegexp().MatchString(text) {
 		return StdMasks{}, valueError{
-			quote(text) + ` does not match: <^[0123]$> or <^(\d+(-\d+)?:[0123],)*(\d+(-\d+)?:[0123])$>`,
+			Quote(text) + ` does not match: <^[0123]$> or <^(\d+(-\d+)?:[0123],)*(\d+(-\d+)?:[0123])$>`,
 			`write "3" for all ranks, or "0:3,1-7:1" by rank`,
 		}
 	}
@@ -84,9 +84,9 @@ func ParseStd(text string) (StdMasks, error) {
 		r.last, err2 = strconv.Atoi(last)
 		switch {
 		case err1 != nil || err2 != nil || r.last >= MaxTasks:
-			return StdMasks{}, valueError{quote(part) + " names a rank beyond any run", "ranks go from 0 to " + strconv.Itoa(MaxTasks-1)}
+			return StdMasks{}, valueError{Quote(part) + " names a rank beyond any run", "ranks go from 0 to " + strconv.Itoa(MaxTasks-1)}
 		case r.first > r.last:
-			return StdMasks{}, valueError{quote(part) + " is a range that runs backwards", "write the lower rank first"}
+			return StdMasks{}, valueError{Quote(part) + " is a range that runs backwards", "write the lower rank first"}
 		}
 		m.some = append(m.some, r)
 	}

@@ -8,9 +8,6 @@ const (
 	// BarrierWorkflowType is the type of the workflow that is one round of a
 	// barrier; see [BarrierID].
 	BarrierWorkflowType = "Barrier"
-	// ClosureQueueType is the type of the workflow that is the queue of a run's
-	// closures; see [ClosureQueueID].
-	ClosureQueueType = "ClosureQueue"
 	// TaskQueue is the queue of the workflow workers that share work. The
 	// queues of hosts are named after it; see [HostsQueue].
 	TaskQueue = "clusterrun"
@@ -18,22 +15,6 @@ const (
 	QueryStatus = "status"
 	// QueryBarrier asks a round who is there and who is missing.
 	QueryBarrier = "barrier"
-
-	// QueryQueue asks a queue of closures how it stands.
-	QueryQueue = "queue"
-	// SignalServing tells a queue which tasks of a host serve.
-	SignalServing = "serving"
-
-	UpdateSchedule = "schedule"
-	UpdateJoin     = "join"
-	UpdateDone     = "done"
-	// UpdateWithdraw takes back a join or a done that nobody waits for any more.
-	UpdateWithdraw       = "withdraw"
-	UpdateCreateResource = "create-resource"
-	// UpdateReleaseResources says that nobody needs per-worker resources any more.
-	UpdateReleaseResources = "release-resources"
-	UpdateCancelClosures   = "cancel-closures"
-	UpdatePauseQueue       = "pause"
 
 	// SignalArrive brings a round arrivals and withdrawals.
 	SignalArrive = "arrive"
@@ -60,16 +41,6 @@ const (
 	ActivityProbe = "Probe"
 	// ActivityBarrierCheck looks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
-	// ActivityRunClosures has the tasks of a host call closures,
-	// ActivityCancelClosures has them not do it, and ActivityReleaseResources has them
-	// drop what they have built for them.
-	ActivityRunClosures      = "RunClosures"
-	ActivityCancelClosures   = "CancelClosures"
-	ActivityReleaseResources = "ReleaseResources"
-	// ActivityEndClosures ends the queue of a run that has ended.
-	ActivityEndClosures = "EndClosures"
-	// ActivityClosuresCheck has a queue hear of a run that has ended without telling it.
-	ActivityClosuresCheck = "ClosuresCheck"
 )
 
 // Types of the errors a run fails with.
@@ -99,8 +70,6 @@ const (
 	ErrRefused = "Refused"
 	// ErrInvalidRequest: it cannot be met as it is, whatever the state of the run.
 	ErrInvalidRequest = "InvalidRequest"
-	// ErrNotServed says that a host has no tasks of the run of a lease (any more).
-	ErrNotServed = "NotServed"
 	// ErrTryAgain: it can, in a moment, in another execution of the workflow.
 	ErrTryAgain = "TryAgain"
 )

@@ -52,7 +52,7 @@ func (n *node) describe() string {
 	case kindNumber:
 		return "the number " + cut(n.text)
 	case kindText:
-		return "the text " + quote(n.text)
+		return "the text " + Quote(n.text)
 	case kindList:
 		return "a list"
 	case kindObject:

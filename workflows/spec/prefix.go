@@ -58,12 +58,12 @@ func ParsePrefix(text string) (Prefix, error) {
 		}
 		name, after, closed := strings.Cut(rest[at+len(open):], end)
 		if !closed {
-			return Prefix{}, valueError{quote(text) + " has a " + open + " without " + end, "close it"}
+			return Prefix{}, valueError{Quote(text) + " has a " + open + " without " + end, "close it"}
 		}
 		get := prefixField(open, strings.TrimSpace(name))
 		if get == nil {
 			return Prefix{}, valueError{
-				quote(open+name+end) + " is no field of a prefix",
+				Quote(open+name+end) + " is no field of a prefix",
 				"there are {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}}, {{.Host}}, ${role_name}, ${rank} and ${local_rank}",
 			}
 		}

@@ -197,7 +197,7 @@ func parentPath(path string) string { return path[:max(strings.LastIndexAny(path
 
 func fieldPath(parent, name string) string {
 	if !plainName(name) {
-		name = quote(name)
+		name = Quote(name)
 	}
 	if parent == "" {
 		return name
@@ -221,8 +221,8 @@ func plainName(name string) bool {
 // maxQuoted is how much of a value a message repeats, in characters.
 const maxQuoted = 60
 
-// quote writes a value into a message: in quotes, on one line, cut if long.
-func quote(text string) string { return strconv.Quote(cut(text)) }
+// Quote writes a value into a message: in quotes, on one line, cut if long.
+func Quote(text string) string { return strconv.Quote(cut(text)) }
 
 // cut shortens a long value. It looks at no more of it than it keeps, for a
 // value may be a megabyte.

@@ -133,10 +133,10 @@ func (c *checker) checkResources(path string, r Resources, syntax func() *regexp
 			c.add(p, "auto stands for all there are", "write it alone, or leave it out")
 			return
 		case !syntax().MatchString(item) || strings.Contains(item, ","):
-			c.add(p, quote(item)+" is none", resourcesRemedy)
+			c.add(p, Quote(item)+" is none", resourcesRemedy)
 			return
 		case ok && (first > last || last >= maxResources):
-			c.add(p, fmt.Sprintf("%s is no range of numbers below %d", quote(item), maxResources), "write the lower number first, like 0-3")
+			c.add(p, fmt.Sprintf("%s is no range of numbers below %d", Quote(item), maxResources), "write the lower number first, like 0-3")
 			return
 		}
 		for _, one := range (Resources{item}).Expand() {

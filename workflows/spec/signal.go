@@ -35,7 +35,7 @@ func SignalNumber(name string) (int, error) {
 	if n := signalNumber(name); n > 0 {
 		return n, nil
 	}
-	e := valueError{quote(name) + " is no signal", "write its name, such as SIGTERM"}
+	e := valueError{Quote(name) + " is no signal", "write its name, such as SIGTERM"}
 	if meant := signalMeant(name); meant != "" {
 		e.remedy = "did you mean " + meant + "?"
 	}
@@ -76,7 +76,7 @@ func signalMeant(name string) string {
 	for i := range short {
 		short[i] = strings.TrimPrefix(short[i], "SIG")
 	}
-	if near := nearest(strings.TrimPrefix(strings.ToUpper(name), "SIG"), short); near != "" {
+	if near := Nearest(strings.TrimPrefix(strings.ToUpper(name), "SIG"), short); near != "" {
 		return "SIG" + near
 	}
 	return ""

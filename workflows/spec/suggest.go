@@ -2,9 +2,9 @@ package spec
 
 import "strings"
 
-// nearest picks the known name that was probably meant, or "". Case, hyphens
+// Nearest picks the known name that was probably meant, or "". Case, hyphens
 // and underscores are ignored, so that maxRestarts finds max_restarts.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	a := foldName(name)
 	if a == "" || len(a) > 2*maxQuoted {
 		return ""

@@ -116,6 +116,6 @@ func TestParseTaskName(t *testing.T) {
 		"", "worker", "worker-", "-1", "worker--1", "worker-01", "worker-+1", "worker-1 ", "Worker-1", "worker-1-0", "a b-1", "worker-99999999999999999999", "worker-x",
 	} {
 		_, _, err := ParseTaskName(name)
-		assert.EqualError(t, err, quote(name)+" is no task name; write type and index, like worker-3")
+		assert.EqualError(t, err, Quote(name)+" is no task name; write type and index, like worker-3")
 	}
 }

@@ -21,7 +21,7 @@ func (s *RunSpec) Validate() error {
 
 func (c *checker) checkSpec(s *RunSpec) {
 	if s.Name != "" && !nameRegexp().MatchString(s.Name) {
-		c.add("name", quote(s.Name)+" is no name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
+		c.add("name", Quote(s.Name)+" is no name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
 	}
 	c.checkCommand("command", s.Command)
 	c.checkDir("dir", s.Dir)
@@ -129,7 +129,7 @@ func (c *checker) checkFilter(s *RunSpec) {
 		if c.isMalformed("tasks") || s.hasTask(name) || slices.ContainsFunc(s.Tasks, func(g TaskGroup) bool { return g.Type == name }) {
 			continue
 		}
-		c.add(indexPath("logs.filter", i), quote(name)+" is neither a task nor a type of the run", "write a task like worker-0, or a type like worker")
+		c.add(indexPath("logs.filter", i), Quote(name)+" is neither a task nor a type of the run", "write a task like worker-0, or a type like worker")
 	}
 }
 
@@ -194,10 +194,10 @@ func checkOneOf[T ~string](c *checker, path string, value T, values []T) {
 	}
 	all := names(values)
 	remedy := "write " + orList(all)
-	if near := nearest(string(value), all); near != "" {
+	if near := Nearest(string(value), all); near != "" {
 		remedy = "did you mean " + near + "?"
 	}
-	c.add(path, fmt.Sprintf("%s is not %s", quote(string(value)), orList(all)), remedy)
+	c.add(path, fmt.Sprintf("%s is not %s", Quote(string(value)), orList(all)), remedy)
 }
 
 var (

@@ -25,7 +25,7 @@ func (c *checker) checkTasks(s *RunSpec) {
 		c.checkType(path, g.Type)
 		if g.Type != "" {
 			if before, twice := first[g.Type]; twice {
-				c.add(path+".type", fmt.Sprintf("%s is the type of tasks[%d] already", quote(g.Type), before), "put all tasks of a type into one group")
+				c.add(path+".type", fmt.Sprintf("%s is the type of tasks[%d] already", Quote(g.Type), before), "put all tasks of a type into one group")
 			} else {
 				first[g.Type] = i
 			}
@@ -64,7 +64,7 @@ func (c *checker) checkType(path, typ string) {
 	case typ == "":
 		c.add(path+".type", "missing", "give the task type, such as "+fields["TaskGroup.type"].example)
 	case !validType(typ):
-		c.add(path+".type", quote(typ)+" is no task type", "use lower-case letters, digits and _, and words joined by -, like worker or param-server")
+		c.add(path+".type", Quote(typ)+" is no task type", "use lower-case letters, digits and _, and words joined by -, like worker or param-server")
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *checker) checkAddresses(path string, g TaskGroup, endpoints map[string]
 		}
 		e := endpoint(host, port)
 		if before, twice := endpoints[e]; twice {
-			c.add(p, fmt.Sprintf("%s of %s is the address of %s already", quote(a), TaskName(g.Type, i), before), "give every task a port of its own")
+			c.add(p, fmt.Sprintf("%s of %s is the address of %s already", Quote(a), TaskName(g.Type, i), before), "give every task a port of its own")
 			continue
 		}
 		endpoints[e] = TaskName(g.Type, i)
@@ -109,7 +109,7 @@ func (c *checker) checkOverrides(path string, g TaskGroup) {
 		p := fieldPath(path+".overrides", index)
 		o := g.Overrides[index]
 		if n, err := strconv.Atoi(index); err != nil || !indexRegexp().MatchString(index) {
-			c.add(p, quote(index)+" is no index of a task", `write "0", "1", …`)
+			c.add(p, Quote(index)+" is no index of a task", `write "0", "1", …`)
 		} else if n >= g.Size() && g.Size() > 0 {
 			c.add(p, fmt.Sprintf("the group has no task %d", n), fmt.Sprintf("indices go from 0 to %d", g.Size()-1))
 		}

@@ -30,7 +30,7 @@ func (c *checker) checkText(path, text string) bool {
 	case strings.IndexByte(text, 0) >= 0:
 		c.add(path, "holds a NUL byte, which ends a text for the operating system", "leave it out; pass binary data in files")
 	case !utf8.ValidString(text):
-		c.add(path, quote(strings.ToValidUTF8(text, "\ufffd"))+" is not valid UTF-8, and JSON would change it", "pass other bytes in files")
+		c.add(path, Quote(strings.ToValidUTF8(text, "\ufffd"))+" is not valid UTF-8, and JSON would change it", "pass other bytes in files")
 	default:
 		return true
 	}
@@ -65,7 +65,7 @@ func (c *checker) checkArgs(path string, args []string) {
 
 func (c *checker) checkDir(path, dir string) {
 	if c.checkText(path, dir) && dir != "" && !strings.HasPrefix(dir, "/") {
-		c.add(path, quote(dir)+" is a relative path, and hosts have no common place to start from", "write an absolute one, such as /srv/job")
+		c.add(path, Quote(dir)+" is a relative path, and hosts have no common place to start from", "write an absolute one, such as /srv/job")
 	}
 }
 

@@ -134,7 +134,7 @@ func (r *yamlReader) scalar(y *yaml.Node) kind {
 	default:
 		r.c.note(Problem{
 			Line:    y.Line,
-			Message: fmt.Sprintf("the value %s has the tag %s, which means nothing here", quote(y.Value), quote(tag)),
+			Message: fmt.Sprintf("the value %s has the tag %s, which means nothing here", Quote(y.Value), Quote(tag)),
 			Remedy:  "write a plain value",
 		})
 		return kindText

@@ -1,4 +1,4 @@
-package spec
+package closure
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // manyFunctions are n names, 64 KiB together where n is 1000.
@@ -26,8 +28,8 @@ func TestListsOfFunctionsAreWrittenOnce(t *testing.T) {
 		if i == 500 {
 			functions = nil
 		}
-		m.Serving = append(m.Serving, ServingTask{Task: TaskName("worker", i), Process: "p", Slots: 1, Functions: functions})
-		s.Workers = append(s.Workers, WorkerStatus{Task: TaskName("worker", i), Host: "h", Serving: true, Slots: 1, Functions: functions})
+		m.Serving = append(m.Serving, ServingTask{Task: spec.TaskName("worker", i), Process: "p", Slots: 1, Functions: functions})
+		s.Workers = append(s.Workers, WorkerStatus{Task: spec.TaskName("worker", i), Host: "h", Serving: true, Slots: 1, Functions: functions})
 	}
 	text, err := json.Marshal(m)
 	require.NoError(t, err)

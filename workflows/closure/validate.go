@@ -1,93 +1,99 @@
-package spec
+package closure
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// checker collects the problems of a request.
+type checker struct{ spec.Checker }
+
 // Validate checks the request by itself. Whether its functions and resources are
-// known is for the queue to say. The error is an [*InvalidRequestError] with all
+// known is for the queue to say. The error is an [*spec.InvalidRequestError] with all
 // problems.
 func (r ScheduleRequest) Validate() error {
 	c := &checker{}
 	c.checkCaller(r.Client, "batch", r.Batch)
 	switch n := len(r.Closures); {
 	case n == 0:
-		c.add("closures", "is empty", "give at least one closure")
+		c.Add("closures", "is empty", "give at least one closure")
 	case n > MaxBatch:
-		c.add("closures", fmt.Sprintf("has %d; a request takes up to %d", n, MaxBatch), "send several requests")
+		c.Add("closures", fmt.Sprintf("has %d; a request takes up to %d", n, MaxBatch), "send several requests")
 	}
 	total := 0
 	for i := range r.Closures {
 		total += r.Closures[i].Size()
-		if len(c.problems) < maxProblems {
-			c.checkClosure(&r.Closures[i], func(field string) string { return indexPath("closures", i) + "." + field })
+		if !c.Full() {
+			c.checkClosure(&r.Closures[i], func(field string) string { return fmt.Sprintf("closures[%d]", i) + "." + field })
 		}
 	}
 	if total > MaxBatchBytes {
-		c.add("closures", fmt.Sprintf("arguments and names have %d bytes together; a request takes up to %d", total, MaxBatchBytes), "send several requests")
+		c.Add("closures", fmt.Sprintf("arguments and names have %d bytes together; a request takes up to %d", total, MaxBatchBytes), "send several requests")
 	}
-	return c.requestError()
+	return c.Err()
 }
 
 // Validate checks a closure as a request with it is checked, for those who want to know
 // before they send it: what is far too large a server does not even take. The error is
-// an [*InvalidRequestError] with all problems.
+// an [*spec.InvalidRequestError] with all problems.
 func (c *Closure) Validate() error {
 	k := &checker{}
 	k.checkClosure(c, func(field string) string { return field })
-	return k.requestError()
+	return k.Err()
 }
 
 // Validate is that of closures.
 func (r *Resource) Validate() error {
 	k := &checker{}
 	k.checkResource(r, func(field string) string { return field })
-	return k.requestError()
+	return k.Err()
 }
 
-// Validate checks the request. The error is an [*InvalidRequestError].
+// Validate checks the request. The error is an [*spec.InvalidRequestError].
 func (r WaitRequest) Validate() error {
 	c := &checker{}
 	c.checkCaller(r.Client, "call", r.Call)
-	return c.requestError()
+	return c.Err()
 }
 
-// Validate checks the request by itself. The error is an [*InvalidRequestError]
+// Validate checks the request by itself. The error is an [*spec.InvalidRequestError]
 // with all problems.
 func (r ResourceRequest) Validate() error {
 	c := &checker{}
 	c.checkCaller(r.Client, "number", r.Number)
 	c.checkResource(&r.Resource, func(field string) string { return "resource." + field })
-	return c.requestError()
+	return c.Err()
 }
 
-// Validate checks the request by itself. The error is an [*InvalidRequestError].
+// Validate checks the request by itself. The error is an [*spec.InvalidRequestError].
 func (r ReleaseRequest) Validate() error {
 	c := &checker{}
 	if r.Task != "" {
-		c.checkTaskName("task", r.Task)
-		return c.requestError()
+		c.TaskName("task", r.Task)
+		return c.Err()
 	}
 	c.checkClient(r.Client)
 	switch n := len(r.Resources); {
 	case n == 0:
-		c.add("resources", "is empty", "give the IDs of resources that the client has created")
+		c.Add("resources", "is empty", "give the IDs of resources that the client has created")
 	case n > MaxBatch:
-		c.add("resources", fmt.Sprintf("has %d; a request takes up to %d", n, MaxBatch), "send several requests")
+		c.Add("resources", fmt.Sprintf("has %d; a request takes up to %d", n, MaxBatch), "send several requests")
 	}
-	return c.requestError()
+	return c.Err()
 }
 
 func (c *checker) checkResource(r *Resource, path func(field string) string) {
 	if r.ID != 0 {
-		c.add(path("id"), "is set", "leave it out: the queue gives the ID")
+		c.Add(path("id"), "is set", "leave it out: the queue gives the ID")
 	}
 	c.checkFunction(func() string { return path("function") }, r.Function)
 	c.checkArguments(path, r.Args, r.Kwargs, nil)
@@ -96,16 +102,16 @@ func (c *checker) checkResource(r *Resource, path func(field string) string) {
 func (c *checker) checkCaller(client, field string, number uint64) {
 	c.checkClient(client)
 	if number == 0 {
-		c.add(field, "missing", "count the requests of the client from 1")
+		c.Add(field, "missing", "count the requests of the client from 1")
 	}
 }
 
 func (c *checker) checkClient(client string) {
 	switch {
 	case client == "":
-		c.add("client", "missing", "give the name of the one who asks; it tells requests that are sent again from new ones")
+		c.Add("client", "missing", "give the name of the one who asks; it tells requests that are sent again from new ones")
 	case len(client) > MaxFunctionName || !printableName(client):
-		c.add("client", quote(client)+" is no name", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
+		c.Add("client", spec.Quote(client)+" is no name", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
 	}
 }
 
@@ -113,8 +119,8 @@ func (c *checker) checkClient(client string) {
 // there are a thousand closures in a request and hardly ever a problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
 	c.checkFunction(func() string { return path("function") }, closure.Function)
-	if n := len(closure.Resources); n > MaxClosureResources {
-		c.add(path("resources"), fmt.Sprintf("has %d; a closure uses up to %d resources", n, MaxClosureResources), "put several into one resource")
+	if n := len(closure.Resources); n > MaxResources {
+		c.Add(path("resources"), fmt.Sprintf("has %d; a closure uses up to %d resources", n, MaxResources), "put several into one resource")
 		return
 	}
 	c.checkArguments(path, closure.Args, closure.Kwargs, closure.Resources)
@@ -123,37 +129,37 @@ func (c *checker) checkClosure(closure *Closure, path func(field string) string)
 		return
 	}
 	if len(o.Key) > MaxFunctionName || o.Key != "" && !printableName(o.Key) {
-		c.add(path("options.key"), quote(o.Key)+" is no key", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
+		c.Add(path("options.key"), spec.Quote(o.Key)+" is no key", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
 	}
 	if o.Retry && o.Key == "" {
-		c.add(path("options.retry"), "is set without a key", "give the key of the closure that has failed")
+		c.Add(path("options.retry"), "is set without a key", "give the key of the closure that has failed")
 	}
 	if o.Task != "" {
-		c.checkTaskName(path("options.task"), o.Task)
+		c.TaskName(path("options.task"), o.Task)
 	}
 	if o.Priority < -MaxPriority || o.Priority > MaxPriority {
-		c.add(path("options.priority"), fmt.Sprintf("must be from %d to %d, is %d", -MaxPriority, MaxPriority, o.Priority), "higher ones go first, and 0 is the default")
+		c.Add(path("options.priority"), fmt.Sprintf("must be from %d to %d, is %d", -MaxPriority, MaxPriority, o.Priority), "higher ones go first, and 0 is the default")
 	}
 	if o.Retries < 0 {
-		c.add(path("options.retries"), fmt.Sprintf("must not be negative, is %d", o.Retries), "leave it out for none")
+		c.Add(path("options.retries"), fmt.Sprintf("must not be negative, is %d", o.Retries), "leave it out for none")
 	}
-	c.checkDuration(path("options.timeout"), &o.Timeout, orZero)
+	c.Duration(path("options.timeout"), o.Timeout)
 }
 
 func (c *checker) checkFunction(path func() string, name string) {
 	switch {
 	case name == "":
-		c.add(path(), "missing", "name a function that the tasks have registered")
+		c.Add(path(), "missing", "name a function that the tasks have registered")
 	case len(name) > MaxFunctionName:
-		c.add(path(), fmt.Sprintf("%s has %d bytes; a function's name has up to %d", quote(name), len(name), MaxFunctionName), "register it under a shorter one")
+		c.Add(path(), fmt.Sprintf("%s has %d bytes; a function's name has up to %d", spec.Quote(name), len(name), MaxFunctionName), "register it under a shorter one")
 	case !printableName(name):
-		c.add(path(), quote(name)+" is no name of a function", "give visible text")
+		c.Add(path(), spec.Quote(name)+" is no name of a function", "give visible text")
 	}
 }
 
 func (c *checker) checkArguments(path func(string) string, args, kwargs json.RawMessage, resources []uint64) {
-	if size := len(args) + len(kwargs); size > MaxClosureBytes {
-		c.add(path("args"), fmt.Sprintf("the arguments have %d bytes; they may have %d", size, MaxClosureBytes), "pass large data in files")
+	if size := len(args) + len(kwargs); size > MaxBytes {
+		c.Add(path("args"), fmt.Sprintf("the arguments have %d bytes; they may have %d", size, MaxBytes), "pass large data in files")
 		return
 	}
 	c.checkArgument(path, "args", args, '[', "a JSON array", "[1, \"x\"]", resources)
@@ -167,9 +173,9 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 	text := bytes.TrimLeft(value, " \t\r\n")
 	switch {
 	case !json.Valid(value) || !utf8.Valid(value):
-		c.add(path(field), "is not JSON: "+quote(string(value)), "give "+what+" such as "+example)
+		c.Add(path(field), "is not JSON: "+spec.Quote(string(value)), "give "+what+" such as "+example)
 	case text[0] != first:
-		c.add(path(field), fmt.Sprintf("must be %s, is %s", what, quote(string(value))), "give one such as "+example)
+		c.Add(path(field), fmt.Sprintf("must be %s, is %s", what, spec.Quote(string(value))), "give one such as "+example)
 	case bytes.Contains(value, []byte(reservedKeys)):
 		c.checkStandIns(path, field, value, resources)
 	}
@@ -190,14 +196,14 @@ func (c *checker) checkStandIns(path func(string) string, field string, value js
 	}
 	walk(decoded, func(key string, value any) {
 		if key != ResourceKey {
-			c.add(path(field), fmt.Sprintf("has %s, and only a per-worker resource can be among the arguments", quote(key)),
+			c.Add(path(field), fmt.Sprintf("has %s, and only a per-worker resource can be among the arguments", spec.Quote(key)),
 				"fetch the value of the other closure, and pass that")
 			return
 		}
 		number, _ := value.(json.Number)
 		id, err := strconv.ParseUint(number.String(), 10, 64)
 		if err != nil || !slices.Contains(resources, id) {
-			c.add(path(field), fmt.Sprintf("uses resource %s, which is not in the list of resources that it uses", quote(fmt.Sprint(value))), "list its ID there")
+			c.Add(path(field), fmt.Sprintf("uses resource %s, which is not in the list of resources that it uses", spec.Quote(fmt.Sprint(value))), "list its ID there")
 		}
 	})
 }
@@ -210,7 +216,7 @@ func walk(value any, found func(key string, value any)) {
 			walk(e, found)
 		}
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if len(v) == 1 && strings.HasPrefix(key, reservedKeys) {
 				found(key, v[key])
 			} else {
@@ -231,19 +237,17 @@ const maxListed = 20
 
 // UnknownTask is the problem that the run has no such task to call a closure, which would
 // wait for it for ever. tasks are those there are.
-func UnknownTask(path, name string, tasks []string) Problem {
-	p := Problem{Path: path, Message: "the run has no task " + quote(name), Remedy: "it has " + AndMore(tasks, maxListed)}
-	p.Message, p.Remedy = printable(p.Message), printable(p.Remedy)
-	return p
+func UnknownTask(path, name string, tasks []string) spec.Problem {
+	return spec.Problem{Path: path, Message: "the run has no task " + spec.Quote(name), Remedy: "it has " + spec.AndMore(tasks, maxListed)}
 }
 
 // UnknownFunction is the problem that no task has registered a function.
 // registered are the names that tasks have, sorted.
-func UnknownFunction(path, name string, registered []string) Problem {
-	p := Problem{Path: path, Message: "no task has registered a function " + quote(name)}
+func UnknownFunction(path, name string, registered []string) spec.Problem {
+	p := spec.Problem{Path: path, Message: "no task has registered a function " + spec.Quote(name)}
 	var listed []string
 	for _, r := range registered[:min(len(registered), maxListed)] {
-		listed = append(listed, quote(r))
+		listed = append(listed, spec.Quote(r))
 	}
 	switch more := len(registered) - len(listed); {
 	case len(registered) == 0:
@@ -253,9 +257,8 @@ func UnknownFunction(path, name string, registered []string) Problem {
 	default:
 		p.Remedy = "registered are " + strings.Join(listed, ", ")
 	}
-	if meant := nearest(name, registered); meant != "" {
-		p.Remedy = "did you mean " + quote(meant) + "? " + strings.ToUpper(p.Remedy[:1]) + p.Remedy[1:]
+	if meant := spec.Nearest(name, registered); meant != "" {
+		p.Remedy = "did you mean " + spec.Quote(meant) + "? " + strings.ToUpper(p.Remedy[:1]) + p.Remedy[1:]
 	}
-	p.Message, p.Remedy = printable(p.Message), printable(p.Remedy)
 	return p
 }

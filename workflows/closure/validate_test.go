@@ -1,4 +1,4 @@
-package spec
+package closure
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func requestProblems(t *testing.T, err error) []string {
@@ -16,7 +18,7 @@ func requestProblems(t *testing.T, err error) []string {
 	if err == nil {
 		return nil
 	}
-	var invalid *InvalidRequestError
+	var invalid *spec.InvalidRequestError
 	require.ErrorAs(t, err, &invalid)
 	var list []string
 	for _, p := range invalid.Problems {
@@ -37,8 +39,8 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			r.Closures[0] = Closure{
 				Function: strings.Repeat("ü", MaxFunctionName/2), Args: json.RawMessage(` [1, {"$clusterrun.resource": 7}]`),
 				Kwargs: json.RawMessage(`{"a": {"$clusterrun.resource": 8}}`), Resources: []uint64{7, 8},
-				Options: &ClosureOptions{
-					Key: "k 1", Task: "worker-3", Detached: true, Priority: -MaxPriority, Timeout: Duration(time.Hour), Retries: 5, MaxLosses: new(-1),
+				Options: &Options{
+					Key: "k 1", Task: "worker-3", Detached: true, Priority: -MaxPriority, Timeout: spec.Duration(time.Hour), Retries: 5, MaxLosses: new(-1),
 				},
 			}
 		}, nil},
@@ -52,7 +54,7 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			r.Closures = repeated(r.Closures[0], 3)
 		}, []string{"closures: arguments and names have 614427 bytes together; a request takes up to 524288"}},
 		"too large": {func(r *ScheduleRequest) {
-			r.Closures[0].Kwargs = json.RawMessage(`{"x":"` + strings.Repeat("x", MaxClosureBytes) + `"}`)
+			r.Closures[0].Kwargs = json.RawMessage(`{"x":"` + strings.Repeat("x", MaxBytes) + `"}`)
 		}, []string{"closures[0].args: the arguments have 262152 bytes; they may have 262144"}},
 		"no function":       {func(r *ScheduleRequest) { r.Closures[0].Function = "" }, []string{"closures[0].function: missing"}},
 		"long function":     {func(r *ScheduleRequest) { r.Closures[0].Function = long }, []string{`closures[0].function: "` + long[:60] + `…" has 201 bytes; a function's name has up to 200`}},
@@ -72,7 +74,7 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			[]string{"closures[0].resources: has 101; a closure uses up to 100 resources"}},
 		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
 		"options": {func(r *ScheduleRequest) {
-			r.Closures[0].Options = &ClosureOptions{Key: long, Task: "worker", Priority: MaxPriority + 1, Timeout: -1, Retries: -2}
+			r.Closures[0].Options = &Options{Key: long, Task: "worker", Priority: MaxPriority + 1, Timeout: -1, Retries: -2}
 		}, []string{
 			`closures[0].options.key: "` + long[:60] + `…" is no key`,
 			`closures[0].options.task: "worker" is no task name`,
@@ -100,7 +102,7 @@ func repeated(c Closure, n int) []Closure {
 // A request full of mistakes is told of the first hundred.
 func TestValidateScheduleIsBounded(t *testing.T) {
 	r := ScheduleRequest{Client: "c", Batch: 1, Closures: make([]Closure, MaxBatch)}
-	assert.Len(t, requestProblems(t, r.Validate()), maxProblems)
+	assert.Len(t, requestProblems(t, r.Validate()), 100)
 }
 
 func TestValidateWaitAndResource(t *testing.T) {
@@ -137,9 +139,9 @@ func TestScheduleAnswerIDs(t *testing.T) {
 }
 
 func TestClosureError(t *testing.T) {
-	var err error = &ClosureError{Kind: "ValueError", Message: "no"}
+	var err error = &Error{Kind: "ValueError", Message: "no"}
 	assert.EqualError(t, err, "ValueError: no")
-	assert.EqualError(t, &ClosureError{Kind: "ValueError", Message: "ValueError: no"}, "ValueError: no")
-	var ours *ClosureError
+	assert.EqualError(t, &Error{Kind: "ValueError", Message: "ValueError: no"}, "ValueError: no")
+	var ours *Error
 	assert.True(t, errors.As(err, &ours))
 }

@@ -1,0 +1,104 @@
+package closure
+
+import (
+	"encoding/json"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Closure is a function that tasks have registered, with arguments, for one of
+// them to call.
+type Closure struct {
+	// ID counts the closures of a queue from 1, in the order they were scheduled.
+	ID uint64 `json:"i,omitempty"`
+	// Function is the name under which tasks have registered it.
+	Function string `json:"f"`
+	// Args and Kwargs are JSON: an array and an object. An object with the one key
+	// [ResourceKey] among them stands for what the executing task has built of that
+	// per-worker resource.
+	Args   json.RawMessage `json:"a,omitempty"`
+	Kwargs json.RawMessage `json:"k,omitempty"`
+	// Resources are the IDs of those it uses.
+	Resources []uint64 `json:"r,omitempty"`
+	// Attempt counts how often it was given to a task, from 1.
+	Attempt int `json:"n,omitempty"`
+	// Left is how many of its retries are left, in a lease. nil: it has none, or the
+	// queue is of a version that does not count them, and each attempt but the first was
+	// one.
+	Left *int `json:"l,omitempty"`
+	// Options are rare; nil is none.
+	Options *Options `json:"o,omitempty"`
+}
+
+// Size is what the closure counts against [MaxQueueBytes] and [MaxBatchBytes]: the
+// bytes of its arguments and names.
+func (c *Closure) Size() int {
+	size := len(c.Function) + len(c.Args) + len(c.Kwargs)
+	if c.Options != nil {
+		size += len(c.Options.Key) + len(c.Options.Task)
+	}
+	return size
+}
+
+// Options are what a closure may have beyond the seed.
+type Options struct {
+	// Key makes scheduling it again with the same key the same closure, for as long as the
+	// run lives, unless that was cancelled. One that has failed raises its error again.
+	Key string `json:"key,omitempty"`
+	// Retry: where the closure with the key has failed, this is another one.
+	Retry bool `json:"retry,omitempty"`
+	// Task is the only task that may call it; else any may.
+	Task string `json:"task,omitempty"`
+	// Detached: join and done do not wait for it, and its error is only its own.
+	Detached bool `json:"detached,omitempty"`
+	// Priority: higher ones go first. Default 0.
+	Priority int `json:"priority,omitempty"`
+	// Timeout bounds one call. 0: none.
+	Timeout spec.Duration `json:"timeout,omitempty"`
+	// Retries is how often it is called again after an error or a timeout of its own.
+	Retries int `json:"retries,omitempty"`
+	// MaxLosses is how often its task may die under it before it is not put back any
+	// more. nil: [DefaultMaxLosses]. Negative: without limit, as in the seed.
+	MaxLosses *int `json:"max_losses,omitempty"`
+}
+
+// Limits of closures.
+const (
+	// DefaultMaxLosses: a closure that has killed more tasks than that is set aside.
+	DefaultMaxLosses = 10
+	// MaxQueueBytes is what the closures of a queue may have together in arguments and
+	// names. A full queue makes schedule wait.
+	MaxQueueBytes = 1536 << 10
+	// MaxBytes bounds the arguments of one closure, and its value.
+	MaxBytes = 256 << 10
+	// MaxBatchBytes bounds what is sent at once.
+	MaxBatchBytes = 512 << 10
+	// MaxBatch bounds the closures that are sent at once.
+	MaxBatch = 1000
+	// MaxResources bounds the per-worker resources of one closure.
+	MaxResources = 100
+	// MaxFunctionName is the longest name of a function, a client or a key, in bytes.
+	MaxFunctionName = 200
+	// MaxPriority bounds priorities, on either side of 0.
+	MaxPriority = 1000
+	// MaxError bounds the text of an error, and MaxTraceback its
+	// traceback, whose last bytes are kept.
+	MaxError     = 8 << 10
+	MaxTraceback = 16 << 10
+	// MaxErrorArgs bounds what an exception was made of, as JSON.
+	MaxErrorArgs = 1 << 10
+)
+
+// ResourceKey is the key of the object that stands for a per-worker resource among
+// the arguments of a closure; its value is the ID.
+const ResourceKey = "$clusterrun.resource"
+
+// Resource is built by every task that calls a closure with it, once in each
+// process (SEED-45). It is there until its client releases it, and the last closure
+// with it has ended.
+type Resource struct {
+	ID       uint64          `json:"i"`
+	Function string          `json:"f"`
+	Args     json.RawMessage `json:"a,omitempty"`
+	Kwargs   json.RawMessage `json:"k,omitempty"`
+}

@@ -1,0 +1,20 @@
+package closure
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Escaped is a JSON text as it is in a history, where some characters take six bytes:
+// there it must not turn out to be larger than what was counted before.
+func Escaped(raw json.RawMessage) json.RawMessage {
+	if !bytes.ContainsAny(raw, "<>&") && !bytes.Contains(raw, lineSeparators) {
+		return raw
+	}
+	var out bytes.Buffer
+	json.HTMLEscape(&out, raw)
+	return out.Bytes()
+}
+
+// lineSeparators is how U+2028 and U+2029 begin.
+var lineSeparators = []byte("\xe2\x80")

@@ -1,0 +1,39 @@
+package closure
+
+// Names on the wire, in the same contract as those of package spec.
+const (
+	// QueueType is the type of the workflow that is the queue of a run's closures; see
+	// [QueueID].
+	QueueType = "ClosureQueue"
+
+	// QueryQueue asks a queue how it stands.
+	QueryQueue = "queue"
+	// SignalServing tells a queue which tasks of a host serve.
+	SignalServing = "serving"
+
+	UpdateSchedule = "schedule"
+	UpdateJoin     = "join"
+	UpdateDone     = "done"
+	// UpdateWithdraw takes back a join or a done that nobody waits for any more.
+	UpdateWithdraw       = "withdraw"
+	UpdateCreateResource = "create-resource"
+	// UpdateReleaseResources says that nobody needs per-worker resources any more.
+	UpdateReleaseResources = "release-resources"
+	UpdateCancelClosures   = "cancel-closures"
+	UpdatePauseQueue       = "pause"
+
+	// ActivityRunClosures makes the tasks of a host call closures,
+	// ActivityCancelClosures takes closures back, and ActivityReleaseResources drops what
+	// the tasks have built for them.
+	ActivityRunClosures      = "RunClosures"
+	ActivityCancelClosures   = "CancelClosures"
+	ActivityReleaseResources = "ReleaseResources"
+	// ActivityEndClosures ends the queue of a run that has ended.
+	ActivityEndClosures = "EndClosures"
+	// ActivityClosuresCheck tells a queue of a run that has ended without doing so.
+	ActivityClosuresCheck = "ClosuresCheck"
+
+	// ErrNotServed is the type of the error of a lease on a host that has no tasks of the
+	// run (any more).
+	ErrNotServed = "NotServed"
+)

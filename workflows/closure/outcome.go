@@ -1,0 +1,110 @@
+package closure
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// OutcomeKind says how a call of a closure ended.
+type OutcomeKind string
+
+// The values of [OutcomeKind]. The first four end the closure; what the others
+// mean for it the queue decides.
+const (
+	OutcomeValue     OutcomeKind = "value"
+	OutcomeError     OutcomeKind = "error"     // the function's own, and no retries are left
+	OutcomeInput     OutcomeKind = "input"     // a resource among its arguments could not be built
+	OutcomeCancelled OutcomeKind = "cancelled" // on request
+	// OutcomeAgain: it failed or ran out of time, and has retries left.
+	OutcomeAgain OutcomeKind = "again"
+	// OutcomeLost: the process ended before the call did. Started says whether the
+	// call had begun.
+	OutcomeLost OutcomeKind = "lost"
+	// OutcomeUnavailable: another task that the function needs, such as a parameter
+	// server, does not answer; Error.Task names it.
+	OutcomeUnavailable OutcomeKind = "unavailable"
+)
+
+// Final says that an outcome of this kind ends the closure, whatever the queue
+// thinks of it. None is a value.
+func (k OutcomeKind) Final() bool {
+	switch k {
+	case "", OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled:
+		return true
+	}
+	return false
+}
+
+// Outcome is how a call of a closure ended, or the closure.
+type Outcome struct {
+	ID   uint64      `json:"i"`
+	Kind OutcomeKind `json:"c,omitempty"` // none: value
+	// Value is the JSON value. None is null.
+	Value json.RawMessage `json:"v,omitempty"`
+	Error *Error          `json:"e,omitempty"`
+	// Task called it.
+	Task string `json:"t,omitempty"`
+	// Started: the call had begun, where it was lost.
+	Started bool `json:"s,omitempty"`
+	// Alone: the error concerns nobody else. The function has returned, and only what it
+	// has returned cannot be handed on.
+	Alone bool `json:"a,omitempty"`
+}
+
+// Error is an error of a closure.
+type Error struct {
+	// Kind is the kind of the error, such as ValueError, or one of the kinds below.
+	Kind      string `json:"kind,omitempty"`
+	Message   string `json:"message"`
+	Traceback string `json:"traceback,omitempty"`
+	// Closure is the one that failed, and Task the one that called it, or, with
+	// [OutcomeUnavailable], the one that does not answer.
+	Closure uint64 `json:"closure,omitempty"`
+	Task    string `json:"task,omitempty"`
+	// Args is an array of what the exception was made of, where that is short, for
+	// programs of the same language: an OSError has its errno there.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Before: the closure has failed before, and was scheduled again by its key. The error
+	// itself is its outcome, in the history.
+	Before bool `json:"before,omitempty"`
+}
+
+func (e *Error) Error() string {
+	if e.Kind == "" || strings.HasPrefix(e.Message, e.Kind) {
+		return e.Message
+	}
+	return e.Kind + ": " + e.Message
+}
+
+// Kinds of errors that are ours.
+const (
+	ErrCancelled       = "CancelledError"
+	ErrInput           = "InputError"
+	ErrUnavailable     = "UnavailableError"
+	ErrTimeout         = "ClosureTimeoutError"
+	ErrQuarantined     = "QuarantinedError"
+	ErrUnknownFunction = "UnknownFunctionError"
+	ErrValueTooLarge   = "ValueTooLargeError"
+	ErrNotJSON         = "NotJSONError"
+	ErrLost            = "WorkerLostError"
+	ErrNotFound        = "NotFoundError"
+)
+
+// Texts of the seed (SEED-43).
+const (
+	TextCancelled = "The corresponding function is cancelled. Please reschedule the function."
+	TextAborted   = "The corresponding function is aborted. Please reschedule the function."
+)
+
+// DecidedOutcomes are outcomes that the queue itself decided. It writes them into
+// its history as a marker, so that whoever follows the history knows of them, too.
+type DecidedOutcomes struct {
+	// Cancelled are ranges of IDs, first and last, which were cancelled before a call
+	// of them had ended.
+	Cancelled [][2]uint64 `json:"cancelled,omitempty"`
+	// Text is why they were, where it is not [TextCancelled].
+	Text  string    `json:"text,omitempty"`
+	Other []Outcome `json:"other,omitempty"`
+	// TooLarge is no outcome: the queue is too large to continue as new.
+	TooLarge bool `json:"too_large,omitempty"`
+}

@@ -1,0 +1,159 @@
+package closure
+
+import (
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// QueueID is the workflow ID of the queue of a run; execution is the
+// Temporal run ID of the run's first execution.
+func QueueID(workflowID, execution string) string {
+	short, _, _ := strings.Cut(execution, "-")
+	return workflowID + "/closures/" + short
+}
+
+// QueueInput is the input of the workflow [QueueType].
+type QueueInput struct {
+	// Run is the run, with its first execution.
+	Run spec.BarrierRun `json:"run"`
+	// QueueSize replaces [spec.DefaultQueueSize]. Negative: no limit but that of bytes.
+	QueueSize int `json:"queue_size,omitempty"`
+	// TransientUnavailable is how many times another task may not answer before that
+	// is the queue's error: the K-th is (D-09). nil: [spec.DefaultTransientFailures]. Not positive:
+	// the first is.
+	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
+}
+
+// NewQueueInput is the input of the queue of a run of this spec, for whoever opens it. The
+// run has its first execution. env looks up a variable of whoever opens the queue; the
+// spec's own come first, as for the tasks.
+//
+// With an error, which says what is wrong with a variable, the rest holds.
+func NewQueueInput(s *spec.RunSpec, run spec.BarrierRun, env func(name string) string) (QueueInput, error) {
+	in := QueueInput{Run: run}
+	switch size := s.Closures.QueueSize; {
+	case size == nil || *size == spec.DefaultQueueSize:
+	case *size == 0:
+		in.QueueSize = -1
+	default:
+		in.QueueSize = *size
+	}
+	var err error
+	in.TransientUnavailable, err = s.TransientFailuresOr(env)
+	return in, err
+}
+
+// Input of the updates of a queue.
+type (
+	// ScheduleRequest is the input of [UpdateSchedule]. A client numbers its requests,
+	// so that one that is sent again is the same.
+	ScheduleRequest struct {
+		Client string `json:"client"`
+		// Batch counts the requests of the client, from 1.
+		Batch uint64 `json:"batch"`
+		// Epoch is the last one the client was told. Closures of an older one are
+		// cancelled: they were scheduled before the client knew of an error.
+		Epoch    uint64    `json:"epoch,omitempty"`
+		Closures []Closure `json:"closures"`
+	}
+	// ScheduleAnswer says which IDs they have; see [ScheduleAnswer.IDs].
+	ScheduleAnswer struct {
+		// First is the ID of the first new one of them, and those of the other new ones
+		// follow without a gap: one that is known takes none. 0: all are known.
+		First uint64 `json:"first"`
+		// Known has the IDs of those whose key was known, by place in the request.
+		Known map[int]uint64 `json:"known,omitempty"`
+		Epoch uint64         `json:"epoch,omitempty"`
+		// Raised is the queue's error, which this request has taken, once nothing was
+		// executing any more. Then, and when Cancelled is set, all of its closures are
+		// cancelled (SEED-38), but for those that had ended before: a request that is
+		// larger than the queue may have got in by half.
+		Raised    *Error `json:"raised,omitempty"`
+		Cancelled bool   `json:"cancelled,omitempty"`
+		// Room is how many more closures may be queued. nil: any number, or the queue is of
+		// a version that does not say.
+		Room *int `json:"room,omitempty"`
+	}
+	// WaitRequest is the input of [UpdateJoin] and [UpdateDone].
+	WaitRequest struct {
+		Client string `json:"client"`
+		// Call counts such requests of the client, from 1.
+		Call uint64 `json:"call"`
+		// All: detached closures are waited for, too.
+		All bool `json:"all,omitempty"`
+	}
+	// WaitAnswer is their answer.
+	WaitAnswer struct {
+		// Done: nothing is queued or executing.
+		Done   bool   `json:"done"`
+		Epoch  uint64 `json:"epoch,omitempty"`
+		Raised *Error `json:"raised,omitempty"`
+	}
+	// WithdrawAnswer is the answer of [UpdateWithdraw], whose input is the
+	// [WaitRequest] that is taken back.
+	WithdrawAnswer struct {
+		// Withdrawn: it waited, and does not any more.
+		Withdrawn bool `json:"withdrawn"`
+	}
+	// ResourceRequest is the input of [UpdateCreateResource].
+	ResourceRequest struct {
+		Client string `json:"client"`
+		// Number counts such requests of the client, from 1.
+		Number   uint64   `json:"number"`
+		Resource Resource `json:"resource"` // without an ID
+		// Task is the task whose process number Process the client is. None: it is none.
+		Task    string `json:"task,omitempty"`
+		Process int    `json:"process,omitempty"`
+	}
+	// ResourceAnswer has its ID.
+	ResourceAnswer struct {
+		ID uint64 `json:"id"`
+	}
+	// ReleaseRequest is the input of [UpdateReleaseResources]. A client releases what it
+	// has created, and has had the queue answer for its closures with that before. The
+	// same request sent again does nothing.
+	ReleaseRequest struct {
+		Client    string   `json:"client,omitempty"`
+		Resources []uint64 `json:"resources,omitempty"`
+		// Task, in their place: its processes with numbers below Process have ended, and
+		// what they have created is released.
+		Task    string `json:"task,omitempty"`
+		Process int    `json:"process,omitempty"`
+	}
+	// ReleaseAnswer says how many of them there were, of this client or task and not
+	// released before.
+	ReleaseAnswer struct {
+		Released int `json:"released"`
+	}
+	// CancelRequest is the input of [UpdateCancelClosures].
+	CancelRequest struct {
+		// Closures are the IDs; none: all.
+		Closures []uint64 `json:"closures,omitempty"`
+	}
+	// CancelAnswer says how many were cancelled in the queue, and how many that are
+	// being called were told.
+	CancelAnswer struct {
+		Cancelled int `json:"cancelled"`
+		Told      int `json:"told"`
+	}
+	// PauseRequest is the input of [UpdatePauseQueue].
+	PauseRequest struct {
+		Paused bool   `json:"paused"`
+		Reason string `json:"reason,omitempty"`
+	}
+)
+
+// IDs are those of the n closures of the request, by place.
+func (a ScheduleAnswer) IDs(n int) []uint64 {
+	ids, next := make([]uint64, n), a.First
+	for i := range ids {
+		if known, ok := a.Known[i]; ok {
+			ids[i] = known
+			continue
+		}
+		ids[i] = next
+		next++
+	}
+	return ids
+}

@@ -1,0 +1,51 @@
+package closure
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// SEED-34, SEED-53: what the spec says goes to the queue, and the seed's variable is the
+// default.
+func TestQueueInput(t *testing.T) {
+	run := spec.BarrierRun{WorkflowID: "iris", RunID: "first"}
+	chief := func(env map[string]string) []spec.TaskGroup {
+		return []spec.TaskGroup{{Type: "worker", Count: new(2)}, {Type: "chief", Env: env}}
+	}
+	set := func(value string) map[string]string { return map[string]string{spec.EnvTransientFailures: value} }
+	for name, test := range map[string]struct {
+		spec  spec.RunSpec
+		env   string // of whoever opens the queue
+		size  int
+		times *int
+	}{
+		"nothing":                  {spec.RunSpec{}, "", 0, nil},
+		"a limit of 2":             {spec.RunSpec{Closures: spec.Closures{QueueSize: new(2)}}, "", 2, nil},
+		"no limit":                 {spec.RunSpec{Closures: spec.Closures{QueueSize: new(0)}}, "", -1, nil},
+		"failures":                 {spec.RunSpec{Closures: spec.Closures{TransientFailures: new(7)}}, "5", 0, new(7)},
+		"none":                     {spec.RunSpec{Closures: spec.Closures{TransientFailures: new(0)}, Env: set("5")}, "5", 0, new(0)},
+		"the opener's variable":    {spec.RunSpec{}, "5", 0, new(5)},
+		"a negative one":           {spec.RunSpec{}, "-1", 0, new(0)},
+		"the spec's variable":      {spec.RunSpec{Env: set("4")}, "5", 0, new(4)},
+		"the chief's":              {spec.RunSpec{Env: set("4"), Tasks: chief(set("6"))}, "5", 0, new(6)},
+		"the run's, for the chief": {spec.RunSpec{Env: set("4"), Tasks: chief(nil)}, "5", 0, new(4)},
+		"empty at the chief":       {spec.RunSpec{Env: set("4"), Tasks: chief(set(""))}, "5", 0, new(5)},
+		"another task's":           {spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Env: set("4")}}}, "", 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := func(name string) string { return map[string]string{spec.EnvTransientFailures: test.env}[name] }
+			for _, s := range []*spec.RunSpec{&test.spec, test.spec.WithDefaults()} {
+				in, err := NewQueueInput(s, run, env)
+				require.NoError(t, err)
+				assert.Equal(t, QueueInput{Run: run, QueueSize: test.size, TransientUnavailable: test.times}, in)
+			}
+		})
+	}
+	in, err := NewQueueInput(&spec.RunSpec{Closures: spec.Closures{QueueSize: new(2)}}, run, func(string) string { return "three" })
+	require.EqualError(t, err, `TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES="three" is no whole number; give one, such as 3`)
+	assert.Equal(t, QueueInput{Run: run, QueueSize: 2}, in)
+}

@@ -1,0 +1,84 @@
+package closure
+
+// QueueStatus is the answer of [QueryQueue].
+type QueueStatus struct {
+	State  QueueState  `json:"state"`
+	Paused string      `json:"paused,omitempty"`
+	Error  *Error      `json:"error,omitempty"`
+	Counts QueueCounts `json:"counts"`
+	// Workers are the tasks that serve, sorted.
+	Workers []WorkerStatus `json:"workers"`
+	// Lists are there in JSON only; see [ServingTask.List].
+	Lists [][]string `json:"lists,omitempty"`
+	// Executions are those of the workflow, the oldest first, with the IDs that ended
+	// in each.
+	Executions []QueueExecution `json:"executions"`
+	// Unserved is what waits until a task serves it, as far as the query says; at most
+	// [MaxUnserved] of these.
+	Unserved []Unserved `json:"unserved,omitempty"`
+}
+
+// MaxUnserved bounds what a status names of what nobody serves.
+const MaxUnserved = 20
+
+// Unserved are queued closures that no task which serves now may call.
+type Unserved struct {
+	Function string `json:"function"`
+	Task     string `json:"task,omitempty"` // the only one that may call them
+	Queued   int    `json:"queued"`
+}
+
+// QueueState is where a queue is.
+type QueueState string
+
+// The values of [QueueState].
+const (
+	QueueOpen     QueueState = "open"
+	QueuePaused   QueueState = "paused"
+	QueueFailed   QueueState = "failed"   // the next schedule, join or done raises
+	QueueDraining QueueState = "draining" // and waits until nothing executes
+	QueueEnded    QueueState = "ended"    // the run has ended
+)
+
+// QueueCounts are numbers of closures.
+type QueueCounts struct {
+	Scheduled uint64 `json:"scheduled"`
+	Queued    int    `json:"queued"`
+	// Executing are those that are being called, as far as their hosts have said, and
+	// GivenOut those that hosts have beside them. To the queue itself, which does not hear
+	// of that, all count as executing that hosts have.
+	Executing int    `json:"executing"`
+	GivenOut  int    `json:"given_out,omitempty"`
+	Finished  uint64 `json:"finished"` // with a value
+	Failed    uint64 `json:"failed"`
+	Cancelled uint64 `json:"cancelled"`
+	// Calls is how many times closures were called, as far as hosts could tell.
+	Calls    uint64 `json:"calls"`
+	PutBack  uint64 `json:"put_back"`
+	Bytes    int    `json:"bytes"` // of queued and executing ones
+	Resource int    `json:"resources"`
+}
+
+// WorkerStatus is one serving task.
+type WorkerStatus struct {
+	Task      string   `json:"task"`
+	Host      string   `json:"host"`
+	Serving   bool     `json:"serving"`
+	Slots     int      `json:"slots"`
+	Functions []string `json:"functions,omitempty"`
+	List      int      `json:"list,omitempty"` // as in [ServingTask]
+}
+
+// QueueExecution is one execution of a queue's workflow.
+type QueueExecution struct {
+	RunID string `json:"run_id"`
+	// First and Last bound the IDs of the closures that ended in it. 0: none has.
+	First uint64 `json:"first,omitempty"`
+	Last  uint64 `json:"last,omitempty"`
+}
+
+// QueueResult is the result of a queue's workflow.
+type QueueResult struct {
+	Counts     QueueCounts      `json:"counts"`
+	Executions []QueueExecution `json:"executions"`
+}
