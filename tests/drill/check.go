@@ -17,9 +17,8 @@ type report struct {
 	// stopped says that the drill had the run end: by a request, or by killing its
 	// launcher.
 	stopped bool
-	// faulty says that a host or its way to the server had a fault while the run
-	// lived, so that its processes may have been lost.
-	faulty bool
+	// faulty holds the hosts that may have lost processes while the run lived.
+	faulty map[string]bool
 	// killed are the processes that the drill killed.
 	killed map[int]bool
 }
@@ -92,8 +91,8 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	case p.ended == 0 && e.Cause == spec.CauseOrigin && !r.killed[p.pid]:
 		wrong("we killed it, and the result says that it ended by itself")
 	}
-	if lost && !r.faulty {
-		wrong("it was lost with its host, which had no fault")
+	if lost && !r.faulty[p.host] && !r.stopped {
+		wrong("it was lost with %s, which had no fault", p.host)
 	}
 	// Who was asked to end was asked by us, and the run says why.
 	if p.asked && (e.Cause == spec.CauseCompleted || e.Cause == spec.CauseOrigin) {
@@ -142,7 +141,7 @@ func checkVerdict(r report) []string {
 		}
 		f := r.result.FirstFailure
 		if f == nil {
-			if !r.faulty {
+			if len(r.faulty) == 0 {
 				return []string{"it failed, and nothing did: " + r.result.Message}
 			}
 			return nil

@@ -43,7 +43,10 @@ func TestChecksFail(t *testing.T) {
 			r.pages[0].ended = 0
 			*r.result.Tasks[0].Exit = spec.Exit{PID: 1, ExitCode: -9, Cause: spec.CauseOrigin}
 		}, "we killed it"},
-		"lost without a fault": {func(r *report) { r.result.Tasks[0].Exit.Cause = spec.CauseHostLost }, "which had no fault"},
+		"lost without a fault of its host": {func(r *report) {
+			r.result.Tasks[0].Exit.Cause = spec.CauseHostLost
+			r.pages[0].host, r.faulty = "host-a", map[string]bool{"host-b": true}
+		}, "lost with host-a, which had no fault"},
 		"stopped without a reason": {func(r *report) {
 			r.pages[0].asked, r.pages[0].code = true, exitAsked
 			*r.result.Tasks[0].Exit = spec.Exit{PID: 1, ExitCode: exitAsked, Cause: spec.CauseCollateral}

@@ -92,9 +92,15 @@ func TestDrill(t *testing.T) {
 func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 	runs := s.launch(t, n)
 	s.conduct(t, faults, runs)
+	faulty := map[string]bool{}
+	for _, f := range faults {
+		for _, i := range f.MayLose() {
+			faulty[HostName(i)] = true
+		}
+	}
 	var found []string
 	for _, r := range runs {
-		found = append(found, r.finish(t, s, len(faults) > 0)...)
+		found = append(found, r.finish(t, s, faulty)...)
 	}
 	return append(found, s.leftovers(t, n, runs)...)
 }

@@ -142,7 +142,7 @@ func coordinate(ctx context.Context, r *starter.Run) error {
 }
 
 // finish waits for the end of the run and returns what is wrong with it.
-func (r *run) finish(t *testing.T, s *stage, faulty bool) []string {
+func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), endBound)
 	defer cancel()
 	var found []string

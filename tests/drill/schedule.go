@@ -50,6 +50,23 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%5.2fs %s%s for %s", f.At.Seconds(), f.Kind, where, f.For.Round(10*time.Millisecond))
 }
 
+// MayLose returns the hosts whose processes may be lost because of f: those whose
+// supervisor may die, or that may be without contact for StopAfter. A dead side is
+// replaced long before that.
+func (f Fault) MayLose() []int {
+	switch f.Kind {
+	case KillSupervisor, FreezeSupervisor, FreezeSide, Partition, Unplug, FillState:
+		return []int{f.Host}
+	case KillServer, KillServerTwice, FreezeServer:
+		all := make([]int, Hosts)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	return nil
+}
+
 // Hosts is the number of host workers.
 const Hosts = 3
 
