@@ -6,42 +6,42 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Action is what the workflow has to do next.
+// Action is something for the workflow to carry out.
 type Action interface{ action() }
 
-// Launch starts a task: a new RunTask activity. Launch counts those of the
-// task from 0, in each generation.
+// Launch starts a task: it schedules a RunTask activity. Launch numbers the launches of
+// the task in its generation, from 0.
 type Launch struct {
 	Task       spec.Task
 	Generation int
 	Launch     int
-	// Added: the task is not as the spec has it.
+	// Added reports whether the task differs from the spec.
 	Added bool
 }
 
-// Regroup places the group again, with fresh ports, after a while; [Begin] or
-// [PlacementFailed] answers it. No activity of a task is open. First is the number
-// of the first process of every task in the generation.
+// Regroup places the group again, with fresh ports, once After has passed; [Begin] or
+// [PlacementFailed] answers it. No activity of a task is open. First is the number of
+// the first process of every task in the generation.
 type Regroup struct {
 	Generation, First int
 	After             time.Duration
 }
 
-// StopPlacing ends a placement that [Regroup] began: it is not needed any more.
-// The answer comes all the same.
+// StopPlacing cancels the placement that [Regroup] began, which is no longer needed. The
+// placement is answered all the same.
 type StopPlacing struct{}
 
-// Capture writes down what the processes are doing, as [Control] with
-// [ControlStacks], and answers with [Captured], soon and in any case.
+// Capture writes the stacks of the processes to files, like [ControlStacks]. [Captured]
+// answers it, soon and in any case.
 type Capture struct{ Tasks []string }
 
 // Stop cancels the RunTask activities of these tasks, which means: ask the
 // process to end, wait the grace, kill, and never start another. It is final.
 type Stop struct {
 	Tasks []string
-	// Why is the cause the exits get: collateral, operator or timeout. A host
-	// learns of the stop as a cancellation, which has no words, and says
-	// "collateral"; the machine puts Why in its place.
+	// Why is the cause recorded for the exits: collateral, operator or timeout. A stop
+	// reaches the host as a cancellation, which carries no reason, so the host reports
+	// "collateral" and the machine replaces that with Why.
 	Why spec.Cause
 }
 
@@ -56,33 +56,33 @@ const (
 	ControlRestart ControlOp = "restart"
 	// ControlSignal sends a signal.
 	ControlSignal ControlOp = "signal"
-	// ControlStacks writes down what the processes are doing.
+	// ControlStacks writes the stacks of the processes to files.
 	ControlStacks ControlOp = "stacks"
-	// ControlSeal forbids the hosts to start anything again.
+	// ControlSeal makes the hosts restart nothing any more.
 	ControlSeal ControlOp = "seal"
-	// ControlCheck looks whether a task could be started, before it is. The workflow
-	// asks for it and not the machine.
+	// ControlCheck checks whether a task could be started. The workflow sends it, not the
+	// machine.
 	ControlCheck ControlOp = "check"
-	// ControlSettle ends what a host may still have of a generation, and is done when
-	// that is gone. The workflow asks for it and not the machine.
+	// ControlSettle ends what a host may still run of a generation and returns once that is
+	// gone. The workflow sends it, not the machine.
 	ControlSettle ControlOp = "settle"
-	// ControlTell is [Tell].
+	// ControlTell carries [Tell].
 	ControlTell ControlOp = "tell"
 )
 
-// Control is something short to be done on the hosts of running tasks, which
-// leaves their activities open.
+// Control is a short operation on the hosts of running tasks. Their activities stay
+// open.
 type Control struct {
 	Op     ControlOp
 	Tasks  []string
 	Signal string         // empty: the spec's stop signal
 	Grace  *time.Duration // nil: the spec's
-	// Aside: whoever asked for it is answered without waiting for it.
+	// Aside reports whether the request is answered before the operation is done.
 	Aside bool
 }
 
-// Tell has every host of the run learn how that stands: whether its tasks are
-// stopping together. While they are a host starts nothing again.
+// Tell tells every host of the run whether its tasks are stopping together. While they
+// are, a host restarts nothing.
 type Tell struct{ Stopping spec.Stopping }
 
 // Timer names a timer of a run.
@@ -97,16 +97,16 @@ const (
 	TimerTogether Timer = "stop-together"
 )
 
-// StartTimer asks for a [TimerFired] after a while.
+// StartTimer asks for a [TimerFired] once After has passed.
 type StartTimer struct {
 	Timer Timer
 	After time.Duration
 }
 
-// StopTimer takes a timer back.
+// StopTimer cancels a timer.
 type StopTimer struct{ Timer Timer }
 
-// Release gives every host back. Nothing is running any more.
+// Release releases every host. No task is running any more.
 type Release struct{}
 
 // Finish ends the run with this result.

@@ -6,10 +6,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// captureFirst has the stacks of everything written down before it is stopped:
-// nobody can say later where a process hung that is gone. The answer is
-// [Captured], which the workflow gives in any case, and soon. The stop that comes
-// after it has the cause why.
+// captureFirst captures the stacks of all live tasks and then stops them with the cause
+// why: once a process is gone nobody can tell where it hung. [Captured] answers, soon
+// and in any case.
 func (m *Machine) captureFirst(why spec.Cause) {
 	m.phase, m.capturedFor = capturing, why
 	m.do(Capture{Tasks: m.Live()})
@@ -29,17 +28,17 @@ func (m *Machine) captured(e Captured) {
 	}
 }
 
-// captureStacks is an operator's request. No tasks means all.
+// captureStacks captures the stacks of the tasks that an operator named, or of all.
 func (m *Machine) captureStacks(e CaptureStacks) {
 	tasks := m.Live()
 	if len(e.Tasks) > 0 {
-		tasks = namesOf(m.reached(e.Tasks))
+		tasks = namesOf(m.liveOf(e.Tasks))
 	}
 	m.do(Control{Op: ControlStacks, Tasks: tasks})
 }
 
-// whyStop is the cause that a stop gives: what has decided the run is the reason
-// of the stop, also where somebody hastens it.
+// whyStop returns the cause of a stop: that of the capture it follows, even if a later
+// event hastened it, and why otherwise.
 func (m *Machine) whyStop(why spec.Cause) spec.Cause {
 	if m.phase == capturing {
 		return m.capturedFor

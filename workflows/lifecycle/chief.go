@@ -4,18 +4,17 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 
 const chiefType = "chief"
 
-// isChief reports whether the end of the task ends the run. Only index 0 of the
-// type is the chief, as in the seed.
+// isChief reports whether the end of the task ends the run. Only index 0 of the type
+// chief does, as in TensorFlow's MultiProcessRunner.
 func (m *Machine) isChief(t *task) bool {
 	depends := m.spec.DependenceOnChief == nil || *m.spec.DependenceOnChief
 	return depends && t.Type == chiefType && t.Index == 0
 }
 
-// chiefEnded gives the others the grace, all together, to end by themselves. It
-// makes no difference how the chief ended: what arrives here is final, because
-// with auto_restart the host has started a failed chief again for as long as
-// the budget allows. Nor do further failures cut the grace short: it is the
-// time the user gave the others to put their own end in order.
+// chiefEnded gives the other tasks chief_grace to end by themselves, however the chief
+// ended: with auto_restart the host has already restarted a failed chief for as long as
+// the budget allowed. Further failures do not cut the grace short; it is the time the
+// user gave the others to finish.
 func (m *Machine) chiefEnded() {
 	m.decide(byChief)
 	live := m.Live()
@@ -28,8 +27,7 @@ func (m *Machine) chiefEnded() {
 		return
 	}
 	if m.spec.RestartsTasks() {
-		// A failure from now on is final, and so is one whose next process has
-		// not been started yet (MPR-20).
+		// From now on a failure is final, and so is one whose restart is still waiting.
 		m.do(Control{Op: ControlSeal, Tasks: live})
 	}
 	m.startTimer(TimerChiefGrace, grace)

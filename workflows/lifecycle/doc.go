@@ -1,13 +1,13 @@
 // Package lifecycle decides what happens in a run: what is started, what is
 // stopped and when, and what the verdict is. It is a pure state machine. A
-// [Machine] takes an [Event] and answers with [Action] values for the workflow
-// to carry out; it has no context, no clock and no I/O, and the same events
-// always bring the same actions. So the rules can be read, tested by scripts
-// (testdata/scripts) and fuzzed, apart from how they are carried out.
+// [Machine] takes an [Event] and returns [Action] values for the workflow to
+// carry out. It has no context, no clock and no I/O, and the same events always
+// give the same actions. So the rules can be read, tested by scripts
+// (testdata/scripts) and fuzzed apart from the code that carries them out.
 //
 // # The life of a run
 //
-//	          Begin           the chief's final exit, a wish to stop together
+//	          Begin           the chief's final exit, a request to stop together
 //	placing ─────────► running ──────────────────────────► in grace
 //	   │ launch all     │   │  ◄──────────────────────────  │    │
 //	   │                │   │  the stop together is cleared │    │
@@ -24,133 +24,126 @@
 //	                    ▼
 //	                  ended: Finish, with the result
 //
-// In restart scope "group" a failure leads from running, by way of a stop of
-// everything (regrouping), back to placing and the next generation, as long as
-// the budget lasts. A timeout, and the end of the grace of a stop together, have the
-// stacks of everything written down (capturing) before they stop anything.
+// In restart scope "group" a failure stops all tasks (regrouping) and leads from
+// running back to placing and the next generation, as long as the budget lasts. A
+// timeout, and the end of the grace of a stop together, capture the stacks of all
+// tasks (capturing) before they stop anything.
 //
 // A task is live from its [Launch] to its [TaskEnded]. In between its host may
-// start any number of processes; the machine hears of those it replaced only
-// from [Released]. A later launch of the same task (start-task) has a higher
+// start any number of processes; the machine learns of those that were replaced
+// only from [Released]. A later launch of the same task (start-task) has a higher
 // number, and events of an earlier one are ignored.
 //
-// A run whose history gets long goes on in another execution of its workflow, with
-// a [Snapshot] of its machine, also while tasks run. [Machine.Quiet] says when, and
-// [Resumed] has what lives launched again, under the same numbers.
+// A run whose history gets long continues in another execution of its workflow,
+// with a [Snapshot] of its machine, even while tasks run. [Machine.Quiet] reports
+// when it can, and [Resumed] launches what is live again, under the same numbers.
 //
 // # What decides
 //
-// The first of these to come decides how the run ends, and what comes after it
-// can only hasten the end: a timeout or a cancellation within the chief's grace
-// cuts the grace short and changes no verdict.
+// The first of these decides how the run ends. What comes after it can only hasten
+// the end: a timeout or a cancellation within the chief's grace cuts the grace short
+// and does not change the verdict.
 //
-//   - The chief's final exit, good or bad, where the run depends on the chief. The
-//     others have chief_grace, all together, to end by themselves, and failures
-//     among them count. With auto_restart they are sealed meanwhile: what fails
-//     is not started again. Then those left are stopped.
+//   - The chief's final exit, good or bad, if the run depends on the chief. The
+//     other tasks have chief_grace to end by themselves, and failures among them
+//     count. With auto_restart they are sealed meanwhile: a task that fails is not
+//     restarted. Then the tasks that are left are stopped.
 //   - The final failure of any other task, with on_failure "stop".
-//   - A wish that all tasks stop together; see below. It alone can be taken back.
-//   - timeout and max_run_time, from Begin. A timeout of 0 has passed before
-//     anything could be started, so nothing is. The hosts keep max_run_time by
-//     themselves too, and an exit with cause timeout that comes before the timer
-//     counts as the timer.
-//   - A cancellation, or terminate-all, which is one with SIGKILL. So is an exit
-//     with cause operator that no request asked for: the owner of the host has
-//     shut it down.
+//   - A request that all tasks stop together; see below. It alone can be withdrawn.
+//   - timeout and max_run_time, counted from Begin. A timeout of 0 passes before
+//     anything can be started, so nothing is. The hosts enforce max_run_time too, and
+//     an exit with cause timeout that arrives before the timer counts as the timer.
+//   - A cancellation, or terminate-all, which is a cancellation with SIGKILL. An exit
+//     with cause operator that no request asked for is one too: the owner of the host
+//     has shut it down.
 //
 // Otherwise the run ends when every task has ended by itself.
 //
 // # Stopping together
 //
 // Any task, or an operator, can ask all tasks to stop: TensorFlow's Coordinator, with
-// tasks in place of threads. Every host is told ([Tell]), every task learns of it
-// there and ends by itself. The first wish wins: later ones, and their errors, change
-// nothing and are answered with how the run stands, [Machine.Stopping] (SEED-63).
+// tasks in place of threads. Every host is told ([Tell]), and every task learns of it
+// there and ends by itself. The first request wins: later ones, and their errors,
+// change nothing. [Machine.Stopping] answers all of them.
 //
-//   - The grace of stop_together counts from the wish on (SEED-59). Until it is over
-//     nobody is stopped, whatever ends and however: a failure counts, and the chief's
-//     end is one like the others'. Nothing is started any more, nor started again.
-//   - Who still runs then is a straggler, and is stopped. So is who still runs when
-//     timeout or max_run_time comes first. Stragglers are a failure of the run, named
-//     in the words of the seed (SEED-61), unless ignore_live_tasks says otherwise. A
-//     cancellation only hastens the end: whom an operator stops is no straggler.
-//   - An error that comes with the first wish is a failure of the task that asked, as
-//     if its program had reported it, at that moment; its exit code is that of the
-//     process if that failed by itself, and else 1. From an operator it is nobody's,
-//     with exit code 1. An error of one of clean_errors is no failure, only a reason
-//     (SEED-62).
-//   - Until the grace is over the stop can be cleared, with its error (SEED-65). Who
-//     ended meanwhile has ended, and is judged then: the chief's end begins its grace,
-//     a failure stops the others or restarts the group. What a host would have started
-//     again is started again, with a new budget. The same wish, by its key, does not
-//     stop the run a second time.
-//   - In the chief's grace a wish tells every task, and changes neither the time nor
-//     what has decided; its error counts, as failures there do.
+//   - The grace of stop_together counts from the request. Until it is over no task is
+//     stopped, however others end: a failure counts, and the chief's end is one like
+//     the others'. Nothing is started or restarted any more.
+//   - Tasks that still run then are stragglers, and are stopped. So are tasks that
+//     still run when timeout or max_run_time passes first. Stragglers fail the run, in
+//     the words of TensorFlow's Coordinator, unless ignore_live_tasks is set. A
+//     cancellation only hastens the end: a task that an operator stops is no straggler.
+//   - An error that comes with the first request is a failure of the task that asked,
+//     at that moment, as if its program had reported it. The exit code is that of the
+//     process if it failed by itself, and else 1. An operator's error belongs to no
+//     task and has exit code 1. An error of one of the clean_errors is a reason and no
+//     failure.
+//   - Until the grace is over the stop can be cleared, with its error. Tasks that ended
+//     meanwhile are judged then: the chief's end begins its grace, a failure stops the
+//     others or restarts the group, and tasks that their hosts would have restarted are
+//     launched again, with a new budget. The same request, by its key, does not stop
+//     the run a second time.
+//   - In the chief's grace a request tells every task and changes neither the time nor
+//     the decision. Its error counts, as failures in that grace do.
 //
 // # What counts as a failure
 //
-// Only a task's last process counts, and only what nobody asked for: it ended by
-// itself, badly, or was lost with its host. What the run stopped, what an
-// operator ended, and what ran out of time is no failure, nor is the loss of a
-// host under a task that was being stopped. An end that nobody can account for
-// counts as a lost host; it must never pass for a success. Whatever comes after
-// a cancellation does not count.
+// Only the last process of a task counts, and only if nobody asked it to end: it
+// ended by itself, badly, or was lost with its host. A process that the run or an
+// operator stopped, or that ran out of time, has not failed; nor has one that was lost
+// while it was being stopped. An end without a known cause counts as a lost host; it
+// must never pass for a success. Nothing after a cancellation counts.
 //
-// A process that had reported an error before we stopped it has failed, when it did
-// that: it was on its way out. What it reports because of our stop is no failure. Its
-// host tells the two apart by looking before it stops the process, and not by a clock;
-// and it lets such a process end by itself for a moment first.
+// A process that had reported an error before it was stopped has failed: it was on its
+// way out. An error that it reports because of the stop is no failure. The host tells
+// the two apart by looking for the report before it stops the process, and not by a
+// clock; and it first gives such a process a moment to end by itself.
 //
-// The host says why a process ended, and is believed: who ended by itself in the
-// moment before our stop arrived has failed.
+// The host reports why a process ended, and is believed: a process that ended by itself
+// just before a stop arrived has failed.
 //
-// Two failures are found only in the exits that [Released] brings. A task whose
-// stop met no process, because it waited to be started again, has ended with the
-// process before: so the seed has it (MPR-20), and a failure right before the chief's end
-// cannot be told from one that waits out its backoff. So a chief that has caught the
-// QuarantinedError of a closure and ends well is outlived by the failure of the worker
-// that called it last, unless that is back by then. And where time ran out on a
-// process, the error that the last finished process before it reported counts, because
-// a task that fails again and again says more with its own error than the timeout does.
+// Two failures are known only from the exits that [Released] brings. A task that was
+// stopped between two processes has ended with the last one, as in TensorFlow's
+// MultiProcessRunner. A failure right before the chief's end cannot be told from one
+// that waits out its backoff. So if a chief catches the QuarantinedError of a closure
+// and ends well, the failure of the worker that called it last still counts unless that
+// worker is back by then. And if a process runs out of time, the error that the last
+// finished process before it reported counts: if a task fails again and again, its own
+// error says more than the timeout does.
 //
 // # The verdict
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
-// Stragglers are out of time too, but come last: whatever failed in a stop together
-// is a reason for others not to end, and a failure says more than who was waiting.
+// Stragglers are out of time too but come last: a failure in a stop together may be why
+// others did not end, and says more than which tasks were waiting.
 //
-// The order gives the verdict and the type of the error. The exit code, the
-// first failure and the message are those of the root cause, the earliest
-// failure of whatever kind: by arrival in history, on one host by the host's
-// monotonic clock, and on a tie there by rank; a program that wrote its error down
-// failed when it did that, not when its process had ended. Wall clocks decide
-// nothing between hosts. So an unexpected exit that made another program report an
-// error is named first, while the type tells that there is a report to read. A lost
-// host ranks with unexpected exits, but as the earliest failure it gives the error
-// its type.
+// This order gives the verdict and the type of the error. The exit code, the first
+// failure and the message are those of the root cause, the earliest failure of any kind:
+// by arrival in history; on one host by its monotonic clock, and on a tie by rank. A
+// program that reported an error failed when it reported it, not when its process ended.
+// Wall clocks decide nothing between hosts. So an unexpected exit that made another
+// program report an error is named first, while the type tells that there is a report to
+// read. A lost host ranks with unexpected exits, but as the earliest failure it sets the
+// type.
 //
-// A run without failures has succeeded unless an operator ended what its success
-// depends on: the chief, where it depends on one, or else every single task.
-// Then it is cancelled. One terminated worker among others takes nothing away, nor
-// does a straggler that is none of the spec's business.
+// A run without failures has succeeded unless an operator ended what its success depends
+// on: the chief, if it depends on one, or else every task. Then it is cancelled. One
+// terminated worker among others does not matter.
 //
-// Exit codes: the root cause's own, 128+N for signal N; 124 out of time; 125 for
-// a lost host or no place; 130 cancelled.
+// Exit codes: that of the root cause, 128+N for signal N; 124 out of time; 125 for a lost
+// host or a failed placement; 130 cancelled.
 //
 // # Restarts
 //
-// In scope "task" the restart of a process is the host's business and costs the
-// run no history. Its rules are here, as [RestartPolicy], because they are the
-// other half of the same decision.
+// In scope "task" the host restarts processes, which costs the run no history. Its rules
+// are here, as [RestartPolicy], because they are the other half of the same decision.
 //
-// In scope "group" it is the run's: any failure stops all tasks, and when the last
-// has ended everything is placed and launched again, those that had ended well and
-// those that were added included (SEED-82). What comes from an older generation is
-// ignored. The budget, max_restarts, counts the generations that ended by a
-// program's failure; the loss of a host and restart-task, which here means the
-// whole group, do not count. Generations that fail quickly follow each other more
-// slowly, by the same rule as processes. The timers of the run go on over all of
-// them. Between two generations the workflow may continue as new; a [Snapshot] is
-// what it takes along.
+// In scope "group" the run does: any failure stops all tasks, and when the last has ended
+// all of them are placed and launched again, including those that had ended well and those
+// that were added. Events of an older generation are ignored. The budget, max_restarts,
+// counts the generations that ended by a program's failure; the loss of a host and
+// restart-task, which here restarts the whole group, do not count. Generations that fail
+// quickly follow each other more slowly, by the same rule as processes. The timers of the
+// run span all generations.
 package lifecycle

@@ -6,9 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// failed reports whether the latest end of the task counts as a failure of the
-// run. Only the latest does: a task that failed and was started again is as
-// good as its last process (SEED-13).
+// failed reports whether the task's latest end is a failure of the run. Only the latest
+// counts: a task that failed and was restarted is as good as its last process.
 func (m *Machine) failed(t *task) bool {
 	if t.exit == nil || m.decided == byCancel && t.arrived > m.decidedAt {
 		return false
@@ -17,37 +16,37 @@ func (m *Machine) failed(t *task) bool {
 	case spec.CauseCompleted, spec.CauseOperator:
 		return false
 	case spec.CauseCollateral, spec.CauseTimeout:
-		// What we stopped has failed only if it had reported its error by then.
+		// A process that was stopped has failed only if it had reported its error before.
 		return t.exit.Reported
 	case spec.CauseHostLost:
-		// What was told to stop anyway is not missed when its host goes.
+		// A task that was being stopped anyway does not fail with its host.
 		return t.stopped == ""
 	default:
 		return true
 	}
 }
 
-// failure is one failure that counts.
+// failure is a failure of the run.
 type failure struct {
 	task *task
 	exit spec.Exit
 	host string
-	// wish is set where the task did not fail by the end of its process, but by the
-	// error with which it asked all tasks to stop.
-	wish *StopTogether
+	// request is set if the task failed by the error with which it asked all tasks to
+	// stop, and not by the end of its process.
+	request *StopTogether
 }
 
-// reported: the program itself said what was wrong.
+// reported reports whether the program reported an error.
 func (f failure) reported() bool { return f.exit.Reported && !f.hostLost() }
 
-// stopped: it had reported its error, and we ended its process before that ended by
-// itself.
+// stopped reports whether the program had reported its error and was stopped before it
+// ended by itself.
 func (f failure) stopped() bool { return f.reported() && f.exit.Cause != spec.CauseOrigin }
 
-// hostLost: it is not the process that failed, but what it stood on.
+// hostLost reports whether the process was lost with its host.
 func (f failure) hostLost() bool { return f.exit.Cause == spec.CauseHostLost }
 
-// failures are all that count, in order of arrival.
+// failures returns all failures of the run, in order of arrival.
 func (m *Machine) failures(e Released) []failure {
 	byArrival := make([]*task, m.arrivals)
 	for _, t := range m.tasks {
@@ -56,18 +55,18 @@ func (m *Machine) failures(e Released) []failure {
 		}
 	}
 	var all []failure
-	wish, wished := m.wishFailure(e)
+	request, requested := m.requestFailure(e)
 	at := m.together.after
-	if wished && wish.task.arrived > 0 {
-		at = min(at, wish.task.arrived-1) // its process had ended before anybody heard of the wish
+	if requested && request.task.arrived > 0 {
+		at = min(at, request.task.arrived-1) // its process ended before the request arrived
 	}
 	for i, t := range byArrival {
-		if wished && i == at {
-			all = append(all, wish)
+		if requested && i == at {
+			all = append(all, request)
 		}
 		switch {
-		case t == nil: // the end of an earlier launch, which is forgotten
-		case wished && t == wish.task: // the wish says more than the end does
+		case t == nil: // the end of an earlier launch, which no longer counts
+		case requested && t == request.task: // the request says more than the end does
 		case m.failed(t):
 			all = append(all, failure{task: t, exit: *t.exit, host: e.Hosts[t.Name()]})
 		case m.decided == byTimeout || m.decided == byMaxRunTime:
@@ -76,11 +75,11 @@ func (m *Machine) failures(e Released) []failure {
 			}
 		}
 	}
-	if wished && at == len(byArrival) {
-		all = append(all, wish)
+	if requested && at == len(byArrival) {
+		all = append(all, request)
 	}
 	if g := m.group.before; len(all) == 0 && g != nil && g.reported() && (m.decided == byTimeout || m.decided == byMaxRunTime) {
-		// A group that fails again and again until the timeout, in the same way.
+		// The group failed again and again in the same way until time ran out.
 		before := *g
 		before.host = e.Hosts[g.task.Name()]
 		all = append(all, before)
@@ -88,9 +87,9 @@ func (m *Machine) failures(e Released) []failure {
 	return all
 }
 
-// lastReport is the error that the task's last finished process reported, where
-// time ran out on the process after it. A task that fails again and again until
-// the timeout says more with its own error than the timeout does (MPR-19).
+// lastReport returns the error that the task's last finished process reported, if time
+// ran out on the process after it: if a task fails again and again until the timeout,
+// its own error says more than the timeout does.
 func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 	if t.exit != nil && t.exit.Cause != spec.CauseTimeout {
 		return spec.Exit{}, false
@@ -105,10 +104,10 @@ func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 	return spec.Exit{}, false
 }
 
-// earliest is the root cause among failures that are in order of arrival. The
-// history has the order between hosts, whose clocks nobody compares. Within the
-// host that was first, its own monotonic clock knows better than the order in
-// which activities happened to return; the order of the spec breaks ties.
+// earliest returns the root cause among failures in order of arrival. Between hosts the
+// order of the history decides, since their clocks are never compared. On the host of
+// the first failure its monotonic clock decides, which is more exact than the order in
+// which activities returned; rank breaks ties.
 func earliest(all []failure) *failure {
 	if len(all) == 0 {
 		return nil
@@ -122,7 +121,7 @@ func earliest(all []failure) *failure {
 	return first
 }
 
-// before compares two failures on one host.
+// before reports whether f happened before g. Both must be on one host.
 func (f *failure) before(g *failure) bool {
 	a, b := f.instant(), g.instant()
 	switch {
@@ -135,13 +134,13 @@ func (f *failure) before(g *failure) bool {
 	}
 }
 
-// stampSecond is how coarse the timestamp of an error file may be.
-const stampSecond = time.Second
+// errorTimeUnit is the coarsest resolution of the timestamp in an error file.
+const errorTimeUnit = time.Second
 
-// instant is when the failure happened, in nanoseconds on the clock of its host
-// since boot; 0: not known. It is the time of the error where the program wrote
-// one down: a process that raised first may die last, as one does that waits for
-// its peers on its way out (SEED-85).
+// instant returns when the failure happened, in nanoseconds since its host booted; 0 if
+// that is not known. It is the time of the error if the program reported one: the
+// process that raised first may die last, because it waits for its peers on its way
+// out.
 func (f *failure) instant() int64 {
 	if before, ok := f.errorAge(); ok && f.exit.BootNanos > before.Nanoseconds() {
 		return f.exit.BootNanos - before.Nanoseconds()
@@ -149,9 +148,9 @@ func (f *failure) instant() int64 {
 	return f.exit.BootNanos
 }
 
-// errorAge is how long before the end of the process it wrote its error down, by
-// the wall clock of its host. A time that cannot be is none: one after the end of
-// the process, or before its start.
+// errorAge returns how long before its end the process reported its error, by the wall
+// clock of its host. A time after the end of the process or before its start is not
+// believed.
 func (f *failure) errorAge() (age time.Duration, ok bool) {
 	e := &f.exit
 	if e.ErrorTime.IsZero() || e.Ended.IsZero() {
@@ -160,7 +159,7 @@ func (f *failure) errorAge() (age time.Duration, ok bool) {
 	age = e.Ended.Sub(e.ErrorTime)
 	if !e.Started.IsZero() {
 		lived := e.Ended.Sub(e.Started)
-		if age > lived+stampSecond {
+		if age > lived+errorTimeUnit {
 			return 0, false
 		}
 		age = min(age, lived)
@@ -168,7 +167,7 @@ func (f *failure) errorAge() (age time.Duration, ok bool) {
 	return age, age >= 0
 }
 
-// describe is the failure as the result has it.
+// describe returns the failure in the form of the result.
 func (f failure) describe() *spec.ProcessFailure {
 	message := f.exit.Message
 	switch {
@@ -185,8 +184,8 @@ func (f failure) describe() *spec.ProcessFailure {
 	}
 }
 
-// when is the time of the failure by the wall clock of its host: that of the
-// error, where the program wrote one down.
+// when returns the time of the failure by the wall clock of its host: that of the error
+// if the program reported one, and else that of the end.
 func (f failure) when() time.Time {
 	if f.exit.ErrorTime.IsZero() {
 		return f.exit.Ended

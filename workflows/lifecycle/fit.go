@@ -8,13 +8,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxResult bounds the encoded result. The server takes 2 MiB in one payload and
-// kills the run over more, so the result leaves room for the output, which the
-// workflow adds, and for the codec.
+// maxResult bounds the encoded result, in bytes. The server takes 2 MiB in one payload
+// and terminates the run if it is larger; the rest is for the output that the workflow
+// adds, and for the codec.
 const maxResult = 1 << 20
 
-// fit makes a result small enough to be handed over, the least needed first.
-// The root cause is in FirstFailure and in Message, which stay.
+// fit drops parts of a result until it fits in limit bytes, the least needed first. The
+// root cause stays, in FirstFailure and Message.
 func fit(r *spec.RunResult, limit int) {
 	if size(r) <= limit {
 		return
@@ -31,7 +31,7 @@ func fit(r *spec.RunResult, limit int) {
 	if size(r) <= limit {
 		return
 	}
-	// Values are the user's, so they go last and never silently.
+	// Values belong to the user: they are dropped last, and the message says so.
 	var dropped []string
 	for i := range r.Tasks {
 		if r.Tasks[i].Value != nil {
@@ -48,7 +48,7 @@ func fit(r *spec.RunResult, limit int) {
 	cutMessages(r, 0)
 	for i := range r.Tasks {
 		if r.Tasks[i].Exit != nil {
-			r.Tasks[i].Failure = nil // says nothing that Exit does not
+			r.Tasks[i].Failure = nil // Exit says the same
 		}
 	}
 }
@@ -68,7 +68,7 @@ func cutMessages(r *spec.RunResult, most int) {
 	}
 }
 
-// cut shortens a text to so many bytes, at the border of a character.
+// cut shortens s to at most that many bytes, between two characters.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -86,13 +86,12 @@ func cut(s string, most int) string {
 
 func size(r *spec.RunResult) int { return sizeOf(r) }
 
-// sizeOf is the size of a value as JSON.
+// sizeOf returns the size of v as JSON, in bytes.
 func sizeOf(v any) int {
-	// The encoder allocates and caches, which the check cannot see through; what
-	// it writes is the same every time.
+	// The encoder caches, so workflowcheck doubts it; its output is deterministic.
 	b, err := json.Marshal(v) //workflowcheck:ignore
 	if err != nil {
-		return 0 // whoever hands it over will say what is wrong with it
+		return 0 // encoding it for the server will fail with a better error
 	}
 	return len(b)
 }

@@ -137,7 +137,7 @@ func (w *world) tasks() []string {
 func (w *world) event() Event {
 	switch w.byte() % 18 {
 	case 16:
-		return w.wish()
+		return w.stopRequest()
 	case 17:
 		if w.byte()%2 == 0 {
 			return ClearStop{}
@@ -186,8 +186,8 @@ func (w *world) event() Event {
 	}
 }
 
-// wish is one of a task or an operator, with an error or without.
-func (w *world) wish() StopTogether {
+// stopRequest returns a request of a task or an operator, with an error or without.
+func (w *world) stopRequest() StopTogether {
 	e := StopTogether{At: time.Unix(int64(w.byte()), 0)}
 	how := w.byte()
 	if how&1 != 0 {
@@ -423,7 +423,7 @@ func (w *world) carryOut(a Action) {
 	}
 }
 
-// checkAnswer: the answer to a wish, and to its clear, is what the hosts know.
+// checkAnswer: the answer to a request to stop, and to its clear, is what the hosts were told.
 func (w *world) checkAnswer(e Event, refused bool) {
 	s := w.machine.Stopping()
 	if !reflect.DeepEqual(s, w.told) {
@@ -431,7 +431,7 @@ func (w *world) checkAnswer(e Event, refused bool) {
 	}
 	switch e := e.(type) {
 	case StopTogether:
-		repeated := e.Key != "" && slices.Contains(w.machine.together.made, e.name())
+		repeated := e.Key != "" && slices.Contains(w.machine.together.done, e.stopKey())
 		if !refused && !s.Stop && !repeated {
 			w.t.Fatalf("%#v: %#v", e, s)
 		}

@@ -2,29 +2,29 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// group is what restart scope "group" keeps over the generations of a run.
+// group is the state of restart scope "group" that outlives a generation.
 type group struct {
 	// generation counts the launches of the whole group, from 0.
 	generation int
-	// first is the number of the first process of every task in this generation:
-	// all of them begin at the same one, so that their logs lie side by side.
+	// first is the number of the first process of every task in this generation. All
+	// tasks begin at the same number, so that their logs lie side by side.
 	first int
-	// counted are the restarts so far that failures caused, and quick how many
-	// generations in a row, up to the last, failed before they had lived a minute.
+	// counted is the number of restarts that failures caused. quick is the number of
+	// generations in a row, up to the last, that failed within a minute.
 	counted, quick int
-	// cause is why the group is being stopped, and root the failure that did it;
-	// nil where an operator asked.
+	// cause is why the group is being stopped. root is the failure that caused it; nil if
+	// an operator asked.
 	cause spec.Cause
 	root  *failure
-	// before is the root of the generation before this one.
+	// before is the root cause of the previous generation.
 	before *failure
-	// timed: the timers of the run have been started.
+	// timed reports whether the timers of the run were started.
 	timed bool
 }
 
-// mayRegroup reports whether an end with that cause has the whole group started
-// again. Only failures of programs count against the budget: the loss of a host
-// and what an operator does are not their fault.
+// mayRegroup reports whether an end with that cause restarts the whole group. Only
+// failures of programs count against the budget, not lost hosts or an operator's
+// requests.
 func (m *Machine) mayRegroup(cause spec.Cause) bool {
 	if m.spec.RestartScope != spec.RestartScopeGroup || m.decided != undecided || m.phase != running {
 		return false
@@ -44,15 +44,14 @@ func (m *Machine) stopForRegroup(why spec.Cause) {
 	m.stopLive(why)
 }
 
-// endRegrouping lets the stop that is under way be the last: something else has
-// ended the run meanwhile.
+// endRegrouping makes the stop under way final: something else has ended the run.
 func (m *Machine) endRegrouping() {
 	m.phase = stopping
 	m.stopTimers()
 }
 
-// generationRoot is the root cause of the generation that has ended: what made the
-// run stop it was only the first that it heard of. Nil where an operator did.
+// generationRoot returns the root cause of the generation that has ended, which need not
+// be the failure that made the machine stop it. It is nil if an operator stopped it.
 func (m *Machine) generationRoot() *failure {
 	if m.group.root == nil {
 		return nil
@@ -66,7 +65,7 @@ func (m *Machine) generationRoot() *failure {
 	return earliest(all)
 }
 
-// nextGeneration has the group placed again. Nothing of the last one lives.
+// nextGeneration places the group again. No task of the last generation may be live.
 func (m *Machine) nextGeneration() {
 	g := &m.group
 	before := m.generationRoot()
@@ -74,7 +73,7 @@ func (m *Machine) nextGeneration() {
 	for _, t := range m.tasks {
 		first = max(first, t.first)
 		if t.launch >= 0 {
-			first = max(first, t.first+1) // also where nobody knows of its process
+			first = max(first, t.first+1) // also if nothing is known of its process
 		}
 		if t.exit != nil {
 			first = max(first, t.exit.Restart+1)
@@ -84,12 +83,12 @@ func (m *Machine) nextGeneration() {
 	}
 	for _, t := range m.tasks {
 		t.first, t.launch = first, -1
-		t.forgetEnd()
+		t.resetEnd()
 	}
 	if g.cause == spec.CauseOrigin {
 		g.counted++
 	}
-	if root := g.root; root == nil || root.exit.Ended.Sub(root.exit.Started) >= settled {
+	if root := g.root; root == nil || root.exit.Ended.Sub(root.exit.Started) >= stableAfter {
 		g.quick = 0
 	} else {
 		g.quick++
@@ -100,12 +99,12 @@ func (m *Machine) nextGeneration() {
 	m.do(Regroup{Generation: g.generation, First: first, After: backoff(g.quick)})
 }
 
-// regroupNow is restart-task in restart scope "group": the peers of a process
-// cannot go on with another one, so all are started again.
+// regroupNow carries out restart-task in restart scope "group": the peers of a process
+// cannot go on with another one, so all tasks are restarted.
 func (m *Machine) regroupNow(e RestartTasks) {
 	m.group.cause, m.group.root = spec.CauseOperator, nil
 	if e.Signal != "" || e.Grace != nil {
-		m.do(Control{Op: ControlTerminate, Tasks: namesOf(m.reached(e.Tasks)), Signal: e.Signal, Grace: e.Grace, Aside: true})
+		m.do(Control{Op: ControlTerminate, Tasks: namesOf(m.liveOf(e.Tasks)), Signal: e.Signal, Grace: e.Grace, Aside: true})
 	}
 	for _, t := range m.tasks {
 		t.asked = t.asked || t.live

@@ -14,19 +14,19 @@ type Machine struct {
 	tasks []*task          // in rank order, then as they were added
 	named map[string]*task // the same by name, for look-ups only: ranging over a map has no order
 	phase phase
-	// decided is what will end the run, or has. The first to come decides, and
-	// what comes after it can only hasten the end.
+	// decided is why the run ends. The first decision stands; what comes after it can
+	// only hasten the end.
 	decided   decision
 	decidedAt int    // the number of arrivals when it was decided
-	reason    string // people's words for a cancellation or a failed placement
+	reason    string // why it was cancelled or could not be placed, in an operator's words
 	arrivals  int    // ends of tasks so far: the order of history
 	timers    []Timer
 	todo      []Action // of the step at hand
 
 	group    group // of restart scope "group"
 	together together
-	// stacks are the files that were captured before the stop, by task, and
-	// capturedFor is the cause of that stop.
+	// stacks holds the files captured before the stop, by task; capturedFor is the
+	// cause of that stop.
 	stacks      map[string]string
 	capturedFor spec.Cause
 }
@@ -36,40 +36,40 @@ type task struct {
 	spec.Task
 	launch int  // of this generation; -1 before the first
 	live   bool // launched, and its end not yet reported
-	// added: it is not in the spec, or an operator started it, perhaps with
-	// another command than there.
+	// added reports whether the task differs from the spec: it is not in it, or an
+	// operator started it with another command.
 	added bool
-	// asked: an operator asked for the end of the process.
+	// asked reports whether an operator asked the process to end.
 	asked bool
-	// ending: and there will be no other after it.
+	// ending reports whether that process is the last of the launch.
 	ending bool
-	// stopped is the Why of the Stop the task was given.
+	// stopped is the Why of the Stop sent to the task; empty if there was none.
 	stopped spec.Cause
-	// exit is how the launch ended. It stays nil where a stop met no process.
+	// exit is how the launch ended. It stays nil if the stop found no process.
 	exit    *spec.Exit
-	arrived int // the place of that end among all
-	// host is where it was.
+	arrived int // the position of that end among all ends, from 1
+	// host is where the launch ended.
 	host string
-	// first is the number of the first process of this launch, and earlier how
-	// the launches before it ended, of all generations.
+	// first is the number of the launch's first process. earlier holds the exits of
+	// the launches before it, of all generations.
 	first   int
 	earlier []spec.Exit
 }
 
-// phase is where the run is in its life; doc.go has the diagram.
+// phase is a state of the run; doc.go has the diagram.
 type phase int
 
 const (
 	placing phase = iota
 	running
-	regrouping // everything was told to stop, and will be launched again
-	capturing  // the stacks of everything are written down before the stop
-	stopping   // everything that lives was told to stop
+	regrouping // all tasks are being stopped, to be launched again
+	capturing  // the stacks of all tasks are being written before they are stopped
+	stopping   // all live tasks are being stopped
 	releasing
 	ended
 )
 
-// decision is what ends a run.
+// decision is why a run ends.
 type decision int
 
 const (
@@ -78,12 +78,12 @@ const (
 	byFailure                    // a task's final failure, with on_failure stop
 	byTimeout                    // timeout
 	byMaxRunTime                 // max_run_time
-	byTogether                   // a wish that all tasks stop together; it can be taken back
+	byTogether                   // a request that all tasks stop together; it can be cleared
 	byCancel                     // a cancellation, or terminate-all
-	byPlacement                  // the tasks found no place
+	byPlacement                  // no host took the tasks
 )
 
-// New is the machine of a run. The spec is validated and has its defaults; the
+// New returns the machine of a run. The spec must be validated and have its defaults;
 // tasks are those it lists, in rank order.
 func New(s *spec.RunSpec, tasks []spec.Task) *Machine {
 	m := &Machine{spec: s, named: make(map[string]*task, len(tasks))}
@@ -100,9 +100,8 @@ func (m *Machine) add(t spec.Task) *task {
 	return added
 }
 
-// Step takes in what happened and says what to do about it, in this order.
-// Events that come late or twice, and requests that [Machine.Check] would
-// refuse, do nothing.
+// Step applies an event and returns the actions to carry out, in order. Events that
+// come late or twice, and requests that [Machine.Check] refuses, do nothing.
 func (m *Machine) Step(e Event) []Action {
 	m.todo = nil
 	if m.Check(e) != nil {
@@ -157,16 +156,15 @@ func (m *Machine) Step(e Event) []Action {
 
 func (m *Machine) do(a Action) { m.todo = append(m.todo, a) }
 
-// begin launches everything. The run time counts from the first time on, which
-// may have been in an earlier execution of the workflow.
+// begin launches all tasks. elapsed is the run time since the first generation began,
+// which may have been in an earlier execution of the workflow.
 func (m *Machine) begin(elapsed time.Duration) {
 	if m.phase != placing {
 		return
 	}
 	m.phase = running
-	// A limit of 0 has passed before the first process could start. Launching
-	// only to cancel in the same breath would start nothing either. Between two
-	// generations any limit may have passed.
+	// A limit of 0 passes before any process can start, so nothing is launched.
+	// Between two generations any limit may pass.
 	if d := m.spec.Timeout; d != nil && d.Std() <= elapsed {
 		m.decide(byTimeout)
 	}
@@ -182,8 +180,8 @@ func (m *Machine) begin(elapsed time.Duration) {
 	m.startTimers(elapsed)
 }
 
-// startTimers starts those that go on over all generations. A limit that has
-// passed already fires at once.
+// startTimers starts the timers that span all generations. A limit that has already
+// passed fires at once.
 func (m *Machine) startTimers(elapsed time.Duration) {
 	if m.group.timed {
 		return
@@ -208,8 +206,8 @@ func (m *Machine) placementFailed(e PlacementFailed) {
 	m.release()
 }
 
-// launch starts a task, for the first time or again. Of the launches before,
-// only their exits stay, for the record.
+// launch starts a task, for the first time or again. Only the exits of its earlier
+// launches are kept.
 func (m *Machine) launch(t *task) {
 	if t.exit != nil {
 		t.earlier = append(t.earlier[max(0, len(t.earlier)+1-maxExits):len(t.earlier):len(t.earlier)], *t.exit)
@@ -217,12 +215,12 @@ func (m *Machine) launch(t *task) {
 	}
 	t.launch++
 	t.live = true
-	t.forgetEnd()
+	t.resetEnd()
 	m.do(Launch{Task: t.Task, Generation: m.group.generation, Launch: t.launch, Added: t.added})
 }
 
-// forgetEnd makes a task one that nobody has asked to end, and that has not ended.
-func (t *task) forgetEnd() {
+// resetEnd clears how the last launch ended and who asked for that.
+func (t *task) resetEnd() {
 	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
 }
 
@@ -232,25 +230,25 @@ func (m *Machine) taskEnded(e TaskEnded) {
 		return
 	}
 	m.arrivals++
-	t.live, t.arrived, t.host, t.exit = false, m.arrivals, e.Host, t.account(e.Exit)
+	t.live, t.arrived, t.host, t.exit = false, m.arrivals, e.Host, t.exitOf(e)
 	switch {
 	case m.phase != running:
-		// It was told to end, or will be in a moment.
+		// It was stopped, or is about to be.
 	case t.endedBy(spec.CauseTimeout):
-		// The host keeps max_run_time too, and its clock was first.
+		// The host enforces max_run_time too, and noticed first.
 		m.timeUp(byMaxRunTime)
 	case t.endedBy(spec.CauseOperator) && !t.asked:
-		// Nobody asked us: whoever owns the host shut it down.
+		// No request asked for it: the owner of the host shut it down.
 		m.cancel(t.Name() + " was stopped on its host")
 	case m.decided == byTogether:
-		// They are to end, the chief too. Who fails cuts nobody's grace short, and is
-		// judged when the stop is cleared.
+		// All tasks are to end by themselves. A failure does not cut the grace short; it is
+		// judged if the stop is cleared.
 	default:
 		m.judgeEnd(t)
 	}
 }
 
-// judgeEnd is what the end of a task by itself does to the others.
+// judgeEnd decides what follows for the run from a task that ended by itself.
 func (m *Machine) judgeEnd(t *task) {
 	switch {
 	case m.failed(t) && m.mayRegroup(t.exit.Cause):
@@ -263,11 +261,11 @@ func (m *Machine) judgeEnd(t *task) {
 	}
 }
 
-// account is the exit of a task as this machine knows it.
-func (t *task) account(e *spec.Exit) *spec.Exit {
+// exitOf returns the exit to record for the end of a launch.
+func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	switch {
-	case e != nil:
-		exit := t.relabel(*e)
+	case e.Exit != nil:
+		exit := t.relabel(*e.Exit)
 		return &exit
 	case t.stopped == "":
 		// Nobody stopped the task and nobody knows how it ended.
@@ -280,9 +278,9 @@ func (t *task) account(e *spec.Exit) *spec.Exit {
 	}
 }
 
-// relabel gives an exit that a stop brought about the cause of the stop. The host
-// learns of the stop as a cancellation, which has no words: it can only say
-// "collateral". Without a stop of ours it is the host that the process was lost by.
+// relabel gives an exit that a stop caused the cause of that stop. A stop reaches the
+// host as a cancellation, which carries no reason, so the host can only report
+// "collateral". If the machine sent no stop, the process was lost with its host.
 func (t *task) relabel(e spec.Exit) spec.Exit {
 	switch {
 	case e.Cause != spec.CauseCollateral:
@@ -297,15 +295,14 @@ func (t *task) relabel(e spec.Exit) spec.Exit {
 
 func (t *task) endedBy(c spec.Cause) bool { return t.exit != nil && t.exit.Cause == c }
 
-// decide settles what ends the run, unless that is settled.
+// decide records why the run ends, unless that is already decided.
 func (m *Machine) decide(d decision) {
 	if m.decided == undecided {
 		m.decided, m.decidedAt = d, m.arrivals
 	}
 }
 
-// stopAll tells everything that lives to stop. It happens at most once in a run:
-// a stop is final and cannot be taken back or be given twice.
+// stopAll stops all live tasks for good. It happens at most once in a run.
 func (m *Machine) stopAll(why spec.Cause) {
 	m.phase = stopping
 	m.stopTimers()

@@ -9,30 +9,29 @@ import (
 )
 
 const (
-	// maxWords and maxWordLines bound what is quoted of a program's own words.
+	// maxWords, in bytes, and maxWordLines bound what is quoted of a program's own words.
 	maxWords     = 2048
 	maxWordLines = 12
-	// maxLogs bounds the tasks whose logs are pointed out after a timeout.
+	// maxLogs bounds the tasks whose logs are named after a timeout.
 	maxLogs = 4
 	// maxOthers bounds the failures beside the root cause that get a line each.
 	maxOthers = 4
 )
 
-// message is the account of the run for people: what happened in the words of
-// the seeds, the root cause with all that torch's report says of it, the
-// program's last words among that, and what became of the others (SEED-89). Nobody
-// should have to read three logs to understand a failed run. A run that went well
-// says nothing.
-func (m *Machine) message(j judgement, e Released, odd []string) string {
+// message returns the report of the run: what happened, in the words of TensorFlow and
+// torch; the root cause with all that torch's report says of it, including the program's
+// last words; and what became of the other tasks. Nobody should have to read three logs
+// to understand a failed run. It is empty if the run succeeded.
+func (m *Machine) message(j judgement, e Released, invalid []string) string {
 	var w writer
 	switch {
 	case m.decided == byPlacement:
 		w.line("%s", m.reason)
 		m.placedBefore(&w, e)
-	case j.verdict == spec.VerdictTimedOut && m.late():
+	case j.verdict == spec.VerdictTimedOut && m.stragglersFail():
 		m.stragglers(&w)
 		m.stopReason(&w)
-		m.whereTheyAre(&w, m.together.stragglers)
+		m.files(&w, m.together.stragglers)
 	case j.verdict == spec.VerdictTimedOut:
 		w.line("%s", spec.TimeoutText(m.spec.Timeout.Std()))
 		m.outOfTime(&w, j)
@@ -46,9 +45,9 @@ func (m *Machine) message(j judgement, e Released, odd []string) string {
 			m.rootCause(&w, j)
 		}
 		m.others(&w, j)
-		if m.late() {
+		if m.stragglersFail() {
 			m.stragglers(&w)
-			m.whereTheyAre(&w, m.together.stragglers)
+			m.files(&w, m.together.stragglers)
 		}
 	case j.verdict == spec.VerdictCancelled:
 		m.cancelled(&w, j)
@@ -57,8 +56,8 @@ func (m *Machine) message(j judgement, e Released, odd []string) string {
 	for _, problem := range e.Problems {
 		w.line("Not released: %s", problem)
 	}
-	if len(odd) > 0 {
-		w.line("What they returned is not JSON and was left out: %s.", list(odd))
+	if len(invalid) > 0 {
+		w.line("What they returned is not JSON and was left out: %s.", list(invalid))
 	}
 	return w.String()
 }
@@ -66,15 +65,15 @@ func (m *Machine) message(j judgement, e Released, odd []string) string {
 func (m *Machine) rootCause(w *writer, j judgement) {
 	f := *j.root
 	name := f.task.Name()
-	if f.wish != nil {
-		m.wishedCause(w, j)
+	if f.request != nil {
+		m.requestedCause(w, j)
 		return
 	}
 	switch {
 	case f.exit.Cause == spec.CauseHostLost:
 		w.line("%s", f.lostText())
 	case f.reported():
-		// The words come first: they are what the seed raises.
+		// The words come first: they are what TensorFlow raises.
 		w.line("%s reported an error: %s", name, firstLine(f.exit.Message))
 	case f.exit.BadResult():
 		w.line("%s", firstLine(spec.UnexpectedExitText(name, f.exit)))
@@ -85,12 +84,12 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 	w.quote(f.exit.Message, f.reported() || f.exit.BadResult())
 	w.path("Error file", f.exit.ErrorFile)
 	w.path("Logs", f.exit.LogDir)
-	if j.report == nil || j.report.wish == nil {
+	if j.report == nil || j.report.request == nil {
 		m.stopReason(w)
 	}
 	if r := j.report; r != nil && r.task != f.task {
 		asked := ""
-		if r.wish != nil {
+		if r.request != nil {
 			asked = ", which asked all tasks to stop"
 		}
 		w.line("The first program to report an error was %s%s: %s", j.place(r.task), asked, firstLine(r.exit.Message))
@@ -98,13 +97,13 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 		w.path("Error file", r.exit.ErrorFile)
 		others := j.others()
 		if slices.ContainsFunc(others[min(len(others), maxOthers):], func(f failure) bool { return f.task == r.task }) {
-			w.path("Logs", r.exit.LogDir) // those below are of others
+			w.path("Logs", r.exit.LogDir) // the list below does not name it
 		}
 	}
 }
 
-// afterRestarts says what had been tried before the process that failed, as a
-// part of a sentence.
+// afterRestarts returns how many restarts came before the process that failed, as part
+// of a sentence.
 func (m *Machine) afterRestarts(f failure) string {
 	switch n := f.exit.Restart - f.task.first; {
 	case n > 0:
@@ -115,7 +114,7 @@ func (m *Machine) afterRestarts(f failure) string {
 	return ""
 }
 
-// placedBefore says why the group had to be placed again.
+// placedBefore writes why the group had to be placed again.
 func (m *Machine) placedBefore(w *writer, e Released) {
 	if m.group.generation == 0 {
 		return
@@ -132,8 +131,7 @@ func (m *Machine) placedBefore(w *writer, e Released) {
 	w.path("Logs", f.exit.LogDir)
 }
 
-// othersFailed lists the failures beside the root cause, the first of them with
-// all that is known.
+// othersFailed lists the failures beside the root cause, the first of them in detail.
 func (m *Machine) othersFailed(w *writer, j judgement) {
 	others := j.others()
 	if len(others) == 0 {
@@ -168,7 +166,7 @@ func (m *Machine) othersFailed(w *writer, j judgement) {
 	}
 }
 
-// others are the failures beside the root cause, which may be nobody's.
+// others returns the failures beside the root cause.
 func (j judgement) others() []failure {
 	if j.asked != nil {
 		return j.failures
@@ -176,7 +174,7 @@ func (j judgement) others() []failure {
 	return slices.DeleteFunc(slices.Clone(j.failures), func(f failure) bool { return f.task == j.root.task })
 }
 
-// others counts what happened besides the root cause, with names.
+// others writes what happened besides the root cause, with counts and names.
 func (m *Machine) others(w *writer, j judgement) {
 	m.othersFailed(w, j)
 	why := "because of it"
@@ -195,8 +193,8 @@ func (m *Machine) others(w *writer, j judgement) {
 			why = "when their time to stop was over"
 		}
 	}
-	if m.late() {
-		// Who was stopped is named as a straggler.
+	if m.stragglersFail() {
+		// The tasks that were stopped are named as stragglers.
 	} else if stopped := m.stoppedTasks(); len(stopped) > 0 {
 		w.line("%s stopped %s: %s.", count(len(stopped), "was", "were"), why, list(stopped))
 	} else if m.decided == byCancel {
@@ -205,7 +203,7 @@ func (m *Machine) others(w *writer, j judgement) {
 	m.lost(w, j)
 }
 
-// outOfTime says who was not done when a limit passed.
+// outOfTime writes which tasks were not done when a limit passed.
 func (m *Machine) outOfTime(w *writer, j judgement) {
 	var names, late []string
 	for _, t := range m.tasks {
@@ -215,13 +213,13 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 		names, late = append(names, j.place(t)), append(late, t.Name())
 	}
 	switch {
-	case m.never() && m.group.generation > 0:
+	case m.nothingLaunched() && m.group.generation > 0:
 		w.line("It passed while the group was being started again.")
-	case m.never():
+	case m.nothingLaunched():
 		w.line("The limit is 0, so nothing was started.")
 	case len(names) > 0:
 		w.line("%s not done by then: %s.", count(len(names), "was", "were"), list(names))
-		m.whereTheyAre(w, late)
+		m.files(w, late)
 	}
 	if j.root == nil {
 		return
@@ -234,8 +232,8 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 	}
 }
 
-// whereTheyAre points out what there is to read of tasks that were not done.
-func (m *Machine) whereTheyAre(w *writer, late []string) {
+// files names the stacks and logs of tasks that were not done.
+func (m *Machine) files(w *writer, late []string) {
 	var files [][2]string // what it is, and its path
 	for _, name := range late {
 		switch t, stacks := m.named[name], m.stacks[name]; {
@@ -266,7 +264,7 @@ func (m *Machine) cancelled(w *writer, j judgement) {
 	m.lost(w, j)
 }
 
-// because is the reason of a cancellation, in brackets.
+// because returns the reason of a cancellation, in brackets.
 func (m *Machine) because() string {
 	if m.reason == "" {
 		return ""
@@ -274,9 +272,9 @@ func (m *Machine) because() string {
 	return " (" + firstLine(m.reason) + ")"
 }
 
-// lost names hosts that went while their tasks were being stopped. This is no
-// root cause by our rules, but a reader may know better: a host is given up
-// only after minutes, when its peers have long failed of its silence.
+// lost names the tasks that were lost with their hosts while they were being stopped. By
+// the rules this is not the root cause, but a reader may know better: a host is given up
+// only after minutes, when its peers have long failed because of its silence.
 func (m *Machine) lost(w *writer, j judgement) {
 	var names []string
 	for _, t := range m.tasks {
@@ -289,8 +287,8 @@ func (m *Machine) lost(w *writer, j judgement) {
 	}
 }
 
-// unkillable names processes that outlived SIGKILL: they hold what they held, and
-// only the machine's owner can do something about it.
+// unkillable names processes that outlived SIGKILL. They still hold their resources, and
+// only the owner of the machine can help.
 func (m *Machine) unkillable(w *writer, j judgement) {
 	var names []string
 	for _, t := range m.tasks {
@@ -303,7 +301,7 @@ func (m *Machine) unkillable(w *writer, j judgement) {
 	}
 }
 
-// stoppedTasks are those whose end we brought about, and that had not failed by then.
+// stoppedTasks returns the tasks that were stopped and had not failed before.
 func (m *Machine) stoppedTasks() []string {
 	var names []string
 	for _, t := range m.tasks {
@@ -314,7 +312,7 @@ func (m *Machine) stoppedTasks() []string {
 	return names
 }
 
-func (m *Machine) never() bool {
+func (m *Machine) nothingLaunched() bool {
 	for _, t := range m.tasks {
 		if t.launch >= 0 {
 			return false

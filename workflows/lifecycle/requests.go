@@ -17,13 +17,13 @@ var (
 	errNoTasks  = errors.New("no task is named; name at least one, like worker-3")
 )
 
-// Check returns why an operator's request cannot be met now. Its errors are for
-// people: they name the task and what to do instead.
+// Check returns why an operator's request cannot be met now, or nil. Its errors name the
+// task and what to do instead.
 func (m *Machine) Check(e Event) error {
 	switch e := e.(type) {
 	case TerminateTasks:
-		// Terminating what has ended is harmless, now and for a later start
-		// (D-15), so only the names have to be right.
+		// Terminating a task that has ended does nothing, now or when it is started again,
+		// so only the names have to be right.
 		return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))
 	case TerminateAll:
 		return errors.Join(checkSignal(e.Signal), checkGrace(e.Grace))
@@ -61,7 +61,7 @@ func (m *Machine) Check(e Event) error {
 	}
 }
 
-// checkTasks reports every name that is wrong, and every task that is not fit.
+// checkTasks reports every name that is not a task, and every task that fit refuses.
 func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 	if len(names) == 0 {
 		return errNoTasks
@@ -88,8 +88,8 @@ func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 	return problems
 }
 
-// TasksError names the tasks for which a request cannot be met, and says why.
-// Nothing was done for the others either.
+// TasksError holds why a request cannot be met, by task. Nothing was done for the other
+// tasks either.
 type TasksError []spec.TaskProblem
 
 // Error has a line for each task.
@@ -101,7 +101,7 @@ func (e TasksError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// errEnding says why nothing is started any more.
+// errEnding returns why nothing is started any more.
 func (m *Machine) errEnding() error {
 	if m.decided == byTogether && m.phase == running {
 		return errStopping
@@ -109,7 +109,7 @@ func (m *Machine) errEnding() error {
 	return errEnding
 }
 
-// errPlacing says that nothing runs yet, or at the moment.
+// errPlacing returns why no task is running yet.
 func (m *Machine) errPlacing() error {
 	if m.group.generation > 0 {
 		return errAgain
@@ -190,7 +190,7 @@ func (m *Machine) checkStart(e StartTask) error {
 	return nil
 }
 
-// nextIndex follows the highest index of the tasks of a type.
+// nextIndex returns the index after the highest one of a type.
 func (m *Machine) nextIndex(typ string) int {
 	next := 0
 	for _, t := range m.tasks {
@@ -201,8 +201,8 @@ func (m *Machine) nextIndex(typ string) int {
 	return next
 }
 
-// reached are the live tasks among those named, in rank order, each once.
-func (m *Machine) reached(names []string) []*task {
+// liveOf returns the live tasks among those named, in rank order, each once.
+func (m *Machine) liveOf(names []string) []*task {
 	wanted := make(map[string]bool, len(names))
 	for _, name := range names {
 		wanted[name] = true
@@ -224,11 +224,10 @@ func namesOf(tasks []*task) []string {
 	return names
 }
 
-// terminateTasks may come at any time, also to shorten the grace of a stop. A
-// task that has ended is left out, so that the request cannot lie in wait for
-// its next process (D-15).
+// terminateTasks ends processes at any time, also to shorten the grace of a stop. Tasks
+// that have ended are left out, so that the request cannot meet their next process.
 func (m *Machine) terminateTasks(e TerminateTasks) {
-	tasks := m.reached(e.Tasks)
+	tasks := m.liveOf(e.Tasks)
 	if len(tasks) == 0 {
 		return
 	}
@@ -239,9 +238,9 @@ func (m *Machine) terminateTasks(e TerminateTasks) {
 	m.do(Control{Op: ControlTerminate, Tasks: namesOf(tasks), Signal: e.Signal, Grace: e.Grace})
 }
 
-// terminateAll ends the run, as somebody's decision. The stop makes it final,
-// also for tasks that wait to be started again, and the terminate makes it as
-// quick as was asked: SIGKILL unless said otherwise, as in the seed (SEED-25).
+// terminateAll cancels the run and signals every process: with SIGKILL unless another
+// signal is named, as TensorFlow's MultiProcessRunner does. The cancellation also ends
+// tasks that wait to be restarted.
 func (m *Machine) terminateAll(e TerminateAll) {
 	m.cancel("all its tasks were terminated")
 	live := m.Live()
@@ -259,7 +258,7 @@ func (m *Machine) restartTasks(e RestartTasks) {
 		m.regroupNow(e)
 		return
 	}
-	tasks := m.reached(e.Tasks)
+	tasks := m.liveOf(e.Tasks)
 	for _, t := range tasks {
 		t.asked = true
 	}
@@ -267,11 +266,11 @@ func (m *Machine) restartTasks(e RestartTasks) {
 }
 
 func (m *Machine) signalTasks(e SignalTasks) {
-	m.do(Control{Op: ControlSignal, Tasks: namesOf(m.reached(e.Tasks)), Signal: e.Signal})
+	m.do(Control{Op: ControlSignal, Tasks: namesOf(m.liveOf(e.Tasks)), Signal: e.Signal})
 }
 
-// startTask launches a task that has ended, whose earlier end is forgotten
-// (SEED-07), or one outside the spec, which ranks after all others (SEED-12).
+// startTask launches a task that has ended, whose earlier end no longer counts, or one
+// outside the spec, which ranks after all others.
 func (m *Machine) startTask(started spec.Task) {
 	t := m.named[started.Name()]
 	if t == nil {
@@ -294,7 +293,7 @@ func (m *Machine) nextRank() int {
 	return next
 }
 
-// list writes names for people, and not more than they care to read.
+// list joins names, and counts those beyond the first few.
 func list(names []string) string {
 	const most = 8
 	return spec.AndMore(names, most)

@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// atOnce is the shortest delay the server knows: 0 would mean "not given"
-	// and bring the default.
+	// atOnce is the shortest delay of a timer: the server takes 0 for "not given".
 	atOnce = time.Millisecond
-	// firstBackoff comes before the second of quick restarts in a row, and
-	// doubles up to longestBackoff.
+	// firstBackoff is the delay of the second quick restart in a row. It doubles up to
+	// longestBackoff.
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 10 * time.Second
-	// settled is how long a process has to live to count as having worked.
-	settled = time.Minute
+	// stableAfter is how long a process has to live for its failure not to be quick.
+	stableAfter = time.Minute
 )
 
-// RestartPolicy decides whether a task whose process has ended gets another one,
-// in restart scope "task". The host asks it: restarts cost the run no history.
+// RestartPolicy decides whether a task whose process ended gets another one, in restart
+// scope "task". The host asks it, so that restarts cost the run no history.
 type RestartPolicy struct {
 	AutoRestart bool
 	MaxRestarts *int // nil: no limit
@@ -28,40 +27,40 @@ type RestartPolicy struct {
 // Attempt is one process of a task that has ended.
 type Attempt struct {
 	Cause spec.Cause
-	// OperatorRestart: it was ended by restart-task.
+	// OperatorRestart reports whether restart-task ended it.
 	OperatorRestart bool
 	Lived           time.Duration
 }
 
-// RestartHistory is what a [RestartPolicy] has to know about a task.
+// RestartHistory is what a [RestartPolicy] decides from.
 type RestartHistory struct {
-	// Counted are the restarts so far that failures caused. Restarts after an
-	// operator's hand or the loss of a host are not the program's fault.
+	// Counted is the number of restarts that failures caused. Restarts by an operator or
+	// after the loss of a host do not count.
 	Counted int
-	// Quick is how many processes in a row, up to the last, failed or were lost
-	// before they had lived a minute.
+	// Quick is the number of processes in a row, up to the last, that failed or were lost
+	// within a minute.
 	Quick int
 	// Cause and OperatorRestart say how the last process ended.
 	Cause           spec.Cause
 	OperatorRestart bool
-	// Sealed: the run is ending, nothing is started again.
+	// Sealed reports whether the run is ending, so that nothing is restarted.
 	Sealed bool
 }
 
-// HistoryOf is the history of one launch of a task: start-task begins a new one,
-// with a new budget. The attempts are in order; none at all means that there is
-// nothing to start again.
+// HistoryOf returns the history of one launch of a task from its attempts, in order.
+// start-task begins a new launch, with a new budget. Without attempts there is nothing to
+// restart.
 func HistoryOf(attempts []Attempt) RestartHistory {
 	var h RestartHistory
 	for i, a := range attempts {
 		h.Cause, h.OperatorRestart = a.Cause, a.OperatorRestart
 		switch {
-		case !a.failed() || a.Lived >= settled:
+		case !a.failed() || a.Lived >= stableAfter:
 			h.Quick = 0
 		default:
 			h.Quick++
 		}
-		// The last one's restart is what is to be decided.
+		// Whether the last one is restarted is still to be decided.
 		if a.Cause == spec.CauseOrigin && i < len(attempts)-1 {
 			h.Counted++
 		}
@@ -69,7 +68,8 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 	return h
 }
 
-// Failures counts those of the launch, the last process's included.
+// Failures returns the number of failures of the launch, including that of the last
+// process.
 func (h RestartHistory) Failures() int {
 	if h.Cause == spec.CauseOrigin {
 		return h.Counted + 1
@@ -81,16 +81,15 @@ func (a Attempt) failed() bool {
 	return a.Cause == spec.CauseOrigin || a.Cause == spec.CauseHostLost
 }
 
-// Next reports whether there is to be another process, and returns the delay before
-// it, which is never 0. Exit 0 is final for every task, the chief included.
+// Next reports whether the task is restarted, and after what delay, which is never 0.
+// Exit code 0 is final for every task, the chief included.
 func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) {
 	if h.Sealed {
 		return 0, false
 	}
 	switch h.Cause {
 	case spec.CauseOperator:
-		// Terminated tasks come back too (MPR-22); restart-task needs no
-		// auto_restart.
+		// auto_restart restarts terminated tasks too; restart-task needs no auto_restart.
 		if p.AutoRestart || h.OperatorRestart {
 			return atOnce, true
 		}
@@ -106,7 +105,8 @@ func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) 
 	return 0, false
 }
 
-// backoff lets the first restart happen at once: most failures come alone.
+// backoff returns the delay of a restart. The first is immediate: most failures come
+// alone.
 func backoff(quick int) time.Duration {
 	if quick <= 1 {
 		return atOnce

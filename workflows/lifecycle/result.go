@@ -7,14 +7,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxExits bounds the exits listed for one task.
+// maxExits is how many exits are listed for one task: the newest.
 const maxExits = 10
 
-// result is the account of the whole run. Released brings what the machine was
-// not told: processes that were started again, values, hosts.
+// result returns the result of the run. Released brings what the machine was not told:
+// the exits of processes that the hosts replaced, values, and hosts.
 func (m *Machine) result(e Released) spec.RunResult {
 	for _, t := range m.tasks {
-		t.recover(e.Exits[t.Name()])
+		t.complete(e.Exits[t.Name()])
 	}
 	j := m.judge(e)
 	r := spec.RunResult{
@@ -31,7 +31,7 @@ func (m *Machine) result(e Released) spec.RunResult {
 	for i := range j.failures {
 		failed[j.failures[i].task.Name()] = &j.failures[i]
 	}
-	var odd []string
+	var invalid []string
 	for _, t := range m.tasks {
 		result := t.result(e)
 		result.StacksFile = m.stacks[t.Name()]
@@ -39,23 +39,22 @@ func (m *Machine) result(e Released) spec.RunResult {
 			result.Failure = f.describe()
 		}
 		switch value := bytes.TrimSpace(e.Values[t.Name()]); {
-		case len(value) == 0, bytes.Equal(value, []byte("null")): // no value (SEED-23)
+		case len(value) == 0, bytes.Equal(value, []byte("null")): // no value
 		case !json.Valid(value):
-			odd = append(odd, t.Name()) // it would spoil the encoding of the whole result
+			invalid = append(invalid, t.Name()) // the whole result could not be encoded
 		default:
 			result.Value = value
 		}
 		r.Tasks = append(r.Tasks, result)
 	}
-	r.Message = m.message(j, e, odd)
+	r.Message = m.message(j, e, invalid)
 	fit(&r, maxResult)
 	return r
 }
 
-// recover looks up how a task ended whose activity was closed by a stop before
-// it could say: while it waited to start its next process, that is the end of
-// the one before. If that was a failure it has become final (MPR-20).
-func (t *task) recover(exits []spec.Exit) {
+// complete sets the exit of a task that was stopped between two processes: it is that
+// of the last process, whose failure has become final.
+func (t *task) complete(exits []spec.Exit) {
 	if t.exit != nil || t.launch < 0 || len(exits) == 0 {
 		return
 	}
@@ -77,7 +76,7 @@ func (t *task) result(e Released) spec.TaskResult {
 	}
 	r.Restarts = max(r.Restarts, len(exits)-1)
 	if r.Exit == nil && t.launch < 0 && len(exits) > 0 {
-		// Its generation was not started any more; this is how it was before.
+		// Its generation was never launched; the last exit is of the one before.
 		exit := exits[len(exits)-1]
 		r.Exit = &exit
 	}
@@ -87,14 +86,14 @@ func (t *task) result(e Released) spec.TaskResult {
 	return r
 }
 
-// exits are all known of the task, the oldest first. Where the host could not be
-// asked they are those that its activities brought.
+// exits returns all known exits of the task, the oldest first: those that its hosts
+// released, and those that its activities returned.
 func (t *task) exits(released []spec.Exit) []spec.Exit {
 	all := make([]spec.Exit, 0, len(released)+len(t.earlier)+1)
 	known := t.earlier
 	for _, exit := range released {
-		// What we know is as good, and says why we stopped it; and it has those
-		// of hosts that the run has left.
+		// The machine's own record takes precedence: it has the cause of a stop, and the
+		// exits on hosts that the run has left.
 		for len(known) > 0 && known[0].Restart <= exit.Restart {
 			all, known = append(all, known[0]), known[1:]
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Snapshot is what a run takes along from one execution of its workflow to the
-// next: between two generations, or at a quiet moment of one.
+// Snapshot is the state of a run that continues in another execution of its workflow,
+// taken between two generations or at a quiet moment of one.
 type Snapshot struct {
 	Generation int                    `json:"generation"`
 	First      int                    `json:"first"`
@@ -17,25 +17,25 @@ type Snapshot struct {
 	Added      []spec.Task            `json:"added,omitempty"`
 	Exits      map[string][]spec.Exit `json:"exits,omitempty"`
 	Before     *BeforeFailure         `json:"before,omitempty"`
-	// Stops counts the stops together and their clears. None stands: a stop lets no
-	// other generation begin, and is no quiet moment.
+	// Stops is the number of stops together and their clears. None is in force: a stop
+	// lets no other generation begin, and is not a quiet moment.
 	Stops int `json:"stops,omitempty"`
-	// Wishes are the latest that stopped the run, all of them cleared.
-	Wishes []Wish `json:"wishes,omitempty"`
-	// Running are the tasks of a generation that is running, and Arrivals the number of
-	// ends there were of it. Between two generations there are none.
+	// Cleared holds the latest requests to stop together, all of them cleared.
+	Cleared []StopKey `json:"cleared,omitempty"`
+	// Running holds the tasks of a generation that is running, in rank order, and Arrivals
+	// the number of ends in it. Between two generations both are empty.
 	Running  []RunningTask `json:"running,omitempty"`
 	Arrivals int           `json:"arrivals,omitempty"`
 }
 
-// BeforeFailure is the failure that ended the generation before.
+// BeforeFailure is the failure that ended the previous generation.
 type BeforeFailure struct {
 	Task string    `json:"task"`
 	Exit spec.Exit `json:"exit"`
 	Host string    `json:"host,omitempty"`
 }
 
-// RunningTask is a task of a run whose tasks are running, in rank order.
+// RunningTask is the state of a task in a generation that is running.
 type RunningTask struct {
 	Task   string `json:"task"`
 	Launch int    `json:"launch"`
@@ -43,31 +43,30 @@ type RunningTask struct {
 	Live   bool   `json:"live,omitempty"`
 	Asked  bool   `json:"asked,omitempty"`
 	Ending bool   `json:"ending,omitempty"`
-	// Exit, Arrived and Host say how it has ended.
+	// Exit, Arrived and Host are set if the task has ended.
 	Exit    *spec.Exit `json:"exit,omitempty"`
 	Arrived int        `json:"arrived,omitempty"`
 	Host    string     `json:"host,omitempty"`
 }
 
-// maxSnapshot bounds a snapshot, in bytes as JSON: it travels with the spec, and the
-// server takes 2 MiB together. A run may have a thousand tasks.
+// maxSnapshot bounds a snapshot, in bytes as JSON. It is sent together with the spec, and
+// the server takes 2 MiB in all. A run may have a thousand tasks.
 const maxSnapshot = 400 << 10
 
-// snapshotExits bounds the exits taken along for one task between two generations.
+// snapshotExits is how many exits of a task a snapshot between two generations holds.
 const snapshotExits = 2
 
-// Quiet reports whether the run can go on in another execution of its workflow with
-// its tasks running: nothing has ended it or is about to, and nothing is being done to
-// all of its tasks.
+// Quiet reports whether the run can continue in another execution of its workflow while
+// its tasks run: it is not ending, and no operation on all of its tasks is under way.
 func (m *Machine) Quiet() bool { return m.phase == running && m.decided == undecided }
 
-// Snapshot is the machine after [Regroup], or at a quiet moment. What the hosts told of
-// earlier processes goes along as far as there is room.
+// Snapshot returns the state of the machine after [Regroup] or at a quiet moment. Exits of
+// earlier processes that the hosts reported are included as far as there is room.
 func (m *Machine) Snapshot(e Released) Snapshot {
 	g := m.group
 	s := Snapshot{
 		Generation: g.generation, First: g.first, Counted: g.counted, Quick: g.quick,
-		Stops: m.together.seq, Wishes: m.together.made, Exits: map[string][]spec.Exit{},
+		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{},
 	}
 	for _, t := range m.tasks {
 		if t.added {
@@ -106,8 +105,8 @@ func clone(e *spec.Exit) *spec.Exit {
 	return &c
 }
 
-// AddedSize is about how many bytes tasks have in a snapshot that are not as in the spec.
-// They are never left out.
+// AddedSize returns about how many bytes a snapshot needs for tasks that differ from the
+// spec, which are never left out.
 func (m *Machine) AddedSize() int {
 	size := 0
 	for _, t := range m.tasks {
@@ -126,12 +125,12 @@ func (m *Machine) AddedSize() int {
 	return size
 }
 
-// Size is the number of tasks.
+// Size returns the number of tasks.
 func (m *Machine) Size() int { return len(m.tasks) }
 
-// fitSnapshot leaves out what is needed least until the snapshot is small enough:
-// words first, then older exits, at last the exits. Numbers and budgets stay, and how
-// each task has ended, though not in which words.
+// fitSnapshot drops what is needed least until the snapshot is small enough: messages
+// first, then older exits, then all earlier exits. Numbers, budgets and how each task
+// ended stay.
 func (m *Machine) fitSnapshot(s *Snapshot) {
 	for _, by := range []struct {
 		shorten func([]spec.Exit) []spec.Exit
@@ -158,7 +157,7 @@ func (m *Machine) fitSnapshot(s *Snapshot) {
 	}
 }
 
-// withoutWords cuts what programs said to so many bytes each.
+// withoutWords cuts the messages of exits to at most that many bytes each.
 func withoutWords(exits []spec.Exit, most int) []spec.Exit {
 	for i := range exits {
 		exits[i].Message = cut(exits[i].Message, most)
@@ -166,8 +165,8 @@ func withoutWords(exits []spec.Exit, most int) []spec.Exit {
 	return exits
 }
 
-// Resume is the machine of a run that goes on in another execution of its
-// workflow; it waits for [Resumed].
+// Resume returns the machine of a run that continues in another execution of its
+// workflow. Its first event is [Resumed].
 func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	m := New(s, tasks)
 	for _, added := range from.Added {
@@ -177,7 +176,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 		}
 		t.Task, t.added = added, true
 	}
-	m.together.seq, m.together.made = from.Stops, from.Wishes
+	m.together.seq, m.together.done = from.Stops, from.Cleared
 	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick}
 	for _, t := range m.tasks {
 		t.first, t.earlier = from.First, from.Exits[t.Name()]
@@ -198,8 +197,8 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	return m
 }
 
-// resumed starts the timers of a run that goes on in another execution: they run
-// while it is being placed, too. What is running is taken over.
+// resumed starts the timers of a run that continues in another execution, which also run
+// while it is being placed, and launches again what is running, under the same numbers.
 func (m *Machine) resumed(e Resumed) {
 	switch {
 	case m.group.timed || m.phase == placing && m.group.generation == 0 || m.phase > running:
@@ -214,5 +213,5 @@ func (m *Machine) resumed(e Resumed) {
 	m.startTimers(e.Elapsed)
 }
 
-// Waiting is how long a resumed run has to wait before it is placed.
+// Waiting returns how long a resumed run waits before it is placed.
 func (m *Machine) Waiting() time.Duration { return backoff(m.group.quick) }

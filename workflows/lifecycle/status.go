@@ -2,8 +2,8 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// Status says where the run and its tasks are. Hosts and addresses are not
-// known here.
+// Status returns the state of the run and of its tasks, without hosts and addresses,
+// which the machine does not know.
 func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 	tasks := make([]spec.TaskStatus, 0, len(m.tasks))
 	for _, t := range m.tasks {
@@ -28,7 +28,7 @@ func (m *Machine) state() spec.RunState {
 		return spec.RunRestarting
 	case running:
 		if m.decided == byChief || m.decided == byTogether {
-			return spec.RunStopping // the grace is running
+			return spec.RunStopping // in the grace
 		}
 		return spec.RunRunning
 	case capturing, stopping:
@@ -53,7 +53,7 @@ func (t *task) state() spec.TaskState {
 	}
 }
 
-// Live names the tasks whose end has not been reported, in rank order.
+// Live returns the names of the live tasks, in rank order.
 func (m *Machine) Live() []string {
 	var names []string
 	for _, t := range m.tasks {
@@ -73,15 +73,14 @@ func (m *Machine) anyLive() bool {
 	return false
 }
 
-// Ending reports whether the run is on its way to its end: nothing is launched
-// any more.
+// Ending reports whether the run is ending, so that nothing is launched any more.
 func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= stopping }
 
 // Placing reports whether the tasks are being placed, for the first time or again.
 func (m *Machine) Placing() bool { return m.phase == placing }
 
-// Generation counts the launches of the whole group, from 0.
+// Generation returns the number of the current generation, from 0.
 func (m *Machine) Generation() int { return m.group.generation }
 
-// Done reports whether the run is over and [Finish] was given.
+// Done reports whether the run is over: [Finish] was returned.
 func (m *Machine) Done() bool { return m.phase == ended }

@@ -33,7 +33,7 @@ func (m *Machine) timerFired(timer Timer) {
 func (m *Machine) timeUp(d decision) {
 	m.decide(d)
 	switch m.phase {
-	case placing: // again; what is placed will not be launched
+	case placing: // a later generation, which will not be launched
 		m.stopTimers()
 		m.do(StopPlacing{})
 	case regrouping:

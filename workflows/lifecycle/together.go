@@ -9,36 +9,36 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// together is what a run knows of stopping together: a task or an operator asked
-// that all tasks end, each by itself (TensorFlow's Coordinator, with tasks in
-// place of its threads).
+// together is the state of stopping together: a task or an operator asks that all tasks
+// end by themselves. This is TensorFlow's Coordinator with tasks in place of threads.
 type together struct {
-	// seq counts the stops and the clears.
+	// seq is the number of stops and clears so far.
 	seq int
-	// wish is the first of the stop that stands; nil: none does.
-	wish *StopTogether
-	// after is the number of arrivals before it.
+	// request is the request in force: the first one, until it is cleared; nil if none is.
+	request *StopTogether
+	// after is the number of arrivals before the request.
 	after    int
 	deadline time.Time
-	// made are the latest wishes that stopped the run, also those that were cleared:
-	// the same wish again is no other.
-	made []Wish
-	// stragglers are the tasks that still ran when the time for the stop was over,
-	// in rank order.
+	// done holds the latest requests that stopped the run, cleared ones included, so that
+	// a request that is sent twice stops the run once.
+	done []StopKey
+	// stragglers holds the tasks that still ran when the time for the stop was over, in
+	// rank order.
 	stragglers []string
 }
 
-// Wish names a wish. An operator's has no task.
-type Wish struct {
+// StopKey identifies a request to stop together. An operator's has no task.
+type StopKey struct {
 	Task       string `json:"task,omitempty"`
 	Generation int    `json:"generation,omitempty"`
 	Key        string `json:"key"`
 }
 
-// maxWishes bounds the wishes that are remembered. Who makes one again does so soon.
-const maxWishes = 200
+// maxStopKeys bounds the requests that are remembered. One that is sent again is sent
+// again soon.
+const maxStopKeys = 200
 
-func (e StopTogether) name() Wish { return Wish{e.Task, e.Generation, e.Key} }
+func (e StopTogether) stopKey() StopKey { return StopKey{e.Task, e.Generation, e.Key} }
 
 var (
 	errStopping   = errors.New("the tasks of the run are stopping together; nothing is started any more unless the stop is cleared")
@@ -48,29 +48,29 @@ var (
 	errNotStopped = errors.New("the run is ending, and not because its tasks were asked to stop together; there is nothing to clear")
 )
 
-// Stopping is how the run stands, for those who ask.
+// Stopping returns whether the tasks are stopping together, and why.
 func (m *Machine) Stopping() spec.Stopping {
 	g := &m.together
 	s := spec.Stopping{Seq: g.seq}
-	if g.wish == nil {
+	if g.request == nil {
 		return s
 	}
-	s.Stop, s.By, s.Reason, s.Error = true, g.wish.Task, g.wish.Reason, g.wish.Error
-	s.Clean, s.Asked, s.Deadline = g.clean(m.spec), g.wish.At, g.deadline
+	s.Stop, s.By, s.Reason, s.Error = true, g.request.Task, g.request.Reason, g.request.Error
+	s.Clean, s.Asked, s.Deadline = g.clean(m.spec), g.request.At, g.deadline
 	return s
 }
 
-// clean: the stop came with an error that is no failure (SEED-62).
+// clean reports whether the stop came with an error that is no failure.
 func (g *together) clean(s *spec.RunSpec) bool {
-	return g.wish != nil && g.wish.Error != nil && s.StopTogether.Clean(g.wish.Error.Kind)
+	return g.request != nil && g.request.Error != nil && s.StopTogether.Clean(g.request.Error.Kind)
 }
 
-// err is the error that the stop which stands came with, where that is a failure.
+// err returns the error that came with the stop in force, if that is a failure.
 func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
-	if g.wish == nil || g.clean(s) {
+	if g.request == nil || g.clean(s) {
 		return nil
 	}
-	return g.wish.Error
+	return g.request.Error
 }
 
 func (m *Machine) checkTogether(e StopTogether) error {
@@ -79,8 +79,8 @@ func (m *Machine) checkTogether(e StopTogether) error {
 		return err
 	}
 	switch {
-	case g.wish != nil, e.Key != "" && slices.Contains(g.made, e.name()):
-		return nil // it is answered with how the run stands
+	case g.request != nil, e.Key != "" && slices.Contains(g.done, e.stopKey()):
+		return nil // the answer is Stopping
 	case m.phase == placing:
 		return m.errPlacing()
 	case m.phase == regrouping:
@@ -95,7 +95,7 @@ func (m *Machine) checkClear(e ClearStop) error {
 	if err := m.checkAsker(e.Task, e.Generation); err != nil {
 		return err
 	}
-	stands := m.together.wish != nil
+	stands := m.together.request != nil
 	switch {
 	case m.phase == placing:
 		return m.errPlacing()
@@ -111,7 +111,7 @@ func (m *Machine) checkClear(e ClearStop) error {
 	return nil
 }
 
-// checkAsker refuses a task that is none of this run, or of an older generation.
+// checkAsker refuses a task that is not of this run, or is of an older generation.
 func (m *Machine) checkAsker(task string, generation int) error {
 	switch {
 	case task == "":
@@ -124,19 +124,19 @@ func (m *Machine) checkAsker(task string, generation int) error {
 	return nil
 }
 
-// stopTogether takes the first wish; later ones change nothing, nor do their
-// errors (SEED-63). In the chief's grace it changes neither the verdict nor the
-// time, but every task learns of it.
+// stopTogether takes the first request; later ones and their errors change nothing. In
+// the chief's grace a request changes neither the verdict nor the time, but every task
+// is told.
 func (m *Machine) stopTogether(e StopTogether) {
 	g := &m.together
-	if g.wish != nil || e.Key != "" && slices.Contains(g.made, e.name()) {
+	if g.request != nil || e.Key != "" && slices.Contains(g.done, e.stopKey()) {
 		return
 	}
 	e.TogetherRequest = e.Bounded()
 	g.seq++
-	g.wish, g.after, g.deadline = &e, m.arrivals, time.Time{}
+	g.request, g.after, g.deadline = &e, m.arrivals, time.Time{}
 	if e.Key != "" {
-		g.made = append(g.made[max(0, len(g.made)+1-maxWishes):len(g.made):len(g.made)], e.name())
+		g.done = append(g.done[max(0, len(g.done)+1-maxStopKeys):len(g.done):len(g.done)], e.stopKey())
 	}
 	if m.decided != undecided {
 		m.do(Tell{m.Stopping()})
@@ -153,9 +153,9 @@ func (m *Machine) stopTogether(e StopTogether) {
 	m.startTimer(TimerTogether, grace)
 }
 
-// togetherOver ends the grace: who still runs is a straggler. Where that is a
-// failure, what the stragglers are doing is written down before they are stopped,
-// unless another limit has had that begun.
+// togetherOver ends the grace: tasks that still run are stragglers. If that is a failure,
+// their stacks are captured before they are stopped, unless another limit has begun
+// that.
 func (m *Machine) togetherOver() {
 	m.noteStragglers()
 	if m.spec.StopTogether.IgnoreLiveTasks || m.phase == capturing {
@@ -165,9 +165,9 @@ func (m *Machine) togetherOver() {
 	m.captureFirst(spec.CauseCollateral)
 }
 
-// noteStragglers keeps who still ran when time ended a stop: its own grace, or a
-// limit of the run that came first. A task whose host was first to notice that
-// limit is one of them.
+// noteStragglers records the tasks that still ran when time ended a stop: its own grace,
+// or a limit of the run that came first. A task whose host noticed that limit first is
+// one of them.
 func (m *Machine) noteStragglers() {
 	g := &m.together
 	if m.decided != byTogether || g.stragglers != nil {
@@ -180,23 +180,22 @@ func (m *Machine) noteStragglers() {
 	}
 }
 
-// late: there are stragglers, and that is a failure.
-func (m *Machine) late() bool {
+// stragglersFail reports whether there are stragglers and that is a failure.
+func (m *Machine) stragglersFail() bool {
 	return len(m.together.stragglers) > 0 && !m.spec.StopTogether.IgnoreLiveTasks
 }
 
-// clearStop takes the stop back, with its error (CO-13, SEED-65): the run goes on
-// as if nobody had asked. What ended meanwhile has ended, and is judged now. Only
-// what would have been started again by itself, had the hosts not been told that
-// nothing is, is started again: as a new launch, and so with a new budget.
+// clearStop withdraws the stop, with its error: the run goes on as if nobody had asked.
+// Tasks that ended meanwhile are judged now. Those that their hosts would have restarted
+// had there been no stop are launched again, with a new budget.
 func (m *Machine) clearStop() {
 	g := &m.together
-	if g.wish == nil {
+	if g.request == nil {
 		return
 	}
 	since := g.after
 	g.seq++
-	g.wish, g.after, g.deadline = nil, 0, time.Time{}
+	g.request, g.after, g.deadline = nil, 0, time.Time{}
 	m.decided, m.decidedAt = undecided, 0
 	m.stopTimer(TimerTogether)
 	m.do(Tell{m.Stopping()})
@@ -222,7 +221,7 @@ func (m *Machine) clearStop() {
 	}
 }
 
-// endedSince are the tasks that ended after so many others, in that order.
+// endedSince returns the tasks that ended after that many arrivals, in order of arrival.
 func (m *Machine) endedSince(arrivals int) []*task {
 	ended := make([]*task, m.arrivals-arrivals)
 	for _, t := range m.tasks {
@@ -233,34 +232,35 @@ func (m *Machine) endedSince(arrivals int) []*task {
 	return slices.DeleteFunc(ended, func(t *task) bool { return t == nil })
 }
 
-// wouldRestart: the host starts a task again that ends like this.
+// wouldRestart reports whether a host restarts a task that ended like t.
 func (m *Machine) wouldRestart(t *task) bool {
 	_, again := RestartPolicy{AutoRestart: m.spec.RestartsTasks(), MaxRestarts: m.spec.MaxRestarts}.Next(RestartHistory{Cause: t.exit.Cause})
 	return again
 }
 
-// wishFailure is the failure that the stop which stands brought by a task's error.
-func (m *Machine) wishFailure(e Released) (failure, bool) {
+// requestFailure returns the failure that the stop in force carries, if a task asked for
+// it with an error.
+func (m *Machine) requestFailure(e Released) (failure, bool) {
 	g := &m.together
 	err := g.err(m.spec)
-	if err == nil || g.wish.Task == "" {
+	if err == nil || g.request.Task == "" {
 		return failure{}, false
 	}
-	t := m.named[g.wish.Task]
-	f := failure{task: t, host: e.Hosts[t.Name()], wish: g.wish}
+	t := m.named[g.request.Task]
+	f := failure{task: t, host: e.Hosts[t.Name()], request: g.request}
 	if t.exit != nil {
 		f.exit = spec.Exit{
 			Restart: t.exit.Restart, PID: t.exit.PID, Started: t.exit.Started,
 			ErrorFile: t.exit.ErrorFile, LogDir: t.exit.LogDir,
 		}
 	}
-	// The exit code is the process's own where it failed by itself.
+	// The exit code is that of the process if it failed by itself.
 	f.exit.ExitCode = 1
 	if t.endedBy(spec.CauseOrigin) && t.exit.ExitCode != 0 {
 		f.exit.ExitCode, f.exit.Signal = t.exit.ExitCode, t.exit.Signal
 	}
 	f.exit.Cause, f.exit.Reported = spec.CauseOrigin, true
-	f.exit.ErrorTime, f.exit.BootNanos = g.wish.At, g.wish.BootNanos
+	f.exit.ErrorTime, f.exit.BootNanos = g.request.At, g.request.BootNanos
 	f.exit.Message = err.String()
 	if err.Traceback != "" {
 		f.exit.Message += "\n" + err.Traceback

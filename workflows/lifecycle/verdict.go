@@ -11,7 +11,7 @@ const (
 	exitAsked = 1
 )
 
-// judgement is the verdict and what it rests on.
+// judgement is the verdict and its grounds.
 type judgement struct {
 	verdict   spec.Verdict
 	errorType string
@@ -19,19 +19,19 @@ type judgement struct {
 	failures  []failure // in order of arrival
 	root      *failure  // the earliest
 	report    *failure  // the first that a program reported
-	// asked is the error of an operator's stop, where no failure came before it.
+	// asked is the error of an operator's stop, if no failure came before it.
 	asked *spec.TogetherError
 	hosts map[string]string
 }
 
-// judge gives the verdict:
+// judge returns the verdict:
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
 // The type of the error follows this order; the exit code and first_failure are
-// those of the earliest failure of any kind. A lost host ranks with unexpected
-// exits, but where it was the earliest failure it gives the error its type even
-// if programs then reported theirs: those were consequences.
+// those of the earliest failure of any kind. A lost host ranks with unexpected exits,
+// but if it was the earliest failure it sets the type even if programs then reported
+// errors: those were consequences.
 func (m *Machine) judge(e Released) judgement {
 	j := judgement{failures: m.failures(e), hosts: e.Hosts}
 	j.root = earliest(j.failures)
@@ -57,7 +57,7 @@ func (m *Machine) judge(e Released) judgement {
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrSubprocess, exitAsked
 	case j.root != nil:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, j.typeOfFailure(asked != nil), exitCodeOf(j.root)
-	case m.late():
+	case m.stragglersFail():
 		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitTimeout
 	case m.decided == byCancel || m.unfinished() != "":
 		j.verdict, j.exitCode = spec.VerdictCancelled, exitCancelled
@@ -67,15 +67,15 @@ func (m *Machine) judge(e Released) judgement {
 	return j
 }
 
-// operatorAsked is the error with which an operator had the tasks stop.
+// operatorAsked returns the error with which an operator asked the tasks to stop.
 func (m *Machine) operatorAsked() *spec.TogetherError {
-	if w := m.together.wish; w != nil && w.Task == "" {
+	if w := m.together.request; w != nil && w.Task == "" {
 		return m.together.err(m.spec)
 	}
 	return nil
 }
 
-// typeOfFailure is the type of the root cause; asked says that an operator has
+// typeOfFailure returns the type of the root cause. asked reports whether an operator
 // reported an error.
 func (j judgement) typeOfFailure(asked bool) string {
 	switch {
@@ -97,19 +97,16 @@ func exitCodeOf(f *failure) int {
 	case code < 0:
 		return 128 - code
 	case code == 0:
-		return 1 // it failed, whatever its exit code says
+		return 1 // it failed in spite of its exit code
 	default:
 		return code
 	}
 }
 
-// unfinished says why a run without failures has no success to speak of: an
-// operator ended what the success depends on, which is the chief, or where
-// nothing depends on a chief, every single task. One terminated worker among
-// others takes nothing away (MPR-06).
-//
-// Who was stopped at the end of a stop together has done its part, where the spec
-// says that stragglers are no failure.
+// unfinished returns why a run without failures did not succeed: an operator ended what
+// success depends on, which is the chief or, without one, every task. It is empty if the
+// run succeeded. One terminated worker among others does not matter, nor does a task
+// stopped at the end of a stop together whose stragglers are no failure.
 func (m *Machine) unfinished() string {
 	finished := len(m.tasks) == 0
 	for _, t := range m.tasks {

@@ -8,10 +8,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// at is when the process failed, as the end of a sentence.
+// at returns when the process failed, as the end of a sentence.
 func (f failure) at() string {
 	when := f.exit.Ended
-	if _, ok := f.errorAge(); ok || f.wish != nil {
+	if _, ok := f.errorAge(); ok || f.request != nil {
 		when = f.exit.ErrorTime
 	}
 	if when.IsZero() {
@@ -20,7 +20,7 @@ func (f failure) at() string {
 	return ", at " + when.UTC().Format("2006-01-02 15:04:05.000 UTC")
 }
 
-// span is a time between two failures, as exactly as people want it.
+// span formats the time between two failures.
 func span(nanos int64) string {
 	d := time.Duration(nanos)
 	switch {
@@ -32,7 +32,7 @@ func span(nanos int64) string {
 	return d.Round(time.Second).String()
 }
 
-// who is the process that failed: its task, host, rank and pid.
+// who returns the task, host, rank and pid of the process that failed.
 func (j judgement) who(f failure) string {
 	who := fmt.Sprintf("%s (rank %d", j.place(f.task), f.task.Rank)
 	if f.exit.PID > 0 {
@@ -41,7 +41,7 @@ func (j judgement) who(f failure) string {
 	return who + ")"
 }
 
-// place is a task and where it ran.
+// place returns the name of a task and its host.
 func (j judgement) place(t *task) string {
 	if host := j.hosts[t.Name()]; host != "" {
 		return t.Name() + " on " + host
@@ -49,7 +49,7 @@ func (j judgement) place(t *task) string {
 	return t.Name()
 }
 
-// howEnded says how a process ended, as the rest of a sentence about it.
+// howEnded returns how a process ended, as the rest of a sentence about it.
 func howEnded(f failure) string {
 	e := f.exit
 	switch {
@@ -69,7 +69,7 @@ func howEnded(f failure) string {
 	return fmt.Sprintf("exited with exit code %d", e.ExitCode)
 }
 
-// signalOf is the signal that ended a process, by name where it has one.
+// signalOf returns the signal that ended a process, by name if it has one.
 func signalOf(e spec.Exit) string {
 	if e.Signal != "" && e.Signal != spec.NoSignal {
 		return e.Signal
@@ -87,7 +87,7 @@ func short(e spec.Exit) string {
 	return exitText(e)
 }
 
-// exitText is how a process ended, whatever the cause.
+// exitText returns how a process ended, whatever the cause.
 func exitText(e spec.Exit) string {
 	switch {
 	case e.ExitCode < 0:
@@ -126,8 +126,8 @@ func (w *writer) path(what, path string) {
 	}
 }
 
-// quote writes a program's words indented: the last lines, which say most. Of a
-// report the headline has the first line already.
+// quote writes the last lines of a program's words, indented. The first line of a
+// reported error is left out: the headline has it.
 func (w *writer) quote(words string, reported bool) {
 	words = strings.TrimSpace(words)
 	if reported {

@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopReason says who asked for the stop, and why.
+// stopReason writes who asked for the stop, and why.
 func (m *Machine) stopReason(w *writer) {
 	if s := m.Stopping(); s.Stop {
 		text := cut(s.String(), maxWords/2)
@@ -17,14 +17,14 @@ func (m *Machine) stopReason(w *writer) {
 	}
 }
 
-// stragglers are named in the words of the seed (SEED-61).
+// stragglers names the stragglers in the words of TensorFlow's Coordinator.
 func (m *Machine) stragglers(w *writer) {
 	w.line("%s", spec.StragglersText(m.together.stragglers))
 }
 
-// wishedCause is the root cause of a run whose first failure was the error with
-// which a task asked all to stop.
-func (m *Machine) wishedCause(w *writer, j judgement) {
+// requestedCause writes the root cause of a run whose first failure is the error with
+// which a task asked all tasks to stop.
+func (m *Machine) requestedCause(w *writer, j judgement) {
 	f := *j.root
 	w.line("%s reported an error: %s", f.task.Name(), firstLine(f.exit.Message))
 	how := ""
@@ -36,14 +36,14 @@ func (m *Machine) wishedCause(w *writer, j judgement) {
 	}
 	w.line("Root cause: %s asked all tasks to stop%s%s%s.", j.who(f), f.at(), how, m.afterRestarts(f))
 	w.quote(f.exit.Message, true)
-	if f.wish.Reason != "" {
-		w.line("Reason: %s", firstLine(f.wish.Reason))
+	if f.request.Reason != "" {
+		w.line("Reason: %s", firstLine(f.request.Reason))
 	}
 	w.path("Error file", f.exit.ErrorFile)
 	w.path("Logs", f.exit.LogDir)
 }
 
-// operatorsError is that of a run that an operator stopped with one.
+// operatorsError writes the error with which an operator stopped the run.
 func (m *Machine) operatorsError(w *writer, j judgement) {
 	words := j.asked.String()
 	if j.asked.Traceback != "" {
@@ -51,7 +51,7 @@ func (m *Machine) operatorsError(w *writer, j judgement) {
 	}
 	w.line("An operator asked all tasks to stop, because of an error: %s", firstLine(words))
 	w.quote(words, true)
-	if reason := m.together.wish.Reason; reason != "" {
+	if reason := m.together.request.Reason; reason != "" {
 		w.line("Reason: %s", firstLine(reason))
 	}
 }
