@@ -1,10 +1,10 @@
-// Package workflows has the ClusterRun workflow: one execution is one run. Beside it
-// there is Barrier (barrier.go): one execution is one round of a barrier, by the
-// rules of package rendezvous.
+// Package workflows contains the ClusterRun workflow, of which one execution is one
+// run, and the Barrier workflow, of which one execution is one round of a barrier.
 //
-// It decides nothing. What happens to a run goes as an event into the pure
-// machine of package lifecycle, and this package carries out the actions that
-// come back: it starts activities, cancels them, sets timers, answers updates.
+// It decides nothing. What happens to a run goes as an event into the pure machine of
+// package lifecycle, and this package carries out the actions that the machine returns:
+// it starts and cancels activities, sets timers and answers updates. Barrier does the
+// same for package rendezvous.
 //
 //	            ┌────────── update, cancellation, timer, activity ended
 //	            ▼
@@ -13,9 +13,99 @@
 //	   ▼          ▼                     └────────────────────┘
 //	InvalidRunSpec  PlacementError       RunTask, Control
 //
-// clusterrun.go has the life of a run from one end to the other, place.go its
-// hosts, launch.go the RunTask activities, requests.go the updates and the
-// query, handover.go what goes on in another execution, release.go the end, policies.go the options of all activities.
+// clusterrun.go has the life of a run from one end to the other, place.go its hosts,
+// launch.go the RunTask activities, requests.go the updates and the query, handover.go
+// the change to another execution, release.go the end, and policies.go the options of
+// all activities.
 //
-// Changes here must keep the histories in testdata/replay replaying.
+// What was released replays for ever: changes here must keep the histories in
+// testdata/replay replaying.
+//
+// # Placement
+//
+// Tasks without an address go together to one host that takes them; an address names its
+// host. Tasks of both kinds may land on the same host, which is then one host of the run
+// with one order of local ranks. Two tasks may turn out to be pinned to one port of one
+// machine, under two names of it and on two host workers. The supervisors notice, by the
+// names of the sockets that hold ports, and the run is refused at once; a port that
+// another run holds is waited for.
+//
+// # Requests
+//
+// A run checks a request before it accepts it, and the host checks once more before a
+// task is started: a start that fails is a failure of the run, and a typing error must
+// not end the run. A refusal names its tasks, so that a command can repeat the request
+// for the others. A restart whose program is gone leaves the task running; in restart
+// scope "group" the next reservation finds out, after the group was stopped.
+//
+// # Stopping
+//
+// To cancel an activity means: ask the process to end, wait the grace, kill it, and never
+// start another. What leaves the task in place (terminate with auto_restart, restart,
+// signal) is a short Control activity. Once the chief has ended, Control seals the run on
+// each host, so that a failure in the grace is final. When the timeout passes, Control
+// has each host capture the stacks of the processes, for at most 12 s, before they are
+// stopped. max_run_time is hard and captures nothing; the supervisors enforce it too,
+// which holds through outages.
+//
+// A request to stop together is the update stop-together, sent by the host of the task
+// that asks; clear-stop withdraws it. The machine answers both at once with a numbered
+// Stopping. Control tells the hosts, and is retried for as long as the run lives. The
+// numbers order what a host is told, so that the order of arrival does not matter. That
+// is why a stop is not the seal of the chief's grace, which nothing withdraws, and why
+// the next generation of a group is reserved with the last Stopping. The ID of the update
+// is made of generation, task and key, so that one that is sent again is the same. A run
+// takes ten updates at a time and all tasks often ask at once: a host asks for one task
+// after the other, and answers by itself once it knows of a stop. A clear from elsewhere
+// that has not arrived yet withdraws such a request as well.
+//
+// # Group restarts
+//
+// In restart scope "group" the run restarts, not the host: a failure cancels all RunTask
+// activities, and when the last has returned the tasks are reserved again, for a new
+// generation with fresh ports. The hosts that had them are asked first. Everything older
+// is refused: by the supervisor, because its keys contain the generation, and by the
+// machine, because events do. An activity that closed without an exit of its process
+// proves nothing, as when the server cancels one that nobody holds: before the next
+// generation is placed, its host must settle (end and fence off what is there), for as
+// long as it takes until nothing can be there any more.
+//
+// # Long runs
+//
+// When the server suggests it, a run continues in another execution of its workflow, with
+// a snapshot of the machine: between two generations, or at a quiet moment of one. To get
+// to such a moment it refuses requests for up to 10 s at a time, with the error TryAgain,
+// after which the Go API, commands and hosts repeat them; requests that end the run are
+// accepted. The number of tasks alone does not make a run continue: a large one whose
+// tasks all end is about to end itself. If something happens at the very moment, the
+// server refuses the change and the run handles that first.
+//
+// The server closes the activities with the old execution; their attempts find that
+// nobody knows them and leave the processes alone. The next execution launches all live
+// tasks again, and its attempts find the processes alive, or ended and not yet judged.
+// Hosts know a run by its first execution, which activities carry, so plans, journals,
+// sockets, the queue of closures and barriers stay; the fence of the supervisor has the
+// number of the execution between launch and attempt. Until the first workflow task of an
+// execution it has no activities, so the reconciler of a host stops nothing before.
+//
+// # Barriers across hosts
+//
+// A round of a barrier is an execution of Barrier with the ID
+// <run>/barrier/<execution>/<generation>/<name>/<round>. The first host with an arrival
+// starts it, with the signal that carries the arrival; hosts wait for its result. The
+// run's own workflow is not involved: 10,000 barriers add no event to it. While a round
+// waits, one activity on a waiting host, BarrierCheck, asks the run whether the missing
+// tasks can still come. It fails while they can, and its attempts (after 1, 2, 4 … 60 s)
+// leave no events, so a round has 11 events after a second and no more after a week.
+// Tasks that come and go while others wait do cost events; a round whose history gets
+// long continues in another execution. Package activities/barriers has the reasoning.
+//
+// # Search attributes
+//
+// A workflow task that sets an attribute unknown to the namespace fails for ever, and only
+// the server knows its attributes. So the starter starts a run with all of them except
+// those that the server refuses, and the run sets only those it was started with. A server
+// drops empty attributes, so ClusterRunVerdict and ClusterRunHost begin as "none". The
+// hosts change with the generation and the verdict is set at the end; that of a run that
+// is terminated stays "none".
 package workflows
