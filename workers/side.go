@@ -26,6 +26,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -230,7 +231,7 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
-	flows.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
+	flows.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	all := polling{flows}
 	var reserving []string
 	if reserves {

@@ -9,13 +9,10 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	sdkpb "go.temporal.io/api/sdk/v1"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/clusterrun/clusterrun/activities"
-	"github.com/clusterrun/clusterrun/workflows"
-	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -60,21 +57,5 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		}, time.Second/2)
 		require.Equal(t, spec.BarrierBroken, b.result().State)
 		assert.Regexp(t, "(?s)\n```\n.*missing: __w__-0 .*\n```\n$", detailsOf(t, b.TestWorkflowEnvironment))
-	})
-	t.Run("a queue", func(t *testing.T) {
-		var suite testsuite.WorkflowTestSuite
-		w := suite.NewTestWorkflowEnvironment()
-		w.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
-			return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
-		}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
-		w.RegisterDelayedCallback(func() {
-			w.UpdateWorkflowNoRejection(closure.UpdatePauseQueue, "", t, closure.PauseRequest{Paused: true, Reason: "<b>__full__"})
-		}, time.Second)
-		w.RegisterDelayedCallback(func() {
-			assert.Contains(t, detailsOf(t, w), "· `<b>__full__` ·")
-			w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"})
-		}, 2*time.Second)
-		w.ExecuteWorkflow(workflows.ClosureQueue, closure.QueueInput{}, nil, nil)
-		require.NoError(t, w.GetWorkflowError())
 	})
 }

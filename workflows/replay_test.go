@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -24,7 +25,7 @@ func TestReplay(t *testing.T) {
 			r := worker.NewWorkflowReplayer()
 			r.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 			r.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
-			r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
+			r.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 			require.NoError(t, r.ReplayWorkflowHistoryFromJSONFile(nil, file))
 		})
 	}

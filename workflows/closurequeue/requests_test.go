@@ -1,4 +1,4 @@
-package workflows_test
+package closurequeue_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -76,7 +76,7 @@ func (q *queueTest) run() {
 	q.RegisterDelayedCallback(func() {
 		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the test is over"})
 	}, time.Hour)
-	q.ExecuteWorkflow(workflows.ClosureQueue, closure.QueueInput{Run: spec.BarrierRun{WorkflowID: "iris", RunID: "e"}}, nil, nil)
+	q.ExecuteWorkflow(closurequeue.Workflow, closure.QueueInput{Run: spec.BarrierRun{WorkflowID: "iris", RunID: "e"}}, nil, nil)
 	require.True(q.t, q.IsWorkflowCompleted())
 	require.NoError(q.t, q.GetWorkflowError())
 }

@@ -1,4 +1,4 @@
-package workflows
+package closurequeue
 
 import (
 	"fmt"
@@ -14,16 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ClosureQueue is the queue of a run's closures: coordinators schedule by updates,
-// and hosts take leases on closures, which are activities. It ends with the run.
-//
-// Package closures has the rules; closure.QueueID its workflow ID. carry and
-// snapshot are there where it continues as new.
-//
-// Values are not kept here: they are in the history, as results of leases, and
-// what the queue decides by itself is in markers beside them. So its memory does not
-// grow with what has ended, and the executions' ranges of IDs tell where a value is.
-func ClosureQueue(ctx workflow.Context, in closure.QueueInput, carry queueCarry, snapshot []byte) (*closure.QueueResult, error) {
+// Workflow is the queue of a run, of type [closure.QueueType]; its ID is
+// [closure.QueueID]. before and snapshot are set where it continues as new.
+func Workflow(ctx workflow.Context, in closure.QueueInput, before carry, snapshot []byte) (*closure.QueueResult, error) {
 	config := closures.ConfigOf(in)
 	switch workflow.GetVersion(ctx, closureRules, workflow.DefaultVersion, 2) {
 	case workflow.DefaultVersion:
@@ -43,11 +36,11 @@ func ClosureQueue(ctx workflow.Context, in closure.QueueInput, carry queueCarry,
 			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 		}
 	}
-	executions, err := carry.unpack()
+	executions, err := before.unpack()
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 	}
-	q := &closureQueue{in: in, rules: config.Rules, machine: machine, executions: executions}
+	q := &queue{in: in, rules: config.Rules, machine: machine, executions: executions}
 	if err := q.register(ctx); err != nil {
 		return nil, err
 	}
@@ -57,8 +50,8 @@ func ClosureQueue(ctx workflow.Context, in closure.QueueInput, carry queueCarry,
 // closureRules is the version of the rules of package closures.
 const closureRules = "closure-rules"
 
-// closureQueue is the state of one execution.
-type closureQueue struct {
+// queue is the state of one execution.
+type queue struct {
 	in         closure.QueueInput
 	rules      closures.Rules
 	machine    *closures.Queue
@@ -72,7 +65,7 @@ type closureQueue struct {
 	changed bool
 }
 
-func (q *closureQueue) run(ctx workflow.Context) (*closure.QueueResult, error) {
+func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
 	// A cancellation ends the queue like the end of its run, so that nobody waits
 	// for it any more.
 	free, _ := workflow.NewDisconnectedContext(ctx)
@@ -108,7 +101,7 @@ func (q *closureQueue) run(ctx workflow.Context) (*closure.QueueResult, error) {
 }
 
 // listen takes in what hosts say of the tasks that serve.
-func (q *closureQueue) listen(ctx workflow.Context) {
+func (q *queue) listen(ctx workflow.Context) {
 	signals := workflow.GetSignalChannel(ctx, closure.SignalServing)
 	for {
 		var m closure.ServingMessage
@@ -129,7 +122,7 @@ func newsFirst(ctx workflow.Context) error {
 }
 
 // carryOut does what the machine wants done.
-func (q *closureQueue) carryOut(ctx workflow.Context) {
+func (q *queue) carryOut(ctx workflow.Context) {
 	for _, a := range q.machine.Actions() {
 		switch a := a.(type) {
 		case closures.Dispatch:
@@ -146,11 +139,11 @@ func (q *closureQueue) carryOut(ctx workflow.Context) {
 
 // record writes into the history what the queue decided by itself, as a marker:
 // that costs one event, and who follows the history reads it there.
-func (q *closureQueue) record(ctx workflow.Context, d closure.DecidedOutcomes) {
+func (q *queue) record(ctx workflow.Context, d closure.DecidedOutcomes) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return d })
 }
 
-func (q *closureQueue) status(ctx workflow.Context) func() (closure.QueueStatus, error) {
+func (q *queue) status(ctx workflow.Context) func() (closure.QueueStatus, error) {
 	return func() (closure.QueueStatus, error) {
 		s := q.machine.Status()
 		s.Executions = q.allExecutions(ctx)
@@ -158,23 +151,29 @@ func (q *closureQueue) status(ctx workflow.Context) func() (closure.QueueStatus,
 	}
 }
 
+const (
+	// maxRows bounds the tasks that the Web UI shows, and maxText each text of a user.
+	maxRows = 64
+	maxText = 4000
+)
+
 // describe writes the queue where the Web UI shows it.
-func (q *closureQueue) describe(ctx workflow.Context) {
+func (q *queue) describe(ctx workflow.Context) {
 	s := q.machine.Status()
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**", s.State)
 	if s.Paused != "" {
-		b.WriteString(" · " + markdown.Inline(s.Paused, maxDetailText))
+		b.WriteString(" · " + markdown.Inline(s.Paused, maxText))
 	}
 	c := s.Counts
 	fmt.Fprintf(&b, " · %d scheduled · %d queued · %d given out · %d finished · %d failed · %d cancelled\n\n",
 		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled)
 	if s.Error != nil {
-		fmt.Fprintf(&b, "error of closure %d:\n%s\n", s.Error.Closure, markdown.Block(s.Error.Error(), maxDetailText))
+		fmt.Fprintf(&b, "error of closure %d:\n%s\n", s.Error.Closure, markdown.Block(s.Error.Error(), maxText))
 	}
 	b.WriteString("| task | host | serves | slots |\n|---|---|---|---|\n")
 	for i, w := range s.Workers {
-		if i == detailRows {
+		if i == maxRows {
 			fmt.Fprintf(&b, "\n%d more", len(s.Workers)-i)
 			break
 		}
@@ -183,4 +182,4 @@ func (q *closureQueue) describe(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, b.String())
 }
 
-func (q *closureQueue) log(ctx workflow.Context) log.Logger { return workflow.GetLogger(ctx) }
+func (q *queue) log(ctx workflow.Context) log.Logger { return workflow.GetLogger(ctx) }

@@ -1,4 +1,4 @@
-package workflows_test
+package closurequeue_test
 
 import (
 	"os"
@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures"
 )
 
@@ -29,7 +29,7 @@ func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
 		Serving: []closure.ServingTask{{Task: "worker-2", Process: "p", Slots: 1}},
 	}
 	status := func(t *testing.T, news ...*historypb.HistoryEvent) closure.QueueStatus {
-		return continuedWith(t, "testdata/replay/v0.3/closures-continued.json", news...)
+		return continuedWith(t, "../testdata/replay/v0.3/closures-continued.json", news...)
 	}
 	before := status(t)
 	require.Len(t, before.Workers, 2)
@@ -79,7 +79,7 @@ func continuedWith(t *testing.T, file string, news ...*historypb.HistoryEvent) c
 	var end continuing
 	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{&end}})
 	require.NoError(t, err)
-	r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
+	r.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	require.NoError(t, r.ReplayWorkflowHistory(nil, history))
 	require.Len(t, end.args, 3, "it has continued as new")
 	q, err := closures.Restore(closures.ConfigOf(end.args[0].(closure.QueueInput)), end.args[2].([]byte))
@@ -145,14 +145,14 @@ func (c *continuing) NewContinueAsNewError(ctx workflow.Context, wfn any, args .
 // Whether a queue is too large to continue as new is what its history says: how gzip packs
 // it may change with the version of Go.
 func TestWhetherAQueueIsTooLargeIsRecorded(t *testing.T) {
-	f, err := os.Open("testdata/replay/v0.5/closures-continued.json")
+	f, err := os.Open("../testdata/replay/v0.5/closures-continued.json")
 	require.NoError(t, err)
 	defer f.Close()
 	history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
 	require.NoError(t, err)
 	replay := func() error {
 		r := worker.NewWorkflowReplayer()
-		r.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
+		r.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 		return r.ReplayWorkflowHistory(nil, history)
 	}
 	require.NoError(t, replay())

@@ -1,4 +1,4 @@
-package workflows_test
+package closurequeue_test
 
 import (
 	"encoding/json"
@@ -17,8 +17,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -35,7 +35,7 @@ func newLongQueue(t *testing.T) *longQueue {
 	q := &longQueue{suite.NewTestWorkflowEnvironment(), t}
 	q.SetTestTimeout(2 * time.Minute)
 	q.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 15 * time.Second}) // as the host workers have it
-	q.RegisterWorkflowWithOptions(workflows.ClosureQueue, workflow.RegisterOptions{Name: closure.QueueType})
+	q.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	q.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
 		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
 	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
@@ -71,7 +71,7 @@ func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closur
 	var again *workflow.ContinueAsNewError
 	require.ErrorAs(q.t, q.GetWorkflowError(), &again)
 	var in closure.QueueInput
-	var carry workflows.QueueCarry
+	var carry closurequeue.Carry
 	var snapshot []byte
 	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &carry, &snapshot))
 	executions, err := carry.Unpack()
@@ -150,7 +150,7 @@ func TestExecutionsAreBounded(t *testing.T) {
 	}
 	first := run(json.RawMessage(old))
 	assert.Equal(t, earlier[4001:], first[:999])
-	packed, err := workflows.Pack(first)
+	packed, err := closurequeue.Pack(first)
 	require.NoError(t, err)
 	second := run(packed)
 	assert.Equal(t, first[1:], second[:999])

@@ -1,4 +1,4 @@
-package workflows
+package closurequeue
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 // Clients send them again.
 var errContinuing = errors.New("the queue is about to go on in another execution of its workflow; try again")
 
-// register has the queue answer from its first moment on.
-func (q *closureQueue) register(ctx workflow.Context) error {
+// register installs the handlers. It must run before the workflow first blocks.
+func (q *queue) register(ctx workflow.Context) error {
 	query := func() (closure.QueueStatus, error) {
 		s, err := q.status(ctx)()
 		s.Unserved = q.machine.Unserved()
@@ -52,7 +52,7 @@ func (q *closureQueue) register(ctx workflow.Context) error {
 
 // waitingUpdate is a request whose answer may take any time. A queue that
 // continues as new drops it, and the client sends it again.
-func waitingUpdate[Q, A any](ctx workflow.Context, q *closureQueue, name, description string, check func(Q) error, do func(Q) *closures.Call[A]) error {
+func waitingUpdate[Q, A any](ctx workflow.Context, q *queue, name, description string, check func(Q) error, do func(Q) *closures.Call[A]) error {
 	handle := func(ctx workflow.Context, r Q) (A, error) {
 		call := do(r)
 		q.changed = true
@@ -76,7 +76,7 @@ func waitingUpdate[Q, A any](ctx workflow.Context, q *closureQueue, name, descri
 }
 
 // promptUpdate is a request that is answered at once.
-func promptUpdate[Q, A any](ctx workflow.Context, q *closureQueue, name, description string, do func(Q) (A, error)) error {
+func promptUpdate[Q, A any](ctx workflow.Context, q *queue, name, description string, do func(Q) (A, error)) error {
 	handle := func(_ workflow.Context, r Q) (A, error) {
 		a, err := do(r)
 		q.changed = true
@@ -90,8 +90,17 @@ func promptUpdate[Q, A any](ctx workflow.Context, q *closureQueue, name, descrip
 	})
 }
 
+// refused is an error as updates return it, with the fields that are wrong.
+func refused(err error) error {
+	var invalid *spec.InvalidRequestError
+	if errors.As(err, &invalid) {
+		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRequest, nil, invalid)
+	}
+	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
+}
+
 // validating refuses what cannot be, before it costs any history.
-func validating[Q any](q *closureQueue, check func(Q) error) func(workflow.Context, Q) error {
+func validating[Q any](q *queue, check func(Q) error) func(workflow.Context, Q) error {
 	return func(_ workflow.Context, r Q) error {
 		if q.continuing {
 			return temporal.NewApplicationError(errContinuing.Error(), spec.ErrTryAgain)

@@ -1,4 +1,4 @@
-package workflows
+package closurequeue
 
 import (
 	"errors"
@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// forEver is longer than any lease is held.
+	forEver = 10 * 365 * 24 * time.Hour
 	// leaseSilence is how long a host worker may be silent with a lease.
 	leaseSilence = 10 * time.Second
 	// hostGoneAfter is how long a host worker may take to take up a lease, or to come
@@ -26,7 +28,7 @@ const (
 )
 
 // lease gives closures to a host. Its end tells the machine what became of them.
-func (q *closureQueue) lease(ctx workflow.Context, d closures.Dispatch) {
+func (q *queue) lease(ctx workflow.Context, d closures.Dispatch) {
 	q.open++
 	lease := closure.Lease{
 		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run,
@@ -65,16 +67,16 @@ func leasing(ctx workflow.Context, d closures.Dispatch) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              d.Queue,
 		ScheduleToStartTimeout: hostGoneAfter,
-		StartToCloseTimeout:    tenYears,
+		StartToCloseTimeout:    forEver,
 		HeartbeatTimeout:       leaseSilence,
-		RetryPolicy:            every(100 * time.Millisecond),
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 1},
 		Summary:                summary,
 	})
 }
 
 // check has some host look whether the run has ended, for as long as the queue lives:
 // usually the run tells it, but a run that is terminated tells nobody.
-func (q *closureQueue) check(ctx workflow.Context) {
+func (q *queue) check(ctx workflow.Context) {
 	f := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           spec.HostsQueue(workflow.GetInfo(ctx).TaskQueueName),
 		StartToCloseTimeout: 10 * time.Second,
@@ -98,7 +100,7 @@ const cancelAgain = "closures-cancel-again"
 // cancelOn has a host not call closures any more. That they are not is shown by
 // their leases. As long as the host holds them it is told again where it was not: a
 // call that does not end by itself ends by nothing else.
-func (q *closureQueue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
+func (q *queue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              c.Queue,
 		StartToCloseTimeout:    10 * time.Second,
@@ -122,7 +124,7 @@ func (q *closureQueue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 
 // releaseOn tells a host which resources nobody needs any more. Where that does not
 // work it is told again by a lease, or when it is heard of.
-func (q *closureQueue) releaseOn(ctx workflow.Context, r closures.ReleaseOn) {
+func (q *queue) releaseOn(ctx workflow.Context, r closures.ReleaseOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              r.Queue,
 		StartToCloseTimeout:    10 * time.Second,

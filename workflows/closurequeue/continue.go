@@ -1,4 +1,4 @@
-package workflows
+package closurequeue
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures"
 )
 
-// queueCarry is what a queue takes along into its next execution, beside the
+// carry is what a queue takes along into its next execution, beside the
 // snapshot of its machine.
-type queueCarry struct {
+type carry struct {
 	// Executions are those of a queue that was begun by an earlier version.
 	Executions []closure.QueueExecution `json:"executions,omitempty"`
 	// Packed are the executions, as JSON in the form of gzip.
@@ -39,7 +39,7 @@ const (
 
 // shallGoOn reports whether the history is long enough to continue as new. A queue that was
 // too large tries again when half of its closures have ended.
-func (q *closureQueue) shallGoOn(ctx workflow.Context) bool {
+func (q *queue) shallGoOn(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if !info.GetContinueAsNewSuggested() {
 		return false
@@ -54,7 +54,7 @@ func (q *closureQueue) shallGoOn(ctx workflow.Context) bool {
 // A queue that is too large for that stays, which is no error, and takes no closures
 // until enough of them have ended. That is rare: most of what it has is bounded, but
 // not, for example, options, each of which is only a few bytes.
-func (q *closureQueue) goOn(ctx workflow.Context) error {
+func (q *queue) goOn(ctx workflow.Context) error {
 	q.continuing = true
 	q.machine.Quiet(true)
 	if _, err := workflow.AwaitWithTimeout(ctx, settle, func() bool { return q.open == 0 }); err != nil {
@@ -68,11 +68,11 @@ func (q *closureQueue) goOn(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	carry, err := pack(q.allExecutions(ctx))
+	packed, err := pack(q.allExecutions(ctx))
 	if err != nil {
 		return err
 	}
-	if size := len(snapshot) + len(carry.Packed); q.isTooLarge(ctx, size) {
+	if size := len(snapshot) + len(packed.Packed); q.isTooLarge(ctx, size) {
 		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", size, "limit", maxCarried)
 		q.stayed = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 		q.machine.Crowded()
@@ -80,12 +80,12 @@ func (q *closureQueue) goOn(ctx workflow.Context) error {
 		q.continuing = false
 		return nil
 	}
-	return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, carry, snapshot)
+	return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, packed, snapshot)
 }
 
 // isTooLarge reports whether a server might not take so many bytes. The history keeps the
 // answer: another version of this program packs the same into more or less.
-func (q *closureQueue) isTooLarge(ctx workflow.Context, size int) bool {
+func (q *queue) isTooLarge(ctx workflow.Context, size int) bool {
 	if q.rules != closures.LatestRules {
 		return size > maxCarried
 	}
@@ -95,26 +95,26 @@ func (q *closureQueue) isTooLarge(ctx workflow.Context, size int) bool {
 }
 
 // allExecutions are those of the queue up to this one.
-func (q *closureQueue) allExecutions(ctx workflow.Context) []closure.QueueExecution {
+func (q *queue) allExecutions(ctx workflow.Context) []closure.QueueExecution {
 	own := closure.QueueExecution{RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
 	own.First, own.Last = q.machine.Ended()
 	all := append(q.executions[:len(q.executions):len(q.executions)], own)
 	return all[max(0, len(all)-maxExecutions):]
 }
 
-func pack(executions []closure.QueueExecution) (queueCarry, error) {
+func pack(executions []closure.QueueExecution) (carry, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	if err := json.NewEncoder(z).Encode(executions); err != nil {
-		return queueCarry{}, err
+		return carry{}, err
 	}
 	if err := z.Close(); err != nil {
-		return queueCarry{}, err
+		return carry{}, err
 	}
-	return queueCarry{Packed: packed.Bytes()}, nil
+	return carry{Packed: packed.Bytes()}, nil
 }
 
-func (c queueCarry) unpack() ([]closure.QueueExecution, error) {
+func (c carry) unpack() ([]closure.QueueExecution, error) {
 	if c.Packed == nil {
 		return c.Executions, nil
 	}
