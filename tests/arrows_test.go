@@ -26,7 +26,7 @@ var levels = [][]string{
 	{"workflows", "workflows/closurequeue"},
 	{"activities"},
 	{"activities/closures", "activities/closurequeue"},
-	{"activities/taskapi", "activities/barriers"},
+	{"activities/taskapi", "activities/barriers", "activities/task/python"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/stacks", "activities/task/coordinator"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -37,7 +38,7 @@ func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
 	if err != nil {
 		m.t.Skip("there is no python3")
 	}
-	module, err := taskapi.InstallPython(m.t.TempDir())
+	module, err := python.Install(m.t.TempDir(), "")
 	require.NoError(m.t, err)
 	p := &pyProcess{t: m.t, cmd: exec.Command(program, "-W", "error", "-c", "import clusterrun, os, sys, time, threading\n"+source)}
 	p.cmd.Env = append([]string{
@@ -131,7 +132,7 @@ clusterrun.serve()
 	assertText(t, `error KeyError: 'no'`, out[3])
 	traceback := out[3].Error.Traceback
 	assert.Regexp(t, `(?s)^Traceback.*line 10, in fail\n.*line 9, in inner\n.*KeyError: 'no'\n$`, traceback)
-	assert.NotContains(t, traceback, "clusterrun.py", "the caller is nobody's business")
+	assert.NotContains(t, traceback, "clusterrun/", "the caller is nobody's business")
 	assert.Equal(t, "worker-0", out[3].Error.Task)
 	assertText(t, "unavailable UnavailableError: no answer", out[4])
 	assert.Equal(t, "ps-0", out[4].Error.Task)

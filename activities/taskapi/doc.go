@@ -1,7 +1,7 @@
 // Package taskapi is what programs that clusterrun runs can ask of their host:
 // HTTP/1.1 with JSON over a Unix socket, one for each task. The socket is the
 // identity: nothing in a request says who sends it. openapi.yaml describes the
-// requests; the package task has them for Go, clusterrun.py for Python, and
+// requests; the package task has them for Go, task/python for Python, and
 // `clusterrun task` for shells.
 //
 // A [Server] serves all tasks of a host. It may be killed at any time and a new

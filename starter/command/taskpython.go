@@ -7,19 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/task/python"
 )
 
 func (a *app) taskPythonCommand() *cobra.Command {
 	var dir bool
 	cmd := &cobra.Command{
 		Use:   "python [flags]",
-		Short: "The Python module for tasks",
-		Long: `Prints the source of clusterrun.py, a Python module of one file for programs that are
-tasks. With --dir it puts the module into a directory below the state directory and
-prints that directory, for PYTHONPATH. Each version has a directory of its own.
+		Short: "The Python package for tasks",
+		Long: `Prints an archive of the Python package clusterrun, for programs that are tasks: it
+can stand in PYTHONPATH, and pip installs it. With --dir it puts the package into a
+directory below the state directory and prints that directory, for PYTHONPATH. Each
+version has a directory of its own.
 
-The module has barriers, stopping together, results, errors, progress and the cluster
+The package has barriers, stopping together, results, errors, progress and the cluster
 for tasks, and a Coordinator and LooperThread for threads, of one process or of all
 tasks. A program that imports it answers ` + "`clusterrun stacks`" + ` with its Python stacks.
 Its Pool has this clusterrun run processes for a program that is no task.
@@ -28,7 +29,7 @@ Exit codes:
   0    printed
   2    mistake in the command line
   125  the directory could not be written`,
-		Example: `  clusterrun task python > clusterrun.py
+		Example: `  clusterrun task python > clusterrun.zip
   PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -37,9 +38,9 @@ Exit codes:
 				return fmt.Errorf("find our own executable: %w", err)
 			}
 			if !dir {
-				return a.printRaw(taskapi.PythonOf(self))
+				return a.printPython(self)
 			}
-			path, err := taskapi.InstallPythonOf(a.pythonDir(), self)
+			path, err := python.Install(filepath.Join(a.global.stateDir, "python"), self)
 			if err != nil {
 				return err
 			}
@@ -54,4 +55,13 @@ Exit codes:
 	return cmd
 }
 
-func (a *app) pythonDir() string { return filepath.Join(a.global.stateDir, "python") }
+func (a *app) printPython(binary string) error {
+	if isTerminal(a.out) {
+		return usagef("the archive is no text for a terminal: redirect it, or give --dir")
+	}
+	archive, err := python.Archive(binary)
+	if err != nil {
+		return err
+	}
+	return a.printRaw(archive)
+}

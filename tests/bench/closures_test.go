@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closures"
 	"github.com/clusterrun/clusterrun/activities/task"
+	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
@@ -199,7 +200,7 @@ func BenchmarkClosuresGo(b *testing.B) {
 // BenchmarkClosuresPython is the same with Python processes, beside a pool of
 // multiprocessing. Goals: 15,000 a second, 1 ms.
 func BenchmarkClosuresPython(b *testing.B) {
-	module, err := taskapi.InstallPython(b.TempDir())
+	module, err := pythonsdk.Install(b.TempDir(), "")
 	require.NoError(b, err)
 	benchClosures(b, 15_000, func(socket string) *exec.Cmd {
 		cmd := exec.Command("python3", "-c", pythonServe)

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/task"
+	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 )
 
@@ -345,7 +346,7 @@ func python(b *testing.B, program string, args ...string) time.Duration {
 // than both with 8 processes.
 func BenchmarkLocalBarrierPython(b *testing.B) {
 	hasTorch := exec.Command("/usr/bin/python3", "-c", "import torch.distributed").Run() == nil
-	module, err := taskapi.InstallPython(b.TempDir())
+	module, err := pythonsdk.Install(b.TempDir(), "")
 	require.NoError(b, err)
 	program := filepath.Join(b.TempDir(), "task.py")
 	require.NoError(b, os.WriteFile(program, []byte(pythonTask), 0o600))

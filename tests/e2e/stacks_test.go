@@ -31,7 +31,7 @@ func modulePath(t *testing.T, l *local) string {
 	code, stdout, stderr := l.run("task", "python", "--dir")
 	require.Zero(t, code, stderr)
 	dir := strings.TrimSpace(stdout)
-	require.FileExists(t, filepath.Join(dir, "clusterrun.py"))
+	require.FileExists(t, filepath.Join(dir, "clusterrun", "__init__.py"))
 	return "PYTHONPATH=" + dir
 }
 

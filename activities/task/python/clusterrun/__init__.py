@@ -80,6 +80,8 @@ from typing import (
 )
 from urllib.parse import quote
 
+from . import _binary
+
 __all__ = ["Coordinator", "Looper", "LooperThread", "disable_stacks", "enable_stacks"]
 
 # ----------------------------------------------------------------------------
@@ -2175,7 +2177,6 @@ if hasattr(os, "register_at_fork"):
 
 __all__ += ["Pool", "PoolError"]
 
-_BINARY = ""  # the clusterrun that this module came from
 # What tasks do not get of our environment, and their own pools need.
 _POOL_ENVIRON = ("CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER")
 _POOL_MAIN = "__mp_main__"  # what the main program is called there, as with multiprocessing
@@ -2536,7 +2537,7 @@ def _pool_request(groups: List[Dict[str, Any]], name: str, args: List[Any], kwar
 def _pool_binary() -> str:
     import shutil
 
-    for path in (os.environ.get("CLUSTERRUN_BIN"), _BINARY, shutil.which("clusterrun")):
+    for path in (os.environ.get("CLUSTERRUN_BIN"), _binary.PATH, shutil.which("clusterrun")):
         if path and os.access(path, os.X_OK):
             return path
     raise RuntimeError("the program clusterrun is not found; put it into PATH, or name it with CLUSTERRUN_BIN")

@@ -1,7 +1,7 @@
 """Tests of Coordinator and Looper, by the numbers of the behaviours they pin down.
 
-Run them with `python3 -m unittest test_coordinator` in this directory; `go test` of
-the directory above does so with every interpreter it finds.
+Run them with `python3 -m unittest discover tests` in the directory above; `go test`
+there does so with every interpreter it finds.
 """
 
 import inspect

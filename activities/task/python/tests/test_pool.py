@@ -7,7 +7,7 @@ import tempfile
 import unittest
 import zipfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = """
 import clusterrun, module
 
@@ -35,7 +35,7 @@ AT_ONCE = "the __main__ of a package, a directory or an archive does what it doe
 class MainPrograms(unittest.TestCase):
     def run_as(self, *args, **options):
         """What the program says: the module and the file that it is, and its functions."""
-        env = dict(os.environ, PYTHONPATH=HERE + os.pathsep + self.dir, PYTHONDONTWRITEBYTECODE="1")
+        env = dict(os.environ, PYTHONPATH=PROJECT + os.pathsep + self.dir, PYTHONDONTWRITEBYTECODE="1")
         out = subprocess.run([sys.executable] + list(args), cwd=self.dir, env=env, stdout=subprocess.PIPE, check=True, **options).stdout
         return out.decode().strip().split("|")
 

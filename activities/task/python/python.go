@@ -1,0 +1,110 @@
+// Package python carries the Python package clusterrun, which programs import to ask
+// of their host what the Go package task does. pyproject.toml makes its directory a
+// project that pip installs; the program clusterrun has it embedded.
+package python
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+)
+
+//go:embed pyproject.toml backend.py clusterrun/*.py clusterrun/py.typed
+var project embed.FS
+
+// binaryFile names the program clusterrun that the package came from.
+const binaryFile = "clusterrun/_binary.py"
+
+// file is one of the project.
+type file struct {
+	name    string // with slashes
+	content []byte
+}
+
+// files returns the files of the project in order of their names. Its package executes
+// binary for pools of processes; "" has it search PATH.
+func files(binary string) ([]file, error) {
+	quoted, err := json.Marshal(binary) // a string of Python as well
+	if err != nil {
+		return nil, err
+	}
+	var all []file
+	err = fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := project.ReadFile(name)
+		if name == binaryFile {
+			content = bytes.Replace(content, []byte(`PATH = ""`), append([]byte("PATH = "), quoted...), 1)
+		}
+		all = append(all, file{name, content})
+		return err
+	})
+	return all, err
+}
+
+// Install makes sure that the package is in a directory below dir, and returns that
+// directory, for PYTHONPATH. Each version of the package has a directory of its own: a
+// program that runs keeps what it started with. binary is the program clusterrun that
+// the package executes for pools of processes; "" has it search PATH.
+func Install(dir, binary string) (string, error) {
+	all, err := files(binary)
+	if err != nil {
+		return "", fmt.Errorf("the Python package: %w", err)
+	}
+	sum := sha256.New()
+	for _, f := range all {
+		fmt.Fprintf(sum, "%s %d\n%s", f.name, len(f.content), f.content)
+	}
+	own := filepath.Join(dir, hex.EncodeToString(sum.Sum(nil)[:6]))
+	for _, f := range all {
+		if path.Dir(f.name) == "." { // for pip
+			continue
+		}
+		target := filepath.Join(own, filepath.FromSlash(f.name))
+		if there, err := os.ReadFile(target); err == nil && bytes.Equal(there, f.content) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return "", fmt.Errorf("the Python package: %w", err)
+		}
+		if err := tasklog.Replace(target, f.content); err != nil {
+			return "", fmt.Errorf("the Python package: %w", err)
+		}
+	}
+	return own, nil
+}
+
+// Archive returns the project as a zip file: Python imports the package from it, and
+// pip installs it. binary is that of [Install].
+func Archive(binary string) ([]byte, error) {
+	all, err := files(binary)
+	if err != nil {
+		return nil, fmt.Errorf("the Python package: %w", err)
+	}
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range all {
+		member, err := w.Create(f.name)
+		if err == nil {
+			_, err = member.Write(f.content)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the Python package: %w", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("the Python package: %w", err)
+	}
+	return b.Bytes(), nil
+}

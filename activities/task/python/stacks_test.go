@@ -1,0 +1,286 @@
+package python
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/stacks"
+)
+
+// interpreter is one that finds the package, and a task's log directory.
+type interpreter struct {
+	t       *testing.T
+	program string
+	module  string
+	logs    string
+}
+
+func newInterpreter(t *testing.T) *interpreter {
+	t.Helper()
+	program, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	module, err := Install(t.TempDir(), "")
+	require.NoError(t, err)
+	return &interpreter{t, program, module, t.TempDir()}
+}
+
+func (p *interpreter) command(source string) *exec.Cmd {
+	cmd := exec.Command(p.program, "-c", source)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + p.logs, "PYTHONPATH=" + p.module, "PYTHONDONTWRITEBYTECODE=1",
+		"CLUSTERRUN_STACK_SIGNAL=" + strconv.Itoa(stacks.Signal), "CLUSTERRUN_STACK_FILE=" + stacks.AnswerBase(p.logs),
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// start starts a program and waits until it says "ready".
+func (p *interpreter) start(source string) (pid int) {
+	p.t.Helper()
+	cmd := p.command(source)
+	out, err := cmd.StdoutPipe()
+	require.NoError(p.t, err)
+	require.NoError(p.t, cmd.Start())
+	p.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(p.t, err)
+	require.Equal(p.t, "ready\n", line)
+	return cmd.Process.Pid
+}
+
+func (p *interpreter) output(source string, env ...string) string {
+	p.t.Helper()
+	cmd := p.command(source)
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.Output()
+	require.NoError(p.t, err)
+	return string(out)
+}
+
+func (p *interpreter) capture(pid int) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	results, err := stacks.Capture(ctx, []stacks.Task{{Name: "worker-0", PID: pid, LogDir: p.logs, Dir: p.logs}}, "")
+	require.NoError(p.t, err)
+	require.Len(p.t, results, 1)
+	require.NoError(p.t, results[0].Err)
+	text, err := os.ReadFile(results[0].File)
+	require.NoError(p.t, err)
+	return string(text)
+}
+
+// answers are the files in which processes answer.
+func (p *interpreter) answers() []string {
+	p.t.Helper()
+	files, err := filepath.Glob(stacks.AnswerBase(p.logs) + ".*")
+	require.NoError(p.t, err)
+	return files
+}
+
+func TestAllThreadsOfAProgramThatIsStuck(t *testing.T) {
+	p := newInterpreter(t)
+	pid := p.start(`
+import clusterrun, threading
+lock = threading.Lock()
+def waits_for_a_lock():
+    with lock:
+        pass
+def also_waits():
+    waits_for_a_lock()
+lock.acquire()
+for _ in range(3):
+    threading.Thread(target=also_waits).start()
+print("ready", flush=True)
+waits_for_a_lock()
+`)
+	text := p.captureUntil(pid, func(text string) bool { return strings.Count(text, "in waits_for_a_lock") == 4 })
+	_, own, _ := strings.Cut(text, "--- by its own account\n")
+	own, kernel, _ := strings.Cut(own, "--- by the kernel's\n")
+	assert.Equal(t, 4, strings.Count(own, "in waits_for_a_lock"), text)
+	assert.Equal(t, 3, strings.Count(own, "in also_waits"), text)
+	assert.Equal(t, 4, strings.Count(kernel, "\nthread ")+strings.Count(kernel[:7], "thread "), text)
+	assert.Contains(t, kernel, "in futex")
+}
+
+// captureUntil captures until a program that has said that it is ready has got to
+// where it stays.
+func (p *interpreter) captureUntil(pid int, there func(text string) bool) (text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		text = p.capture(pid)
+		return there(text)
+	}, time.Minute, 10*time.Millisecond)
+	return text
+}
+
+// The handler asks nothing of an interpreter that is busy elsewhere.
+func TestAProgramStuckInNativeCode(t *testing.T) {
+	p := newInterpreter(t)
+	pid := p.start(`
+import clusterrun, ctypes
+def calls_native_code():
+    ctypes.PyDLL(None).sleep(1000)  # holds the lock of the interpreter
+print("ready", flush=True)
+calls_native_code()
+`)
+	p.captureUntil(pid, func(text string) bool { return strings.Contains(text, "in calls_native_code") })
+}
+
+func TestForkedChildrenAnswerForThemselves(t *testing.T) {
+	p := newInterpreter(t)
+	pid := p.start(`
+import clusterrun, os, time
+def child():
+    print("ready", flush=True)
+    time.sleep(1000)
+if os.fork() == 0:
+    child()
+def parent():
+    time.sleep(1000)
+parent()
+`)
+	text := p.captureUntil(pid, func(text string) bool { return strings.Contains(text, "in parent") })
+	assert.Equal(t, 2, strings.Count(text, "by its own account\n"), text)
+	assert.Equal(t, 1, strings.Count(text, "in child"), text)
+	assert.Equal(t, 1, strings.Count(text, "in parent"), text)
+	assert.Len(t, p.answers(), 2)
+}
+
+// A program that was executed in the place of one that had opted in has not.
+func TestAProgramAfterExec(t *testing.T) {
+	p := newInterpreter(t)
+	pid := p.start(`
+import clusterrun, os
+os.execvp("bash", ["bash", "-c", "echo ready; while :; do sleep 1000; done"])
+`)
+	assert.NotContains(t, p.capture(pid), "by its own account")
+	require.NoError(t, syscall.Kill(pid, 0))
+}
+
+// The number of a descriptor that a program closed may be another file's by now.
+func TestAProgramThatClosesAllDescriptors(t *testing.T) {
+	p := newInterpreter(t)
+	pid := p.start(`
+import clusterrun, os, time
+os.closerange(3, 100)
+f = open(os.environ["HOME"] + "/precious", "w")
+assert f.fileno() == 3
+print("ready", flush=True)
+time.sleep(1000)
+`)
+	assert.NotContains(t, p.capture(pid), "by its own account")
+	info, err := os.Stat(filepath.Join(p.logs, "precious"))
+	require.NoError(t, err)
+	assert.Zero(t, info.Size())
+
+	pid = p.start(`
+import clusterrun, os, time
+os.closerange(3, 100)
+f = open(os.environ["HOME"] + "/precious", "w")
+assert clusterrun.enable_stacks()
+f.write("as it should be"); f.flush()
+print("ready", flush=True)
+time.sleep(1000)
+`)
+	assert.Contains(t, p.capture(pid), "by its own account\n")
+	raw, err := os.ReadFile(filepath.Join(p.logs, "precious"))
+	require.NoError(t, err)
+	assert.Equal(t, "as it should be", string(raw))
+}
+
+func TestDisabled(t *testing.T) {
+	p := newInterpreter(t)
+	pid := p.start(`
+import clusterrun, time
+clusterrun.disable_stacks()
+clusterrun.disable_stacks()
+print("ready", flush=True)
+time.sleep(1000)
+`)
+	assert.NotContains(t, p.capture(pid), "by its own account")
+	require.NoError(t, syscall.Kill(pid, 0))
+	assert.Empty(t, p.answers())
+}
+
+// TE-72, TE-73: it is set up by the import, once, and that never fails.
+func TestSetUpNeverFails(t *testing.T) {
+	p := newInterpreter(t)
+	const state = `
+import clusterrun
+print(clusterrun.enable_stacks())
+`
+	assert.Equal(t, "True\n", p.output(state))
+	for name, env := range map[string]string{
+		"no directory":             "CLUSTERRUN_STACK_FILE=" + filepath.Join(p.logs, "no", "stacks"),
+		"a directory in the place": "CLUSTERRUN_STACK_FILE=/dev/null/stacks",
+		"no file":                  "CLUSTERRUN_STACK_FILE=",
+		"no signal":                "CLUSTERRUN_STACK_SIGNAL=",
+		"no number":                "CLUSTERRUN_STACK_SIGNAL=SIGUSR1",
+		"a signal of no use":       "CLUSTERRUN_STACK_SIGNAL=9",
+		"a number of no signal":    "CLUSTERRUN_STACK_SIGNAL=4000",
+		"a fatal signal":           "CLUSTERRUN_STACK_SIGNAL=11",
+	} {
+		assert.Equal(t, "False\n", p.output(state, env), name)
+	}
+	assert.Equal(t, "False\n", p.output("import sys; sys.modules['faulthandler'] = None"+state), "without faulthandler")
+	assert.Equal(t, "False\n", p.output("import os; del os.environ['CLUSTERRUN_STACK_FILE']"+state), "outside of a task")
+	assert.Equal(t, "True\n", p.output(`
+import threading
+def elsewhere():
+    import clusterrun
+    print(clusterrun.enable_stacks())
+t = threading.Thread(target=elsewhere); t.start(); t.join()`), "not in the main thread")
+	assert.Equal(t, "1\n", p.output(`
+import clusterrun, os
+assert clusterrun.enable_stacks() and clusterrun.enable_stacks()
+name = os.environ["CLUSTERRUN_STACK_FILE"]
+print(sum(os.readlink("/proc/self/fd/" + fd).startswith(name) for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + fd)))`), "one descriptor")
+}
+
+// What was never asked leaves no file, though its end be a hard one.
+func TestNoEmptyFilesStay(t *testing.T) {
+	p := newInterpreter(t)
+	p.output("import clusterrun")
+	assert.Empty(t, p.answers())
+	p.output("import clusterrun, os; os._exit(0)")
+	require.Len(t, p.answers(), 1)
+	require.NoError(t, os.WriteFile(filepath.Join(p.logs, "stacks.notes"), nil, 0o644))
+	full := stacks.AnswerBase(p.logs) + ".4194305" // no process has this number
+	require.NoError(t, os.WriteFile(full, []byte("an answer"), 0o644))
+	p.output("import clusterrun")
+	assert.ElementsMatch(t, []string{filepath.Join(p.logs, "stacks.notes"), full}, p.answers())
+}
+
+func TestThePackageWorksWithOldAndNewPythons(t *testing.T) {
+	found := 0
+	for _, version := range []string{"3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"} {
+		p := newInterpreter(t)
+		p.program = "python" + version
+		if exec.Command(p.program, "--version").Run() != nil {
+			continue
+		}
+		found++
+		assert.Equal(t, "True\n", p.output("import clusterrun; print(clusterrun.enable_stacks())"), version)
+	}
+	if found == 0 {
+		t.Skip("there is no python with its version in its name")
+	}
+}
