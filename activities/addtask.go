@@ -60,7 +60,7 @@ func (h *Host) addTask(ctx context.Context, run supervisor.RunKey, t spec.Task) 
 }
 
 // clusterFor is the cluster as a task sees it. Only a task outside the spec
-// sees itself in it; the others keep the one they were started with (SEED-12).
+// sees itself in it; the others keep the one they were started with.
 func (p *plan) clusterFor(task string) *taskenv.Cluster {
 	c := p.Cluster
 	if a, ok := p.Added[task]; ok && a.Member != nil {

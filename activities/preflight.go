@@ -96,7 +96,7 @@ func (h *Host) cannotStart(problems ...spec.Problem) error {
 		(&spec.InvalidRequestError{Problems: problems}).Error(), spec.ErrInvalidRequest, nil)
 }
 
-// usableLogDir makes a missing log directory and refuses a file (D-06).
+// usableLogDir makes a missing log directory and refuses a file.
 func usableLogDir(dir string) error {
 	if err := tasklog.MakeDir(dir); err != nil {
 		return err

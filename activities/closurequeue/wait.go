@@ -64,7 +64,7 @@ func (q *Queue) wait(ctx context.Context, ask func(context.Context, closure.Wait
 }
 
 // conclude takes in that all is done, or the error that has come out of it, once the
-// values are here: the queue knows of the end of closures a little earlier (SEED-48).
+// values are here: the queue knows of the end of closures a little earlier.
 func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
 	q.mu.Lock()
 	q.epoch = max(q.epoch, a.Epoch)

@@ -7,7 +7,7 @@
 // the run's; a type with one shares it out among its own tasks, and whether two
 // lists overlap is the spec's business.
 //
-// Devices go round: of devices 0 to 3 two tasks get "0,2" and "1,3" (MPR-33).
+// Devices go round: of devices 0 to 3 two tasks get "0,2" and "1,3".
 // Each task needs one. A task numbers those it sees from 0, so a program that
 // takes device LOCAL_RANK, as one does that sees all, now has to take device 0.
 // CPUs are handed out in blocks: whole cores where there are enough of them, and

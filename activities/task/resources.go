@@ -32,7 +32,7 @@ type resource struct {
 	released bool
 }
 
-// inputError says that a resource could not be built (SEED-46).
+// inputError says that a resource could not be built.
 type inputError struct{ original error }
 
 func (e *inputError) Error() string {

@@ -11,8 +11,8 @@ import (
 
 // stagger waits before the first closure, so that the tasks of a large run do not all
 // begin at once: the index of the task times TF_COORDINATOR_SCHEDULE_START_DELAY
-// seconds, and at most TF_COORDINATOR_SCHEDULE_START_DELAY_MAX where that is set
-// (SEED-54, D-10). It reports whether the tasks of the run are to stop meanwhile.
+// seconds, and at most TF_COORDINATOR_SCHEDULE_START_DELAY_MAX where that is set.
+// It reports whether the tasks of the run are to stop meanwhile.
 func (t *Task) stagger(ctx context.Context) (stop bool, err error) {
 	d, err := startDelay(os.Getenv)
 	if err != nil || d <= 0 {

@@ -17,8 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ErrNotATask says that this process was not started by clusterrun (MPR-12,
-// SEED-28).
+// ErrNotATask says that this process was not started by clusterrun.
 var ErrNotATask = errors.New("barrier is not defined. It is likely because you are calling get_barrier() in the main process. " +
 	"get_barrier() can only be called in the subprocesses. (" + wire.SocketVar + " is not set: clusterrun did not start this process.)")
 

@@ -17,7 +17,7 @@ import (
 type Coordinator struct {
 	queue *closurequeue.Queue
 	// one is held by whoever schedules or joins: while a join waits, schedule does,
-	// too (SEED-35). Detached closures are no concern of a join.
+	// too. Detached closures are no concern of a join.
 	one chan struct{}
 	// tasks knows the tasks of the run that closures may ask for.
 	tasks tasks
@@ -28,7 +28,7 @@ type Coordinator struct {
 // closePatience is that of every coordinator.
 const closePatience = 2 * time.Second
 
-// New attaches to the queue of a run, and makes it if there is none (CC-14). It waits
+// New attaches to the queue of a run, and makes it if there is none. It waits
 // for nothing: closures wait in the queue until tasks serve.
 func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	q, err := run.Closures(ctx)
@@ -135,7 +135,7 @@ func (c *Coordinator) Done(ctx context.Context) (bool, error) {
 // CreatePerWorkerResource has every process that serves call a function once, when
 // the first closure that has the resource among its arguments is called there, and
 // keep what it returns for all of them. A process that is started again builds it
-// again (SEED-45). They drop it when it was released, which [PerWorkerValues.Release]
+// again. They drop it when it was released, which [PerWorkerValues.Release]
 // does, Close, or the garbage collector when nothing here refers to the values any more;
 // what is written in Go and has a method Close is closed then.
 func (c *Coordinator) CreatePerWorkerResource(ctx context.Context, function string, args ...any) (PerWorkerValues, error) {

@@ -17,7 +17,7 @@ import (
 // RemoteValue is the value of a closure, which may not have ended.
 type RemoteValue struct{ remote *closurequeue.Remote }
 
-// ErrRemoteValue refuses a RemoteValue as an argument (CC-24).
+// ErrRemoteValue refuses a RemoteValue as an argument.
 var ErrRemoteValue = errors.New("a RemoteValue cannot be an argument of a closure; fetch it first")
 
 // MarshalJSON is [ErrRemoteValue].
@@ -31,7 +31,7 @@ func remoteFirst(err error) error {
 	return err
 }
 
-// State says whether there is a value, or an error (SEED-44).
+// State says whether there is a value, or an error.
 func (v *RemoteValue) State() State {
 	select {
 	case <-v.remote.Done():
@@ -64,7 +64,7 @@ func (v *RemoteValue) Done() <-chan struct{} { return v.remote.Done() }
 func (v *RemoteValue) ID(ctx context.Context) (uint64, error) { return v.remote.ID(ctx) }
 
 // JSON waits for the value. Where that is aborted the error is a [closure.Error]
-// with the seed's text (SEED-43), and says why.
+// with the seed's text, and says why.
 func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 	select {
 	case <-v.remote.Done():
@@ -103,7 +103,7 @@ func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
 }
 
 // Fetch puts values in place of every [RemoteValue] in slices and maps of any values,
-// and leaves everything else as it is (SEED-43).
+// and leaves everything else as it is.
 func Fetch(ctx context.Context, in any) (any, error) {
 	switch in := in.(type) {
 	case *RemoteValue:
@@ -137,7 +137,7 @@ func fetchEach[T any](ctx context.Context, in []T) (any, error) {
 }
 
 // PerWorkerValues is a per-worker resource: as an argument of a closure it stands
-// for what the task that calls it has built (SEED-47). Copies are the same resource.
+// for what the task that calls it has built. Copies are the same resource.
 type PerWorkerValues struct{ resource *resource }
 
 // resource is what copies of [PerWorkerValues] share.

@@ -135,7 +135,7 @@ func (l *localRun) unrecorded(end ending) *spec.RunResult {
 }
 
 // withSignal gives a run that was stopped by a signal to us the exit code of that
-// signal, and names it (TE-39).
+// signal, and names it.
 func (l *localRun) withSignal(r *spec.RunResult) *spec.RunResult {
 	if l.interrupted.first == nil || r == nil || r.Verdict != spec.VerdictCancelled {
 		return r

@@ -15,15 +15,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// signalsVariable names the signals that stop a run, as with torchrun (TE-41).
+// signalsVariable names the signals that stop a run, as with torchrun.
 const signalsVariable = "TORCHELASTIC_SIGNALS_TO_HANDLE"
 
 // interrupts are the signals by which a person, or the system, wants us to end,
-// where signalsVariable does not say otherwise (TE-40).
+// where signalsVariable does not say otherwise.
 var interrupts = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
 // interruptsOf reads the value of signalsVariable. What is no signal, or cannot be
-// handled, is a problem and is left out (TE-42).
+// handled, is a problem and is left out.
 func interruptsOf(value string) (signals []syscall.Signal, problems []string) {
 	if strings.TrimSpace(value) == "" {
 		return interrupts, nil

@@ -94,7 +94,7 @@ const (
 const ResourceKey = "$clusterrun.resource"
 
 // Resource is built by every task that calls a closure with it, once in each
-// process (SEED-45). It is there until its client releases it, and the last closure
+// process. It is there until its client releases it, and the last closure
 // with it has ended.
 type Resource struct {
 	ID       uint64          `json:"i"`

@@ -90,7 +90,7 @@ const (
 	ErrNotFound        = "NotFoundError"
 )
 
-// Texts of the seed (SEED-43).
+// Texts of the seed.
 const (
 	TextCancelled = "The corresponding function is cancelled. Please reschedule the function."
 	TextAborted   = "The corresponding function is aborted. Please reschedule the function."

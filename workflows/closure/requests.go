@@ -20,7 +20,7 @@ type QueueInput struct {
 	// QueueSize replaces [spec.DefaultQueueSize]. Negative: no limit but that of bytes.
 	QueueSize int `json:"queue_size,omitempty"`
 	// TransientUnavailable is how many times another task may not answer before that
-	// is the queue's error: the K-th is (D-09). nil: [spec.DefaultTransientFailures]. Not positive:
+	// is the queue's error: the K-th is. nil: [spec.DefaultTransientFailures]. Not positive:
 	// the first is.
 	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
 }
@@ -67,7 +67,7 @@ type (
 		Epoch uint64         `json:"epoch,omitempty"`
 		// Raised is the queue's error, which this request has taken, once nothing was
 		// executing any more. Then, and when Cancelled is set, all of its closures are
-		// cancelled (SEED-38), but for those that had ended before: a request that is
+		// cancelled, but for those that had ended before: a request that is
 		// larger than the queue may have got in by half.
 		Raised    *Error `json:"raised,omitempty"`
 		Cancelled bool   `json:"cancelled,omitempty"`

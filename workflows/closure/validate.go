@@ -185,8 +185,7 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 const reservedKeys = "$clusterrun."
 
 // checkStandIns looks at the objects among arguments that stand for something
-// else. Only resources may: what another closure will return is no argument
-// (CC-24, D-13).
+// else. Only resources may: what another closure will return is no argument.
 func (c *checker) checkStandIns(path func(string) string, field string, value json.RawMessage, resources []uint64) {
 	var decoded any
 	d := json.NewDecoder(bytes.NewReader(value))

@@ -45,10 +45,10 @@
 // # Resources
 //
 // A per-worker resource is a definition that travels with the leases of closures that
-// use it; what processes build of it lives there (SEED-45). The client that has created
+// use it; what processes build of it lives there. The client that has created
 // it releases it when it needs it no more, or the host of its task does when its process
 // has ended. From then on closures with it are refused,
-// and with the last one that has ended the definition goes (CC-29). IDs are never given
+// and with the last one that has ended the definition goes. IDs are never given
 // twice, so a host can be told with ranges of IDs. It is told with its next lease,
 // and by a [ReleaseOn] where it has none, until it has said that it has heard: a lease
 // that is lost leaves it to be told again, and a new broker is told all that is gone, as
@@ -67,7 +67,7 @@
 //     ended than it may take along (max_losses) is an error. One that had not begun is
 //     just put back.
 //   - unavailable: a task that it needs does not answer. The K-th report of the same task
-//     is an error (D-09), those before put it back. After the error has been raised the
+//     is an error, those before put it back. After the error has been raised the
 //     reports count anew.
 //   - a lease that is lost with its host, and an ID that the host does not know: put back.
 //
@@ -79,13 +79,13 @@
 //	  └─────────────────────────────────────────────────────────────────┘
 //	            nothing executes: that request raises the error
 //
-// The first error becomes the queue's, and cancels nothing by itself (SEED-36): hosts
+// The first error becomes the queue's, and cancels nothing by itself: hosts
 // go on taking what is queued. The next schedule, join or done, or the oldest that waits
 // already, starts a drain. What is queued is cancelled, hosts are told to cancel what they
 // hold, nothing is given out, and all other requests wait. When nothing executes any
-// more (SEED-58), that request gets the error. The error is cleared with all
-// that came after it (SEED-37, CC-34), and a schedule that raises has its own closures
-// cancelled (SEED-38). What is put back while there is an error is cancelled (SEED-39).
+// more, that request gets the error. The error is cleared with all
+// that came after it, and a schedule that raises has its own closures
+// cancelled. What is put back while there is an error is cancelled.
 //
 // The seed has one coordinator, and here may be several clients. Of the one whose request
 // began the drain only that request gets the error. But the drain has cancelled what the
@@ -98,7 +98,7 @@
 // scheduled before it could know, and what arrives only now, belongs to the old one and
 // is cancelled.
 //
-// Detached closures (the tags of CC-12) have no part in this: no join waits for them, a
+// Detached closures have no part in this: no join waits for them, a
 // drain leaves them alone, and their errors are their own. A request that brings only
 // detached closures neither raises nor waits behind a join. A join or done that is about
 // all waits for detached closures, too.
@@ -113,12 +113,12 @@
 //
 // # Waiting
 //
-// A full queue makes schedule wait for room, in the order of asking (SEED-34). A request
-// with more closures than the queue takes gets in one by one (CC-30, CC-41). While a join
+// A full queue makes schedule wait for room, in the order of asking. A request
+// with more closures than the queue takes gets in one by one. While a join
 // waits, schedules of the same client after it wait, too, so that it ends although other
-// threads go on scheduling (SEED-35); other clients go on, and their closures are waited
+// threads go on scheduling; other clients go on, and their closures are waited
 // for. A closure that joins waits for itself, unless it is detached. Putting back never
-// waits (SEED-41). A join or done whose client goes away may be withdrawn.
+// waits. A join or done whose client goes away may be withdrawn.
 //
 // A client numbers its requests, and one that is sent again is the same request: the
 // latest answers are kept. A [Queue.Snapshot] takes along what has done something: queued

@@ -8,8 +8,8 @@ import (
 )
 
 // fail makes the error of a closure the queue's, if it is the first. Nothing is
-// cancelled for it: that is for the next request to do (SEED-36). Later errors are
-// only their closures' own (SEED-37).
+// cancelled for it: that is for the next request to do. Later errors are
+// only their closures' own.
 func (q *Queue) fail(it *item, e *closure.Error) {
 	q.keys.hasFailed(it.key(), it.ID)
 	if q.fault == nil && !it.detached() {
@@ -29,7 +29,7 @@ func (q *Queue) failAgain(id uint64) {
 
 // startDrain cancels all that is queued, has the hosts cancel what they hold, and
 // lets the request wait until that has ended. If it is a schedule, its own closures
-// are cancelled, too (SEED-38, CC-09).
+// are cancelled, too.
 func (q *Queue) startDrain(r *request) {
 	q.drain = r
 	if r.kind == asksSchedule {

@@ -38,7 +38,7 @@ func newItem(c closure.Closure, id uint64) *item {
 }
 
 // detached ones are nobody's business but their own: join and done do not wait for
-// them, and their errors are not the queue's (CC-12).
+// them, and their errors are not the queue's.
 func (it *item) detached() bool { return it.Options != nil && it.Options.Detached }
 
 func (it *item) task() string {

@@ -71,7 +71,7 @@ func (q *Queue) refuseStale() {
 //
 //   - While there is an error or a drain, nobody gets on but who schedules detached
 //     closures only.
-//   - A join holds back the schedules of its client after it (SEED-35): they come from
+//   - A join holds back the schedules of its client after it: they come from
 //     other threads, and it has to end although these schedule all the time. Those of
 //     other clients go on: nobody knows whether anybody still waits for the join.
 //   - A schedule that waits for room holds back those after it, and so they keep
@@ -156,7 +156,7 @@ func (q *Queue) attachedOpen() int { return q.attachedQueued + q.attachedExecuti
 
 // admit queues the closures of a request that has entered as far as there is room. All
 // of them are queued together, unless they are more than the queue takes at all: then
-// one after another, as others leave it (CC-30, CC-41).
+// one after another, as others leave it.
 func (q *Queue) admit(r *request) (some bool) {
 	q.entering = r
 	for len(r.left) > 0 && q.room() > 0 {

@@ -67,7 +67,7 @@ const (
 )
 
 // count adds a report and says the how manieth it is. Reports that name no task count
-// together: the seed ignores them for ever (D-09), and then a closure that runs
+// together: the seed ignores them for ever, and then a closure that runs
 // into such an error is called again without end.
 func (p *peers) count(task string) int {
 	task = peer(task)
@@ -93,7 +93,7 @@ func peer(task string) string {
 }
 
 // raised forgets the reports of the task whose silence made the queue's error. In the
-// seed the counts never go back (D-09), but they do not outlive the error either: after
+// seed the counts never go back, but they do not outlive the error either: after
 // it the program has to make a new coordinator, with new counts. The error of a detached
 // closure is raised when it comes.
 func (p *peers) raised(fault *closure.Error) {
@@ -103,8 +103,7 @@ func (p *peers) raised(fault *closure.Error) {
 }
 
 // unavailable: a task that the function needs does not answer. Until the K-th report
-// of the same task the closure is put back at once; from the K-th on it is an error
-// (D-09, SEED-53).
+// of the same task the closure is put back at once; from the K-th on it is an error.
 func (q *Queue) unavailable(it *item, o closure.Outcome) {
 	e := errorOf(it, o)
 	if o.Error == nil || o.Error.Task == "" {

@@ -87,7 +87,7 @@ func (q *Queue) keepRest(l *lease, rest []uint64) {
 
 // outcome takes in how one call has ended. Those who follow the history take the
 // first final outcome of a closure, whoever it comes from, and so does the queue. A
-// later one is only another call (in the seed it would be an assertion, SEED-40).
+// later one is only another call (in the seed it would be an assertion).
 func (q *Queue) outcome(l *lease, o closure.Outcome) {
 	if wasCalled(o) {
 		q.counts.Calls++

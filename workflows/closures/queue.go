@@ -179,7 +179,7 @@ func (q *Queue) cancel(it *item) {
 }
 
 // putBack queues an item again that a host gave back, at its old place. What was to
-// be cancelled is cancelled, and while there is an error so is the rest (SEED-39).
+// be cancelled is cancelled, and while there is an error so is the rest.
 func (q *Queue) putBack(it *item) {
 	if it.told || q.fault != nil && !it.detached() {
 		q.cancel(it)

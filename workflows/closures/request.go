@@ -76,7 +76,7 @@ func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer
 func (q *Queue) Join(r closure.WaitRequest) *Call[closure.WaitAnswer] { return q.waitFor(r, asksJoin) }
 
 // Done reports whether nothing is queued or executing, or raises the queue's error.
-// It waits only for that (CC-07).
+// It waits only for that.
 func (q *Queue) Done(r closure.WaitRequest) *Call[closure.WaitAnswer] { return q.waitFor(r, asksDone) }
 
 func (q *Queue) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitAnswer] {

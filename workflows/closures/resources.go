@@ -128,7 +128,7 @@ func (r *resources) goneIn(s span) (gone [][2]uint64) {
 }
 
 // CreateResource takes in how a per-worker resource is built. Nothing is built before
-// a closure uses it (SEED-45, CC-38).
+// a closure uses it.
 func (q *Queue) CreateResource(r closure.ResourceRequest) (closure.ResourceAnswer, error) {
 	c := q.clients.asking(r.Client)
 	call, err := c.resources.find(r.Number)
@@ -177,8 +177,8 @@ func (q *Queue) CheckRelease(r closure.ReleaseRequest) error {
 	return r.Validate()
 }
 
-// ReleaseResources takes in that a client needs resources no more that it has created
-// (SEED-45, CC-29). Closures with them that are here are called all the same, and others
+// ReleaseResources takes in that a client needs resources no more that it has created.
+// Closures with them that are here are called all the same, and others
 // are refused from now on, whoever schedules them. When the last one has ended, the hosts
 // are told that have built the resource.
 //

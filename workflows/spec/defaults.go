@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Defaults of a spec. They are the seeds', where those have one (SEED-01,
-// SEED-16, SEED-59, SEED-83).
+// Defaults of a spec. They are the seeds', where those have one.
 const (
 	DefaultRPCLayer         = "grpc"
 	DefaultChiefGrace       = Duration(3 * time.Second)

@@ -9,7 +9,7 @@ import (
 // DefaultPrefix is the default of [Logs.Prefix].
 const DefaultPrefix = "[{{.Type}}-{{.Index}}]:"
 
-// prefixColumns is how wide the default prefix is, at least (SEED-05).
+// prefixColumns is how wide the default prefix is, at least.
 const prefixColumns = 14
 
 // PrefixFields is what a prefix can be made of.

@@ -40,7 +40,7 @@ func (s *RunSpec) LongestGrace() time.Duration {
 	return longest
 }
 
-// Streams says where the two output streams of a task go (SEED-77): a stream in
+// Streams says where the two output streams of a task go: a stream in
 // File goes to its file, one in Tee is also shown on the console, and one in
 // Console goes straight there. What is in none of them goes nowhere.
 type Streams struct{ File, Tee, Console Std }
@@ -61,7 +61,7 @@ func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 		streams.Tee, streams.Console = StdNone, StdNone
 	}
 	if s.Logs.Dir == NullDir {
-		// There is no file to tail. The seed's tails read the null device (SEED-76),
+		// There is no file to tail. The seed's tails read the null device,
 		// and what was to be shown is lost; here it is shown without a prefix.
 		streams.Console |= streams.Tee
 		streams.File, streams.Tee = StdNone, StdNone

@@ -132,19 +132,19 @@ type Stop struct {
 type Logs struct {
 	// Dir is the root of the log directories on each host. It is made when
 	// missing. Default: below the host worker's state directory. /dev/null: no
-	// files at all, and with them neither results nor error files (SEED-76); what
+	// files at all, and with them neither results nor error files; what
 	// was to be shown goes straight to the console.
 	Dir string `json:"dir,omitempty"`
 	// Redirects says which streams go to files: "0" none, "1" stdout,
 	// "2" stderr, "3" both; or by rank, "0:3,1:0". Default "3". A stream that is
 	// neither redirected nor teed goes straight to the console, without a
-	// prefix (SEED-77), and nowhere on a host without one.
+	// prefix, and nowhere on a host without one.
 	Redirects string `json:"redirects,omitempty"`
 	// Tee says which streams go to files and to the console. Same syntax.
 	// Default "3".
 	Tee string `json:"tee,omitempty"`
 	// LocalRanksFilter limits the console to these local ranks. Empty: all.
-	// What others write and is not redirected goes nowhere (SEED-78).
+	// What others write and is not redirected goes nowhere.
 	LocalRanksFilter []int `json:"local_ranks_filter,omitzero"`
 	// Filter limits the console to these tasks ("worker-0") and types ("ps"), in
 	// the same way. Empty: all.
@@ -156,7 +156,7 @@ type Logs struct {
 	Timestamps bool `json:"timestamps,omitempty"`
 	// DuplicateStdoutFilters and DuplicateStderrFilters have each host collect
 	// the lines that contain one of these texts, of all its tasks, in one file
-	// more: filtered_stdout.log and filtered_stderr.log, with prefixes (TE-26).
+	// more: filtered_stdout.log and filtered_stderr.log, with prefixes.
 	DuplicateStdoutFilters []string `json:"duplicate_stdout_filters,omitempty"`
 	DuplicateStderrFilters []string `json:"duplicate_stderr_filters,omitempty"`
 }

@@ -131,7 +131,7 @@ func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 	g.Overrides = maps.Clone(g.Overrides)
 	o := g.Overrides[strconv.Itoa(index)]
 	if len(r.Command) > 0 {
-		// With a command of its own the default args are not used (SEED-12).
+		// With a command of its own the default args are not used.
 		o.Command, o.Args = r.Command, []string{}
 	}
 	if r.Args != nil {

@@ -12,14 +12,14 @@ import (
 // and people search logs for these, so they are kept even where we would have
 // said it otherwise.
 
-// TwoChiefsText refuses a cluster with more than one chief (SEED-03).
+// TwoChiefsText refuses a cluster with more than one chief.
 func TwoChiefsText(chiefs int) string {
 	return fmt.Sprintf("If chief exists in the cluster, there must be at most one chief. Current `cluster_spec` has %d chiefs.", chiefs)
 }
 
 // UnexpectedExitText is the error of a run whose task ended badly without
-// reporting why (SEED-21). A signal is named beside the exit code, which is
-// negative then (D-01, D-02).
+// reporting why. A signal is named beside the exit code, which is
+// negative then.
 func UnexpectedExitText(task string, e Exit) string {
 	if e.BadResult() {
 		return fmt.Sprintf("Subprocess %s exited with exit code 0, but what it returned cannot be used: %s", task, e.Message)
@@ -35,8 +35,8 @@ func UnexpectedExitText(task string, e Exit) string {
 }
 
 // FailureMessage is the message of a [ProcessFailure] whose process left no
-// error of its own: torch's words (TE-17, TE-61) and, below them, the last
-// lines of its stderr, which the exit carries as its message (D-08).
+// error of its own: torch's words and, below them, the last
+// lines of its stderr, which the exit carries as its message.
 func FailureMessage(e Exit) string {
 	if e.BadResult() {
 		return e.Message
@@ -76,18 +76,18 @@ func (e Exit) InCallText() string {
 	return "in the middle of a call, " + e.Call
 }
 
-// TimeoutText is the error of a run whose timeout passed (SEED-19).
+// TimeoutText is the error of a run whose timeout passed.
 func TimeoutText(timeout time.Duration) string {
 	return fmt.Sprintf("One or more subprocesses timed out, where timeout was set to %ss. Please change the `timeout` of the run spec if it should be adjusted.", seconds(timeout))
 }
 
-// MaxRunTimeText is the error of a run that was killed at max_run_time (D-03).
+// MaxRunTimeText is the error of a run that was killed at max_run_time.
 func MaxRunTimeText(limit time.Duration) string {
 	return fmt.Sprintf("One or more subprocesses were killed because the run reached its `max_run_time`, which was set to %ss. Please change the `max_run_time` of the run spec if it should be adjusted.", seconds(limit))
 }
 
 // StragglersText names the tasks that did not stop together with the others in
-// time: the seed's words, with tasks in place of its threads (SEED-61).
+// time: the seed's words, with tasks in place of its threads.
 func StragglersText(tasks []string) string {
 	return "Coordinator stopped with tasks still running: " + strings.Join(tasks, " ")
 }
@@ -112,8 +112,7 @@ func (e Exit) StoppedByHost() bool {
 // NoAnswerText is why an activity failed that no host worker took, or that none answered.
 const NoAnswerText = "its host worker did not answer in time"
 
-// NoSuchTaskText refuses a request that names a task the run does not have
-// (SEED-24).
+// NoSuchTaskText refuses a request that names a task the run does not have.
 func NoSuchTaskText(task string) string { return task + " does not exist" }
 
 // TaskRunningText refuses to start a task that is running.

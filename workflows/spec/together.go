@@ -102,7 +102,7 @@ func (r TogetherRequest) Bounded() TogetherRequest {
 	return r
 }
 
-// Clean reports whether an error of that kind makes a clean stop (SEED-62). One
+// Clean reports whether an error of that kind makes a clean stop. One
 // without a kind never does. The spec has its defaults.
 func (s StopTogether) Clean(kind string) bool {
 	name := kind[strings.LastIndex(kind, ".")+1:]

@@ -107,7 +107,7 @@ func (c *checker) checkLogs(s *RunSpec) {
 }
 
 // checkMask refuses a mask that names a rank, or in a group an index, that none
-// of the tasks has: torch drops it silently (SEED-73), and the output is not
+// of the tasks has: torch drops it silently, and the output is not
 // where it was wanted. Of no tasks nothing is known.
 func (c *checker) checkMask(path, text, number, owner string, tasks int) {
 	if text == "" {

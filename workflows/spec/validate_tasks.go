@@ -120,7 +120,7 @@ func (c *checker) checkOverrides(path string, g TaskGroup) {
 	}
 }
 
-// checkChiefs is SEED-03.
+// checkChiefs refuses more than one chief.
 func (c *checker) checkChiefs(s *RunSpec) {
 	chiefs := 0
 	for _, g := range s.Tasks {
