@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -61,7 +62,7 @@ func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 // Tasks can arrive before there is a connection to the server; they wait for it. When
 // the host worker ends meanwhile they are to come again, and nothing has gone wrong.
 func TestArrivingWithoutAServer(t *testing.T) {
-	meetings := meetingsOf(t, NewBarrierServer("q"))
+	meetings := meetingsOf(t, temporal.NewBarriers(&temporal.Server{}, "q"))
 	across := acrossHosts{meetings}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closures"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -174,7 +175,7 @@ func (b *brokers) tell(s *brokered) {
 			ctx, cancel := context.WithTimeout(context.Background(), tellPatience)
 			err := h.Queues.Tell(ctx, s.in, m)
 			cancel()
-			if err == nil || errors.Is(err, errQueueClosed) {
+			if err == nil || errors.Is(err, taskservices.ErrQueueClosed) {
 				break
 			}
 			level := zap.DebugLevel

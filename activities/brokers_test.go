@@ -13,13 +13,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // queues are those of a server that takes everything.
 type queues struct {
-	Queues
+	taskservices.Queues
 	// asked is called when somebody asks whether a queue is open.
 	asked func()
 }

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 
-	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
@@ -15,7 +14,7 @@ import (
 func (h *Host) CancelRuns(ctx context.Context) []supervisor.RunKey {
 	var runs []supervisor.RunKey
 	for _, p := range h.plans.all() {
-		if err := h.Server.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: p.Run.WorkflowID, FirstExecutionRunID: p.firstExecution()}); err != nil {
+		if err := h.Server.CancelRun(ctx, p.Run.WorkflowID, p.firstExecution()); err != nil {
 			h.Log.Warn("a run whose owner is gone cannot be cancelled", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 			continue
 		}

@@ -90,12 +90,6 @@ func (h *Host) ReleaseResources(ctx context.Context, in closure.ReleasedResource
 	return nil
 }
 
-// EndClosures tells the queue of a run that it has ended, and waits until the queue
-// has, too: a run that has a host worker of its own takes that with it.
-func (h *Host) EndClosures(ctx context.Context, in closure.EndInput) error {
-	return h.Queues.End(ctx, in.Run, in.Over)
-}
-
 // restartServing stops the process of a task that does not end a call, and has it
 // started again like one that an operator restarts.
 func (h *Host) restartServing(key servedKey, task string) {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closures"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -28,7 +29,7 @@ func TestMessagesToAQueueAreNumberedUpwards(t *testing.T) {
 
 // listening takes in what queues are told.
 type listening struct {
-	Queues
+	taskservices.Queues
 	messages chan closure.ServingMessage
 }
 

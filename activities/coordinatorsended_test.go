@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	fakes "github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -19,7 +20,7 @@ import (
 
 // servedQueue is a queue that answers.
 type servedQueue struct {
-	Queues
+	taskservices.Queues
 	server *fakes.Server
 }
 

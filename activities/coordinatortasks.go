@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,7 +48,7 @@ func (c *coordinators) checkTasks(ctx context.Context, by taskapi.ID, closures [
 
 func (c *coordinators) tasksOf(ctx context.Context, p *plan) ([]string, error) {
 	if c.host.Runs == nil {
-		return nil, errNotConnected
+		return nil, errors.New("this host worker asks no runs")
 	}
 	return c.host.Runs.Tasks(ctx, p.Run)
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 )
 
 // Config is what a [Host] needs.
@@ -41,26 +41,28 @@ type Config struct {
 	// are no such barriers.
 	Meetings *barriers.Barriers
 	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
-	Runs Runs
+	Runs taskservices.Runs
 	// Queues are the queues of closures that tasks here serve and schedule. None: they
 	// cannot.
-	Queues Queues
+	Queues taskservices.Queues
 	// Queue is that of this host worker's own activities.
 	Queue string
 	Log   *zap.Logger
 }
 
-// Server is what a host asks of the Temporal server beside executing
-// activities. The SDK's client has it.
+// Server is what a host asks of the Temporal server beside executing activities.
 type Server interface {
 	// RecordActivityHeartbeat is used instead of the activity context's own
 	// heartbeat, because a failure of that one ends the context: a server that
 	// is away for a second would look like a cancellation.
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
-	CancelWorkflowWithOptions(ctx context.Context, o client.CancelWorkflowOptions) error
-	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
-	// WorkflowService is asked for what the SDK has no words for.
-	WorkflowService() workflowservice.WorkflowServiceClient
+	// CancelRun cancels the run that began with that execution, and DescribeRun
+	// describes the execution that has it now, or has ended it.
+	CancelRun(ctx context.Context, workflowID, began string) error
+	DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	// Identity tells the server, and its database, from others. It is empty where the
+	// server does not say.
+	Identity(ctx context.Context, namespace string) (string, error)
 }
 
 // Host has the activities of one host.

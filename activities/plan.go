@@ -47,7 +47,7 @@ type plan struct {
 	Deadline     int64     `json:"deadline,omitempty"`
 	DeadlineWall time.Time `json:"deadline_wall,omitzero"`
 	BootID       string    `json:"boot_id"`
-	// Server is the [Host.identity] of the server that the run is on.
+	// Server is the [Server.Identity] of the server that the run is on.
 	Server   string    `json:"server,omitempty"`
 	Reserved time.Time `json:"reserved"`
 	// Released: the run has given this host back. The plan stays until the run is

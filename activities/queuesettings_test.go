@@ -13,13 +13,14 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // toldQueues note with what a queue would be opened.
 type toldQueues struct {
-	Queues
+	taskservices.Queues
 	told chan closure.QueueInput
 }
 
@@ -91,7 +92,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 
 // deafQueues take no message at first, such as one that is too large.
 type deafQueues struct {
-	Queues
+	taskservices.Queues
 	mu    sync.Mutex
 	tries int
 	heard chan struct{}

@@ -73,7 +73,7 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	d, err := describeRun(ctx, h.Server, p.Run.WorkflowID, p.Run.RunID)
+	d, err := h.Server.DescribeRun(ctx, p.Run.WorkflowID, p.Run.RunID)
 	h.heard(err)
 	var notFound *serviceerror.NotFound
 	switch {
@@ -198,4 +198,17 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor
 	}
 	h.Log.Info("stopping processes their run does not list", zap.Strings("tasks", tasksOf(unlisted)))
 	return h.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
+}
+
+// takenOver is the shortest history of an execution that has taken over the tasks of a run,
+// which it does with its first workflow task: it was started, and the task was scheduled,
+// started and completed.
+const takenOver = 4
+
+// takingOver: the execution goes on with a run, and may not have got so far as to take
+// over its tasks. The server may put its first workflow task off for a second.
+func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
+	info := d.GetWorkflowExecutionInfo()
+	first := info.GetFirstRunId()
+	return first != "" && first != info.GetExecution().GetRunId() && (d.GetPendingWorkflowTask() != nil || info.GetHistoryLength() < takenOver)
 }

@@ -8,12 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	namespacepb "go.temporal.io/api/namespace/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -36,28 +34,24 @@ func (s *stopped) Stop(_ context.Context, r supervisor.StopRequest) (supervisor.
 // describes is a server that answers with what it knows of a run.
 type describes struct {
 	Server
-	answer func() (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	run *workflowservice.DescribeWorkflowExecutionResponse
+	// answering is called before each answer.
+	answering func()
 	// id is that of its namespace.
 	id string
 }
 
-func (d describes) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	return d.answer()
+func (d *describes) DescribeRun(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if d.answering != nil {
+		d.answering()
+	}
+	if d.run == nil {
+		return nil, serviceerror.NewNotFound("workflow not found")
+	}
+	return d.run, nil
 }
 
-func (d describes) WorkflowService() workflowservice.WorkflowServiceClient {
-	return namespace{id: d.id}
-}
-
-// namespace is the service of a server whose namespace has an ID.
-type namespace struct {
-	workflowservice.WorkflowServiceClient
-	id string
-}
-
-func (n namespace) DescribeNamespace(context.Context, *workflowservice.DescribeNamespaceRequest, ...grpc.CallOption) (*workflowservice.DescribeNamespaceResponse, error) {
-	return &workflowservice.DescribeNamespaceResponse{NamespaceInfo: &namespacepb.NamespaceInfo{Id: n.id}}, nil
-}
+func (d *describes) Identity(context.Context, string) (string, error) { return d.id, nil }
 
 // open is a run with the activities of those IDs.
 func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -81,12 +75,11 @@ func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{
 		living("worker-0", 0, 0), living("worker-1", 0, 2), living("worker-2", 0, 0),
 	}}}
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()})
-	require.NoError(t, err)
-	h.Server = describes{answer: func() (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	server := &describes{run: open(spec.TaskActivityID("worker-0", 0, 0)), answering: func() {
 		s.processes = append(s.processes, living("worker-0", 1, 0), living("worker-1", 1, 0))
-		return open(spec.TaskActivityID("worker-0", 0, 0)), nil
 	}}
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
+	require.NoError(t, err)
 	h.attach(living("worker-2", 0, 0).Key)
 	p := &plan{Run: servedRun, Generation: 1, Spec: (&spec.RunSpec{}).WithDefaults()}
 	require.NoError(t, h.reconcile(t.Context(), p))
@@ -104,17 +97,14 @@ func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (super
 // says nothing about its processes.
 func TestAnotherServerKillsNothing(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()})
+	server := &describes{id: "another"}
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
 	require.NoError(t, err)
-	unknown := func() (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-		return nil, serviceerror.NewNotFound("workflow not found")
-	}
 	p := &plan{Run: servedRun, Server: "one", Spec: (&spec.RunSpec{}).WithDefaults()}
-	h.Server = describes{answer: unknown, id: "another"}
 	require.ErrorIs(t, h.reconcile(t.Context(), p), errStranger)
 	require.ErrorIs(t, h.reconcile(t.Context(), p), errStranger)
 	assert.Empty(t, s.released)
-	h.Server = describes{answer: unknown, id: "one"}
+	server.id = "one"
 	require.NoError(t, h.reconcile(t.Context(), p))
 	assert.Equal(t, []supervisor.RunKey{servedRun}, s.released)
 }

@@ -69,7 +69,7 @@ const loopback = "127.0.0.1"
 // or ports is worth another try elsewhere.
 func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, error) {
 	run := runOf(ctx, in.Run)
-	server, err := h.identity(ctx, run.Namespace)
+	server, err := h.Server.Identity(ctx, run.Namespace)
 	if err != nil {
 		return ReserveOutput{}, err
 	}

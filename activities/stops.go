@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -43,7 +44,7 @@ func (s stops) RequestStop(ctx context.Context, by taskapi.ID, wish spec.Togethe
 	if p.Stopping != nil && p.Stopping.Stop {
 		return *p.Stopping, nil
 	}
-	return s.host.askRun(ctx, run, RunUpdate{
+	return s.host.askRun(ctx, run, taskservices.RunUpdate{
 		ID:   fmt.Sprintf("%s/%d/%s/%s", spec.UpdateStopTogether, by.Generation, by.Task, wish.Key),
 		Name: spec.UpdateStopTogether, Input: wish,
 	})
@@ -60,7 +61,7 @@ func (s stops) ClearStop(ctx context.Context, by taskapi.ID) (spec.Stopping, err
 	if _, err := s.host.planOf(by); err != nil {
 		return spec.Stopping{}, err
 	}
-	return s.host.askRun(ctx, run, RunUpdate{
+	return s.host.askRun(ctx, run, taskservices.RunUpdate{
 		ID:   fmt.Sprintf("%s/%d/%s/%s", spec.UpdateClearStop, by.Generation, by.Task, rand.Text()),
 		Name: spec.UpdateClearStop, Input: spec.ClearStopRequest{Task: by.Task, Generation: by.Generation},
 	})
@@ -90,7 +91,7 @@ const (
 
 // askRun has a run answer, however long its server is away. What it says is known
 // here at once.
-func (h *Host) askRun(ctx context.Context, run supervisor.RunKey, q RunUpdate) (spec.Stopping, error) {
+func (h *Host) askRun(ctx context.Context, run supervisor.RunKey, q taskservices.RunUpdate) (spec.Stopping, error) {
 	began := run
 	if p, err := h.plans.get(run); err == nil {
 		began.RunID = p.firstExecution()
@@ -98,7 +99,7 @@ func (h *Host) askRun(ctx context.Context, run supervisor.RunKey, q RunUpdate) (
 	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 		var s spec.Stopping
 		err := h.Runs.Update(ctx, began, q, &s)
-		var refused *RefusedError
+		var refused *taskservices.RefusedError
 		switch {
 		case err == nil:
 			known, err := h.learn(run, s)

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -29,7 +29,7 @@ type aRun struct {
 	mu      sync.Mutex
 	stands  spec.Stopping
 	answers map[string]spec.Stopping // by the ID of the update
-	asked   []RunUpdate
+	asked   []taskservices.RunUpdate
 	// fails are the errors of the next updates, after which they are carried out or
 	// not, as lost says.
 	fails []error
@@ -48,7 +48,7 @@ func (r *aRun) Tasks(_ context.Context, run supervisor.RunKey) ([]string, error)
 	return r.tasks, r.tasksFail
 }
 
-func (r *aRun) Update(_ context.Context, run supervisor.RunKey, q RunUpdate, answer any) error {
+func (r *aRun) Update(_ context.Context, run supervisor.RunKey, q taskservices.RunUpdate, answer any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	assert.Equal(r.t, servedRun, run)
@@ -73,7 +73,7 @@ func (r *aRun) Update(_ context.Context, run supervisor.RunKey, q RunUpdate, ans
 	return json.Unmarshal(b, answer)
 }
 
-func (r *aRun) carryOut(q RunUpdate) spec.Stopping {
+func (r *aRun) carryOut(q taskservices.RunUpdate) spec.Stopping {
 	switch in := q.Input.(type) {
 	case spec.TogetherRequest:
 		if !r.stands.Stop {
@@ -184,7 +184,7 @@ func TestATaskClearsAStop_CO13(t *testing.T) {
 func TestAskingOutlivesAnOutage(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		r := newRun(t)
-		r.fails, r.lost = []error{serviceerror.NewUnavailable("away"), errNotConnected}, lost
+		r.fails, r.lost = []error{serviceerror.NewUnavailable("away"), errors.New("no connection yet")}, lost
 		h := stopHost(t, t.TempDir(), r)
 		s, err := stops{h}.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{})
 		require.NoError(t, err)
@@ -219,28 +219,14 @@ func TestWaitingInLine(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What the run or its server refuses is said in words, at once.
+// What the run refuses is not asked again.
 func TestRefusals(t *testing.T) {
 	r := newRun(t)
 	h := stopHost(t, t.TempDir(), r)
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{temporal.NewNonRetryableApplicationError("the run is ending, and its tasks are being stopped", "Refused", nil), "the run is ending, and its tasks are being stopped"},
-		{serviceerror.NewNotFound("workflow execution already completed"), "the run has ended"},
-		{serviceerror.NewFailedPrecondition("limit on the total number of distinct updates"), "the Temporal server refuses it: limit on the total number of distinct updates"},
-		{serviceerror.NewPermissionDenied("no", ""), "the Temporal server refuses it: no"},
-	} {
-		r.fails = []error{refusal(c.err)}
-		_, err := stops{h}.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{})
-		require.EqualError(t, err, c.want)
-	}
-	assert.Len(t, r.asked, 4, "once each")
-	var refused *RefusedError
-	for _, err := range []error{errNotConnected, serviceerror.NewUnavailable("away"), context.DeadlineExceeded, serviceerror.NewResourceExhausted(0, "busy")} {
-		assert.False(t, errors.As(refusal(err), &refused), "%v may pass", err)
-	}
+	r.fails = []error{&taskservices.RefusedError{Message: "the run has ended"}}
+	_, err := stops{h}.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{})
+	require.EqualError(t, err, "the run has ended")
+	assert.Len(t, r.asked, 1)
 }
 
 func TestStopsOfAnotherTime(t *testing.T) {

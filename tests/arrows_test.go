@@ -25,6 +25,8 @@ var levels = [][]string{
 	{"workers/embedded"},
 	{"workflows", "workflows/closurequeue"},
 	{"activities"},
+	{"activities/temporal"},
+	{"activities/taskservices"},
 	{"activities/closures", "activities/closurequeue"},
 	{"activities/taskapi", "activities/barriers", "activities/task/python"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
@@ -43,7 +45,7 @@ var forbidden = map[string][]string{
 }
 
 // withTemporal are the packages below workflows and activities that know Temporal.
-var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/closurequeue": true}
+var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/closurequeue": true}
 
 func TestArrowsPointDown(t *testing.T) {
 	level := map[string]int{}

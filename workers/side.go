@@ -23,6 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closure"
@@ -73,7 +74,8 @@ type side struct {
 func (s *side) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	rounds := activities.NewBarrierServer(s.Queue)
+	server := &temporal.Server{}
+	rounds, queues := temporal.NewBarriers(server, s.Queue), temporal.NewQueues(server, s.Queue)
 	meetings, err := barriers.New(barriers.Config{
 		Server: rounds, Host: s.Host, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		StateDir: s.StateDir, Log: s.log,
@@ -82,12 +84,11 @@ func (s *side) run(ctx context.Context) error {
 		return err
 	}
 	defer meetings.Close()
-	runs, queues := &activities.RunServer{}, activities.NewQueueServer(s.Queue)
 	host, err := activities.NewHost(activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
-		Supervisor: s.supervisor, Meetings: meetings, Runs: runs, Log: s.log,
+		Supervisor: s.supervisor, Server: server, Meetings: meetings, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 	})
 	if err != nil {
@@ -105,10 +106,7 @@ func (s *side) run(ctx context.Context) error {
 	}
 	defer c.Close()
 	s.client = c
-	host.Server = c
-	rounds.Connect(c)
-	runs.Connect(c)
-	queues.Connect(c)
+	server.Connect(c)
 	// The queues of one that brings its own are nobody else's.
 	var taken error
 	if !s.Owned {
@@ -227,7 +225,7 @@ func (p polling) stop() {
 // startWorkers polls the queues of DESIGN §4: workflows, reservations for any
 // host and for this one, and everything else for this very host worker. One that has not its
 // name for itself goes on with the tasks that it has, and takes no others.
-func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierServer, queues *activities.QueueServer, reserves bool) (polling, error) {
+func (s *side) startWorkers(host *activities.Host, rounds *temporal.Barriers, queues *temporal.Queues, reserves bool) (polling, error) {
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
@@ -253,7 +251,7 @@ func (s *side) startWorkers(host *activities.Host, rounds *activities.BarrierSer
 	tasks.RegisterActivityWithOptions(host.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
 	tasks.RegisterActivityWithOptions(host.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
 	tasks.RegisterActivityWithOptions(host.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
-	tasks.RegisterActivityWithOptions(host.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
+	tasks.RegisterActivityWithOptions(queues.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
 	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
 	tasks.RegisterActivityWithOptions(s.Probe, activity.RegisterOptions{Name: spec.ActivityProbe})
 	all = append(all, tasks)

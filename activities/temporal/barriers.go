@@ -1,4 +1,4 @@
-package activities
+package temporal
 
 import (
 	"context"
@@ -20,23 +20,22 @@ import (
 // that nobody else polls.
 const maxBarrierRound = 30 * 24 * time.Hour
 
-// BarrierServer keeps the rounds of barriers as workflows on the Temporal server.
-type BarrierServer struct {
-	queue string
-	connection
+// Barriers keeps the rounds of barriers as workflows on the Temporal server.
+type Barriers struct {
+	server *Server
+	queue  string
 }
 
-// NewBarrierServer is one whose workflows have this queue. Until it is connected
-// it counts as away: tasks can arrive before there is a server.
-func NewBarrierServer(queue string) *BarrierServer { return &BarrierServer{queue: queue} }
+// NewBarriers returns rounds whose workflows have that task queue.
+func NewBarriers(s *Server, queue string) *Barriers { return &Barriers{server: s, queue: queue} }
 
-var _ barriers.Server = (*BarrierServer)(nil)
+var _ barriers.Server = (*Barriers)(nil)
 
 // Tell implements [barriers.Server] by signal-with-start. An ID that was closed is
 // never started again, so that a message for a closed round is refused by the
 // server and not by a race.
-func (s *BarrierServer) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
-	c, err := s.connected()
+func (s *Barriers) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
+	c, err := s.server.connected()
 	if err != nil {
 		return err
 	}
@@ -56,8 +55,8 @@ func (s *BarrierServer) Tell(ctx context.Context, in spec.BarrierInput, m spec.B
 }
 
 // Withdraw implements [barriers.Server].
-func (s *BarrierServer) Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error {
-	c, err := s.connected()
+func (s *Barriers) Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error {
+	c, err := s.server.connected()
 	if err != nil {
 		return err
 	}
@@ -65,9 +64,9 @@ func (s *BarrierServer) Withdraw(ctx context.Context, id string, m spec.BarrierM
 }
 
 // Result implements [barriers.Server]. Get polls long and hides short outages.
-func (s *BarrierServer) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
+func (s *Barriers) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
 	var r spec.BarrierResult
-	c, err := s.connected()
+	c, err := s.server.connected()
 	if err != nil {
 		return r, err
 	}
@@ -81,8 +80,8 @@ func (s *BarrierServer) Result(ctx context.Context, id string) (spec.BarrierResu
 }
 
 // State implements [barriers.Server].
-func (s *BarrierServer) State(ctx context.Context, id string) (barriers.RoundState, error) {
-	c, err := s.connected()
+func (s *Barriers) State(ctx context.Context, id string) (barriers.RoundState, error) {
+	c, err := s.server.connected()
 	if err != nil {
 		return barriers.None, err
 	}
@@ -99,9 +98,9 @@ func (s *BarrierServer) State(ctx context.Context, id string) (barriers.RoundSta
 }
 
 // Status implements [barriers.Server].
-func (s *BarrierServer) Status(ctx context.Context, id string) (spec.BarrierStatus, error) {
+func (s *Barriers) Status(ctx context.Context, id string) (spec.BarrierStatus, error) {
 	var status spec.BarrierStatus
-	c, err := s.connected()
+	c, err := s.server.connected()
 	if err != nil {
 		return status, err
 	}
@@ -113,8 +112,8 @@ func (s *BarrierServer) Status(ctx context.Context, id string) (spec.BarrierStat
 }
 
 // End implements [barriers.Server].
-func (s *BarrierServer) End(ctx context.Context, id, why string) error {
-	c, err := s.connected()
+func (s *Barriers) End(ctx context.Context, id, why string) error {
+	c, err := s.server.connected()
 	if err != nil {
 		return err
 	}

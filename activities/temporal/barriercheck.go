@@ -1,4 +1,4 @@
-package activities
+package temporal
 
 import (
 	"context"
@@ -18,18 +18,14 @@ import (
 // may not be there to answer.
 const barrierQueryTimeout = 10 * time.Second
 
-// BarrierCheck looks whether tasks that are missing at a barrier can still come,
+// BarrierCheck is the activity that looks whether tasks that are missing at a barrier can still come,
 // by asking the run. While all of them can it fails with an error that has the
 // server try it again: attempts cost the round no history.
-func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (spec.BarrierCheckOutput, error) {
+func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (spec.BarrierCheckOutput, error) {
 	var out spec.BarrierCheckOutput
 	ctx, cancel := context.WithTimeout(ctx, barrierQueryTimeout)
 	defer cancel()
-	c, err := s.connected()
-	if err != nil {
-		return out, err
-	}
-	d, err := describeRun(ctx, c, in.Run.WorkflowID, in.Run.RunID)
+	d, err := s.server.DescribeRun(ctx, in.Run.WorkflowID, in.Run.RunID)
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
@@ -38,7 +34,7 @@ func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckIn
 	case err != nil:
 		return out, err
 	}
-	switch status := d.GetWorkflowExecutionInfo().GetStatus(); status {
+	switch d.GetWorkflowExecutionInfo().GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 	case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 		out.RunEnded = in.Run.Over()
@@ -47,12 +43,8 @@ func (s *BarrierServer) BarrierCheck(ctx context.Context, in spec.BarrierCheckIn
 		out.RunEnded = fmt.Sprintf("run %s has ended", in.Run.WorkflowID)
 		return out, nil
 	}
-	v, err := c.QueryWorkflow(ctx, in.Run.WorkflowID, d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), spec.QueryStatus)
+	status, err := s.server.status(ctx, d)
 	if err != nil {
-		return out, err
-	}
-	var status spec.Status
-	if err := v.Get(&status); err != nil {
 		return out, err
 	}
 	out = rendezvous.JudgeMissing(status, in)

@@ -1,4 +1,4 @@
-package activities
+package temporal
 
 import (
 	"cmp"
@@ -14,11 +14,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ClosuresCheck has a queue of closures hear of the end of its run that nobody told it:
+// ClosuresCheck is the activity that has a queue of closures hear of the end of its run that nobody told it:
 // the run was terminated, its hosts are gone, or none of its tasks ever served. It
 // fails as long as the run is open, because attempts that fail cost the history of the
 // queue nothing.
-func (s *QueueServer) ClosuresCheck(ctx context.Context, in closure.CheckInput) (closure.CheckOutput, error) {
+func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (closure.CheckOutput, error) {
 	over, err := s.Over(ctx, in.Run)
 	if err == nil && over == "" {
 		err = temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
@@ -27,10 +27,10 @@ func (s *QueueServer) ClosuresCheck(ctx context.Context, in closure.CheckInput) 
 	return closure.CheckOutput{Over: over}, err
 }
 
-// Over implements [Queues]. A run that went on in another execution has the same first
+// Over implements [taskservices.Queues]. A run that went on in another execution has the same first
 // one.
-func (s *QueueServer) Over(ctx context.Context, run spec.BarrierRun) (string, error) {
-	c, err := s.connected()
+func (s *Queues) Over(ctx context.Context, run spec.BarrierRun) (string, error) {
+	c, err := s.server.connected()
 	if err != nil {
 		return "", err
 	}
@@ -55,9 +55,9 @@ func (s *QueueServer) Over(ctx context.Context, run spec.BarrierRun) (string, er
 	return fmt.Sprintf("run %s has ended", run.WorkflowID), nil
 }
 
-// Left implements [Queues].
-func (s *QueueServer) Left(ctx context.Context, run spec.BarrierRun) (bool, error) {
-	c, err := s.connected()
+// Left implements [taskservices.Queues].
+func (s *Queues) Left(ctx context.Context, run spec.BarrierRun) (bool, error) {
+	c, err := s.server.connected()
 	if err != nil {
 		return false, err
 	}

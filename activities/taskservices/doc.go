@@ -1,0 +1,2 @@
+// Package taskservices has what answers the requests of tasks.
+package taskservices

@@ -1,0 +1,102 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Queues keeps the queues of closures as workflows on the Temporal server.
+type Queues struct {
+	server *Server
+	queue  string
+}
+
+// NewQueues returns queues whose workflows have that task queue.
+func NewQueues(s *Server, queue string) *Queues { return &Queues{server: s, queue: queue} }
+
+var _ taskservices.Queues = (*Queues)(nil)
+
+// Tell implements [taskservices.Queues] by signal-with-start.
+func (s *Queues) Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error {
+	c, err := s.server.connected()
+	if err != nil {
+		return err
+	}
+	id := closure.QueueID(in.Run.WorkflowID, in.Run.RunID)
+	_, err = c.SignalWithStartWorkflow(ctx, id, closure.SignalServing, m, client.StartWorkflowOptions{
+		ID: id, TaskQueue: s.queue,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		StaticSummary:         "closures of run " + markdown.Name(in.Run.WorkflowID),
+	}, closure.QueueType, in)
+	var closed *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &closed) {
+		return taskservices.ErrQueueClosed
+	}
+	return err
+}
+
+// lookAgain is how long End waits before it looks again whether a queue has ended.
+const lookAgain = 50 * time.Millisecond
+
+// End implements [taskservices.Queues].
+func (s *Queues) End(ctx context.Context, run spec.BarrierRun, over string) error {
+	c, err := s.server.connected()
+	if err != nil {
+		return err
+	}
+	id := closure.QueueID(run.WorkflowID, run.RunID)
+	var notFound *serviceerror.NotFound
+	switch err := c.SignalWorkflow(ctx, id, "", closure.SignalServing, closure.ServingMessage{Over: over}); {
+	case errors.As(err, &notFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	for {
+		// How it ended is not ours to judge.
+		err := c.GetWorkflow(ctx, id, "").Get(ctx, nil)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		d, err := c.DescribeWorkflowExecution(ctx, id, "")
+		if errors.As(err, &notFound) || err == nil && d.GetWorkflowExecutionInfo().GetCloseTime() != nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// Client implements [taskservices.Queues].
+func (s *Queues) Client(run spec.BarrierRun) (*closurequeue.Client, error) {
+	c, err := s.server.connected()
+	if err != nil {
+		return nil, err
+	}
+	return closurequeue.NewClient(c, run), nil
+}
+
+// Open implements [taskservices.Queues].
+func (s *Queues) Open(ctx context.Context, c *closurequeue.Client, in closure.QueueInput) error {
+	return c.Open(ctx, closurequeue.Options{TaskQueue: s.queue, QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable})
+}
+
+// EndClosures is the activity that tells the queue of a run that the run has ended, and
+// waits until the queue has, too: a run that has a host worker of its own takes that with
+// it.
+func (s *Queues) EndClosures(ctx context.Context, in closure.EndInput) error {
+	return s.End(ctx, in.Run, in.Over)
+}

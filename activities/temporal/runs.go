@@ -1,0 +1,134 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+var _ taskservices.Runs = (*Server)(nil)
+
+// Update implements [taskservices.Runs]. It reaches the execution that has the run now. The
+// server refuses it where the workflow ID is another run's by now.
+func (s *Server) Update(ctx context.Context, run supervisor.RunKey, q taskservices.RunUpdate, answer any) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	handle, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		UpdateID: q.ID, WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID,
+		UpdateName: q.Name, Args: []any{q.Input},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(ctx, answer)
+	}
+	return refusal(err)
+}
+
+// tasksTimeout bounds the query: with nobody there to answer it would wait for as long
+// as it is allowed to.
+const tasksTimeout = 3 * time.Second
+
+// Tasks implements [taskservices.Runs].
+func (s *Server) Tasks(ctx context.Context, run supervisor.RunKey) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, tasksTimeout)
+	defer cancel()
+	d, err := s.DescribeRun(ctx, run.WorkflowID, run.RunID)
+	if err != nil {
+		return nil, err
+	}
+	status, err := s.status(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(status.Tasks))
+	for i, t := range status.Tasks {
+		names[i] = t.Name
+	}
+	return names, nil
+}
+
+// status asks the execution of a run that is described.
+func (s *Server) status(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) (status spec.Status, err error) {
+	c, err := s.connected()
+	if err != nil {
+		return status, err
+	}
+	e := d.GetWorkflowExecutionInfo().GetExecution()
+	v, err := c.QueryWorkflow(ctx, e.GetWorkflowId(), e.GetRunId(), spec.QueryStatus)
+	if err != nil {
+		return status, err
+	}
+	return status, v.Get(&status)
+}
+
+// CancelRun cancels the run that began with that execution.
+func (s *Server) CancelRun(ctx context.Context, workflowID, began string) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	return c.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: workflowID, FirstExecutionRunID: began})
+}
+
+// DescribeRun describes the execution that goes on with the run which began with that one,
+// or has ended it. A run whose history gets long goes on in another execution of its
+// workflow, and takes its tasks along; hosts know it by the one in which it began.
+func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	c, err := s.connected()
+	if err != nil {
+		return nil, err
+	}
+	// The last comes first: the server may have forgotten the others.
+	last, err := c.DescribeWorkflowExecution(ctx, workflowID, "")
+	if err != nil {
+		return nil, err
+	}
+	info := last.GetWorkflowExecutionInfo()
+	if began == info.GetFirstRunId() || began == info.GetExecution().GetRunId() {
+		return last, nil
+	}
+	d, err := c.DescribeWorkflowExecution(ctx, workflowID, began)
+	if err != nil {
+		return nil, err
+	}
+	then := d.GetWorkflowExecutionInfo()
+	if then.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW && then.GetFirstRunId() == info.GetFirstRunId() {
+		return last, nil // a host of an earlier version had given the run back in between
+	}
+	return d, nil
+}
+
+// refusal tells what another try would not change from what it may.
+func refusal(err error) error {
+	var (
+		application *temporal.ApplicationError
+		notFound    *serviceerror.NotFound
+		invalid     *serviceerror.InvalidArgument
+		denied      *serviceerror.PermissionDenied
+		exhausted   *serviceerror.FailedPrecondition
+		namespace   *serviceerror.NamespaceNotFound
+	)
+	switch {
+	case errors.As(err, &application) && application.Type() == spec.ErrTryAgain:
+		return err
+	case errors.As(err, &application):
+		return &taskservices.RefusedError{Message: application.Message()}
+	case errors.As(err, &notFound):
+		return &taskservices.RefusedError{Message: "the run has ended"}
+	case errors.As(err, &invalid), errors.As(err, &denied), errors.As(err, &exhausted), errors.As(err, &namespace):
+		return &taskservices.RefusedError{Message: "the Temporal server refuses it: " + err.Error()}
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// errNotConnected is tried again like any outage.
+var errNotConnected = errors.New("there is no connection to the Temporal server yet")
+
+// Server is the Temporal server, for those that are made before there is a connection:
+// tasks are served from the first moment. Until then it counts as away.
+type Server struct {
+	client atomic.Pointer[client.Client]
+}
+
+// Connect gives it the connection.
+func (s *Server) Connect(c client.Client) { s.client.Store(&c) }
+
+func (s *Server) connected() (client.Client, error) {
+	if c := s.client.Load(); c != nil {
+		return *c, nil
+	}
+	return nil, errNotConnected
+}
+
+// RecordActivityHeartbeat is that of the client.
+func (s *Server) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	return c.RecordActivityHeartbeat(ctx, taskToken, details...)
+}
+
+// identityPatience is how long a server may take to say who it is.
+const identityPatience = 5 * time.Second
+
+// Identity returns what tells the server from others, and its database from the next one:
+// the ID of the namespace, which is made with it. The ID of the cluster does not, for a
+// namespace that fails over to another cluster takes its runs along. It is empty where the
+// server does not tell this client.
+func (s *Server) Identity(ctx context.Context, namespace string) (string, error) {
+	c, err := s.connected()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, identityPatience)
+	defer cancel()
+	d, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	var denied *serviceerror.PermissionDenied
+	if errors.As(err, &denied) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask the server who it is: %w", err)
+	}
+	return d.GetNamespaceInfo().GetId(), nil
+}
