@@ -10,8 +10,9 @@ import (
 // mostCPUs bounds the numbers of CPUs.
 const mostCPUs = 8192
 
-// onCPUs has this thread, which the caller has locked, fork a child that is bound
-// to cpus. None: the child may run where we may.
+// onCPUs calls fork with the current thread, and so the child, bound to cpus. Without
+// cpus the child may run where the supervisor may. The caller must have locked the
+// thread.
 func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	if len(cpus) == 0 {
 		return fork()
@@ -31,7 +32,7 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 		return 0, notBound(cpus, reasonOf(err)+" (none of them may be used here)")
 	}
 	defer unbind(before)
-	// The kernel leaves out what is not there, or not ours, and says nothing.
+	// The kernel silently leaves out CPUs that do not exist or are not allowed.
 	got := unix.NewCPUSet(mostCPUs)
 	if err := unix.SchedGetaffinityDynamic(0, got); err != nil {
 		return 0, notBound(cpus, reasonOf(err))
@@ -42,8 +43,8 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	return fork()
 }
 
-// unbind must not fail, or the next child would be bound as this one. What we
-// could use before may be gone meanwhile; then it is all there is.
+// unbind must not fail, or the next child would be bound like this one. The CPUs that
+// were allowed before may be gone; then all CPUs are.
 func unbind(before unix.CPUSetDynamic) {
 	if unix.SchedSetaffinityDynamic(0, before) != nil {
 		before.Fill()

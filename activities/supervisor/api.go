@@ -2,17 +2,17 @@ package supervisor
 
 import "context"
 
-// API is what the Temporal-facing side of a host worker can ask of the
-// supervisor. [Client] has it over the socket between the two.
+// API is the interface of the supervisor for the Temporal-facing side of a host worker.
+// [Client] implements it over the socket between the two.
 type API interface {
-	// Attach announces a new commander of a task and tells it what there is.
+	// Attach announces a new commander of a task and returns the task's processes.
 	// It fails with ErrFenced for an old commander.
 	Attach(ctx context.Context, r AttachRequest) (AttachReply, error)
 	// Start journals and starts a process. A program that cannot be executed
 	// is a Process with an Exit that has a StartError, not an error. It fails
-	// with ErrFenced for an old commander, with ErrReleased after Release, and
-	// where an earlier process of the task lives or was not granted a successor,
-	// and with ErrCutOff where its contact is over.
+	// with ErrFenced for an old commander, with ErrReleased after Release, with
+	// ErrAlive or ErrNotGranted if the process before lives or was not granted a
+	// successor, and with ErrCutOff if its contact is over.
 	Start(ctx context.Context, r StartRequest) (Process, error)
 	// Renew extends the contact of the process of a task. It fails with ErrFenced for an
 	// old commander.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BootNanos is the time since boot, suspension included: the one clock that is
-// the same for every process of a machine, and that nobody sets.
+// BootNanos returns the time since boot, including suspension, in nanoseconds. It is the
+// one clock that all processes of a machine share and that is never set.
 func BootNanos() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -20,8 +20,8 @@ func BootNanos() int64 {
 	return ts.Nano()
 }
 
-// bootID names what pids and start times are relative to. Two containers on one
-// machine share the kernel's boot ID, but not the numbers of their processes.
+// bootID identifies what pids and start times are relative to. Two containers on one
+// machine share the kernel's boot ID but not their process numbers.
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -34,9 +34,9 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(id)) + " " + ns, nil
 }
 
-// bootTimer calls a function when CLOCK_BOOTTIME passes a point. A timer of the
-// runtime stands still while the machine is suspended; this one goes off on
-// resume. One descriptor, and a goroutine parked on it, for all processes.
+// bootTimer calls a function when CLOCK_BOOTTIME passes a point. A timer of the runtime
+// stands still while the machine is suspended; this one fires on resume. It takes one
+// descriptor and one goroutine for all processes.
 type bootTimer struct {
 	f  *os.File
 	fd int

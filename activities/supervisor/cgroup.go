@@ -17,12 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cgroups of version 2 hold a process and all its descendants, whatever these
-// do to their session, their parents and their environment. They are used where
-// we may make them and silently done without where not. No controller is needed.
+// A cgroup of version 2 contains a process and all its descendants, whatever they do to
+// their session, parents and environment. Cgroups are used if the supervisor may make
+// them. No controller is needed.
 
-// ownCgroup is the directory of the cgroup this process is in; empty if there is
-// none to be seen.
+// ownCgroup returns the directory of the cgroup of this process; empty if there is none.
 func ownCgroup() string {
 	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -87,7 +86,7 @@ func makeInstanceCgroup(instance string) string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// cgroupName is a file name for a process, and no other process's.
+// cgroupName returns a file name that is unique to a process.
 func cgroupName(hash string, key Key, number int) string {
 	task := key.Task
 	if !plainName.MatchString(task) {
@@ -133,7 +132,7 @@ func cgroupPopulated(dir string) bool {
 	return err == nil && bytes.Contains(raw, []byte("populated 1"))
 }
 
-// removeCgroup removes a cgroup with those that a task may have made in it.
+// removeCgroup removes a cgroup and those that a task made in it.
 func removeCgroup(dir string) {
 	pause := time.Millisecond
 	for range 6 {
@@ -159,8 +158,8 @@ func removeCgroup(dir string) {
 	}
 }
 
-// cgroupOf is the name of the process's cgroup directly below the instance's
-// that something is in; empty if it is in none.
+// cgroupOf returns the name of the cgroup, directly below that of the instance, that
+// contains the process; empty if none does.
 func cgroupOf(pid int, instance string) string {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {
@@ -175,8 +174,8 @@ func cgroupOf(pid int, instance string) string {
 	return name
 }
 
-// writeCgroupFile remembers where the instance's cgroup is: the next supervisor may
-// be started from elsewhere.
+// writeCgroupFile records the path of the instance's cgroup: the next supervisor may be
+// started in another one.
 func writeCgroupFile(dir, boot, cgroup string) error {
 	return writeFile(filepath.Join(dir, cgroupFile), boot+"\n"+cgroup+"\n")
 }

@@ -27,7 +27,7 @@ func (s *supervisor) Attach(ctx context.Context, r AttachRequest) (AttachReply, 
 	}
 	var reply AttachReply
 	for _, p := range ps {
-		// One that an earlier commander is just starting.
+		// An earlier commander is starting it.
 		select {
 		case <-p.settled:
 		case <-ctx.Done():
@@ -105,8 +105,8 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 	if err != nil || granted {
 		return err
 	}
-	// Journalled before it is true: a start must not rest on a grant that a
-	// restart would have forgotten.
+	// It is journalled before it takes effect: a start must not rest on a grant that
+	// a restart of the supervisor would forget.
 	err = p.task.run.journal.append(record{
 		Type: recGranted, Generation: r.Key.Generation, Task: r.Key.Task, Number: r.Number, Failures: r.Failures,
 	})
@@ -169,7 +169,7 @@ func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesRe
 	}
 	s.mu.Unlock()
 	if first {
-		// Not given up with the caller: once asked, it is done.
+		// It does not end with the caller: a release, once requested, is carried out.
 		go s.release(run, all)
 	}
 	select {
@@ -197,7 +197,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	s.mu.Lock()
 	if err == nil {
-		// From now on it is read from disk when somebody asks.
+		// From now on it is read from disk on request.
 		delete(s.runs, r.hash)
 	}
 	now := time.Now()

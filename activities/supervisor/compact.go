@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// compactFrom is how large a journal is before it is worth looking at again.
+// compactFrom is the size from which a journal is compacted, in bytes.
 const compactFrom = 512 << 10
 
-// compactLocked leaves out of the file what is omitted of the run ([task.omit]), once
-// it has become twice as large as it was the last time. Where that fails, the file
-// stays as it is.
+// compactLocked rewrites the file without what the run omits ([task.omit]), each time the
+// file has doubled. If that fails the file stays as it is. j.mu must be held.
 func (j *journal) compactLocked() {
 	// A sync that is in progress has the file that is there.
 	if j.size < max(j.compactAt, compactFrom) || j.syncing {

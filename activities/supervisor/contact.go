@@ -8,15 +8,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// over reports whether a process may not live any more.
+// over reports whether the process must not live any more.
 func (c Contact) over(now int64) bool { return c.Until != 0 && c.Until <= now }
 
-// killAt returns when a process that has lost contact is killed. Its grace counts from the
-// end of the contact: on a machine that was suspended then, it may be over before the
-// process has been asked.
+// killAt returns when a process that has lost contact is killed. The grace counts from the
+// end of the contact: on a machine that was suspended it may be over before the process
+// was asked.
 func (c Contact) killAt() int64 { return c.Until + c.Grace.Nanoseconds() }
 
-// next returns when a process is to be stopped or killed, on CLOCK_BOOTTIME; 0: never.
+// next returns when the process is to be stopped or killed, on CLOCK_BOOTTIME; 0 for
+// never.
 func (p *process) next() int64 {
 	if !p.killed.IsZero() {
 		return 0
@@ -55,7 +56,7 @@ func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
 	return nil
 }
 
-// watch sets the timer for the end of the time that a process has. s.mu must be held.
+// watch sets the timer for the deadline of a process. s.mu must be held.
 func (s *supervisor) watch(p *process) {
 	at := p.next()
 	if at == 0 {
@@ -75,8 +76,8 @@ func (s *supervisor) watch(p *process) {
 	}
 }
 
-// timeIsUp kills what ran for too long, stops what is cut off from the server, and waits
-// for the next.
+// timeIsUp kills processes that ran for too long, stops those that are cut off from the
+// server, and sets the timer for the next.
 func (s *supervisor) timeIsUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// CookieVar is the environment variable that says whose process this is. A
-// process that left its session and its parents is still found by it.
+// CookieVar is the environment variable that identifies the task of a process. It finds
+// processes that have left their session and parents.
 const CookieVar = "CLUSTERRUN_COOKIE"
 
 // runHash names a run in file names and cookies.
@@ -19,7 +19,7 @@ func runHash(k RunKey) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// cookieOf is <instance>/<run>/<generation>/<task>/<number>.
+// cookieOf returns <instance>/<run>/<generation>/<task>/<number>.
 func cookieOf(instance, hash string, key Key, number int) string {
 	return instance + "/" + hash + "/" + strconv.Itoa(key.Generation) + "/" + key.Task + "/" + strconv.Itoa(number)
 }
@@ -44,8 +44,8 @@ func withCookie(env []string, cookie, outer string) []string {
 	return append(out, CookieVar+"="+cookie)
 }
 
-// readCookies returns the cookies of a process: nothing where it has none,
-// cleared its environment, or is none of our business.
+// readCookies returns the cookies of a process: none if it never had any, cleared its
+// environment, or belongs to another user.
 func readCookies(pid int) []string {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What a request can fail with. They survive the wire: errors.Is works on what
-// a [Client] returns, and the text says more.
+// The errors of requests. errors.Is works on what a [Client] returns, and the text says
+// more.
 var (
 	// ErrFenced: a newer commander of the task has been seen.
 	ErrFenced = errors.New("fenced")

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startError is why a program could not be executed, and with which exit code a
-// shell would have said so.
+// startError is why a program could not be executed, with the exit code that a shell would
+// return.
 type startError struct {
 	text string
 	code int
@@ -25,7 +25,7 @@ const (
 	exitNotExecutable = 126
 )
 
-// reasonOf is the kernel's part of an error, without the paths around it.
+// reasonOf returns the kernel's part of an error, without paths.
 func reasonOf(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -13,10 +13,10 @@ type forker struct {
 	requests chan func()
 	quit     chan struct{}
 	stopped  chan struct{}
-	// window is taken from a fork until the child is registered. Whoever meets a
-	// child that it does not know takes it too, and looks again. A channel and
-	// not a lock, because a fork lasts until the program was read, and that can
-	// be for ever from a file server that is gone.
+	// window is held from a fork until the child is registered. Code that meets an
+	// unknown child takes it, too, and looks again. It is a channel and not a lock
+	// because a fork lasts until the program was read, which can take for ever if its
+	// file server is gone.
 	window chan struct{}
 }
 
@@ -43,13 +43,13 @@ func newForker() *forker {
 	return f
 }
 
-// fork starts a program; register is called with its pid before anybody can take
-// it for an orphan.
+// fork starts a program. register is called with its pid before the reaper can take it for
+// an orphan.
 func (f *forker) fork(path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	return f.forkOn(nil, path, argv, attr, register)
 }
 
-// forkOn starts it bound to cpus, where there are any.
+// forkOn is fork with the child bound to cpus, if there are any.
 func (f *forker) forkOn(cpus []int, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	result := make(chan error, 1)
 	do := func() {
@@ -69,7 +69,7 @@ func (f *forker) forkOn(cpus []int, path string, argv []string, attr *syscall.Pr
 	}
 }
 
-// between calls do while no fork is in progress; false if one does not end.
+// between calls do while no fork is in progress. It returns false if a fork does not end.
 func (f *forker) between(do func()) bool {
 	timer := time.NewTimer(forkPatience)
 	defer timer.Stop()

@@ -26,8 +26,8 @@ const (
 	recOmitted  = "omitted" // what is known of the task goes on with this number
 )
 
-// record is one line of a journal. The environment of a process is never in it:
-// there may be secrets there.
+// record is one line of a journal. It never contains the environment of a process, which
+// may hold secrets.
 type record struct {
 	Type       string    `json:"type"`
 	At         time.Time `json:"at"`
@@ -49,22 +49,19 @@ type record struct {
 }
 
 const (
-	// lazySync is how long a record that nobody waits for may stay unsynced.
-	// Only a crash of the machine could lose it, and then the process is lost
-	// with the boot anyway.
+	// lazySync is how long a record may stay unsynced if no caller waits for it. Only a
+	// crash of the machine could lose it, which loses the process anyway.
 	lazySync = time.Second
-	// retryFirst and retryMost pace the attempts to write what a full disk
-	// refused.
+	// retryFirst and retryMost are the delays between attempts to write to a full disk.
 	retryFirst = time.Second
 	retryMost  = 30 * time.Second
 )
 
 // journal is the append-only file of one run.
 //
-// A line is written with one write and taken back if that fails half-way, so a
-// torn line can only be the last one, of a supervisor that died in the middle.
-// Those who need their record on disk call commit; all who wait at the same
-// time share one fdatasync.
+// A line is written with one write and truncated again if that fails half-way, so only the
+// last line can be torn, by a supervisor that died while writing it. A caller that needs its
+// record on disk calls commit; concurrent callers share one fdatasync.
 type journal struct {
 	path string
 	head record // first line of a new file
@@ -73,8 +70,8 @@ type journal struct {
 	f    *os.File // nil until the first append
 	size int64    // of what was written whole
 	torn bool     // half a line behind that could not be taken back
-	// backlog has records that must not get lost but could not be written yet.
-	// Nothing overtakes them.
+	// backlog holds records that could not be written yet and must not get lost. Later
+	// records wait behind them.
 	backlog    [][]byte
 	retry      *time.Timer
 	retryAfter time.Duration
@@ -101,7 +98,7 @@ func encode(r record) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// append writes a record or fails with nothing written.
+// append writes a record, or fails and writes nothing.
 func (j *journal) append(r record) error {
 	line, err := encode(r)
 	if err != nil {
@@ -119,7 +116,7 @@ func (j *journal) append(r record) error {
 	return nil
 }
 
-// keep writes a record now or, where that fails, as soon as it can be.
+// keep writes a record now or, if that fails, as soon as possible.
 func (j *journal) keep(r record) error {
 	line, err := encode(r)
 	if err != nil {
@@ -187,8 +184,8 @@ func (j *journal) writeLocked(line []byte) error {
 
 func (j *journal) putLocked(line []byte) error {
 	if _, err := j.f.Write(line); err != nil {
-		// Take back the half of a line that may be there. Where even that
-		// fails, what follows would be read as damage, so nothing may.
+		// Truncate a line that was written in part. If even that fails, no more may be
+		// written: it would be read as damage.
 		if terr := j.f.Truncate(j.size); terr != nil {
 			_ = j.f.Close()
 			j.f, j.torn = nil, true
@@ -216,7 +213,7 @@ func (j *journal) openLocked() error {
 	case info.Size() > j.size && j.torn:
 		err = f.Truncate(j.size)
 	default:
-		// Somebody else's, or not what was read: never to be written over.
+		// It is not the file that was read, so it must not be written to.
 		err = fmt.Errorf("it has %d bytes and not %d", info.Size(), j.size)
 	}
 	if err != nil {
@@ -243,7 +240,7 @@ func (j *journal) openLocked() error {
 	return err
 }
 
-// commit returns once everything written before is on disk.
+// commit returns once all records written before are on disk.
 func (j *journal) commit() error {
 	done := make(chan error, 1)
 	j.mu.Lock()
@@ -263,7 +260,7 @@ func (j *journal) commit() error {
 	return nil
 }
 
-// syncAll serves those who wait, a crowd at a time, and ends when there is none.
+// syncAll syncs for all waiting callers at once, until none is left.
 func (j *journal) syncAll() {
 	for {
 		j.mu.Lock()
@@ -298,8 +295,8 @@ func (j *journal) syncSoonLocked() {
 	j.lazy.Reset(lazySync)
 }
 
-// close writes what is still to be written, syncs and lets the file go. It
-// returns an error where something could not be saved.
+// close writes the backlog, syncs and closes the file. It returns an error if not all could
+// be saved.
 func (j *journal) close() error {
 	j.mu.Lock()
 	if j.closed {

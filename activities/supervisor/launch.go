@@ -42,7 +42,7 @@ func (s *supervisor) launch(p *process, c Command) error {
 		if !mayBeCgroup(err) {
 			return execError(c, err)
 		}
-		// Was it the cgroup that was refused, or the program? Ask without.
+		// Either the cgroup or the program was refused. Try without the cgroup.
 		attr.Sys.UseCgroupFD = false
 		if err = s.forkTask(p, "", c, attr); err == nil {
 			s.mu.Lock()
@@ -61,7 +61,7 @@ func (s *supervisor) launch(p *process, c Command) error {
 
 func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscall.ProcAttr) error {
 	return s.fork.forkOn(c.CPUs, c.Path, c.Args, attr, func(pid int) {
-		// A child that was not reaped has a stat, dead or alive.
+		// A child has a stat until it is reaped.
 		stat, _ := readStat(pid)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func mayBeCgroup(err error) bool {
 	return false
 }
 
-// enterCgroup makes the cgroup of a process; -1 where there is to be none.
+// enterCgroup makes the cgroup of a process and opens it; -1 if it gets none.
 func (s *supervisor) enterCgroup(p *process) (string, int) {
 	s.mu.Lock()
 	no := s.noCgroup
@@ -118,7 +118,7 @@ func (s *supervisor) openFiles(c Command) (fds []int, err error) {
 		}
 	}()
 	if c.Dir != "" {
-		// The kernel says "no such file" of the program and of the directory.
+		// ENOENT may mean the program or the directory.
 		if info, err := os.Stat(c.Dir); err != nil {
 			return nil, &startError{fmt.Sprintf("working directory %s: %s", c.Dir, reasonOf(err)), exitNotExecutable}
 		} else if !info.IsDir() {

@@ -15,32 +15,33 @@ import (
 
 // runPorts are the ports of a run. Guarded by supervisor.leaseMu.
 type runPorts struct {
-	// leased is what was answered, as the journal has it.
-	leased map[leaseKey]lease
-	held   map[int]int // port → descriptor of the socket that holds it
-	pins   map[int]pin // those of held that a task wants by number
+	// leased holds the replies, as journalled.
+	leased map[leaseKey]portLease
+	held   map[int]int // by port, the descriptor of the socket that holds it
+	pins   map[int]pin // the ports of held that a task wants by number
 	lapse  *time.Timer
 }
 
 // leaseKey names a lease of a run.
 type leaseKey struct{ generation, group int }
 
-type lease struct {
-	any   []int // of whatever number
+// portLease is the ports of one lease.
+type portLease struct {
+	any   []int // of any number
 	fixed []int
 }
 
-func (l lease) all() []int { return slices.Concat(l.any, l.fixed) }
+func (l portLease) all() []int { return slices.Concat(l.any, l.fixed) }
 
 func (p *runPorts) remember(key leaseKey, anyPorts, fixed []int) {
 	if p.leased == nil {
-		p.leased = make(map[leaseKey]lease)
+		p.leased = make(map[leaseKey]portLease)
 	}
-	p.leased[key] = lease{any: anyPorts, fixed: fixed}
+	p.leased[key] = portLease{any: anyPorts, fixed: fixed}
 }
 
-// leasePrefix names the abstract sockets by which supervisors, of all users of a
-// machine, see each other's leases. The kernel frees them with their holder.
+// leasePrefix begins the names of the abstract sockets by which the supervisors of all
+// users of a machine see each other's leases. The kernel frees them with their holder.
 const leasePrefix = "clusterrun-port-"
 
 // Lease leases ports; see [API].
@@ -79,8 +80,8 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 	if again && len(before.any) != r.Count && began {
 		return LeaseReply{}, refuse(ErrInvalid, fmt.Sprintf("generation %d of run %s has %d ports and runs with them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.any), r.Count))
 	}
-	got := lease{fixed: r.Ports}
-	fresh := make([]int, 0, r.Count) // to be let go should this fail
+	got := portLease{fixed: r.Ports}
+	fresh := make([]int, 0, r.Count) // freed again if this fails
 	fail := func(err error) (LeaseReply, error) {
 		run.ports.letGo(fresh)
 		return LeaseReply{}, err
@@ -114,9 +115,9 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 		mine, err := run.ports.hold(port, !began)
 		if err != nil {
 			if began {
-				return fail(err) // the tasks were told this one
+				return fail(err) // the tasks know this port
 			}
-			continue // nobody has used it yet: another will do
+			continue // not in use yet: any other will do
 		}
 		if mine {
 			fresh = append(fresh, port)
@@ -149,9 +150,9 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 	return LeaseReply{Ports: got.any}, nil
 }
 
-// dropOldPorts lets the ports go that only earlier generations had, unless one
-// of these is still at its end. They are not reused for the new one: a peer of
-// the old generation must not reach it by mistake.
+// dropOldPorts frees the ports that only earlier generations had, unless one of these is
+// still ending. They are not reused for the new generation: a peer of the old one must not
+// reach it by mistake.
 func (s *supervisor) dropOldPorts(run *run, generation int) {
 	s.mu.Lock()
 	busy := false
@@ -161,7 +162,7 @@ func (s *supervisor) dropOldPorts(run *run, generation int) {
 		return
 	}
 	var keep []int
-	maps.DeleteFunc(run.ports.leased, func(key leaseKey, _ lease) bool {
+	maps.DeleteFunc(run.ports.leased, func(key leaseKey, _ portLease) bool {
 		return key.generation > 0 && key.generation < generation-KeepProcesses
 	})
 	for key, l := range run.ports.leased {
@@ -176,7 +177,7 @@ func (s *supervisor) dropOldPorts(run *run, generation int) {
 	}
 }
 
-// lapsePorts lets ports go for which nothing was ever started.
+// lapsePorts frees the ports of a run that has never started a process.
 func (s *supervisor) lapsePorts(run *run, timer **time.Timer) {
 	s.leaseMu.Lock() // under which the timer was set
 	defer s.leaseMu.Unlock()
@@ -190,8 +191,8 @@ func (s *supervisor) lapsePorts(run *run, timer **time.Timer) {
 	run.ports.letGo(nil)
 }
 
-// keepPorts keeps the ports of a run until its release, because a process of it
-// starts; and takes them back if they lapsed just before.
+// keepPorts keeps the ports of a run that starts a process until its release, and takes
+// them again if they have just lapsed.
 func (s *supervisor) keepPorts(run *run, generation int) {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
@@ -202,7 +203,7 @@ func (s *supervisor) keepPorts(run *run, generation int) {
 			continue
 		}
 		for _, port := range l.all() {
-			// Not probed: a task of the run may be listening already.
+			// It is not probed: a task of the run may already listen.
 			if _, err := run.ports.hold(port, false); err != nil {
 				s.log.Warn("A port of a run is not leased to it any more.", zap.String("run", run.key.WorkflowID), zap.Error(err))
 			}
@@ -218,7 +219,7 @@ func (s *supervisor) freePorts(run *run) {
 	run.ports.letGo(nil)
 }
 
-// letGo frees some ports, or all with nil.
+// letGo frees the given ports, or all if ports is nil.
 func (p *runPorts) letGo(ports []int) {
 	p.unpin(ports)
 	if ports == nil {
@@ -236,7 +237,7 @@ func (p *runPorts) letGo(ports []int) {
 	}
 }
 
-// hold leases one port; false without an error means that the run has it.
+// hold leases one port. It returns false without an error if the run already has it.
 func (p *runPorts) hold(port int, probe bool) (bool, error) {
 	if port < 1 || port > 65535 {
 		return false, refuse(ErrInvalid, fmt.Sprintf("%d is no port", port))
@@ -267,8 +268,8 @@ func (p *runPorts) hold(port int, probe bool) (bool, error) {
 	return true, nil
 }
 
-// holdAny leases ports of whatever number, below those that the kernel gives to
-// outgoing connections.
+// holdAny leases ports of any number, below the range that the kernel uses for outgoing
+// connections.
 func (p *runPorts) holdAny(count int, avoid []int) ([]int, error) {
 	low, high := portRange()
 	reserved := reservedPorts()
@@ -311,7 +312,7 @@ func (p *runPorts) holdAny(count int, avoid []int) ([]int, error) {
 	return got, nil
 }
 
-// notLeased is the error for a port of which it could not be told whether it is free.
+// notLeased returns the error for a port that could not be probed.
 func notLeased(port int, err error) error {
 	return fmt.Errorf("leasing port %d: %s", port, reasonOf(err))
 }

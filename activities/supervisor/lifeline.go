@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lifeline is what there is to know of the owner.
+// lifeline reports what becomes of the owner.
 type lifeline struct {
 	gone <-chan struct{} // closed when the owner is gone
 	told <-chan StopAll  // what the owner has written
@@ -23,8 +23,8 @@ func watchLifeline(f *os.File, log *zap.Logger) (lifeline, error) {
 	if f == nil {
 		return lifeline{stop: func() {}}, nil
 	}
-	// A copy that the runtime can wait on without a thread, and that can be
-	// closed under the reader.
+	// A copy that the runtime can poll without a thread, and that can be closed while
+	// it is being read.
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
 		err = unix.SetNonblock(fd, true)
@@ -54,8 +54,7 @@ func watchLifeline(f *os.File, log *zap.Logger) (lifeline, error) {
 	}}, nil
 }
 
-// readLifeline reads to the end. Only the first line counts: with it the supervisor
-// begins to end.
+// readLifeline reads to the end. Only the first line counts: it makes the supervisor end.
 func readLifeline(f *os.File, told chan<- StopAll, log *zap.Logger) {
 	r := bufio.NewReader(f)
 	for {

@@ -7,12 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LimitOf names the limit of open files that an error is of, in brackets, to be put
-// behind its text. It is empty for all other errors.
+// LimitOf returns the limit of open files that caused err, in brackets, to be appended to
+// its text. It is empty for other errors.
 //
-// The soft limit is no matter: the runtime raises that of every program in Go to the
-// hard one when it starts, and gives those that it executes, such as tasks, the one
-// that it was started with.
+// The soft limit does not matter: the runtime of Go raises it to the hard limit at start,
+// and restores it for the programs that it executes, such as tasks.
 func LimitOf(err error) string {
 	switch {
 	case errors.Is(err, unix.EMFILE):
@@ -23,7 +22,7 @@ func LimitOf(err error) string {
 	return ""
 }
 
-// mostFiles is the hard limit of open files.
+// mostFiles returns the hard limit of open files.
 func mostFiles() uint64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -35,7 +34,7 @@ func mostFiles() uint64 {
 // ownFiles is about how many files a supervisor has open without any port.
 const ownFiles = 16
 
-// checkFiles refuses what can never be had: each port that is leased is an open file.
+// checkFiles refuses more ports than can ever be leased: each leased port is an open file.
 func checkFiles(ports int) error {
 	if most := mostFiles(); most > 0 && uint64(ports)+ownFiles > most {
 		return refuse(ErrLimit, fmt.Sprintf("%d ports cannot be leased%s", ports, LimitOf(unix.EMFILE)))

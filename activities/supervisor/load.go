@@ -13,11 +13,11 @@ import (
 
 // loadRuns reads every journal that was not archived.
 //
-// A torn last line is what a supervisor leaves that died while writing it:
-// nobody was told of it, it is cut off. Anything else that cannot be read is
-// damage. The file is then moved aside and what was readable is kept, with a
-// mark by which every process of the run that we do not know of counts as lost:
-// a damaged journal must never look like a run that has not begun.
+// A torn last line was left by a supervisor that died while writing it. Nothing was
+// answered from it, so it is cut off. Anything else that cannot be read is damage. Then the
+// file is moved aside and its readable part is kept, with a mark by which every unknown
+// process of the run counts as lost: a damaged journal must never look like a run that has
+// not begun.
 func loadRuns(dir string) (map[string]*run, error) {
 	runs := make(map[string]*run)
 	folder := filepath.Join(dir, journalDir)
@@ -45,9 +45,9 @@ func loadRuns(dir string) (map[string]*run, error) {
 	return runs, nil
 }
 
-// Journalled reads what a supervisor that has ended wrote of its processes, by task and
-// number. It changes nothing. Unlike [OpenState] it leaves those as they are whose end
-// nobody wrote down.
+// Journalled reads the processes that a supervisor which has ended journalled, by task and
+// number. It changes nothing. Unlike [OpenState] it does not mark processes without an end
+// as lost.
 func Journalled(dir string) ([]Process, error) {
 	var all []Process
 	for _, folder := range []string{journalDir, releasedDir} {
@@ -70,14 +70,14 @@ func Journalled(dir string) ([]Process, error) {
 	return all, nil
 }
 
-// contents is what was found in a journal besides the run.
+// contents describes a journal apart from its run.
 type contents struct {
 	good    []byte // whole, readable lines
 	damaged bool
 }
 
-// loadJournal changes nothing on disk; the journal of the run it returns goes on
-// behind the readable part.
+// loadJournal reads a journal and changes nothing on disk. The journal of the run that it
+// returns continues after the readable part.
 func loadJournal(path, hash string) (*run, contents, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -114,7 +114,7 @@ func loadJournal(path, hash string) (*run, contents, error) {
 	return r, c, nil
 }
 
-// replay applies one record. It reports whether that makes sense here.
+// replay applies one record. It reports whether the record is valid in this state.
 func (r *run) replay(rec record) bool {
 	id := taskID{rec.Generation, rec.Task}
 	known := func() *process {
@@ -194,8 +194,8 @@ func (r *run) replay(rec record) bool {
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// setAside keeps a damaged journal for whoever wants to look, and writes what
-// could be read of it into a new one.
+// setAside keeps a damaged journal for inspection and writes its readable part to a new
+// one.
 func setAside(r *run, path string, good []byte) error {
 	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")
 	mark, err := encode(record{Type: recDamaged, Moved: aside})
@@ -220,14 +220,14 @@ func setAside(r *run, path string, good []byte) error {
 	return nil
 }
 
-// archived reads a run that was released earlier; nil if there is none.
+// archived reads a run that was released before; nil if there is none.
 func (s *State) archived(hash string) *run {
 	r, _, err := loadJournal(s.releasedPath(hash), hash)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		// There is something that cannot be read: not a run that has not begun.
+		// It exists and cannot be read: this is not a run that has not begun.
 		r = newRun(hash, RunKey{})
 		r.damaged = s.releasedPath(hash)
 	}

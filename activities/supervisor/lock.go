@@ -14,8 +14,7 @@ import (
 
 const lockFile = "lock"
 
-// What a holder writes into the lock file behind its pid, so that others can
-// tell whom they met.
+// The roles that a holder writes into the lock file after its pid.
 const (
 	roleSupervisor = "supervisor"
 	roleSweep      = "sweep"
@@ -44,7 +43,7 @@ func tryLock(dir, role string) (*os.File, error) {
 	return f, nil
 }
 
-// holder says who has the lock, as far as the file tells.
+// holder returns the holder of the lock according to the file.
 func holder(dir string) (pid int, role string) {
 	raw, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -60,9 +59,8 @@ func holder(dir string) (pid int, role string) {
 	return pid, role
 }
 
-// How long an opener waits for a lock: a moment where somebody only looks
-// whether it is free, longer where the children of a dead supervisor are
-// clearing up behind it.
+// How long an opener waits for a lock: briefly if another process only checks whether it is
+// free, longer if the side of a dead supervisor is cleaning up.
 const (
 	lockPatience  = 250 * time.Millisecond
 	sweepPatience = 15 * time.Second
@@ -87,7 +85,8 @@ func waitLock(dir string) (*os.File, error) {
 	}
 }
 
-// inUse says who has a state directory, and what ending that one would do.
+// inUse returns the error for a state directory in use: by which process, and what ending
+// that would do.
 func inUse(dir string, pid int, role string) error {
 	switch {
 	case pid <= 0:
@@ -98,14 +97,14 @@ func inUse(dir string, pid int, role string) error {
 	return fmt.Errorf("the state directory %s is in use by the host worker with pid %d; choose another state directory, or end that one and all tasks that it runs: kill %d", dir, pid, pid)
 }
 
-// LockFree reports whether no supervisor lives on a state directory, also where
-// there is no such directory.
+// LockFree reports whether no supervisor uses a state directory. It is true if the
+// directory does not exist.
 func LockFree(dir string) bool {
 	f, err := os.Open(filepath.Join(dir, lockFile))
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
 	}
 	defer f.Close()
-	// Shared and for an instant only; an opener waits longer than that.
+	// The lock is shared and held for an instant; an opener waits longer.
 	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
 }

@@ -11,9 +11,9 @@ import (
 
 type orphan struct {
 	ticks uint64
-	// owner is whose process it is: nil if that cannot be told.
+	// owner is the process it descends from; nil if that is not known.
 	owner *process
-	// ours: of this instance, but of a process nobody knows any more.
+	// ours reports whether it is of this instance but of a process not known any more.
 	ours    bool
 	unknown bool // not attributed yet
 }
@@ -21,10 +21,9 @@ type orphan struct {
 // reapOrphans reaps the children that we did not start and that have ended, and
 // keeps the list of those that have not.
 //
-// A child that ends between the list and its reaping leaves us children of its own
-// that the list does not have. So the last word is a list after which nothing was
-// reaped; where there is none, because orphans come and go all the time, it is not
-// known what is left.
+// A child that ends between listing and reaping leaves children of its own that the list
+// does not contain. So a list counts only if nothing was reaped after it. If orphans come
+// and go all the time there is no such list, and it is not known what is left.
 func (r *reaper) reapOrphans() {
 	for range listsAtOnce {
 		r.unsure = !r.meetOrphans()
@@ -35,10 +34,10 @@ func (r *reaper) reapOrphans() {
 	r.unsure = true
 }
 
-// listsAtOnce bounds how often a pass lists the children because some were reaped.
+// listsAtOnce bounds how often one pass lists the children.
 const listsAtOnce = 8
 
-// meetOrphans enters the children that are new. It reports whether it could.
+// meetOrphans records new children. It reports whether it could list them.
 func (r *reaper) meetOrphans() bool {
 	var fresh []int
 	for _, pid := range r.children.list() {
@@ -63,10 +62,10 @@ func (r *reaper) reapKnown() int {
 	return reaped
 }
 
-// meet sorts new children into those we started and orphans.
+// meet tells new children that the supervisor started from orphans.
 func (r *reaper) meet(pids []int) bool {
 	s := r.s
-	// One that is being started now is not in the table yet.
+	// A child that is being started is not in the table yet.
 	return s.fork.between(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -78,8 +77,8 @@ func (r *reaper) meet(pids []int) bool {
 	})
 }
 
-// killLeftovers kills the orphans whose task is at its end, and counts them by
-// process. Those that belong to nobody are counted under nil.
+// killLeftovers kills the orphans whose process has ended and counts them by process.
+// Those without a known process are counted under nil.
 func (r *reaper) killLeftovers() map[*process]int {
 	rest := make(map[*process]int)
 	if len(r.orphans) == 0 {
@@ -97,7 +96,7 @@ func (r *reaper) killLeftovers() map[*process]int {
 		switch {
 		case r.foreign[pid] || o.unknown:
 		case o.owner != nil && (o.owner.phase == starting || o.owner.phase == running):
-			// A daemon of a living task is the task's business.
+			// A daemon of a living task may live.
 		case o.owner != nil:
 			s.send(pid, unix.SIGKILL)
 			if o.owner.phase == ending {
@@ -113,7 +112,7 @@ func (r *reaper) killLeftovers() map[*process]int {
 	return rest
 }
 
-// attribute finds out whose an orphan is.
+// attribute finds the process that an orphan descends from.
 func (r *reaper) attribute(pid int, o *orphan) {
 	stat, err := readStat(pid)
 	if err != nil {
@@ -151,10 +150,10 @@ func (r *reaper) attribute(pid int, o *orphan) {
 	}
 }
 
-// ownerless reports whether an orphan that carries no name belongs to a task
-// that is at its end, because everyone is who could have started it; one of them
-// then has to wait for it. A host's process 1 gets the orphans of others too and
-// leaves what it does not know alone.
+// ownerless reports whether an orphan without a cookie must belong to a task that has
+// ended, because all processes that could have started it have; one of them then waits for
+// it. As process 1 of a host the supervisor also gets the orphans of others, and leaves
+// those that it does not know alone.
 func (r *reaper) ownerless(o *orphan) bool {
 	if os.Getpid() == 1 {
 		return false

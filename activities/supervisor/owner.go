@@ -8,22 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner has what tasks can get of the supervisor's owner. The supervisor neither
-// reads, writes nor closes the files, and passes them to nothing else.
+// Owner holds the files of the supervisor's owner that tasks can get. The supervisor itself
+// neither reads, writes nor closes them.
 type Owner struct {
-	// Stdout and Stderr are where a stream with [OwnersOutput] goes. None: to
-	// /dev/null.
+	// Stdout and Stderr are where a stream with [OwnersOutput] goes; /dev/null if nil.
 	Stdout, Stderr *os.File
-	// Stdin is for a command in the foreground, with Stdout and Stderr. Where it is
-	// a terminal, that becomes the controlling terminal of the process. None:
-	// nothing is started in the foreground.
+	// Stdin is for a command in the foreground, with Stdout and Stderr. If it is a
+	// terminal, that becomes the controlling terminal of the process. If nil, nothing
+	// is started in the foreground.
 	Stdin *os.File
 }
 
-// owner is the [Owner] of a supervisor at work.
+// owner is the [Owner] of a running supervisor.
 type owner struct {
 	Owner
-	// modes are those of the terminal when it was inherited; nil where Stdin is none.
+	// modes holds the terminal's modes at start; nil if Stdin is not a terminal.
 	modes *unix.Termios
 }
 
@@ -37,8 +36,8 @@ func newOwner(o Owner) owner {
 	return own
 }
 
-// standard are copies of the owner's stdin, stdout and stderr for a command in
-// the foreground.
+// standard returns copies of the owner's stdin, stdout and stderr for a command in the
+// foreground.
 func (o *owner) standard() (fds []int, err error) {
 	if o.Stdin == nil {
 		return nil, &startError{"it is to be in the foreground, and there is no owner whose stdin it could have", exitNotExecutable}
@@ -54,8 +53,8 @@ func (o *owner) standard() (fds []int, err error) {
 	return fds, nil
 }
 
-// lendTerminal makes the terminal, where there is one, the controlling terminal of
-// a process in the foreground. The one before may have left it in any mode.
+// lendTerminal makes the terminal, if there is one, the controlling terminal of a process
+// in the foreground, and resets the modes that an earlier process may have changed.
 func (o *owner) lendTerminal(attr *syscall.SysProcAttr) {
 	if o.modes == nil {
 		return
@@ -64,7 +63,7 @@ func (o *owner) lendTerminal(attr *syscall.SysProcAttr) {
 	attr.Setctty, attr.Ctty = true, 0
 }
 
-// duplicate is a copy that may be closed; of no file, it is /dev/null.
+// duplicate returns a copy of f that the caller closes; /dev/null if f is nil.
 func duplicate(f *os.File) (int, error) {
 	take := func() (int, error) { return unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0) }
 	if f != nil {

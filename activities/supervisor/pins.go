@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pin is a port that a task wants by number. Two tasks of a run may turn out to want
-// the same port of one machine, under two names of it and perhaps of two host
-// workers. To wait for each other would be in vain, and only here it can be seen: the
-// socket's name has the task, for other supervisors to read.
+// pin is a port that a task wants by number. Two tasks of a run may want the same port of
+// one machine, under two names of it and even on two host workers. Waiting would never
+// help, and only the supervisors can find out: the name of the socket contains the task, for
+// other supervisors to read.
 type pin struct {
 	task       string
 	generation int
 	fd         int // of the socket with the name
 }
 
-// pin notes the task of a port. Without the socket, other supervisors only find the port taken.
+// pin records the task of a port. Without the socket other supervisors only see that the
+// port is taken.
 func (p *runPorts) pin(run RunKey, generation, port int, task string) {
 	if before, ok := p.pins[port]; task == "" || ok && before.generation == generation {
 		return
@@ -38,7 +39,7 @@ func (p *runPorts) pin(run RunKey, generation, port int, task string) {
 	p.pins[port] = pin{task: task, generation: generation, fd: fd}
 }
 
-// unpin forgets the tasks of these ports, or of all with nil.
+// unpin removes the tasks of the given ports, or of all if ports is nil.
 func (p *runPorts) unpin(ports []int) {
 	for port, pin := range p.pins {
 		if ports == nil || slices.Contains(ports, port) {
@@ -50,7 +51,7 @@ func (p *runPorts) unpin(ports []int) {
 	}
 }
 
-// sharedWith refuses a port that another lease of the same generation has.
+// sharedWith returns an error if another lease of the same generation has the port.
 func (p *runPorts) sharedWith(key leaseKey, port int, task string) error {
 	for other, l := range p.leased {
 		if other.generation != key.generation || other.group == key.group {
@@ -73,8 +74,8 @@ func errShared(port int, task, other string) error {
 	return refuse(ErrPortShared, fmt.Sprintf("%s and %s are both pinned to port %d of this machine", other, task, port))
 }
 
-// pinnedBy finds the other task of the run that wants the port, by the name of a
-// socket; none: somebody else has it.
+// pinnedBy returns the other task of the run that holds the port, by the name of its socket;
+// empty if the port is not held by the run.
 func pinnedBy(run RunKey, generation, port int, task string) string {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
@@ -96,5 +97,5 @@ func pinPrefix(run RunKey, generation, port int) string {
 	return leasePrefix + strconv.Itoa(port) + "/" + hex.EncodeToString(sum[:8]) + "/" + strconv.Itoa(generation) + "/"
 }
 
-// pinName keeps the name of a socket within what the kernel takes, 107 bytes.
+// pinName cuts a task's name so that the socket's name fits in the kernel's 107 bytes.
 func pinName(task string) string { return task[:min(len(task), 40)] }

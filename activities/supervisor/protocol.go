@@ -26,10 +26,9 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s/%s/%d/%s", k.Run.WorkflowID, k.Run.RunID, k.Generation, k.Task)
 }
 
-// Fence orders those who may command a task: a later launch (start-task) beats
-// an earlier one, within a launch a later execution of the run's workflow an earlier
-// one, and within that a later activity attempt an earlier one.
-// The supervisor refuses what comes with a lower fence than it has seen.
+// Fence orders the commanders of a task: by launch (start-task), within a launch by the
+// execution of the run's workflow, and within that by activity attempt. The supervisor
+// refuses a request with a lower fence than it has seen.
 type Fence struct {
 	Launch    int `json:"launch"`
 	Execution int `json:"execution,omitempty"`
@@ -54,10 +53,10 @@ func (f Fence) String() string {
 	return fmt.Sprintf("launch %d attempt %d", f.Launch, f.Attempt)
 }
 
-// Reason says why the supervisor was told to stop a process.
+// Reason is why the supervisor stopped a process.
 type Reason string
 
-// The values of [Reason]. None means that nobody asked for the end.
+// The values of [Reason]. It is empty if the process ended by itself.
 const (
 	ReasonNone Reason = ""
 	// ReasonCollateral: another task's end, or the run's, made this one pointless.
@@ -79,8 +78,8 @@ const (
 // a run in the foreground ([Config.Owner]).
 const OwnersOutput = "owner"
 
-// Command is what to execute. Its output goes into files by descriptor: no
-// byte of it passes through the supervisor.
+// Command is what to execute. Its output goes directly to files, not through the
+// supervisor.
 type Command struct {
 	Path string   `json:"path"` // an absolute path: nothing is looked up
 	Args []string `json:"args"` // argv, the program's name included
@@ -93,19 +92,19 @@ type Command struct {
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
 	// Foreground gives the process the owner's stdin, stdout and stderr, and its
-	// terminal where these are one. Stdout and Stderr mean nothing then.
+	// terminal if they are one. Stdout and Stderr are ignored then.
 	Foreground bool `json:"foreground,omitempty"`
-	// CPUs are the processors the process is bound to. None: it is not bound.
+	// CPUs are the processors that the process is bound to; empty for all.
 	CPUs []int `json:"cpus,omitempty"`
 	// KillAt is when the process is killed for running too long, in
 	// nanoseconds of CLOCK_BOOTTIME. 0: never.
 	KillAt int64 `json:"kill_at"`
 }
 
-// Contact is what a process needs to live where its task may be started elsewhere: that
-// the server answers the side for its task. Whoever starts or renews says until when that
-// is good, and nobody can say so without an answer: not a side that was killed or frozen,
-// nor one that is started again and again, or cannot log in.
+// Contact bounds the life of a process whose task may be started elsewhere: the server must
+// keep answering the side for this task. Start and Renew set the deadline, and need an
+// answer for that. So a side that was killed, is frozen, crashes again and again or cannot
+// log in does not extend it.
 type Contact struct {
 	// Until is when the process is stopped, in nanoseconds of CLOCK_BOOTTIME: a fixed time
 	// after the request was sent that the server answered last. 0: it needs no contact.
@@ -128,11 +127,11 @@ type Process struct {
 	Started time.Time `json:"started"`
 	// Exit is nil while the process lives.
 	Exit *Exit `json:"exit,omitempty"`
-	// Granted says that the next process of the task may be started: the exit
-	// was judged and the judgement was "again".
+	// Granted reports whether the next process of the task may be started: the exit
+	// was judged, and the task is restarted.
 	Granted bool `json:"granted,omitempty"`
-	// Failures counts the processes of the launch up to this one that have failed, by
-	// the word of who granted the next one.
+	// Failures is the number of processes of the launch that have failed, up to this
+	// one, as reported with the grant of the next one.
 	Failures int `json:"failures,omitempty"`
 }
 
@@ -141,17 +140,17 @@ func (p Process) Ref() ProcessRef { return ProcessRef{Key: p.Key, Number: p.Numb
 
 // Exit is how a process ended.
 type Exit struct {
-	// Code is the exit code, or -N where signal N ended the process.
+	// Code is the exit code, or -N if signal N ended the process.
 	Code int `json:"code"`
-	// Reason is why we stopped it. None: it ended by itself.
+	// Reason is why the supervisor stopped it; empty if it ended by itself.
 	Reason Reason `json:"reason,omitempty"`
-	// Failed: whoever stopped it knew that it had failed already.
+	// Failed reports whether it was known to have failed when it was stopped.
 	Failed bool `json:"failed,omitempty"`
-	// Lost: the process went with its host, its supervisor or its boot, and
-	// nobody saw how it ended.
+	// Lost reports whether the process ended with its host, supervisor or boot, so that
+	// its exit is not known.
 	Lost bool `json:"lost,omitempty"`
-	// Unkillable: it was still there a bound after SIGKILL; nobody waits for it
-	// any longer.
+	// Unkillable reports whether it was still alive a bound after SIGKILL and was given
+	// up.
 	Unkillable bool `json:"unkillable,omitempty"`
 	// StartError: the program could not be executed, and why.
 	StartError string    `json:"start_error,omitempty"`
@@ -163,7 +162,7 @@ type Exit struct {
 	MaxRSS    int64         `json:"max_rss"` // bytes
 }
 
-// AttachRequest announces who commands a task from now on.
+// AttachRequest announces a new commander of a task.
 type AttachRequest struct {
 	Key   Key
 	Fence Fence
@@ -173,14 +172,14 @@ type AttachRequest struct {
 // launch, and the last hundred.
 type AttachReply struct{ Processes []Process }
 
-// StartRequest starts process Number of a task. It is idempotent: where that
-// number is journalled already, the reply is what became of it.
+// StartRequest starts process Number of a task. It is idempotent: if that number is
+// journalled, the reply is that process.
 type StartRequest struct {
 	Key     Key
 	Fence   Fence
 	Number  int
 	Command Command
-	// Contact is refused where it is over already.
+	// Contact is refused if it is already over.
 	Contact Contact
 }
 
@@ -212,8 +211,8 @@ type GrantRequest struct {
 // use Wait for the end.
 type StopRequest struct {
 	Run RunKey
-	// Tasks limits the request to these, in Generation: whoever lives there now. Nil
-	// means every task of the run.
+	// Tasks limits the request to the living processes of these tasks, in Generation.
+	// Nil means every task of the run.
 	Tasks      []string
 	Generation int
 	// Processes, when set, limits the request to these very processes instead. One
@@ -223,17 +222,17 @@ type StopRequest struct {
 	Signal int
 	Grace  time.Duration
 	Reason Reason
-	// Failed is noted in the exits of the processes that this request is the first to
-	// stop: they have failed already, and only have not ended.
+	// Failed is recorded in the exits of the processes that this request stops first:
+	// they have failed but not ended yet.
 	Failed bool
 	// Fence, when set, must not be older than the task's in Generation, to which
 	// it limits the request: attempts are counted anew in each.
 	Fence *Fence
 }
 
-// StopAll is what an owner may write to the lifeline, as one line of JSON: to stop
-// everything and to end, in the way that is written there. It is for an owner whose
-// side does not get on, as without a server.
+// StopAll is a request that the owner can write to the lifeline, as one line of JSON: stop
+// everything in this way and end. It is for an owner whose side cannot go on, for example
+// without a server.
 type StopAll struct {
 	Stop
 	// Tasks are those that are to be stopped in another way.
@@ -284,9 +283,9 @@ type SignalRequest struct {
 // TasksReply names the tasks a request reached.
 type TasksReply struct{ Tasks []string }
 
-// LeaseRequest leases ports for a run. It is idempotent by run, generation and
-// group: asked again, the same ports are answered (and leased again where a new
-// supervisor does not hold them any more).
+// LeaseRequest leases ports for a run. It is idempotent by run, generation and group: a
+// repeated request returns the same ports, and leases them again if a new supervisor does
+// not hold them.
 type LeaseRequest struct {
 	Run        RunKey
 	Generation int
@@ -294,8 +293,8 @@ type LeaseRequest struct {
 	Group int
 	// Count is how many ports of any number are wanted.
 	Count int
-	// Ports are wanted by number, by these Tasks. One that is taken makes the request
-	// fail: for good, with ErrPortShared, where another task of the run has it.
+	// Ports are wanted by number, by these Tasks. The request fails if one is taken, and
+	// with ErrPortShared, for good, if another task of the run has it.
 	Ports []int
 	Tasks []string
 	// Avoid are ports that the run wants by number in any of its leases.
@@ -317,6 +316,6 @@ type ReleaseRequest struct {
 // ProcessesReply has processes, by task and number.
 type ProcessesReply struct{ Processes []Process }
 
-// ClosingReply says that the supervisor is about to end, and whether that is because
-// the owner is gone, or has told it to ([StopAll]).
+// ClosingReply reports that the supervisor is ending. OwnerGone reports whether that is
+// because the owner has ended or requested it ([StopAll]).
 type ClosingReply struct{ OwnerGone bool }

@@ -32,8 +32,8 @@ type reaper struct {
 
 	children *childLister
 	session  int // the supervisor's own
-	// foreign are children that are no task's: from before an exec, or the
-	// side's. They are reaped, but are none of our business otherwise.
+	// foreign holds children that belong to no task: from before an exec, or of the
+	// side. They are reaped and otherwise left alone.
 	foreign map[int]bool
 	// orphans has every child we did not start, until it is reaped: as long, its
 	// pid is its own. Only the reaper's goroutine uses it.
@@ -90,8 +90,8 @@ func (r *reaper) loop() {
 	}
 }
 
-// drain waits, at the end, for what carries no name and had to be kept as long as
-// any task might have been its owner.
+// drain waits, at the end, for orphans without a cookie, which were left alive while any
+// task might have owned them.
 func (r *reaper) drain() {
 	deadline := time.After(r.s.cfg.KillBound)
 	for r.pass() {
@@ -115,7 +115,7 @@ func (r *reaper) close() {
 const (
 	pauseFirst = time.Millisecond
 	pauseMost  = 100 * time.Millisecond
-	// strayMost is for what nobody waits for.
+	// strayMost bounds the wait for orphans without a task.
 	strayMost = 5 * time.Second
 )
 
@@ -151,8 +151,8 @@ func (r *reaper) pass() bool {
 	return false
 }
 
-// findEnded marks the leaders that have ended and returns all that the reaper
-// has to work on.
+// findEnded marks the leaders that have ended and returns all processes that the reaper
+// must work on.
 func (r *reaper) findEnded() []*process {
 	s := r.s
 	s.mu.Lock()
@@ -165,8 +165,8 @@ func (r *reaper) findEnded() []*process {
 		}
 	}
 	var dead []*process
-	// Until nobody new is found: what was found later may have ended earlier, so
-	// all of one go get the same time, and only a later go a later one.
+	// Repeat until no new one is found. A leader found later may have ended earlier, so
+	// all leaders of one pass get the same time.
 	for more := true; more; {
 		more = false
 		for _, p := range s.living {
@@ -210,8 +210,8 @@ func (r *reaper) reapAbandoned(p *process) {
 	}
 }
 
-// finish reaps a leader behind which nothing is left, or gives up on one; true
-// means that it has to be looked at again.
+// finish reaps a leader whose descendants are gone, or gives up on it. It reports whether
+// the process must be looked at again.
 func (r *reaper) finish(p *process, left int) bool {
 	s := r.s
 	empty := left == 0 && !r.unsure && (p.cgroup == "" || !cgroupPopulated(p.cgroup))
@@ -260,8 +260,8 @@ func (r *reaper) finish(p *process, left int) bool {
 	return false
 }
 
-// recordExit journals an end and then lets everybody see it, in this order: what
-// was seen once must be seen again after a restart.
+// recordExit journals an exit and then publishes it, in this order: an exit that was seen
+// once must be seen again after a restart.
 func (s *supervisor) recordExit(p *process, exit *Exit) {
 	r := p.task.run
 	err := r.journal.keep(record{

@@ -86,10 +86,10 @@ func (c *Client) Lost() <-chan struct{} { return c.lost }
 // Close ends the connection.
 func (c *Client) Close() error { return c.rpc.Close() }
 
-// SweepAfterLoss is what a side does once Lost: parent-death signals have taken
-// the leaders of all tasks, and this ends what they had started, by cookie,
-// session and cgroup. It returns how many processes there were. Where the next
-// supervisor has the state directory already, that one has done it.
+// SweepAfterLoss cleans up after the supervisor is Lost: parent-death signals have ended the
+// leaders of all tasks, and this ends what they had started, by cookie, session and cgroup.
+// It returns the number of processes. If the next supervisor already has the state
+// directory, that one has done it.
 func (c *Client) SweepAfterLoss(ctx context.Context) (int, error) {
 	return sweepAfterLoss(ctx, c.dir, c.pid)
 }

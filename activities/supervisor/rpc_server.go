@@ -11,8 +11,8 @@ import (
 
 const serviceName = "Supervisor"
 
-// connection serves one side. Its calls run concurrently, and those that wait
-// end when the side gives them up or goes away.
+// connection serves one side. Its calls run concurrently; calls that wait end when the side
+// cancels them or is gone.
 type connection struct {
 	api  API
 	ctx  context.Context

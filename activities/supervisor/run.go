@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config is what [Run] needs.
+// Config configures [Run].
 type Config struct {
 	// State is the opened state directory; the caller closes it after Run.
 	State *State
@@ -28,9 +28,9 @@ type Config struct {
 	Lifeline *os.File
 	// Owner has what tasks can get of the owner.
 	Owner Owner
-	// OrphanGrace is what processes get when the owner is gone. Default 2 s.
+	// OrphanGrace is the grace of processes when the owner is gone. Default 2 s.
 	OrphanGrace time.Duration
-	// ShutdownGrace is what they get when ctx ends. Default 10 s.
+	// ShutdownGrace is their grace when ctx ends. Default 10 s.
 	ShutdownGrace time.Duration
 	// KillBound is how long after SIGKILL a process is given up. Default 10 s.
 	KillBound time.Duration
@@ -39,7 +39,7 @@ type Config struct {
 	// LeaseLapse is how long ports are held for a run of which nothing is
 	// started. Default 60 s.
 	LeaseLapse time.Duration
-	// NoCgroups leaves cgroups alone even where they could be used.
+	// NoCgroups disables cgroups.
 	NoCgroups bool
 	Log       *zap.Logger
 	// Ready is called once, when the side has been started.
@@ -77,8 +77,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Run is a supervisor. It returns when ctx has ended or the lifeline has, or the owner
-// has told it to on that, and with it every process, and then the side.
+// Run runs a supervisor. It returns after ctx or the lifeline has ended, or the owner has
+// requested it on the lifeline, and every process and then the side have ended.
 //
 // While it runs all children of this OS process are its children: nothing else
 // in the program may start any, os/exec included. It does not touch signals,
@@ -92,9 +92,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
-	// Our own output may be a pipe to an owner that is gone. That must not kill
-	// us before we have cleared up; and an ignored signal, unlike a caught one,
-	// would be ignored in every task as well.
+	// The supervisor's output may be a pipe to an owner that is gone. SIGPIPE must not
+	// kill it before it has cleaned up. The signal is caught and not ignored, since
+	// tasks would inherit that.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE)
 	// A shell that is not interactive starts what ends in & with these ignored.
@@ -154,8 +154,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// sealDescriptors keeps what we were started with, such as the lifeline, from our
-// children. What we open ourselves is closed on exec anyway.
+// sealDescriptors closes on exec the descriptors that the supervisor was started with, such
+// as the lifeline. Those that it opens itself are closed on exec anyway.
 func sealDescriptors() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -169,7 +169,7 @@ func sealDescriptors() error {
 	return nil
 }
 
-// close refuses everything new from now on, and tells the side.
+// close refuses new requests from now on, and tells the side.
 func (s *supervisor) close(ownerGone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,15 +177,15 @@ func (s *supervisor) close(ownerGone bool) {
 	close(s.closing)
 }
 
-// endProcesses stops everything in that way, or as orphans once the owner is gone, and
-// returns when it is gone or given up.
+// endProcesses stops all processes as how says, or as orphans says once the owner is gone.
+// It returns when all have ended or were given up.
 func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphans StopAll) {
 	begun := time.Now()
 	all := s.stopAll(how, begun)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		// Those that were just being started are met on the second round.
+		// Processes that were being started are stopped in the second round.
 		s.starts.Wait()
 		all = append(all, s.stopAll(how, begun)...)
 		for _, p := range all {
@@ -193,7 +193,7 @@ func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphan
 		}
 	}()
 	kill := s.cfg.KillNow
-	// A start that hangs in the kernel cannot be stopped; nobody waits for ever.
+	// A start that hangs in the kernel cannot be stopped, so the wait is bounded.
 	bound := time.NewTimer(how.longest() + 2*s.cfg.KillBound)
 	defer bound.Stop()
 	for {
@@ -213,7 +213,7 @@ func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphan
 	}
 }
 
-// stopAll returns what there is to wait for. The graces are counted from begun.
+// stopAll stops all processes and returns them. The graces count from begun.
 func (s *supervisor) stopAll(how StopAll, begun time.Time) []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *supervisor) stopAll(how StopAll, begun time.Time) []*process {
 	return all
 }
 
-// shut ends the parts, once there is nothing left for them to do.
+// shut ends the parts of the supervisor, when nothing is left to do.
 func (s *supervisor) shut() {
 	s.fork.close()
 	s.reaper.close()

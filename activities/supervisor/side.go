@@ -17,17 +17,17 @@ import (
 const (
 	sideBackoffFirst = 100 * time.Millisecond
 	sideBackoffMost  = 5 * time.Second
-	// sideSettled is how long a side must have lived for its next end to count
-	// as the first again.
+	// sideSettled is how long a side must live for its next end to count as the first
+	// again.
 	sideSettled = 5 * time.Second
-	// sideFarewell is what a side gets at the end to say what it has to say,
-	// and sideGrace what it gets after SIGTERM.
+	// sideFarewell is how long a side may take at the end to report to the server, and
+	// sideGrace its grace after SIGTERM.
 	sideFarewell = 3 * time.Second
 	sideGrace    = 2 * time.Second
 )
 
-// keepSide starts the side and starts it again whenever it ends, until the
-// supervisor is closing. started is told about the first start.
+// keepSide starts the side, and again whenever it ends, until the supervisor is closing.
+// The outcome of the first start is sent to started.
 func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	pause := time.Duration(0)
 	for {
@@ -75,14 +75,14 @@ func describe(status syscall.WaitStatus) string {
 	return "exit code " + strconv.Itoa(status.ExitStatus())
 }
 
-// sideLink is our end of the socket to a side.
+// sideLink is the supervisor's end of the socket to a side.
 type sideLink struct {
 	conn   net.Conn
 	served chan struct{}
 }
 
-// close returns when none of the side's requests is in progress any more. It
-// does not rely on the other end, which a child of the side might still hold.
+// close returns when no request of the side is in progress. It does not rely on the other
+// end, which a child of the side might still hold open.
 func (l *sideLink) close() {
 	_ = l.conn.Close()
 	<-l.served
@@ -123,8 +123,8 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 	attr := &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{uintptr(null), 1, 2, uintptr(fds[1])},
-		// Its own group: Ctrl-C is for the supervisor, which tells the side.
-		// No parent-death signal: it has to sweep when we are killed.
+		// It has its own group: Ctrl-C is for the supervisor, which tells the side. It
+		// gets no parent-death signal: it must sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
 	err = s.fork.fork(path, argv, attr, func(pid int) {
@@ -147,7 +147,7 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 	return link, nil
 }
 
-// lastOfEach drops what is set again later: programs take the first of several.
+// lastOfEach keeps the last value of each variable: programs take the first of several.
 func lastOfEach(env []string) []string {
 	at := make(map[string]int, len(env))
 	for i, kv := range env {
@@ -163,7 +163,7 @@ func lastOfEach(env []string) []string {
 	return out
 }
 
-// endSide lets the side finish, then asks it, then makes it end.
+// endSide lets the side finish, then sends SIGTERM, then SIGKILL.
 func (s *supervisor) endSide(gone <-chan struct{}) {
 	for _, step := range []struct {
 		sig  syscall.Signal

@@ -24,7 +24,7 @@ func (s *supervisor) Start(ctx context.Context, r StartRequest) (Process, error)
 		s.make(p, r)
 		s.starts.Done()
 	}
-	// Whoever asked first starts it; the others get what became of it.
+	// The first request starts it; the others get the outcome.
 	select {
 	case <-p.settled:
 	case <-ctx.Done():
@@ -52,8 +52,8 @@ func checkStart(r StartRequest) error {
 	return nil
 }
 
-// admit finds the process of a request or enters a new one; mine says that the
-// caller is to make it, and to report that to starts.
+// admit returns the process of a request, or a new one. mine reports whether the caller must
+// make it and report that to starts.
 func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +111,8 @@ func fenced(key Key, got, seen Fence) error {
 	return refuse(ErrFenced, fmt.Sprintf("%s: %s was superseded by %s", key, got, seen))
 }
 
-// make carries a start out. In the end the process runs, or has an exit with a
-// StartError, or was not made at all because the journal could not be written.
+// make carries out a start. Afterwards the process runs, or has an exit with a StartError,
+// or does not exist because the journal could not be written.
 func (s *supervisor) make(p *process, r StartRequest) {
 	journal := p.task.run.journal
 	entry := record{Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number}
@@ -121,8 +121,8 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	err := journal.append(begin)
 	if err == nil {
 		if err = journal.commit(); err != nil {
-			// It is in the file, on disk or not. Should this line fail too and
-			// we die, the process counts as lost: never as not begun.
+			// The start may be on disk. If this record fails too and the supervisor
+			// dies, the process counts as lost, and never as not begun.
 			abort := entry
 			abort.Type = recAborted
 			_ = journal.keep(abort)
@@ -152,8 +152,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 		s.log.Warn("The start of a process is not journalled yet.", zap.Stringer("task", p.Key), zap.Error(err))
 	}
 	close(p.settled)
-	// It may have ended before it was in the table, when its SIGCHLD meant
-	// nothing to anybody.
+	// It may have ended before it was in the table, when its SIGCHLD was ignored.
 	if zombie(p.PID) {
 		s.reaper.wake()
 	}

@@ -17,7 +17,7 @@ const (
 	cgroupFile   = "cgroup"
 	journalDir   = "journal"
 	releasedDir  = "released"
-	// keepReleased is how long a run stays readable after its release.
+	// keepReleased is how long a run can be read after its release.
 	keepReleased = 7 * 24 * time.Hour
 )
 
@@ -31,17 +31,16 @@ type State struct {
 	pruned   time.Time // when last; guarded by supervisor.mu while one runs
 }
 
-// Dir is the absolute path of the directory.
+// Dir returns the absolute path of the directory.
 func (s *State) Dir() string { return s.dir }
 
-// Instance is the name this directory was given when it was made. It is part of
-// queue names and of the cookies by which processes are found again.
+// Instance returns the name that the directory got when it was created. It is part of the
+// names of queues and of the cookies by which processes are found again.
 func (s *State) Instance() string { return s.instance }
 
-// OpenState locks a state directory, making it if need be, reads what an earlier
-// supervisor left there, ends whatever of that still runs, and journals as lost
-// every process whose end nobody saw. It refuses while another supervisor lives
-// there.
+// OpenState locks a state directory, which it creates if necessary, reads what an earlier
+// supervisor left there, ends whatever of that still runs, and journals every process
+// without an exit as lost. It fails while another supervisor uses the directory.
 func OpenState(dir string) (*State, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -55,7 +54,7 @@ func OpenState(dir string) (*State, error) {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("making the state directory: %w", err)
 		}
-		// It may have been there before, with a mode that lets others in.
+		// It may exist with a mode that gives others access.
 		if err := os.Chmod(d, 0o700); err != nil {
 			return nil, fmt.Errorf("securing the state directory: %w", err)
 		}
@@ -80,7 +79,7 @@ func OpenState(dir string) (*State, error) {
 	return s, nil
 }
 
-// Close lets the directory go. What could not be journalled until now is lost.
+// Close unlocks the directory. Records that could not be written are lost.
 func (s *State) Close() error {
 	if s.lock == nil {
 		return nil
@@ -94,11 +93,10 @@ func (s *State) Close() error {
 	return errors.Join(errs...)
 }
 
-// instancePattern is what goes into queue names, cgroup names and cookies.
+// instancePattern matches the instances that OpenState makes.
 var instancePattern = regexp.MustCompile(`^[a-z0-9]{8}$`)
 
-// InstanceIn is the instance of a state directory; none where there is no such directory
-// yet.
+// InstanceIn returns the instance of a state directory; empty if there is none yet.
 func InstanceIn(dir string) string {
 	raw, err := os.ReadFile(filepath.Join(dir, instanceFile))
 	if err != nil {
@@ -127,7 +125,7 @@ func loadInstance(dir string) (name string, fresh bool, err error) {
 	return name, true, nil
 }
 
-// writeFile replaces a small file whole or not at all.
+// writeFile replaces a small file atomically.
 func writeFile(path, text string) error {
 	tmp := path + ".new"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -159,13 +157,12 @@ func (s *State) releasedPath(hash string) string {
 	return filepath.Join(s.dir, releasedDir, hash+".jsonl")
 }
 
-// archive puts the closed journal of a released run where opening a state does
-// not read it.
+// archive moves the closed journal of a released run to where OpenState does not read it.
 func (s *State) archive(r *run) error {
 	return os.Rename(s.journalPath(r.hash), s.releasedPath(r.hash))
 }
 
-// prune deletes what was released long enough ago.
+// prune deletes journals that were released long enough ago.
 func (s *State) prune(now time.Time) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, releasedDir))
 	if err != nil {
@@ -178,7 +175,7 @@ func (s *State) prune(now time.Time) {
 	}
 }
 
-// recover is the part of opening that deals with an earlier supervisor.
+// recover is the part of OpenState that deals with an earlier supervisor.
 func (s *State) recover() error {
 	now := time.Now()
 	s.prune(now)
@@ -190,7 +187,7 @@ func (s *State) recover() error {
 	swept := sweepHost(context.Background(), s.sweepPlan(lastSign(s.runs)))
 	for hash, r := range s.runs {
 		s.loseRest(r, swept)
-		// However old a journal is that nobody released, its run may be open.
+		// However old a journal is: until it is released its run may be open.
 		if r.released != nil && r.journal.close() == nil && s.archive(r) == nil {
 			delete(s.runs, hash)
 		}
@@ -198,8 +195,8 @@ func (s *State) recover() error {
 	return nil
 }
 
-// loseRest journals an end for the processes whose end nobody saw: those with a
-// start, and those whose start was about to be made.
+// loseRest journals an exit for the processes without one: those that were started, and
+// those that were about to be.
 func (s *State) loseRest(r *run, swept sweepResult) {
 	r.each(func(p *process) {
 		if p.Exit != nil {
@@ -210,14 +207,14 @@ func (s *State) loseRest(r *run, swept sweepResult) {
 		p.Exit = exit
 		p.phase = ended
 		close(p.done)
-		// A full disk keeps it in memory; the next opening comes to the same.
+		// With a full disk it stays in memory; the next OpenState comes to the same.
 		_ = r.journal.keep(record{
 			Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 		})
 	})
 }
 
-// lastSign is the last time an earlier supervisor is known to have lived.
+// lastSign returns the last time at which an earlier supervisor is known to have lived.
 func lastSign(runs map[string]*run) time.Time {
 	var last time.Time
 	for _, r := range runs {

@@ -87,8 +87,8 @@ func (s *supervisor) Signal(_ context.Context, r SignalRequest) (TasksReply, err
 	return TasksReply{Tasks: namesOf(reached)}, nil
 }
 
-// lives looks at the process itself, not at what was last known: one that ended
-// by itself a moment ago must not be told later to have been stopped by us.
+// lives looks at the process itself and not at the table: a process that has just ended by
+// itself must not be reported as stopped.
 func (s *supervisor) lives(p *process) bool {
 	if p.phase == running && zombie(p.PID) {
 		s.reaper.wake()
@@ -97,7 +97,8 @@ func (s *supervisor) lives(p *process) bool {
 	return p.alive()
 }
 
-// stopLocked begins to stop those of the chosen that live and returns them.
+// stopLocked begins to stop the chosen processes that are alive and returns them. s.mu must
+// be held.
 func (s *supervisor) stopLocked(chosen []*process, sig syscall.Signal, deadline time.Time, reason Reason, failed bool) []*process {
 	now := time.Now()
 	var reached []*process
@@ -116,8 +117,8 @@ func (s *supervisor) stopLocked(chosen []*process, sig syscall.Signal, deadline 
 		if p.deadline.IsZero() || at.Before(p.deadline) {
 			p.deadline = at
 		}
-		// A program that is cleaning up would take the same signal again for
-		// impatience.
+		// A program that is cleaning up might take a second signal as an order to quit at
+		// once.
 		if !slices.Contains(p.signals, int(sig)) {
 			p.signals = append(p.signals, int(sig))
 			if p.phase == running && p.deadline.After(now) {
@@ -131,7 +132,7 @@ func (s *supervisor) stopLocked(chosen []*process, sig syscall.Signal, deadline 
 	return reached
 }
 
-// applyStop is what was asked of a process before it ran.
+// applyStop carries out a stop that was requested before the process ran.
 func (s *supervisor) applyStop(p *process) {
 	if p.deadline.IsZero() {
 		return
@@ -148,7 +149,7 @@ func (s *supervisor) applyStop(p *process) {
 func (s *supervisor) askToEnd(p *process, sig syscall.Signal) {
 	s.signalGroup(p, sig)
 	if sig != unix.SIGSTOP {
-		// A stopped process cannot act on anything but SIGKILL.
+		// A stopped process acts on no signal but SIGKILL.
 		s.signalGroup(p, unix.SIGCONT)
 	}
 }
@@ -172,8 +173,8 @@ func (s *supervisor) armKill(p *process, now time.Time) {
 	})
 }
 
-// kill sends SIGKILL to everything of a process that can be named at once. The
-// reaper finds the rest, and counts the time from here.
+// kill sends SIGKILL to the group and the cgroup of a process. The reaper finds the rest,
+// and its bound counts from here.
 func (s *supervisor) kill(p *process) {
 	s.signalGroup(p, unix.SIGKILL)
 	if p.cgroup != "" && s.cfg.kill == nil {
@@ -185,8 +186,8 @@ func (s *supervisor) kill(p *process) {
 	}
 }
 
-// signalGroup is only called for leaders that were not reaped, so the number
-// cannot have passed to somebody else.
+// signalGroup signals the group of a process. The leader must not have been reaped, so that
+// the number cannot belong to another group.
 func (s *supervisor) signalGroup(p *process, sig syscall.Signal) {
 	s.send(-p.PID, sig)
 }

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisor is the table of what runs, and the parts that work on it.
+// supervisor is the table of processes and the parts that work on it.
 //
-// Locks: mu guards the table; nothing is written to disk under it. The journals
-// have their own locks. leaseMu guards ports and may take mu; window of
-// the forker may take mu; never the other way round.
+// mu guards the table; nothing is written to disk while it is held. The journals have locks
+// of their own. leaseMu guards ports. mu may be locked while leaseMu or the forker's window
+// is held, and never the other way round.
 type supervisor struct {
 	cfg    Config
 	state  *State
@@ -31,11 +31,11 @@ type supervisor struct {
 	runs   map[string]*run
 	living map[int]*process // by the leader's pid, until it is reaped
 	side   int              // the side's pid, until it is reaped
-	// sideEnded is told how the side ended.
+	// sideEnded receives the status of a side that has ended.
 	sideEnded chan syscall.WaitStatus
-	// starts counts those that passed the check for closing.
+	// starts counts the starts that have passed the check for closing.
 	starts sync.WaitGroup
-	// records counts the exits that are being written.
+	// records counts the exits that are being journalled.
 	records   sync.WaitGroup
 	closing   chan struct{}
 	ownerGone bool
@@ -71,8 +71,8 @@ func newSupervisor(cfg Config) *supervisor {
 	return s
 }
 
-// run finds a run, also one that was released and is only on disk; nil if this
-// host never had it. Called with mu.
+// run returns a run, also one that was released and is only on disk; nil if this host never
+// had it. s.mu must be held.
 func (s *supervisor) run(key RunKey) *run {
 	hash := runHash(key)
 	r := s.runs[hash]
@@ -85,7 +85,7 @@ func (s *supervisor) run(key RunKey) *run {
 	return r
 }
 
-// ensureRun is run for those who are about to add to it.
+// ensureRun is like run but adds the run if this host never had it. s.mu must be held.
 func (s *supervisor) ensureRun(key RunKey) *run {
 	if r := s.run(key); r != nil {
 		return r

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweepPlan is what a dead supervisor may have left behind.
+// sweepPlan identifies what a dead supervisor may have left.
 type sweepPlan struct {
 	instance string
-	// sessions are the leaders whose end nobody saw, with their start ticks.
+	// sessions holds the leaders without an exit, with their start ticks.
 	sessions map[int]uint64
-	// lastSign, in clock ticks, is when the supervisor was last known to live.
-	// A session whose leader is gone is only believed up to then: later its
-	// number may have been given to somebody else.
+	// lastSign is when the supervisor was last known to live, in clock ticks. A session
+	// whose leader is gone counts only up to then: later its number may have been
+	// reused.
 	lastSign uint64
 	cgroup   string // the instance's cgroup, if it had one
 	bound    time.Duration
@@ -27,7 +27,7 @@ type sweepPlan struct {
 
 type sweepResult struct {
 	killed int
-	// left are those that were still there at the end.
+	// left holds the processes that were still alive at the end.
 	left map[int]bool
 }
 
@@ -52,11 +52,11 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 	return plan
 }
 
-// sweepHost ends what a dead supervisor left: everything with a cookie of the
-// instance, in a recorded session, or in its cgroup. It looks until it finds
-// nothing any more, because what it kills may just have had a child.
+// sweepHost ends what a dead supervisor left: every process with a cookie of the instance,
+// in a recorded session, or in its cgroup. It repeats until it finds none, because a
+// process may fork just before it is killed.
 //
-// Nothing here is our child, so nobody tells us of an end: we look again, soon
+// None of them is a child of this process, so there is no event to wait for: it polls, soon
 // at first.
 func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 	result := sweepResult{left: make(map[int]bool)}
@@ -129,8 +129,7 @@ func (plan sweepPlan) inSession(stat procStat) bool {
 	return stat.ticks <= plan.lastSign
 }
 
-// killExactly sends SIGKILL to one process and to no other that may have come by
-// its number since.
+// killExactly sends SIGKILL to one process and to no other that has its number now.
 func killExactly(pid int, ticks uint64) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -145,9 +144,8 @@ func killExactly(pid int, ticks uint64) {
 	}
 }
 
-// sweepAfterLoss ends every process that a supervisor has left on its state
-// directory and returns how many there were. Where the next supervisor has the
-// directory already, that one has done it, and nothing is left to do.
+// sweepAfterLoss ends every process that a dead supervisor left and returns how many there
+// were. If the next supervisor already has the state directory, that one has done it.
 func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	lock, err := lockBehind(ctx, dir, dead)
 	if err != nil || lock == nil {
@@ -182,9 +180,9 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	return result.killed, nil
 }
 
-// lockBehind takes the lock of a supervisor that is dying. Its end of the socket
-// may close a moment before its lock does. Nil without an error: somebody else
-// has taken over.
+// lockBehind takes the lock of a supervisor that is dying, whose end of the socket may close
+// a moment before its lock does. It returns nil without an error if another supervisor has
+// taken over.
 func lockBehind(ctx context.Context, dir string, dead int) (*os.File, error) {
 	deadline := time.Now().Add(5 * time.Second)
 	for {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// run is one run as this host knows it. Guarded by supervisor.mu, but for the
-// ports, which have their own lock.
+// run is one run on this host. It is guarded by supervisor.mu except for the ports, which
+// have their own lock.
 type run struct {
 	hash    string
 	key     RunKey
@@ -15,19 +15,19 @@ type run struct {
 	tasks   map[taskID]*task
 	// newest is the newest generation in which a process was started.
 	newest int
-	// releasing: Release was asked; nothing new is started.
+	// releasing reports whether Release was requested, so that nothing is started.
 	releasing bool
 	// released is closed once it is done.
 	released chan struct{}
-	// damaged says where the unreadable journal went.
+	// damaged is the path of the journal that could not be read; empty if it could.
 	damaged string
 	// touched is when the journal last grew.
 	touched time.Time
 
 	ports runPorts
-	// files limits how many processes of the run have their files made at the
-	// same time. Each may block a thread, and threads are never given back. By
-	// run, because the files of one may be on a server that is gone.
+	// files bounds how many processes of the run have their files created at the same
+	// time. Each may block a thread, and the runtime never ends threads. It is per run
+	// because the files of one run may be on a server that is gone.
 	files chan struct{}
 }
 
@@ -49,15 +49,15 @@ type task struct {
 type phase int
 
 const (
-	// starting: journalled, or about to be; there is no OS process yet.
+	// starting: the start is journalled or about to be; there is no OS process yet.
 	starting phase = iota
 	// running: the leader was alive when last looked at.
 	running
 	// ending: the leader is a zombie, kept until the rest of it is gone.
 	ending
-	// ended: the exit is being recorded, or is.
+	// ended: the exit is journalled or being journalled.
 	ended
-	// abandoned: it was reported unkillable, but is still there.
+	// abandoned: it was reported as unkillable and is still alive.
 	abandoned
 )
 
@@ -73,11 +73,11 @@ type process struct {
 	contact Contact
 	cgroup  string // directory, if it has one
 
-	// settled is closed once it runs or turned out not to; notMade is then why
-	// there is no such process after all.
+	// settled is closed once it runs or could not be started; notMade is why there is no
+	// such process.
 	settled chan struct{}
 	notMade error
-	// done is closed once the exit is there to be read.
+	// done is closed once the exit can be read.
 	done chan struct{}
 
 	reason    Reason
@@ -85,14 +85,15 @@ type process struct {
 	signals   []int // those that Stop sent, or will once it runs
 	deadline  time.Time
 	killTimer *time.Timer
-	// killed is when SIGKILL was first sent; bound is the timer after which
-	// nobody waits any longer.
+	// killed is when SIGKILL was first sent; bound is the timer after which the process
+	// is given up.
 	killed time.Time
 	bound  *time.Timer
-	// endedAt and endedBoot are when the leader was seen dead.
+	// endedAt and endedBoot are when the leader was found dead.
 	endedAt   time.Time
 	endedBoot int64
-	// overdue and cutOff: it was stopped because its time was up, or its contact.
+	// overdue and cutOff report whether it was stopped because its time or its contact
+	// was over.
 	overdue, cutOff bool
 }
 
@@ -109,7 +110,7 @@ func (t *task) key() Key {
 	return Key{Run: t.run.key, Generation: t.id.generation, Task: t.id.name}
 }
 
-// process finds a process by its number; nil if it is not known.
+// process returns a process by its number; nil if it is not known.
 func (t *task) process(number int) *process {
 	for _, p := range slices.Backward(t.processes) {
 		if p.Number == number {
@@ -125,18 +126,18 @@ func (t *task) enter(p *process) {
 	t.omit()
 }
 
-// takeBack takes the last process out that was entered.
+// takeBack removes the process that was entered last.
 func (t *task) takeBack(p *process) {
 	t.processes = t.processes[:len(t.processes)-1]
 	t.next = p.Number
 }
 
-// KeepProcesses is how many processes of a task are remembered beside the first of
-// each launch, and generations of a run beside the first. A task may be started again
-// every few seconds for as long as its run lives.
+// KeepProcesses is how many processes of a task are kept besides the first of each launch,
+// and how many generations of a run besides the first. A task may be restarted every few
+// seconds for as long as its run lives.
 const KeepProcesses = 100
 
-// omit forgets the processes that nobody has to know of any more.
+// omit drops the processes that are not kept.
 func (t *task) omit() {
 	for i := 1; i < len(t.processes)-KeepProcesses; {
 		p := t.processes[i]
@@ -148,8 +149,8 @@ func (t *task) omit() {
 	}
 }
 
-// begin notes that a process of a generation is started, and forgets the
-// generations that nobody has to know of any more.
+// begin records that a process of a generation is started, and drops the generations that
+// are not kept.
 func (r *run) begin(generation int) {
 	if generation <= r.newest {
 		return
@@ -162,7 +163,7 @@ func (r *run) begin(generation int) {
 	}
 }
 
-// isOmitted reports whether a generation is one that nobody has to know of any more.
+// isOmitted reports whether a generation is not kept.
 func (r *run) isOmitted(generation int) bool {
 	return generation > 0 && generation < r.newest-KeepProcesses
 }
@@ -180,7 +181,7 @@ func newRun(hash string, key RunKey) *run {
 	return &run{hash: hash, key: key, tasks: make(map[taskID]*task), touched: time.Now(), files: make(chan struct{}, filesAtOnce)}
 }
 
-// view is what is told about a process.
+// view returns the process in the form of replies.
 func (p *process) view() Process {
 	v := p.Process
 	v.Key.Run = p.task.run.key
@@ -191,10 +192,10 @@ func (p *process) view() Process {
 	return v
 }
 
-// alive reports whether there is, or is about to be, something to signal.
+// alive reports whether the process runs or is about to.
 func (p *process) alive() bool { return p.phase == starting || p.phase == running }
 
-// each calls f for the processes of a run, in no order.
+// each calls f for every process of the run, in no particular order.
 func (r *run) each(f func(*process)) {
 	for _, t := range r.tasks {
 		for _, p := range t.processes {
