@@ -22,7 +22,7 @@ import (
 // told writes what a process was told of its generation.
 const told = `echo "$TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS $CLUSTERRUN_GENERATION $MASTER_PORT $(basename $(dirname $CLUSTERRUN_LOG_DIR))" > $DIR/told-$RANK-$CLUSTERRUN_GENERATION; `
 
-// SEED-82, TE-82: any failure stops all, and the next generation starts, every
+// SEED-82: any failure stops all, and the next generation starts, every
 // rank with the same count, fresh ports and a log directory of its own.
 func TestGroupRestart(t *testing.T) {
 	f := newFixture(t)

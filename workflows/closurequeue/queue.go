@@ -25,7 +25,6 @@ func Workflow(ctx workflow.Context, in closure.QueueInput, before carry, snapsho
 		config.Rules = closures.SecondRules
 	}
 	if in.QueueSize < 0 && snapshot == nil {
-		// SEED-34
 		workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
 			"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
 	}
