@@ -26,12 +26,12 @@ func (e *NamesakeError) Error() string {
 		e.Host, e.Queue, e.Instance)
 }
 
-// identity is how the server knows a side.
+// identity returns how the server knows a side.
 func identity(host, instance string) string {
 	return fmt.Sprintf("%d@%s/%s", os.Getpid(), host, instance)
 }
 
-// instanceOf is the instance of the side with that identity.
+// instanceOf returns the instance of the side with that identity.
 func instanceOf(identity string) string {
 	return identity[strings.LastIndexByte(identity, '/')+1:]
 }

@@ -20,7 +20,7 @@ import (
 // takenOver is what the server is told in the place of a side that is gone.
 const takenOver = "the Temporal-facing side of the host worker that had it has ended; its successor takes over"
 
-// inherited are the files that an earlier side left.
+// inherited returns the files that an earlier side left.
 func (h *heldTasks) inherited() []string {
 	files, err := filepath.Glob(filepath.Join(h.dir, "*.*"))
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *side) giveBackOnce(ctx context.Context, kind string, what []byte) error
 	return nil
 }
 
-// namespaceName is that of the runs of this host worker.
+// namespaceName returns the namespace of the runs of this host worker.
 func (s *side) namespaceName() string {
 	o, err := s.Server.Client()
 	if err != nil {

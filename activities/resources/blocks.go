@@ -73,7 +73,7 @@ func cutCPUs(cpus []CPU, m int) [][]int {
 	return parts
 }
 
-// domain is what a task's CPUs had best have in common: memory.
+// domain returns what a task's CPUs had best have in common: memory.
 func (c CPU) domain() [2]int { return [2]int{c.Package, c.Node} }
 
 // coresOf puts the CPUs of one core together.
@@ -89,7 +89,7 @@ func coresOf(cpus []CPU) [][]CPU {
 	return cores
 }
 
-// blockSizes are the sizes of m blocks of consecutive units, which differ by at
+// blockSizes returns the sizes of m blocks of consecutive units, which differ by at
 // most one, such that the blocks together lose least.
 func blockSizes(joins []int, m int) []int {
 	size, longer := len(joins)/m, len(joins)%m

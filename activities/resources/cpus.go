@@ -25,7 +25,7 @@ type CPU struct {
 // mostCPUs bounds the numbers of CPUs, as a spec does.
 const mostCPUs = 8192
 
-// allowedCPUs are those this process may run on.
+// allowedCPUs returns the CPUs that this process may run on.
 func allowedCPUs() ([]int, error) {
 	set := unix.NewCPUSet(mostCPUs)
 	if err := unix.SchedGetaffinityDynamic(0, set); err != nil {
@@ -40,7 +40,7 @@ func allowedCPUs() ([]int, error) {
 	return list, nil
 }
 
-// readCPUs says where the CPUs are. What cannot be read counts as: each CPU a
+// readCPUs returns where the CPUs are. What cannot be read counts as: each CPU a
 // core of its own, all in one package and on one node.
 func readCPUs(root string, ids []int) []CPU {
 	system := filepath.Join(root, "sys/devices/system")
@@ -70,7 +70,7 @@ func readCPUs(root string, ids []int) []CPU {
 	return cpus
 }
 
-// nodesOf are the NUMA nodes of CPUs.
+// nodesOf returns the NUMA nodes of CPUs.
 func nodesOf(system string) map[int]int {
 	nodes := map[int]int{}
 	files, err := filepath.Glob(filepath.Join(system, "node/node[0-9]*/cpulist"))

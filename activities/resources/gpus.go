@@ -65,7 +65,7 @@ func readGPUs(root string, env []string) GPUs {
 	return g
 }
 
-// variable is the last one of that name, as for exec.
+// variable returns the last one of that name, as for exec.
 func variable(env []string, name string) (value string, ok bool) {
 	for _, kv := range env {
 		if v, found := strings.CutPrefix(kv, name+"="); found {
@@ -149,7 +149,7 @@ func countAMD(root string) int {
 	return n
 }
 
-// usableNodes are the numbers of the device files of that name that may be
+// usableNodes returns the numbers of the device files of that name that may be
 // opened. To ask is enough, and does not wake the device up as opening would; a
 // container's rules for devices are asked as well.
 func usableNodes(dir, name string) map[int]bool {

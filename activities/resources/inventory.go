@@ -17,5 +17,5 @@ func Read(env []string) (Inventory, error) {
 	return Inventory{GPUs: readGPUs("/", env), CPUs: readCPUs("/", allowed)}, nil
 }
 
-// ReadGPUs is that part of [Read].
+// ReadGPUs returns the GPUs of [Read].
 func ReadGPUs(env []string) GPUs { return readGPUs("/", env) }

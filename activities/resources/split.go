@@ -23,7 +23,7 @@ func Wanted(s *spec.RunSpec) bool {
 	})
 }
 
-// Split says what each task gets on the host of that name. tasks are those of
+// Split returns what each task gets on the host of that name. tasks are those of
 // the run that are on it, in the order of local ranks, and added those that came
 // while the run lives: each gets the share of another task of its pool, by its
 // index, because the others keep theirs. There are either shares or problems, and

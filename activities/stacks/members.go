@@ -145,7 +145,7 @@ func readMarks(ctx context.Context, pids []int, cookieVar string) map[int]marks 
 	return all
 }
 
-// readCgroup is the cgroup of a process, where a supervisor made it.
+// readCgroup returns the cgroup of a process, where a supervisor made it.
 func readCgroup(pid int) string {
 	raw, err := os.ReadFile(procDir(pid) + "/cgroup")
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 // no C library, language runtime or debugger is known to use.
 const Signal = 60
 
-// AnswerBase is the value of CLUSTERRUN_STACK_FILE for a process with that log
+// AnswerBase returns the value of CLUSTERRUN_STACK_FILE for a process with that log
 // directory. A process answers in the file of that name with a dot and its
 // process ID behind.
 func AnswerBase(logDir string) string { return filepath.Join(logDir, "stacks") }
 
-// answerFile is where the process with that ID answers.
+// answerFile returns where the process with that ID answers.
 func answerFile(logDir string, pid int) string {
 	return AnswerBase(logDir) + "." + strconv.Itoa(pid)
 }

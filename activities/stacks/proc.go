@@ -25,11 +25,11 @@ type stat struct {
 // tick is what Linux counts times in for user space (USER_HZ).
 const tick = 10 * time.Millisecond
 
-// dead says that nothing of the process runs any more. One whose main thread has
+// dead reports whether nothing of the process runs any more. One whose main thread has
 // ended before the others looks dead at first sight.
 func (s stat) dead() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
-// stopped says that the process cannot handle a signal at the moment.
+// stopped reports whether the process cannot handle a signal at the moment.
 func (s stat) stopped() bool { return s.state == 'T' || s.state == 't' }
 
 var stateWords = map[byte]string{

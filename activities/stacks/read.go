@@ -95,7 +95,7 @@ func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send 
 	send(func(p *process) { p.command = command })
 }
 
-// findAnswerFile is the file in which a process is ready to answer: one that it
+// findAnswerFile returns the file in which a process is ready to answer: one that it
 // has open and whose name has its process ID, by its own count of them.
 func findAnswerFile(dir, logDir string) string {
 	s, err := readStatus(dir)
@@ -208,7 +208,7 @@ func parseKernelStack(raw []byte) []string {
 	return frames
 }
 
-// readCommand is the command line as one would type it.
+// readCommand returns the command line as one would type it.
 func readCommand(dir string) string {
 	f, err := os.Open(dir + "/cmdline")
 	if err != nil {

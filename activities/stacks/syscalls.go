@@ -80,7 +80,7 @@ func parseCall(raw []byte, link func(fd int) string) call {
 	return call{name: name, file: strings.TrimSpace("descriptor " + strconv.Itoa(int(int32(fd))) + " " + link(int(int32(fd))))}
 }
 
-// linkOf tells what descriptors of a process refer to.
+// linkOf returns what descriptors of a process refer to.
 func linkOf(dir string) func(int) string {
 	return func(fd int) string {
 		target, err := os.Readlink(dir + "/fd/" + strconv.Itoa(fd))

@@ -81,7 +81,7 @@ func (t *thread) write(w io.Writer) {
 	}
 }
 
-// printableLines is a text of several lines for a terminal.
+// printableLines returns a text of several lines for a terminal.
 func printableLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -91,7 +91,7 @@ func printableLines(text string) string {
 	return b.String()
 }
 
-// printable is a text for one line.
+// printable returns a text for one line.
 func printable(text string, most int) string {
 	var b strings.Builder
 	if len(text) <= most {

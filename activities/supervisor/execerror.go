@@ -64,7 +64,7 @@ func execError(c Command, err error) error {
 	return e
 }
 
-// Interpreter is the program that a script names in its first line; "" for what is
+// Interpreter returns the program that a script names in its first line; "" for what is
 // no script.
 func Interpreter(path string) string {
 	f, err := os.Open(path)

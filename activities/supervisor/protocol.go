@@ -246,7 +246,7 @@ type Stop struct {
 	Grace  time.Duration `json:"grace"`
 }
 
-// of is how the processes of a task are stopped.
+// of returns how the processes of a task are stopped.
 func (a StopAll) of(task string) Stop {
 	if s, ok := a.Tasks[task]; ok {
 		return s
@@ -254,7 +254,7 @@ func (a StopAll) of(task string) Stop {
 	return a.Stop
 }
 
-// longest is the longest grace.
+// longest returns the longest grace.
 func (a StopAll) longest() time.Duration {
 	grace := a.Grace
 	for _, s := range a.Tasks {

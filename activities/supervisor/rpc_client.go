@@ -48,7 +48,7 @@ func NewClient(conn net.Conn) *Client {
 // IsSide reports whether this process was started by a supervisor as its side.
 func IsSide() bool { return os.Getenv(envFD) != "" }
 
-// ClientFromEnv is the client of a side. It takes the socket out of the
+// ClientFromEnv returns the client of a side. It takes the socket out of the
 // environment, so that no program started from here takes itself for a side.
 func ClientFromEnv() (*Client, error) {
 	text := os.Getenv(envFD)
@@ -74,10 +74,10 @@ func ClientFromEnv() (*Client, error) {
 	return c, nil
 }
 
-// Instance is the instance of the supervisor's state directory.
+// Instance returns the instance of the supervisor's state directory.
 func (c *Client) Instance() string { return c.instance }
 
-// StateDir is the supervisor's state directory.
+// StateDir returns the supervisor's state directory.
 func (c *Client) StateDir() string { return c.dir }
 
 // Lost is closed when the supervisor is gone.

@@ -121,7 +121,7 @@ func zombie(pid int) bool {
 	}
 }
 
-// living processes that f picks. Called with mu.
+// living processes that f picks. mu must be held.
 func (s *supervisor) pick(f func(*process) bool) []*process {
 	var out []*process
 	for _, r := range s.runs {

@@ -27,7 +27,7 @@ func (b *bar) renew() {
 	b.current, b.returns = b.current[:0], 0
 }
 
-// state is what a terminal would show of it.
+// state returns what a terminal would show of it.
 func (b *bar) state() []byte {
 	if isInvisible(b.current) {
 		return b.last
@@ -35,7 +35,7 @@ func (b *bar) state() []byte {
 	return b.current
 }
 
-// isInvisible says that a text leaves a terminal as it is, except for
+// isInvisible reports whether a text leaves a terminal as it is, except for
 // attributes.
 func isInvisible(text []byte) bool {
 	for len(text) > 0 {
@@ -52,7 +52,7 @@ func isInvisible(text []byte) bool {
 	return true
 }
 
-// isBlank says that a text shows nothing but space.
+// isBlank reports whether a text shows nothing but space.
 func isBlank(text []byte) bool {
 	var f filter
 	return len(bytes.TrimSpace(stripStyles(f.appendSafe(nil, text)))) == 0

@@ -17,5 +17,5 @@ type Chunk struct {
 	Start bool
 }
 
-// End says that Data ends a line.
+// End reports whether Data ends a line.
 func (c Chunk) End() bool { return c.Data[len(c.Data)-1] == '\n' }

@@ -181,7 +181,7 @@ func (c *Console) closePlace(outputs ...*output) {
 	p.closed = true
 }
 
-// Err is the first error of writing of each output. Nothing is written to it after
+// Err returns the first error of writing of each output. Nothing is written to it after
 // that.
 func (c *Console) Err() error {
 	var errs []error
@@ -200,7 +200,7 @@ func firstLine(data []byte) (line, rest []byte) {
 	return data, nil
 }
 
-// prefixFor is what a line of a stream begins with.
+// prefixFor returns what a line of a stream begins with.
 func (c *Console) prefixFor(p *place, s Stream) []byte {
 	text := c.barePrefix(p, s)
 	if !c.timestamps {

@@ -41,7 +41,7 @@ var passes = func() (t [256]bool) {
 	return t
 }()
 
-// isSafe says that a text needs no filter.
+// isSafe reports whether a text needs no filter.
 func isSafe(text []byte) bool {
 	for _, b := range text {
 		if !passes[b] {

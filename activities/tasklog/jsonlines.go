@@ -102,7 +102,7 @@ func (j *JSONLines) write(s Stream, text []byte, partial bool) {
 	j.failure = j.json.Encode(Line{Task: j.task(s.Rank), Attempt: s.Attempt, Stream: name, Text: string(text), Partial: partial})
 }
 
-// wholeRunes is how much of a text is left without the start of a character at
+// wholeRunes returns how much of a text is left without the start of a character at
 // its end.
 func wholeRunes(text []byte) int {
 	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax); i-- {

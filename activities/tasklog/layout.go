@@ -25,19 +25,19 @@ const (
 
 const attemptPrefix = "attempt_"
 
-// RunDir is the directory of one execution of a run below the log directory.
+// RunDir returns the directory of one execution of a run below the log directory.
 // It holds attempts and nothing else.
 func RunDir(logDir, workflowID, runID string) string {
 	return filepath.Join(logDir, fileName(workflowID), fileName(shortRunID(runID)))
 }
 
-// ProcessDir is the directory of the n-th process of the task with that rank,
+// ProcessDir returns the directory of the n-th process of the task with that rank,
 // counted from 0 over the life of the task.
 func ProcessDir(runDir string, n, rank int) string {
 	return filepath.Join(attemptDir(runDir, n), strconv.Itoa(rank))
 }
 
-// SplitProcessDir is the inverse of [ProcessDir].
+// SplitProcessDir returns the inverse of [ProcessDir].
 func SplitProcessDir(dir string) (runDir string, n, rank int, ok bool) {
 	attempt, last := filepath.Split(dir)
 	attempt = filepath.Clean(attempt)
@@ -50,7 +50,7 @@ func attemptDir(runDir string, n int) string {
 	return filepath.Join(runDir, attemptPrefix+strconv.Itoa(n))
 }
 
-// shortRunID is the last part of Temporal's run ID. The first will not do: it
+// shortRunID returns the last part of Temporal's run ID. The first will not do: it
 // is the time in recent servers, and the same for runs of one minute.
 func shortRunID(runID string) string {
 	return runID[strings.LastIndexByte(runID, '-')+1:]

@@ -21,7 +21,7 @@ func (l *line) isNothing() bool {
 	return l.bar == nil && len(l.sequence) == 0 && l.style.isPlain()
 }
 
-// lineOf is the line that a chunk goes on with; nil: nothing is known of it.
+// lineOf returns the line that a chunk goes on with; nil: nothing is known of it.
 func (c *Console) lineOf(o *output, chunk Chunk) *line {
 	l := o.place.lines[streamKey{chunk.Rank, chunk.Stderr}]
 	switch {

@@ -71,7 +71,7 @@ func (c *Console) appendLive(dst []byte, p *place) []byte {
 	return append(dst, "\x1b[?7h"...)
 }
 
-// maxRows is how many bars have room: all that is below the lines must fit on
+// maxRows returns how many bars have room: all that is below the lines must fit on
 // the terminal, or it could not be erased.
 func (p *place) maxRows() int {
 	const others = 3 // the line above, the number of further bars, the status line

@@ -130,7 +130,7 @@ func (c *Console) showBars(p *place) {
 	}
 }
 
-// heightOf is the height of a terminal in rows; 0: it is unknown.
+// heightOf returns the height of a terminal in rows; 0: it is unknown.
 func heightOf(f *os.File) int {
 	rows := 0
 	conn, err := f.SyscallConn()

@@ -25,7 +25,7 @@ type Report struct {
 // writtenWithin is how soon after its timestamp torch has written an error file.
 const writtenWithin = 2 * time.Second
 
-// When is the time of the error, as exactly as it is known. torch writes whole
+// When returns the time of the error, as exactly as it is known. torch writes whole
 // seconds, which say little about which of several processes failed first; the
 // file's own time is finer, and is taken where it agrees with the timestamp, and
 // where there is none.

@@ -86,7 +86,7 @@ func (t *Times) note(ended time.Time) {
 	}
 }
 
-// look says how much output there is, and when the last of it was written.
+// look returns how much output there is, and when the last of it was written.
 func look(dir string) (r record, written time.Time) {
 	for i, name := range outputs {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
@@ -164,7 +164,7 @@ func readTimes(dir string) []record {
 	return all
 }
 
-// lastRecord is the last of the file, or none.
+// lastRecord returns the last of the file, or none.
 func lastRecord(dir string) (last record) {
 	end, _ := tailOf(filepath.Join(dir, TimesFile), 512)
 	for line := range bytes.Lines(end) {
@@ -223,7 +223,7 @@ func Since(runDir string, at time.Time) func(Stream) int64 {
 	}
 }
 
-// startOfLine is where the line begins that has this offset in it, or, of a very
+// startOfLine returns where the line begins that has this offset in it, or, of a very
 // long one, a place in it.
 func startOfLine(path string, offset int64) int64 {
 	f, err := openToRead(path)

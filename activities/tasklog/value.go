@@ -13,7 +13,7 @@ import (
 // would take the result of the whole run with it.
 const maxDepth = 500
 
-// Value is the one JSON value that a text has to be, compacted: what a task returns.
+// Value returns the one JSON value that a text has to be, compacted: what a task returns.
 func Value(text []byte) (json.RawMessage, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
@@ -28,7 +28,7 @@ func Value(text []byte) (json.RawMessage, error) {
 	return compact.Bytes(), nil
 }
 
-// depth is how deep a valid JSON value is nested.
+// depth returns how deep a valid JSON value is nested.
 func depth(value []byte) (deepest int) {
 	now, inText := 0, false
 	for i := 0; i < len(value); i++ {

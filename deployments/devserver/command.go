@@ -40,7 +40,7 @@ const examples = `  # In memory, on the usual ports; for trying things out.
   # Ends with the program that started it: that holds the other end of descriptor 3.
   clusterrun-devserver --port 0 --ui-port 0 --lifeline-fd 3`
 
-// Main is the command: it returns the exit code.
+// Main runs the command and returns its exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
 	cmd := newCommand(stdout, stderr)
 	cmd.SetArgs(args)

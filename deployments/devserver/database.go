@@ -63,7 +63,7 @@ func claimDatabase(name string) (*database, error) {
 	return &database{path: path, lock: lock}, nil
 }
 
-// name is the absolute path, without links, or InMemory.
+// name returns the absolute path, without links, or InMemory.
 func (d *database) name() string {
 	if d.path == "" {
 		return InMemory
@@ -167,7 +167,7 @@ func (d *database) transact(ctx context.Context, query url.Values, do func(*sql.
 	return tx.Commit()
 }
 
-// config is how the server's persistence is told about the database.
+// config returns how the server's persistence is told about the database.
 func (d *database) config() *config.SQL {
 	if d.path == "" {
 		return &config.SQL{

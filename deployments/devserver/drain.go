@@ -23,7 +23,7 @@ func newDrain() *drain {
 	return &drain{stopping: ctx, begin: cancel}
 }
 
-// intercept is an interceptor of the frontend.
+// intercept returns an interceptor of the frontend.
 func (d *drain) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if !waits(info.FullMethod) {
 		return next(ctx, req)

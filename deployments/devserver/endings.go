@@ -23,7 +23,7 @@ func endings(ctx context.Context, o Options) (_ context.Context, end context.Can
 	return ctx, end, nil
 }
 
-// stopSignals are a clean stop. A hangup is one because a server in the foreground
+// stopSignals ask for a clean stop. A hangup is one because a server in the foreground
 // ends with its terminal; nohup makes it ignored, and so it stays.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT}

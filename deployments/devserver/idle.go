@@ -69,7 +69,7 @@ func (u *usage) expire() {
 	}
 }
 
-// intercept is an interceptor of the frontend.
+// intercept returns an interceptor of the frontend.
 func (u *usage) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if byClient(ctx, req, info.FullMethod) {
 		u.begin()

@@ -32,7 +32,7 @@ type Options struct {
 	JSON       bool // the ready line as JSON
 }
 
-// DefaultOptions is the server on Temporal's usual ports, with nothing to keep.
+// DefaultOptions returns the server on Temporal's usual ports, with nothing to keep.
 func DefaultOptions() Options {
 	return Options{
 		Database:   InMemory,

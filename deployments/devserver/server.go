@@ -116,7 +116,7 @@ func (s *server) wait(ctx context.Context) error {
 	return nil
 }
 
-// ready is what to tell about the server.
+// ready returns what to tell about the server.
 func (s *server) ready(started time.Time) Ready {
 	r := Ready{
 		PID:       os.Getpid(),

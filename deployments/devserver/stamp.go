@@ -116,7 +116,7 @@ func sameOrNextMinor(file, ours string) bool {
 	return err1 == nil && err2 == nil && fileMajor == major && (minor == fileMinor || minor == fileMinor+1)
 }
 
-// schemaStatements are those that this server's library sets up a database with.
+// schemaStatements returns those that this server's library sets up a database with.
 func schemaStatements() ([]string, error) {
 	var r statementRecorder
 	if err := sqliteschema.SetupSchemaOnDB(&r); err != nil {

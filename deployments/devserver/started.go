@@ -61,7 +61,7 @@ func (h patientHistory) RecordActivityTaskStarted(ctx context.Context, r *histor
 	return h.HistoryServiceClient.RecordActivityTaskStarted(ctx, r, o...)
 }
 
-// withDeadline is the context with another deadline, also a later one. It is still
+// withDeadline returns the context with another deadline, also a later one. It is still
 // cancelled with the first.
 func withDeadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)

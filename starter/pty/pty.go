@@ -49,7 +49,7 @@ func Is(f *os.File) bool {
 	return err == nil
 }
 
-// Modes are those of a terminal.
+// Modes returns the modes of a terminal.
 func Modes(f *os.File) (*unix.Termios, error) {
 	var modes *unix.Termios
 	err := with(f, func(fd int) (err error) {
@@ -77,7 +77,7 @@ func Raw(modes *unix.Termios) *unix.Termios {
 	return &raw
 }
 
-// Size is how large a terminal is.
+// Size returns the size of a terminal.
 func Size(f *os.File) (rows, columns int, err error) {
 	err = with(f, func(fd int) error {
 		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
@@ -97,7 +97,7 @@ func SetSize(f *os.File, rows, columns int) error {
 	})
 }
 
-// Foreground is the process group in the foreground of the slave of a master; 0
+// Foreground returns the process group in the foreground of the slave of a master; 0
 // where the slave is nobody's controlling terminal.
 func Foreground(master *os.File) (group int, err error) {
 	err = with(master, func(fd int) (err error) {

@@ -30,10 +30,10 @@ type Home struct {
 	Program string
 }
 
-// Database is the path of the server's database.
+// Database returns the path of the server's database.
 func (h Home) Database() string { return filepath.Join(h.Dir, "clusterrun.db") }
 
-// Log is the path of the server's log.
+// Log returns the path of the server's log.
 func (h Home) Log() string { return filepath.Join(h.Dir, "server.log") }
 
 func (h Home) readyFile() string { return filepath.Join(h.Dir, "ready.json") }
@@ -96,7 +96,7 @@ func (h Home) ready() *Server {
 	return &s
 }
 
-// holder is the process ID that the server wrote into its lock.
+// holder returns the process ID that the server wrote into its lock.
 func (h Home) holder() string {
 	b, _ := os.ReadFile(h.dbLock())
 	return strings.TrimSpace(string(b))

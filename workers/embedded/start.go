@@ -181,7 +181,7 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// environment is what the server gets of ours. It outlives the run that started
+// environment returns what the server gets of ours. It outlives the run that started
 // it, so it must not carry that run's variables: a task of another run may be
 // what started us, and its variables mark processes that end with it.
 func environment() []string {
@@ -270,7 +270,7 @@ func (h Home) openLog() (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// logSince is what a server that failed to start has said.
+// logSince returns what a server that failed to start has said.
 func (h Home) logSince(offset int64) string {
 	b, err := os.ReadFile(h.Log())
 	if err != nil || int64(len(b)) <= offset {
@@ -284,7 +284,7 @@ func (h Home) logSince(offset int64) string {
 	return string(bytes.TrimPrefix(said, []byte(ProgramName+": ")))
 }
 
-// freePort is the port of an address if nobody listens there, and 0 otherwise.
+// freePort returns the port of an address if nobody listens there, and 0 otherwise.
 func freePort(address string) int {
 	if address == "" {
 		return 0

@@ -121,7 +121,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// cost is how many bytes a character has as JSON.
+// cost returns how many bytes a character has as JSON.
 func cost(r rune) int {
 	switch r {
 	case '<', '>', '&':

@@ -141,7 +141,7 @@ func (r *Round) passed(now time.Time) []Answer {
 	return r.breakUp(spec.BarrierTimeout, fmt.Sprintf("not all had arrived within %s, the timeout of %s", timeout, task))
 }
 
-// earliest is the first deadline, and whose it is.
+// earliest returns the first deadline, and whose it is.
 func (r *Round) earliest() (deadline time.Time, task string, timeout time.Duration) {
 	for _, t := range r.participants {
 		for _, a := range r.tasks[t].arrivals {
@@ -212,10 +212,10 @@ func (r *Round) missing() []spec.BarrierMissing {
 	return missing
 }
 
-// Result is how the round closed; nil while it is open.
+// Result returns how the round closed; nil while it is open.
 func (r *Round) Result() *spec.BarrierResult { return r.result }
 
-// Deadline is when [Passed] will break the round; zero without timeouts.
+// Deadline returns when [Passed] will break the round; zero without timeouts.
 func (r *Round) Deadline() time.Time {
 	if r.result != nil {
 		return time.Time{}
@@ -233,7 +233,7 @@ func (r *Round) Missing() []string {
 	return names
 }
 
-// Status is the round for people. Name, round and generation are the caller's.
+// Status returns the round for people. Name, round and generation are the caller's.
 func (r *Round) Status() spec.BarrierStatus {
 	s := spec.BarrierStatus{
 		State: spec.BarrierWaiting, Opened: r.opened, Participants: r.participants,

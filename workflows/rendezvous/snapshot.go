@@ -31,7 +31,7 @@ type SnapshotArrival struct {
 	Deadline time.Time     `json:"deadline,omitzero"`
 }
 
-// Snapshot is the round as it is, while it is open.
+// Snapshot returns the round as it is, while it is open.
 func (r *Round) Snapshot() Snapshot {
 	s := Snapshot{Opened: r.opened, Tasks: map[string]SnapshotTask{}, Refused: slices.Clone(r.refused)}
 	for _, name := range r.participants {
@@ -45,7 +45,7 @@ func (r *Round) Snapshot() Snapshot {
 	return s
 }
 
-// Resume is the round that a snapshot was taken of.
+// Resume returns the round that a snapshot was taken of.
 func Resume(participants []string, s Snapshot) *Round {
 	r := New(participants, s.Opened)
 	r.refused = slices.Clone(s.Refused)
@@ -66,7 +66,7 @@ func Resume(participants []string, s Snapshot) *Round {
 	return r
 }
 
-// Arrivals is how many the round has.
+// Arrivals returns the number of arrivals of the round.
 func (r *Round) Arrivals() (n int) {
 	for _, name := range r.participants {
 		n += len(r.tasks[name].arrivals)
