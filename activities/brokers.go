@@ -166,7 +166,7 @@ func (b *brokers) tell(s *brokered) {
 		tries := 0
 		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 			s.mu.Lock()
-			s.seq = nextSeq(s.seq, time.Now())
+			s.seq++
 			m := closure.ServingMessage{
 				Host: h.Name, Queue: h.Queue,
 				Seq: s.seq, Broker: s.life, Serving: s.serving,
@@ -191,10 +191,6 @@ func (b *brokers) tell(s *brokered) {
 		}
 	}
 }
-
-// nextSeq numbers a message. Numbers are times, because a queue of an earlier version
-// compares those of different brokers; but they grow also where the clock is put back.
-func nextSeq(last int64, now time.Time) int64 { return max(last+1, now.UnixMicro()) }
 
 // end ends the service of a run, without a word to its queue.
 func (b *brokers) end(key servedKey) {

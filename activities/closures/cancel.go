@@ -202,14 +202,6 @@ func boundedArgs(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// retriesLeft reports whether the queue would have the closure called again.
-func (e *entry) retriesLeft() bool {
-	if left := e.closure.Left; left != nil {
-		return *left > 0
-	}
-	return e.closure.Attempt <= e.options().Retries
-}
-
 // tooLarge is the error of a value of so many bytes.
 func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 	of := ""
@@ -223,7 +215,7 @@ func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 // verdict is the outcome as a lease returns it.
 func (e *entry) verdict() closure.Outcome {
 	o := e.outcome
-	if o.Kind == closure.OutcomeError && e.retriesLeft() {
+	if o.Kind == closure.OutcomeError && e.closure.Left > 0 {
 		o.Kind = closure.OutcomeAgain
 	}
 	if o.Error != nil {

@@ -115,7 +115,7 @@ func TestAnErrorCanBeTriedAgain(t *testing.T) {
 		p := h.process("worker-0", "a", 4)
 		tries := closure.Options{Retries: 2}
 		second, third := with(newClosure(2), tries), with(newClosure(3), tries)
-		second.Attempt, third.Attempt = 2, 3
+		third.Left = 0
 		l := h.lease(newClosure(1), second, third, newClosure(4))
 		require.Len(t, p.take(4, 0), 4)
 		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"), failed(3, "ValueError", "no"),
@@ -137,8 +137,8 @@ func TestRetriesThatAreLeft(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
 		some, none := with(newClosure(1), closure.Options{Retries: 2}), with(newClosure(2), closure.Options{Retries: 2})
-		some.Attempt, some.Left = 9, new(1)
-		none.Attempt, none.Left = 1, new(0)
+		some.Attempt, some.Left = 9, 1
+		none.Attempt, none.Left = 1, 0
 		l := h.lease(some, none)
 		require.Len(t, p.take(2, 0), 2)
 		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"))
@@ -149,7 +149,7 @@ func TestRetriesThatAreLeft(t *testing.T) {
 		// A lease that gives it again knows what is left now, where the one before was lost.
 		l = h.lease(some)
 		require.Equal(t, []uint64{1}, p.take(1, 0))
-		some.Attempt, some.Left = 10, new(0)
+		some.Attempt, some.Left = 10, 0
 		again := h.lease(some)
 		p.done(failed(1, "ValueError", "no"))
 		assert.Equal(t, closure.OutcomeError, one(t, again.get(t)).Kind)
@@ -162,7 +162,7 @@ func TestTimeout(t *testing.T) {
 		p := h.process("worker-0", "a", 4)
 		options := closure.Options{Timeout: spec.Duration(time.Minute), Retries: 1}
 		second := with(newClosure(2), options)
-		second.Attempt = 2
+		second.Left = 0
 		l := h.lease(with(newClosure(1), options), second, with(newClosure(3), options), with(newClosure(4), options))
 		require.Len(t, p.take(4, 0), 4)
 		p.take(0, 0) // it has begun them

@@ -209,7 +209,7 @@ func closuresFrom(first uint64, n int) []closure.Closure {
 }
 
 func with(c closure.Closure, o closure.Options) closure.Closure {
-	c.Options = &o
+	c.Options, c.Left = &o, o.Retries
 	return c
 }
 

@@ -249,7 +249,7 @@ func TestAResultThatWasLostIsReturnedAgain(t *testing.T) {
 		assert.Empty(t, p.take(2, 0), "nothing is called twice for that")
 
 		// What does not end a closure comes back to be called again.
-		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 1, Options: &closure.Options{Retries: 1}})
+		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 1, Left: 1, Options: &closure.Options{Retries: 1}})
 		require.Equal(t, []uint64{3}, p.take(2, 0))
 		p.done(failed(3, "ValueError", "no"))
 		assert.Equal(t, closure.OutcomeAgain, one(t, l.get(t)).Kind)

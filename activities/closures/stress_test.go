@@ -279,8 +279,7 @@ func simulate(t *testing.T, seed uint64) {
 	leased := map[uint64]bool{}
 	final := map[uint64]closure.Outcome{}
 	for id := uint64(1); id <= total; id++ {
-		c := newClosure(id)
-		c.Options = &closure.Options{Retries: int(id % 3), Priority: int(id % 4)}
+		c := with(newClosure(id), closure.Options{Retries: int(id % 3), Priority: int(id % 4)})
 		if id%11 == 0 {
 			c.Options.Timeout = spec.Duration(100 * time.Millisecond)
 		}
@@ -319,6 +318,9 @@ func simulate(t *testing.T, seed uint64) {
 				continue
 			}
 			open[o.ID].Attempt++
+			if o.Kind == closure.OutcomeAgain {
+				open[o.ID].Left--
+			}
 		}
 		for _, id := range r.Rest {
 			assert.False(t, told[id], "%d is told and left", id)

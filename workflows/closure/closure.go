@@ -22,10 +22,8 @@ type Closure struct {
 	Resources []uint64 `json:"r,omitempty"`
 	// Attempt counts how often it was given to a task, from 1.
 	Attempt int `json:"n,omitempty"`
-	// Left is how many of its retries are left, in a lease. nil: it has none, or the
-	// queue is of a version that does not count them, and each attempt but the first was
-	// one.
-	Left *int `json:"l,omitempty"`
+	// Left is how many of its retries are left, in a lease.
+	Left int `json:"l,omitempty"`
 	// Options are rare; nil is none.
 	Options *Options `json:"o,omitempty"`
 }

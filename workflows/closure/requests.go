@@ -71,8 +71,7 @@ type (
 		// larger than the queue may have got in by half.
 		Raised    *Error `json:"raised,omitempty"`
 		Cancelled bool   `json:"cancelled,omitempty"`
-		// Room is how many more closures may be queued. nil: any number, or the queue is of
-		// a version that does not say.
+		// Room is how many more closures may be queued. nil: any number.
 		Room *int `json:"room,omitempty"`
 	}
 	// WaitRequest is the input of [UpdateJoin] and [UpdateDone].

@@ -11,17 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/closures"
 )
-
-// carry is what a queue takes along into its next execution, beside the
-// snapshot of its machine.
-type carry struct {
-	// Executions are those of a queue that was begun by an earlier version.
-	Executions []closure.QueueExecution `json:"executions,omitempty"`
-	// Packed are the executions, as JSON in the form of gzip.
-	Packed []byte `json:"packed,omitempty"`
-}
 
 const (
 	// settle is how long an execution that is about to end waits for its leases to
@@ -68,11 +58,11 @@ func (q *queue) goOn(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	packed, err := pack(q.allExecutions(ctx))
+	executions, err := pack(q.allExecutions(ctx))
 	if err != nil {
 		return err
 	}
-	if size := len(snapshot) + len(packed.Packed); q.isTooLarge(ctx, size) {
+	if size := len(snapshot) + len(executions); q.isTooLarge(ctx, size) {
 		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", size, "limit", maxCarried)
 		q.stayed = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 		q.machine.Crowded()
@@ -80,15 +70,12 @@ func (q *queue) goOn(ctx workflow.Context) error {
 		q.continuing = false
 		return nil
 	}
-	return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, packed, snapshot)
+	return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, executions, snapshot)
 }
 
 // isTooLarge reports whether a server might not take so many bytes. The history keeps the
 // answer: another version of this program packs the same into more or less.
 func (q *queue) isTooLarge(ctx workflow.Context, size int) bool {
-	if q.rules != closures.LatestRules {
-		return size > maxCarried
-	}
 	var d closure.DecidedOutcomes
 	err := workflow.SideEffect(ctx, func(workflow.Context) any { return closure.DecidedOutcomes{TooLarge: size > maxCarried} }).Get(&d)
 	return err != nil || d.TooLarge
@@ -102,23 +89,23 @@ func (q *queue) allExecutions(ctx workflow.Context) []closure.QueueExecution {
 	return all[max(0, len(all)-maxExecutions):]
 }
 
-func pack(executions []closure.QueueExecution) (carry, error) {
+// pack returns executions as JSON, compressed.
+func pack(executions []closure.QueueExecution) ([]byte, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	if err := json.NewEncoder(z).Encode(executions); err != nil {
-		return carry{}, err
+		return nil, err
 	}
-	if err := z.Close(); err != nil {
-		return carry{}, err
-	}
-	return carry{Packed: packed.Bytes()}, nil
+	err := z.Close()
+	return packed.Bytes(), err
 }
 
-func (c carry) unpack() ([]closure.QueueExecution, error) {
-	if c.Packed == nil {
-		return c.Executions, nil
+// unpack is the inverse of pack. Of nothing it returns none.
+func unpack(packed []byte) ([]closure.QueueExecution, error) {
+	if len(packed) == 0 {
+		return nil, nil
 	}
-	z, err := gzip.NewReader(bytes.NewReader(c.Packed))
+	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, fmt.Errorf("its executions: %w", err)
 	}

@@ -1,12 +1,14 @@
 package closurequeue_test
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
@@ -14,6 +16,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closurequeue"
@@ -24,12 +27,13 @@ import (
 // its last wait: the server refuses a command to close a workflow that has news, and has
 // the task done again with them.
 func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
+	history := historyOf(t, continuedQueue)
 	message := closure.ServingMessage{
 		Host: "host-b", Queue: "queue-b", Seq: 1, Broker: "life",
 		Serving: []closure.ServingTask{{Task: "worker-2", Process: "p", Slots: 1}},
 	}
 	status := func(t *testing.T, news ...*historypb.HistoryEvent) closure.QueueStatus {
-		return continuedWith(t, "../testdata/replay/v0.3/closures-continued.json", news...)
+		return continuedWith(t, history, news...)
 	}
 	before := status(t)
 	require.Len(t, before.Workers, 2)
@@ -45,23 +49,49 @@ func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
 		assert.Len(t, status(t, signaled(t, message), signaled(t, later)).Workers, 4)
 	})
 	t.Run("the result of a lease", func(t *testing.T) {
-		const lease = 19 // of closure 1, and open
-		s := status(t, completed(t, lease, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1}}})...)
+		event, lease := openLease(t, history)
+		s := status(t, completed(t, event, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: lease.Closures[0].ID}}})...)
 		assert.Equal(t, before.Counts.Finished+1, s.Counts.Finished)
 		assert.Equal(t, before.Counts.Executing-1, s.Counts.Executing)
 	})
 }
 
-// continuedWith is how a queue stands with what it takes along, if its last workflow task
-// had brought that news as well.
-func continuedWith(t *testing.T, file string, news ...*historypb.HistoryEvent) closure.QueueStatus {
+// continuedQueue is the history of a queue that continued as new.
+const continuedQueue = "../testdata/replay/v0.5/closures-continued.json"
+
+func historyOf(t *testing.T, file string) *historypb.History {
 	t.Helper()
 	f, err := os.Open(file)
 	require.NoError(t, err)
 	defer f.Close()
 	history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
 	require.NoError(t, err)
-	last := len(history.Events) - 4 // scheduled, started, completed, and the end
+	return history
+}
+
+// openLease returns a lease whose end the history does not have, with its event.
+func openLease(t *testing.T, history *historypb.History) (event int64, lease closure.Lease) {
+	t.Helper()
+	open := map[int64]*commonpb.Payloads{}
+	for _, e := range history.Events {
+		if a := e.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() == closure.ActivityRunClosures {
+			open[e.EventId] = a.Input
+		}
+		delete(open, e.GetActivityTaskStartedEventAttributes().GetScheduledEventId())
+	}
+	require.NotEmpty(t, open)
+	event = slices.Sorted(maps.Keys(open))[0]
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(open[event], &lease))
+	require.NotEmpty(t, lease.Closures)
+	return event, lease
+}
+
+// continuedWith is how a queue stands with what it takes along, if its last workflow task
+// had brought that news as well.
+func continuedWith(t *testing.T, history *historypb.History, news ...*historypb.HistoryEvent) closure.QueueStatus {
+	t.Helper()
+	history = proto.CloneOf(history)
+	last := len(history.Events) - 5 // scheduled, started, completed, that it is not too large, and the end
 	require.Equal(t, enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, history.Events[last].EventType)
 	task := history.Events[last:]
 	history.Events = slices.Concat(history.Events[:last], news, task)
@@ -74,7 +104,8 @@ func continuedWith(t *testing.T, file string, news ...*historypb.HistoryEvent) c
 	task[1].GetWorkflowTaskStartedEventAttributes().ScheduledEventId = task[0].EventId
 	task[2].GetWorkflowTaskCompletedEventAttributes().ScheduledEventId = task[0].EventId
 	task[2].GetWorkflowTaskCompletedEventAttributes().StartedEventId = task[1].EventId
-	task[3].GetWorkflowExecutionContinuedAsNewEventAttributes().WorkflowTaskCompletedEventId = task[2].EventId
+	task[3].GetMarkerRecordedEventAttributes().WorkflowTaskCompletedEventId = task[2].EventId
+	task[4].GetWorkflowExecutionContinuedAsNewEventAttributes().WorkflowTaskCompletedEventId = task[2].EventId
 
 	var end continuing
 	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{&end}})
@@ -145,11 +176,7 @@ func (c *continuing) NewContinueAsNewError(ctx workflow.Context, wfn any, args .
 // Whether a queue is too large to continue as new is what its history says: how gzip packs
 // it may change with the version of Go.
 func TestWhetherAQueueIsTooLargeIsRecorded(t *testing.T) {
-	f, err := os.Open("../testdata/replay/v0.5/closures-continued.json")
-	require.NoError(t, err)
-	defer f.Close()
-	history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
-	require.NoError(t, err)
+	history := historyOf(t, continuedQueue)
 	replay := func() error {
 		r := worker.NewWorkflowReplayer()
 		r.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})

@@ -94,9 +94,6 @@ func (q *queue) check(ctx workflow.Context) {
 	})
 }
 
-// cancelAgain: a host that could not be told to cancel closures is told again.
-const cancelAgain = "closures-cancel-again"
-
 // cancelOn has a host not call closures any more. That they are not is shown by
 // their leases. As long as the host holds them it is told again where it was not: a
 // call that does not end by itself ends by nothing else.
@@ -114,10 +111,8 @@ func (q *queue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		if err := f.Get(ctx, nil); err != nil {
 			q.log(ctx).Warn("closures could not be cancelled", "host", c.Host, "error", err)
-			if workflow.GetVersion(ctx, cancelAgain, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-				q.machine.CancelLost(c)
-				q.changed = true
-			}
+			q.machine.CancelLost(c)
+			q.changed = true
 		}
 	})
 }

@@ -15,15 +15,10 @@ import (
 )
 
 // Workflow is the queue of a run, of type [closure.QueueType]; its ID is
-// [closure.QueueID]. before and snapshot are set where it continues as new.
-func Workflow(ctx workflow.Context, in closure.QueueInput, before carry, snapshot []byte) (*closure.QueueResult, error) {
+// [closure.QueueID]. An execution that continues as new gives the next one the executions
+// so far and a snapshot of the queue.
+func Workflow(ctx workflow.Context, in closure.QueueInput, packed, snapshot []byte) (*closure.QueueResult, error) {
 	config := closures.ConfigOf(in)
-	switch workflow.GetVersion(ctx, closureRules, workflow.DefaultVersion, 2) {
-	case workflow.DefaultVersion:
-		config.Rules = closures.FirstRules
-	case 1:
-		config.Rules = closures.SecondRules
-	}
 	if in.QueueSize < 0 && snapshot == nil {
 		workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
 			"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
@@ -35,24 +30,20 @@ func Workflow(ctx workflow.Context, in closure.QueueInput, before carry, snapsho
 			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 		}
 	}
-	executions, err := before.unpack()
+	executions, err := unpack(packed)
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 	}
-	q := &queue{in: in, rules: config.Rules, machine: machine, executions: executions}
+	q := &queue{in: in, machine: machine, executions: executions}
 	if err := q.register(ctx); err != nil {
 		return nil, err
 	}
 	return q.run(ctx)
 }
 
-// closureRules is the version of the rules of package closures.
-const closureRules = "closure-rules"
-
 // queue is the state of one execution.
 type queue struct {
 	in         closure.QueueInput
-	rules      closures.Rules
 	machine    *closures.Queue
 	executions []closure.QueueExecution
 	open       int // leases

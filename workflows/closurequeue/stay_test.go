@@ -1,7 +1,6 @@
 package closurequeue_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -71,10 +70,9 @@ func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closur
 	var again *workflow.ContinueAsNewError
 	require.ErrorAs(q.t, q.GetWorkflowError(), &again)
 	var in closure.QueueInput
-	var carry closurequeue.Carry
-	var snapshot []byte
-	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &carry, &snapshot))
-	executions, err := carry.Unpack()
+	var packed, snapshot []byte
+	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &packed, &snapshot))
+	executions, err := closurequeue.Unpack(packed)
 	require.NoError(q.t, err)
 	next, err = closures.Restore(closures.ConfigOf(in), snapshot)
 	require.NoError(q.t, err)
@@ -137,21 +135,19 @@ func TestExecutionsAreBounded(t *testing.T) {
 	for i := range uint64(5000) {
 		earlier = append(earlier, closure.QueueExecution{RunID: fmt.Sprintf("01a1ffcc-%04x-%04x-%04x-%012x", i, rand.Uint32()>>16, rand.Uint32()>>16, rand.Uint64()>>16), First: 1000 * i, Last: 1000*i + 1999})
 	}
-	old, err := json.Marshal(map[string]any{"executions": earlier})
-	require.NoError(t, err)
-	run := func(carry any) []closure.QueueExecution {
+	run := func(before []closure.QueueExecution) []closure.QueueExecution {
+		packed, err := closurequeue.Pack(before)
+		require.NoError(t, err)
 		q := newLongQueue(t)
 		q.SetContinueAsNewSuggested(true)
-		q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, carry, nil)
+		q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, packed, nil)
 		payloads, executions, _ := q.carried()
 		assert.Less(t, len(payloads[1].GetData()), 64<<10)
 		require.Len(t, executions, 1000)
 		return executions
 	}
-	first := run(json.RawMessage(old))
+	first := run(earlier)
 	assert.Equal(t, earlier[4001:], first[:999])
-	packed, err := closurequeue.Pack(first)
-	require.NoError(t, err)
-	second := run(packed)
+	second := run(first)
 	assert.Equal(t, first[1:], second[:999])
 }

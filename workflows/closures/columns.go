@@ -61,8 +61,7 @@ func (w *writer) owner(o owner) int {
 	}
 	at := len(w.owners)
 	w.owners[o] = at
-	w.saved.Owners = append(w.saved.Owners, o.client)
-	w.saved.OwnerTasks = append(w.saved.OwnerTasks, savedOwnerTask{o.task, o.process})
+	w.saved.Owners = append(w.saved.Owners, savedOwner{o.client, o.task, o.process})
 	return at
 }
 
@@ -116,13 +115,13 @@ func (w *writer) keys(k *keys) {
 	var before listedKey
 	for _, l := range k.known() {
 		shared := 0
-		for shared < min(len(l.Key), len(before.Key)) && l.Key[shared] == before.Key[shared] {
+		for shared < min(len(l.key), len(before.key)) && l.key[shared] == before.key[shared] {
 			shared++
 		}
 		w.number(columnKeys, uint64(shared))
-		w.text(columnKeys, l.Key[shared:])
-		step := (l.ID - before.ID) << 1
-		if k.ids[l.Key].failed {
+		w.text(columnKeys, l.key[shared:])
+		step := (l.id - before.id) << 1
+		if k.ids[l.key].failed {
 			step++
 		}
 		w.number(columnKeys, step)
@@ -219,9 +218,6 @@ func decompress(packed []byte) (head []byte, columns [columnCount]column, err er
 	rest := column{bytes: all}
 	head = rest.take(rest.number())
 	for i := range columns {
-		if i == columnKeys && len(rest.bytes) == 0 {
-			break // of an earlier version
-		}
 		columns[i].bytes = rest.take(rest.number())
 	}
 	if rest.short || len(rest.bytes) > 0 {
@@ -284,11 +280,7 @@ func (w *writer) resources(all *resources, open []*item) (dropped []uint64) {
 			dropped = append(dropped, r.ID)
 			continue
 		}
-		s := savedResource{Resource: r.Resource, Released: r.released}
-		if r.owner.client != "" {
-			s.Owner = 1 + w.owner(r.owner)
-		}
-		w.saved.Resources = append(w.saved.Resources, s)
+		w.saved.Resources = append(w.saved.Resources, savedResource{r.Resource, w.owner(r.owner), r.released})
 	}
 	return dropped
 }

@@ -20,7 +20,7 @@ func (q *Queue) fail(it *item, e *closure.Error) {
 // failAgain makes the error the queue's of a closure that had failed before, when it is
 // scheduled anew by its key. What the error was, the history knows.
 func (q *Queue) failAgain(id uint64) {
-	if id != 0 && q.fault == nil && q.config.Rules == LatestRules {
+	if id != 0 && q.fault == nil {
 		q.fault = &closure.Error{
 			Message: fmt.Sprintf("closure %d has failed before, and was scheduled again with the same key", id), Closure: id, Before: true,
 		}
@@ -72,9 +72,7 @@ func (q *Queue) raise() {
 	r, e := q.drain, q.fault
 	q.drain, q.fault = nil, nil
 	q.peers.raised(e)
-	if q.config.Rules != FirstRules {
-		q.owe(r.client, e)
-	}
+	q.owe(r.client, e)
 	q.raiseTo(r, e)
 }
 
@@ -155,7 +153,7 @@ func (q *Queue) Cancel(r closure.CancelRequest) closure.CancelAnswer {
 // are not, and with that the request is answered.
 func (q *Queue) cancelEntering() int {
 	r := q.entering
-	if r == nil || q.config.Rules == FirstRules {
+	if r == nil {
 		return 0
 	}
 	n := len(r.left)

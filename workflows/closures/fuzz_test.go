@@ -115,7 +115,7 @@ func newFuzzed(t *testing.T, data []byte) *fuzzed {
 		owners: map[uint64]string{}, built: map[string]map[uint64]bool{}, telling: map[int][][2]uint64{},
 	}
 	size, more := f.byte(), f.byte()
-	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4), Rules: []Rules{LatestRules, FirstRules, SecondRules}[max(0, int(more%16)-13)]}
+	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4)}
 	f.queue, f.twin = New(f.config), New(f.config)
 	return f
 }

@@ -109,10 +109,10 @@ func (q *Queue) Serving(m closure.ServingMessage) {
 // of another life say nothing about that: they come from the clock of the host, which may
 // have been put back.
 func (q *Queue) outdated(h *host, m closure.ServingMessage) bool {
-	if m.Broker == h.broker || q.config.Rules == FirstRules {
+	if m.Broker == h.broker {
 		return m.Seq <= h.seq
 	}
-	return m.Broker != "" && m.Broker == h.former
+	return m.Broker == h.former
 }
 
 // anew leases everything again that a host holds. The host worker was started again,

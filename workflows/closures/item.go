@@ -28,7 +28,7 @@ type item struct {
 }
 
 func newItem(c closure.Closure, id uint64) *item {
-	c.ID, c.Attempt, c.Left = id, 0, nil
+	c.ID, c.Attempt, c.Left = id, 0, 0
 	if c.Options != nil && c.Options.Retry { // it is of no concern to those who call it
 		o := *c.Options
 		o.Retry = false
@@ -65,8 +65,8 @@ func (it *item) priority() int {
 // leased is the closure as a lease has it.
 func (it *item) leased() closure.Closure {
 	c := it.Closure
-	if c.Options != nil && c.Options.Retries > 0 {
-		c.Left = new(max(0, c.Options.Retries-it.failures))
+	if c.Options != nil {
+		c.Left = max(0, c.Options.Retries-it.failures)
 	}
 	return c
 }

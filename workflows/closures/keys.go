@@ -8,22 +8,12 @@ const (
 	keyBytes = 8
 )
 
-// Bounds of the first and the second rules, by which the oldest keys were forgotten.
-const (
-	maxKeysBefore     = 10_000
-	maxKeyBytesBefore = 128 << 10
-)
-
 // keys are those of all closures, of ended ones too, but for those that were cancelled.
 type keys struct {
 	ids map[string]keyed // for look-ups only: ranging over a map has no order
 	// list has them in the order they came, which is that of their IDs. Some were forgotten.
 	list  []listedKey
 	bytes int
-	// forgetful: the oldest are forgotten, by the rules of an earlier version.
-	forgetful bool
-	first     int // of list, where they are
-	oldBytes  int // of list
 }
 
 // keyed is the closure of a key. failed: with an error of its own.
@@ -33,13 +23,11 @@ type keyed struct {
 }
 
 type listedKey struct {
-	Key string `json:"k"`
-	ID  uint64 `json:"i"`
+	key string
+	id  uint64
 }
 
-func newKeys(r Rules) keys {
-	return keys{ids: map[string]keyed{}, forgetful: r != LatestRules}
-}
+func newKeys() keys { return keys{ids: map[string]keyed{}} }
 
 func (k *keys) find(key string) (c keyed, known bool) {
 	if key == "" {
@@ -51,7 +39,7 @@ func (k *keys) find(key string) (c keyed, known bool) {
 
 // hasRoom reports whether so many bytes of new keys can be remembered.
 func (k *keys) hasRoom(bytes int) bool {
-	return k.forgetful || bytes == 0 || k.bytes+bytes <= maxKeyBytes
+	return bytes == 0 || k.bytes+bytes <= maxKeyBytes
 }
 
 // add remembers the closure of a key, in the place of the one before it.
@@ -65,23 +53,6 @@ func (k *keys) add(key string, id uint64) {
 	k.ids[key] = keyed{id: id}
 	k.list = append(k.list, listedKey{key, id})
 	k.bytes += len(key) + keyBytes
-	if k.forgetful {
-		k.forgetOldest()
-	}
-}
-
-func (k *keys) forgetOldest() {
-	k.oldBytes += len(k.list[len(k.list)-1].Key)
-	for len(k.list)-k.first > maxKeysBefore || k.oldBytes > maxKeyBytesBefore {
-		oldest := k.list[k.first]
-		k.list[k.first] = listedKey{}
-		k.first++
-		k.oldBytes -= len(oldest.Key)
-		k.forget(oldest.Key, oldest.ID)
-	}
-	if k.first > maxKeysBefore {
-		k.list, k.first = append([]listedKey(nil), k.list[k.first:]...), 0
-	}
 }
 
 // hasFailed notes that the closure of a key has.
@@ -99,7 +70,7 @@ func (k *keys) forget(key string, id uint64) {
 	}
 	delete(k.ids, key)
 	k.bytes -= len(key) + keyBytes
-	if !k.forgetful && len(k.list) > 2*len(k.ids)+64 {
+	if len(k.list) > 2*len(k.ids)+64 {
 		k.list = k.known()
 	}
 }
@@ -107,8 +78,8 @@ func (k *keys) forget(key string, id uint64) {
 // known are those of the list that were not forgotten.
 func (k *keys) known() []listedKey {
 	known := make([]listedKey, 0, len(k.ids))
-	for _, l := range k.list[k.first:] {
-		if c, ok := k.ids[l.Key]; ok && c.id == l.ID {
+	for _, l := range k.list {
+		if c, ok := k.ids[l.key]; ok && c.id == l.id {
 			known = append(known, l)
 		}
 	}

@@ -141,23 +141,6 @@ func TestKeysAreRememberedOrRefused(t *testing.T) {
 	assert.LessOrEqual(t, len(q.keys.list), 64)
 }
 
-// By the earlier rules the latest ten thousand keys are known, less if they are long.
-func TestKeysWereForgotten(t *testing.T) {
-	for _, c := range []struct{ length, known int }{{4, 10_000}, {200, maxKeyBytesBefore / 200}} {
-		k := newKeys(SecondRules)
-		key := func(i int) string { return fmt.Sprintf("%0*x", c.length, i) }
-		for i := range 30_000 {
-			k.add(key(i), uint64(i+1))
-		}
-		_, known := k.find(key(30_000 - c.known - 1))
-		assert.False(t, known)
-		at, known := k.find(key(30_000 - c.known))
-		assert.True(t, known)
-		assert.Equal(t, uint64(30_000-c.known+1), at.id)
-		assert.Len(t, k.ids, c.known)
-	}
-}
-
 // A queue is full by bytes, too, and a lease is never larger than what may be sent.
 func TestBytesAreBounded(t *testing.T) {
 	q := New(ConfigOf(closure.QueueInput{}))

@@ -109,7 +109,7 @@ func (q *Queue) serveLine() (queued bool) {
 			q.answerWait(r, nil, true)
 			return true
 		}
-		if full || !r.detached && (q.holdsBack(joining, r) || q.drain != nil) {
+		if full || !r.detached && (slices.Contains(joining, r.client) || q.drain != nil) {
 			arriving, scheduling = true, scheduling || !r.detached
 			return false
 		}
@@ -142,14 +142,6 @@ func (q *Queue) refuse(r *request, err error) {
 	}
 	r.client.batches.forgive(r.number)
 	r.schedule.refuse(err)
-}
-
-// holdsBack reports whether one of those who join is who schedules.
-func (q *Queue) holdsBack(joining []*client, r *request) bool {
-	if q.config.Rules == FirstRules {
-		return len(joining) > 0
-	}
-	return slices.Contains(joining, r.client)
 }
 
 func (q *Queue) attachedOpen() int { return q.attachedQueued + q.attachedExecuting }
@@ -221,7 +213,7 @@ func (q *Queue) known(o *closure.Options) (keyed, bool) {
 		return keyed{}, false
 	}
 	c, known := q.keys.find(o.Key)
-	if known && c.failed && o.Retry && q.config.Rules == LatestRules {
+	if known && c.failed && o.Retry {
 		return keyed{}, false
 	}
 	return c, known

@@ -36,7 +36,7 @@ func (q *Queue) LeaseLost(number int) {
 	if l == nil {
 		return
 	}
-	if l.probing && l.host.doubted && q.config.Rules != FirstRules {
+	if l.probing && l.host.doubted {
 		q.serve(l.host, nil)
 	}
 	q.doubt(l.host, true)

@@ -13,23 +13,7 @@ type Config struct {
 	// TransientUnavailable is which report that the same task does not answer is the
 	// queue's error. Not positive: the first.
 	TransientUnavailable int
-	// Rules are those that the execution of the workflow began with.
-	Rules Rules
 }
-
-// Rules is a version of the rules. What a queue of an earlier one gives out and answers,
-// and when, stays as it was, for its history has to go on replaying. The execution after
-// it has the latest, which are those that this package describes.
-type Rules int
-
-// The values of [Rules].
-const (
-	LatestRules Rules = iota
-	// FirstRules are those from before rules had versions.
-	FirstRules
-	// SecondRules forgot the oldest keys, and that closures had failed.
-	SecondRules
-)
 
 // ConfigOf reads the input of the workflow.
 func ConfigOf(in closure.QueueInput) Config {
@@ -100,7 +84,7 @@ type Queue struct {
 func New(c Config) *Queue {
 	return &Queue{
 		config: c, items: map[uint64]*item{}, lanes: newLanes(), leases: map[int]*lease{},
-		period: 1, clients: newClients(), keys: newKeys(c.Rules),
+		period: 1, clients: newClients(), keys: newKeys(),
 	}
 }
 

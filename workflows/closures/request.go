@@ -105,7 +105,7 @@ const answerBytes = 8
 // answer gives a schedule its answer.
 func (q *Queue) answer(r *request, raised *closure.Error, cancelled bool) {
 	a := closure.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
-	if q.config.QueueSize > 0 && q.config.Rules == LatestRules {
+	if q.config.QueueSize > 0 {
 		a.Room = new(q.room())
 	}
 	r.schedule.give(a)

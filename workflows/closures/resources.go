@@ -28,7 +28,6 @@ type resources struct {
 
 // owner is who has created a resource, and alone can release it.
 type owner struct {
-	// client is its name. None: an earlier version has not noted it, and any client can.
 	client string
 	// task is that whose process number process the client is. None: it is none.
 	task    string
@@ -190,7 +189,7 @@ func (q *Queue) ReleaseResources(r closure.ReleaseRequest) closure.ReleaseAnswer
 	}
 	var answer closure.ReleaseAnswer
 	for _, id := range r.Resources {
-		if res := q.resources.get(id); res != nil && (res.owner.client == "" || res.owner.client == r.Client) {
+		if res := q.resources.get(id); res != nil && res.owner.client == r.Client {
 			answer.Released += q.releaseOne(res)
 		}
 	}

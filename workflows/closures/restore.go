@@ -32,10 +32,7 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 	if err := json.Unmarshal(head, &s); err != nil {
 		return nil, err
 	}
-	if s.Version < 1 || s.Version > snapshotVersion {
-		return nil, fmt.Errorf("it has version %d, and this program knows 1 to %d", s.Version, snapshotVersion)
-	}
-	if s.LastLease < 0 || len(s.Clients) > 2*maxClients || len(s.Keys) > maxKeysBefore || len(s.Resources) > maxResources ||
+	if s.LastLease < 0 || len(s.Clients) > 2*maxClients || len(s.Resources) > maxResources ||
 		len(s.Seen) > maxFunctions || len(s.Peers) > maxPeers || s.Drain != nil && s.Fault == nil {
 		return nil, errDamaged
 	}
@@ -44,9 +41,6 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 	q.paused, q.reason, q.ended, q.fault, q.last, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Last, s.Peers
 	for _, name := range s.Seen {
 		q.seen.add(name)
-	}
-	for _, k := range s.Keys {
-		q.keys.add(k.Key, k.ID)
 	}
 	for _, step := range []func(*saved) error{
 		q.restoreResources, q.restoreHosts, q.restoreClients, q.restoreRequests,
@@ -65,24 +59,16 @@ func restore(c Config, snapshot []byte) (*Queue, error) {
 
 func (q *Queue) restoreResources(s *saved) error {
 	for _, saved := range s.Resources {
-		if saved.ID <= q.resources.last || saved.Owner < 0 || saved.Owner > len(s.Owners) {
+		if saved.ID <= q.resources.last || saved.Owner < 0 || saved.Owner >= len(s.Owners) {
 			return errDamaged
 		}
-		r := &resource{Resource: saved.Resource, released: saved.Released}
-		if at := saved.Owner - 1; at >= 0 {
-			r.owner.client = s.Owners[at]
-			if at < len(s.OwnerTasks) {
-				r.owner.task, r.owner.process = s.OwnerTasks[at].Task, s.OwnerTasks[at].Process
-			}
-		}
-		q.resources.add(r)
+		o := s.Owners[saved.Owner]
+		q.resources.add(&resource{Resource: saved.Resource, owner: owner{o.Client, o.Task, o.Process}, released: saved.Released})
 	}
-	if s.LastResource > 0 {
-		if s.LastResource < q.resources.last {
-			return errDamaged
-		}
-		q.resources.last = s.LastResource
+	if s.LastResource < q.resources.last {
+		return errDamaged
 	}
+	q.resources.last = s.LastResource
 	return nil
 }
 
@@ -117,14 +103,10 @@ func (q *Queue) restoreHosts(s *saved) error {
 }
 
 func (q *Queue) restoreFunctions(s *saved, at int) (names []string, ok bool) {
-	switch {
-	case at < 0:
-	case s.Version == 1 && at < len(s.Lists):
-		return s.Lists[at], true
-	case s.Version > 1 && at < len(s.Sets):
-		return q.seen.of(s.Sets[at])
+	if at < 0 || at >= len(s.Sets) {
+		return nil, false
 	}
-	return nil, false
+	return q.seen.of(s.Sets[at])
 }
 
 func (q *Queue) restoreClients(s *saved) error {

@@ -19,7 +19,7 @@ import (
 //
 // A script has the directives
 //
-//	queue [size=N] [transient=K] [first-rules|second-rules]
+//	queue [size=N] [transient=K]
 //	                               makes a queue
 //	events                         tells what happens, one event a line
 //	status                         the answer of the query
@@ -93,13 +93,7 @@ type openCall struct {
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
 	in := closure.QueueInput{}
-	rules := map[string]closures.Rules{"first-rules": closures.FirstRules, "second-rules": closures.SecondRules}
-	var of closures.Rules
 	for _, a := range d.CmdArgs {
-		if r, ok := rules[a.Key]; ok {
-			of = r
-			continue
-		}
 		n, err := strconv.Atoi(strings.Join(a.Vals, ""))
 		if err != nil {
 			d.Fatalf(t, "%v", err)
@@ -114,7 +108,6 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 		}
 	}
 	config := closures.ConfigOf(in)
-	config.Rules = of
 	return &script{
 		config: config, queue: closures.New(config),
 		numbers: map[string]uint64{}, epochs: map[string]uint64{}, held: map[uint64]int{}, leases: map[int][]uint64{},
@@ -521,8 +514,8 @@ func (s *script) action(a closures.Action) string {
 				if c.Attempt != 1 {
 					text += fmt.Sprintf("#%d", c.Attempt)
 				}
-				if c.Left != nil {
-					text += fmt.Sprintf("(%d left)", *c.Left)
+				if c.Options != nil && c.Options.Retries > 0 {
+					text += fmt.Sprintf("(%d left)", c.Left)
 				}
 			}
 		}

@@ -12,7 +12,6 @@ import (
 
 // saved is a snapshot without the closures, which are in columns.
 type saved struct {
-	Version   int                 `json:"version"`
 	LastID    uint64              `json:"last_id"`
 	LastLease int                 `json:"last_lease"`
 	Counts    closure.QueueCounts `json:"counts"`
@@ -27,30 +26,18 @@ type saved struct {
 	Seen      []string            `json:"seen,omitempty"`
 	Peers     []report            `json:"peers,omitempty"`
 	Clients   []savedClient       `json:"clients,omitempty"`
-	// Keys are what the versions 1 and 2 had in place of a column.
-	Keys []listedKey `json:"keys,omitempty"`
-	// Resources are those that somebody needs. LastResource is the last ID; 0: the
-	// last of them.
+	// Resources are those that somebody needs, and LastResource is the last ID.
 	Resources    []savedResource `json:"resources,omitempty"`
 	LastResource uint64          `json:"last_resource,omitempty"`
-	// Owners are the clients that have created resources, and OwnerTasks the processes
-	// that they are, in the same places.
-	Owners     []string         `json:"owners,omitempty"`
-	OwnerTasks []savedOwnerTask `json:"owner_tasks,omitempty"`
+	// Owners are the clients that have created resources.
+	Owners []savedOwner `json:"owners,omitempty"`
 
 	// Tables that the columns and the hosts refer to.
 	Functions []string           `json:"functions,omitempty"`
 	Options   []*closure.Options `json:"options,omitempty"`
 	Sets      [][]byte           `json:"sets,omitempty"`
-	// Lists are what version 1 had in place of Sets.
-	Lists  [][]string    `json:"lists,omitempty"`
-	Losses []savedLosses `json:"losses,omitempty"`
+	Losses    []savedLosses      `json:"losses,omitempty"`
 }
-
-// snapshotVersion is that of the form. A queue reads its own and older ones.
-// In the first one resources were there for ever, with IDs without gaps. The second had
-// no column of keys.
-const snapshotVersion = 3
 
 type savedRequest struct {
 	Client   string         `json:"client"`
@@ -78,11 +65,12 @@ type savedHost struct {
 
 type savedResource struct {
 	closure.Resource
-	Owner    int  `json:"o,omitempty"` // from 1; 0: none
+	Owner    int  `json:"o"`
 	Released bool `json:"x,omitempty"`
 }
 
-type savedOwnerTask struct {
+type savedOwner struct {
+	Client  string `json:"c"`
 	Task    string `json:"t,omitempty"`
 	Process int    `json:"p,omitempty"`
 }
@@ -131,7 +119,7 @@ func (q *Queue) Snapshot() ([]byte, error) {
 		return nil, errors.New("closures: a snapshot before all actions were taken would lose decisions")
 	}
 	s := &saved{
-		Version: snapshotVersion, LastID: q.lastID, LastLease: q.lastLease, Counts: q.counts,
+		LastID: q.lastID, LastLease: q.lastLease, Counts: q.counts,
 		Paused: q.paused, Reason: q.reason, Ended: q.ended, Fault: q.fault,
 		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering), Seen: q.seen.list, Peers: q.peers, LastResource: q.resources.last,
 	}

@@ -141,11 +141,11 @@ func FuzzRestore(f *testing.F) {
 		f.Add(head, i, columns[i].bytes)
 		f.Add(head, i, append([]byte{200, 200, 200, 200, 200, 200, 200, 200, 200, 1}, columns[i].bytes...))
 	}
-	f.Add([]byte(`{"version":1,"last_id":5,"drain":{"client":"x"},"fault":{"message":""}}`), 0, []byte{1})
-	f.Add([]byte(`{"version":1,"last_id":5,"options":[null],"functions":[""],"clients":[{"name":"x"}],"entering":{"client":"x"}}`), 5, []byte{1})
-	f.Add([]byte(`{"version":3}`), 0, []byte{})
-	f.Add([]byte(`{"version":1,"last_id":5,"resources":[{"i":1,"f":"f"},{"i":2,"f":"f"}]}`), 11, []byte{1, 2})
-	f.Add([]byte(`{"version":2,"last_id":5,"last_resource":9,"owners":["x"],"resources":[{"i":2,"f":"f","o":1,"x":true}],"hosts":[{"name":"h","queue":"q","given":[1,9],"gone":[3,9]}]}`), 11, []byte{1, 2})
+	f.Add([]byte(`{"last_id":5,"drain":{"client":"x"},"fault":{"message":""}}`), 0, []byte{1})
+	f.Add([]byte(`{"last_id":5,"options":[null],"functions":[""],"clients":[{"name":"x"}],"entering":{"client":"x"}}`), 5, []byte{1})
+	f.Add([]byte(`{}`), 0, []byte{})
+	f.Add([]byte(`{"last_id":5,"last_resource":2,"owners":[{"c":"x"}],"resources":[{"i":1,"f":"f","o":0},{"i":2,"f":"f","o":0}]}`), 11, []byte{1, 2})
+	f.Add([]byte(`{"last_id":5,"last_resource":9,"owners":[{"c":"x"}],"resources":[{"i":2,"f":"f","o":0,"x":true}],"hosts":[{"name":"h","queue":"q","given":[1,9],"gone":[3,9]}]}`), 11, []byte{1, 2})
 	f.Fuzz(func(t *testing.T, head []byte, at int, bytes []byte) {
 		var parts [columnCount][]byte
 		for i := range columns {
