@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -234,12 +233,12 @@ func (b *brokers) processEnded(p *plan, task string) (call, life string) {
 }
 
 func servedKeyOf(p *plan) servedKey {
-	return servedKey{p.Run.Namespace, p.Run.WorkflowID, p.firstExecution()}
+	return servedKey{p.Run.Namespace, p.Run.WorkflowID, p.Run.RunID}
 }
 
 // queueRun names the run as its queue of closures does.
 func (p *plan) queueRun() spec.BarrierRun {
-	return spec.BarrierRun{WorkflowID: p.Run.WorkflowID, RunID: p.firstExecution()}
+	return spec.BarrierRun{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID}
 }
 
 // queueInput is the input of a run's queue of closures.
@@ -254,9 +253,6 @@ func (h *Host) queueInput(p *plan) closure.QueueInput {
 	}
 	return in
 }
-
-// firstExecution is the execution in which the run began.
-func (p *plan) firstExecution() string { return cmp.Or(p.LogRun, p.Run.RunID) }
 
 // noteQueue keeps that the run has a queue of closures, so that it is ended with it.
 func (h *Host) noteQueue(p *plan) {

@@ -14,7 +14,7 @@ import (
 func (h *Host) CancelRuns(ctx context.Context) []supervisor.RunKey {
 	var runs []supervisor.RunKey
 	for _, p := range h.plans.all() {
-		if err := h.Server.CancelRun(ctx, p.Run.WorkflowID, p.firstExecution()); err != nil {
+		if err := h.Server.CancelRun(ctx, p.Run.WorkflowID, p.Run.RunID); err != nil {
 			h.Log.Warn("a run whose owner is gone cannot be cancelled", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 			continue
 		}

@@ -91,7 +91,7 @@ func (c *coordinators) releaseBefore(ctx context.Context, client *closurequeue.C
 	_, err := client.ReleaseResources(ctx, closure.ReleaseRequest{Task: task, Process: process})
 	var refused *closurequeue.RefusedError
 	if errors.As(err, &refused) {
-		return nil // the queue is one of an earlier version, which keeps them
+		return nil // the run has ended, and everything of it
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,10 +30,8 @@ type plan struct {
 	// Added are tasks started outside the spec, or with another command.
 	Added   map[string]addedTask `json:"added,omitempty"`
 	Cluster taskenv.Cluster      `json:"cluster"`
-	// LogRoot is the log directory that holds those of the runs, and LogRun the
-	// execution whose ID names this run's; none: its own.
+	// LogRoot is the log directory that holds those of the runs.
 	LogRoot string `json:"log_root"`
-	LogRun  string `json:"log_run,omitempty"`
 	// Firsts has the number of the first process of each generation that does not
 	// begin at 0. Processes are numbered over the life of a task, and the
 	// supervisor numbers them anew in each generation.
@@ -91,7 +88,7 @@ func (p *plan) runDir() string {
 }
 
 func (p *plan) runDirBelow(root string) string {
-	return tasklog.RunDir(root, p.Run.WorkflowID, cmp.Or(p.LogRun, p.Run.RunID))
+	return tasklog.RunDir(root, p.Run.WorkflowID, p.Run.RunID)
 }
 
 // number is a process's among all of its task.

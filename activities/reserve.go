@@ -33,9 +33,6 @@ type ReserveInput struct {
 	// Run is the execution by which hosts know the run, where that is not the one that
 	// asks; see [runOf].
 	Run string `json:"run,omitempty"`
-	// LogRun is the execution whose ID names the log directories, where that is
-	// not the one by which hosts know the run.
-	LogRun string `json:"log_run,omitempty"`
 	// Elapsed is the run time so far, of which max_run_time is the limit.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// Stopping is the last that was said of stopping together, in an earlier
@@ -54,9 +51,6 @@ type ReserveOutput struct {
 	// the run may host; only the host of rank 0 is asked for theirs.
 	MasterPort int `json:"master_port"`
 	JAXPort    int `json:"jax_port"`
-	// Adopts: the host goes on with the tasks when the run goes on in another execution
-	// of its workflow. Hosts of earlier versions do not.
-	Adopts bool `json:"adopts,omitempty"`
 }
 
 // loopback is the address of tasks that all run on one host: nothing of theirs
@@ -97,7 +91,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	}
 	out := ReserveOutput{
 		Host: h.Name, Instance: h.Instance, Addresses: addresses,
-		MasterPort: lease[0], JAXPort: lease[1], Adopts: true,
+		MasterPort: lease[0], JAXPort: lease[1],
 	}
 	_, err = h.plans.update(run, func(p *plan) (*plan, error) {
 		switch {
@@ -132,7 +126,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *plan {
 	p := &plan{
 		Stopping: in.Stopping,
-		Run:      run, Generation: in.Generation, Spec: in.Spec, LogRun: in.LogRun, Elapsed: in.Elapsed,
+		Run:      run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
 		LogRoot: cmp.Or(in.Spec.Logs.Dir, h.LogRoot), BootID: bootID(), Reserved: h.now(),
 	}
 	if before != nil {

@@ -92,13 +92,9 @@ const (
 // askRun has a run answer, however long its server is away. What it says is known
 // here at once.
 func (h *Host) askRun(ctx context.Context, run supervisor.RunKey, q taskservices.RunUpdate) (spec.Stopping, error) {
-	began := run
-	if p, err := h.plans.get(run); err == nil {
-		began.RunID = p.firstExecution()
-	}
 	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
 		var s spec.Stopping
-		err := h.Runs.Update(ctx, began, q, &s)
+		err := h.Runs.Update(ctx, run, q, &s)
 		var refused *taskservices.RefusedError
 		switch {
 		case err == nil:

@@ -24,16 +24,12 @@ type BarrierHost struct {
 	Name  string `json:"name"`
 }
 
-// barrierContinues is the version of the workflow that continues as new.
-const barrierContinues = "barrier-continues"
-
 // maxTaken bounds the arrivals that are taken along: the server takes 2 MiB.
 const maxTaken = 3000
 
 // outgrown says that the round has to go on elsewhere.
 func (b *barrier) outgrown(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.round.Arrivals() <= maxTaken &&
-		workflow.GetVersion(ctx, barrierContinues, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.round.Arrivals() <= maxTaken
 }
 
 func (b *barrier) resumption() *BarrierResumption {

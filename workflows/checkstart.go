@@ -8,18 +8,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkStartChange is the version of the workflow that has a host check a task before
-// start-task starts it.
-const checkStartChange = "check-before-start"
-
 // checkStart asks the host of a task whether it can start it: the failure of a start
 // is one of the run, and a slip in a request should not end that. It blocks the
 // request and nothing else.
 func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (lifecycle.StartTask, error) {
-	if workflow.GetVersion(ctx, checkStartChange, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		e.New = true // there was no such rule when the request was accepted
-		return e, nil
-	}
 	name := e.Task.Name()
 	h := r.hostOf(name)
 	ctx, _ = workflow.NewDisconnectedContext(ctx)

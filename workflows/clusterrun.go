@@ -83,13 +83,11 @@ type clusterRun struct {
 	begins placement
 	// next is set to continue as new.
 	next *Resumption
-	// began is the execution by which hosts know the run, and logRun the one whose ID
-	// names the log directories; none: this one, and that by which hosts know the run.
-	began, logRun string
-	// execution counts those that have gone on with the tasks. resumed: this is not the
-	// first one of the run.
+	// began is the execution in which the run began, by which hosts know it; none: this
+	// one.
+	began string
+	// execution counts those that have gone on with the tasks.
 	execution int
-	resumed   bool
 	// requests counts those that this execution has accepted.
 	requests int
 	// leaving is since when it has been about to go on in another execution; awaiting
@@ -143,10 +141,10 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 // cancellation of the workflow is an event like others.
 func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	if r.resumed {
+	if r.execution > 0 {
 		r.step(free, lifecycle.Resumed{Elapsed: workflow.Now(free).Sub(r.started)})
 	}
-	if r.resumed && !r.machine.Placing() {
+	if r.execution > 0 && !r.machine.Placing() {
 		r.tellAgain(free)
 	} else {
 		r.startPlacing(free, r.begins)

@@ -87,54 +87,6 @@ func next(t *testing.T, err error) *workflows.Resumption {
 
 var groupSpec = spec.RunSpec{RestartScope: spec.RestartScopeGroup, ReturnOutput: true}
 
-func TestContinuesAsNewBetweenGenerations(t *testing.T) {
-	w := newWorld(t)
-	r := next(t, w.start(t, groupSpec, nil))
-	assert.Equal(t, []int{0}, w.generations)
-	assert.Equal(t, 1, w.releases)
-	assert.Equal(t, 1, r.Machine.Generation)
-	assert.Equal(t, 1, r.Machine.First)
-	assert.Equal(t, 1, r.Machine.Counted)
-	assert.NotZero(t, r.Started)
-	assert.NotEmpty(t, r.LogRun)
-	assert.Len(t, r.Queues, 1)
-	assert.Equal(t, []string{"a line"}, r.Output)
-
-	w = newWorld(t)
-	again := next(t, w.start(t, groupSpec, r))
-	assert.Equal(t, []int{1}, w.generations)
-	assert.Equal(t, 2, again.Machine.Generation)
-	assert.Equal(t, r.LogRun, again.LogRun)
-	assert.Equal(t, r.Started, again.Started)
-	assert.Equal(t, []string{"a line", "a line"}, again.Output)
-}
-
-// A stop that is accepted while the hosts are given back is not lost.
-func TestStoppedWhileContinuingAsNew(t *testing.T) {
-	for name, stop := range map[string]func(*world){
-		"request-stop": func(w *world) {
-			w.UpdateWorkflowNoRejection(spec.UpdateRequestStop, "stop", t, spec.StopRequest{Reason: "enough"})
-		},
-		"cancel": func(w *world) { w.CancelWorkflow() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.onRelease = func(n int) {
-				if n == 1 {
-					stop(w)
-				}
-			}
-			err := w.start(t, groupSpec, nil)
-			var cancelled *temporal.CanceledError
-			require.ErrorAs(t, err, &cancelled, "%v", err)
-			var r *spec.RunResult // the environment hands over what it was given
-			require.NoError(t, cancelled.Details(&r))
-			assert.Equal(t, spec.VerdictCancelled, r.Verdict)
-			assert.Equal(t, []string{"a line"}, r.Output, "once")
-		})
-	}
-}
-
 // A limit that passes while a run that goes on is being placed holds.
 func TestTimeoutWhileARunThatGoesOnIsPlaced(t *testing.T) {
 	w := newWorld(t)

@@ -34,16 +34,8 @@ func (r *clusterRun) control(ctx workflow.Context, a lifecycle.Control, before [
 	})
 }
 
-// captureChange is the version of the workflow that captures stacks before a
-// timeout stops anything.
-const captureChange = "capture-before-timeout"
-
 // capture has the stacks written down, and tells the machine whatever comes of it.
 func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
-	if workflow.GetVersion(ctx, captureChange, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		r.step(ctx, lifecycle.Captured{})
-		return
-	}
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, err := r.controlHosts(ctx, lifecycle.Control{Op: lifecycle.ControlStacks, Tasks: a.Tasks}, capturing)
 		if err != nil {

@@ -2,14 +2,12 @@ package workflows
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/activities"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -55,14 +53,9 @@ func (r *clusterRun) handOver(ctx workflow.Context) bool {
 // state in which that can be.
 func (r *clusterRun) isLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
-	return info.GetContinueAsNewSuggested() && r.machine.Quiet() && r.adopted() &&
+	return info.GetContinueAsNewSuggested() && r.machine.Quiet() &&
 		(r.requests >= manyRequests || info.GetCurrentHistoryLength() >= eventsOfTask*r.machine.Size()) &&
 		r.machine.AddedSize() <= maxAddedBytes
-}
-
-// adopted reports whether all hosts go on with their tasks under another execution.
-func (r *clusterRun) adopted() bool {
-	return !slices.ContainsFunc(r.hosts, func(h *host) bool { return !h.out.Adopts })
 }
 
 // wakeWhenFinished has the loop of the run look again once all requests are answered.
@@ -99,10 +92,14 @@ type HeldHost struct {
 	Tasks []string `json:"tasks,omitempty"`
 }
 
+// firstExecution is that in which the run began.
+func (r *clusterRun) firstExecution(ctx workflow.Context) string {
+	return cmp.Or(r.began, workflow.GetInfo(ctx).WorkflowExecution.RunID)
+}
+
 // resumption is what the next execution takes over.
 func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 	info := workflow.GetInfo(ctx)
-	own := info.WorkflowExecution.RunID
 	if info.Memo.GetFields()[spec.MemoStarted] == nil {
 		err := workflow.UpsertMemo(ctx, map[string]any{spec.MemoStarted: info.WorkflowStartTime.UTC().Format(time.RFC3339Nano)})
 		if err != nil {
@@ -110,8 +107,8 @@ func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 		}
 	}
 	return &Resumption{
-		Machine: r.machine.Snapshot(lifecycle.Released{}), Started: r.started,
-		Run: cmp.Or(r.began, own), Execution: r.execution + 1, LogRun: r.logRun,
+		Machine: r.machine.Snapshot(), Started: r.started,
+		Run: r.firstExecution(ctx), Execution: r.execution + 1,
 		Hosts: r.held(r.hosts), Former: r.held(r.former), Addresses: r.addresses,
 		Lost: sortedKeys(r.lost), Unsettled: sortedKeys(r.unsettled),
 		Output: lastOf(r.output, keepOutputBytes),
@@ -122,7 +119,7 @@ func (r *clusterRun) held(hosts []*host) []HeldHost {
 	var held []HeldHost
 	placed := sortedKeys(r.placed)
 	for _, h := range hosts {
-		if h.queue == "" || h.left {
+		if h.queue == "" {
 			continue
 		}
 		k := HeldHost{Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups}
@@ -145,7 +142,7 @@ func (r *clusterRun) takeOver(from *Resumption) {
 	for _, queue := range from.Unsettled {
 		r.unsettled[queue] = true
 	}
-	if from.Addresses != nil {
+	if from.Addresses != nil { // none was placed
 		r.addresses = from.Addresses
 	}
 	tasks := r.spec.TaskList()
@@ -167,5 +164,5 @@ func (r *clusterRun) takeOver(from *Resumption) {
 }
 
 func (k HeldHost) host() *host {
-	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, out: activities.ReserveOutput{Host: k.Name, Adopts: true}}
+	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, out: activities.ReserveOutput{Host: k.Name}}
 }

@@ -37,7 +37,7 @@ func newAdopting(t *testing.T) *adopting {
 	w := &adopting{world: newWorld(t)}
 	w.RegisterActivityWithOptions(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
 		w.generations = append(w.generations, in.Generation)
-		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Adopts: true}, nil
+		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
 	}, activity.RegisterOptions{Name: spec.ActivityReserve, DisableAlreadyRegisteredCheck: true})
 	w.RegisterActivityWithOptions(func(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
 		w.ran = append(w.ran, in)

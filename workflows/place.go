@@ -27,8 +27,6 @@ type host struct {
 
 	// groups are the reservations that it has.
 	groups []int
-	// left: an earlier execution of the workflow has given it back.
-	left bool
 }
 
 // place reserves the hosts: all tasks that are not pinned on one, each pinned
@@ -59,7 +57,7 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 	for i, h := range r.hosts {
 		h.groups = []int{i}
 		in := activities.ReserveInput{
-			Run: r.began, Spec: r.spec, Group: i, Generation: p.generation, First: p.first, LogRun: r.logRun,
+			Run: r.began, Spec: r.spec, Group: i, Generation: p.generation, First: p.first,
 			Stopping: r.standing(),
 		}
 		if !r.started.IsZero() {
@@ -68,13 +66,7 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 		if !alone {
 			in.Tasks = names(h.tasks)
 		}
-		before := r.queueBefore(asked, i)
-		for _, former := range r.former {
-			if former.queue == before {
-				former.left = false // it may take tasks though its answer be lost
-			}
-		}
-		futures[i] = r.reserve(asking, h, in, before, deadline)
+		futures[i] = r.reserve(asking, h, in, r.queueBefore(asked, i), deadline)
 	}
 	onRefusal(ctx, futures, giveUp)
 	var failure error
@@ -108,18 +100,13 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 	return failure
 }
 
-// refusalChange is the version of the workflow that waits for no other host once one
-// has refused the spec.
-const refusalChange = "refusal-ends-placement"
-
 // onRefusal gives the other reservations up once a host has refused the spec, which
 // is for good.
 func onRefusal(ctx workflow.Context, futures []future[activities.ReserveOutput], giveUp func()) {
 	for _, f := range futures {
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			_, err := f.get(ctx)
-			pending := slices.ContainsFunc(futures, func(f future[activities.ReserveOutput]) bool { return !f.IsReady() })
-			if isInvalid(err) && pending && workflow.GetVersion(ctx, refusalChange, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+			if isInvalid(err) {
 				giveUp()
 			}
 		})

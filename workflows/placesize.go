@@ -13,9 +13,6 @@ import (
 // one workflow task travel in one message of at most 4 MiB.
 const maxPlacing = 3 << 20
 
-// placingSizeChange is the version of the workflow that records the size of the spec.
-const placingSizeChange = "placing-size"
-
 // checkSize refuses what could never be sent. Larger runs need a workflow for
 // each host.
 func (r *clusterRun) checkSize(ctx workflow.Context) error {
@@ -36,9 +33,6 @@ func (r *clusterRun) checkSize(ctx workflow.Context) error {
 // specSize returns the size of the spec as JSON. The history keeps it: another version
 // of this program may write the same spec in more bytes, or in fewer.
 func (r *clusterRun) specSize(ctx workflow.Context) int {
-	if workflow.GetVersion(ctx, placingSizeChange, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return sizeOf(r.spec)
-	}
 	var size int
 	if err := workflow.SideEffect(ctx, func(workflow.Context) any { return sizeOf(r.spec) }).Get(&size); err != nil {
 		return maxPlacing // what cannot be read back cannot be sent

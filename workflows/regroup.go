@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -32,11 +31,7 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 // task is open.
 func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
 	if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-		if r.adopted() {
-			r.next = r.resumption(ctx)
-			return
-		}
-		r.continueAsNew(ctx)
+		r.next = r.resumption(ctx)
 		return
 	}
 	r.startPlacing(ctx, placement{generation: a.Generation, first: a.First, after: a.After})
@@ -47,13 +42,10 @@ type Resumption struct {
 	Machine lifecycle.Snapshot `json:"machine"`
 	// Started is when the first generation began.
 	Started time.Time `json:"started"`
-	// Run is the execution by which hosts know the run, of which they keep what they
-	// have; none: the hosts were given back, and know it by the execution that resumes.
-	Run string `json:"run,omitempty"`
+	// Run is the execution in which the run began, by which hosts know it.
+	Run string `json:"run"`
 	// Execution counts those that have gone on with the tasks.
-	Execution int `json:"execution,omitempty"`
-	// LogRun is the execution whose ID names the log directories; none: Run.
-	LogRun string `json:"log_run,omitempty"`
+	Execution int `json:"execution"`
 	// Hosts are those of the run, and Former those that the group has left.
 	Hosts  []HeldHost `json:"hosts,omitempty"`
 	Former []HeldHost `json:"former,omitempty"`
@@ -62,52 +54,12 @@ type Resumption struct {
 	// Lost and Unsettled are queues of hosts.
 	Lost      []string `json:"lost,omitempty"`
 	Unsettled []string `json:"unsettled,omitempty"`
-	// Queues are those of the host workers that had the tasks that any may take,
-	// by reservation, where they were given back.
-	Queues []string `json:"queues,omitempty"`
 	// Output are the last lines of the output so far.
 	Output []string `json:"output,omitempty"`
 }
 
 // keepOutputBytes bounds the output that goes along.
 const keepOutputBytes = 64 << 10
-
-// continueAsNew gives the hosts back and has run return with r.next set, unless
-// something has ended the run meanwhile. Hosts of earlier versions know a run by the
-// execution that has it; the others are handed over with what they have.
-func (r *clusterRun) continueAsNew(ctx workflow.Context) {
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		if r.settle(ctx, r.hosts) != nil {
-			return // the run has ended
-		}
-		back := r.giveBack(ctx)
-		if r.machine.Ending() {
-			// A request did, and the hosts are being released again, or a limit, and
-			// the machine waits for the end of the placement.
-			r.step(ctx, lifecycle.PlacementFailed{})
-			r.events.Send(ctx, request{woken: true})
-			return
-		}
-		next := &Resumption{
-			Machine: r.machine.Snapshot(back.released),
-			Started: r.started, LogRun: r.logRunID(ctx),
-			Output: lastOf(slices.Concat(r.output, back.output), keepOutputBytes),
-		}
-		for _, h := range r.hosts {
-			if h.pin != "" || r.lost[h.queue] {
-				continue
-			}
-			for _, group := range h.groups {
-				for len(next.Queues) <= group {
-					next.Queues = append(next.Queues, "")
-				}
-				next.Queues[group] = h.queue
-			}
-		}
-		r.next = next
-		r.events.Send(ctx, request{woken: true})
-	})
-}
 
 // lastOf are the last lines that have no more than so many bytes together.
 func lastOf(lines []string, most int) []string {
@@ -119,25 +71,14 @@ func lastOf(lines []string, most int) []string {
 	return lines[from:]
 }
 
-// logRunID is the ID of the execution that began the run.
-func (r *clusterRun) logRunID(ctx workflow.Context) string {
-	return cmp.Or(r.logRun, r.began, workflow.GetInfo(ctx).WorkflowExecution.RunID)
-}
-
 // resume takes up what an earlier execution left.
 func (r *clusterRun) resume(from *Resumption) {
-	r.resumed = true
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
 	r.takeOver(from)
-	r.started, r.logRun, r.output = from.Started, from.LogRun, from.Output
+	r.started, r.output = from.Started, from.Output
 	r.begins = placement{generation: from.Machine.Generation, first: from.Machine.First, after: r.machine.Waiting()}
 	for _, line := range r.output {
 		r.outputBytes += len(line)
-	}
-	for group, queue := range from.Queues {
-		if queue != "" {
-			r.former = append(r.former, &host{queue: queue, groups: []int{group}, left: true})
-		}
 	}
 }
 
@@ -163,5 +104,5 @@ func (r *clusterRun) leave(before []*host) {
 	for _, h := range r.hosts {
 		here[h.queue] = true
 	}
-	r.former = slices.DeleteFunc(slices.Concat(r.former, before), func(h *host) bool { return here[h.queue] || h.left })
+	r.former = slices.DeleteFunc(slices.Concat(r.former, before), func(h *host) bool { return here[h.queue] })
 }

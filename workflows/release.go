@@ -44,7 +44,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	hosts := append(slices.Clone(r.former), r.hosts...)
 	futures := make([]workflow.Future, len(hosts))
 	for i, h := range hosts {
-		if h.queue != "" && !h.left {
+		if h.queue != "" {
 			futures[i] = workflow.ExecuteActivity(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), spec.ActivityRelease, activities.ReleaseInput{Run: r.began})
 		}
 	}
@@ -94,7 +94,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 func (r *clusterRun) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
 		Run: spec.BarrierRun{
-			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.logRunID(ctx),
+			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.firstExecution(ctx),
 		},
 		Over: fmt.Sprintf("run %s has ended", workflow.GetInfo(ctx).WorkflowExecution.ID),
 	}).Get(ctx, nil)

@@ -11,19 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// settleChange is the version of the workflow that places no generation before nothing of
-// the last one can be alive.
-const settleChange = "settle-before-regroup"
-
 // settle returns when nothing of the last generation lives on the hosts that gave no account
 // of it: their activities were closed without them, by a cancellation that came while
 // nobody held them or by a timeout. A host that is there says so at once. One that is not
 // has stopped its processes by itself when the time is up, and where it keeps them it is
 // waited for.
 func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
-	if len(r.unsettled) == 0 || workflow.GetVersion(ctx, settleChange, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return nil
-	}
 	var futures []future[activities.ControlOutput]
 	for _, h := range hosts {
 		if !r.unsettled[h.queue] {

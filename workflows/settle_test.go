@@ -12,12 +12,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // An activity that was closed without an account of its process proves nothing: before the
-// next generation is placed, or the run continues as new, the host is asked to settle.
+// next generation is placed, also by another execution, the host is asked to settle.
 func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -26,42 +27,44 @@ func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 		want     []string
 	}{
 		{"no account", false, false, []string{"reserve 0", "run 0", "settle 0", "reserve 1", "run 1", "release"}},
-		{"no account, continues as new", false, true, []string{"reserve 0", "run 0", "settle 0", "release"}},
+		{"no account, continues as new", false, true, []string{"reserve 0", "run 0", "settle 0", "reserve 1", "run 1", "release"}},
 		{"an account", true, false, []string{"reserve 0", "run 0", "reserve 1", "run 1", "release"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.SetContinueAsNewSuggested(c.long)
 			var order []string
 			note := func(what string, generation int) { order = append(order, fmt.Sprintf("%s %d", what, generation)) }
-			w.RegisterActivityWithOptions(func(_ context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
-				assert.Equal(t, lifecycle.ControlSettle, in.Op)
-				assert.Equal(t, []string{"worker-0"}, in.Tasks)
-				note("settle", in.Generation)
-				return activities.ControlOutput{}, nil
-			}, activity.RegisterOptions{Name: spec.ActivityControl})
-			w.OnActivity(spec.ActivityReserve, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
-				note("reserve", in.Generation)
-				return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
-			})
-			w.OnActivity(spec.ActivityRunTask, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
-				note("run", in.Generation)
-				switch {
-				case in.Generation > 0:
-					return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
-				case c.accounts:
-					return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil,
-						spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin})
-				}
-				return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
-			})
-			w.onRelease = func(int) { order = append(order, "release") }
-			err := w.start(t, groupSpec, nil)
-			if c.long {
-				next(t, err)
-			} else {
-				require.NoError(t, err)
+			run := func(long bool, from *workflows.Resumption) error {
+				w := newWorld(t)
+				w.SetContinueAsNewSuggested(long)
+				w.RegisterActivityWithOptions(func(_ context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
+					assert.Equal(t, lifecycle.ControlSettle, in.Op)
+					assert.Equal(t, []string{"worker-0"}, in.Tasks)
+					note("settle", in.Generation)
+					return activities.ControlOutput{}, nil
+				}, activity.RegisterOptions{Name: spec.ActivityControl})
+				w.OnActivity(spec.ActivityReserve, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+					note("reserve", in.Generation)
+					return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
+				})
+				w.OnActivity(spec.ActivityRunTask, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+					note("run", in.Generation)
+					switch {
+					case in.Generation > 0:
+						return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+					case c.accounts:
+						return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil,
+							spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin})
+					}
+					return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
+				})
+				w.onRelease = func(int) { order = append(order, "release") }
+				return w.start(t, groupSpec, from)
 			}
+			err := run(c.long, nil)
+			if c.long {
+				err = run(false, next(t, err))
+			}
+			require.NoError(t, err)
 			assert.Equal(t, c.want, order)
 		})
 	}

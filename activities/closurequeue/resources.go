@@ -135,8 +135,7 @@ func (q *Queue) releaseAll() {
 				q.mu.Unlock()
 				return
 			}
-			// The run has ended, or the queue is one of an earlier version: there is
-			// nobody to tell.
+			// The run has ended: there is nobody to tell.
 			q.mu.Lock()
 			q.resources.kept, q.resources.released = nil, nil
 			q.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -99,15 +98,7 @@ func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*wo
 	if began == info.GetFirstRunId() || began == info.GetExecution().GetRunId() {
 		return last, nil
 	}
-	d, err := c.DescribeWorkflowExecution(ctx, workflowID, began)
-	if err != nil {
-		return nil, err
-	}
-	then := d.GetWorkflowExecutionInfo()
-	if then.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW && then.GetFirstRunId() == info.GetFirstRunId() {
-		return last, nil // a host of an earlier version had given the run back in between
-	}
-	return d, nil
+	return c.DescribeWorkflowExecution(ctx, workflowID, began)
 }
 
 // refusal tells what another try would not change from what it may.

@@ -10,7 +10,7 @@ import (
 // written once: a message, or the answer to a query, takes 2 MiB.
 
 // maxPlainLists is how many bytes the lists of all tasks may have together before those
-// that are alike are written once. Below it earlier versions can read them.
+// that are alike are written once. Shorter ones stay with their tasks, for people to read.
 const maxPlainLists = 256 << 10
 
 // listed is a task with a list of functions.

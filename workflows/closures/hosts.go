@@ -112,7 +112,7 @@ func (q *Queue) outdated(h *host, m closure.ServingMessage) bool {
 	if m.Broker == h.broker {
 		return m.Seq <= h.seq
 	}
-	return m.Broker == h.former
+	return m.Broker != "" && m.Broker == h.former
 }
 
 // anew leases everything again that a host holds. The host worker was started again,

@@ -289,7 +289,7 @@ func (w *world) handOver() {
 	if !w.machine.Quiet() || w.byte()%4 != 0 {
 		return
 	}
-	b, err := json.Marshal(w.machine.Snapshot(Released{}))
+	b, err := json.Marshal(w.machine.Snapshot())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -355,9 +355,7 @@ func (s *script) resumed(e lifecycle.Event) bool {
 	if _, ok := e.(resume); !ok {
 		return false
 	}
-	snapshot := s.machine.Snapshot(lifecycle.Released{Exits: s.exits})
-	s.exits = map[string][]spec.Exit{}
-	s.machine = lifecycle.Resume(s.spec, s.spec.TaskList(), snapshot)
+	s.machine = lifecycle.Resume(s.spec, s.spec.TaskList(), s.machine.Snapshot())
 	return true
 }
 

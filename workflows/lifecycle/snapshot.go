@@ -60,9 +60,8 @@ const snapshotExits = 2
 // its tasks run: it is not ending, and no operation on all of its tasks is under way.
 func (m *Machine) Quiet() bool { return m.phase == running && m.decided == undecided }
 
-// Snapshot returns the state of the machine after [Regroup] or at a quiet moment. Exits of
-// earlier processes that the hosts reported are included as far as there is room.
-func (m *Machine) Snapshot(e Released) Snapshot {
+// Snapshot returns the state of the machine after [Regroup] or at a quiet moment.
+func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
 		Generation: g.generation, First: g.first, Counted: g.counted, Quick: g.quick,
@@ -74,7 +73,7 @@ func (m *Machine) Snapshot(e Released) Snapshot {
 		}
 		exits := t.earlier
 		if !m.Quiet() {
-			exits = t.exits(e.Exits[t.Name()])
+			exits = t.exits(nil)
 			exits = exits[max(0, len(exits)-snapshotExits):]
 		}
 		if len(exits) > 0 {

@@ -22,7 +22,7 @@ func TestSnapshotsAreBounded(t *testing.T) {
 				LogDir: "/home/ann/.local/state/clusterrun/logs/iris/ee3875a0e2c9/attempt_0/0",
 			}})
 		}
-		snapshot := m.Snapshot(Released{})
+		snapshot := m.Snapshot()
 		require.LessOrEqual(t, sizeOf(snapshot), maxSnapshot)
 		assert.NotEmpty(t, snapshot.Exits["worker-999"])
 		assert.Equal(t, 1, snapshot.Generation)
