@@ -1,12 +1,14 @@
 package command
 
 import (
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -34,6 +36,21 @@ func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error)
 	root.SetArgs(expandNP(root, append([]string{"validate"}, args...)))
 	require.NoError(t, root.Execute())
 	return out, failure
+}
+
+// The reference of the spec names no flag that there is not.
+func TestReferenceNamesFlags(t *testing.T) {
+	f := &specFlags{}
+	f.register(pflag.NewFlagSet("run", pflag.ContinueOnError))
+	names := regexp.MustCompile(`--?([a-zA-Z][a-z-]*)[,.]`).FindAllStringSubmatch(spec.Reference(), -1)
+	require.Greater(t, len(names), len(spec.Flags()))
+	for _, name := range names {
+		known := f.flags.Lookup(name[1])
+		if len(name[1]) == 1 {
+			known = f.flags.ShorthandLookup(name[1])
+		}
+		assert.NotNil(t, known, name[0])
+	}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -81,12 +81,3 @@ func (c *checker) checkTransientFailures(path, name, value string) {
 		c.add(path, Quote(value)+" is no whole number", "give one, such as "+strconv.Quote(strconv.Itoa(DefaultTransientFailures))+", or leave it out")
 	}
 }
-
-func (c *checker) checkClosures(s Closures) {
-	if n := s.QueueSize; n != nil && (*n < 0 || *n > MaxQueueSize) {
-		c.add("closures.queue_size", fmt.Sprintf("must be from 0 to %d, is %d", MaxQueueSize, *n), "0 means no limit but that of bytes")
-	}
-	if n := s.TransientFailures; n != nil && *n < 0 {
-		c.add("closures.transient_failures", fmt.Sprintf("must be at least 0, is %d", *n), "0 means that the first failure counts")
-	}
-}

@@ -1,8 +1,7 @@
 package spec
 
 import (
-	"maps"
-	"slices"
+	"reflect"
 	"time"
 )
 
@@ -25,97 +24,69 @@ const (
 // (MaxRestarts, MaxRunTime, Timeout) or is for the host to fill in (Dir,
 // Logs.Dir). It may be applied again without effect.
 func (s *RunSpec) WithDefaults() *RunSpec {
-	d := s.clone()
-	setDefault(&d.RPCLayer, DefaultRPCLayer)
-	setPointer(&d.DependenceOnChief, true)
-	setPointer(&d.ChiefGrace, DefaultChiefGrace)
-	setDefault(&d.OnFailure, DefaultOnFailure)
-	setDefault(&d.RestartScope, DefaultRestartScope)
-	setPointer(&d.PlacementTimeout, DefaultPlacementTimeout)
-	setDefault(&d.Barriers, DefaultBarriers)
-	setDefault(&d.Stop.Signal, DefaultStopSignal)
+	d := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
+	setDefaults(reflect.ValueOf(d).Elem())
 	d.Stop.Signal = canonicalSignal(d.Stop.Signal)
-	setPointer(&d.Stop.Grace, DefaultStopGrace)
-	setPointer(&d.StopTogether.Grace, DefaultTogetherGrace)
-	if d.StopTogether.CleanErrors == nil {
-		d.StopTogether.CleanErrors = slices.Clone(DefaultCleanErrors)
-	}
-	setPointer(&d.Closures.QueueSize, DefaultQueueSize)
-	setDefault(&d.Logs.Redirects, DefaultStdMask)
-	setDefault(&d.Logs.Tee, DefaultStdMask)
-	setDefault(&d.Logs.Prefix, DefaultPrefix)
-	if d.EnvProfiles == nil {
-		d.EnvProfiles = slices.Clone(envProfiles)
-	}
 	for i := range d.Tasks {
-		if len(d.Tasks[i].Addresses) == 0 {
-			setPointer(&d.Tasks[i].Count, 1)
+		g := &d.Tasks[i]
+		if len(g.Addresses) == 0 && g.Count == nil {
+			g.Count = new(1)
 		}
-		d.Tasks[i].Stop.Signal = canonicalSignal(d.Tasks[i].Stop.Signal)
+		g.Stop.Signal = canonicalSignal(g.Stop.Signal)
 	}
 	return d
 }
 
-func setDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
+// setDefaults fills in what the fields of a struct, and of the structs in it, do not have.
+func setDefaults(v reflect.Value) {
+	for i := range v.NumField() {
+		field := v.Field(i)
+		if field.Kind() == reflect.Struct {
+			setDefaults(field)
+			continue
+		}
+		def := fieldOf(fieldKey(v.Type(), jsonName(v.Type().Field(i)))).def
+		if def == nil || !field.IsZero() {
+			continue
+		}
+		if field.Kind() == reflect.Pointer {
+			field.Set(reflect.New(field.Type().Elem()))
+			field = field.Elem()
+		}
+		field.Set(clone(reflect.ValueOf(def)))
 	}
 }
 
-func setPointer[T any](p **T, def T) {
-	if *p == nil {
-		*p = new(def)
+// clone is a deep copy of a value of the spec.
+func clone(v reflect.Value) reflect.Value {
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			c.Set(reflect.New(v.Type().Elem()))
+			c.Elem().Set(clone(v.Elem()))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			c.Field(i).Set(clone(v.Field(i)))
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			c.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			for i := range v.Len() {
+				c.Index(i).Set(clone(v.Index(i)))
+			}
+		}
+	case reflect.Map:
+		if !v.IsNil() {
+			c.Set(reflect.MakeMap(v.Type()))
+			for _, key := range v.MapKeys() { // in any order, which a map does not keep
+				c.SetMapIndex(key, clone(v.MapIndex(key)))
+			}
+		}
 	}
-}
-
-func (s *RunSpec) clone() *RunSpec {
-	d := *s
-	d.Command = slices.Clone(s.Command)
-	d.Env = maps.Clone(s.Env)
-	d.DependenceOnChief = clonePointer(s.DependenceOnChief)
-	d.ChiefGrace = clonePointer(s.ChiefGrace)
-	d.MaxRestarts = clonePointer(s.MaxRestarts)
-	d.MaxRunTime = clonePointer(s.MaxRunTime)
-	d.Timeout = clonePointer(s.Timeout)
-	d.PlacementTimeout = clonePointer(s.PlacementTimeout)
-	d.Stop.Grace = clonePointer(s.Stop.Grace)
-	d.StopTogether.Grace = clonePointer(s.StopTogether.Grace)
-	d.StopTogether.CleanErrors = slices.Clone(s.StopTogether.CleanErrors)
-	d.Closures.QueueSize = clonePointer(s.Closures.QueueSize)
-	d.Closures.TransientFailures = clonePointer(s.Closures.TransientFailures)
-	d.Logs.LocalRanksFilter = slices.Clone(s.Logs.LocalRanksFilter)
-	d.Logs.Filter = slices.Clone(s.Logs.Filter)
-	d.Logs.DuplicateStdoutFilters = slices.Clone(s.Logs.DuplicateStdoutFilters)
-	d.Logs.DuplicateStderrFilters = slices.Clone(s.Logs.DuplicateStderrFilters)
-	d.Devices = slices.Clone(s.Devices)
-	d.CPUs = slices.Clone(s.CPUs)
-	d.EnvProfiles = slices.Clone(s.EnvProfiles)
-	d.Tasks = slices.Clone(s.Tasks)
-	for i := range d.Tasks {
-		d.Tasks[i] = d.Tasks[i].clone()
-	}
-	return &d
-}
-
-func (g TaskGroup) clone() TaskGroup {
-	g.Count = clonePointer(g.Count)
-	g.Addresses = slices.Clone(g.Addresses)
-	g.Command = slices.Clone(g.Command)
-	g.Args = slices.Clone(g.Args)
-	g.Env = maps.Clone(g.Env)
-	g.Stop.Grace = clonePointer(g.Stop.Grace)
-	g.Devices = slices.Clone(g.Devices)
-	g.CPUs = slices.Clone(g.CPUs)
-	g.Overrides = maps.Clone(g.Overrides)
-	for _, index := range sortedKeys(g.Overrides) {
-		o := g.Overrides[index]
-		o.Command = slices.Clone(o.Command)
-		o.Args = slices.Clone(o.Args)
-		o.Env = maps.Clone(o.Env)
-		g.Overrides[index] = o
-	}
-	return g
+	return c
 }
 
 func clonePointer[T any](p *T) *T {

@@ -106,8 +106,7 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 	return true
 }
 
-func (c *checker) checkDisconnect(o OnDisconnect) {
-	const path = "on_disconnect"
+func (c *checker) checkDisconnect(path string, o OnDisconnect) {
 	if o == "" || o == OnDisconnectKeep || c.isMalformed(path) {
 		return
 	}

@@ -20,9 +20,13 @@
 //	           └── syntax ─────┴── fields, types ── rules ────┴──► InvalidSpecError
 //
 // The nodes (node.go) keep what encoding/json forgets: order, repeated keys,
-// lines, and how a number was spelt. What there is to say about each field
-// (fields.go) and its syntax (patterns.go) is shared by the messages and by
-// [Schema], the JSON Schema. testdata/bad shows what each mistake is answered.
+// lines, and how a number was spelt. One table (fields.go) has all there is to say
+// about each field, and what is said comes from it: [Schema], the JSON Schema;
+// [Flags], those of the command line; [Reference], which people read; the
+// defaults; the checks of single values; and the remedies. So a field is added by
+// an entry in the table, one in its Go type, and the code that uses it. Only rules
+// that compare fields with each other are code of their own (validate*.go).
+// testdata/bad shows what each mistake is answered.
 //
 // The texts in texts.go are those of the systems that users come from.
 package spec

@@ -1,374 +1,361 @@
 package spec
 
-import (
-	"reflect"
-	"strconv"
-	"strings"
-)
+import "strconv"
 
-// field is what there is to say about a field beside its type: to people who
-// got it wrong, and in the JSON Schema.
-type field struct {
-	doc string
-	// example shows the field in YAML.
-	example string
-	// remedy replaces what would be said about a value of the wrong type.
-	remedy string
-	// def is the default as JSON; empty where there is none.
-	def string
-	// enum, pattern, least and most are rules a schema can express.
-	enum    []string
-	pattern string
-	least   *int
-	most    *int
-}
-
-// fields describes every field of a spec, by the name of its Go type and its
-// JSON name; "[]" stands for the items of a list and ".*" for the values of a
-// map. A test holds it against the types.
-var fields = map[string]field{
-	"RunSpec.name": {
+// fields is the table of a run spec's fields, in the order of the reference and of the
+// flags. The JSON Schema, the flags with their help and what they set, the defaults, the
+// checks of single values, the remedies and the reference all come from it. A field needs
+// an entry here, one in its Go type, and the code that uses it. A test holds the table
+// against the types.
+var fields = []field{
+	{
+		of: "RunSpec.name", syntax: nameSyntax,
 		doc:     "First part of a run ID made for this spec.",
-		example: "name: iris", pattern: namePattern,
+		example: "name: iris",
+		flag:    "name", usage: "first part of the run ID (`NAME`)",
 	},
-	"RunSpec.command": {
+	{
+		of: "RunSpec.command", filled: true, syntax: commandSyntax,
 		doc:     "The argv of every task that has no command of its own. No shell is involved.",
-		example: "command: [python3, train.py]",
+		example: commandExample,
 	},
-	"RunSpec.tasks": {
-		doc:     "The groups of tasks of the cluster. Their order is rank order.",
-		example: "tasks: [{type: worker, count: 2}]",
-		remedy:  "write a list, such as tasks: [{type: worker, count: 2}]",
+	{
+		of: "RunSpec.tasks", required: true, filled: true,
+		doc:        "The groups of tasks of the cluster. Their order is rank order.",
+		example:    "tasks: [{type: worker, count: 2}]",
+		remedy:     "write a list, such as tasks: [{type: worker, count: 2}]",
+		otherFlags: []string{"--task", "-n", "--nproc-per-node", "-H", "--hostfile"},
 	},
-	"RunSpec.tasks[]": {
-		remedy: "write for example {type: worker, count: 2}",
-	},
-	"RunSpec.dir": {
-		doc:     "Absolute working directory of the processes; it must exist on each host. Default: the host worker's own.",
-		example: "dir: /srv/job", pattern: absolutePattern,
-	},
-	"RunSpec.env": {
-		doc:     "Environment variables, over the host worker's own, cleaned environment.",
-		example: `env: {LOG_LEVEL: "info"}`, remedy: envRemedy,
-	},
-	"RunSpec.rpc_layer": {
-		doc:     "The RPC layer that TF_CONFIG names.",
-		example: "rpc_layer: grpc", def: `"` + DefaultRPCLayer + `"`,
-	},
-	"RunSpec.dependence_on_chief": {
-		doc:     "Whether the chief's final exit ends the run. Without effect where there is no chief.",
-		example: "dependence_on_chief: false", def: "true",
-	},
-	"RunSpec.chief_grace": {
-		doc:     "How long the other tasks have, together, to end by themselves after the chief has.",
-		example: `chief_grace: 3s`, def: `"3s"`, pattern: durationPattern,
-	},
-	"RunSpec.on_failure": {
-		doc:     "What a task's final failure does to the others: stop them, or let them end by themselves.",
-		example: "on_failure: continue", def: `"stop"`, enum: names(onFailures),
-	},
-	"RunSpec.auto_restart": {
-		doc:     "Whether a failed or terminated task is started again.",
-		example: "auto_restart: true", def: "false",
-	},
-	"RunSpec.restart_scope": {
-		doc:     "What is started again: the task, or the whole group. group implies auto_restart.",
-		example: "restart_scope: task", def: `"task"`, enum: names(restartScopes),
-	},
-	"RunSpec.max_restarts": {
-		doc:     "Bounds the restarts of one task (scope task) or of the group (scope group) that failures cause. Default: no limit. Needs auto_restart, or restart_scope: group.",
-		example: "max_restarts: 3", least: new(0),
-	},
-	"RunSpec.max_run_time": {
-		doc:     "Hard limit on the whole run, from its start, queueing excluded: everything left is killed. Default: no limit.",
-		example: "max_run_time: 12h", pattern: durationPattern,
-	},
-	"RunSpec.timeout": {
-		doc:     "Stops the run with the stop signal first, so that programs can still say where they were. 0s: at once. Default: no limit.",
-		example: "timeout: 90m", pattern: durationPattern,
-	},
-	"RunSpec.placement_timeout": {
-		doc:     "How long a host may take to accept its tasks before the run fails with a PlacementError.",
-		example: "placement_timeout: 1m", def: `"1m"`, pattern: durationPattern,
-	},
-	"RunSpec.barriers": {
-		doc:     "Who releases the barriers at which the tasks meet: the Temporal server, wherever they are, or with local their host alone, in microseconds. local needs all tasks on one host.",
-		example: "barriers: local", def: `"server"`, enum: names(barrierWays),
-	},
-	"RunSpec.stop": {
-		doc:     "How a process is asked to end, and for how long.",
-		example: "stop: {signal: SIGTERM, grace: 30s}",
-	},
-	"RunSpec.stop_together": {
-		doc:     "How the tasks stop together, each by itself, when one of them or an operator asks for that.",
-		example: "stop_together: {grace: 2m}",
-	},
-	"RunSpec.on_disconnect": {
-		doc:     "What a host does with the processes while it hears nothing of the Temporal server: keep lets them go on, and then no host is ever given up; {stop_after: TIME} stops them after that time, so that they can be started elsewhere. Default: keep on one host, {stop_after: 2m} on several.",
-		example: "on_disconnect: {stop_after: 2m}", remedy: disconnectRemedy,
-	},
-	"RunSpec.closures": {
-		doc:     "The settings of the queue of the run's closures.",
-		example: "closures: {queue_size: 1000}",
-	},
-	"RunSpec.logs": {
-		doc:     "Where the output of the processes goes.",
-		example: "logs: {dir: /var/log/job}",
-	},
-	"RunSpec.return_output": {
-		doc:     "Whether the last lines of the output are put into the result.",
-		example: "return_output: true", def: "false",
-	},
-	"RunSpec.env_profiles": {
-		doc:     "The sets of environment variables that processes get. Default: all. An empty list: none.",
-		example: "env_profiles: [torch]", def: `["tensorflow","torch","jax"]`,
-	},
-	"RunSpec.env_profiles[]": {enum: names(envProfiles)},
-	"RunSpec.devices": {
-		doc:     "The GPUs of each host that its tasks share out among themselves, in CUDA_VISIBLE_DEVICES: auto for all there are, or a list. Default: every task sees all.",
-		example: "devices: auto", remedy: resourcesRemedy, pattern: devicesPattern,
-	},
-	"RunSpec.cpus": {
-		doc:     "The CPUs of each host that its tasks share out among themselves, in blocks: auto for all there are, or a list. Default: nothing is bound.",
-		example: "cpus: auto", remedy: cpusRemedy, pattern: cpusPattern,
-	},
+	{of: "RunSpec.tasks[]", remedy: "write for example {type: worker, count: 2}"},
 
-	"GroupLogs.redirects": {
-		doc:     `As in logs, by index in the group: "3", or "0:3,1-7:1".`,
-		example: `redirects: "3"`, pattern: stdPattern,
-	},
-	"GroupLogs.tee": {
-		doc:     "Same syntax as redirects.",
-		example: `tee: "3"`, pattern: stdPattern,
-	},
-
-	"TaskGroup.type": {
+	{
+		of: "TaskGroup.type", required: true, syntax: typeSyntax,
 		doc:     "The task type, such as chief, worker, ps or evaluator.",
-		example: "type: worker", remedy: "write for example type: worker", pattern: typePattern,
+		example: "type: worker", remedy: "write for example type: worker",
 	},
-	"TaskGroup.count": {
+	{
+		of: "TaskGroup.count", syntax: elsewhere,
 		doc:     "The number of tasks. They are placed together on one host. Default 1. Not together with addresses.",
 		example: "count: 2", least: new(1), most: new(MaxTasks),
 	},
-	"TaskGroup.addresses": {
+	{
+		of: "TaskGroup.addresses", filled: true,
 		doc:     `Pins one task to each "host:port" or "host". The host names a host worker; localhost, 127.0.0.1 and [::1] mean the host the run is started on.`,
 		example: `addresses: ["10.0.0.7:2222"]`,
 	},
-	"TaskGroup.command": {
+	{of: "TaskGroup.addresses[]", syntax: elsewhere},
+	{
+		of: "TaskGroup.command", filled: true, syntax: commandSyntax,
 		doc:     "Replaces the run's command for this type.",
 		example: "command: [./ps]",
 	},
-	"TaskGroup.args": {
+	{
+		of: "TaskGroup.args", syntax: argsSyntax,
 		doc:     "Appended to the command.",
 		example: `args: ["--epochs=3"]`,
 	},
-	"TaskGroup.dir": {
+	{
+		of: "TaskGroup.dir", syntax: pathSyntax,
 		doc:     "Replaces the run's working directory. Absolute.",
-		example: "dir: /srv/ps", pattern: absolutePattern,
+		example: "dir: /srv/ps",
 	},
-	"TaskGroup.env": {
+	{
+		of: "TaskGroup.env", syntax: envSyntax,
 		doc:     "Environment variables, over the run's.",
 		example: `env: {OMP_NUM_THREADS: "1"}`, remedy: envRemedy,
 	},
-	"TaskGroup.stop": {
+	{
+		of:      "TaskGroup.stop",
 		doc:     "Replaces what it has of the run's stop.",
 		example: "stop: {signal: SIGINT, grace: 5s}",
 	},
-	"TaskGroup.logs": {
+	{
+		of:      "TaskGroup.logs",
 		doc:     "Replaces what it has of the run's logs.",
 		example: `logs: {tee: "0"}`,
 	},
-	"TaskGroup.devices": {
+	{
+		of: "GroupLogs.redirects", syntax: stdSyntax,
+		doc:     `As in logs, by index in the group: "3", or "0:3,1-7:1".`,
+		example: `redirects: "3"`,
+	},
+	{
+		of: "GroupLogs.tee", syntax: stdSyntax,
+		doc:     "Same syntax as redirects.",
+		example: `tee: "3"`,
+	},
+	{
+		of: "TaskGroup.devices", syntax: devicesSyntax,
 		doc:     "Replaces the run's devices: these tasks share them out among themselves. An empty list: none.",
 		example: "devices: []", remedy: resourcesRemedy,
 	},
-	"TaskGroup.cpus": {
+	{
+		of: "TaskGroup.cpus", syntax: cpusSyntax,
 		doc:     "Replaces the run's cpus. An empty list: not bound.",
 		example: "cpus: [0, 1]", remedy: cpusRemedy,
 	},
-	"TaskGroup.overrides": {
+	{
+		of:      "TaskGroup.overrides",
 		doc:     `Changes to single tasks, by index ("0", "1", …).`,
 		example: `overrides: {"1": {args: ["--debug"]}}`,
 		remedy:  `write the index and what changes: {"1": {args: ["--debug"]}}`,
 	},
-
-	"TaskGroup.overrides.*": {
-		remedy: `write what changes: {args: ["--debug"]}`,
-	},
-
-	"Override.command": {
+	{of: "TaskGroup.overrides.*", remedy: `write what changes: {args: ["--debug"]}`},
+	{
+		of: "Override.command", filled: true, syntax: commandSyntax,
 		doc:     "Replaces the group's command.",
 		example: "command: [./debug]",
 	},
-	"Override.args": {
+	{
+		of: "Override.args", syntax: argsSyntax,
 		doc:     "Replaces the group's args; an empty list: none.",
 		example: `args: ["--debug"]`,
 	},
-	"Override.dir": {
+	{
+		of: "Override.dir", syntax: pathSyntax,
 		doc:     "Replaces the group's working directory. Absolute.",
-		example: "dir: /srv/debug", pattern: absolutePattern,
+		example: "dir: /srv/debug",
 	},
-	"Override.env": {
+	{
+		of: "Override.env", syntax: envSyntax,
 		doc:     "Environment variables, over the group's.",
 		example: `env: {DEBUG: "1"}`, remedy: envRemedy,
 	},
 
-	"Stop.signal": {
+	{
+		of: "RunSpec.dir", syntax: pathSyntax,
+		doc:     "Absolute working directory of the processes; it must exist on each host. Default: the host worker's own.",
+		example: "dir: /srv/job",
+		flag:    "dir", usage: "working `DIRECTORY` of the processes; default: the current one",
+	},
+	{
+		of: "RunSpec.env", syntax: envSyntax,
+		doc:     "Environment variables, over the host worker's own, cleaned environment.",
+		example: `env: {LOG_LEVEL: "info"}`, remedy: envRemedy,
+		otherFlags: []string{"--env", "-x", "--env-from-shell"},
+	},
+	{
+		of: "RunSpec.rpc_layer", def: DefaultRPCLayer,
+		doc:     "The RPC layer that TF_CONFIG names.",
+		example: "rpc_layer: grpc",
+		flag:    "rpc-layer", usage: "`LAYER` in TF_CONFIG",
+	},
+	{
+		of: "RunSpec.env_profiles", def: envProfiles,
+		doc:     "The sets of environment variables that processes get. Default: all. An empty list: none.",
+		example: "env_profiles: [torch]",
+		flag:    "env-profile", usage: "sets of variables the processes get: `tensorflow,torch,jax` (default all)",
+	},
+	{of: "RunSpec.env_profiles[]", enum: names(envProfiles)},
+
+	{
+		of: "RunSpec.on_failure", def: DefaultOnFailure,
+		doc:     "What a task's final failure does to the others: stop them, or let them end by themselves.",
+		example: "on_failure: continue", enum: names(onFailures),
+		flag: "on-failure", usage: "what a task's final failure does to the others: `stop|continue`",
+	},
+	{
+		of: "RunSpec.auto_restart", def: false,
+		doc:     "Whether a failed or terminated task is started again.",
+		example: "auto_restart: true",
+		flag:    "auto-restart", usage: "start failed tasks again",
+	},
+	{
+		of: "RunSpec.max_restarts", bounds: "leave it out for no limit",
+		doc:     "Bounds the restarts of one task (scope task) or of the group (scope group) that failures cause. Default: no limit. Needs auto_restart, or restart_scope: group.",
+		example: "max_restarts: 3", least: new(0),
+		flag: "max-restarts", usage: "most restarts (`NUMBER`) of a task, or of the group; implies --auto-restart where above 0",
+	},
+	{
+		of: "RunSpec.restart_scope", def: DefaultRestartScope,
+		doc:     "What is started again: the task, or the whole group. group implies auto_restart.",
+		example: "restart_scope: task", enum: names(restartScopes),
+		flag: "restart-scope", usage: "what a restart starts again: `task|group` (default task, and with torchrun's --nproc-per-node group). group alone means restarts without limit",
+	},
+	{
+		of: "RunSpec.dependence_on_chief", def: true,
+		doc:     "Whether the chief's final exit ends the run. Without effect where there is no chief.",
+		example: "dependence_on_chief: false",
+		flag:    "dependence-on-chief", usage: "the chief's end ends the run", otherFlags: []string{"--no-dependence-on-chief"},
+	},
+	{
+		of: "RunSpec.chief_grace", def: DefaultChiefGrace,
+		doc:     "How long the other tasks have, together, to end by themselves after the chief has.",
+		example: `chief_grace: 3s`,
+		flag:    "chief-grace", usage: "`TIME` for the others to end by themselves after the chief",
+	},
+	{
+		of:      "RunSpec.timeout",
+		doc:     "Stops the run with the stop signal first, so that programs can still say where they were. 0s: at once. Default: no limit.",
+		example: "timeout: 90m",
+		flag:    "timeout", usage: "stop the run after this `TIME`, with the stop signal first",
+	},
+	{
+		of: "RunSpec.max_run_time", from: positive,
+		doc:     "Hard limit on the whole run, from its start, queueing excluded: everything left is killed. Default: no limit.",
+		example: "max_run_time: 12h",
+		flag:    "max-run-time", usage: "kill the run after this `TIME`",
+	},
+	{
+		of: "RunSpec.placement_timeout", def: DefaultPlacementTimeout, from: positive,
+		doc:     "How long a host may take to accept its tasks before the run fails with a PlacementError.",
+		example: "placement_timeout: 1m",
+		flag:    "placement-timeout", usage: "`TIME` for hosts to accept their tasks",
+	},
+	{
+		of: "RunSpec.barriers", def: DefaultBarriers,
+		doc:     "Who releases the barriers at which the tasks meet: the Temporal server, wherever they are, or with local their host alone, in microseconds. local needs all tasks on one host.",
+		example: "barriers: local", enum: names(barrierWays),
+		flag: "barriers", usage: "who releases the barriers of the tasks: `server|local`; local is their host alone, in microseconds",
+	},
+	{
+		of: "RunSpec.on_disconnect", syntax: disconnectSyntax,
+		doc:     "What a host does with the processes while it hears nothing of the Temporal server: keep lets them go on, and then no host is ever given up; {stop_after: TIME} stops them after that time, so that they can be started elsewhere. Default: keep on one host, {stop_after: 2m} on several.",
+		example: "on_disconnect: {stop_after: 2m}", remedy: disconnectRemedy,
+		flag: "on-disconnect", usage: "what a host does while it hears nothing of the server: `keep|TIME` (of 5s or more) after which it stops its processes (default keep on one host, 2m on several)",
+	},
+
+	{
+		of:      "RunSpec.stop",
+		doc:     "How a process is asked to end, and for how long.",
+		example: "stop: {signal: SIGTERM, grace: 30s}",
+	},
+	{
+		of: "Stop.signal", def: DefaultStopSignal, syntax: signalSyntax,
 		doc:     "The signal that the process group gets first.",
 		example: "signal: SIGINT", remedy: "write its name, such as SIGTERM",
-		def: `"` + DefaultStopSignal + `"`, pattern: signalPattern,
+		flag: "stop-signal", usage: "`SIGNAL` that asks a process to end",
 	},
-	"Stop.grace": {
+	{
+		of: "Stop.grace", def: DefaultStopGrace,
 		doc:     "The time from the signal to SIGKILL.",
-		example: "grace: 30s", def: `"30s"`, pattern: durationPattern,
+		example: "grace: 30s",
+		flag:    "stop-grace", usage: "`TIME` from that signal to SIGKILL",
 	},
 
-	"StopTogether.grace": {
+	{
+		of:      "RunSpec.stop_together",
+		doc:     "How the tasks stop together, each by itself, when one of them or an operator asks for that.",
+		example: "stop_together: {grace: 2m}",
+	},
+	{
+		of: "StopTogether.grace", def: DefaultTogetherGrace,
 		doc:     "How long the tasks have, from the stop on, to end by themselves; then those left are stopped.",
-		example: "grace: 2m", def: `"2m"`, pattern: durationPattern,
+		example: "grace: 2m",
+		flag:    "stop-together-grace", usage: "`TIME` for the tasks to end by themselves once one of them asked all to stop",
 	},
-	"StopTogether.clean_errors": {
+	{
+		of: "StopTogether.clean_errors", def: DefaultCleanErrors,
 		doc:     "Kinds of errors that make a clean stop: a stop that is asked for with one of them is no failure. EOF stands for io.EOF, too. A list replaces the default; an empty one: every error is a failure.",
-		example: "clean_errors: [OutOfRangeError]", def: `["OutOfRangeError","StopIteration","EOFError","EOF"]`,
+		example: "clean_errors: [OutOfRangeError]",
+		flag:    "clean-errors", usage: "`KINDS` of errors with which such a stop is no failure; '' for none",
 	},
-	"StopTogether.clean_errors[]": {pattern: `^[^\x00]+$`},
-	"StopTogether.ignore_live_tasks": {
+	{of: "StopTogether.clean_errors[]", syntax: errorKindSyntax},
+	{
+		of: "StopTogether.ignore_live_tasks", def: false,
 		doc:     "Whether tasks that have not ended when the grace is over are stopped without that being a failure.",
-		example: "ignore_live_tasks: true", def: "false",
+		example: "ignore_live_tasks: true",
+		flag:    "ignore-live-tasks", usage: "tasks that do not end within that time are stopped without that being a failure",
 	},
 
-	"Closures.queue_size": {
-		doc:     "How many closures may wait in the queue; a full one makes schedule wait. 0: no limit but that of bytes, of which there are 1.5 MiB for arguments and names.",
-		example: "queue_size: 1000", def: strconv.Itoa(DefaultQueueSize), least: new(0), most: new(MaxQueueSize),
+	{
+		of:      "RunSpec.closures",
+		doc:     "The settings of the queue of the run's closures.",
+		example: "closures: {queue_size: 1000}",
 	},
-	"Closures.transient_failures": {
+	{
+		of: "Closures.queue_size", def: DefaultQueueSize, bounds: "0 means no limit but that of bytes",
+		doc:     "How many closures may wait in the queue; a full one makes schedule wait. 0: no limit but that of bytes, of which there are 1.5 MiB for arguments and names.",
+		example: "queue_size: 1000", least: new(0), most: new(MaxQueueSize),
+		flag: "closures-queue-size", usage: "`NUMBER` of closures that may wait in the run's queue before schedule waits; 0 for no limit but that of bytes",
+	},
+	{
+		of: "Closures.transient_failures", bounds: "0 means that the first failure counts",
 		doc:     "Which report that the same other task, such as a parameter server, does not answer is the error of the closure; before it the closure is called again. 0 and 1: the first. Default: the variable " + EnvTransientFailures + ", else 3.",
 		example: "transient_failures: 3", least: new(0),
+		flag: "closures-transient-failures", usage: "which report (`NUMBER`) that the same task, such as a parameter server, does not answer is an error of the closure; the variable " + EnvTransientFailures + " has another default (default " + strconv.Itoa(DefaultTransientFailures) + ")",
 	},
 
-	"Logs.dir": {
+	{
+		of:      "RunSpec.logs",
+		doc:     "Where the output of the processes goes.",
+		example: "logs: {dir: /var/log/job}",
+	},
+	{
+		of: "Logs.dir", syntax: pathSyntax,
 		doc:     "Root of the log directories on each host. It is made when missing. Default: below the host worker's state directory. /dev/null: no files at all, neither results nor error files.",
-		example: "dir: /var/log/job", pattern: absolutePattern,
+		example: "dir: /var/log/job",
+		flag:    "log-dir", usage: "`DIRECTORY` for output files; default: logs, below the state directory",
 	},
-	"Logs.redirects": {
+	{
+		of: "Logs.redirects", def: DefaultStdMask, syntax: stdSyntax,
 		doc:     `Which streams go to files: "0" none, "1" stdout, "2" stderr, "3" both; or by rank, "0:3,1-7:1". What neither goes to files nor is teed goes straight to the console, without a prefix.`,
-		example: `redirects: "3"`, def: `"` + DefaultStdMask + `"`, pattern: stdPattern,
+		example: `redirects: "3"`,
+		flag:    "redirects", usage: "streams that go to files, by `MASK`: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:0",
 	},
-	"Logs.tee": {
+	{
+		of: "Logs.tee", def: DefaultStdMask, syntax: stdSyntax,
 		doc:     "Which streams go to files and to the console. Same syntax as redirects.",
-		example: `tee: "3"`, def: `"` + DefaultStdMask + `"`, pattern: stdPattern,
+		example: `tee: "3"`,
+		flag:    "tee", usage: "streams that also go to the console, by `MASK`",
 	},
-	"Logs.local_ranks_filter": {
+	{
+		of:      "Logs.local_ranks_filter",
 		doc:     "Limits the console to these local ranks. Empty: all.",
 		example: "local_ranks_filter: [0]",
+		flag:    "local-ranks-filter", usage: "only these local `RANKS` go to the console",
 	},
-	"Logs.local_ranks_filter[]": {least: new(0), most: new(MaxTasks - 1)},
-	"Logs.filter": {
+	{of: "Logs.local_ranks_filter[]", syntax: elsewhere, least: new(0), most: new(MaxTasks - 1)},
+	{
+		of:      "Logs.filter",
 		doc:     "Limits the console to these tasks and types. Empty: all.",
 		example: "filter: [worker-0, worker]",
+		flag:    "filter", usage: "only these `TASKS` and types go to the console, such as worker-0,ps",
 	},
-	"Logs.timestamps": {
-		doc:     "Whether console lines begin with the time of day.",
-		example: "timestamps: true", def: "false",
-	},
-	"Logs.duplicate_stdout_filters": {
+	{of: "Logs.filter[]", syntax: elsewhere},
+	{
+		of:      "Logs.duplicate_stdout_filters",
 		doc:     "Lines of stdout that contain one of these texts are collected in filtered_stdout.log on each host.",
 		example: `duplicate_stdout_filters: [loss]`,
+		flag:    "duplicate-stdout-filters", repeated: true, usage: "collect lines of stdout that contain `TEXT` in one file more; may be repeated",
 	},
-	"Logs.duplicate_stderr_filters": {
+	{of: "Logs.duplicate_stdout_filters[]", syntax: lineFilterSyntax},
+	{
+		of:      "Logs.duplicate_stderr_filters",
 		doc:     "The same for stderr, in filtered_stderr.log.",
 		example: `duplicate_stderr_filters: [Error]`,
+		flag:    "duplicate-stderr-filters", repeated: true, usage: "the same for stderr (`TEXT`)",
 	},
-	"Logs.prefix": {
+	{of: "Logs.duplicate_stderr_filters[]", syntax: lineFilterSyntax},
+	{
+		of: "Logs.timestamps", def: false,
+		doc:     "Whether console lines begin with the time of day.",
+		example: "timestamps: true",
+		flag:    "timestamps", usage: "put the time of day in front of console lines",
+	},
+	{
+		of: "Logs.prefix", def: DefaultPrefix, syntax: prefixSyntax,
 		doc:     "Template of the start of each console line, made of text and of {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}} and {{.Host}}, or ${role_name}, ${rank} and ${local_rank}. The default is padded to 14 columns and followed by a space.",
-		example: `prefix: "[{{.Type}}-{{.Index}}]:"`, def: `"` + DefaultPrefix + `"`,
+		example: `prefix: "[{{.Type}}-{{.Index}}]:"`,
+		flag:    "log-prefix", usage: "`TEMPLATE` for the start of console lines (default \"" + DefaultPrefix + "\")",
 	},
-}
 
-const (
-	envRemedy        = `write names and values: {A: "1"}`
-	resourcesRemedy  = "write auto, or a list such as [0, 1, 2, 3]"
-	cpusRemedy       = `write auto, or a list such as [0, 1, 2, 3] or "0-3,8"`
-	disconnectRemedy = "write keep, or {stop_after: 2m}"
-	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
-)
-
-// structTitle names a type of the spec in a sentence.
-func structTitle(t reflect.Type) string {
-	switch t {
-	case reflect.TypeFor[RunSpec]():
-		return "a run spec"
-	case reflect.TypeFor[TaskGroup]():
-		return "a task group"
-	case reflect.TypeFor[Override]():
-		return "an override"
-	case reflect.TypeFor[GroupLogs]():
-		return "logs of a task group"
-	case reflect.TypeFor[StopTogether]():
-		return "stop_together"
-	default:
-		return strings.ToLower(t.Name())
-	}
-}
-
-// fieldKey is the key of a field in [fields].
-func fieldKey(t reflect.Type, name string) string { return t.Name() + "." + name }
-
-// jsonName is the name a field has in JSON.
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
-}
-
-func fieldNamed(t reflect.Type, name string) (index int, ok bool) {
-	for i := range t.NumField() {
-		if jsonName(t.Field(i)) == name {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-func fieldNames(t reflect.Type) []string {
-	var list []string
-	for i := range t.NumField() {
-		list = append(list, jsonName(t.Field(i)))
-	}
-	return list
-}
-
-// placeOf says where in a spec a field of that name is, such as "stop.grace",
-// for those who wrote it elsewhere.
-func placeOf(name string) string { return placeIn(reflect.TypeFor[RunSpec](), "", name) }
-
-func placeIn(t reflect.Type, path, name string) string {
-	if _, ok := fieldNamed(t, name); ok {
-		return path + name
-	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		step, inner := path+jsonName(f), f.Type
-		switch inner.Kind() {
-		case reflect.Slice:
-			step, inner = step+"[]", inner.Elem()
-		case reflect.Map:
-			step, inner = step+".N", inner.Elem()
-		}
-		if inner.Kind() != reflect.Struct {
-			continue
-		}
-		if place := placeIn(inner, step+".", name); place != "" {
-			return place
-		}
-	}
-	return ""
-}
-
-// names turns the values of an enumeration into texts.
-func names[T ~string](values []T) []string {
-	list := make([]string, len(values))
-	for i, v := range values {
-		list[i] = string(v)
-	}
-	return list
+	{
+		of: "RunSpec.devices", syntax: devicesSyntax,
+		doc:     "The GPUs of each host that its tasks share out among themselves, in CUDA_VISIBLE_DEVICES: auto for all there are, or a list. Default: every task sees all.",
+		example: "devices: auto", remedy: resourcesRemedy,
+		flag: "devices", usage: "`GPUS` that the tasks share out, in CUDA_VISIBLE_DEVICES: auto, or like 0,1,2,3 (default: each task sees all)",
+	},
+	{
+		of: "RunSpec.cpus", syntax: cpusSyntax,
+		doc:     "The CPUs of each host that its tasks share out among themselves, in blocks: auto for all there are, or a list. Default: nothing is bound.",
+		example: "cpus: auto", remedy: cpusRemedy,
+		flag: "cpus", usage: "`CPUS` that the tasks share out and are bound to: auto, or like 0-7,16 (default: not bound)",
+	},
+	{
+		of: "RunSpec.return_output", def: false,
+		doc:     "Whether the last lines of the output are put into the result.",
+		example: "return_output: true",
+		flag:    "return-output", usage: "put the last lines of the output into the result",
+	},
 }

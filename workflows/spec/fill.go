@@ -12,7 +12,7 @@ var durationType = reflect.TypeFor[Duration]()
 // fill lays the node over v, which has the zero value, and notes everything
 // that does not fit. What does fit is kept even beside what does not, so that
 // the rules can be checked in the same pass; lists keep their length for that.
-// key is the entry of v in [fields], for better remedies. It reports whether
+// key is the key of v in the table, for better remedies. It reports whether
 // the node itself was of the right kind.
 func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == durationType {
@@ -222,10 +222,10 @@ func typeRemedy(key string, n *node, want reflect.Type) string {
 		return fmt.Sprintf("write it with a unit: %s", strconv.Quote(cut(n.text)+"s"))
 	case want == durationType:
 		return durationRemedy
-	case fields[key].enum != nil:
-		return "write " + orList(fields[key].enum)
-	case fields[key].remedy != "":
-		return fields[key].remedy
+	case fieldOf(key).enum != nil:
+		return "write " + orList(fieldOf(key).enum)
+	case fieldOf(key).remedy != "":
+		return fieldOf(key).remedy
 	case want.Kind() == reflect.String && (n.kind == kindNumber || n.kind == kindBool):
 		return "write it in quotes: " + Quote(n.text)
 	case want.Kind() == reflect.String && n.kind == kindNull:
@@ -238,8 +238,8 @@ func typeRemedy(key string, n *node, want reflect.Type) string {
 		return "write each on its own: " + quotedList(strings.Fields(n.text))
 	case want.Kind() == reflect.Slice && want.Elem().Kind() == reflect.Int && n.kind == kindNumber:
 		return "write a list: [" + cut(n.text) + "]"
-	case fields[key].example != "":
-		return "write for example " + fields[key].example
+	case fieldOf(key).example != "":
+		return "write for example " + fieldOf(key).example
 	default:
 		return ""
 	}

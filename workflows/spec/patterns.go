@@ -5,8 +5,38 @@ import (
 	"sync"
 )
 
-// The syntax of the texts in a spec. Validation and JSON Schema share these,
-// so they keep to what regular expressions of Go and of ECMA have in common.
+// syntax is what a value has to look like beyond its Go type: the pattern is for the JSON
+// Schema, and check reports what is wrong and what would be right.
+type syntax struct {
+	pattern string
+	check   func(c *checker, path string, value any)
+}
+
+var (
+	nameSyntax       = syntax{namePattern, rule((*checker).checkName)}
+	typeSyntax       = syntax{typePattern, elsewhere.check}
+	commandSyntax    = syntax{check: rule((*checker).checkCommand)}
+	argsSyntax       = syntax{check: rule((*checker).checkArgs)}
+	pathSyntax       = syntax{absolutePattern, rule((*checker).checkDir)}
+	envSyntax        = syntax{check: rule((*checker).checkEnv)}
+	signalSyntax     = syntax{signalPattern, rule((*checker).checkSignal)}
+	errorKindSyntax  = syntax{`^[^\x00]+$`, rule((*checker).checkErrorKind)}
+	lineFilterSyntax = syntax{check: rule((*checker).checkLineFilter)}
+	prefixSyntax     = syntax{check: rule((*checker).checkPrefix)}
+	stdSyntax        = syntax{stdPattern, elsewhere.check}
+	devicesSyntax    = syntax{devicesPattern, rule((*checker).checkDevices)}
+	cpusSyntax       = syntax{cpusPattern, rule((*checker).checkCPUs)}
+	disconnectSyntax = syntax{check: rule((*checker).checkDisconnect)}
+	// elsewhere is for values that are checked together with others.
+	elsewhere = syntax{check: func(*checker, string, any) {}}
+)
+
+// rule is the check of values of type T.
+func rule[T any](check func(c *checker, path string, value T)) func(*checker, string, any) {
+	return func(c *checker, path string, value any) { check(c, path, value.(T)) }
+}
+
+// The patterns keep to what regular expressions of Go and of ECMA have in common.
 const (
 	// namePattern makes a name fit for a workflow ID and for a directory.
 	namePattern = `^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`

@@ -97,7 +97,7 @@ func (c *checker) fillResources(path, key string, n *node, v reflect.Value) bool
 		for i := range n.items {
 			item := &n.items[i]
 			if item.kind != kindText && item.kind != kindNumber {
-				c.malform(indexPath(path, i), item.line, "must be a number or a text, is "+item.describe(), fields[key].remedy)
+				c.malform(indexPath(path, i), item.line, "must be a number or a text, is "+item.describe(), fieldOf(key).remedy)
 				return false
 			}
 			list = append(list, item.text)
@@ -114,9 +114,8 @@ var (
 	cpuRegexp    = lazily(cpusPattern)
 )
 
-// anyDevice and numbersOnly say what an item of resources may be.
-func anyDevice() *regexp.Regexp   { return deviceRegexp() }
-func numbersOnly() *regexp.Regexp { return cpuRegexp() }
+func (c *checker) checkDevices(path string, r Resources) { c.checkResources(path, r, deviceRegexp) }
+func (c *checker) checkCPUs(path string, r Resources)    { c.checkResources(path, r, cpuRegexp) }
 
 func (c *checker) checkResources(path string, r Resources, syntax func() *regexp.Regexp) {
 	if c.isMalformed(path) || len(r) == 0 || r.Auto() {
@@ -159,8 +158,8 @@ func resourcesSchema(f field, nullable bool) object {
 	if f.doc != "" {
 		o = append(o, entry{"description", f.doc})
 	}
-	if f.pattern != "" {
-		o = append(o, entry{"pattern", emptyOr(f.pattern, true)})
+	if f.syntax.pattern != "" {
+		o = append(o, entry{"pattern", emptyOr(f.syntax.pattern, true)})
 	}
 	return append(o, entry{"minimum", 0}, entry{"items", object{
 		{"type", []string{"integer", "string"}}, {"minimum", 0},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of a run spec, for editors and for
@@ -49,7 +50,7 @@ const noNUL = `^[^\x00]*$`
 // schemaOf is the schema of a value of type t, which is described as key.
 // Where nullable, null stands for a value that is not given.
 func schemaOf(t reflect.Type, key string, nullable bool) object {
-	f := fields[key]
+	f := fieldOf(key)
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -60,7 +61,9 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 		return resourcesSchema(f, nullable)
 	case t == disconnectType:
 		return disconnectSchema(f, nullable)
-	case t == durationType, t.Kind() == reflect.String:
+	case t == durationType:
+		name, o = "string", object{{"pattern", durationPattern}}
+	case t.Kind() == reflect.String:
 		name, o = "string", textSchema(f, nullable)
 	case t.Kind() == reflect.Bool:
 		name = "boolean"
@@ -82,8 +85,8 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 	if f.doc != "" {
 		head = append(head, entry{"description", f.doc})
 	}
-	if f.def != "" {
-		head = append(head, entry{"default", json.RawMessage(f.def)})
+	if f.def != nil {
+		head = append(head, entry{"default", f.def})
 	}
 	return append(head, o...)
 }
@@ -99,8 +102,8 @@ func textSchema(f field, nullable bool) object {
 			values = append(values, "", nil) // both: not given
 		}
 		return object{{"enum", values}}
-	case f.pattern != "":
-		return object{{"pattern", emptyOr(f.pattern, nullable && f.pattern != durationPattern)}}
+	case f.syntax.pattern != "":
+		return object{{"pattern", emptyOr(f.syntax.pattern, nullable)}}
 	default:
 		return object{{"pattern", noNUL}}
 	}
@@ -128,16 +131,15 @@ func numberSchema(f field) object {
 
 func listSchema(t reflect.Type, key string) object {
 	items := schemaOf(t.Elem(), key+"[]", false)
-	switch key {
-	case "RunSpec.command", "TaskGroup.command", "Override.command":
-		program := append(object{}, items...)
-		program = append(program, entry{"minLength", 1})
-		return object{{"minItems", 1}, {"prefixItems", []object{program}}, {"items", items}}
-	case "RunSpec.tasks", "TaskGroup.addresses":
-		return object{{"minItems", 1}, {"items", items}}
-	default:
-		return object{{"items", items}}
+	var o object
+	if fieldOf(key).filled {
+		o = object{{"minItems", 1}}
 	}
+	if strings.HasSuffix(key, ".command") {
+		program := append(object{}, items...)
+		o = append(o, entry{"prefixItems", []object{append(program, entry{"minLength", 1})}})
+	}
+	return append(o, entry{"items", items})
 }
 
 func mapSchema(t reflect.Type, key string) object {
@@ -157,11 +159,12 @@ func structSchema(t reflect.Type) object {
 	required := []string{}
 	for i := range t.NumField() {
 		name := jsonName(t.Field(i))
-		must := isRequired(t, name)
+		key := fieldKey(t, name)
+		must := fieldOf(key).required
 		if must {
 			required = append(required, name)
 		}
-		properties = append(properties, entry{name, schemaOf(t.Field(i).Type, fieldKey(t, name), !must)})
+		properties = append(properties, entry{name, schemaOf(t.Field(i).Type, key, !must)})
 	}
 	o := object{{"properties", properties}}
 	if len(required) > 0 {
@@ -175,11 +178,6 @@ func structSchema(t reflect.Type) object {
 		}})
 	}
 	return append(o, entry{"additionalProperties", false})
-}
-
-func isRequired(t reflect.Type, name string) bool {
-	key := fieldKey(t, name)
-	return key == "RunSpec.tasks" || key == "TaskGroup.type"
 }
 
 // object is a JSON object that keeps its order.

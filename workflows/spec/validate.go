@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -20,70 +21,78 @@ func (s *RunSpec) Validate() error {
 }
 
 func (c *checker) checkSpec(s *RunSpec) {
-	if s.Name != "" && !nameRegexp().MatchString(s.Name) {
-		c.add("name", Quote(s.Name)+" is no name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
-	}
-	c.checkCommand("command", s.Command)
-	c.checkDir("dir", s.Dir)
-	c.checkText("rpc_layer", s.RPCLayer)
-	c.checkEnv("env", s.Env)
+	c.checkFields("", reflect.ValueOf(s).Elem())
 	c.checkTasks(s)
-	c.checkEnding(s)
 	c.checkRestarts(s)
 	c.checkBarriers(s)
-	c.checkStop("stop", s.Stop)
-	c.checkTogether(s.StopTogether)
-	c.checkDisconnect(s.OnDisconnect)
-	c.checkClosures(s.Closures)
 	c.checkLogs(s)
-	c.checkResources("devices", s.Devices, anyDevice)
-	c.checkResources("cpus", s.CPUs, numbersOnly)
-	for i, p := range s.EnvProfiles {
-		checkOneOf(c, indexPath("env_profiles", i), p, envProfiles)
-	}
 	c.checkSize(s)
 }
 
-// checkEnding looks at the rules by which the run ends.
-func (c *checker) checkEnding(s *RunSpec) {
-	checkOneOf(c, "on_failure", s.OnFailure, onFailures)
-	c.checkDuration("chief_grace", s.ChiefGrace, orZero)
-	c.checkDuration("max_run_time", s.MaxRunTime, positive)
-	c.checkDuration("timeout", s.Timeout, orZero)
-	c.checkDuration("placement_timeout", s.PlacementTimeout, positive)
+// checkFields holds each value of a struct against what the table says of it alone.
+func (c *checker) checkFields(path string, v reflect.Value) {
+	for i := range v.NumField() {
+		name := jsonName(v.Type().Field(i))
+		c.checkField(fieldPath(path, name), fieldKey(v.Type(), name), v.Field(i))
+	}
+}
+
+func (c *checker) checkField(path, key string, v reflect.Value) {
+	f := fieldOf(key)
+	if f.syntax.check != nil {
+		f.syntax.check(c, path, v.Interface())
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			c.checkField(path, key, v.Elem())
+		}
+	case reflect.Struct:
+		c.checkFields(path, v)
+	case reflect.Slice:
+		for i := range v.Len() {
+			c.checkField(indexPath(path, i), key+"[]", v.Index(i))
+		}
+	case reflect.Map:
+		names := v.MapKeys()
+		slices.SortFunc(names, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, name := range names {
+			c.checkField(fieldPath(path, name.String()), key+".*", v.MapIndex(name))
+		}
+	case reflect.String:
+		if f.enum != nil {
+			c.checkOneOf(path, v.String(), f.enum)
+		} else {
+			c.checkText(path, v.String())
+		}
+	case reflect.Int:
+		c.checkNumber(path, int(v.Int()), f)
+	case reflect.Int64:
+		c.checkDuration(path, new(Duration(v.Int())), f.from)
+	}
+}
+
+func (c *checker) checkName(path, name string) {
+	if name != "" && !nameRegexp().MatchString(name) {
+		c.add(path, Quote(name)+" is no name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
+	}
 }
 
 func (c *checker) checkRestarts(s *RunSpec) {
-	checkOneOf(c, "restart_scope", s.RestartScope, restartScopes)
-	switch n := s.MaxRestarts; {
-	case n == nil:
-	case *n < 0:
-		c.add("max_restarts", fmt.Sprintf("must be at least 0, is %d", *n), "leave it out for no limit")
-	case *n > 0 && !s.AutoRestart && s.RestartScope != RestartScopeGroup:
+	if n := s.MaxRestarts; n != nil && *n > 0 && !s.AutoRestart && s.RestartScope != RestartScopeGroup {
 		c.add("max_restarts", "has no effect without auto_restart", "add auto_restart: true")
 	}
 }
 
-func (c *checker) checkStop(path string, s Stop) {
-	if s.Signal != "" {
-		c.checkSignal(path+".signal", s.Signal)
+func (c *checker) checkErrorKind(path, kind string) {
+	if kind == "" {
+		c.add(path, "is empty, and names no kind of error", "write a kind, such as StopIteration, or leave it out")
 	}
-	c.checkDuration(path+".grace", s.Grace, orZero)
-}
-
-func (c *checker) checkTogether(s StopTogether) {
-	c.checkDuration("stop_together.grace", s.Grace, orZero)
-	for i, kind := range s.CleanErrors {
-		p := indexPath("stop_together.clean_errors", i)
-		if kind == "" {
-			c.add(p, "is empty, and names no kind of error", "write a kind, such as StopIteration, or leave it out")
-		}
-		c.checkText(p, kind)
-	}
+	c.checkText(path, kind)
 }
 
 func (c *checker) checkLogs(s *RunSpec) {
-	c.checkDir("logs.dir", s.Logs.Dir)
 	n := s.total()
 	if c.isMalformed("tasks") {
 		n = 0 // without a sound list of tasks there is nothing to compare with
@@ -99,11 +108,12 @@ func (c *checker) checkLogs(s *RunSpec) {
 		}
 	}
 	c.checkFilter(s)
-	c.checkTexts("logs.duplicate_stdout_filters", s.Logs.DuplicateStdoutFilters)
-	c.checkTexts("logs.duplicate_stderr_filters", s.Logs.DuplicateStderrFilters)
-	c.checkText("logs.prefix", s.Logs.Prefix)
-	_, err := ParsePrefix(s.Logs.Prefix)
-	c.addError("logs.prefix", err)
+}
+
+func (c *checker) checkPrefix(path, text string) {
+	c.checkText(path, text)
+	_, err := ParsePrefix(text)
+	c.addError(path, err)
 }
 
 // checkMask refuses a mask that names a rank, or in a group an index, that none
@@ -138,19 +148,29 @@ func (s *RunSpec) hasTask(name string) bool {
 	return ok
 }
 
-// checkTexts refuses filters that would let every line through.
-func (c *checker) checkTexts(path string, texts []string) {
-	for i, t := range texts {
-		if t == "" {
-			c.add(indexPath(path, i), "is empty, and every line contains that", "write a text, or leave it out")
-		}
-		c.checkText(indexPath(path, i), t)
+// checkLineFilter refuses a filter that would let every line through.
+func (c *checker) checkLineFilter(path, text string) {
+	if text == "" {
+		c.add(path, "is empty, and every line contains that", "write a text, or leave it out")
 	}
+	c.checkText(path, text)
 }
 
 func (c *checker) checkSignal(path, name string) {
-	_, err := SignalNumber(name)
-	c.addError(path, err)
+	if name != "" {
+		_, err := SignalNumber(name)
+		c.addError(path, err)
+	}
+}
+
+func (c *checker) checkNumber(path string, n int, f field) {
+	switch {
+	case f.least == nil || n >= *f.least && (f.most == nil || n <= *f.most):
+	case f.most == nil:
+		c.add(path, fmt.Sprintf("must be at least %d, is %d", *f.least, n), f.bounds)
+	default:
+		c.add(path, fmt.Sprintf("must be from %d to %d, is %d", *f.least, *f.most, n), f.bounds)
+	}
 }
 
 // lowest says which durations are too short.
@@ -187,17 +207,16 @@ func (c *checker) checkSize(s *RunSpec) {
 	}
 }
 
-// checkOneOf checks a value of an enumeration; an empty one is not given.
-func checkOneOf[T ~string](c *checker, path string, value T, values []T) {
+// checkOneOf checks a value of an enumeration. An empty one is not given, but in a list.
+func (c *checker) checkOneOf(path, value string, values []string) {
 	if value == "" && !strings.HasSuffix(path, "]") || slices.Contains(values, value) {
 		return
 	}
-	all := names(values)
-	remedy := "write " + orList(all)
-	if near := Nearest(string(value), all); near != "" {
+	remedy := "write " + orList(values)
+	if near := Nearest(value, values); near != "" {
 		remedy = "did you mean " + near + "?"
 	}
-	c.add(path, fmt.Sprintf("%s is not %s", Quote(string(value)), orList(all)), remedy)
+	c.add(path, Quote(value)+" is not "+orList(values), remedy)
 }
 
 var (

@@ -9,7 +9,6 @@ import (
 // checkBarriers refuses local barriers where the tasks are pinned to several hosts.
 // Where some are pinned and others are not, only their placement tells.
 func (c *checker) checkBarriers(s *RunSpec) {
-	checkOneOf(c, "barriers", s.Barriers, barrierWays)
 	if s.Barriers != BarriersLocal {
 		return
 	}

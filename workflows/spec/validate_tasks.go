@@ -11,7 +11,7 @@ const TypeChief = "chief"
 
 func (c *checker) checkTasks(s *RunSpec) {
 	if len(s.Tasks) == 0 {
-		c.add("tasks", "missing", "give at least one group, such as "+fields["RunSpec.tasks"].example)
+		c.add("tasks", "missing", "give at least one group, such as "+fieldOf("RunSpec.tasks").example)
 		c.checkCommands(s)
 		return
 	}
@@ -32,16 +32,9 @@ func (c *checker) checkTasks(s *RunSpec) {
 		}
 		c.checkCount(path, g)
 		c.checkAddresses(path, g, endpoints)
-		c.checkCommand(path+".command", g.Command)
-		c.checkArgs(path+".args", g.Args)
-		c.checkDir(path+".dir", g.Dir)
-		c.checkEnv(path+".env", g.Env)
 		c.checkOverrides(path, g)
-		c.checkStop(path+".stop", g.Stop)
 		c.checkMask(path+".logs.redirects", g.Logs.Redirects, "index", "the group", max(g.Size(), 0))
 		c.checkMask(path+".logs.tee", g.Logs.Tee, "index", "the group", max(g.Size(), 0))
-		c.checkResources(path+".devices", g.Devices, anyDevice)
-		c.checkResources(path+".cpus", g.CPUs, numbersOnly)
 	}
 	c.checkChiefs(s)
 	c.checkCommands(s)
@@ -62,7 +55,7 @@ func (s *RunSpec) total() int {
 func (c *checker) checkType(path, typ string) {
 	switch {
 	case typ == "":
-		c.add(path+".type", "missing", "give the task type, such as "+fields["TaskGroup.type"].example)
+		c.add(path+".type", "missing", "give the task type, such as "+fieldOf("TaskGroup.type").example)
 	case !validType(typ):
 		c.add(path+".type", Quote(typ)+" is no task type", "use lower-case letters, digits and _, and words joined by -, like worker or param-server")
 	}
@@ -107,16 +100,11 @@ func (c *checker) checkAddresses(path string, g TaskGroup, endpoints map[string]
 func (c *checker) checkOverrides(path string, g TaskGroup) {
 	for _, index := range sortedKeys(g.Overrides) {
 		p := fieldPath(path+".overrides", index)
-		o := g.Overrides[index]
 		if n, err := strconv.Atoi(index); err != nil || !indexRegexp().MatchString(index) {
 			c.add(p, Quote(index)+" is no index of a task", `write "0", "1", …`)
 		} else if n >= g.Size() && g.Size() > 0 {
 			c.add(p, fmt.Sprintf("the group has no task %d", n), fmt.Sprintf("indices go from 0 to %d", g.Size()-1))
 		}
-		c.checkCommand(p+".command", o.Command)
-		c.checkArgs(p+".args", o.Args)
-		c.checkDir(p+".dir", o.Dir)
-		c.checkEnv(p+".env", o.Env)
 	}
 }
 
@@ -161,5 +149,5 @@ func (c *checker) checkCommands(s *RunSpec) {
 	if len(without) < len(s.Tasks) {
 		message += ", and not given for " + AndMore(without, 3)
 	}
-	c.add("command", message, "give the argv, such as "+fields["RunSpec.command"].example)
+	c.add("command", message, "give the argv, such as "+fieldOf("RunSpec.command").example)
 }

@@ -43,13 +43,15 @@ func (c *checker) checkString(path, text string, size int) {
 	}
 }
 
+const commandExample = "command: [python3, train.py]"
+
 // checkCommand checks an argv that may be missing, but not empty.
 func (c *checker) checkCommand(path string, argv []string) {
 	if argv != nil && len(argv) == 0 {
-		c.add(path, "is empty", "give the argv, such as "+fields["RunSpec.command"].example+", or leave it out")
+		c.add(path, "is empty", "give the argv, such as "+commandExample+", or leave it out")
 	}
 	if len(argv) > 0 && argv[0] == "" {
-		c.add(path+"[0]", "is empty, but names the program", "give the program, such as "+fields["RunSpec.command"].example)
+		c.add(path+"[0]", "is empty, but names the program", "give the program, such as "+commandExample)
 	}
 	c.checkArgs(path, argv)
 }

@@ -1,0 +1,139 @@
+package spec
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// field is what there is to say about a field of a spec beside its Go type.
+type field struct {
+	// of is the name of the Go type that has the field, a dot, and the field's name in
+	// JSON. "[]" stands for the items of a list and ".*" for the values of a map.
+	of string
+	// doc describes the field.
+	doc string
+	// example shows it in YAML.
+	example string
+	// remedy replaces what would be said about a value of the wrong type.
+	remedy string
+	// def is the default; nil where there is none.
+	def any
+	// required fields have to be given, and filled lists have items where they are given.
+	required, filled bool
+	// enum lists the texts that are allowed.
+	enum []string
+	// syntax is what else a value has to look like.
+	syntax syntax
+	// least and most bound a number, and bounds says what to do with one beyond them.
+	least, most *int
+	bounds      string
+	// from is how short a duration may be.
+	from lowest
+	// flag names the flag of the command line, without its dashes, and usage is its help
+	// as pflag has it: the name of the value in backquotes. The default is put behind it.
+	flag, usage string
+	// otherFlags are those that say the same in words of their own.
+	otherFlags []string
+	// repeated: the flag of a list is given once for each item, not once with commas.
+	repeated bool
+}
+
+const (
+	envRemedy        = `write names and values: {A: "1"}`
+	resourcesRemedy  = "write auto, or a list such as [0, 1, 2, 3]"
+	cpusRemedy       = `write auto, or a list such as [0, 1, 2, 3] or "0-3,8"`
+	disconnectRemedy = "write keep, or {stop_after: 2m}"
+	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
+)
+
+// fieldOf returns the entry of that key in the table; an empty one if there is none.
+func fieldOf(key string) field { return fieldsByKey()[key] }
+
+var fieldsByKey = sync.OnceValue(func() map[string]field {
+	m := make(map[string]field, len(fields))
+	for _, f := range fields {
+		m[f.of] = f
+	}
+	return m
+})
+
+// structTitle names a type of the spec in a sentence.
+func structTitle(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[RunSpec]():
+		return "a run spec"
+	case reflect.TypeFor[TaskGroup]():
+		return "a task group"
+	case reflect.TypeFor[Override]():
+		return "an override"
+	case reflect.TypeFor[GroupLogs]():
+		return "logs of a task group"
+	case reflect.TypeFor[StopTogether]():
+		return "stop_together"
+	default:
+		return strings.ToLower(t.Name())
+	}
+}
+
+// fieldKey is the key of a field in the table.
+func fieldKey(t reflect.Type, name string) string { return t.Name() + "." + name }
+
+// jsonName is the name a field has in JSON.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+func fieldNamed(t reflect.Type, name string) (index int, ok bool) {
+	for i := range t.NumField() {
+		if jsonName(t.Field(i)) == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func fieldNames(t reflect.Type) []string {
+	var list []string
+	for i := range t.NumField() {
+		list = append(list, jsonName(t.Field(i)))
+	}
+	return list
+}
+
+// placeOf says where in a spec a field of that name is, such as "stop.grace",
+// for those who wrote it elsewhere.
+func placeOf(name string) string { return placeIn(reflect.TypeFor[RunSpec](), "", name) }
+
+func placeIn(t reflect.Type, path, name string) string {
+	if _, ok := fieldNamed(t, name); ok {
+		return path + name
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		step, inner := path+jsonName(f), f.Type
+		switch inner.Kind() {
+		case reflect.Slice:
+			step, inner = step+"[]", inner.Elem()
+		case reflect.Map:
+			step, inner = step+".N", inner.Elem()
+		}
+		if inner.Kind() != reflect.Struct {
+			continue
+		}
+		if place := placeIn(inner, step+".", name); place != "" {
+			return place
+		}
+	}
+	return ""
+}
+
+// names turns the values of an enumeration into texts.
+func names[T ~string](values []T) []string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = string(v)
+	}
+	return list
+}

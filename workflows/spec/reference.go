@@ -1,0 +1,125 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const referenceHead = `A run spec says what to run: the tasks of a cluster, the command of each, and
+the rules by which the run ends. It is a document in YAML or JSON:
+
+    command: [python3, train.py]
+    tasks:
+      - {type: chief}
+      - {type: worker, count: 3}
+
+Here is every field, as it is written in YAML. Times are like 3s, 90m or 1h30m.
+The flags of run, submit and validate replace what a file says. A TensorFlow
+cluster spec, such as {"worker": ["host:2222"]}, is accepted in place of a spec.
+`
+
+// referenceColumns is how wide the reference is, at most.
+const referenceColumns = 80
+
+// Reference describes every field of a run spec to people.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(referenceHead)
+	writeReference(&b, reflect.TypeFor[RunSpec](), "")
+	return b.String()
+}
+
+func writeReference(b *strings.Builder, t reflect.Type, indent string) {
+	for _, f := range fields {
+		typ, name, _ := strings.Cut(f.of, ".")
+		i, ok := fieldNamed(t, name)
+		if typ != t.Name() || !ok {
+			continue
+		}
+		fmt.Fprintf(b, "\n%s%s\n", indent, f.example)
+		writeWrapped(b, f.doc, indent+"    ")
+		writeWrapped(b, f.facts(), indent+"    ")
+		if inner := structIn(t.Field(i).Type); inner != nil && (indent == "" || !ofRun(inner)) {
+			writeReference(b, inner, indent+"    ")
+		}
+	}
+}
+
+// facts is what the reference says of a field below its description.
+func (f field) facts() string {
+	var facts []string
+	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format+".", args...)) }
+	if f.required {
+		add("Required")
+	}
+	if enum := slices.Concat(f.enum, fieldOf(f.of+"[]").enum); len(enum) > 0 {
+		add("One of: %s", strings.Join(enum, ", "))
+	}
+	switch {
+	case f.most != nil:
+		add("From %d to %d", *f.least, *f.most)
+	case f.least != nil:
+		add("At least %d", *f.least)
+	}
+	if text := f.defaultText(); f.def != nil && !strings.Contains(f.doc, "Default") {
+		if _, isText := f.def.(string); isText && strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			text = Quote(text)
+		}
+		add("Default: %s", text)
+	}
+	var flags []string
+	if f.flag != "" {
+		flags = append(flags, "--"+f.flag)
+	}
+	if flags = append(flags, f.otherFlags...); len(flags) > 0 {
+		add("Flag: %s", strings.Join(flags, ", "))
+	}
+	return strings.Join(facts, " ")
+}
+
+// structIn is the struct that values of type t are made of; nil if they are of none.
+func structIn(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	return t
+}
+
+// ofRun reports whether the run has a field of that type, which is described there.
+func ofRun(t reflect.Type) bool {
+	run := reflect.TypeFor[RunSpec]()
+	for i := range run.NumField() {
+		if run.Field(i).Type == t {
+			return true
+		}
+	}
+	return false
+}
+
+// writeWrapped writes a text in lines that are not too long.
+func writeWrapped(b *strings.Builder, text, indent string) {
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		switch n := len([]rune(word)); {
+		case column == 0:
+			b.WriteString(indent)
+			column = len(indent) + n
+		case column+1+n > referenceColumns:
+			b.WriteString("\n" + indent)
+			column = len(indent) + n
+		default:
+			b.WriteString(" ")
+			column += 1 + n
+		}
+		b.WriteString(word)
+	}
+	if column > 0 {
+		b.WriteString("\n")
+	}
+}

@@ -1,0 +1,22 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestReferenceGolden(t *testing.T) {
+	golden(t, "testdata/reference.golden.txt", Reference())
+}
+
+func TestReferenceFitsTheScreen(t *testing.T) {
+	for line := range strings.SplitSeq(Reference(), "\n") {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), referenceColumns, line)
+	}
+	for _, f := range fields {
+		assert.Contains(t, Reference(), f.example+"\n", f.of)
+	}
+}
