@@ -84,7 +84,7 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 	return barriers, ctx.Err()
 }
 
-// openBarriers are the workflow IDs of the rounds that are open.
+// openBarriers returns the workflow IDs of the rounds that are open.
 func (r *Run) openBarriers(ctx context.Context, prefix string) ([]string, error) {
 	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s'",
 		spec.BarrierWorkflowType, strings.ReplaceAll(prefix, "'", "''"))

@@ -52,7 +52,7 @@ func (r *Run) remember(execution string) {
 	r.latestID = execution
 }
 
-// Queue is the task queue of the run, and open says that it has not ended. Unlike
+// Queue returns the task queue of the run, and open says that it has not ended. Unlike
 // [Run.Status] it asks nobody but the server.
 func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
 	d, err := r.describe(ctx)
@@ -63,7 +63,7 @@ func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
 	return info.GetTaskQueue(), info.GetCloseTime() == nil, nil
 }
 
-// latest is the execution that went on with the run when last looked at.
+// latest returns the execution that went on with the run when last looked at.
 func (r *Run) latest() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,7 @@ func (r *Run) latest() string {
 	return r.ExecutionID
 }
 
-// next is the execution as which another one continued.
+// next returns the execution as which another one continued.
 func (r *Run) next(ctx context.Context, execution string) (string, error) {
 	events := r.client.GetWorkflowHistory(ctx, r.ID, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for events.HasNext() {

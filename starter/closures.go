@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Closures is the queue of the run's closures: while the run is open, for scheduling,
+// Closures returns the queue of the run's closures: while the run is open, for scheduling,
 // and afterwards for the values that are there. The queue is the same however often
 // it is asked for. The caller closes it.
 func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
@@ -43,7 +43,7 @@ func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 	})
 }
 
-// ExistingClosures is the queue of the run's closures for those who only want to know
+// ExistingClosures returns the queue of the run's closures for those who only want to know
 // something: none is made, and where there is none [closurequeue.ErrNoQueue] is the
 // error of what is asked. The caller closes it.
 func (r *Run) ExistingClosures(ctx context.Context) (*closurequeue.Queue, error) {
@@ -71,7 +71,7 @@ func (r *Run) TerminateClosures(ctx context.Context, reason string) error {
 	return err
 }
 
-// spec is what the run was started with. The history of each execution begins with it.
+// spec returns what the run was started with. The history of each execution begins with it.
 func (r *Run) spec(ctx context.Context, execution string) (*spec.RunSpec, error) {
 	first, err := r.client.GetWorkflowHistory(ctx, r.ID, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
 	if err != nil {

@@ -44,7 +44,7 @@ func (e *TerminatedError) Error() string {
 	return text + " and left no result"
 }
 
-// Result is what stands for a result where one is needed: the run has failed, and
+// Result returns what stands for a result where one is needed: the run has failed, and
 // nobody can say how.
 func (e *TerminatedError) Result() *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Terminated", Message: e.Error(), ExitCode: 125}

@@ -63,7 +63,7 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 	return runs, nil
 }
 
-// Count says how many runs there are, whatever the limit.
+// Count returns how many runs there are, whatever the limit.
 func Count(ctx context.Context, c client.Client, o ListOptions) (int, error) {
 	r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: o.query(0)})
 	if err != nil {

@@ -108,7 +108,7 @@ func ask[A any](ctx context.Context, r *Run, name string, arg any) (A, error) {
 	return answer, nil
 }
 
-// requestError says in our words why a request did not get through. What the
+// requestError returns in our words why a request did not get through. What the
 // run itself answered is left as it is.
 func (r *Run) requestError(err error) error {
 	var (

@@ -28,7 +28,7 @@ type Run struct {
 	latestID string // the execution that goes on with the run, as far as known
 }
 
-// Get is a handle on a run that was started before, by whomever. It asks
+// Get returns a handle on a run that was started before, by whomever. It asks
 // nothing; whether there is such a run shows at the first use.
 func Get(c client.Client, id, executionID string) *Run {
 	return &Run{ID: id, ExecutionID: executionID, client: c}

@@ -23,7 +23,7 @@ type SilentHost struct {
 	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
-// Text says what has happened, and what will.
+// Text returns what has happened, and what will.
 func (h SilentHost) Text(now time.Time) string {
 	text := fmt.Sprintf("host %s has not been heard of for %s; ", h.Host, now.Sub(h.Heard).Round(time.Second))
 	switch left := h.GivenUp.Sub(now).Round(time.Second); {
@@ -36,7 +36,7 @@ func (h SilentHost) Text(now time.Time) string {
 	}
 }
 
-// silentHosts are those that hold none of the activities of their tasks, or do not beat for
+// silentHosts returns those that hold none of the activities of their tasks, or do not beat for
 // them. host is where the task of an activity is. One sign of life is enough.
 func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, host func(id string) string) []SilentHost {
 	hosts := map[string]SilentHost{}
@@ -67,7 +67,7 @@ func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, ho
 	return silent
 }
 
-// signOfLife is when an activity was last heard of, and when its host is given up if it
+// signOfLife returns when an activity was last heard of, and when its host is given up if it
 // is not heard of again.
 func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenUp time.Time) {
 	heard = a.GetLastHeartbeatTime().AsTime()

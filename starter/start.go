@@ -34,7 +34,7 @@ type Options struct {
 	Owner string
 }
 
-// attributes are the search attributes that a run is started with, as far as its
+// attributes returns the search attributes that a run is started with, as far as its
 // namespace has registered them; the memo always has the owner too.
 func attributes(owner string) map[string]temporal.SearchAttributeUpdate {
 	return map[string]temporal.SearchAttributeUpdate{
@@ -98,7 +98,7 @@ func execute(ctx context.Context, c client.Client, o client.StartWorkflowOptions
 	}
 }
 
-// refusedAttribute is the one that the server names in its refusal, if it does.
+// refusedAttribute returns the search attribute that the server's refusal names, if any.
 func refusedAttribute(err error, set map[string]temporal.SearchAttributeUpdate) string {
 	var invalid *serviceerror.InvalidArgument
 	if errors.As(err, &invalid) {
@@ -127,7 +127,7 @@ const (
 	memoTasks = "tasks"
 )
 
-// summary is the line that the Web UI shows for a run. The server takes at
+// summary returns the line that the Web UI shows for a run. The server takes at
 // most 400 bytes.
 func summary(s *spec.RunSpec) string {
 	line := markdown.Name(cluster(s))

@@ -228,7 +228,7 @@ func decode(p *commonpb.Payloads, v any) bool {
 	return len(p.GetPayloads()) > 0 && converter.GetDefaultDataConverter().FromPayloads(p, v) == nil
 }
 
-// startOf is when the run was started, of which this is an execution.
+// startOf returns when the run was started, of which this is an execution.
 func startOf(info *workflowpb.WorkflowExecutionInfo) time.Time {
 	if at, err := time.Parse(time.RFC3339Nano, memoText(info, spec.MemoStarted)); err == nil {
 		return at

@@ -2,7 +2,7 @@ package starter
 
 import "context"
 
-// TaskNames are the names of the run's tasks: those of its spec, in rank order, and
+// TaskNames returns the names of the run's tasks: those of its spec, in rank order, and
 // those that were started outside of it. complete is false where the run has not
 // answered, so that some of the latter may be missing.
 func (r *Run) TaskNames(ctx context.Context) (names []string, complete bool, err error) {

@@ -45,7 +45,7 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 	return all
 }
 
-// failureText is why an attempt of an activity failed, for people.
+// failureText returns why an attempt of an activity failed, for people.
 func failureText(f *failurepb.Failure) string {
 	if f.GetTimeoutFailureInfo() != nil {
 		return spec.NoAnswerText

@@ -87,7 +87,7 @@ func (w *watch) interrupt() {
 	w.anew = make(chan struct{})
 }
 
-// untilAnew is a context that ends when a call under way is to be made anew.
+// untilAnew returns a context that ends when a call under way is to be made anew.
 func (w *watch) untilAnew(ctx context.Context) (context.Context, context.CancelFunc) {
 	w.mu.Lock()
 	anew := w.anew

@@ -27,7 +27,7 @@ type BarrierHost struct {
 // maxTaken bounds the arrivals that are taken along: the server takes 2 MiB.
 const maxTaken = 3000
 
-// outgrown says that the round has to go on elsewhere.
+// outgrown reports whether the round has to go on elsewhere.
 func (b *barrier) outgrown(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.round.Arrivals() <= maxTaken
 }

@@ -92,12 +92,12 @@ type HeldHost struct {
 	Tasks []string `json:"tasks,omitempty"`
 }
 
-// firstExecution is that in which the run began.
+// firstExecution returns the execution in which the run began.
 func (r *clusterRun) firstExecution(ctx workflow.Context) string {
 	return cmp.Or(r.began, workflow.GetInfo(ctx).WorkflowExecution.RunID)
 }
 
-// resumption is what the next execution takes over.
+// resumption returns what the next execution takes over.
 func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 	info := workflow.GetInfo(ctx)
 	if info.Memo.GetFields()[spec.MemoStarted] == nil {

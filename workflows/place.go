@@ -170,7 +170,7 @@ func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Dur
 	return failure
 }
 
-// cluster is what processes are told of a cluster on several hosts.
+// cluster returns what processes are told of a cluster on several hosts.
 func (r *clusterRun) cluster() taskenv.Cluster {
 	tasks := r.spec.TaskList()
 	master := r.placed[tasks[0].Name()].out
@@ -248,7 +248,7 @@ func (h *host) title() string {
 	return "any host"
 }
 
-// placementError says why a host did not take its tasks. What is wrong with the
+// placementError returns why a host did not take its tasks. What is wrong with the
 // spec there is the spec's error, not the placement's.
 func (r *clusterRun) placementError(h *host, err error) error {
 	var app *temporal.ApplicationError

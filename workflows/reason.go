@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// reasonOf is why an activity failed, for people: without the names and numbers that
+// reasonOf returns why an activity failed, for people: without the names and numbers that
 // the SDK puts around it.
 func reasonOf(err error) string {
 	var app *temporal.ApplicationError

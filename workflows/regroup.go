@@ -61,7 +61,7 @@ type Resumption struct {
 // keepOutputBytes bounds the output that goes along.
 const keepOutputBytes = 64 << 10
 
-// lastOf are the last lines that have no more than so many bytes together.
+// lastOf returns the last lines that have at most that many bytes together.
 func lastOf(lines []string, most int) []string {
 	from := len(lines)
 	for from > 0 && most >= len(lines[from-1]) {
@@ -82,7 +82,7 @@ func (r *clusterRun) resume(from *Resumption) {
 	}
 }
 
-// queueBefore is the queue of the host worker that had a reservation in the
+// queueBefore returns the queue of the host worker that had a reservation in the
 // generation before, unless it was lost: whoever has been there has the files in
 // its caches, and its slots are ours.
 func (r *clusterRun) queueBefore(before []*host, group int) string {

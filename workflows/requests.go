@@ -110,7 +110,7 @@ func update[Q interface{ Validate() error }](r *clusterRun, name, description st
 	}
 }
 
-// refused is the error of a request that cannot be met. Where that is for some of its
+// refused returns the error of a request that cannot be met. Where that is for some of its
 // tasks, the details say for which.
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
@@ -124,7 +124,7 @@ func refused(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
 }
 
-// refusedBy is the error of a request that a host could not meet.
+// refusedBy returns the error of a request that a host could not meet.
 func refusedBy(h *host, err error) error {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.Type() == spec.ErrInvalidRequest {

@@ -38,8 +38,8 @@ func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
 	return nil
 }
 
-// givenUp is how long a host of so many may give no sign of life before nothing of the run
-// can be alive there; 0: for ever.
+// givenUp returns how long a host, of that many, may be silent before nothing of the run
+// lives there; 0 if it may be for ever.
 func (r *clusterRun) givenUp(hosts int) time.Duration {
 	f, ok := lifecycle.FenceOf(r.spec, hosts)
 	if !ok {
@@ -48,7 +48,7 @@ func (r *clusterRun) givenUp(hosts int) time.Duration {
 	return f.Passed()
 }
 
-// givenUpText says that a host was.
+// givenUpText returns the message for a host that was given up.
 func (r *clusterRun) givenUpText(host string) string {
 	return fmt.Sprintf("host %s did not come back within %s", host, spec.Duration(r.givenUp(len(r.hosts)).Round(time.Second)))
 }

@@ -93,7 +93,7 @@ func (r *clusterRun) tellAgain(ctx workflow.Context) {
 	}
 }
 
-// sizeOf is the size of a value as JSON.
+// sizeOf returns the size of a value as JSON.
 func sizeOf(v any) int {
 	// What the encoder caches does not change what it writes.
 	b, err := json.Marshal(v) //workflowcheck:ignore
@@ -103,7 +103,7 @@ func sizeOf(v any) int {
 	return len(b)
 }
 
-// standing is how the run stands, for hosts that are reserved after it has been
+// standing returns how the run stands, for hosts that are reserved after it has been
 // stopped and cleared; nil: nobody ever asked.
 func (r *clusterRun) standing() *spec.Stopping {
 	if s := r.machine.Stopping(); s.Seq > 0 {

@@ -63,7 +63,7 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("barrier %s: %s waits there too often at the same time; let one thread of it wait", e.Name, e.Task)
 }
 
-// failure is the error for a result that is not a release.
+// failure returns the error for a result that is not a release.
 func failure(name string, round int, r spec.BarrierResult) error {
 	e := BrokenError{Name: name, Round: round, Why: r.Why, Message: r.Message, Missing: r.Missing}
 	if r.Why == spec.BarrierTimeout {

@@ -41,7 +41,7 @@ type waiter struct {
 	answered chan answer // takes one
 }
 
-// left is what is left of the timeout, which the round counts from when it hears of
+// left returns what is left of the timeout, which the round counts from when it hears of
 // the arrival. A moment that was spent here is not worth a stranger number.
 func (w *waiter) left() time.Duration {
 	waited := time.Since(w.came)
@@ -256,7 +256,7 @@ func (s *server) bring(ctx context.Context) error {
 	}
 }
 
-// untold are those to tell the round of. Who has not been sought in earlier rounds
+// untold returns those to tell the round of. Who has not been sought in earlier rounds
 // has just come, and there is a nudge for it.
 func (m *meeting) untold() []*waiter {
 	m.mu.Lock()
@@ -286,7 +286,7 @@ func (s *server) await(ctx context.Context, batch []*waiter) {
 	}
 }
 
-// allHere says that nobody else of this host can come.
+// allHere reports whether nobody else of this host can come.
 func (m *meeting) allHere(w *waiter) bool {
 	here := w.Here
 	if len(here) == 0 {

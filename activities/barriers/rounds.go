@@ -55,7 +55,7 @@ func (s *server) seekForgotten(ctx context.Context) error {
 	return nil
 }
 
-// closedResult is the result of a round that is closed. One that the server has
+// closedResult returns the result of a round that is closed. One that the server has
 // forgotten has answered nobody.
 func (s *server) closedResult(ctx context.Context, round int) (spec.BarrierResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTakes)
@@ -116,7 +116,7 @@ func (s *server) advance(ctx context.Context) error {
 	return nil
 }
 
-// firstOpen is the first round from this one on that is not closed. A round is
+// firstOpen returns the first round from this one on that is not closed. A round is
 // opened only when the one before is closed, so it can be found by halving.
 func (s *server) firstOpen(ctx context.Context, from int) (int, error) {
 	closed := func(round int) (bool, error) {
@@ -153,7 +153,7 @@ func (s *server) firstOpen(ctx context.Context, from int) (int, error) {
 	return low, nil
 }
 
-// moveTo is for holders of mu.
+// moveTo must be called with mu held.
 func (m *meeting) moveTo(round int) {
 	m.next, m.opened, m.leaving = round, false, nil
 	if !m.forgotten {
@@ -203,7 +203,7 @@ func (s *server) settle(round int, r spec.BarrierResult) {
 	s.moveTo(round + 1)
 }
 
-// refused answers a waiter whose arrival did not count. It is for holders of mu.
+// refused answers a waiter whose arrival did not count. mu must be held.
 func (m *meeting) refused(w *waiter, refusals []spec.BarrierRefusal, participants []string) bool {
 	i := slices.IndexFunc(refusals, func(r spec.BarrierRefusal) bool { return r.Task == w.Task && r.Key == w.Key })
 	if i < 0 {

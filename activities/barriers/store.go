@@ -70,7 +70,7 @@ func openStore(stateDir string, log *zap.Logger) (*store, error) {
 	return s, nil
 }
 
-// number is the next round of a barrier, as far as is known.
+// number returns the next round of a barrier, as far as is known.
 func (s *store) number(run spec.BarrierRun, name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -90,7 +90,7 @@ func (a *app) terminateAbandoned(ctx context.Context, r rundir.Record, c client.
 
 const ownerGone = "its owner is gone"
 
-// clientOf is a client for the server of an abandoned run: usually the one we
+// clientOf returns a client for the server of an abandoned run: usually the one we
 // have.
 func (a *app) clientOf(ctx context.Context, r rundir.Record, c client.Client, s server) (client.Client, func(), error) {
 	if r.Embedded == s.Embedded && (s.Embedded || r.Server == s.Options) {

@@ -107,7 +107,8 @@ func (a *app) warnOfTask(ctx context.Context, r *starter.Run, task string) {
 	a.say("run %s has no task %s now; nobody calls this until `clusterrun start-task` adds it. Its tasks are %s", r.ID, task, listFew(names))
 }
 
-// closuresEnded says of a run that it has ended, how, and what is left of its closures.
+// closuresEnded returns the error for a run that has ended: how, and what is left of its
+// closures.
 func (a *app) closuresEnded(ctx context.Context, r *starter.Run) error {
 	how := ""
 	if s, err := r.Status(ctx); err == nil && s.Result != nil {
@@ -281,7 +282,7 @@ func (a *app) printQueue(run string, s closure.QueueStatus) {
 	w.Flush()
 }
 
-// unservedLine says what closures wait for that no task serves.
+// unservedLine returns what closures wait for that no task serves.
 func unservedLine(u closure.Unserved) string {
 	what := fmt.Sprintf("%d queued closures wait", u.Queued)
 	if u.Queued == 1 {
@@ -299,7 +300,7 @@ func listFew(names []string) string {
 	return spec.AndMore(names, few)
 }
 
-// cancelledLine says what came of a wish to cancel.
+// cancelledLine returns how many closures were cancelled, as a sentence.
 func cancelledLine(queued, executing int) string {
 	text := fmt.Sprintf("cancelled %d queued closures", queued)
 	if queued == 1 {

@@ -116,7 +116,7 @@ func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	return l.report(l.id, end.result, end.err)
 }
 
-// unrecorded is the result of a run that has not ended on the server: what is known
+// unrecorded returns the result of a run that has not ended on the server: what is known
 // here of it.
 func (l *localRun) unrecorded(end ending) *spec.RunResult {
 	r := unreachable(end.err)

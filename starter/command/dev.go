@@ -273,7 +273,7 @@ func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop fu
 	}
 }
 
-// portOf is the port of an address, or 0.
+// portOf returns the port of an address, or 0.
 func portOf(address string) int {
 	_, port, _ := net.SplitHostPort(address)
 	n, _ := strconv.Atoi(port)

@@ -78,7 +78,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.cause }
 
-// exit says what went wrong and returns the exit code.
+// exit prints err, unless that has been done, and returns the exit code for it.
 func (a *app) exit(err error) int {
 	if err == nil {
 		return exitOK

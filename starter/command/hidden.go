@@ -23,8 +23,8 @@ const (
 	stderrFD
 )
 
-// superviseCommand is what run and dev execute: the supervisor of a private
-// host worker. Whoever starts it holds the other end of its lifeline.
+// superviseCommand returns the command that run and dev execute: the supervisor of a
+// private host worker. Its parent holds the other end of its lifeline.
 func (a *app) superviseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
@@ -67,7 +67,7 @@ func (a *app) superviseCommand() *cobra.Command {
 	}
 }
 
-// sideCommand is how the supervisor executes its Temporal-facing side.
+// sideCommand returns the command line of the Temporal-facing side, for the supervisor.
 func sideCommand() ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {

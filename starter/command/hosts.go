@@ -109,7 +109,7 @@ func slotsHere(flag string, hosts []hostSlots) (int, error) {
 	return total, nil
 }
 
-// isThisMachine says whether a host's name means the machine we are on.
+// isThisMachine reports whether a host's name means the machine we are on.
 func isThisMachine(name string) bool {
 	if spec.IsLoopback(name) {
 		return true

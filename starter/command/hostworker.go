@@ -122,7 +122,7 @@ func (w *hostWorker) stop(ctx context.Context) {
 
 func (w *hostWorker) log() string { return filepath.Join(w.options.StateDir, "worker.log") }
 
-// lastWords are the last lines of the log, for an error.
+// lastWords returns the last lines of the log, for an error.
 func (w *hostWorker) lastWords() string {
 	b, err := os.ReadFile(w.log())
 	if err != nil {

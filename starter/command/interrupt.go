@@ -46,7 +46,7 @@ func interruptsOf(value string) (signals []syscall.Signal, problems []string) {
 	return signals, problems
 }
 
-// interruptSignals are those that stop a run of this command.
+// interruptSignals returns those that stop a run of this command.
 func (a *app) interruptSignals() []syscall.Signal {
 	signals, problems := interruptsOf(os.Getenv(signalsVariable))
 	for _, p := range problems {
@@ -98,7 +98,7 @@ func nobodyReads(f *os.File) bool {
 	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
-// endedBy is a context that ends with SIGTERM or SIGINT. The next one has its usual
+// endedBy returns a context that ends with SIGTERM or SIGINT. The next one has its usual
 // effect, whatever the command is waiting for.
 func endedBy(ctx context.Context) (context.Context, func()) {
 	var signals []os.Signal
@@ -123,7 +123,7 @@ func meant(signals []syscall.Signal) []syscall.Signal {
 	})
 }
 
-// codeOfSignal is the exit code of a command that a signal ended.
+// codeOfSignal returns the exit code of a command that a signal ended.
 func codeOfSignal(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
 		return 128 + int(n)

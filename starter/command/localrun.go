@@ -69,7 +69,7 @@ func (e ending) closed() bool {
 	return e.result != nil || errors.As(e.err, &terminated)
 }
 
-// code is the exit code of the run.
+// code returns the exit code of the run.
 func (e ending) code() int {
 	switch {
 	case e.result == nil:

@@ -118,7 +118,7 @@ func (l *logReader) namesLeftOut(s *starter.Status) (some bool) {
 	return some
 }
 
-// whyNotHere says where the files of a process are that cannot be read here. Empty:
+// whyNotHere returns where the files of a process are that cannot be read here. Empty:
 // they can.
 func whyNotHere(f logFiles) string {
 	if f.runDir == "" {

@@ -61,8 +61,8 @@ func (l *logSelection) parseSince(value string, now time.Time) error {
 	return usagef("--since %q: give how long ago, such as 10m, or a time such as %s", value, now.Add(-10*time.Minute).Format(time.RFC3339))
 }
 
-// ranks are those of the tasks that are meant; nil: all. What means no task of
-// the run is a mistake, and keeps nobody from seeing the others.
+// ranks returns the ranks of the selected tasks; nil for all. A selection that matches no
+// task of the run is reported, and the other tasks are still shown.
 func (l *logSelection) ranks(s *starter.Status) (map[int]bool, error) {
 	if len(l.names) == 0 {
 		return nil, nil

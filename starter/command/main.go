@@ -13,7 +13,7 @@ func Main() int {
 	return run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
-// run is the command line with everything injected.
+// run runs the command line with the given streams and returns its exit code.
 func run(args []string, in io.Reader, out, err io.Writer) int {
 	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
 	a := &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}

@@ -35,7 +35,7 @@ func expandNP(root *cobra.Command, args []string) []string {
 	return out
 }
 
-// takesValue says whether the value of a flag is the next argument.
+// takesValue reports whether the value of a flag is the next argument.
 func takesValue(cmd *cobra.Command, arg string) bool {
 	if strings.Contains(arg, "=") {
 		return false

@@ -16,7 +16,7 @@ type machine struct {
 	limitedBy string
 }
 
-// here is this machine, as a program started from this shell sees it.
+// here returns this machine, as a program started from this shell sees it.
 func here() machine {
 	g := resources.ReadGPUs(os.Environ())
 	return machine{gpus: len(g.Visible), cpus: runtime.NumCPU(), limitedBy: g.LimitedBy}

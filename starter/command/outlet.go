@@ -18,7 +18,7 @@ type outlet struct {
 	broken  func(error)
 }
 
-// File is the file behind it; nil: there is none.
+// File returns the file behind it; nil: there is none.
 func (o *outlet) File() *os.File {
 	f, _ := o.Writer.(*os.File)
 	return f

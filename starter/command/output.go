@@ -207,7 +207,7 @@ func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
 	return x
 }
 
-// task is the task of a rank. Where nobody knows it, its type is "rank".
+// task returns the task of a rank. Where nobody knows it, its type is "rank".
 func (x *taskIndex) task(rank int) spec.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -253,7 +253,7 @@ func newLabels(tasks *taskIndex, s *spec.RunSpec) (*labels, error) {
 	return &labels{tasks: tasks, format: format, host: host}, nil
 }
 
-// prefix is the start of the lines of one process.
+// prefix returns the start of the lines of one process.
 func (l *labels) prefix(rank, attempt int) string {
 	t := l.tasks.task(rank)
 	return l.format.Format(spec.PrefixFields{
@@ -261,7 +261,7 @@ func (l *labels) prefix(rank, attempt int) string {
 	})
 }
 
-// selection says which streams are tailed. All tasks are on this host, so that
+// selection returns which streams are tailed. All tasks are on this host, so that
 // local ranks are ranks.
 func selection(tasks *taskIndex, s *spec.RunSpec) func(tasklog.Stream) bool {
 	tee := map[int]spec.Std{} // by rank

@@ -75,7 +75,7 @@ func awaitHangup(fd int) {
 	}
 }
 
-// isGone says that the owner has closed its end.
+// isGone reports whether the owner has closed its end.
 func (w *owner) isGone() bool {
 	if w == nil {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// report says how a run ended, root cause first, and returns an error that has
-// the exit code and nothing more to say.
+// report prints how a run ended, root cause first, and returns an error that has the exit
+// code and no text.
 func (a *app) report(id string, result *spec.RunResult, err error) error {
 	var failed *starter.Error
 	if result == nil {
@@ -38,7 +38,7 @@ func (a *app) report(id string, result *spec.RunResult, err error) error {
 	return &exitError{code: max(result.ExitCode, 1)}
 }
 
-// unreachable is the result of a run of which the server does not tell how it ended.
+// unreachable returns the result of a run of which the server does not tell how it ended.
 func unreachable(err error) *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Unreachable", Message: err.Error(), ExitCode: codeOf(err)}
 }
@@ -51,7 +51,7 @@ func (a *app) printResult(r *spec.RunResult) error {
 	return a.printJSON(r)
 }
 
-// verdict is the report in a few lines.
+// verdict returns the report in a few lines.
 func (a *app) verdict(id string, r *spec.RunResult) string {
 	var b strings.Builder
 	switch r.Verdict {
@@ -78,7 +78,7 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 	return b.String()
 }
 
-// afterRestarts says what a success has cost.
+// afterRestarts returns what a success has cost.
 func afterRestarts(r *spec.RunResult) string {
 	n, what := r.Generation, " of the group"
 	if n == 0 {
@@ -108,7 +108,7 @@ func badEnds(r *spec.RunResult) string {
 	return lines(tasks)
 }
 
-// lines says how tasks ended, as far as that is known, each in a line after a newline.
+// lines returns how tasks ended, as far as that is known, each in a line after a newline.
 func lines(tasks []spec.TaskResult) string {
 	const most = 16
 	var b strings.Builder
@@ -128,7 +128,7 @@ func lines(tasks []spec.TaskResult) string {
 	return b.String()
 }
 
-// short is a return value fit for a line.
+// short returns a return value fit for a line.
 func short(v json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, v) != nil {

@@ -88,7 +88,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%s; see `%s --help`", flagWords(err), cmd.CommandPath())
 }
 
-// flagWords is what is wrong with a flag, without the words of Go's packages for it.
+// flagWords returns what is wrong with a flag, without the words of Go's packages for it.
 func flagWords(err error) string {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {

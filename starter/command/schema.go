@@ -22,7 +22,7 @@ Exit codes:
 	}
 }
 
-// specTopic is a topic of help, and no command.
+// specTopic returns a topic of help, and no command.
 func (a *app) specTopic() *cobra.Command {
 	cmd := &cobra.Command{Use: "spec", Short: "The fields of a run spec, and their flags"}
 	cmd.SetHelpFunc(func(*cobra.Command, []string) { _, _ = a.out.Write([]byte(spec.Reference())) })

@@ -29,7 +29,7 @@ const (
 	bringUpBound = 20 * time.Second
 )
 
-// home is the directory of this user's embedded server.
+// home returns the directory of this user's embedded server.
 func (a *app) home() embedded.Home { return embedded.Home{Dir: a.serverDir()} }
 
 // external resolves a server that the user named. None: ok is false.
@@ -95,7 +95,7 @@ func (a *app) bringUp(ctx context.Context) (server, error) {
 	return a.embedded(up), nil
 }
 
-// embedded is this user's own server.
+// embedded returns this user's own server.
 func (a *app) embedded(up *embedded.Server) server {
 	return server{Embedded: true, Options: connect.Options{Address: up.Address, Namespace: up.Namespace, Embedded: a.serverDir()}}
 }

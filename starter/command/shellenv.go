@@ -93,7 +93,7 @@ func parseEnv(text string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// shellEnv is the environment of this shell without what would mislead a process of
+// shellEnv returns the environment of this shell without what would mislead a process of
 // another host.
 func shellEnv() map[string]string {
 	env := map[string]string{}

@@ -55,7 +55,7 @@ func isFile(path string) bool {
 	return path == "-" || err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0
 }
 
-// title is how problems of the spec are announced.
+// title returns how problems of the spec are announced.
 func (s source) title() string {
 	switch s.file {
 	case "":
@@ -146,7 +146,7 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 // interpreters are programs that say little about what runs.
 var interpreters = []string{"python", "python3", "bash", "sh", "env", "node", "ruby", "perl"}
 
-// name is the name of a run whose spec has none: that of its file, or of its
+// name returns the name of a run whose spec has none: that of its file, or of its
 // program.
 func (s source) name(r *spec.RunSpec) string {
 	if s.file != "" && s.file != "-" {

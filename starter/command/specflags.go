@@ -134,7 +134,7 @@ func (f *specFlags) applyRestarts(s *spec.RunSpec) {
 	}
 }
 
-// count is the number of tasks, in whichever words it was given. nil: in none.
+// count returns the number of tasks, in whichever words it was given. nil: in none.
 func (f *specFlags) count() (*int, error) {
 	if f.given("nnodes") && f.nnodes != "1" && f.nnodes != "1:1" {
 		return nil, fmt.Errorf("--nnodes %s: a run from this command is on this machine alone; several hosts come later. Give --nnodes 1", f.nnodes)

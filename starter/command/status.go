@@ -112,7 +112,7 @@ func (a *app) printStatus(s *starter.Status) {
 	w.Flush()
 }
 
-// waitingLine says what a run waits for, why, and for how long.
+// waitingLine returns what a run waits for, why, and for how long.
 func waitingLine(w starter.Waiting, now time.Time) string {
 	place := "any host"
 	if w.Host != "" {
@@ -125,7 +125,7 @@ func waitingLine(w starter.Waiting, now time.Time) string {
 	return text
 }
 
-// exitColumns are the exit code, or the signal's name, and the cause.
+// exitColumns returns the exit code, or the signal's name, and the cause.
 func exitColumns(e *spec.Exit) (exit, cause string) {
 	if e == nil {
 		return "-", "-"

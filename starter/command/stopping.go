@@ -87,7 +87,7 @@ func (l *localRun) stopAlone() {
 	})
 }
 
-// stopsOf is how the spec has the tasks stopped.
+// stopsOf returns how the spec has the tasks stopped.
 func stopsOf(s *spec.RunSpec) supervisor.StopAll {
 	s = s.WithDefaults()
 	stop := func(t spec.Task) supervisor.Stop {
@@ -119,8 +119,8 @@ func (l *localRun) kill(ctx context.Context) {
 	}
 }
 
-// leftBehind is the ending of a run that was stopped without the server's help:
-// its processes are gone, and it does not know.
+// leftBehind returns the ending of a run that was stopped without the server, which still
+// takes it for running.
 func (l *localRun) leftBehind() ending {
 	cause := fmt.Errorf("%s did not answer: the processes of run %s were stopped without it, and the next `clusterrun run`, dev or worker here that reaches it ends the run there", l.server, l.id)
 	if full := fullDisk(l.global.stateDir); full != nil {

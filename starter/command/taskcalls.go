@@ -27,7 +27,7 @@ const exitCodesOfTasks = `Exit codes:
   2    mistake in the command line, or not called within a task
   125  the host refused it, or did not answer for a minute`
 
-// currentTask is the task that this process is part of.
+// currentTask returns the task that this process is part of.
 func currentTask() (*task.Task, error) {
 	t, err := task.Current()
 	if errors.Is(err, task.ErrNotATask) {
@@ -65,7 +65,7 @@ func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) er
 // maxInput bounds what is read of stdin, in bytes. Hosts take less.
 const maxInput = 1 << 20
 
-// argumentOrStdin is a positional argument, or for - what stdin has: no more than a
+// argumentOrStdin returns a positional argument, or for - what stdin has: no more than a
 // byte above the bound, which says that there was more.
 func (a *app) argumentOrStdin(arg string) ([]byte, error) {
 	if arg != "-" {

@@ -49,7 +49,7 @@ func (f *togetherFlags) request() spec.TogetherRequest {
 	return q
 }
 
-// stoppingLine says who asked the tasks to stop, why and when, and how long they
+// stoppingLine returns who asked the tasks to stop, why and when, and how long they
 // have.
 func stoppingLine(s spec.Stopping, now time.Time) string {
 	// The clock of the run may not be ours.
@@ -65,8 +65,8 @@ func stoppingLine(s spec.Stopping, now time.Time) string {
 	return text + ")"
 }
 
-// stoppedTogether says of a run that did not fail how its tasks stopped together.
-// The message of a failure has that already.
+// stoppedTogether returns how the tasks of a run that did not fail stopped together. The
+// message of a failure contains that already.
 func stoppedTogether(r *spec.RunResult) []string {
 	if r.Stopping == nil || r.Verdict != spec.VerdictSucceeded && r.Verdict != spec.VerdictCancelled {
 		return nil

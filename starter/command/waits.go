@@ -26,7 +26,7 @@ func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueS
 	}
 }
 
-// whatWaits says what keeps a queue from going on; empty: nothing.
+// whatWaits returns what keeps a queue from going on; empty: nothing.
 func whatWaits(s closure.QueueStatus) string {
 	var why []string
 	if s.State == closure.QueuePaused && s.Counts.Queued > 0 {

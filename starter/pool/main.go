@@ -103,7 +103,7 @@ func serve(k knowledge) error {
 	return nil
 }
 
-// initializerOf is a function that was registered, if it can be an initializer.
+// initializerOf returns a function that was registered, if it can be an initializer.
 func initializerOf(name string) func(context.Context) error {
 	fn, _ := registered[name].(func(context.Context) error)
 	return fn

@@ -207,7 +207,7 @@ func find(path string) (string, error) {
 	return found, nil
 }
 
-// spec is the run of the pool: a task that ends badly ends all.
+// spec returns the run of the pool: a task that ends badly ends all.
 func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	grace := spec.Duration(endGrace)
 	s := &spec.RunSpec{
@@ -234,7 +234,8 @@ func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// request is the function, once for each task. A call is never made twice.
+// request returns the request that calls a function once on each task. A call is never made
+// twice.
 func (p *Pool) request(function string, args []any) (coordinate.Request, error) {
 	raw := make([]json.RawMessage, len(args))
 	for i, a := range args {

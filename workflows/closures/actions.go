@@ -36,7 +36,7 @@ func (Dispatch) action() {}
 func (CancelOn) action() {}
 func (Decide) action()   {}
 
-// Actions are what is to be done since the last time, in order: what was decided,
+// Actions returns what is to be done since the last time, in order: what was decided,
 // what hosts are told, and what they get. What is dispatched is chosen now and not
 // earlier, so a workflow that first takes in everything that has happened makes
 // larger leases.

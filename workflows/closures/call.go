@@ -29,7 +29,7 @@ type Call[A any] struct {
 // it may give one, [Queue.Actions] included.
 func (c *Call[A]) Ready() bool { return c.ready }
 
-// Answer is the answer, or why there is none.
+// Answer returns the answer, or why there is none.
 func (c *Call[A]) Answer() (A, error) {
 	if !c.ready {
 		return c.answer, ErrWaiting

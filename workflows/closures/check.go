@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// CheckSchedule says why a request cannot be taken; nil if it can. It is for the
+// CheckSchedule returns why a request cannot be taken; nil if it can. It is for the
 // workflow's validator: a request that is refused leaves no trace in the history.
 // One that was answered before is accepted and gets the same answer.
 func (q *Queue) CheckSchedule(r closure.ScheduleRequest) error {
@@ -59,7 +59,7 @@ func (q *Queue) checkKeys(closures []closure.Closure) error {
 	return nil
 }
 
-// CheckWait is that of joins and dones.
+// CheckWait is [Queue.CheckSchedule] for joins and dones.
 func (q *Queue) CheckWait(r closure.WaitRequest) error {
 	if err := r.Validate(); err != nil {
 		return err

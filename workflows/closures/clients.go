@@ -63,7 +63,7 @@ type numbered[A any] struct {
 
 func newClients() clients { return clients{named: map[string]*client{}} }
 
-// asking is the client of that name, which asks for something now.
+// asking returns the client of that name and records that it is active.
 func (cs *clients) asking(name string) *client {
 	c := cs.named[name]
 	if c == nil {
@@ -107,7 +107,7 @@ func (c *client) rather(o *client) bool {
 	return c.used < o.used
 }
 
-// find is the call of that number, nil for a new one.
+// find returns the call of that number, nil for a new one.
 func (a *answers[A]) find(number uint64) (*Call[A], error) {
 	at, found := slices.BinarySearchFunc(a.list, number, compareNumber)
 	switch {

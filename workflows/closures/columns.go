@@ -129,7 +129,7 @@ func (w *writer) keys(k *keys) {
 	}
 }
 
-// optionsOf is the number of the item's options, without the key.
+// optionsOf returns the number of the item's options, without the key.
 func (w *writer) optionsOf(it *item) uint64 {
 	if it.Options == nil {
 		return 0
@@ -202,7 +202,7 @@ func compress(head []byte, columns [columnCount][]byte) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// decompress is its inverse.
+// decompress is the inverse of compress.
 func decompress(packed []byte) (head []byte, columns [columnCount]column, err error) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -266,8 +266,8 @@ func readOptions(table []*closure.Options, at uint64, key string) (*closure.Opti
 	return &o, true
 }
 
-// resources are those that somebody needs. A request that waits does not go along, and
-// a released one that only such need is dropped.
+// resources writes the resources that are in use. A waiting request is not part of the
+// snapshot, and a released resource that only such requests use is dropped.
 func (w *writer) resources(all *resources, open []*item) (dropped []uint64) {
 	used := map[uint64]bool{}
 	for _, it := range open {

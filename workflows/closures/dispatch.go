@@ -93,7 +93,7 @@ func (c candidate) before(o candidate) bool {
 	return compareHosts(c.host, o.host) < 0
 }
 
-// roomFor are the hosts that may get something of a lane.
+// roomFor returns the hosts that may get something of a lane.
 func (q *Queue) roomFor(name laneName) candidates {
 	var hosts candidates
 	for _, h := range q.hosts {
@@ -105,7 +105,7 @@ func (q *Queue) roomFor(name laneName) candidates {
 	return hosts
 }
 
-// choose is the host that gets the head; nil when none has room any more. What a
+// choose returns the host that gets the head; nil when none has room any more. What a
 // host holds only grows meanwhile. So one that has got more than it had comes later,
 // and one without room is not looked at again.
 func (s *source) choose() *host {

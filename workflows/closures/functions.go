@@ -50,7 +50,7 @@ func (f *functions) beyond(name string) bool {
 
 func (f *functions) sorted() []string { return slices.Sorted(slices.Values(f.list)) }
 
-// set is a list of remembered names as bits, by their places.
+// set returns a list of remembered names as bits, by their places.
 func (f *functions) set(names []string) []byte {
 	var set []byte
 	for _, name := range names {
@@ -66,7 +66,7 @@ func (f *functions) set(names []string) []byte {
 	return set
 }
 
-// of is the inverse of set, but for the order: the list is sorted.
+// of is the inverse of set, except that the list is sorted.
 func (f *functions) of(set []byte) (names []string, ok bool) {
 	for i, b := range set {
 		for bit := range 8 {

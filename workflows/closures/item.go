@@ -62,7 +62,7 @@ func (it *item) priority() int {
 	return it.Options.Priority
 }
 
-// leased is the closure as a lease has it.
+// leased returns the closure as a lease has it.
 func (it *item) leased() closure.Closure {
 	c := it.Closure
 	if c.Options != nil {

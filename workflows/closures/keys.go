@@ -75,7 +75,7 @@ func (k *keys) forget(key string, id uint64) {
 	}
 }
 
-// known are those of the list that were not forgotten.
+// known returns those of the list that were not forgotten.
 func (k *keys) known() []listedKey {
 	known := make([]listedKey, 0, len(k.ids))
 	for _, l := range k.list {

@@ -28,7 +28,7 @@ type lane struct {
 
 func newLanes() lanes { return lanes{named: map[laneName]*lane{}} }
 
-// of is the lane of an item. Its name replaces the item's, so that a hundred
+// of returns the lane of an item. Its name replaces the item's, so that a hundred
 // thousand closures share one text.
 func (ls *lanes) of(it *item) *lane {
 	name := laneName{it.task(), it.Function}
@@ -94,7 +94,7 @@ func (l *lane) remove(it *item) {
 	}
 }
 
-// head is the next of the lane, nil if there is none.
+// head returns the next of the lane, nil if there is none.
 func (l *lane) head() *item {
 	for l.first < len(l.fresh) && l.fresh[l.first].lane != l {
 		l.dropFirst()

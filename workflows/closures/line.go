@@ -163,7 +163,7 @@ func (q *Queue) admit(r *request) (some bool) {
 	return some
 }
 
-// room is how many more closures may be queued.
+// room returns how many more closures may be queued.
 func (q *Queue) room() int {
 	if q.config.QueueSize <= 0 {
 		return closure.MaxBatch
@@ -187,7 +187,7 @@ func (q *Queue) fits(r *request) bool {
 	return fresh <= q.room() || q.config.QueueSize <= 0
 }
 
-// fresh is how many closures of a request are new, and their bytes.
+// fresh returns how many closures of a request are new, and their bytes.
 func (q *Queue) fresh(r *request) (n, bytes int) {
 	var seen map[string]bool
 	for i := range r.closures {
@@ -206,7 +206,7 @@ func (q *Queue) fresh(r *request) (n, bytes int) {
 	return n, bytes
 }
 
-// known is the closure that has the key of another one, unless that one is to be called
+// known returns the closure that has the key of another one, unless that one is to be called
 // in its place.
 func (q *Queue) known(o *closure.Options) (keyed, bool) {
 	if o == nil {

@@ -83,7 +83,7 @@ func (p *peers) count(task string) int {
 	return (*p)[at].Times
 }
 
-// peer is a name as it is counted. Those of tasks are short; what is longer counts
+// peer returns a name as it is counted. Those of tasks are short; what is longer counts
 // together with what begins alike and is as long.
 func peer(task string) string {
 	if len(task) <= maxPeer {

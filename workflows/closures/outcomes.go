@@ -154,7 +154,7 @@ func (q *Queue) giveUp(it *item, e *closure.Error) {
 	q.fail(it, e)
 }
 
-// errorOf is the error of an outcome, with where it comes from.
+// errorOf returns the error of an outcome, with where it comes from.
 func errorOf(it *item, o closure.Outcome) *closure.Error {
 	e := &closure.Error{Message: "the function failed, and its host did not say how"}
 	if o.Error != nil {

@@ -59,7 +59,7 @@ func (q *Queue) ReleaseEnded(number int, ok bool) {
 	}
 }
 
-// unheard are the IDs that a host has not said to have heard are gone.
+// unheard returns the IDs whose release the host has not acknowledged.
 func (h *host) unheard() span {
 	s := h.gone
 	s.cover(h.releasing)

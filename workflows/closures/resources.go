@@ -67,7 +67,7 @@ func (r *resources) sizeOf(id uint64) int {
 
 func resourceBytes(r closure.Resource) int { return len(r.Function) + len(r.Args) + len(r.Kwargs) }
 
-// room is what one more resource of an owner would take.
+// room returns what one more resource of an owner would take.
 func (r *resources) room(res closure.Resource, o owner) int {
 	size := resourceBytes(res)
 	if r.owners[o] == 0 {
@@ -102,7 +102,7 @@ func (r *resources) dropUnused(id uint64) bool {
 	return true
 }
 
-// span are all IDs that were given.
+// span returns all IDs that were given.
 func (r *resources) span() span {
 	if r.last == 0 {
 		return span{}
@@ -110,7 +110,7 @@ func (r *resources) span() span {
 	return span{1, r.last}
 }
 
-// goneIn are the ranges of IDs of a span that are not there any more.
+// goneIn returns the ranges of IDs of a span that are not there any more.
 func (r *resources) goneIn(s span) (gone [][2]uint64) {
 	next := s.first
 	at, _ := r.find(s.first)
@@ -168,7 +168,7 @@ func (q *Queue) checkResource(r closure.ResourceRequest) error {
 	return nil
 }
 
-// CheckRelease says why a request cannot be taken; nil if it can.
+// CheckRelease returns why a request cannot be taken; nil if it can.
 func (q *Queue) CheckRelease(r closure.ReleaseRequest) error {
 	if q.ended != "" {
 		return q.endedError("release resources")

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Restore is the queue of a snapshot. What hosts hold is leased again by the next
+// Restore returns the queue of a snapshot. What hosts hold is leased again by the next
 // [Queue.Actions], and what is to be cancelled there they are told again.
 func Restore(c Config, snapshot []byte) (*Queue, error) {
 	q, err := restore(c, snapshot)
@@ -284,7 +284,7 @@ func readItem(s *saved, columns *[columnCount]column, last uint64) (it *item, st
 	return it, state, true
 }
 
-// argument is a copy, so that one closure does not keep the others' alive.
+// argument returns a copy, so that one closure does not keep the others' alive.
 func argument(raw []byte) json.RawMessage {
 	if len(raw) == 0 {
 		return nil

@@ -110,7 +110,7 @@ type savedLosses struct {
 	On    []string `json:"on,omitempty"`
 }
 
-// Snapshot is what a queue takes along from one execution of its workflow to the
+// Snapshot returns what a queue takes along from one execution of its workflow to the
 // next. What hosts hold goes along with them, and is leased again. Requests that wait
 // do not go along, for they have done nothing yet: their clients ask again. All actions
 // have to be taken before.

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Status is the queue for people. Its one execution is this one, without its run ID
+// Status returns the queue for people. Its one execution is this one, without its run ID
 // and without those before it, of which only the workflow knows.
 func (q *Queue) Status() closure.QueueStatus {
 	return closure.QueueStatus{
@@ -17,7 +17,7 @@ func (q *Queue) Status() closure.QueueStatus {
 	}
 }
 
-// Counts are those of the closures.
+// Counts returns the counts of the closures.
 func (q *Queue) Counts() closure.QueueCounts {
 	c := q.counts
 	c.Queued, c.Executing = q.queued, q.executing
@@ -25,7 +25,7 @@ func (q *Queue) Counts() closure.QueueCounts {
 	return c
 }
 
-// Unserved is what waits until a task serves it: no event of the queue ends that.
+// Unserved returns what waits until a task serves it: no event of the queue ends that.
 func (q *Queue) Unserved() (all []closure.Unserved) {
 	for _, l := range q.lanes.list {
 		if l.live > 0 && !slices.ContainsFunc(q.hosts, func(h *host) bool { return q.suits(h, l.laneName) }) {
@@ -62,7 +62,7 @@ func (q *Queue) doubt(h *host, doubted bool) {
 	}
 }
 
-// State is what the queue is doing.
+// State returns what the queue is doing.
 func (q *Queue) State() closure.QueueState {
 	switch {
 	case q.ended != "":

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// bounded is an error that fits into the queue's state, whatever its host said.
+// bounded returns an error that fits into the queue's state, whatever its host said.
 func bounded(e *closure.Error) *closure.Error {
 	b := *e
 	b.Kind = cutText(b.Kind, closure.MaxFunctionName)
