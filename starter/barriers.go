@@ -23,7 +23,7 @@ type Barrier struct {
 	Round      int    `json:"round"`
 	Generation int    `json:"generation"`
 	WorkflowID string `json:"workflow_id"`
-	// Unanswered says that nobody executes the barrier's workflow at the moment, so
+	// Unanswered reports whether nobody executes the barrier's workflow at the moment, so
 	// that it is not known who waits.
 	Unanswered bool                 `json:"unanswered,omitempty"`
 	Opened     time.Time            `json:"opened,omitzero"`

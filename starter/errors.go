@@ -53,25 +53,25 @@ func (e *TerminatedError) Result() *spec.RunResult {
 // terminated is the ending of such runs.
 const terminated = "terminated"
 
-// NotFoundError says that the server does not know a run.
+// NotFoundError reports that the server does not know a run.
 type NotFoundError struct{ RunID string }
 
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("there is no run %s on this server; `clusterrun list` shows those there are", e.RunID)
 }
 
-// RunningError says that a run ID is in use.
+// RunningError reports that a run ID is in use.
 type RunningError struct{ ID string }
 
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("run %s is running already; choose another ID, or stop that run first", e.ID)
 }
 
-// RefusedError says that a run refused a request. Nothing was done.
+// RefusedError reports that a run refused a request. Nothing was done.
 type RefusedError struct {
 	// Reason is the run's.
 	Reason string
-	// Invalid says that the request is a mistake, whatever the state of the run.
+	// Invalid reports whether the request is a mistake, whatever the state of the run.
 	Invalid bool
 	// Tasks are those for which it was refused, where it could be met for others.
 	Tasks []spec.TaskProblem
@@ -79,14 +79,14 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// EndedError says that a request came too late.
+// EndedError reports that a request came too late.
 type EndedError struct{ RunID string }
 
 func (e *EndedError) Error() string {
 	return fmt.Sprintf("run %s has ended", e.RunID)
 }
 
-// UnansweredError says that a run lives but nobody executes its workflow now,
+// UnansweredError reports that a run lives but nobody executes its workflow now,
 // so it could not be asked.
 type UnansweredError struct {
 	RunID string
@@ -101,7 +101,7 @@ func (e *UnansweredError) Error() string {
 // Unwrap gives the error of the client.
 func (e *UnansweredError) Unwrap() error { return e.Cause }
 
-// StuckError says that a run does not get on: nobody executes its workflow, or
+// StuckError reports that a run does not get on: nobody executes its workflow, or
 // whoever does fails at it again and again.
 type StuckError struct {
 	RunID string

@@ -24,13 +24,13 @@ type Status struct {
 	Name        string `json:"name,omitempty"`
 	Owner       string `json:"owner,omitempty"`
 	Queue       string `json:"queue"`
-	// Open says that the run has not ended.
+	// Open reports whether the run has not ended.
 	Open       bool          `json:"open"`
 	State      spec.RunState `json:"state"`
 	Generation int           `json:"generation"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered says that nobody executes the run's workflow at the moment: of the
+	// Unanswered reports whether nobody executes the run's workflow at the moment: of the
 	// tasks of its spec it is known which run, and of the others nothing. The latter
 	// goes for all tasks of a run that has ended without a result.
 	Unanswered bool         `json:"unanswered,omitempty"`

@@ -17,7 +17,7 @@ type Options struct {
 	// Queue is the task queue of the workflows it serves, after which the
 	// queues of hosts are named. Default [spec.TaskQueue].
 	Queue string `json:"queue,omitempty"`
-	// Owned: the runs on these queues end with whoever started this worker,
+	// Owned reports whether the runs on these queues end with whoever started this worker,
 	// as those of `clusterrun run` do.
 	Owned bool `json:"owned,omitempty"`
 	// Slots bounds the tasks on this host. 0: no bound.
@@ -25,7 +25,7 @@ type Options struct {
 	// LogRoot is where runs without a log directory of their own keep their
 	// logs. Default: logs, below StateDir.
 	LogRoot string `json:"log_root,omitempty"`
-	// OwnersOutput: streams that go to no file go to the owner's output.
+	// OwnersOutput reports whether streams that go to no file go to the owner's output.
 	OwnersOutput bool `json:"owners_output,omitempty"`
 	// Foreground is the task that gets the owner's stdin, stdout and stderr.
 	Foreground string `json:"foreground,omitempty"`

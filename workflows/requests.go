@@ -15,10 +15,11 @@ import (
 // request is an event that somebody may wait for.
 type request struct {
 	event lifecycle.Event
-	// placed: not a request, but the end of the placement, with its error.
+	// placed reports whether this is the end of the placement and not a request; err is its
+	// error.
 	placed bool
 	err    error
-	// woken: not a request either; there is something new in r.
+	// woken reports whether this only wakes the loop, since r has changed.
 	woken bool
 	// done takes a spec.RequestAnswer, or where stopping says so a spec.Stopping; nil
 	// where nobody waits.

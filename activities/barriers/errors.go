@@ -23,7 +23,7 @@ func (e *RefusedError) Error() string { return "the server refused the arrival: 
 // Unwrap gives the error as the server has it.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// BrokenError says that a barrier broke, and who was missing.
+// BrokenError reports that a barrier broke, and who was missing.
 type BrokenError struct {
 	Name    string
 	Round   int // from 0; people count from 1
@@ -42,7 +42,7 @@ type TimeoutError struct{ BrokenError }
 // Unwrap makes it a [BrokenError] for errors.As.
 func (e *TimeoutError) Unwrap() error { return &e.BrokenError }
 
-// ParticipantsError says that others wait at the barrier for other participants,
+// ParticipantsError reports that others wait at the barrier for other participants,
 // or, without Theirs, that the task is none of its own.
 type ParticipantsError struct {
 	Name, Task    string
@@ -56,7 +56,7 @@ func (e *ParticipantsError) Error() string {
 	return fmt.Sprintf("barrier %s: %s", e.Name, spec.OtherParticipantsText(e.Task, e.Yours, e.Theirs))
 }
 
-// TooManyError says that a task has arrived too often in one round.
+// TooManyError reports that a task has arrived too often in one round.
 type TooManyError struct{ Name, Task string }
 
 func (e *TooManyError) Error() string {

@@ -76,7 +76,7 @@ type meeting struct {
 	leaving []spec.BarrierWithdrawal // of the round next
 	next    int                      // the round that is open, as far as is known
 	opened  bool                     // it was told something, and its end is not known
-	// forgotten: the run has given the host back, and nothing is kept of it.
+	// forgotten reports whether the run has released the host, so that nothing is kept of it.
 	forgotten bool
 	// last remembers the tasks of this host. A task without it has to be sought in
 	// earlier rounds first.

@@ -38,7 +38,7 @@ type reaper struct {
 	// orphans has every child we did not start, until it is reaped: as long, its
 	// pid is its own. Only the reaper's goroutine uses it.
 	orphans map[int]*orphan
-	// unsure: there are children of which we could not tell yet.
+	// unsure reports whether the owner of some children is not known yet.
 	unsure bool
 	again  *time.Timer
 	pause  time.Duration

@@ -15,7 +15,7 @@ type bar struct {
 	current, last []byte
 	// returns is the number of carriage returns since current.
 	returns int
-	// changed: it was not shown as it is.
+	// changed reports whether the current state was not shown yet.
 	changed bool
 }
 

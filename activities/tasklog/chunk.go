@@ -13,7 +13,7 @@ type Chunk struct {
 	Stream
 	// Data is never empty. It is valid only until the sink returns.
 	Data []byte
-	// Start says that Data begins a line.
+	// Start reports whether Data begins a line.
 	Start bool
 }
 

@@ -21,7 +21,7 @@ type ConsoleOptions struct {
 	// escape sequences. Default: [IsTerminal], for files and for what has a method
 	// File.
 	Terminal func(io.Writer) bool
-	// Shared says that others write to the same terminal meanwhile. Then nothing
+	// Shared reports whether others write to the same terminal meanwhile. Then nothing
 	// is shown below the lines, since it would be torn.
 	Shared bool
 }

@@ -24,9 +24,9 @@ type filter struct {
 	style style
 	// sequence is what is there of an unfinished escape sequence.
 	sequence []byte
-	// tooLong: some of the sequence was not kept.
+	// tooLong reports whether some of the sequence was not kept.
 	tooLong bool
-	// erased: the text has asked for its line to be erased.
+	// erased reports whether the text has asked for its line to be erased.
 	erased bool
 }
 

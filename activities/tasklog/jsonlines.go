@@ -20,7 +20,7 @@ type Line struct {
 	Attempt int    `json:"attempt"`
 	Stream  string `json:"stream"` // stdout or stderr
 	Text    string `json:"line"`   // without the newline; what is not UTF-8 is replaced
-	// Partial says that the line does not end here: the next object of the stream
+	// Partial reports whether the line does not end here: the next object of the stream
 	// goes on with it, if there is one.
 	Partial bool `json:"partial,omitempty"`
 }

@@ -18,12 +18,12 @@ type place struct {
 	// mu guards all of it, and the outputs that go here.
 	mu       sync.Mutex
 	terminal bool
-	// live: there may be something below the lines.
+	// live reports whether there may be something below the lines.
 	live bool
 	// below is the output through which that is written.
 	below *output
 
-	// open: the last line is not finished. It is stream's.
+	// open reports whether the last line, which is stream's, is unfinished.
 	open   bool
 	stream Stream
 

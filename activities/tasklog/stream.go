@@ -27,9 +27,9 @@ type stream struct {
 	path string
 	// offset is where the undelivered begins.
 	offset int64
-	// open: what was delivered ended within a line.
+	// open reports whether the delivered part ended within a line.
 	open bool
-	// ready: it is in the follower's list.
+	// ready reports whether it is in the follower's list.
 	ready bool
 	// held is since when the unfinished line at the end is held back; zero:
 	// there is none.

@@ -41,7 +41,7 @@ func (d *drain) intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	return resp, err
 }
 
-// waits tells whether a request may wait for something that others do. A request
+// waits reports whether a request may wait for something that others do. A request
 // that is answered at once is left to finish.
 func waits(method string) bool {
 	name := path.Base(method)

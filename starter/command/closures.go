@@ -39,7 +39,7 @@ var (
 type access struct {
 	attach  attach
 	timeout time.Duration // 0: none
-	// waits: while nobody executes the run it waits until somebody does, and says so.
+	// waits reports whether the command waits while nobody executes the run, and says so.
 	// Other commands fail then.
 	waits bool
 	task  string // the only one that may call what is scheduled, if not empty

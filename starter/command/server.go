@@ -16,7 +16,7 @@ import (
 // server is the Temporal server a command talks to.
 type server struct {
 	connect.Options
-	// Embedded: it is this user's own.
+	// Embedded reports whether it is this user's own.
 	Embedded bool
 }
 

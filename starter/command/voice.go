@@ -21,11 +21,11 @@ type voice struct {
 	leftOut int
 	// written is closed once the queue has been written; nil: there is nothing in it.
 	written chan struct{}
-	// aside: whoever says something does not wait until it is written.
+	// aside reports whether callers do not wait until their text is written.
 	aside bool
 	// hurried is closed by hurry.
 	hurried chan struct{}
-	// inVain: nobody reads what is said, and nobody waits for it any more.
+	// inVain reports whether the text is not read, so that callers no longer wait.
 	inVain bool
 }
 

@@ -15,7 +15,7 @@ const ProgramName = "clusterrun-devserver"
 // ProgramVariable names the path of the server's executable.
 const ProgramVariable = "CLUSTERRUN_DEVSERVER"
 
-// MissingError says that there is no server to bring up.
+// MissingError reports that there is no server to bring up.
 type MissingError struct{ Looked string }
 
 func (e *MissingError) Error() string {

@@ -20,7 +20,7 @@ type host struct {
 	tasks     map[string]int
 	slots     int
 	functions map[string]bool
-	// more: a task has registered functions beyond those that can be remembered.
+	// more reports whether a task has registered functions beyond those that can be remembered.
 	more bool
 
 	// window is how many closures the host may hold.
@@ -34,7 +34,7 @@ type host struct {
 	rest   []*item
 	// told are to be cancelled there, of which it does not know yet.
 	told []uint64
-	// doubted: a lease was lost, and it has not been heard of since.
+	// doubted reports whether a lease was lost and the host has not been heard of since.
 	doubted bool
 	// slow and packs are going to be leases; see pack.
 	slow, packs []*pack
@@ -44,7 +44,7 @@ type host struct {
 	// of, by the [ReleaseOn] with the number release.
 	given, gone, releasing span
 	release                int
-	// deaf: it could not be told, and has not been heard of since.
+	// deaf reports whether the host could not be told and has not been heard of since.
 	deaf bool
 }
 
@@ -55,7 +55,7 @@ type lease struct {
 	items  []*item
 	// released spans the resources of which it says that they are gone.
 	released span
-	// probing: the host was doubted already when it got this.
+	// probing reports whether the host was already doubted when it got the lease.
 	probing bool
 }
 

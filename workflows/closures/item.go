@@ -15,7 +15,7 @@ type item struct {
 	host *host
 	// lease is the open lease that names it. 0: none does at the moment.
 	lease int
-	// told: its host was told to cancel it, so it is not called again.
+	// told reports whether its host was told to cancel it, so that it is not called again.
 	told bool
 	// returns counts the leases that came back without its outcome, up to slowReturns.
 	returns int

@@ -17,7 +17,7 @@ type request struct {
 	schedule *Call[closure.ScheduleAnswer]
 	epoch    uint64
 	closures []closure.Closure
-	// detached: all of its closures are, so it has no part in errors and joins.
+	// detached reports whether all of its closures are, so it has no part in errors and joins.
 	detached bool
 	// Once the closures have IDs: left are those that are not queued yet.
 	first uint64

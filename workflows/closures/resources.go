@@ -43,7 +43,7 @@ type resource struct {
 	// uses counts the closures with it that have not ended, and the requests that
 	// wait with such.
 	uses int
-	// released: the owner needs it no more. It goes with its last use.
+	// released reports whether the owner has released it. It is dropped after its last use.
 	released bool
 }
 
