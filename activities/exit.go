@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -88,7 +89,7 @@ func (h *Host) describeExit(p supervisor.Process, call string) (spec.Exit, json.
 	case malformed != nil:
 		// It reports nothing, and must not be passed over: what was to be the
 		// explanation is in it.
-		e.Message, e.ErrorFile = cut(malformed.Error(), maxMessage/2), file
+		e.Message, e.ErrorFile = shorten.Text(malformed.Error(), maxMessage/2), file
 	case report != nil:
 		e.Message, e.Reported = report.Message, e.Cause == spec.CauseOrigin || p.Exit.Failed
 		e.ErrorFile, e.ErrorTime = file, report.When().UTC()

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -134,7 +135,7 @@ func (o *ReleaseOutput) fit() {
 	}
 	for _, exits := range o.Exits {
 		for i := range exits {
-			exits[i].Message = cut(exits[i].Message, 200)
+			exits[i].Message = shorten.Text(exits[i].Message, 200)
 		}
 	}
 	left := o.size() - maxReleasePayload

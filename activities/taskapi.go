@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -165,7 +166,7 @@ func (h *Host) progress(key supervisor.Key) *spec.Progress {
 // shortText makes one line of a text, fit for a terminal, and cuts it to the bytes it
 // has as JSON.
 func shortText(s string) string {
-	s = tasklog.Printable([]byte(cut(s, 4*maxProgress)))
+	s = tasklog.Printable([]byte(shorten.Text(s, 4*maxProgress)))
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) { // what turns the direction of a line around is no control character
 			return ' '

@@ -34,6 +34,7 @@ var levels = [][]string{
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
 	{"workflows/closure"},
 	{"workflows/spec", "workflows/markdown"},
+	{"workflows/shorten", "workflows/plural"},
 }
 
 // forbidden are arrows that point down and are still wrong.

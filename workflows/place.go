@@ -13,6 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -116,7 +118,7 @@ func onRefusal(ctx workflow.Context, futures []future[activities.ReserveOutput],
 // reserve asks a host for its tasks. The host worker that had them before is
 // asked first, where there is one; if it does not answer soon, any other will do.
 func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.ReserveInput, before string, deadline time.Duration) future[activities.ReserveOutput] {
-	summary := fmt.Sprintf("%s for %s", plural(len(h.tasks), "task"), markdown.Name(h.title()))
+	summary := fmt.Sprintf("%s for %s", plural.Of(len(h.tasks), "task", "tasks"), markdown.Name(h.title()))
 	if in.Generation > 0 {
 		summary += fmt.Sprintf(", generation %d", in.Generation)
 	}
@@ -282,12 +284,5 @@ func names(tasks []spec.Task) []string {
 
 func listed(names []string) string {
 	const most = 5
-	return spec.AndMore(names, most)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return shorten.List(names, most)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 const (
@@ -165,10 +165,10 @@ func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
 	out := closure.Outcome{ID: in.ID, Kind: closure.OutcomeKind(in.Kind)}
 	var traceback string
 	if in.Error != nil {
-		traceback = spec.Shorten(in.Error.Traceback, closure.MaxTraceback)
+		traceback = shorten.Traceback(in.Error.Traceback, closure.MaxTraceback)
 		out.Error = &closure.Error{
-			Kind: cutEnd(in.Error.Kind, maxKind), Message: cutEnd(in.Error.Message, closure.MaxError),
-			Traceback: traceback, Task: cutEnd(in.Error.Task, maxTask), Args: boundedArgs(in.Error.Args),
+			Kind: shorten.Head(in.Error.Kind, maxKind), Message: shorten.Head(in.Error.Message, closure.MaxError),
+			Traceback: traceback, Task: shorten.Head(in.Error.Task, maxTask), Args: boundedArgs(in.Error.Args),
 		}
 		out.Alone = out.Kind == closure.OutcomeError && (in.Error.Kind == closure.ErrNotJSON || in.Error.Kind == closure.ErrValueTooLarge)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -125,7 +126,7 @@ func (g GPUs) split(p pool, host string, m int) ([][]string, *spec.Problem) {
 	}
 	if len(devices) < m {
 		return nil, &spec.Problem{
-			Message: fmt.Sprintf("%d tasks share out %s (%s) on host %s, and each needs one", m, count(len(devices), "device"), strings.Join(p.list, ","), host),
+			Message: fmt.Sprintf("%d tasks share out %s (%s) on host %s, and each needs one", m, plural.Of(len(devices), "device", "devices"), strings.Join(p.list, ","), host),
 			Remedy:  "give some types devices: [], or have fewer tasks",
 		}
 	}
@@ -152,17 +153,10 @@ func (g GPUs) check(devices []string, host string) *spec.Problem {
 			}
 		case g.LimitedBy == "" && g.Count > 0 && isNumber && !slices.Contains(g.Visible, d):
 			return &spec.Problem{
-				Message: fmt.Sprintf("there is no device %s on host %s, which has %s, numbered from 0", d, host, count(g.Count, "device")),
+				Message: fmt.Sprintf("there is no device %s on host %s, which has %s, numbered from 0", d, host, plural.Of(g.Count, "device", "devices")),
 				Remedy:  "list those there are, or write auto for all of them",
 			}
 		}
 	}
 	return nil
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -68,7 +68,7 @@ func TestParseCgroup(t *testing.T) {
 
 func TestPrintable(t *testing.T) {
 	assert.Equal(t, `a\x1b[31m\nb?é`, printable("a\x1b[31m\nb\xffé", 100))
-	assert.Equal(t, "abc…", printable("abcdef", 3))
+	assert.Equal(t, "abc…", printable("abcdefg", 6))
 	assert.Equal(t, "a\tb\n\\x00\n", printableLines("a\tb\n\x00"))
 }
 

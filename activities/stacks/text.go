@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // report is the capture of one task.
@@ -31,7 +34,7 @@ func (r *report) write(w io.Writer) error {
 		p.write(b)
 	}
 	if r.unshown > 0 {
-		fmt.Fprintf(b, "\n%s not shown\n", several(r.unshown, "more process is", "more processes are"))
+		fmt.Fprintf(b, "\n%s not shown\n", plural.Of(r.unshown, "more process is", "more processes are"))
 	}
 	return b.Flush()
 }
@@ -42,7 +45,7 @@ func (p *process) write(w io.Writer) {
 		command = "[" + printable(p.name, maxLine) + "]"
 	}
 	fmt.Fprintf(w, "\n=== process %d: %s\n", p.pid, command)
-	fmt.Fprintf(w, "%s (%c), parent %d, %s, %s of CPU time\n", p.word(), p.state, p.ppid, several(p.stat.threads, "thread", "threads"), p.cpu)
+	fmt.Fprintf(w, "%s (%c), parent %d, %s, %s of CPU time\n", p.word(), p.state, p.ppid, plural.Of(p.stat.threads, "thread", "threads"), p.cpu)
 	for _, gap := range p.gaps {
 		fmt.Fprintf(w, "%s\n", gap)
 	}
@@ -60,7 +63,7 @@ func (p *process) write(w io.Writer) {
 		p.threads[i].write(w)
 	}
 	if p.unshown > 0 {
-		fmt.Fprintf(w, "%s not shown\n", several(p.unshown, "more thread is", "more threads are"))
+		fmt.Fprintf(w, "%s not shown\n", plural.Of(p.unshown, "more thread is", "more threads are"))
 	}
 }
 
@@ -94,12 +97,7 @@ func printableLines(text string) string {
 // printable returns a text for one line.
 func printable(text string, most int) string {
 	var b strings.Builder
-	if len(text) <= most {
-		escape(&b, text, 0)
-		return b.String()
-	}
-	escape(&b, text[:most], 0)
-	b.WriteString("…")
+	escape(&b, shorten.Text(text, most), 0)
 	return b.String()
 }
 
@@ -113,11 +111,4 @@ func escape(b *strings.Builder, text string, except rune) {
 			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		}
 	}
-}
-
-func several(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // Causes of the end of the context that a function is called with, beside that of
@@ -138,7 +139,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 		return wire.CallOutcome{Value: value}
 	}
 	out := wire.CallOutcome{Kind: wire.KindError, Error: &wire.CallError{
-		Kind: kindOf(err), Message: cutText(err.Error(), closure.MaxError),
+		Kind: kindOf(err), Message: shorten.Head(err.Error(), closure.MaxError),
 	}}
 	var panicked *panicError
 	var own *ownError
@@ -159,14 +160,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	case errors.Is(cause, ErrCallTimeout):
 		// The host has its own words for that.
 	case errors.As(err, &unavailable):
-		out.Kind, out.Error.Kind, out.Error.Task = wire.KindUnavailable, closure.ErrUnavailable, cutText(unavailable.Task, wire.MaxFunction)
+		out.Kind, out.Error.Kind, out.Error.Task = wire.KindUnavailable, closure.ErrUnavailable, shorten.Head(unavailable.Task, wire.MaxFunction)
 	}
 	return out
-}
-
-func cutText(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "")
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // Functions are what a process offers to call; see [Task.Serve].
@@ -144,7 +146,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 		}
 		v := reflect.New(want)
 		if err := json.Unmarshal(b, v.Interface()); err != nil {
-			return nil, &argumentError{fmt.Sprintf("%s: argument %d has to be %s, and is %s", f.name, i+1, inWords(want), short(b)) + whichPart(err)}
+			return nil, &argumentError{fmt.Sprintf("%s: argument %d has to be %s, and is %s", f.name, i+1, inWords(want), shorten.Text(string(b), maxQuoted)) + whichPart(err)}
 		}
 		out[i] = v.Elem()
 	}
@@ -157,10 +159,7 @@ func (f *function) count() string {
 	if f.variadic {
 		n, least = n-1, "at least "
 	}
-	if n == 1 {
-		return least + "1 argument"
-	}
-	return fmt.Sprintf("%s%d arguments", least, n)
+	return least + plural.Of(n, "argument", "arguments")
 }
 
 func keysOf(object json.RawMessage) ([]string, error) {
@@ -189,14 +188,8 @@ func resourceIn(b json.RawMessage) uint64 {
 	return ref[wire.ResourceKey]
 }
 
-// short is enough of a JSON text to know it again.
-func short(b json.RawMessage) string {
-	const most = 60
-	if len(b) <= most {
-		return string(b)
-	}
-	return strings.ToValidUTF8(string(b[:most]), "") + "..."
-}
+// maxQuoted is enough of a JSON text to know it again, in bytes.
+const maxQuoted = 60
 
 // inWords is what JSON calls the values of a type: who schedules a function need not
 // know what it is written in.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/task/coordinator"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // Stopping says whether the tasks of the run are to stop, who asked first, why, and
@@ -52,11 +52,11 @@ func (t *Task) Stop(ctx context.Context, wish Stop) (Stopping, error) {
 		wish.Key = newKey()
 	}
 	// The host keeps less; what it would not even read is no reason to fail.
-	wish.Reason = wire.Head(wish.Reason, wire.MaxMessage)
+	wish.Reason = shorten.Text(wish.Reason, wire.MaxMessage)
 	if wish.Error != nil {
 		e := *wish.Error
-		e.Message = wire.Head(e.Message, wire.MaxMessage)
-		e.Traceback = spec.Shorten(e.Traceback, wire.MaxTraceback)
+		e.Message = shorten.Text(e.Message, wire.MaxMessage)
+		e.Traceback = shorten.Traceback(e.Traceback, wire.MaxTraceback)
 		wish.Error = &e
 	}
 	b, err := json.Marshal(wish)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // ErrNotATask says that this process was not started by clusterrun.
@@ -104,7 +104,7 @@ func (t *Task) Report(ctx context.Context, r Report) error {
 		r.Timestamp = float64(time.Now().UnixMicro()) / 1e6
 	}
 	// The host would do the same; but of what is very long it takes nothing.
-	r.Message, r.Traceback = wire.Head(r.Message, wire.MaxMessage), spec.Shorten(r.Traceback, wire.MaxTraceback)
+	r.Message, r.Traceback = shorten.Text(r.Message, wire.MaxMessage), shorten.Traceback(r.Traceback, wire.MaxTraceback)
 	b, err := encode(r)
 	if err != nil {
 		return fmt.Errorf("the error cannot be reported: %w", err)
@@ -153,7 +153,7 @@ func (t *Task) Progress(ctx context.Context, current, total float64, message str
 	}
 	t.progressSent = now
 	t.mu.Unlock()
-	b, err := encode(wire.Progress{Current: current, Total: total, Message: wire.Head(message, maxProgress)})
+	b, err := encode(wire.Progress{Current: current, Total: total, Message: shorten.Text(message, maxProgress)})
 	if err != nil {
 		return fmt.Errorf("progress: %w", err)
 	}

@@ -3,11 +3,10 @@ package taskapi
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // Arrival is a task at a barrier.
@@ -125,13 +124,7 @@ func (v *View) names() []string {
 // enumerate writes names the way one says them, and not a thousand of them.
 func enumerate(names []string) string {
 	const most = 20
-	return spec.AndMore(names, most)
+	return shorten.List(names, most)
 }
 
-func cutName(name string) string {
-	const most = 60
-	if len(name) > most {
-		return strings.ToValidUTF8(name[:most], "") + "..."
-	}
-	return name
-}
+func cutName(name string) string { return shorten.Text(name, 60) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // MaxResult bounds the value a task returns, in bytes of JSON.
@@ -122,9 +122,9 @@ func errorFile(e wire.Error) ([]byte, error) {
 	}
 	for keep := wire.MaxTraceback; ; keep /= 4 {
 		b, err := json.Marshal(map[string]nested{"message": {
-			Message: wire.Head(message, wire.MaxMessage),
+			Message: shorten.Text(message, wire.MaxMessage),
 			// Whole seconds: torch's own reader takes no others.
-			ExtraInfo: extra{spec.Shorten(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
+			ExtraInfo: extra{shorten.Traceback(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
 		}})
 		if err != nil || len(b) <= maxErrorFile {
 			return b, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // request is one request of a task.
@@ -97,6 +98,6 @@ func putProgress(r *request) (any, *wire.Problem) {
 	case p.Total < 0:
 		return nil, invalid("total", "it cannot be negative; leave it out where nobody knows")
 	}
-	r.endpoint.setProgress(wire.Progress{Current: *p.Current, Total: p.Total, Message: wire.Head(p.Message, keepProgress)})
+	r.endpoint.setProgress(wire.Progress{Current: *p.Current, Total: p.Total, Message: shorten.Text(p.Message, keepProgress)})
 	return wire.Done{OK: true}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -109,7 +110,7 @@ func postStop(r *request) (any, *wire.Problem) {
 	if problem := checkKey(in.Key); problem != nil {
 		return nil, problem
 	}
-	wish := spec.TogetherRequest{Task: r.endpoint.id.Task, Key: in.Key, Reason: wire.Head(in.Reason, wire.MaxStopText)}
+	wish := spec.TogetherRequest{Task: r.endpoint.id.Task, Key: in.Key, Reason: shorten.Text(in.Reason, wire.MaxStopText)}
 	if wish.Key == "" {
 		wish.Key = rand.Text()
 	}
@@ -118,8 +119,8 @@ func postStop(r *request) (any, *wire.Problem) {
 			return nil, problem
 		}
 		wish.Error = &spec.TogetherError{
-			Kind: wire.Head(in.Error.Kind, maxKind), Message: wire.Head(in.Error.Message, wire.MaxStopText),
-			Traceback: spec.Shorten(in.Error.Traceback, wire.MaxStopTraceback),
+			Kind: shorten.Text(in.Error.Kind, maxKind), Message: shorten.Text(in.Error.Message, wire.MaxStopText),
+			Traceback: shorten.Traceback(in.Error.Traceback, wire.MaxStopTraceback),
 		}
 	}
 	return r.askRun(func(ctx context.Context) (spec.Stopping, error) {

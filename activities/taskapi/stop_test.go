@@ -247,7 +247,7 @@ func TestLongStops(t *testing.T) {
 	wish := r.wish(t)
 	assert.InDelta(t, wire.MaxStopText, len(wish.Reason), 3)
 	assert.InDelta(t, wire.MaxStopText, len(wish.Error.Message), 3)
-	assert.True(t, strings.HasPrefix(wish.Error.Message, "ü") && strings.HasSuffix(wish.Error.Message, "..."), "of a message its beginning")
+	assert.True(t, strings.HasPrefix(wish.Error.Message, "ü") && strings.HasSuffix(wish.Error.Message, "…"), "of a message its beginning")
 	assert.InDelta(t, wire.MaxStopTraceback, len(wish.Error.Traceback), 3)
 	assert.True(t, strings.HasPrefix(wish.Error.Traceback, "ü") && strings.HasSuffix(wish.Error.Traceback, "üend"), "of a traceback both ends")
 	assert.Contains(t, wish.Error.Traceback, "bytes are left out")

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // LastLines returns the last n lines of a file, at most maxBytes of them, as
@@ -32,7 +33,8 @@ func LastLines(path string, n, maxBytes int) string {
 			if i < len(lines)-1 {
 				lines = lines[i+1:]
 			} else {
-				lines = []string{shorten(lines[i], maxBytes)}
+				// An error says what it is at its start and often where at its end.
+				lines = []string{shorten.Middle(lines[i], maxBytes, " … ")}
 			}
 			break
 		}
@@ -92,22 +94,4 @@ func Printable(b []byte) string {
 		}, line)
 	}
 	return strings.Join(lines, "\n")
-}
-
-// shorten leaves out the middle of a text. An error says what it is at its
-// start and often where at its end.
-func shorten(text string, size int) string {
-	const gap = " … "
-	if len(text) <= size {
-		return text
-	}
-	head := max(0, size-len(gap)) / 2
-	tail := len(text) - max(0, size-len(gap)-head)
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return text[:head] + gap + text[tail:]
 }

@@ -3,6 +3,8 @@ package tasklog
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/clusterrun/clusterrun/workflows/plural"
 )
 
 // hasLive reports whether something is to be below the lines.
@@ -62,7 +64,7 @@ func (c *Console) appendLive(dst []byte, p *place) []byte {
 	}
 	if more > 0 {
 		row()
-		dst = fmt.Appendf(dst, "and %d more %s", more, plural(more, "bar"))
+		dst = fmt.Appendf(dst, "and %s", plural.Of(more, "more bar", "more bars"))
 	}
 	if p.status != "" {
 		row()
@@ -79,11 +81,4 @@ func (p *place) maxRows() int {
 		return max(0, min(maxRows, h-others))
 	}
 	return maxRows
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return noun
-	}
-	return noun + "s"
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // exitClosure is for a closure that failed: the program's mistake and not ours.
@@ -284,10 +285,7 @@ func (a *app) printQueue(run string, s closure.QueueStatus) {
 
 // unservedLine returns what closures wait for that no task serves.
 func unservedLine(u closure.Unserved) string {
-	what := fmt.Sprintf("%d queued closures wait", u.Queued)
-	if u.Queued == 1 {
-		what = "1 queued closure waits"
-	}
+	what := plural.Of(u.Queued, "queued closure waits", "queued closures wait")
 	if u.Task != "" {
 		return fmt.Sprintf("%s until %s serves: only that task may call %s", what, u.Task, u.Function)
 	}
@@ -297,15 +295,12 @@ func unservedLine(u closure.Unserved) string {
 // listFew names some and counts the rest.
 func listFew(names []string) string {
 	const few = 6
-	return spec.AndMore(names, few)
+	return shorten.List(names, few)
 }
 
 // cancelledLine returns how many closures were cancelled, as a sentence.
 func cancelledLine(queued, executing int) string {
-	text := fmt.Sprintf("cancelled %d queued closures", queued)
-	if queued == 1 {
-		text = "cancelled 1 queued closure"
-	}
+	text := "cancelled " + plural.Of(queued, "queued closure", "queued closures")
 	switch {
 	case queued == 0 && executing == 0:
 		return "nothing to cancel: none of these closures is queued or executing"

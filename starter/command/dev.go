@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workers/embedded"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -207,7 +208,7 @@ func stillOpen(names []string) string {
 	if n == 1 {
 		return "run " + names[0] + " is open, and its"
 	}
-	return fmt.Sprintf("%d runs are open (%s), and their", n, spec.AndMore(names, namesMost))
+	return fmt.Sprintf("%d runs are open (%s), and their", n, shorten.List(names, namesMost))
 }
 
 // alone makes sure that this user has one dev only.

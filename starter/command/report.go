@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -136,7 +137,7 @@ func short(v json.RawMessage) string {
 	}
 	const most = 300
 	if b.Len() > most {
-		return strings.ToValidUTF8(b.String()[:most], "") + "… (all of it with --json)"
+		return shorten.Text(b.String(), most) + " (all of it with --json)"
 	}
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -76,7 +77,7 @@ func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
 	}
 	if slices.Sort(secrets); len(secrets) > 0 {
 		f.warn("%s: by the name a secret, and the history of the run keeps it, for all who may read it; better set it where the host worker runs, or leave it in a file there",
-			spec.AndMore(secrets, mostNames))
+			shorten.List(secrets, mostNames))
 	}
 	if len(env) > 0 {
 		s.Env = env

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -237,7 +238,7 @@ const maxListed = 20
 // UnknownTask is the problem that the run has no such task to call a closure, which would
 // wait for it for ever. tasks are those there are.
 func UnknownTask(path, name string, tasks []string) spec.Problem {
-	return spec.Problem{Path: path, Message: "the run has no task " + spec.Quote(name), Remedy: "it has " + spec.AndMore(tasks, maxListed)}
+	return spec.Problem{Path: path, Message: "the run has no task " + spec.Quote(name), Remedy: "it has " + shorten.List(tasks, maxListed)}
 }
 
 // UnknownFunction is the problem that no task has registered a function.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // fail makes the error of a closure the queue's, if it is the first. Nothing is
@@ -169,7 +170,7 @@ func (q *Queue) RunEnded(how string) {
 	if q.ended != "" {
 		return
 	}
-	q.ended = cutText(how, maxReason)
+	q.ended = shorten.Head(how, maxReason)
 	if q.ended == "" {
 		q.ended = "it is over"
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // maxLostOn bounds the tasks that are remembered of a closure.
@@ -33,14 +35,7 @@ func (q *Queue) lost(it *item, o closure.Outcome) {
 	}
 	q.giveUp(it, &closure.Error{Kind: closure.ErrQuarantined, Task: o.Task, Message: fmt.Sprintf(
 		"closure %d (%s) is not called any more: %s ended under it%s, and %d may (max_losses)",
-		it.ID, it.Function, processes(it.losses), on(it.lostOn), most)})
-}
-
-func processes(n int) string {
-	if n == 1 {
-		return "1 process"
-	}
-	return fmt.Sprintf("%d processes", n)
+		it.ID, it.Function, plural.Of(it.losses, "process", "processes"), on(it.lostOn), most)})
 }
 
 func on(tasks []string) string {
@@ -89,7 +84,7 @@ func peer(task string) string {
 	if len(task) <= maxPeer {
 		return task
 	}
-	return fmt.Sprintf("%s… (%d)", cutText(task, maxPeer), len(task))
+	return fmt.Sprintf("%s… (%d)", shorten.Head(task, maxPeer), len(task))
 }
 
 // raised forgets the reports of the task whose silence made the queue's error. In the

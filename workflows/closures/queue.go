@@ -2,6 +2,7 @@ package closures
 
 import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -103,7 +104,7 @@ func (q *Queue) Shrunk() bool { return q.crowded > 0 && 2*len(q.items) <= q.crow
 func (q *Queue) Pause(r closure.PauseRequest) {
 	q.paused, q.reason = r.Paused, ""
 	if r.Paused {
-		q.reason = cutText(r.Reason, maxReason)
+		q.reason = shorten.Head(r.Reason, maxReason)
 		if q.reason == "" {
 			q.reason = "paused"
 		}

@@ -3,8 +3,8 @@ package lifecycle
 import (
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -57,31 +57,15 @@ func cutMessages(r *spec.RunResult, most int) {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Exit != nil {
-			t.Exit.Message = cut(t.Exit.Message, most)
+			t.Exit.Message = shorten.Text(t.Exit.Message, most)
 		}
 		if t.Failure != nil {
-			t.Failure.Message = cut(t.Failure.Message, most)
+			t.Failure.Message = shorten.Text(t.Failure.Message, most)
 		}
 		for k := range t.Exits {
-			t.Exits[k].Message = cut(t.Exits[k].Message, most)
+			t.Exits[k].Message = shorten.Text(t.Exits[k].Message, most)
 		}
 	}
-}
-
-// cut shortens s to at most that many bytes, between two characters.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	const mark = "…"
-	if most < len(mark) {
-		return ""
-	}
-	most -= len(mark)
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most] + mark
 }
 
 func size(r *spec.RunResult) int { return sizeOf(r) }

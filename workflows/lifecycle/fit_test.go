@@ -93,17 +93,3 @@ func TestFitOrder(t *testing.T) {
 		}
 	}
 }
-
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		most int
-		want string
-	}{
-		{"abc", 3, "abc"}, {"abcdefgh", 6, "abc…"}, {"ééééé", 6, "é…"}, {"abcdef", 2, ""}, {"abcdef", 3, "…"},
-	} {
-		if got := cut(c.text, c.most); got != c.want || len(got) > c.most {
-			t.Errorf("cut(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
-		}
-	}
-}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -107,9 +109,9 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 func (m *Machine) afterRestarts(f failure) string {
 	switch n := f.exit.Restart - f.task.first; {
 	case n > 0:
-		return ", after " + count(n, "restart", "restarts")
+		return ", after " + plural.Of(n, "restart", "restarts")
 	case m.group.generation > 0 && f.exit.Restart >= m.group.first:
-		return ", after " + count(m.group.generation, "restart", "restarts") + " of the group"
+		return ", after " + plural.Of(m.group.generation, "restart", "restarts") + " of the group"
 	}
 	return ""
 }
@@ -139,9 +141,9 @@ func (m *Machine) othersFailed(w *writer, j judgement) {
 	}
 	told, rest := others[:min(len(others), maxOthers)], others[min(len(others), maxOthers):]
 	if j.asked != nil {
-		w.line("%s after that:", count(len(others), "task failed", "tasks failed"))
+		w.line("%s after that:", plural.Of(len(others), "task failed", "tasks failed"))
 	} else {
-		w.line("%s after it:", count(len(others), "other failed", "others failed"))
+		w.line("%s after it:", plural.Of(len(others), "other failed", "others failed"))
 	}
 	for _, f := range told {
 		how := short(f.exit)
@@ -196,7 +198,7 @@ func (m *Machine) others(w *writer, j judgement) {
 	if m.stragglersFail() {
 		// The tasks that were stopped are named as stragglers.
 	} else if stopped := m.stoppedTasks(); len(stopped) > 0 {
-		w.line("%s stopped %s: %s.", count(len(stopped), "was", "were"), why, list(stopped))
+		w.line("%s stopped %s: %s.", plural.Of(len(stopped), "was", "were"), why, list(stopped))
 	} else if m.decided == byCancel {
 		w.line("Then the run was cancelled%s.", m.because())
 	}
@@ -218,7 +220,7 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 	case m.nothingLaunched():
 		w.line("The limit is 0, so nothing was started.")
 	case len(names) > 0:
-		w.line("%s not done by then: %s.", count(len(names), "was", "were"), list(names))
+		w.line("%s not done by then: %s.", plural.Of(len(names), "was", "were"), list(names))
 		m.files(w, late)
 	}
 	if j.root == nil {
@@ -228,7 +230,7 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 	w.quote(j.root.exit.Message, false)
 	w.path("Logs", j.root.exit.LogDir)
 	if n := len(j.failures) - 1; n > 0 {
-		w.line("%s after it.", count(n, "other failed", "others failed"))
+		w.line("%s after it.", plural.Of(n, "other failed", "others failed"))
 	}
 }
 
@@ -253,13 +255,13 @@ func (m *Machine) cancelled(w *writer, j judgement) {
 	if m.decided != byCancel {
 		reason = m.unfinished()
 	}
-	if reason = cut(reason, maxWords); reason == "" {
+	if reason = shorten.Text(reason, maxWords); reason == "" {
 		w.line("The run was cancelled.")
 	} else {
 		w.line("The run was cancelled: %s.", strings.TrimSuffix(reason, "."))
 	}
 	if stopped := m.stoppedTasks(); len(stopped) > 0 {
-		w.line("%s stopped: %s.", count(len(stopped), "was", "were"), list(stopped))
+		w.line("%s stopped: %s.", plural.Of(len(stopped), "was", "were"), list(stopped))
 	}
 	m.lost(w, j)
 }
@@ -283,7 +285,7 @@ func (m *Machine) lost(w *writer, j judgement) {
 		}
 	}
 	if len(names) > 0 {
-		w.line("%s lost with the host meanwhile: %s.", count(len(names), "was", "were"), list(names))
+		w.line("%s lost with the host meanwhile: %s.", plural.Of(len(names), "was", "were"), list(names))
 	}
 }
 

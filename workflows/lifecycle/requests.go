@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -296,5 +297,5 @@ func (m *Machine) nextRank() int {
 // list joins names, and counts those beyond the first few.
 func list(names []string) string {
 	const most = 8
-	return spec.AndMore(names, most)
+	return shorten.List(names, most)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -135,7 +136,7 @@ func (m *Machine) fitSnapshot(s *Snapshot) {
 		shorten func([]spec.Exit) []spec.Exit
 		ended   func(*spec.Exit)
 	}{
-		{func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 160) }, func(e *spec.Exit) { e.Message = cut(e.Message, 160) }},
+		{func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 160) }, func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 160) }},
 		{func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 0) }, func(e *spec.Exit) { e.Message = "" }},
 		{func(exits []spec.Exit) []spec.Exit { return exits[max(0, len(exits)-1):] }, func(*spec.Exit) {}},
 		{func([]spec.Exit) []spec.Exit { return nil }, func(e *spec.Exit) { e.LogDir, e.ErrorFile = "", "" }},
@@ -159,7 +160,7 @@ func (m *Machine) fitSnapshot(s *Snapshot) {
 // withoutWords cuts the messages of exits to at most that many bytes each.
 func withoutWords(exits []spec.Exit, most int) []spec.Exit {
 	for i := range exits {
-		exits[i].Message = cut(exits[i].Message, most)
+		exits[i].Message = shorten.Text(exits[i].Message, most)
 	}
 	return exits
 }

@@ -3,13 +3,14 @@ package lifecycle
 import (
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // stopReason writes who asked for the stop, and why.
 func (m *Machine) stopReason(w *writer) {
 	if s := m.Stopping(); s.Stop {
-		text := cut(s.String(), maxWords/2)
+		text := shorten.Text(s.String(), maxWords/2)
 		if s.By == "" {
 			text = strings.ToUpper(text[:1]) + text[1:]
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -103,14 +104,7 @@ func exitText(e spec.Exit) string {
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return cut(line, maxWords/2)
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return shorten.Text(line, maxWords/2)
 }
 
 // writer collects lines.
@@ -146,7 +140,7 @@ func (w *writer) quote(words string, reported bool) {
 		w.line("    …")
 	}
 	for _, l := range lines[first:] {
-		w.line("    %s", cut(strings.TrimRight(l, " \t\r"), maxWords))
+		w.line("    %s", shorten.Text(strings.TrimRight(l, " \t\r"), maxWords))
 	}
 }
 

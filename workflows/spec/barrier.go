@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // BarrierRun names the run, and the generation of it, that a barrier is of.
@@ -229,10 +231,10 @@ const maxNamed = 10
 func OtherParticipantsText(task string, yours, theirs []string) string {
 	var parts []string
 	if extra := without(yours, theirs); len(extra) > 0 {
-		parts = append(parts, "only here: "+AndMore(extra, maxNamed))
+		parts = append(parts, "only here: "+shorten.List(extra, maxNamed))
 	}
 	if lacking := without(theirs, yours); len(lacking) > 0 {
-		parts = append(parts, "only there: "+AndMore(lacking, maxNamed))
+		parts = append(parts, "only there: "+shorten.List(lacking, maxNamed))
 	}
 	return fmt.Sprintf("others wait there already, for other participants than %s does (%s); give all of them the same, or another name",
 		task, strings.Join(parts, "; "))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // Problem is one thing that is wrong with a spec or a request.
@@ -218,24 +220,13 @@ func plainName(name string) bool {
 	return name != "" && len(name) <= maxQuoted
 }
 
-// maxQuoted is how much of a value a message repeats, in characters.
+// maxQuoted is how much of a value a message repeats, in bytes. A value may be a megabyte.
 const maxQuoted = 60
 
 // Quote writes a value into a message: in quotes, on one line, cut if long.
 func Quote(text string) string { return strconv.Quote(cut(text)) }
 
-// cut shortens a long value. It looks at no more of it than it keeps, for a
-// value may be a megabyte.
-func cut(text string) string {
-	n := 0
-	for i := range text {
-		if n == maxQuoted {
-			return text[:i] + "…"
-		}
-		n++
-	}
-	return text
-}
+func cut(text string) string { return shorten.Text(text, maxQuoted+len("…")) }
 
 // orList joins words: "a, b or c".
 func orList(words []string) string {

@@ -136,26 +136,6 @@ func (e Exit) signalName() string {
 	}
 }
 
-// AndMore writes the first few names of a list, and how many there are beside them.
-func AndMore(names []string, most int) string {
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// Shorten leaves out the middle of a text, so that it has so many bytes at most: of a
-// traceback the first frames are of use, and the last.
-func Shorten(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	mark := fmt.Sprintf("\n… %d bytes are left out …\n", len(text)-most)
-	keep := max(0, most-len(mark))
-	return strings.ToValidUTF8(text[:keep/2], "") + mark + strings.ToValidUTF8(text[len(text)-(keep-keep/2):], "")
-}
-
 // Visible shows the control characters of a text, but not its lines and tabs, so that it
 // is safe for a terminal.
 func Visible(text string) string {

@@ -1,10 +1,8 @@
 package spec
 
 import (
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -64,14 +62,6 @@ func TestTextsOfAnEndInTheMiddleOfACall(t *testing.T) {
 	assert.False(t, e.BadResult())
 	assert.Equal(t, "Subprocess worker-0 exited with exit code 0 in the middle of a call, closure 7 of train. See logs for details.", UnexpectedExitText("worker-0", e))
 	assert.Equal(t, "Process ended with exitcode 0 in the middle of a call, closure 7 of train\nlast words", FailureMessage(e))
-}
-
-func TestShorten(t *testing.T) {
-	assert.Equal(t, "short", Shorten("short", 5))
-	text := Shorten("first frame\n"+strings.Repeat("ü", 1000)+"\nlast frame", 200)
-	assert.LessOrEqual(t, len(text), 200)
-	assert.True(t, utf8.ValidString(text))
-	assert.Regexp(t, `^first frame\nü+\n… \d+ bytes are left out …\nü+\nlast frame$`, text)
 }
 
 func TestVisible(t *testing.T) {

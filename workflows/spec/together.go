@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // Stopping together: any task, or an operator, asks the whole run to stop, every
@@ -91,12 +92,13 @@ const (
 
 // Bounded is the wish with its texts cut to what is kept of them.
 func (r TogetherRequest) Bounded() TogetherRequest {
-	r.Reason = firstBytes(r.Reason, maxTogetherWords)
+	valid := func(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
+	r.Reason = shorten.Text(valid(r.Reason), maxTogetherWords)
 	if r.Error != nil {
 		r.Error = &TogetherError{
-			Kind:      firstBytes(r.Error.Kind, maxTogetherKind),
-			Message:   firstBytes(r.Error.Message, maxTogetherWords),
-			Traceback: lastBytes(r.Error.Traceback, maxTogetherTraceback),
+			Kind:      shorten.Text(valid(r.Error.Kind), maxTogetherKind),
+			Message:   shorten.Text(valid(r.Error.Message), maxTogetherWords),
+			Traceback: shorten.Traceback(valid(r.Error.Traceback), maxTogetherTraceback),
 		}
 	}
 	return r
@@ -152,32 +154,4 @@ func (s Stopping) String() string {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
-}
-
-// firstBytes and lastBytes cut a text to so many bytes, at the border of a
-// character, and make it fit for JSON.
-func firstBytes(text string, most int) string {
-	text = strings.ToValidUTF8(text, "\ufffd")
-	if len(text) <= most {
-		return text
-	}
-	const mark = "…"
-	most -= len(mark)
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + mark
-}
-
-func lastBytes(text string, most int) string {
-	text = strings.ToValidUTF8(text, "\ufffd")
-	if len(text) <= most {
-		return text
-	}
-	const mark = "…"
-	from := len(text) - most + len(mark)
-	for from < len(text) && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	return mark + text[from:]
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // checkBarriers refuses local barriers where the tasks are pinned to several hosts.
@@ -13,7 +15,7 @@ func (c *checker) checkBarriers(s *RunSpec) {
 		return
 	}
 	if hosts := s.pinnedHosts(); len(hosts) > 1 {
-		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but the addresses name %s", AndMore(hosts, 3)),
+		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but the addresses name %s", shorten.List(hosts, 3)),
 			"write barriers: "+string(BarriersServer)+", or pin all tasks to one host")
 	}
 }

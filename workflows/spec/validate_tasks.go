@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // TypeChief is the task type whose task 0 is the chief.
@@ -147,7 +149,7 @@ func (c *checker) checkCommands(s *RunSpec) {
 	}
 	message := "missing"
 	if len(without) < len(s.Tasks) {
-		message += ", and not given for " + AndMore(without, 3)
+		message += ", and not given for " + shorten.List(without, 3)
 	}
 	c.add("command", message, "give the argv, such as "+fieldOf("RunSpec.command").example)
 }
