@@ -163,7 +163,7 @@ func (b *brokers) tell(s *brokered) {
 			return
 		}
 		tries := 0
-		for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
+		for again := askAgain; ; {
 			s.mu.Lock()
 			s.seq++
 			m := closure.ServingMessage{
@@ -185,7 +185,7 @@ func (b *brokers) tell(s *brokered) {
 			select {
 			case <-s.ended:
 				return
-			case <-time.After(delay):
+			case <-time.After(again.Next()):
 			}
 		}
 	}

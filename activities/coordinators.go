@@ -37,7 +37,7 @@ func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*plan, *clos
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w (%w)", taskapi.ErrRunOver, err)
 	}
-	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
+	for again := askAgain; ; {
 		client, err := c.host.Queues.Client(p.queueRun())
 		if err == nil {
 			client.Warn = func(request string, err error) {
@@ -46,10 +46,8 @@ func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*plan, *clos
 			}
 			return p, client, nil
 		}
-		select {
-		case <-ctx.Done():
+		if again.Sleep(ctx) != nil {
 			return nil, nil, err
-		case <-time.After(delay):
 		}
 	}
 }
@@ -64,7 +62,7 @@ func (c *coordinators) Open(ctx context.Context, by taskapi.ID, process int) (ta
 	c.host.noteQueue(p)
 	c.host.noteCoordinator(p, by.Task)
 	in := c.host.queueInput(p)
-	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
+	for again := askAgain; ; {
 		err := c.host.Queues.Open(ctx, client, in)
 		if err == nil {
 			var here closurequeue.Position
@@ -74,10 +72,8 @@ func (c *coordinators) Open(ctx context.Context, by taskapi.ID, process int) (ta
 			}
 		}
 		c.host.Log.Debug("a queue of closures was not opened; trying again", zap.String("queue", client.ID()), zap.Error(err))
-		select {
-		case <-ctx.Done():
+		if again.Sleep(ctx) != nil {
 			return taskapi.Opened{}, err
-		case <-time.After(delay):
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
@@ -318,10 +319,9 @@ func (l *lease) stopProcess(waiting context.Context, p supervisor.Process) error
 		request.Signal, request.Grace, request.Reason = sigkill, 0, supervisor.ReasonMaxRunTime
 	case request.Failed:
 		wait := min(reportedGrace, grace)
-		select {
-		case <-waiting.Done():
+		_ = retry.Sleep(waiting, wait)
+		if waiting.Err() != nil {
 			return nil
-		case <-time.After(wait):
 		}
 		request.Grace -= wait
 	}

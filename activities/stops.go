@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
@@ -83,16 +84,13 @@ func (h *Host) planOf(by taskapi.ID) (*plan, error) {
 	return p, nil
 }
 
-const (
-	// askAgain is how long a host waits before it asks a run again that did not
-	// answer; it doubles up to askAgainMost.
-	askAgain, askAgainMost = 50 * time.Millisecond, 2 * time.Second
-)
+// askAgain is how long a host waits before it asks a run again that did not answer.
+var askAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
 
 // askRun has a run answer, however long its server is away. What it says is known
 // here at once.
 func (h *Host) askRun(ctx context.Context, run supervisor.RunKey, q taskservices.RunUpdate) (spec.Stopping, error) {
-	for delay := askAgain; ; delay = min(2*delay, askAgainMost) {
+	for again := askAgain; ; {
 		var s spec.Stopping
 		err := h.Runs.Update(ctx, run, q, &s)
 		var refused *taskservices.RefusedError
@@ -109,10 +107,8 @@ func (h *Host) askRun(ctx context.Context, run supervisor.RunKey, q taskservices
 			return spec.Stopping{}, refused
 		}
 		h.Log.Debug("a run did not answer; asking again", zap.String("run", run.WorkflowID), zap.String("update", q.Name), zap.Error(err))
-		select {
-		case <-ctx.Done():
+		if again.Sleep(ctx) != nil {
 			return spec.Stopping{}, fmt.Errorf("the run did not answer: %w", err)
-		case <-time.After(delay):
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -92,7 +93,7 @@ func (r *Run) next(ctx context.Context, execution string) (string, error) {
 // that is shows when the one known so far refuses it as closed.
 func (r *Run) request(ctx context.Context, do func(execution string) error) error {
 	until := time.Now().Add(moveTimeout)
-	for delay := moveDelay; ; delay = min(2*delay, moveDelayMost) {
+	for again := moving; ; {
 		execution := r.latest()
 		err := do(execution)
 		switch {
@@ -101,20 +102,17 @@ func (r *Run) request(ctx context.Context, do func(execution string) error) erro
 		case !isMoving(err) || time.Now().After(until):
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if again.Sleep(ctx) != nil {
 			return err
-		case <-time.After(delay):
 		}
 	}
 }
 
-const (
-	// moveDelay is how long to wait for a run that is about to go on in another
-	// execution; it doubles up to moveDelayMost. It does so for moveTimeout at most.
-	moveDelay, moveDelayMost = 20 * time.Millisecond, 500 * time.Millisecond
-	moveTimeout              = 30 * time.Second
-)
+// moving is the time between requests to a run that is about to go on in another
+// execution, which it does within moveTimeout.
+var moving = retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}
+
+const moveTimeout = 30 * time.Second
 
 // isMoving reports whether a request was not taken because the run is about to go on in
 // another execution. Where something happened to it in that very moment, the server fails

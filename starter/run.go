@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -59,7 +60,7 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 			return nil, ctx.Err()
 		case err != nil && interrupted:
 		case err != nil && transient(err):
-			if err := pause(ctx, retryEvery); err != nil {
+			if err := retry.Sleep(ctx, retryEvery); err != nil {
 				return nil, err
 			}
 		case isNotFound(err) && r.goesOnAfter(ctx, execution):
@@ -162,15 +163,4 @@ func (r *Run) terminated(ctx context.Context) error {
 		}
 	}
 	return out
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
 const (
@@ -47,7 +49,7 @@ func (w *watch) stop() {
 func (w *watch) run(ctx context.Context) {
 	defer close(w.done)
 	var told error
-	for every := lookEvery; pause(ctx, every) == nil; {
+	for every := lookEvery; retry.Sleep(ctx, every) == nil; {
 		closed, err := w.lookOnce(ctx)
 		if ctx.Err() != nil {
 			return

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -85,10 +86,7 @@ func (s *side) Probe(context.Context) error { return nil }
 // awaitName returns when no other host worker has the name.
 func (s *side) awaitName(ctx context.Context) {
 	for ctx.Err() == nil && checkName(ctx, s.client, s.Queue, s.Host, s.supervisor.Instance()) != nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(namesakeAgain):
-		}
+		_ = retry.Sleep(ctx, namesakeAgain)
 	}
 }
 

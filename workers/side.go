@@ -22,6 +22,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workers/connect"
@@ -169,13 +170,15 @@ func (s *side) afterLoss(ctx context.Context, running polling) error {
 	return errors.Join(errors.New("the supervisor is gone"), err)
 }
 
+// untilServed is the time between tries to reach the server.
+var untilServed = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
+
 // dial keeps trying: processes are to be looked after as soon as the server is
 // back, and until then the supervisor needs nobody.
 func (s *side) dial(ctx context.Context) (client.Client, error) {
 	server := s.Server
 	server.Identity = identity(s.Host, s.supervisor.Instance())
-	delay := 50 * time.Millisecond
-	for {
+	for again := untilServed; ; {
 		c, err := connect.Dial(ctx, server, sdkLogger{s.log}, 10*time.Second,
 			grpc.WithChainUnaryInterceptor(s.held.intercept))
 		if err == nil {
@@ -187,9 +190,8 @@ func (s *side) dial(ctx context.Context) (client.Client, error) {
 			return nil, ctx.Err()
 		case <-s.supervisor.Lost():
 			return nil, errors.New("the supervisor is gone")
-		case <-time.After(delay):
+		case <-time.After(again.Next()):
 		}
-		delay = min(2*delay, 5*time.Second)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
 // takenOver is what the server is told in the place of a side that is gone.
@@ -60,18 +62,14 @@ func (s *side) giveBack(ctx context.Context, file string) {
 	if err != nil {
 		return
 	}
-	delay := 50 * time.Millisecond
+	again := retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
 	for {
 		err := s.giveBackOnce(ctx, strings.TrimPrefix(filepath.Ext(file), "."), what)
 		if err == nil || answered(err) || ctx.Err() != nil {
 			break
 		}
 		s.log.Debug("the server does not take back what an earlier side held", zap.Error(err))
-		select {
-		case <-ctx.Done():
-		case <-time.After(delay):
-		}
-		delay = min(2*delay, 2*time.Second)
+		_ = again.Sleep(ctx)
 	}
 	_ = os.Remove(file)
 }

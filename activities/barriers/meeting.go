@@ -9,8 +9,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
+
+// tries is the time between tries while the server is away.
+var tries = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 
 const (
 	// firstMoment is how long others of this host are awaited, when it is not known
@@ -18,9 +22,6 @@ const (
 	// every message of a round, up to lastMoment: the last to arrive is told at once
 	// all the same, so only what people see is later.
 	firstMoment, lastMoment = 2 * time.Millisecond, 200 * time.Millisecond
-	// firstPatience and lastPatience are the times between tries while the server
-	// is away.
-	firstPatience, lastPatience = 50 * time.Millisecond, 5 * time.Second
 	// lookAfter is when a round that has not closed is asked whether it heard what
 	// it was told and took it; lookAgain is for the next time.
 	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
@@ -173,7 +174,7 @@ func (m *meeting) nobody() bool {
 func (m *meeting) serve() {
 	ctx, cancel := context.WithCancel(m.b.ctx)
 	defer cancel()
-	s := server{meeting: m, moment: firstMoment, patience: firstPatience}
+	s := server{meeting: m, moment: firstMoment, again: tries}
 	defer s.unwatch()
 	for !m.done() {
 		if ctx.Err() != nil {
@@ -181,10 +182,10 @@ func (m *meeting) serve() {
 		}
 		if err := s.bring(ctx); err != nil {
 			m.b.Log.Warn("a barrier cannot reach the server; trying again", zap.String("barrier", m.name), zap.Error(err))
-			s.rest(ctx)
+			_ = s.again.Sleep(ctx)
 			continue
 		}
-		s.patience = firstPatience
+		s.again.Reset()
 		s.wait(ctx)
 	}
 }
@@ -192,7 +193,8 @@ func (m *meeting) serve() {
 // server is what serving a meeting needs beside it.
 type server struct {
 	*meeting
-	moment, patience time.Duration
+	moment time.Duration
+	again  retry.Backoff // while the server is away
 	// result gives the end of the round that is awaited, on a goroutine.
 	result  chan outcome
 	awaited int
@@ -205,17 +207,6 @@ type server struct {
 type outcome struct {
 	spec.BarrierResult
 	err error
-}
-
-// rest waits before the next try.
-func (s *server) rest(ctx context.Context) {
-	t := time.NewTimer(s.patience)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	s.patience = min(2*s.patience, lastPatience)
 }
 
 // bring tells the round what it does not know, until it knows everything.
@@ -350,18 +341,13 @@ func (s *server) watch(ctx context.Context, round int) {
 	s.result, s.awaited = make(chan outcome, 1), round
 	result, id := s.result, s.id(round)
 	go func() {
-		patience := firstPatience
-		for {
+		for again := tries; ; {
 			r, err := s.b.Server.Result(ctx, id)
 			if err == nil || errors.Is(err, ErrClosed) || ctx.Err() != nil {
 				result <- outcome{r, err}
 				return
 			}
-			select {
-			case <-time.After(patience):
-			case <-ctx.Done():
-			}
-			patience = min(2*patience, lastPatience)
+			_ = again.Sleep(ctx)
 		}
 	}()
 }
@@ -401,7 +387,7 @@ func (s *server) wait(ctx context.Context) {
 		s.result = nil
 		if r.err != nil {
 			s.lost()
-			s.rest(ctx)
+			_ = s.again.Sleep(ctx)
 			return
 		}
 		s.settle(s.awaited, r.BarrierResult)

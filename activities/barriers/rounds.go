@@ -276,7 +276,7 @@ func (s *server) lookAtRound(ctx context.Context) {
 // with it. It says when to look again.
 func (s *server) saw(seen sight) time.Duration {
 	if seen.err != nil {
-		return lastPatience
+		return tries.Most
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

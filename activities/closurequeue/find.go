@@ -75,7 +75,7 @@ func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
 	if e == nil || !e.Before {
 		return e
 	}
-	for delay := firstRetry; ; {
+	for again := tries; ; {
 		found, err := c.Find(ctx, e.Closure)
 		if err == nil {
 			o := found[e.Closure]
@@ -87,7 +87,7 @@ func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
 			return &told
 		}
 		var refused *RefusedError
-		if errors.As(err, &refused) || pause(ctx, &delay) != nil {
+		if errors.As(err, &refused) || again.Sleep(ctx) != nil {
 			return e
 		}
 	}

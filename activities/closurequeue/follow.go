@@ -26,9 +26,8 @@ type News struct {
 // further while each does not return. A server that is away is waited for. The error
 // is [ErrRunEnded] at the end of the last execution, that of each, or that of ctx.
 func (c *Client) Follow(ctx context.Context, from Position, each func(News) error) error {
-	delay := firstRetry
 	at := from
-	for {
+	for again := tries; ; {
 		before := at
 		ended, err := c.followOne(ctx, &at, each)
 		switch {
@@ -37,7 +36,7 @@ func (c *Client) Follow(ctx context.Context, from Position, each func(News) erro
 		case ended:
 			return err
 		case err == nil || at != before:
-			delay = firstRetry
+			again.Reset()
 		}
 		if err == nil {
 			continue
@@ -50,7 +49,7 @@ func (c *Client) Follow(ctx context.Context, from Position, each func(News) erro
 				continue
 			}
 		}
-		if err := pause(ctx, &delay); err != nil {
+		if err := again.Sleep(ctx); err != nil {
 			return err
 		}
 	}

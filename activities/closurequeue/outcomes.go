@@ -20,7 +20,7 @@ func (q *Queue) follow(ctx context.Context) error {
 	if q.followed {
 		return nil
 	}
-	for delay := firstRetry; ; {
+	for again := tries; ; {
 		here, err := q.client.Here(ctx)
 		if err == nil {
 			q.mu.Lock()
@@ -39,7 +39,7 @@ func (q *Queue) follow(ctx context.Context) error {
 		if err := q.client.final(ctx, err); err != nil {
 			return err
 		}
-		if err := pause(ctx, &delay); err != nil {
+		if err := again.Sleep(ctx); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (q *Queue) look(ids []uint64) {
 		return
 	}
 	q.loops.Go(func() {
-		for delay := firstRetry; ; {
+		for again := tries; ; {
 			found, err := q.client.Find(q.ctx, ids...)
 			if err == nil {
 				q.mu.Lock()
@@ -130,7 +130,7 @@ func (q *Queue) look(ids []uint64) {
 				}
 				return
 			}
-			if pause(q.ctx, &delay) != nil {
+			if again.Sleep(q.ctx) != nil {
 				return
 			}
 		}

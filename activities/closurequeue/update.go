@@ -12,12 +12,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const (
-	firstRetry, maxRetry = 2 * time.Millisecond, 2 * time.Second
-)
+// tries is the time between tries of a request.
+var tries = retry.Backoff{First: 2 * time.Millisecond, Most: 2 * time.Second}
 
 // RefusedError says that the queue does not take a request.
 type RefusedError struct {
@@ -42,9 +42,8 @@ var ErrRunEnded = errors.New("the run has ended; its closures cannot be schedule
 // update sends a request to the queue until it has an answer: a server may be away,
 // and the execution that took the request may have continued as new meanwhile.
 func update[A any](ctx context.Context, c *Client, name string, request any) (A, error) {
-	delay := firstRetry
 	var vain vain
-	for {
+	for again := tries; ; {
 		var a A
 		began := time.Now()
 		h, err := c.server.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
@@ -65,7 +64,7 @@ func update[A any](ctx context.Context, c *Client, name string, request any) (A,
 		if vain.tell(began, err) && c.Warn != nil {
 			c.Warn(name, withHint(err))
 		}
-		if err := pause(ctx, &delay); err != nil {
+		if err := again.Sleep(ctx); err != nil {
 			return a, err
 		}
 	}
@@ -107,19 +106,6 @@ func withHint(err error) error {
 		return fmt.Errorf("%w; raise history.maxInFlightUpdates in the server's dynamic configuration, or have fewer coordinators wait at a time", err)
 	}
 	return err
-}
-
-// pause waits before another try, twice as long each time.
-func pause(ctx context.Context, delay *time.Duration) error {
-	t := time.NewTimer(*delay)
-	defer t.Stop()
-	*delay = min(2**delay, maxRetry)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // final is the error that another try would not change, if this is one.

@@ -17,15 +17,17 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
 // The transport of net/http hands every request to two other goroutines, which
 // takes longer than a barrier does. One request after the other on a connection of
 // its own needs none.
 
+// tries is the time between tries of a request.
+var tries = retry.Backoff{First: 5 * time.Millisecond, Most: 500 * time.Millisecond}
+
 const (
-	firstRetry = 5 * time.Millisecond
-	lastRetry  = 500 * time.Millisecond
 	// maxIdle is how many connections are kept for later.
 	maxIdle = 4
 	// maxAnswer bounds an answer, in bytes.
@@ -74,8 +76,7 @@ func (t *Task) call(ctx context.Context, method, path string, body []byte, out a
 
 // callWith is call with a body that is made anew for each try.
 func (t *Task) callWith(ctx context.Context, method, path string, body func([]byte) []byte, out any) error {
-	delay := firstRetry
-	for {
+	for again := tries; ; {
 		status, answer, reused, err := t.try(ctx, method, path, body)
 		switch {
 		case err == nil && status == http.StatusOK:
@@ -99,14 +100,9 @@ func (t *Task) callWith(ctx context.Context, method, path string, body func([]by
 		case !passes(err):
 			return fmt.Errorf("the host cannot be asked: %w", err)
 		}
-		timer := time.NewTimer(delay)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("%w (the host does not answer: %w)", context.Cause(ctx), err)
+		if ended := again.Sleep(ctx); ended != nil {
+			return fmt.Errorf("%w (the host does not answer: %w)", ended, err)
 		}
-		delay = min(2*delay, lastRetry)
 	}
 }
 

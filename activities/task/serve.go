@@ -276,32 +276,20 @@ func (s *server) compose(free int) *exchange {
 func (s *server) send(ctx context.Context, x *exchange) error {
 	var answer wire.ClosuresAnswer
 	body, err := json.Marshal(&x.request)
-	for delay := firstRetry; err == nil; delay = min(2*delay, lastRetry) {
+	for again := tries; err == nil; {
 		answer = wire.ClosuresAnswer{}
 		err = s.task.call(ctx, http.MethodPost, wire.PathClosures, body, &answer)
 		var refused *APIError
 		if err == nil || !errors.As(err, &refused) || refused.Code != wire.CodeClosuresAway {
 			break
 		}
-		err = sleep(ctx, delay)
+		err = again.Sleep(ctx)
 	}
 	s.mu.Lock()
 	s.answered(x, &answer, err)
 	s.mu.Unlock()
 	s.wake()
 	return err
-}
-
-// sleep waits, and ends early with ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func (s *server) wake() {

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
@@ -73,10 +74,7 @@ func (s *Queues) End(ctx context.Context, run spec.BarrierRun, over string) erro
 		if errors.As(err, &notFound) || err == nil && d.GetWorkflowExecutionInfo().GetCloseTime() != nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(lookAgain):
-		}
+		_ = retry.Sleep(ctx, lookAgain)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/starter"
 )
 
@@ -35,7 +36,7 @@ func attend(ctx context.Context, answers func(context.Context) error, news func(
 	w := &attendance{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		for after := askFirst; sleep(ctx, after); {
+		for after := askFirst; retry.Sleep(ctx, after) == nil; {
 			err := answers(ctx)
 			if ctx.Err() != nil {
 				return
@@ -65,16 +66,4 @@ func (w *attendance) end() error {
 	w.cancel()
 	<-w.done
 	return w.absent
-}
-
-// sleep reports whether ctx still lasts after that time.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -74,7 +75,7 @@ func (l *localRun) watchDisks(ctx context.Context) {
 			}
 			full[dir] = !full[dir]
 		}
-		if !sleep(ctx, disksEvery) {
+		if retry.Sleep(ctx, disksEvery) != nil {
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -170,10 +171,8 @@ func (l *logReader) find(ctx context.Context) (*starter.Status, []string, error)
 			own := &fs.PathError{Op: "open", Path: l.ownDir(s), Err: fs.ErrNotExist}
 			return nil, nil, fmt.Errorf("run %s has no logs on this host: %w", l.run.ID, own)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		case <-time.After(lookAgain):
+		if err := retry.Sleep(ctx, lookAgain); err != nil {
+			return nil, nil, err
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -57,12 +58,12 @@ func (l *localRun) cancel(ctx context.Context) {
 		if err == nil || errors.As(err, &late) {
 			break
 		}
-		sleep(ctx, cancelAgain)
+		_ = retry.Sleep(ctx, cancelAgain)
 	}
 	if !impatient.Stop() {
 		return
 	}
-	for sleep(ctx, serverPatience) {
+	for retry.Sleep(ctx, serverPatience) == nil {
 		if l.troubled.Load() {
 			l.stopAlone()
 			return

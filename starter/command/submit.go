@@ -9,6 +9,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -108,7 +109,7 @@ func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, o st
 func unserved(ctx context.Context, c client.Client, queue string) bool {
 	for range 5 {
 		d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
-		if err != nil || len(d.GetPollers()) > 0 || !sleep(ctx, 200*time.Millisecond) {
+		if err != nil || len(d.GetPollers()) > 0 || retry.Sleep(ctx, 200*time.Millisecond) != nil {
 			return false
 		}
 	}

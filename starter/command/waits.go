@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -13,7 +14,7 @@ import (
 // says so when that changes, until ctx ends.
 func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueStatus, error), say func(string)) {
 	last := ""
-	for after := askFirst; sleep(ctx, after); after = askAgain {
+	for after := askFirst; retry.Sleep(ctx, after) == nil; after = askAgain {
 		s, err := status(ctx)
 		if err != nil { // others tell
 			continue

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
 // Server is an embedded server that runs: what its ready file says.
@@ -77,7 +79,7 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 		if s := h.ready(); s != nil {
 			return s, nil
 		}
-		if pause(ctx, settleEvery) != nil {
+		if retry.Sleep(ctx, settleEvery) != nil {
 			return nil, fmt.Errorf("the embedded server (pid %s) holds its database but is not ready; its log is %s", h.holder(), h.Log())
 		}
 	}
@@ -100,15 +102,4 @@ func (h Home) ready() *Server {
 func (h Home) holder() string {
 	b, _ := os.ReadFile(h.dbLock())
 	return strings.TrimSpace(string(b))
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
 // Dial connects to the server wherever it listens now. A client that makes its
@@ -60,7 +62,7 @@ func Again(ctx context.Context, serve func() error, tell func(error)) {
 			told = err.Error()
 			tell(err)
 		}
-		_ = pause(ctx, p.next(time.Since(began)))
+		_ = retry.Sleep(ctx, p.next(time.Since(began)))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
 // lock takes a file lock, shared or exclusive. The kernel frees it when the
@@ -28,7 +30,7 @@ func lock(ctx context.Context, path string, how int) (unlock func(), err error) 
 			f.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		default:
-			if err := pause(ctx, settleEvery); err != nil {
+			if err := retry.Sleep(ctx, settleEvery); err != nil {
 				f.Close()
 				return nil, err
 			}

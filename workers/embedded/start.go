@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
 // IdleExit is how long a background server stays when nobody uses it.
@@ -156,7 +158,7 @@ func (h Home) stopRunning(ctx context.Context) error {
 		if err != nil || !held {
 			return err
 		}
-		if err := pause(ctx, settleEvery); err != nil {
+		if err := retry.Sleep(ctx, settleEvery); err != nil {
 			return fmt.Errorf("the embedded server (pid %d) does not stop: %w", s.PID, err)
 		}
 	}
@@ -228,7 +230,7 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, exited chan error) (*Se
 			return nil, fmt.Errorf("the embedded server did not start (%w): %s", err, h.logSince(from))
 		default:
 		}
-		if err := pause(ctx, settleEvery); err != nil {
+		if err := retry.Sleep(ctx, settleEvery); err != nil {
 			// Nobody would know of it, so it must not stay.
 			_ = cmd.Process.Kill()
 			return nil, fmt.Errorf("the embedded server did not become ready: %w; its log is %s", err, h.Log())
