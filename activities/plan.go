@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -205,11 +206,10 @@ func (s *planStore) write(p *plan) error {
 	}
 	// A plan needs no fsync: what must survive a power cut is that a process
 	// was started, and that is in the supervisor's journal.
-	tmp := s.path(p.Run) + ".tmp"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+	if err := atomicfile.Write(s.path(p.Run), b, 0o600); err != nil {
 		return fmt.Errorf("keep the plan of the run: %w", err)
 	}
-	return os.Rename(tmp, s.path(p.Run))
+	return nil
 }
 
 func (s *planStore) drop(run supervisor.RunKey) error {

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -128,10 +129,7 @@ func (s *store) flush() {
 func (s *store) write(key runKey, n *numbers) {
 	b, err := json.Marshal(n)
 	if err == nil {
-		tmp := s.path(key) + ".tmp"
-		if err = os.WriteFile(tmp, b, 0o600); err == nil {
-			err = os.Rename(tmp, s.path(key))
-		}
+		err = atomicfile.Write(s.path(key), b, 0o600)
 	}
 	if err != nil && !s.failed {
 		s.log.Warn("the numbers of barriers cannot be kept; after a restart the server is asked", zap.Error(err))

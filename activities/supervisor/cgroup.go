@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
 // A cgroup of version 2 contains a process and all its descendants, whatever they do to
@@ -177,7 +179,7 @@ func cgroupOf(pid int, instance string) string {
 // writeCgroupFile records the path of the instance's cgroup: the next supervisor may be
 // started in another one.
 func writeCgroupFile(dir, boot, cgroup string) error {
-	return writeFile(filepath.Join(dir, cgroupFile), boot+"\n"+cgroup+"\n")
+	return atomicfile.WriteSynced(filepath.Join(dir, cgroupFile), []byte(boot+"\n"+cgroup+"\n"), 0o600)
 }
 
 func readCgroupFile(dir, boot string) string {

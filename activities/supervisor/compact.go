@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
 // compactFrom is the size from which a journal is compacted, in bytes.
@@ -24,7 +26,7 @@ func (j *journal) compactLocked() {
 		return
 	}
 	text, ok := compact(raw, strings.TrimSuffix(filepath.Base(j.path), ".jsonl"))
-	if !ok || writeFile(j.path, string(text)) != nil {
+	if !ok || atomicfile.WriteSynced(j.path, text, 0o600) != nil {
 		return
 	}
 	_ = j.f.Close()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
 // The types of [record].
@@ -229,7 +231,7 @@ func (j *journal) openLocked() error {
 		err = j.putLocked(line)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(j.path))
+		err = atomicfile.SyncDir(filepath.Dir(j.path))
 	}
 	if err != nil && j.f != nil {
 		j.torn = j.f.Truncate(0) != nil
@@ -335,13 +337,4 @@ func fdatasync(f *os.File) error {
 			return err
 		}
 	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

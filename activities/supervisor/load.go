@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
 // loadRuns reads every journal that was not archived.
@@ -208,11 +211,11 @@ func setAside(r *run, path string, good []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(aside, string(raw)); err != nil {
+	if err := atomicfile.WriteSynced(aside, raw, 0o600); err != nil {
 		return err
 	}
-	text := string(good) + string(mark)
-	if err := writeFile(path, text); err != nil {
+	text := slices.Concat(good, mark)
+	if err := atomicfile.WriteSynced(path, text, 0o600); err != nil {
 		return err
 	}
 	r.damaged = aside

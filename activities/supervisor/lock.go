@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/clusterrun/clusterrun/activities/filelock"
 )
 
 const lockFile = "lock"
@@ -20,21 +20,11 @@ const (
 	roleSweep      = "sweep"
 )
 
-var errLocked = errors.New("locked")
-
 // tryLock takes the lock of a state directory without waiting.
 func tryLock(dir, role string) (*os.File, error) {
-	path := filepath.Join(dir, lockFile)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := filelock.Try(filepath.Join(dir, lockFile))
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock of the state directory: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errLocked
-		}
-		return nil, fmt.Errorf("locking %s: %w", path, err)
+		return nil, fmt.Errorf("locking the state directory: %w", err)
 	}
 	// The text is for people and for telling roles; a full disk is no reason
 	// to give up a lock.
@@ -70,7 +60,7 @@ func waitLock(dir string) (*os.File, error) {
 	begun := time.Now()
 	for {
 		f, err := tryLock(dir, roleSupervisor)
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, filelock.ErrLocked) {
 			return f, err
 		}
 		pid, role := holder(dir)
@@ -100,11 +90,7 @@ func inUse(dir string, pid int, role string) error {
 // LockFree reports whether no supervisor uses a state directory. It is true if the
 // directory does not exist.
 func LockFree(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, lockFile))
-	if err != nil {
-		return errors.Is(err, os.ErrNotExist)
-	}
-	defer f.Close()
-	// The lock is shared and held for an instant; an opener waits longer.
-	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+	// An opener waits longer than this holds the lock.
+	held, err := filelock.IsHeld(filepath.Join(dir, lockFile))
+	return err == nil && !held
 }

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
 const (
@@ -119,34 +121,10 @@ func loadInstance(dir string) (name string, fresh bool, err error) {
 		return "", false, fmt.Errorf("reading the instance: %w", err)
 	}
 	name = strings.ToLower(rand.Text())[:8]
-	if err := writeFile(path, name+"\n"); err != nil {
+	if err := atomicfile.WriteSynced(path, []byte(name+"\n"), 0o600); err != nil {
 		return "", false, fmt.Errorf("writing the instance: %w", err)
 	}
 	return name, true, nil
-}
-
-// writeFile replaces a small file atomically.
-func writeFile(path, text string) error {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
-	}
-	return err
 }
 
 func (s *State) journalPath(hash string) string {

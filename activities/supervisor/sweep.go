@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/filelock"
 )
 
 // sweepPlan identifies what a dead supervisor may have left.
@@ -187,7 +189,7 @@ func lockBehind(ctx context.Context, dir string, dead int) (*os.File, error) {
 	deadline := time.Now().Add(5 * time.Second)
 	for {
 		lock, err := tryLock(dir, roleSweep)
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, filelock.ErrLocked) {
 			return lock, err
 		}
 		if pid, _ := holder(dir); pid != dead {

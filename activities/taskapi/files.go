@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
@@ -43,7 +44,7 @@ func putResult(r *request) (any, *wire.Problem) {
 	case len(value) > wire.MaxResult:
 		return nil, tooLargeResult()
 	}
-	if err := tasklog.Replace(filepath.Join(dir, tasklog.ResultFile), value); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, tasklog.ResultFile), value, 0o644); err != nil {
 		return nil, internal(fmt.Errorf("the result cannot be kept: %w", err))
 	}
 	return wire.Done{OK: true}, nil
@@ -79,7 +80,7 @@ func putError(r *request) (any, *wire.Problem) {
 	}
 	b, err := errorFile(in)
 	if err == nil {
-		err = tasklog.Replace(filepath.Join(dir, tasklog.ErrorFile), b)
+		err = atomicfile.Write(filepath.Join(dir, tasklog.ErrorFile), b, 0o644)
 	}
 	if err != nil {
 		return nil, internal(fmt.Errorf("the error cannot be kept: %w", err))

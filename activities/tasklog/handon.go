@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
 // HandOn copies the error file of a process to the place where the launcher that
@@ -35,7 +36,7 @@ func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 	if source, statErr := os.Stat(from); err == nil && statErr == nil && os.SameFile(source, old) {
 		return false, nil
 	}
-	if writeErr := Replace(to, b); writeErr != nil {
+	if writeErr := atomicfile.Write(to, b, 0o644); writeErr != nil {
 		return false, fmt.Errorf("error file %s: %w", to, writeErr)
 	}
 	return err == nil, nil
@@ -67,21 +68,4 @@ func encode(v any) ([]byte, error) {
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-// Replace writes a file in one step: whoever looks sees the old one or the new one.
-func Replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
 // TimesFile says how far the output of a process had got, and when. A process
@@ -137,7 +139,7 @@ func (t *Times) coarsen(all []record) error {
 	for i := (len(all) - 1) % 2; i < len(all); i += 2 {
 		b = append(b, all[i].line()...)
 	}
-	return Replace(filepath.Join(t.dir, TimesFile), b)
+	return atomicfile.Write(filepath.Join(t.dir, TimesFile), b, 0o644)
 }
 
 func (r record) line() []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
@@ -106,11 +108,11 @@ func (d *dev) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	unlock, err := d.alone()
+	lock, err := d.alone()
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer lock.Close()
 	own, err := d.startServer(ctx)
 	if err != nil {
 		return err
@@ -212,22 +214,22 @@ func stillOpen(names []string) string {
 }
 
 // alone makes sure that this user has one dev only.
-func (d *dev) alone() (unlock func(), err error) {
+func (d *dev) alone() (*os.File, error) {
 	if err := os.MkdirAll(d.global.stateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	path := filepath.Join(d.global.stateDir, "dev.lock")
-	unlock, held, err := embedded.TryLock(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case held:
+	lock, err := filelock.Try(path)
+	if errors.Is(err, filelock.ErrLocked) {
 		pid, _ := os.ReadFile(path)
 		return nil, fmt.Errorf("`clusterrun dev` (pid %s) runs already with the state directory %s; stop that one, or choose another with --state-dir",
 			cmp.Or(string(bytes.TrimSpace(pid)), "unknown"), d.global.stateDir)
 	}
+	if err != nil {
+		return nil, err
+	}
 	_ = os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600) // for people
-	return unlock, nil
+	return lock, nil
 }
 
 func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {

@@ -5,15 +5,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
@@ -62,10 +61,7 @@ func Create(parent string) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{Path: path}
-	held, err := d.tryLock()
-	if err == nil && !held {
-		err = fmt.Errorf("%s is in use", path)
-	}
+	err := d.tryLock()
 	if err == nil {
 		d.Path = filepath.Join(parent, name)
 		err = os.Rename(path, d.Path)
@@ -86,11 +82,7 @@ func (d *Dir) Save(r Record) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(d.Path, recordName)
-	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return atomicfile.Write(filepath.Join(d.Path, recordName), append(b, '\n'), 0o600)
 }
 
 // Load reads the record. None is a Record without a RunID: the owner died
@@ -120,20 +112,9 @@ func (d *Dir) Remove() error {
 	return os.RemoveAll(d.Path)
 }
 
-func (d *Dir) tryLock() (bool, error) {
-	f, err := os.OpenFile(filepath.Join(d.Path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return false, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return false, nil
-		}
-		return false, err
-	}
-	d.lock = f
-	return true, nil
+func (d *Dir) tryLock() (err error) {
+	d.lock, err = filelock.Try(filepath.Join(d.Path, lockName))
+	return err
 }
 
 // Abandoned returns the directories below parent whose owners are gone. We hold
@@ -152,7 +133,7 @@ func Abandoned(parent string) ([]*Dir, error) {
 			}
 			continue
 		}
-		if ok, err := d.tryLock(); err == nil && ok {
+		if d.tryLock() == nil {
 			dirs = append(dirs, d)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/filelock"
 )
 
 // fakeVariable makes the test binary a stand-in for clusterrun-devserver: it
@@ -99,7 +101,7 @@ func kill(t *testing.T, h Home) {
 		return
 	}
 	require.NoError(t, syscall.Kill(s.PID, syscall.SIGKILL))
-	require.Eventually(t, func() bool { held, err := isHeld(h.dbLock()); return err == nil && !held }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { held, err := filelock.IsHeld(h.dbLock()); return err == nil && !held }, 10*time.Second, time.Millisecond)
 }
 
 func TestNothingRuns(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
@@ -56,11 +55,11 @@ func (h Home) Find(ctx context.Context) (*Server, error) {
 	if _, err := os.Stat(h.startLock()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	unlock, err := lock(ctx, h.startLock(), unix.LOCK_SH)
+	starting, err := lock(ctx, filelock.TryShared, h.startLock())
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer starting.Close()
 	return h.settled(ctx)
 }
 
@@ -70,7 +69,7 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()
 	for {
-		held, err := isHeld(h.dbLock())
+		held, err := filelock.IsHeld(h.dbLock())
 		if err != nil || !held {
 			return nil, err
 		}

@@ -99,12 +99,12 @@ func TestDialFollowsTheServer(t *testing.T) {
 // to start: that is the one.
 func TestAStarterIsKilledBeforeItsServerIsReady(t *testing.T) {
 	h := newHome(t)
-	unlock, err := h.lockForStart(t.Context())
+	starting, err := h.lockForStart(t.Context())
 	require.NoError(t, err)
 	cmd, err := h.command("--port", "0")
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	unlock()
+	starting.Close()
 	s, err := h.Ensure(t.Context(), "")
 	require.NoError(t, err)
 	require.NotNil(t, s)

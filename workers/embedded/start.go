@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
@@ -29,11 +30,11 @@ func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 	if s != nil || err != nil {
 		return s, err
 	}
-	unlock, err := h.lockForStart(ctx)
+	starting, err := h.lockForStart(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer starting.Close()
 	// Somebody may have been faster.
 	if s, err := h.settled(ctx); s != nil || err != nil {
 		return s, err
@@ -88,11 +89,11 @@ type Foreground struct {
 // StartForeground starts a server that ends when the caller stops it or dies. It
 // takes the place of one that runs already; whoever uses that follows.
 func (h Home) StartForeground(ctx context.Context, port, uiPort int, extra ...string) (*Foreground, error) {
-	unlock, err := h.lockForStart(ctx)
+	starting, err := h.lockForStart(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer starting.Close()
 	for attempt := 1; ; attempt++ {
 		if err := h.stopRunning(ctx); err != nil {
 			return nil, err
@@ -154,7 +155,7 @@ func (h Home) stopRunning(ctx context.Context) error {
 		return fmt.Errorf("stop the embedded server (pid %d): %w", s.PID, err)
 	}
 	for {
-		held, err := isHeld(h.dbLock())
+		held, err := filelock.IsHeld(h.dbLock())
 		if err != nil || !held {
 			return err
 		}
@@ -164,11 +165,11 @@ func (h Home) stopRunning(ctx context.Context) error {
 	}
 }
 
-func (h Home) lockForStart(ctx context.Context) (func(), error) {
+func (h Home) lockForStart(ctx context.Context) (*os.File, error) {
 	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded server: %w", err)
 	}
-	return lock(ctx, h.startLock(), unix.LOCK_EX)
+	return lock(ctx, filelock.Try, h.startLock())
 }
 
 func (h Home) command(args ...string) (*exec.Cmd, error) {

@@ -16,7 +16,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
 //go:embed pyproject.toml backend.py clusterrun/*.py clusterrun/py.typed
@@ -78,7 +78,7 @@ func Install(dir, binary string) (string, error) {
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return "", fmt.Errorf("the Python package: %w", err)
 		}
-		if err := tasklog.Replace(target, f.content); err != nil {
+		if err := atomicfile.Write(target, f.content, 0o644); err != nil {
 			return "", fmt.Errorf("the Python package: %w", err)
 		}
 	}

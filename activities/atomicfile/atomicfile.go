@@ -1,0 +1,52 @@
+// Package atomicfile replaces files in one step: whoever looks sees the old one or the
+// new one, and never a part.
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces a file. A power cut may lose what it has written.
+func Write(path string, b []byte, mode fs.FileMode) error {
+	return write(path, b, mode, func(*os.File) error { return nil })
+}
+
+// WriteSynced replaces a file, and returns when no power cut can lose it any more.
+func WriteSynced(path string, b []byte, mode fs.FileMode) error {
+	if err := write(path, b, mode, (*os.File).Sync); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+func write(path string, b []byte, mode fs.FileMode, sync func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = sync(f)
+	}
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// SyncDir returns when no power cut can lose the names in a directory any more.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
