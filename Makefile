@@ -4,8 +4,6 @@
 GO        ?= go
 BIN       := bin
 TOOLS     := .tools
-VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS   := -s -w -X github.com/clusterrun/clusterrun/starter/command.version=$(VERSION)
 
 TEMPORAL_CLI   := github.com/temporalio/cli/cmd/temporal@v1.5.1
 GOLANGCI_LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
@@ -32,7 +30,7 @@ build: $(BIN)/clusterrun $(BIN)/clusterrun-devserver ## build clusterrun and its
 .PHONY: $(BIN)/clusterrun
 $(BIN)/clusterrun:
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./starter/clusterrun
+	$(GO) build -trimpath -ldflags '-s -w' -o $@ ./starter/clusterrun
 
 .PHONY: $(BIN)/clusterrun-devserver
 $(BIN)/clusterrun-devserver:
@@ -67,6 +65,10 @@ drill: build ## break a cluster on purpose and check what is promised: make dril
 .PHONY: bench
 bench: build ## measure, each figure beside its floor or peer in the same run
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./tests/bench
+
+.PHONY: record
+record: build ## record histories of the workflows for a version that is to be released
+	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(shell sed -n 's/^const Version = "\(.*\)"/\1/p' workflows/spec/version.go) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e
 
 .PHONY: tools
 tools: $(TOOLS)/temporal $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck ## build the temporal CLI and the linters into .tools/

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/worker"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Slots are wide enough that RunTask, which holds one for the life of its
@@ -18,16 +20,14 @@ func init() {
 }
 
 func buildName() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "clusterrun"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "clusterrun@" + s.Value
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return "clusterrun@" + s.Value
+			}
 		}
 	}
-	return "clusterrun@" + info.Main.Version
+	return "clusterrun@" + spec.Version
 }
 
 // cachedFor is how long the task of a workflow that is cached here waits for this side

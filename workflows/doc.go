@@ -108,4 +108,12 @@
 // drops empty attributes, so ClusterRunVerdict and ClusterRunHost begin as "none". The
 // hosts change with the generation and the verdict is set at the end; that of a run that
 // is terminated stays "none".
+//
+// # Released versions
+//
+// A run lives for months and may meet several versions of this code, so what was released
+// replays for ever, from 0.5.0 on: TestReplay replays the histories below testdata/replay, a
+// folder for each version. A change that a history does not replay with goes behind
+// [workflow.GetVersion], and what a workflow takes along when it continues as new stays
+// readable. `make record` adds the histories of the version in package spec.
 package workflows

@@ -1,10 +1,12 @@
 package workflows_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -14,19 +16,32 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Histories of released versions must go on replaying: a run may live for
-// months and meet several versions of this code. tests/e2e records them.
+// Histories of released versions must go on replaying: a run may live for months and meet
+// several versions of this code. `make record` records those of a new one.
 func TestReplay(t *testing.T) {
+	types := map[string]any{
+		spec.WorkflowType:        workflows.ClusterRun,
+		spec.BarrierWorkflowType: workflows.Barrier,
+		closure.QueueType:        closurequeue.Workflow,
+	}
 	files, err := filepath.Glob("testdata/replay/*/*.json")
 	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	replayed := map[string]bool{}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
+			f, err := os.Open(file)
+			require.NoError(t, err)
+			defer f.Close()
+			history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
+			require.NoError(t, err)
+			name := history.Events[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()
 			r := worker.NewWorkflowReplayer()
-			r.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-			r.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
-			r.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
-			require.NoError(t, r.ReplayWorkflowHistoryFromJSONFile(nil, file))
+			r.RegisterWorkflowWithOptions(types[name], workflow.RegisterOptions{Name: name})
+			require.NoError(t, r.ReplayWorkflowHistory(nil, history))
+			replayed[name] = true
 		})
+	}
+	for name := range types {
+		require.True(t, replayed[name], "there is no history of the workflow type %s", name)
 	}
 }

@@ -6,44 +6,38 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-)
 
-// version is set by the release build with -ldflags -X. Without it, what the
-// Go toolchain knows of the build is the version.
-var version = ""
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
 
 // build says what this program was built from.
 type build struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
+	Version string `json:"version"`
+	// Commit is known of a build in a git checkout. Modified: with changes on top of it.
+	Commit   string `json:"commit,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	SDK      string `json:"temporal_sdk,omitempty"`
 }
 
 func buildInfo() build {
-	b := build{Version: version, Go: runtime.Version()}
+	b := build{Version: spec.Version, Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
-	if ok {
-		if b.Version == "" && info.Main.Version != "(devel)" {
-			b.Version = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Revision = s.Value
-			case "vcs.modified":
-				b.Modified = s.Value == "true"
-			}
-		}
-		for _, d := range info.Deps {
-			if d.Path == "go.temporal.io/sdk" {
-				b.SDK = d.Version
-			}
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
 		}
 	}
-	if b.Version == "" {
-		b.Version = "dev"
+	for _, d := range info.Deps {
+		if d.Path == "go.temporal.io/sdk" {
+			b.SDK = d.Version
+		}
 	}
 	return b
 }
@@ -51,8 +45,11 @@ func buildInfo() build {
 func versionLine() string {
 	b := buildInfo()
 	line := "clusterrun " + b.Version
-	if b.Revision != "" {
-		line += " (" + b.Revision[:min(12, len(b.Revision))] + ")"
+	switch {
+	case b.Modified:
+		line += " (" + b.Commit[:min(12, len(b.Commit))] + ", modified)"
+	case b.Commit != "":
+		line += " (" + b.Commit[:min(12, len(b.Commit))] + ")"
 	}
 	return fmt.Sprintf("%s, %s, Temporal SDK %s", line, b.Go, b.SDK)
 }
@@ -61,7 +58,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Long:    "Prints the version of clusterrun and of what it is built with.\n\nExit codes:\n  0  printed",
+		Long:    "Prints the version of clusterrun, the commit and what it is built with.\n\nExit codes:\n  0  printed",
 		Example: "  clusterrun version --json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,25 +13,32 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/temporalproto"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestRecordHistories writes the histories that package workflows replays. It is
-// run by hand for each released version:
-//
-//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.1 go test ./tests/e2e -run TestRecordHistories
-func TestRecordHistories(t *testing.T) {
+// recordDir is where the histories go that package workflows replays. They are recorded by
+// `make record`, once for each released version.
+func recordDir(t *testing.T) string {
 	dir := os.Getenv("CLUSTERRUN_RECORD")
 	if dir == "" {
 		t.Skip("CLUSTERRUN_RECORD says where to")
 	}
 	require.NoError(t, os.MkdirAll(dir, 0o755))
+	return dir
+}
+
+// TestRecordHistories writes the histories of runs.
+func TestRecordHistories(t *testing.T) {
+	dir := recordDir(t)
 	f := newFixture(t)
 	record := func(name string, run client.WorkflowRun) {
-		f.result(run)
+		_ = run.Get(t.Context(), nil) // they end in all ways there are
 		writeHistory(t, f, run, filepath.Join(dir, name+".json"))
 	}
 	sleeping := `echo up > $DIR/$NAME-$CLUSTERRUN_TASK; exec sleep 10000`
@@ -42,6 +51,8 @@ func TestRecordHistories(t *testing.T) {
 	record("max-run-time", f.start(&spec.RunSpec{MaxRunTime: spec.DurationOf(300 * time.Millisecond), Tasks: []spec.TaskGroup{group("worker", 1, "sleep 10000")}}))
 	record("placement", f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Second), Tasks: []spec.TaskGroup{
 		group("worker", 1, "true"), {Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}}))
+	record("refused", f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
+		{Type: "worker", Command: []string{"no-such-program"}}, {Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}}))
 	record("two-hosts", f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
 		group("worker", 1, "true"), {Type: "ps", Addresses: []string{"host-a:28222"}, Command: []string{"true"}}}}))
 
@@ -59,6 +70,8 @@ func TestRecordHistories(t *testing.T) {
 	harness.Eventually(t, "worker-1 has ended", func() bool { return f.state(run, "worker-1") == spec.TaskEnded })
 	f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-1"})
 	f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "evaluator-0", Command: []string{"true"}})
+	_, err := f.tryUpdate(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "evaluator-1", Command: []string{"no-such-program"}})
+	require.ErrorContains(t, err, "command not found")
 	f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 	record("requests", run)
 
@@ -76,24 +89,64 @@ func TestRecordHistories(t *testing.T) {
 	record("group-requests", run)
 }
 
-// TestRecordContinued writes the history of an execution that continued as new, and
-// of the one after it.
-func TestRecordContinued(t *testing.T) {
-	dir := os.Getenv("CLUSTERRUN_RECORD")
-	if dir == "" {
-		t.Skip("CLUSTERRUN_RECORD says where to")
-	}
-	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20")
-	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=record"}
-	f.worker = s.StartWorker(t)
-	run := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Timeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{
-		group("worker", 2, `[ $CLUSTERRUN_GENERATION -gt 0 ] && exit 0; [ $RANK = 1 ] && exit 3; exec sleep 10000`)}})
-	first := f.client.GetWorkflow(context.Background(), run.GetID(), run.GetRunID())
+// TestRecordSettled writes the history of a group whose next generation waits until a host
+// that was lost is back.
+func TestRecordSettled(t *testing.T) {
+	dir := recordDir(t)
+	f := newFixture(t)
+	b := f.StartWorker(t, "--host-name", "host-b")
+	up := `[ $CLUSTERRUN_GENERATION -gt 0 ] && exit 0; echo up > $DIR/up-$RANK; until [ -e $DIR/fail ]; do sleep 0.05; done; exit 3`
+	run := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
+		group("worker", 1, up), {Type: "ps", Addresses: []string{"host-b:28224"}, Command: []string{"bash", "-c", up}}}})
+	f.file("up-0")
+	f.file("up-1")
+	side := b.Side()
+	b.Kill(syscall.SIGKILL)
+	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	touch(t, f, "fail")
+	harness.Eventually(t, "the host is asked to stop its task", func() bool {
+		d, err := f.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
+		return err == nil && slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+			return a.GetState() == enumspb.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED
+		})
+	})
+	b.Restart()
 	f.result(run)
-	writeHistory(t, f, first, filepath.Join(dir, "continued.json"))
-	writeHistory(t, f, f.client.GetWorkflow(context.Background(), run.GetID(), ""), filepath.Join(dir, "continued-next.json"))
+	writeHistory(t, f, run, filepath.Join(dir, "settled.json"))
 }
 
+// TestRecordContinued writes the histories of two executions, of which the first continued
+// as new: between two generations of a group, and with its tasks running.
+func TestRecordContinued(t *testing.T) {
+	dir := recordDir(t)
+	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20"))
+	record := func(name string, run client.WorkflowRun) {
+		first := f.client.GetWorkflow(t.Context(), run.GetID(), run.GetRunID())
+		last := f.client.GetWorkflow(t.Context(), run.GetID(), "")
+		f.result(last)
+		writeHistory(t, f, first, filepath.Join(dir, name+".json"))
+		writeHistory(t, f, last, filepath.Join(dir, name+"-next.json"))
+	}
+	run := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Timeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{
+		group("worker", 4, `[ $CLUSTERRUN_GENERATION -gt 0 ] && exit 0; [ $RANK = 1 ] && exit 3; exec sleep 10000`)}})
+	record("continued", run)
+
+	run = f.start(&spec.RunSpec{Timeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/up; exec sleep 10000`)}})
+	f.file("up")
+	asked := starter.Get(f.client, run.GetID(), run.GetRunID())
+	for len(executionsOf(t, f, run.GetID(), run.GetRunID())) == 1 {
+		_, err := asked.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+		require.NoError(t, err)
+	}
+	_, err := asked.TerminateAll(t.Context(), spec.TerminateAllRequest{})
+	require.NoError(t, err)
+	record("handed-over", run)
+}
+
+// unreplayed are fields of events that replaying does not read.
+var unreplayed = []protoreflect.Name{"task_id", "user_metadata", "links", "identity", "request_id", "header", "history_size_bytes", "worker_version", "sticky_attributes", "metering_metadata"}
+
+// writeHistory writes a history without what replaying does not read.
 func writeHistory(t *testing.T, f *fixture, run client.WorkflowRun, path string) {
 	t.Helper()
 	history := &historypb.History{}
@@ -102,8 +155,22 @@ func writeHistory(t *testing.T, f *fixture, run client.WorkflowRun, path string)
 		e, err := it.Next()
 		require.NoError(t, err)
 		history.Events = append(history.Events, e)
+		strip(e.ProtoReflect())
 	}
-	b, err := temporalproto.CustomJSONMarshalOptions{Indent: " "}.Marshal(history)
+	b, err := temporalproto.CustomJSONMarshalOptions{}.Marshal(history)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, append(b, '\n'), 0o644))
+}
+
+// strip removes the fields from a message and from those in it.
+func strip(m protoreflect.Message) {
+	m.Range(func(d protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case slices.Contains(unreplayed, d.Name()):
+			m.Clear(d)
+		case d.Message() != nil && !d.IsList() && !d.IsMap():
+			strip(v.Message())
+		}
+		return true
+	})
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,14 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestRecordBarriers is TestRecordHistories for rounds of barriers:
-//
-//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.1 go test ./tests/e2e -run TestRecordBarriers
+// TestRecordBarriers is TestRecordHistories for rounds of barriers.
 func TestRecordBarriers(t *testing.T) {
-	dir := os.Getenv("CLUSTERRUN_RECORD")
-	if dir == "" {
-		t.Skip("CLUSTERRUN_RECORD says where to")
-	}
+	dir := recordDir(t)
 	p := newMeetingPlace(t, 2)
 	c := p.Client()
 	record := func(name string) {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -16,15 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestRecordClosures is TestRecordHistories for queues of closures:
-//
-//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.5 go test ./tests/e2e -run TestRecordClosures
+// TestRecordClosures is TestRecordHistories for queues of closures.
 func TestRecordClosures(t *testing.T) {
-	dir := os.Getenv("CLUSTERRUN_RECORD")
-	if dir == "" {
-		t.Skip("CLUSTERRUN_RECORD says where to")
-	}
-	require.NoError(t, os.MkdirAll(dir, 0o755))
+	dir := recordDir(t)
 	record := func(f *fixture, c *clustercoordinator.Coordinator, execution, name string) {
 		run := f.client.GetWorkflow(t.Context(), c.Queue().ID(), execution)
 		require.NoError(t, run.Get(t.Context(), nil))
@@ -137,11 +130,7 @@ func TestRecordClosures(t *testing.T) {
 // TestRecordTwoCoordinators records a queue with a join that waits while another
 // coordinator schedules.
 func TestRecordTwoCoordinators(t *testing.T) {
-	dir := os.Getenv("CLUSTERRUN_RECORD")
-	if dir == "" {
-		t.Skip("CLUSTERRUN_RECORD says where to")
-	}
-	require.NoError(t, os.MkdirAll(dir, 0o755))
+	dir := recordDir(t)
 	f := newFixture(t)
 	run := f.serve(2)
 	c, d := f.coordinator(run), f.coordinator(run)

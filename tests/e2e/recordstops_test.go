@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,15 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestRecordStops is TestRecordHistories for runs whose tasks stop together:
-//
-//	CLUSTERRUN_RECORD=$PWD/workflows/testdata/replay/v0.2 go test ./tests/e2e -run TestRecordStops
+// TestRecordStops is TestRecordHistories for runs whose tasks stop together.
 func TestRecordStops(t *testing.T) {
-	dir := os.Getenv("CLUSTERRUN_RECORD")
-	if dir == "" {
-		t.Skip("CLUSTERRUN_RECORD says where to")
-	}
-	require.NoError(t, os.MkdirAll(dir, 0o755))
+	dir := recordDir(t)
 	f := newFixture(t)
 	record := func(name string, run client.WorkflowRun) {
 		f.result(run)

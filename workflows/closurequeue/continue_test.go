@@ -57,7 +57,7 @@ func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
 }
 
 // continuedQueue is the history of a queue that continued as new.
-const continuedQueue = "../testdata/replay/v0.5/closures-continued.json"
+const continuedQueue = "../testdata/replay/v0.5.0/closures-continued.json"
 
 func historyOf(t *testing.T, file string) *historypb.History {
 	t.Helper()

@@ -1,0 +1,25 @@
+package tests
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// What is released together has one version.
+func TestOneVersion(t *testing.T) {
+	for file, line := range map[string]string{
+		"../CHANGELOG.md":                          "\n## [" + spec.Version + "]",
+		"../activities/task/python/pyproject.toml": "\nversion = \"" + spec.Version + "\"\n",
+		"../activities/taskapi/openapi.yaml":       "\n  version: " + spec.Version + "\n",
+	} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), line, file)
+	}
+	assert.DirExists(t, "../workflows/testdata/replay/v"+spec.Version, "make record records its histories")
+}
