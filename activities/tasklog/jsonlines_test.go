@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,8 +68,8 @@ func TestJSONLinesWaitForTheEndOfALine(t *testing.T) {
 	c := &collector{}
 	f := Follow(run, c.add, FollowOptions{Hold: WholeLines})
 	appendTo(t, dir, StdoutFile, "one\ntw")
-	eventually(t, "the whole line is there", func() bool { return c.text(Stream{}) == "one\n" })
-	time.Sleep(20 * time.Millisecond) // whatever could come would come now
+	appendTo(t, dir, StderrFile, "later\n")
+	eventually(t, "what was written later is there", func() bool { return c.text(Stream{Stderr: true}) == "later\n" })
 	assert.Equal(t, "one\n", c.text(Stream{}))
 	appendTo(t, dir, StdoutFile, "o\n")
 	eventually(t, "the second, too", func() bool { return c.text(Stream{}) == "one\ntwo\n" })

@@ -62,12 +62,12 @@ func TestLastLinesReadsOnlyTheEnd(t *testing.T) {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer f.Close()
-	// 10 GiB, nearly all of it a hole.
-	_, err = f.WriteAt([]byte("\nlast\nlines\n"), 10<<30)
+	// A tebibyte, nearly all of it a hole.
+	_, err = f.WriteAt([]byte("\nlast\nlines\n"), 1<<40)
 	require.NoError(t, err)
 	start := time.Now()
 	assert.Equal(t, "last\nlines", LastLines(path, 2, 1000))
-	assert.Less(t, time.Since(start), time.Second)
+	assert.Less(t, time.Since(start), time.Minute)
 
 	// The line that the window cuts is not shown as one.
 	path = fileWith(t, strings.Repeat("x", 10_000)+"\nwhole\n")

@@ -46,7 +46,7 @@ func TestRetryDelayOfAMillisecondIsNotASecond(t *testing.T) {
 	for i := 1; i < attempts; i++ {
 		quickest = min(quickest, began[i].Sub(began[i-1]))
 	}
-	assert.Less(t, quickest, 500*time.Millisecond)
+	assert.Less(t, quickest, time.Second)
 }
 
 // The activity heartbeats only once, before it is cancelled: it cannot learn of it
