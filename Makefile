@@ -8,6 +8,7 @@ TOOLS     := .tools
 TEMPORAL_CLI   := github.com/temporalio/cli/cmd/temporal@v1.5.1
 GOLANGCI_LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 WORKFLOWCHECK  := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
+GOVULNCHECK    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # What a package's tests need of the built programs they find here.
 export CLUSTERRUN_DEVSERVER := $(abspath $(BIN)/clusterrun-devserver)
@@ -53,9 +54,10 @@ test-race: ## the same with the race detector
 	$(MAKE) test TESTFLAGS='-race $(TESTFLAGS)'
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck ## static checks, determinism of the workflow code among them
+lint: $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## static checks, determinism of the workflow code and what we depend on among them
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 	$(TOOLS)/workflowcheck -config .workflowcheck.yml ./workflows/...
+	.ci/dependencies $(TOOLS)/govulncheck
 
 # FAULTS and SEED may be given; without a seed each drill is another.
 .PHONY: drill
@@ -71,7 +73,7 @@ record: build ## record histories of the workflows for a version that is to be r
 	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(shell sed -n 's/^const Version = "\(.*\)"/\1/p' workflows/spec/version.go) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e
 
 .PHONY: tools
-tools: $(TOOLS)/temporal $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck ## build the temporal CLI and the linters into .tools/
+tools: $(TOOLS)/temporal $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## build the temporal CLI and the linters into .tools/
 
 $(TOOLS)/temporal:
 	@echo 'building the temporal CLI: about four minutes the first time'
@@ -82,6 +84,9 @@ $(TOOLS)/golangci-lint:
 
 $(TOOLS)/workflowcheck:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install $(WORKFLOWCHECK)
+
+$(TOOLS)/govulncheck:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install $(GOVULNCHECK)
 
 .PHONY: clean
 clean: ## remove what was built

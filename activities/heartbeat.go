@@ -63,7 +63,7 @@ func (l *lease) newBeater(p supervisor.Process) *beater {
 	}
 	first := firstBeat
 	if tasks > manyTasks {
-		first += rand.N(b.interval)
+		first += rand.N(b.interval) //nolint:gosec // no secret: beats are to spread
 	}
 	b.due = time.NewTimer(first)
 	return b
