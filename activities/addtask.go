@@ -45,16 +45,13 @@ func (h *Host) addTask(ctx context.Context, run supervisor.RunKey, t spec.Task) 
 			LocalRank: size, LocalWorldSize: size + 1,
 		}
 	}
-	_, err = h.plans.update(run, func(p *plan) (*plan, error) {
-		if p == nil {
-			return nil, errNoPlan
-		}
+	_, err = h.plans.change(run, func(p *plan) error {
 		p.Added = maps.Clone(p.Added)
 		if p.Added == nil {
 			p.Added = map[string]addedTask{}
 		}
 		p.Added[t.Name()] = added
-		return p, nil
+		return nil
 	})
 	return err
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/temporal"
+	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
+	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -54,11 +55,20 @@ type serving struct {
 
 func newServing(t *testing.T) *serving {
 	t.Helper()
-	s := &serving{t: t, queues: &queues{asked: func() {}}}
+	q := &queues{asked: func() {}}
+	s := servingOf(t, q)
+	s.queues = q
+	return s
+}
+
+// servingOf is one whose queues are those.
+func servingOf(t *testing.T, q taskservices.Queues) *serving {
+	t.Helper()
+	s := &serving{t: t}
 	var err error
-	s.Host, err = NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: emptied{}, Queues: s.queues, Server: beaten{}, Log: zap.NewNop()})
+	s.Host, err = NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: emptied{}, Queues: q, Server: beaten{}, Log: zap.NewNop()})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.tasks.Close() })
+	t.Cleanup(s.Close)
 	s.do(func(ctx context.Context) error {
 		s.run = runOf(ctx, "")
 		_, err := s.plans.update(s.run, func(*plan) (*plan, error) {
@@ -83,10 +93,14 @@ func (s *serving) of() spec.BarrierRun {
 	return spec.BarrierRun{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
 }
 
+func (s *serving) leases() *temporal.Leases {
+	return temporal.NewLeases(&temporal.Server{}, s.Brokers())
+}
+
 // lease leases closures.
 func (s *serving) lease(closures ...closure.Closure) (out closure.LeaseResult, err error) {
 	s.do(func(ctx context.Context) error {
-		out, err = s.RunClosures(ctx, closure.Lease{Run: s.of(), Closures: closures})
+		out, err = s.leases().RunClosures(ctx, closure.Lease{Run: s.of(), Closures: closures})
 		return nil
 	})
 	return out, err
@@ -104,7 +118,7 @@ func (s *serving) asksForItsQueue() {
 }
 
 func notServed(err error) bool {
-	var app *temporal.ApplicationError
+	var app *sdk.ApplicationError
 	return errors.As(err, &app) && app.Type() == closure.ErrNotServed
 }
 
@@ -112,13 +126,11 @@ func notServed(err error) bool {
 // That must not make a broker which nobody ends any more.
 func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	s := newServing(t)
-	p, err := s.plans.get(s.run)
-	require.NoError(t, err)
-	require.NotNil(t, s.brokers.of(p))
+	require.NotNil(t, s.Brokers().Serving(s.run))
 	s.asksForItsQueue()
 	leased := make(chan error, 1)
 	go func() {
-		var app *temporal.ApplicationError
+		var app *sdk.ApplicationError
 		for {
 			_, err := s.lease(closure.Closure{ID: 1, Function: "f"})
 			if !errors.As(err, &app) || app.NonRetryable() {
@@ -129,16 +141,16 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	}()
 	// In the middle of the release something may ask for the broker still.
 	asked := false
-	s.queues.asked = func() { asked = s.brokers.of(p) != nil }
+	s.queues.asked = func() { asked = s.Brokers().Serving(s.run) != nil }
 	s.do(func(ctx context.Context) error {
 		_, err := s.Release(ctx, ReleaseInput{})
 		return err
 	})
 	require.True(t, asked)
-	assert.Empty(t, s.brokers.all)
-	assert.Nil(t, s.brokers.of(p), "a request that began before")
+	assert.Nil(t, s.Brokers().Known(s.run))
+	assert.Nil(t, s.Brokers().Serving(s.run), "a request that began before")
 	require.True(t, notServed(<-leased))
-	_, err = s.lease(closure.Closure{ID: 1, Function: "f"})
+	_, err := s.lease(closure.Closure{ID: 1, Function: "f"})
 	assert.True(t, notServed(err))
 }
 
@@ -146,7 +158,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 	s := newServing(t)
 	s.do(func(ctx context.Context) error {
-		return s.CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
+		return s.leases().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
 	})
 	r, err := s.lease(closure.Closure{ID: 1, Function: "f"})
 	require.NoError(t, err)
@@ -158,7 +170,7 @@ func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 		return err
 	})
 	s.do(func(ctx context.Context) error {
-		return s.CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}})
+		return s.leases().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}})
 	})
-	assert.Empty(t, s.brokers.all)
+	assert.Nil(t, s.Brokers().Known(s.run))
 }

@@ -2,26 +2,16 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	server "github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// isContact reports whether what came of a heartbeat is an answer of the server about a
-// task that its run still has. Nothing else shows that: the SDK returns errors of its own
-// when connections are refused, and a server that does not know the attempt says that
-// somebody else may have the task.
-func isContact(err error) bool {
-	return err == nil || temporal.IsCanceledError(err) ||
-		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
-}
 
 // beatsInContact is how often a host tries to reach the server in the time after which it
 // stops what it could not reach the server for.
@@ -62,9 +52,9 @@ func (l *lease) contact() (supervisor.Contact, error) {
 	switch err := l.Server.RecordActivityHeartbeat(ctx, l.token, details...); {
 	case err == nil:
 		return supervisor.Contact{Until: sent + after.Nanoseconds(), Signal: signal, Grace: grace}, nil
-	case isGone(err):
+	case server.IsGone(err):
 		return supervisor.Contact{}, errSuperseded
-	case isContact(err):
+	case server.IsContact(err):
 		return supervisor.Contact{}, retryAt("it is not started any more: "+err.Error(), "NotStarted", 0, nil)
 	default:
 		return supervisor.Contact{}, fmt.Errorf("%w: the Temporal server does not answer for it: %v", errAway, err)

@@ -57,19 +57,16 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 	}
 	switch in.Op {
 	case lifecycle.ControlSeal:
-		_, err := h.plans.update(run, func(p *plan) (*plan, error) {
-			if p == nil {
-				return nil, errNoPlan
-			}
+		_, err := h.plans.change(run, func(p *plan) error {
 			p.Sealed = true
-			return p, nil
+			return nil
 		})
 		return ControlOutput{Tasks: in.Tasks}, err
 	case lifecycle.ControlTell:
 		if in.Stopping == nil {
 			return ControlOutput{}, errors.New("there is nothing to tell")
 		}
-		_, err := h.learn(run, *in.Stopping)
+		_, err := h.services.Learn(run, *in.Stopping)
 		return ControlOutput{}, err
 	case lifecycle.ControlCheck:
 		return ControlOutput{}, h.checkStart(p, in.Start)

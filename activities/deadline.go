@@ -15,10 +15,7 @@ func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
 	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == bootID() {
 		return p, err
 	}
-	return h.plans.update(run, func(p *plan) (*plan, error) {
-		if p == nil {
-			return nil, errNoPlan
-		}
+	return h.plans.change(run, func(p *plan) error {
 		if p.DeadlineWall.IsZero() {
 			from := h.now()
 			if p.Elapsed > 0 {
@@ -28,7 +25,7 @@ func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
 		}
 		// The clock since boot does not jump; after another boot it starts anew.
 		p.Deadline, p.BootID = supervisor.BootNanos()+int64(p.DeadlineWall.Sub(h.now())), bootID()
-		return p, nil
+		return nil
 	})
 }
 

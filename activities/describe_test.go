@@ -29,33 +29,31 @@ const tracedError = `{"message": {"message": "KeyError: 'lr'", "extraInfo": {"py
 
 // An error of the program's own words: message, file and time (TE-58, TE-60).
 func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
-	h := &Host{}
 	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: tracedError, tasklog.StderrFile: "noise\n"})
-	e, _ := h.describeExit(p, "")
+	e, _ := describeExit("host-a", p, false, "")
 	assert.True(t, e.Reported)
 	assert.Equal(t, "KeyError: 'lr'", e.Message)
 	assert.Equal(t, filepath.Join(p.LogDir, tasklog.ErrorFile), e.ErrorFile)
 	assert.Equal(t, time.Unix(10, 0).UTC(), e.ErrorTime, "the program's word, where the file was written much later")
 
 	p = ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: `{"message": "boom"}`})
-	e, _ = h.describeExit(p, "")
+	e, _ = describeExit("host-a", p, false, "")
 	assert.WithinDuration(t, time.Now(), e.ErrorTime, time.Minute, "the file's, where there is no other")
 }
 
 // Without an error file: torch's words, and the last of stderr (TE-31, TE-61, TE-62).
 func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
-	h := &Host{}
-	e, _ := h.describeExit(ended(t, supervisor.Exit{Code: 138}, map[string]string{tasklog.StderrFile: "last words\n"}), "")
+	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 138}, map[string]string{tasklog.StderrFile: "last words\n"}), false, "")
 	assert.False(t, e.Reported)
 	assert.Empty(t, e.ErrorFile)
 	assert.Zero(t, e.ErrorTime)
 	assert.Equal(t, "Process failed with exitcode 138\nlast words", spec.FailureMessage(e))
 
-	e, _ = h.describeExit(ended(t, supervisor.Exit{Code: -11}, nil), "")
+	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -11}, nil), false, "")
 	assert.Equal(t, "SIGSEGV", e.Signal)
 	assert.Equal(t, "Signal 11 (SIGSEGV) received by PID 123", spec.FailureMessage(e))
 
-	e, _ = h.describeExit(ended(t, supervisor.Exit{Code: -35}, nil), "")
+	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -35}, nil), false, "")
 	assert.Equal(t, "<N/A>", e.Signal)
 	assert.Equal(t, "Signal 35 (<N/A>) received by PID 123", spec.FailureMessage(e))
 }
@@ -63,12 +61,11 @@ func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
 // A malformed error file reports nothing, and is named; what the program wrote to
 // stderr is told as well (TE-57).
 func TestDescribeMalformedErrorFile_TE57(t *testing.T) {
-	h := &Host{}
 	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{
 		tasklog.ErrorFile:  `{"mess": "` + strings.Repeat("x", 5000) + `"}`,
 		tasklog.StderrFile: "Traceback\nKeyError: 'lr'\n",
 	})
-	e, _ := h.describeExit(p, "")
+	e, _ := describeExit("host-a", p, false, "")
 	assert.False(t, e.Reported)
 	assert.Zero(t, e.ErrorTime)
 	assert.Equal(t, filepath.Join(p.LogDir, tasklog.ErrorFile), e.ErrorFile)
@@ -78,10 +75,9 @@ func TestDescribeMalformedErrorFile_TE57(t *testing.T) {
 }
 
 func TestDescribeGoodExit(t *testing.T) {
-	h := &Host{}
-	e, value := h.describeExit(ended(t, supervisor.Exit{}, map[string]string{
+	e, value := describeExit("host-a", ended(t, supervisor.Exit{}, map[string]string{
 		tasklog.ErrorFile: tracedError, tasklog.ResultFile: "0.97\n",
-	}), "")
+	}), false, "")
 	assert.Equal(t, spec.CauseCompleted, e.Cause)
 	assert.Equal(t, "0.97", string(value))
 	assert.Empty(t, e.Message, "it did not fail of the error it once wrote down")
@@ -91,8 +87,7 @@ func TestDescribeGoodExit(t *testing.T) {
 
 // A result that is none: the failure says so, and is no report of the program's.
 func TestDescribeBadResult(t *testing.T) {
-	h := &Host{}
-	e, value := h.describeExit(ended(t, supervisor.Exit{}, map[string]string{tasklog.ResultFile: "not json", tasklog.StderrFile: "noise\n"}), "")
+	e, value := describeExit("host-a", ended(t, supervisor.Exit{}, map[string]string{tasklog.ResultFile: "not json", tasklog.StderrFile: "noise\n"}), false, "")
 	assert.Nil(t, value)
 	assert.True(t, e.BadResult())
 	assert.False(t, e.Reported)
@@ -104,8 +99,7 @@ func TestDescribeBadResult(t *testing.T) {
 // A program that could not be executed has said nothing yet: whatever its log
 // directory has is none of its words.
 func TestDescribeStartError(t *testing.T) {
-	h := &Host{}
-	e, _ := h.describeExit(ended(t, supervisor.Exit{Code: 127, StartError: "no such file"}, map[string]string{tasklog.StderrFile: "noise\n"}), "")
+	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 127, StartError: "no such file"}, map[string]string{tasklog.StderrFile: "noise\n"}), false, "")
 	assert.Equal(t, "no such file", e.Message)
 }
 
@@ -113,18 +107,16 @@ func TestDescribeStartError(t *testing.T) {
 func TestDescribeExitWithoutLogs(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile(tasklog.ErrorFile, []byte(tracedError), 0o600))
-	h := &Host{}
-	e, value := h.describeExit(supervisor.Process{PID: 1, Exit: &supervisor.Exit{Code: 1}}, "")
+	e, value := describeExit("host-a", supervisor.Process{PID: 1, Exit: &supervisor.Exit{Code: 1}}, false, "")
 	assert.Empty(t, e.Message)
 	assert.Nil(t, value)
 }
 
 // A host worker that was stopped in order used to read as a crash.
 func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
-	h := &Host{Config: Config{Name: "host-a"}}
-	e, _ := h.describeExit(ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), "")
+	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), false, "")
 	assert.Equal(t, spec.CauseHostLost, e.Cause)
 	assert.Equal(t, "the host worker on host-a was told to end, and its tasks end with it", e.Message)
-	e, _ = h.describeExit(ended(t, supervisor.Exit{Code: -9, Lost: true}, nil), "")
+	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Lost: true}, nil), false, "")
 	assert.Contains(t, e.Message, "the process is lost")
 }

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,14 +19,14 @@ func (s *serving) again() *serving {
 	var err error
 	next.Host, err = NewHost(Config{Name: s.Name, StateDir: s.StateDir, Supervisor: emptied{}, Queues: s.queues, Server: beaten{}, Log: zap.NewNop()})
 	require.NoError(s.t, err)
-	s.t.Cleanup(func() { _ = next.tasks.Close() })
+	s.t.Cleanup(next.Close)
 	return &next
 }
 
 // asks has a process of worker-0 ask for closures; with no slots it leaves.
 func (s *serving) asks(process string, seq uint64, slots int) {
 	s.t.Helper()
-	_, err := s.brokers.Next(s.t.Context(), taskapi.ID{Run: taskRun(s.run), Task: "worker-0"}, taskapi.ClosuresRequest{
+	_, err := s.Brokers().Next(s.t.Context(), taskapi.ID{Run: taskapi.Run(s.run), Task: "worker-0"}, taskapi.ClosuresRequest{
 		Process: process, Seq: seq, Slots: slots, Functions: []string{"f"},
 	})
 	require.NoError(s.t, err)
@@ -39,11 +38,11 @@ func (s *serving) ended(number, code int, before ...supervisor.Process) (call st
 	s.t.Helper()
 	key := supervisor.Key{Run: s.run, Task: "worker-0"}
 	q := supervisor.Process{Key: key, Number: number, Exit: &supervisor.Exit{Code: code}}
+	_, err := s.services.ProcessEnded(append(before, q), code == 0)
+	require.NoError(s.t, err)
 	p, err := s.plans.get(s.run)
 	require.NoError(s.t, err)
-	l := &lease{Host: s.Host, ctx: context.Background(), plan: p, key: key}
-	require.NoError(s.t, l.noteCall(append(before, q)))
-	return l.plan.inCall(q)
+	return p.inCall(q)
 }
 
 // A process that served and exited with 0 while no host worker was there has not completed:

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -66,8 +67,12 @@ func TestAPushedCancellationIsConfirmed(t *testing.T) {
 		{errors.New("away"), pushed},
 		{serviceerror.NewNotFound("workflow execution already completed"), serviceerror.NewNotFound("workflow execution already completed")},
 	} {
-		l := &lease{Host: stopHost(t, t.TempDir(), newRun(t))}
-		l.Server = oneAnswer{err: c.answer}
+		h := &Host{Config: Config{Name: "host-a", Server: oneAnswer{err: c.answer}}}
+		var err error
+		h.services, err = taskservices.New(taskservices.Config{StateDir: t.TempDir(), Log: zap.NewNop()})
+		require.NoError(t, err)
+		t.Cleanup(h.services.Close)
+		l := &lease{Host: h}
 		answers := make(chan error, 1)
 		l.confirm(t.Context(), supervisor.Process{}, pushed, answers)
 		assert.Equal(t, c.want, <-answers)

@@ -74,10 +74,10 @@ func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 	return spec.CauseOrigin
 }
 
-// describeExit is the whole account of an exit: what the supervisor saw, and
+// describeExit is the whole account of an exit on that host: what the supervisor saw, and
 // what the process left in its files.
-func (h *Host) describeExit(p supervisor.Process, call string) (spec.Exit, json.RawMessage) {
-	e := exitOf(p, h.Owned, call)
+func describeExit(host string, p supervisor.Process, owned bool, call string) (spec.Exit, json.RawMessage) {
+	e := exitOf(p, owned, call)
 	if p.LogDir == "" {
 		return e, nil
 	}
@@ -112,12 +112,12 @@ func (h *Host) describeExit(p supervisor.Process, call string) (spec.Exit, json.
 	case spec.CauseHostLost:
 		switch {
 		case p.Exit.Reason == supervisor.ReasonCutOff:
-			e.Message = strings.TrimSpace(fmt.Sprintf("host %s heard nothing of the Temporal server for too long (on_disconnect), and stopped it\n%s", h.Name, e.Message))
+			e.Message = strings.TrimSpace(fmt.Sprintf("host %s heard nothing of the Temporal server for too long (on_disconnect), and stopped it\n%s", host, e.Message))
 		case e.Message != "":
 		case e.StoppedByHost():
-			e.Message = fmt.Sprintf("the host worker on %s was told to end, and its tasks end with it", h.Name)
+			e.Message = fmt.Sprintf("the host worker on %s was told to end, and its tasks end with it", host)
 		default:
-			e.Message = fmt.Sprintf("the process is lost: the supervisor on host %s, or the machine, went down under it", h.Name)
+			e.Message = fmt.Sprintf("the process is lost: the supervisor on host %s, or the machine, went down under it", host)
 		}
 	}
 	return bound(e), nil

@@ -91,14 +91,14 @@ func TestRestartsBeyondTheProcessesThatAreKnown(t *testing.T) {
 	}
 	// Two of those between were stopped by an operator.
 	processes := []supervisor.Process{failed(0, 1), failed(400, 399), failed(401, 400), failed(402, 0)}
-	h, p := &Host{}, &plan{Spec: (&spec.RunSpec{AutoRestart: true}).WithDefaults()}
-	history := h.historyOf(p, processes, 0)
+	p := &plan{Spec: (&spec.RunSpec{AutoRestart: true}).WithDefaults()}
+	history := p.historyOf(processes, 0, false)
 	assert.Equal(t, 400, history.Counted)
 	assert.Equal(t, 401, history.Failures())
 	assert.Equal(t, 402, restartsOf(processes, 0))
 	for limit, want := range map[int]bool{400: false, 401: true} {
 		p.Spec.MaxRestarts = &limit
-		_, again := h.next(p, history, false)
+		_, again := p.next(history, false)
 		assert.Equal(t, want, again, limit)
 	}
 }

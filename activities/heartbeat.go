@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	server "github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -87,11 +88,11 @@ func (b *beater) beat(ctx context.Context) {
 		defer cancel()
 		sent := supervisor.BootNanos()
 		err := b.lease.Server.RecordActivityHeartbeat(beating, b.lease.token, b.lease.details(b.process))
-		if isContact(err) {
+		if server.IsContact(err) {
 			b.lease.inContact(ctx, sent)
 		}
 		b.lease.heard(err)
-		if temporal.IsCanceledError(err) || isGone(err) {
+		if temporal.IsCanceledError(err) || server.IsGone(err) {
 			select {
 			case b.answers <- err:
 			default: // there is one already

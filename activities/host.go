@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
 )
 
@@ -37,9 +37,9 @@ type Config struct {
 
 	Supervisor supervisor.API
 	Server     Server
-	// Meetings are the barriers across hosts at which tasks here wait. None: there
-	// are no such barriers.
-	Meetings *barriers.Barriers
+	// Rounds keeps the barriers across hosts at which tasks here wait. None: there are
+	// no such barriers.
+	Rounds barriers.Server
 	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
 	Runs taskservices.Runs
 	// Queues are the queues of closures that tasks here serve and schedule. None: they
@@ -68,14 +68,10 @@ type Server interface {
 // Host has the activities of one host.
 type Host struct {
 	Config
+	group      *background.Group
 	plans      *planStore
 	collectors collectors
-	tasks      *taskapi.Server
-	views      views
-	asking     gates
-	brokers    brokers
-	// coordinating is what tasks here schedule.
-	coordinating coordinators
+	services   *taskservices.Services
 
 	// strangers are the runs of which it was said that the server is another one.
 	strangers sync.Map // of supervisor.RunKey
@@ -88,8 +84,9 @@ type Host struct {
 	now       func() time.Time
 }
 
-// NewHost opens the plans in c.StateDir. Nothing runs until [Host.Reconcile]
-// is started and a worker polls.
+// NewHost opens the plans in c.StateDir. Nothing runs until a worker polls; tasks that an
+// earlier host worker left are served from [Host.ServeTasks] on, and their runs looked
+// after from [Host.Reconcile] on.
 func NewHost(c Config) (*Host, error) {
 	plans, err := openPlans(c.StateDir)
 	if err != nil {
@@ -100,6 +97,7 @@ func NewHost(c Config) (*Host, error) {
 	}
 	h := &Host{
 		Config:    c,
+		group:     background.NewGroup(),
 		plans:     plans,
 		attached:  map[supervisor.Key]int{},
 		nudge:     make(chan struct{}, 1),
@@ -107,22 +105,22 @@ func NewHost(c Config) (*Host, error) {
 		now:       time.Now,
 		lastHeard: time.Now(),
 	}
-	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
-	if c.Meetings != nil {
-		o.Barriers = acrossHosts{c.Meetings}
-	}
-	if c.Runs != nil {
-		o.Stops = stops{h}
-	}
-	h.brokers.host, h.coordinating.host = h, h
-	if c.Queues != nil {
-		o.Closures, o.Coordinators = &h.brokers, &h.coordinating
-	}
-	if h.tasks, err = taskapi.NewServer(o); err != nil {
-		return nil, err
-	}
-	return h, nil
+	h.services, err = taskservices.New(taskservices.Config{
+		Host: c.Name, Queue: c.Queue, StateDir: c.StateDir, Plans: plans,
+		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.restart, Log: c.Log,
+	})
+	return h, err
 }
+
+// Close ends all that the host does beside its activities, and waits for it. Processes go
+// on, and their tasks ask again, the next host worker.
+func (h *Host) Close() {
+	h.group.Close()
+	h.services.Close()
+}
+
+// Brokers returns those that have the tasks of this host call closures.
+func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
 
 func (h *Host) attach(k supervisor.Key) {
 	h.mu.Lock()

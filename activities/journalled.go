@@ -13,12 +13,11 @@ func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Config: Config{Owned: true}}
 	exits := map[string]spec.Exit{}
 	for _, p := range processes { // the last of a task comes last
 		delete(exits, p.Key.Task)
 		if p.Exit != nil {
-			exits[p.Key.Task], _ = h.describeExit(p, "")
+			exits[p.Key.Task], _ = describeExit("", p, true, "")
 		}
 	}
 	return exits, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -51,21 +53,10 @@ type plan struct {
 	// Released: the run has given this host back. The plan stays until the run is
 	// closed, so that a release that is asked for again answers the same.
 	Released bool `json:"released,omitempty"`
-	// Served: tasks have served or scheduled closures here, so that the run has a queue
-	// of them.
-	Served bool `json:"served,omitempty"`
-	// Calls names the closures that processes exited with 0 in the middle of: those
-	// have failed. Only this host worker's predecessor may have known.
-	Calls []endedCall `json:"calls,omitempty"`
-	// Serving has the tasks that serve here, each with the life of the broker that its
-	// process has asked last. One that leaves in order is not in it any more.
-	Serving map[string]string `json:"serving,omitempty"`
-	// Coordinators are the tasks that have scheduled closures here.
-	Coordinators []string `json:"coordinators,omitempty"`
 	// Sealed: nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
-	// Stopping is the last that the run said of stopping together.
-	Stopping *spec.Stopping `json:"stopping,omitempty"`
+	// Notes are those of the services of the run's tasks.
+	taskservices.Notes
 }
 
 // sealed: nothing is started again on this host. That the tasks stop together can
@@ -78,6 +69,24 @@ func (p *plan) task(name string) (spec.Task, bool) {
 		return a.Task, true
 	}
 	return p.Spec.Task(name)
+}
+
+// forServices is the run as the services of its tasks know it.
+func (p *plan) forServices() taskservices.Run {
+	return taskservices.Run{
+		RunKey: p.Run, Generation: p.Generation, Spec: p.Spec,
+		Added:  slices.Collect(maps.Keys(p.Added)),
+		Sealed: p.sealed(), Released: p.Released, Notes: p.Notes,
+	}
+}
+
+// inCall returns the call in the middle of which a process exited with 0; empty: none. p
+// may be nil.
+func (p *plan) inCall(q supervisor.Process) string {
+	if p == nil {
+		return ""
+	}
+	return p.InCall(q)
 }
 
 // runDir is the log directory of the run; none where the run keeps no files.
@@ -102,8 +111,11 @@ var errNoPlan = errors.New("this host has no plan of the run")
 // planStore keeps plans as one JSON file per run, and in memory.
 type planStore struct {
 	dir string
+	// changing is held by who changes a plan, until that is on disk. It is acquired
+	// before mu, which is never held over a file: a slow disk keeps nobody from reading.
+	changing sync.Mutex
 
-	mu    sync.Mutex
+	mu    sync.RWMutex
 	plans map[supervisor.RunKey]*plan
 	// damaged are the files that were set aside when the store was opened.
 	damaged []string
@@ -140,8 +152,8 @@ func openPlans(stateDir string) (*planStore, error) {
 // get returns a copy that the caller may read without holding a lock. Slices
 // and maps in it are never changed in place.
 func (s *planStore) get(run supervisor.RunKey) (*plan, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	p, ok := s.plans[run]
 	if !ok {
 		return nil, errNoPlan
@@ -152,8 +164,8 @@ func (s *planStore) get(run supervisor.RunKey) (*plan, error) {
 
 // all lists the plans, the oldest first.
 func (s *planStore) all() []*plan {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	out := make([]*plan, 0, len(s.plans))
 	for _, p := range s.plans {
 		c := *p
@@ -163,29 +175,45 @@ func (s *planStore) all() []*plan {
 	return out
 }
 
-// served is the plan of a run that is not released, by the run's first execution; nil
-// if there is none. It is asked for with every lease, so it copies no other.
-func (s *planStore) served(key servedKey) *plan {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.plans {
-		if !p.Released && p.Run.WorkflowID == key.workflowID && servedKeyOf(p) == key {
-			c := *p
-			return &c
-		}
+// Run implements [taskservices.Plans].
+func (s *planStore) Run(run supervisor.RunKey) (taskservices.Run, error) {
+	p, err := s.get(run)
+	if err != nil {
+		return taskservices.Run{}, err
 	}
-	return nil
+	return p.forServices(), nil
 }
 
-// update changes the plan of a run under the store's lock and writes it. A nil
-// plan given to change means that there is none yet; the one it returns is kept.
+// Note implements [taskservices.Plans].
+func (s *planStore) Note(run supervisor.RunKey, change func(*taskservices.Notes)) (taskservices.Run, error) {
+	p, err := s.change(run, func(p *plan) error {
+		change(&p.Notes)
+		return nil
+	})
+	if err != nil {
+		return taskservices.Run{}, err
+	}
+	return p.forServices(), nil
+}
+
+// change changes the plan that there is of a run, and returns it once it is on disk.
+func (s *planStore) change(run supervisor.RunKey, change func(*plan) error) (*plan, error) {
+	return s.update(run, func(p *plan) (*plan, error) {
+		if p == nil {
+			return nil, errNoPlan
+		}
+		return p, change(p)
+	})
+}
+
+// update is like change, but the plan given is nil where there is none yet; the one that is
+// returned is kept. Changes come one after the other, so that one may depend on all plans.
 func (s *planStore) update(run supervisor.RunKey, change func(*plan) (*plan, error)) (*plan, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var old *plan
-	if p, ok := s.plans[run]; ok {
-		c := *p
-		old = &c
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	old, err := s.get(run)
+	if err != nil {
+		old = nil
 	}
 	p, err := change(old)
 	if err != nil {
@@ -194,8 +222,10 @@ func (s *planStore) update(run supervisor.RunKey, change func(*plan) (*plan, err
 	if err := s.write(p); err != nil {
 		return nil, err
 	}
-	s.plans[run] = p
 	c := *p
+	s.mu.Lock()
+	s.plans[run] = p
+	s.mu.Unlock()
 	return &c, nil
 }
 
@@ -213,9 +243,11 @@ func (s *planStore) write(p *plan) error {
 }
 
 func (s *planStore) drop(run supervisor.RunKey) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.plans, run)
+	s.mu.Unlock()
 	if err := os.Remove(s.path(run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -19,15 +19,12 @@ type PrepareInput struct {
 
 // Prepare keeps the cluster in the plan.
 func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
-	_, err := h.plans.update(runOf(ctx, in.Run), func(p *plan) (*plan, error) {
-		if p == nil {
-			return nil, errNoPlan
-		}
+	_, err := h.plans.change(runOf(ctx, in.Run), func(p *plan) error {
 		if in.Generation != p.Generation {
-			return nil, fmt.Errorf("generation %d of the run is not the one reserved here, %d is", in.Generation, p.Generation)
+			return fmt.Errorf("generation %d of the run is not the one reserved here, %d is", in.Generation, p.Generation)
 		}
 		p.Cluster = in.Cluster
-		return p, nil
+		return nil
 	})
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	server "github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -32,11 +33,13 @@ const (
 	longSilence = 20 * time.Second
 )
 
-// Reconcile looks after the runs on this host that nobody holds a lease on,
-// until ctx ends. Their processes go on as long as the run wants them: only one
+// Reconcile begins to look after the runs on this host that nobody holds a lease on,
+// until [Host.Close]. Their processes go on as long as the run wants them: only one
 // whose run is closed, or does not list the task's activity as pending any
 // more, is stopped. A server that cannot be asked decides nothing.
-func (h *Host) Reconcile(ctx context.Context) {
+func (h *Host) Reconcile() { h.group.Go(h.reconcileAll) }
+
+func (h *Host) reconcileAll(ctx context.Context) {
 	ticker := time.NewTicker(reconcileEvery)
 	defer ticker.Stop()
 	var looking sync.Map // of supervisor.RunKey
@@ -46,12 +49,12 @@ func (h *Host) Reconcile(ctx context.Context) {
 			if _, busy := looking.LoadOrStore(p.Run, true); busy {
 				continue
 			}
-			go func() {
+			h.group.Go(func(ctx context.Context) {
 				defer looking.Delete(p.Run)
 				if err := h.reconcile(ctx, p); err != nil && ctx.Err() == nil {
 					h.Log.Debug("a run cannot be reconciled now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 				}
-			}()
+			})
 		}
 		select {
 		case <-ctx.Done():
@@ -115,20 +118,19 @@ func (h *Host) abandon(p *plan, why string) error {
 		signal, grace = int(sigterm), defaultGrace
 	}
 	// Its own time: processes may take their grace.
-	ctx, cancel := context.WithTimeout(context.Background(), grace+time.Minute)
+	ctx, cancel := context.WithTimeout(h.group.Context(), grace+time.Minute)
 	defer cancel()
 	_, err = h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Signal: signal, Grace: grace})
 	if err != nil {
 		return err
 	}
-	h.endTasks(p.Run)
-	h.forgetBarriers(ctx, p.Run)
+	h.services.Release(ctx, p.Run)
 	h.collectRest(ctx, p)
 	if err := h.plans.drop(p.Run); err != nil {
 		return err
 	}
 	if !p.Released {
-		h.brokers.endAbandoned(ctx, p)
+		h.services.EndAbandoned(ctx, p.forServices())
 	}
 	return nil
 }
@@ -149,7 +151,7 @@ func (h *Host) awaited(d *workflowservice.DescribeWorkflowExecutionResponse) boo
 // heard notes what came of a request to the server. After a long time without an answer
 // queues of closures are told again who serves here: they may have given up this host.
 func (h *Host) heard(err error) {
-	if !isContact(err) && !isGone(err) {
+	if !server.IsContact(err) && !server.IsGone(err) {
 		return
 	}
 	h.mu.Lock()
@@ -158,7 +160,7 @@ func (h *Host) heard(err error) {
 	long := h.lastHeard.Sub(before) > longSilence
 	h.mu.Unlock()
 	if long {
-		h.brokers.again()
+		h.services.Brokers().TellAgain()
 	}
 }
 

@@ -60,18 +60,17 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 	if err != nil {
 		return ReleaseOutput{}, err
 	}
-	h.forgetBarriers(ctx, run)
-	h.endTasks(run)
+	h.services.Release(ctx, run)
 	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
-		out.Served = p.Served || h.hasQueue(ctx, p)
+		out.Served = h.services.HasQueue(ctx, p.forServices())
 		h.collectRest(ctx, p)
 	}
 	for _, q := range reply.Processes {
 		if q.Exit == nil {
 			continue
 		}
-		exit, value := h.describeExit(q, p.inCall(q))
+		exit, value := describeExit(h.Name, q, h.Owned, p.inCall(q))
 		if p != nil {
 			exit.Restart = p.number(q)
 		}
@@ -90,35 +89,18 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 		out.Output = lastOutput(p, reply.Processes)
 	}
 	if p != nil {
-		_, err = h.plans.update(run, func(p *plan) (*plan, error) {
-			if p == nil {
-				return nil, errNoPlan
-			}
+		_, err = h.plans.change(run, func(p *plan) error {
 			p.Released = true
-			return p, nil
+			return nil
 		})
 		if err != nil && !errors.Is(err, errNoPlan) {
 			h.Log.Warn("a released run keeps its slots for now", zap.Error(err))
 		}
-		// The leases end with the broker, and are tried again at once. They must not find
-		// a plan that has them make another one.
-		h.brokers.end(servedKeyOf(p))
-		h.coordinating.end(servedKeyOf(p))
+		// Now that the plan says that it is released: the leases end with this, and are
+		// tried again at once.
+		h.services.ReleaseClosures(p.forServices())
 	}
 	return out, nil
-}
-
-// hasQueue: a coordinator can have made the queue of a run none of whose tasks here
-// ever served.
-func (h *Host) hasQueue(ctx context.Context, p *plan) bool {
-	if h.Queues == nil {
-		return false
-	}
-	left, err := h.Queues.Left(ctx, p.queueRun())
-	if err != nil {
-		h.Log.Debug("whether the run has a queue of closures is not known; such a queue finds out by itself that the run is over", zap.Error(err))
-	}
-	return left
 }
 
 // fit leaves details out until the answer is small enough for the server: first

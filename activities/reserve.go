@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -116,7 +117,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		return p, nil
 	})
 	if err == nil && in.Stopping != nil {
-		h.tasks.SetStopping(taskRun(run), *in.Stopping)
+		h.services.SetStopping(run, *in.Stopping)
 	}
 	return out, err
 }
@@ -125,15 +126,15 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 // here.
 func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *plan {
 	p := &plan{
-		Stopping: in.Stopping,
-		Run:      run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
+		Notes: taskservices.Notes{Stopping: in.Stopping},
+		Run:   run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
 		LogRoot: cmp.Or(in.Spec.Logs.Dir, h.LogRoot), BootID: bootID(), Reserved: h.now(),
 	}
 	if before != nil {
 		oldest := in.Generation - supervisor.KeepProcesses
 		p.Firsts, p.Calls = maps.Clone(before.Firsts), slices.Clone(before.Calls)
 		maps.DeleteFunc(p.Firsts, func(generation, _ int) bool { return generation < oldest })
-		p.Calls = slices.DeleteFunc(p.Calls, func(c endedCall) bool { return c.Generation > 0 && c.Generation < oldest })
+		p.Calls = slices.DeleteFunc(p.Calls, func(c taskservices.EndedCall) bool { return c.Generation > 0 && c.Generation < oldest })
 	}
 	if in.First > 0 {
 		if p.Firsts == nil {
@@ -161,14 +162,14 @@ func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {
 	return tasks, nil
 }
 
-// claimSlots checks the bound on tasks of this host. It is called under the lock
-// of the plans, so that two runs cannot both get the last slots.
+// claimSlots checks the bound on tasks of this host. It is called while a plan is being
+// changed, so that two runs cannot both get the last slots.
 func (h *Host) claimSlots(run supervisor.RunKey, tasks []spec.Task) error {
 	if h.Slots == 0 {
 		return nil
 	}
 	used, want := 0, len(tasks)
-	for _, p := range h.plans.plans {
+	for _, p := range h.plans.all() {
 		if p.Released {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
@@ -16,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	server "github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -156,8 +156,7 @@ func (l *lease) hold() (RunTaskOutput, error) {
 	}
 	processes := reply.Processes
 	if len(processes) == 0 && l.resumed {
-		l.brokers.processEnded(l.plan, l.key.Task)
-		l.tasks.Ended(taskOf(l.key), true, "was lost")
+		l.services.Lost(l.plan.forServices(), l.key)
 		return RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
 	}
 	next := 0
@@ -249,7 +248,7 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 		case <-beats.due.C:
 			beats.beat(waiting)
 		case err := <-beats.answers:
-			if isGone(err) {
+			if server.IsGone(err) {
 				return RunTaskOutput{}, errSuperseded
 			}
 			l.stop(waiting, p)
@@ -262,7 +261,7 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 			switch {
 			case temporal.IsCanceledError(cause):
 				go l.confirm(waiting, p, cause, beats.answers)
-			case isGone(cause):
+			case server.IsGone(cause):
 				return RunTaskOutput{}, errSuperseded
 			case l.stopping, errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
 				// Paused means: do not start it again. The process goes on.
@@ -279,7 +278,7 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 func (l *lease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
 	ctx, cancel := context.WithTimeout(waiting, beatPatience)
 	defer cancel()
-	if err := l.Server.RecordActivityHeartbeat(ctx, l.token, l.details(p)); isGone(err) {
+	if err := l.Server.RecordActivityHeartbeat(ctx, l.token, l.details(p)); server.IsGone(err) {
 		cancelled = err
 	}
 	select {
@@ -353,23 +352,26 @@ func hasReported(p supervisor.Process) bool {
 // before anybody hears of it.
 func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 	last := processes[len(processes)-1]
-	if err := l.noteCall(processes); err != nil {
+	completed := last.Exit.Reason == supervisor.ReasonNone && causeOf(last.Exit, l.Owned, "") == spec.CauseCompleted
+	calls, err := l.services.ProcessEnded(processes, completed)
+	if err != nil {
 		return RunTaskOutput{}, err
 	}
+	l.plan.Calls = calls
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
 		return l.conclude(processes)
 	}
-	history := l.historyOf(l.plan, processes, l.fence.Launch)
-	delay, again := l.next(l.plan, history, l.sealed())
+	history := l.plan.historyOf(processes, l.fence.Launch, l.Owned)
+	delay, again := l.plan.next(history, l.sealed())
 	if !again {
 		return l.conclude(processes)
 	}
-	err := l.Supervisor.Grant(l.ctx, supervisor.GrantRequest{Key: l.key, Fence: l.fence, Number: last.Number, Failures: history.Failures()})
+	err = l.Supervisor.Grant(l.ctx, supervisor.GrantRequest{Key: l.key, Fence: l.fence, Number: last.Number, Failures: history.Failures()})
 	if err != nil {
 		return RunTaskOutput{}, err
 	}
 	exit := l.exit(last)
-	l.tasks.Ended(taskOf(l.key), false, howEnded(exit))
+	l.services.Restarts(l.key, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
 	return RunTaskOutput{}, retryAt(
 		fmt.Sprintf("%s; starting it again in %s", spec.UnexpectedExitText(l.key.Task, exit), delay),
@@ -378,8 +380,8 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 
 // historyOf is what the rules have to know of a launch. The supervisor does not keep
 // all of its processes, but how many had failed by the one before the last.
-func (h *Host) historyOf(p *plan, processes []supervisor.Process, launch int) lifecycle.RestartHistory {
-	history := lifecycle.HistoryOf(p.attemptsOf(processes, launch, h.Owned))
+func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool) lifecycle.RestartHistory {
+	history := lifecycle.HistoryOf(p.attemptsOf(processes, launch, owned))
 	if n := len(processes); n > 1 && processes[n-2].Launch == launch {
 		history.Counted = max(history.Counted, processes[n-2].Failures)
 	}
@@ -387,16 +389,16 @@ func (h *Host) historyOf(p *plan, processes []supervisor.Process, launch int) li
 }
 
 // next asks the rules whether a task gets another process after its last one.
-func (h *Host) next(p *plan, history lifecycle.RestartHistory, sealed bool) (delay time.Duration, again bool) {
+func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.Duration, again bool) {
 	history.Sealed = sealed
 	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts}.Next(history)
 }
 
 // conclude reports the end of the last process as the end of the task.
 func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
-	exit := l.exit(processes[len(processes)-1])
-	l.tasks.Ended(taskOf(l.key), true, howEnded(exit))
-	l.coordinatorEnded(l.plan, processes)
+	last := processes[len(processes)-1]
+	exit := l.exit(last)
+	l.services.Ended(l.key, l.plan.restartCount(l.key.Generation, l.plan.number(last)), howEnded(exit))
 	stopped := exit.Cause != spec.CauseCompleted && exit.Cause != spec.CauseOrigin
 	switch {
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
@@ -409,7 +411,7 @@ func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) 
 
 // exit is how a process of the task ended.
 func (l *lease) exit(p supervisor.Process) spec.Exit {
-	exit, _ := l.describeExit(p, l.plan.inCall(p))
+	exit, _ := describeExit(l.Name, p, l.Owned, l.plan.inCall(p))
 	exit.Restart = l.plan.number(p)
 	return exit
 }
@@ -444,11 +446,4 @@ func retryAt(message, kind string, delay time.Duration, cause error) error {
 	return temporal.NewApplicationErrorWithOptions(bounded(message), kind, temporal.ApplicationErrorOptions{
 		NextRetryDelay: max(delay, time.Millisecond), Cause: cause,
 	})
-}
-
-// isGone: the server does not know this attempt any more.
-func isGone(err error) bool {
-	var notFound *serviceerror.NotFound
-	var noNamespace *serviceerror.NamespaceNotFound
-	return errors.As(err, &notFound) || errors.As(err, &noNamespace)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -93,4 +94,15 @@ func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []superviso
 func stopOfRun(s *spec.RunSpec) (int, time.Duration, error) {
 	n, err := spec.SignalNumber(s.Stop.Signal)
 	return n, s.Stop.Grace.Std(), err
+}
+
+// restart stops the process of a task that does not end a call, and has it started again
+// like one that an operator restarts.
+func (h *Host) restart(ctx context.Context, run supervisor.RunKey, task string) error {
+	p, err := h.plans.get(run)
+	if err != nil {
+		return err
+	}
+	_, err = h.stopTasks(ctx, p, ControlInput{Op: lifecycle.ControlRestart, Tasks: []string{task}, Generation: p.Generation}, supervisor.ReasonRestart)
+	return err
 }

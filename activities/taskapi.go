@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -21,31 +21,17 @@ import (
 // maxProgress bounds the text of progress in a heartbeat, in bytes of JSON.
 const maxProgress = 100
 
-// views are what the tasks of a generation know of each other, once for all of
-// them: in a large run it is large, too.
-type views struct {
-	mu  sync.Mutex
-	all map[viewKey]*taskapi.View
-}
-
-type viewKey struct {
-	run        supervisor.RunKey
-	generation int
-	// added is the task, where it has a view of its own.
-	added string
-}
-
 // ServeTasks serves the tasks that an earlier host worker left, at the sockets
 // they know.
 func (h *Host) ServeTasks(ctx context.Context) error {
-	var runs []taskapi.Run
+	var runs []supervisor.RunKey
 	for _, p := range h.plans.all() {
 		if p.Released {
 			continue
 		}
-		runs = append(runs, taskRun(p.Run))
+		runs = append(runs, p.Run)
 		if p.Stopping != nil {
-			h.tasks.SetStopping(taskRun(p.Run), *p.Stopping)
+			h.services.SetStopping(p.Run, *p.Stopping)
 		}
 		reply, err := h.Supervisor.Processes(ctx, p.Run)
 		if err != nil {
@@ -67,19 +53,18 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 		}
 		for key, processes := range byTask {
 			last := processes[len(processes)-1]
-			if last.Exit != nil && !h.comesBack(p, processes) {
-				exit, _ := h.describeExit(last, p.inCall(last))
-				h.tasks.Ended(taskOf(key), true, howEnded(exit))
-				h.coordinatorEnded(p, processes)
+			if last.Exit != nil && !p.comesBack(processes, h.Owned) {
+				exit, _ := describeExit(h.Name, last, h.Owned, p.inCall(last))
+				h.services.Ended(key, p.restartCount(key.Generation, p.number(last)), howEnded(exit))
 			}
 		}
 	}
-	h.tasks.Sweep(runs)
+	h.services.Sweep(runs)
 	return nil
 }
 
 // comesBack reports whether a task will have another process after its last one.
-func (h *Host) comesBack(p *plan, processes []supervisor.Process) bool {
+func (p *plan) comesBack(processes []supervisor.Process, owned bool) bool {
 	last := processes[len(processes)-1]
 	if last.Granted {
 		return true
@@ -87,7 +72,7 @@ func (h *Host) comesBack(p *plan, processes []supervisor.Process) bool {
 	if last.Exit.Reason == supervisor.ReasonCollateral {
 		return false
 	}
-	_, again := h.next(p, h.historyOf(p, processes, last.Launch), p.sealed())
+	_, again := p.next(p.historyOf(processes, last.Launch, owned), p.sealed())
 	return again
 }
 
@@ -99,25 +84,17 @@ func (h *Host) listenFor(p *plan, q supervisor.Process) error {
 
 // listen serves a task and returns the path of its socket.
 func (h *Host) listen(p *plan, key supervisor.Key, restart int, logDir string) (string, error) {
-	return h.tasks.Listen(taskapi.Task{
-		ID: taskOf(key), RestartCount: restart, Host: h.Name, LogDir: logDir, View: h.view(p, key),
+	return h.services.Listen(taskservices.Served{
+		Key: key, RestartCount: restart, LogDir: logDir,
+		Alone: p.Added[key.Task].Member != nil,
+		View:  func() *taskapi.View { return p.view(key.Task) },
 	})
 }
 
 // view is what a task knows of the others.
-func (h *Host) view(p *plan, key supervisor.Key) *taskapi.View {
-	k := viewKey{run: key.Run, generation: key.Generation}
-	if a, ok := p.Added[key.Task]; ok && a.Member != nil {
-		k.added = key.Task
-	}
-	h.views.mu.Lock()
-	defer h.views.mu.Unlock()
-	if v := h.views.all[k]; v != nil {
-		return v
-	}
-	h.views.drop(func(o viewKey) bool { return o.run == k.run && o.generation < k.generation })
+func (p *plan) view(task string) *taskapi.View {
 	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
-	for _, m := range p.clusterFor(key.Task).Members {
+	for _, m := range p.clusterFor(task).Members {
 		v.Members = append(v.Members, taskapi.Member{
 			Task: m.Name(), Type: m.Type, Index: m.Index, Rank: m.Rank, LocalRank: m.LocalRank,
 			Host: m.Host, Address: m.Address,
@@ -129,34 +106,12 @@ func (h *Host) view(p *plan, key supervisor.Key) *taskapi.View {
 	for _, task := range p.Tasks {
 		v.Here[task] = true
 	}
-	if h.views.all == nil {
-		h.views.all = map[viewKey]*taskapi.View{}
-	}
-	h.views.all[k] = v
 	return v
-}
-
-// endTasks ends the service for the tasks of a run.
-func (h *Host) endTasks(run supervisor.RunKey) {
-	h.tasks.Release(taskRun(run))
-	h.asking.forget(run)
-	h.views.mu.Lock()
-	defer h.views.mu.Unlock()
-	h.views.drop(func(k viewKey) bool { return k.run == run })
-}
-
-// drop deletes the views that which picks. v.mu must be held.
-func (v *views) drop(which func(viewKey) bool) {
-	for k := range v.all {
-		if which(k) {
-			delete(v.all, k)
-		}
-	}
 }
 
 // progress is what a task says of its progress, short enough for a heartbeat.
 func (h *Host) progress(key supervisor.Key) *spec.Progress {
-	p := h.tasks.Progress(taskOf(key))
+	p := h.services.Progress(key)
 	if p == nil {
 		return nil
 	}
@@ -194,16 +149,4 @@ func howEnded(e spec.Exit) string {
 		return "ended by " + e.Signal
 	}
 	return fmt.Sprintf("exited with exit code %d", e.ExitCode)
-}
-
-func taskOf(k supervisor.Key) taskapi.ID {
-	return taskapi.ID{Run: taskRun(k.Run), Generation: k.Generation, Task: k.Task}
-}
-
-func runKey(r taskapi.Run) supervisor.RunKey {
-	return supervisor.RunKey{Namespace: r.Namespace, WorkflowID: r.WorkflowID, RunID: r.RunID}
-}
-
-func taskRun(r supervisor.RunKey) taskapi.Run {
-	return taskapi.Run{Namespace: r.Namespace, WorkflowID: r.WorkflowID, RunID: r.RunID}
 }

@@ -52,7 +52,7 @@ func served(t *testing.T, state string, processes ...supervisor.Process) *Host {
 	t.Helper()
 	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &listed{processes: processes}, Log: zap.NewNop()})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = h.tasks.Close() })
+	t.Cleanup(h.Close)
 	return h
 }
 
@@ -75,7 +75,7 @@ func TestServeTasksAgain(t *testing.T) {
 	require.NoError(t, err)
 	path, err := first.listen(p, workerKey("0"), 0, t.TempDir())
 	require.NoError(t, err)
-	require.NoError(t, first.tasks.Close())
+	first.Close()
 
 	logs := t.TempDir()
 	living := supervisor.Process{Key: workerKey("0"), Number: 2, PID: os.Getpid(), LogDir: logs}
@@ -95,28 +95,26 @@ func TestServeTasksAgain(t *testing.T) {
 	_, err = c.Barrier(ctx, "x")
 	require.ErrorContains(t, err, "worker-1 exited with exit code 3 and does not come back")
 
-	require.NoError(t, second.tasks.Close())
+	second.Close()
 	ended.Granted = true
 	third := served(t, state, living, ended)
 	require.NoError(t, third.ServeTasks(context.Background()))
 	_, err = c.Barrier(ctx, "x", task.Timeout(50*time.Millisecond))
 	require.ErrorContains(t, err, "worker-1 did not arrive within", "it is about to be started again")
 
-	third.endTasks(servedRun)
+	third.services.Release(t.Context(), servedRun)
 	assert.NoFileExists(t, path)
-	assert.Empty(t, third.views.all)
 }
 
 func TestComesBack(t *testing.T) {
-	h := &Host{}
 	exit := func(code int, reason supervisor.Reason) []supervisor.Process {
 		return []supervisor.Process{{Exit: &supervisor.Exit{Code: code, Reason: reason}}}
 	}
 	once, never := &plan{Spec: &spec.RunSpec{AutoRestart: true}}, &plan{Spec: &spec.RunSpec{}}
-	assert.True(t, h.comesBack(once, exit(1, supervisor.ReasonNone)))
-	assert.False(t, h.comesBack(once, exit(0, supervisor.ReasonNone)))
-	assert.False(t, h.comesBack(once, exit(1, supervisor.ReasonCollateral)))
-	assert.False(t, h.comesBack(never, exit(1, supervisor.ReasonNone)))
+	assert.True(t, once.comesBack(exit(1, supervisor.ReasonNone), false))
+	assert.False(t, once.comesBack(exit(0, supervisor.ReasonNone), false))
+	assert.False(t, once.comesBack(exit(1, supervisor.ReasonCollateral), false))
+	assert.False(t, never.comesBack(exit(1, supervisor.ReasonNone), false))
 	sealed := &plan{Spec: once.Spec, Sealed: true}
-	assert.False(t, h.comesBack(sealed, exit(1, supervisor.ReasonNone)))
+	assert.False(t, sealed.comesBack(exit(1, supervisor.ReasonNone), false))
 }

@@ -30,7 +30,7 @@ var levels = [][]string{
 	{"activities/closures", "activities/closurequeue"},
 	{"activities/taskapi", "activities/barriers", "activities/task/python"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
-	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/stacks", "activities/task/coordinator"},
+	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/task/coordinator"},
 	{"activities/retry", "activities/filelock", "activities/atomicfile"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
 	{"workflows/closure"},

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/clusterrun/clusterrun/activities"
-	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/temporal"
@@ -76,25 +75,19 @@ func (s *side) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := &temporal.Server{}
+	defer server.Close()
 	rounds, queues := temporal.NewBarriers(server, s.Queue), temporal.NewQueues(server, s.Queue)
-	meetings, err := barriers.New(barriers.Config{
-		Server: rounds, Host: s.Host, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
-		StateDir: s.StateDir, Log: s.log,
-	})
-	if err != nil {
-		return err
-	}
-	defer meetings.Close()
 	host, err := activities.NewHost(activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
-		Supervisor: s.supervisor, Server: server, Meetings: meetings, Runs: server, Log: s.log,
+		Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 	})
 	if err != nil {
 		return err
 	}
+	defer host.Close()
 	// Tasks need no server for most of what they ask.
 	if err := host.ServeTasks(ctx); err != nil {
 		return err
@@ -105,7 +98,6 @@ func (s *side) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	s.client = c
 	server.Connect(c)
 	// The queues of one that brings its own are nobody else's.
@@ -113,7 +105,7 @@ func (s *side) run(ctx context.Context) error {
 	if !s.Owned {
 		taken = checkName(ctx, c, s.Queue, s.Host, s.supervisor.Instance())
 	}
-	running, err := s.startWorkers(host, rounds, queues, taken == nil)
+	running, err := s.startWorkers(host, temporal.NewLeases(server, host.Brokers()), rounds, queues, taken == nil)
 	if err != nil {
 		return err
 	}
@@ -126,7 +118,7 @@ func (s *side) run(ctx context.Context) error {
 		}()
 	}
 	go s.takeOver(ctx, inherited)
-	go host.Reconcile(ctx)
+	host.Reconcile()
 	go returnMemory(ctx)
 	s.log.Info("ready", zap.String("host", s.Host), zap.String("queue", s.Queue))
 
@@ -227,7 +219,7 @@ func (p polling) stop() {
 // startWorkers polls the queues of DESIGN §4: workflows, reservations for any
 // host and for this one, and everything else for this very host worker. One that has not its
 // name for itself goes on with the tasks that it has, and takes no others.
-func (s *side) startWorkers(host *activities.Host, rounds *temporal.Barriers, queues *temporal.Queues, reserves bool) (polling, error) {
+func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, rounds *temporal.Barriers, queues *temporal.Queues, reserves bool) (polling, error) {
 	flows := worker.New(s.client, s.Queue, s.workflowOptions())
 	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
@@ -250,9 +242,9 @@ func (s *side) startWorkers(host *activities.Host, rounds *temporal.Barriers, qu
 	tasks.RegisterActivityWithOptions(host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
 	tasks.RegisterActivityWithOptions(host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
 	tasks.RegisterActivityWithOptions(host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
-	tasks.RegisterActivityWithOptions(host.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
-	tasks.RegisterActivityWithOptions(host.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
-	tasks.RegisterActivityWithOptions(host.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
+	tasks.RegisterActivityWithOptions(leases.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
+	tasks.RegisterActivityWithOptions(leases.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
+	tasks.RegisterActivityWithOptions(leases.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
 	tasks.RegisterActivityWithOptions(queues.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
 	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
 	tasks.RegisterActivityWithOptions(s.Probe, activity.RegisterOptions{Name: spec.ActivityProbe})

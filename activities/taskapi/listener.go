@@ -32,6 +32,8 @@ type conn struct {
 	listener *listener
 	// in has what was read and belongs to the next request.
 	in *bufio.Reader
+	// forget has the server not close the connection when it is closed.
+	forget func() bool
 	// idle is since when nobody uses it, by the clock of started; 0: in use.
 	idle atomic.Int64
 }
@@ -135,16 +137,6 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// closeAll closes the connections, too.
-func (l *listener) closeAll() {
-	_ = l.Close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.open {
-		_ = c.Conn.Close()
-	}
-}
-
 // setIdle notes whether a connection is between two requests.
 func (c *conn) setIdle(idle bool) {
 	if !idle {
@@ -169,6 +161,7 @@ func (c *conn) Read(b []byte) (int, error) {
 
 func (c *conn) Close() error {
 	err := c.Conn.Close()
+	c.forget()
 	l := c.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()

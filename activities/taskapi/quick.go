@@ -2,6 +2,7 @@ package taskapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -36,7 +37,8 @@ var (
 )
 
 // accept serves the connections of a task, until its listener is closed.
-func (s *Server) accept(l *listener) {
+func (s *Server) accept(ctx context.Context, l *listener) {
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	var warned time.Time
 	for {
 		c, err := l.accept()
@@ -53,7 +55,8 @@ func (s *Server) accept(l *listener) {
 			time.Sleep(acceptAgain)
 			continue
 		}
-		go s.front(c)
+		c.forget = context.AfterFunc(ctx, func() { _ = c.Conn.Close() })
+		s.group.Go(func(ctx context.Context) { s.front(ctx, c) })
 	}
 }
 
@@ -73,7 +76,7 @@ type quick struct {
 }
 
 // front serves a connection as long as arrivals come on it.
-func (s *Server) front(c *conn) {
+func (s *Server) front(ctx context.Context, c *conn) {
 	q := &quick{conn: c, server: s, told: make(chan error, 1)}
 	_ = c.SetReadDeadline(time.Now().Add(s.headerPatience))
 	for first := true; ; first = false {
@@ -99,7 +102,13 @@ func (s *Server) front(c *conn) {
 			_ = c.Close()
 			return
 		}
-		if <-q.told != nil {
+		select {
+		case err = <-q.told:
+		case <-ctx.Done():
+			q.ticket.leave()
+			err = ctx.Err()
+		}
+		if err != nil {
 			_ = c.Close()
 			return
 		}

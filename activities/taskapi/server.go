@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
@@ -49,6 +50,9 @@ type Server struct {
 	dir     string
 	http    *http.Server
 	general *general
+	group   *background.Group
+	// answering counts the connections that net/http serves.
+	answering sync.WaitGroup
 	// budget is of open connections, for all tasks together.
 	budget int
 	// These are their constants, but for tests.
@@ -94,6 +98,7 @@ func NewServer(c Config) (*Server, error) {
 	s := &Server{
 		Config: c, dir: dir, budget: budget(), tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
 		general:        &general{conns: make(chan *conn), closed: make(chan struct{})},
+		group:          background.NewGroup(),
 		headerPatience: headerPatience, bodyPatience: bodyPatience, runPatience: runPatience,
 	}
 	var protocols http.Protocols
@@ -106,13 +111,18 @@ func NewServer(c Config) (*Server, error) {
 			return context.WithValue(ctx, endpointKey{}, c.(*conn).listener.endpoint)
 		},
 		ConnState: func(c net.Conn, state http.ConnState) {
-			if state == http.StateIdle || state == http.StateActive {
+			switch state {
+			case http.StateNew:
+				s.answering.Add(1)
+			case http.StateActive, http.StateIdle:
 				c.(*conn).setIdle(state == http.StateIdle)
+			case http.StateClosed:
+				s.answering.Done()
 			}
 		},
 		ErrorLog: zap.NewStdLog(zap.NewNop()), // what clients do wrong they are told
 	}
-	go func() { _ = s.http.Serve(s.general) }()
+	s.group.Go(func(context.Context) { _ = s.http.Serve(s.general) })
 	return s, nil
 }
 
@@ -165,7 +175,7 @@ func (s *Server) open(t Task) (*endpoint, error) {
 	}
 	s.tasks[t.ID] = e
 	s.divide()
-	go s.accept(e.listener)
+	s.group.Go(func(ctx context.Context) { s.accept(ctx, e.listener) })
 	return e, nil
 }
 
@@ -249,14 +259,12 @@ func (s *Server) Sweep(here []Run) {
 	}
 }
 
-// Close ends the service. Sockets stay, for the next server.
+// Close ends the service and waits until nobody is being answered. Sockets stay, for the
+// next server.
 func (s *Server) Close() error {
 	err := s.http.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.tasks {
-		e.listener.closeAll()
-	}
+	s.group.Close() // and all connections, those of tasks that have ended among them
+	s.answering.Wait()
 	return err
 }
 

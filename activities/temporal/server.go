@@ -21,8 +21,15 @@ type Server struct {
 	client atomic.Pointer[client.Client]
 }
 
-// Connect gives it the connection.
+// Connect gives it the connection, which is closed with it.
 func (s *Server) Connect(c client.Client) { s.client.Store(&c) }
+
+// Close closes the connection, if there is one.
+func (s *Server) Close() {
+	if c, err := s.connected(); err == nil {
+		c.Close()
+	}
+}
 
 func (s *Server) connected() (client.Client, error) {
 	if c := s.client.Load(); c != nil {

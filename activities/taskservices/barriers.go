@@ -1,4 +1,4 @@
-package activities
+package taskservices
 
 import (
 	"context"
@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/clusterrun/clusterrun/activities/barriers"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -92,15 +89,4 @@ func standing(broken *barriers.BrokenError, a taskapi.Arrival, came time.Time) *
 		}
 	}
 	return s
-}
-
-// forgetBarriers ends what nobody waits for any more. What cannot be ended now
-// finds out by itself that the run is over.
-func (h *Host) forgetBarriers(ctx context.Context, run supervisor.RunKey) {
-	if h.Meetings == nil {
-		return
-	}
-	if err := h.Meetings.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
-		h.Log.Warn("a barrier of a released run is still open", zap.Error(err))
-	}
 }

@@ -1,4 +1,4 @@
-package activities
+package taskservices
 
 import (
 	"context"
@@ -7,12 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/activities/taskservices"
 	fakes "github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -20,7 +17,7 @@ import (
 
 // servedQueue is a queue that answers.
 type servedQueue struct {
-	taskservices.Queues
+	Queues
 	server *fakes.Server
 }
 
@@ -36,41 +33,30 @@ func (q *servedQueue) Open(ctx context.Context, c *closurequeue.Client, _ closur
 // process of its task is there, and when there will be none, also by the host worker after
 // the one that has seen it coordinate.
 func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
-	dir := t.TempDir()
 	q := &servedQueue{server: fakes.New(t, map[string]fakes.Function{"f": nil})}
-	start := func() *Host {
-		h, err := NewHost(Config{Name: "host-a", StateDir: dir, Supervisor: &listed{}, Log: zap.NewNop(), Queues: q})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = h.tasks.Close() })
-		return h
-	}
-	h := start()
-	p, err := h.plans.update(servedRun, func(*plan) (*plan, error) {
-		s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2), Command: []string{"x"}}}}
-		return &plan{Run: servedRun, Spec: s.WithDefaults(), Tasks: []string{"worker-0", "worker-1"}}, nil
-	})
-	require.NoError(t, err)
-	by := func(task string) taskapi.ID { return taskapi.ID{Run: taskapi.Run(servedRun), Task: task} }
+	plans := plansOf(&spec.RunSpec{})
+	h := newServices(t, Config{Plans: plans, Queues: q})
 	created := uint64(0)
 	create := func(task string, process int) {
 		created++
-		_, err := h.coordinating.CreateResource(t.Context(), by(task), closure.ResourceRequest{
+		_, err := h.coordinators.CreateResource(t.Context(), by(task), closure.ResourceRequest{
 			Client: "c", Number: created, Resource: closure.Resource{Function: "f"}, Task: task, Process: process,
 		})
 		require.NoError(t, err)
 	}
 	for process := range 4 {
-		_, err = h.coordinating.Open(t.Context(), by("worker-0"), process)
+		_, err := h.coordinators.Open(t.Context(), by("worker-0"), process)
 		require.NoError(t, err)
 		assert.Zero(t, q.server.Counts().Resource)
 		create("worker-0", process)
 	}
 	create("worker-1", 0)
-	ended := func(task string, number int) []supervisor.Process {
-		return []supervisor.Process{{Key: supervisor.Key{Run: servedRun, Task: task}, Number: number}}
+	h.Close()
+	h = newServices(t, Config{Plans: plans, Queues: q})
+	ended := func(task string, process int) {
+		h.Ended(supervisor.Key{Run: servedRun, Generation: 1, Task: task}, process, "exited with exit code 1")
 	}
-	h = start()
-	h.coordinatorEnded(p, ended("worker-1", 0)) // it has not opened the queue here
-	h.coordinatorEnded(p, ended("worker-0", 3))
+	ended("worker-1", 0) // it has not opened the queue here
+	ended("worker-0", 3)
 	require.Eventually(t, func() bool { return q.server.Counts().Resource == 1 }, time.Minute, time.Millisecond)
 }

@@ -1,4 +1,4 @@
-package activities
+package taskservices
 
 import (
 	"errors"
@@ -9,35 +9,29 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // A closure for a task that the run does not have is refused. Tasks of the spec are known
 // here, and the run is asked for others, once for one that is there.
 func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	r := newRun(t)
-	h := stopHost(t, t.TempDir(), r)
-	_, err := h.plans.update(servedRun, func(p *plan) (*plan, error) {
-		p.Spec = (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2), Command: []string{"x"}}}}).WithDefaults()
-		return p, nil
-	})
-	require.NoError(t, err)
+	h := newServices(t, Config{Runs: r})
 	r.tasks = []string{"worker-0", "worker-1", "extra-3"}
 	check := func(tasks ...string) error {
 		var closures []closure.Closure
 		for _, name := range tasks {
 			closures = append(closures, closure.Closure{Function: "f", Options: &closure.Options{Task: name}})
 		}
-		return h.coordinating.checkTasks(t.Context(), by("worker-0"), closures)
+		return h.coordinators.checkTasks(t.Context(), by("worker-0"), closures)
 	}
-	require.NoError(t, h.coordinating.checkTasks(t.Context(), by("worker-0"), []closure.Closure{{Function: "f"}}))
+	require.NoError(t, h.coordinators.checkTasks(t.Context(), by("worker-0"), []closure.Closure{{Function: "f"}}))
 	require.NoError(t, check("worker-0", "worker-1", ""))
 	assert.Zero(t, r.tasksAsked)
 	require.NoError(t, check("extra-3", "extra-3"))
 	require.NoError(t, check("extra-3"))
 	assert.Equal(t, 1, r.tasksAsked)
 
-	_, err = h.coordinating.Schedule(t.Context(), by("worker-0"), closure.ScheduleRequest{Closures: []closure.Closure{
+	_, err := h.coordinators.Schedule(t.Context(), by("worker-0"), closure.ScheduleRequest{Closures: []closure.Closure{
 		{Function: "f"}, {Function: "f", Options: &closure.Options{Task: "chief-9"}},
 	}})
 	var refused *taskapi.QueueRefusedError
@@ -49,6 +43,6 @@ func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	asked := r.tasksAsked
 	require.NoError(t, check("chief-8"))
 	assert.Equal(t, asked, r.tasksAsked)
-	h.coordinating.end(servedKeyOf(&plan{Run: servedRun}))
-	assert.Empty(t, h.coordinating.added)
+	h.coordinators.end(servedRun)
+	assert.Empty(t, h.coordinators.added)
 }

@@ -1,4 +1,4 @@
-package activities
+package taskservices
 
 import (
 	"context"
@@ -13,14 +13,13 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // toldQueues note with what a queue would be opened.
 type toldQueues struct {
-	taskservices.Queues
+	Queues
 	told chan closure.QueueInput
 }
 
@@ -60,27 +59,19 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 			t.Setenv(spec.EnvTransientFailures, test.host)
 			log, logged := observer.New(zap.WarnLevel)
 			queues := &toldQueues{told: make(chan closure.QueueInput, 1)}
-			h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &listed{}, Log: zap.New(log), Queues: queues})
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = h.tasks.Close() })
 			s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Command: []string{"x"}}}, Closures: test.settings}
 			if test.env != "" {
 				s.Env = map[string]string{spec.EnvTransientFailures: test.env}
 			}
-			p, err := h.plans.update(servedRun, func(*plan) (*plan, error) {
-				return &plan{Run: servedRun, Spec: s.WithDefaults(), Tasks: []string{"worker-0"}}, nil
-			})
-			require.NoError(t, err)
-			t.Cleanup(func() { h.brokers.end(servedKeyOf(p)) })
-			by := taskapi.ID{Run: taskapi.Run(servedRun), Task: "worker-0"}
+			h := newServices(t, Config{Plans: plansOf(s), Queues: queues, Log: zap.New(log)})
 
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				_, _ = h.brokers.Next(ctx, by, taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
+				_, _ = h.brokers.Next(ctx, by("worker-0"), taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
 			}()
 			assert.Equal(t, test.want, <-queues.told, "a task serves")
-			go func() { _, _ = h.coordinating.Open(ctx, by, 0) }()
+			go func() { _, _ = h.coordinators.Open(ctx, by("worker-0"), 0) }()
 			assert.Equal(t, test.want, <-queues.told, "a task coordinates")
 			assert.GreaterOrEqual(t, logged.FilterFieldKey("error").Len(), test.warns)
 			if test.warns == 0 {
@@ -92,7 +83,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 
 // deafQueues take no message at first, such as one that is too large.
 type deafQueues struct {
-	taskservices.Queues
+	Queues
 	mu    sync.Mutex
 	tries int
 	heard chan struct{}
@@ -116,15 +107,8 @@ func (q *deafQueues) Tell(context.Context, closure.QueueInput, closure.ServingMe
 func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	log, logged := observer.New(zap.WarnLevel)
 	queues := &deafQueues{heard: make(chan struct{}, 1)}
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &listed{}, Log: zap.New(log), Queues: queues})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = h.tasks.Close() })
-	p, err := h.plans.update(servedRun, func(*plan) (*plan, error) {
-		return &plan{Run: servedRun, Spec: &spec.RunSpec{}, Tasks: []string{"worker-0"}}, nil
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { h.brokers.end(servedKeyOf(p)) })
-	h.brokers.of(p).changes([]closure.ServingTask{{Task: "worker-0"}})
+	h := newServices(t, Config{Queues: queues, Log: zap.New(log)})
+	h.brokers.Serving(servedRun).changes([]closure.ServingTask{{Task: "worker-0"}})
 	<-queues.heard
 	warnings := logged.FilterMessage("the queue of closures was not told who serves; telling it again").All()
 	require.Len(t, warnings, 1)

@@ -1,4 +1,4 @@
-package activities
+package taskservices
 
 import (
 	"context"
@@ -11,9 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -59,10 +57,21 @@ func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	assert.Equal(t, []spec.BarrierArrival{{Task: "worker-0", Key: "k", Timeout: time.Minute}}, m.Arrived)
 }
 
+// away is a server to which there is no connection.
+type away struct{ barriers.Server }
+
+func (away) Tell(context.Context, spec.BarrierInput, spec.BarrierMessage) error {
+	return errors.New("no connection yet")
+}
+
+func (away) Withdraw(context.Context, string, spec.BarrierMessage) error {
+	return errors.New("no connection yet")
+}
+
 // Tasks can arrive before there is a connection to the server; they wait for it. When
 // the host worker ends meanwhile they are to come again, and nothing has gone wrong.
 func TestArrivingWithoutAServer(t *testing.T) {
-	meetings := meetingsOf(t, temporal.NewBarriers(&temporal.Server{}, "q"))
+	meetings := meetingsOf(t, away{})
 	across := acrossHosts{meetings}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -108,64 +117,4 @@ func TestErrorsAcrossHosts(t *testing.T) {
 	assert.Equal(t, taskapi.OtherParticipants, told.Why)
 	require.ErrorAs(t, forTask(&barriers.TooManyError{Name: "epoch", Task: "worker-0"}, a, time.Now()), &told)
 	assert.Equal(t, taskapi.TooOften, told.Why)
-}
-
-// opens takes what it is told, releases nobody, and says what was ended.
-type opens struct {
-	barriers.Server
-	told  chan spec.BarrierMessage
-	ended chan string
-}
-
-func (s opens) Tell(_ context.Context, _ spec.BarrierInput, m spec.BarrierMessage) error {
-	s.told <- m
-	return nil
-}
-
-func (s opens) Result(ctx context.Context, _ string) (spec.BarrierResult, error) {
-	<-ctx.Done()
-	return spec.BarrierResult{}, ctx.Err()
-}
-
-func (s opens) Withdraw(context.Context, string, spec.BarrierMessage) error {
-	return barriers.ErrClosed
-}
-
-func (s opens) Status(context.Context, string) (spec.BarrierStatus, error) {
-	return spec.BarrierStatus{}, barriers.ErrClosed
-}
-
-func (s opens) End(_ context.Context, id, _ string) error {
-	s.ended <- id
-	return nil
-}
-
-// releasing is a supervisor that has nothing left of a run.
-type releasing struct{ listed }
-
-func (*releasing) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
-	return supervisor.ProcessesReply{}, nil
-}
-
-// A run that was closed without being released leaves no barriers behind, either.
-func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
-	s := opens{told: make(chan spec.BarrierMessage, 1), ended: make(chan string, 1)}
-	state := t.TempDir()
-	meetings, err := barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: state, Log: zap.NewNop()})
-	require.NoError(t, err)
-	t.Cleanup(meetings.Close)
-	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &releasing{}, Meetings: meetings, Log: zap.NewNop()})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = h.tasks.Close() })
-	run := supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
-	p, err := h.plans.update(run, func(*plan) (*plan, error) {
-		return &plan{Run: run, Spec: (&spec.RunSpec{}).WithDefaults(), LogRoot: t.TempDir()}, nil
-	})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() { _, _ = acrossHosts{meetings}.Arrive(ctx, twoWorkers()) }()
-	<-s.told
-	require.NoError(t, h.abandon(p, "the run is closed"))
-	assert.Equal(t, "iris/barrier/1/3/epoch/1", <-s.ended)
 }

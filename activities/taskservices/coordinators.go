@@ -1,4 +1,4 @@
-package activities
+package taskservices
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
@@ -20,31 +21,33 @@ import (
 // is kept of them is what was read ahead of the histories; the rest is in the queues
 // and in the processes, and another host worker goes on with it.
 type coordinators struct {
-	host *Host
+	Config
+	group *background.Group
 
-	mu    sync.Mutex
-	feeds map[servedKey]*closurequeue.Feeds
+	mu sync.Mutex
+	// feeds are those of the queues.
+	feeds map[supervisor.RunKey]*closurequeue.Feeds
 	// added are tasks outside the specs that closures may ask for.
-	added map[servedKey]map[string]struct{}
+	added map[supervisor.RunKey]map[string]struct{}
 }
 
 var _ taskapi.Coordinators = (*coordinators)(nil)
 
-// queueOf is the queue of the run of a task. A server that is not there yet is waited
-// for.
-func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*plan, *closurequeue.Client, error) {
-	p, err := c.host.planOf(by)
+// queueOf returns the run of a task and its queue. A server that is not there yet is
+// waited for.
+func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*Run, *closurequeue.Client, error) {
+	run, err := c.runOf(by)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w (%w)", taskapi.ErrRunOver, err)
 	}
 	for again := askAgain; ; {
-		client, err := c.host.Queues.Client(p.queueRun())
+		client, err := c.Queues.Client(run.ofQueue())
 		if err == nil {
 			client.Warn = func(request string, err error) {
-				c.host.Log.Warn("a request to the queue of closures is tried again and again",
+				c.Log.Warn("a request to the queue of closures is tried again and again",
 					zap.String("queue", client.ID()), zap.String("request", request), zap.Error(err))
 			}
-			return p, client, nil
+			return &run, client, nil
 		}
 		if again.Sleep(ctx) != nil {
 			return nil, nil, err
@@ -54,16 +57,16 @@ func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*plan, *clos
 
 // Open implements [taskapi.Coordinators].
 func (c *coordinators) Open(ctx context.Context, by taskapi.ID, process int) (taskapi.Opened, error) {
-	p, client, err := c.queueOf(ctx, by)
+	run, client, err := c.queueOf(ctx, by)
 	if err != nil {
 		return taskapi.Opened{}, err
 	}
 	// The run ends its queue only where it knows of it.
-	c.host.noteQueue(p)
-	c.host.noteCoordinator(p, by.Task)
-	in := c.host.queueInput(p)
+	c.noteQueue(run)
+	c.noteCoordinator(run, by.Task)
+	in := c.queueInput(run)
 	for again := askAgain; ; {
-		err := c.host.Queues.Open(ctx, client, in)
+		err := c.Queues.Open(ctx, client, in)
 		if err == nil {
 			var here closurequeue.Position
 			if here, err = client.Here(ctx); err == nil {
@@ -71,7 +74,7 @@ func (c *coordinators) Open(ctx context.Context, by taskapi.ID, process int) (ta
 				return taskapi.Opened{At: here.String(), Room: closurequeue.FirstRoom(in.QueueSize)}, forTasks(err)
 			}
 		}
-		c.host.Log.Debug("a queue of closures was not opened; trying again", zap.String("queue", client.ID()), zap.Error(err))
+		c.Log.Debug("a queue of closures was not opened; trying again", zap.String("queue", client.ID()), zap.Error(err))
 		if again.Sleep(ctx) != nil {
 			return taskapi.Opened{}, err
 		}
@@ -92,32 +95,26 @@ func (c *coordinators) releaseBefore(ctx context.Context, client *closurequeue.C
 	return err
 }
 
-// coordinatorEnded releases what a task has created for closures whose last process was the
-// last of it.
-func (h *Host) coordinatorEnded(p *plan, processes []supervisor.Process) {
-	last := processes[len(processes)-1]
-	if now, err := h.plans.get(p.Run); err == nil {
-		p = now
-	}
-	if h.Queues != nil && slices.Contains(p.Coordinators, last.Key.Task) {
-		h.coordinating.taskEnded(p, last.Key.Task, p.restartCount(last.Key.Generation, p.number(last)))
-	}
-}
-
 // taskEnded releases what a task has created that has ended for good with the process of
-// that number. It returns at once, and tries until the queue has answered or ended.
-func (c *coordinators) taskEnded(p *plan, task string, process int) {
-	by := taskapi.ID{Run: taskRun(p.Run), Generation: p.Generation, Task: task}
-	go func() {
-		ctx := context.Background()
+// that number, also where an earlier host worker has seen it coordinate. It returns at
+// once, and tries until the queue has answered or ended, or the host worker ends: then the
+// next one finds the task ended, and does it.
+func (c *coordinators) taskEnded(k supervisor.Key, process int) {
+	run, err := c.Plans.Run(k.Run)
+	if err != nil || !slices.Contains(run.Coordinators, k.Task) {
+		return
+	}
+	by := taskOf(k)
+	by.Generation = run.Generation
+	c.group.Go(func(ctx context.Context) {
 		_, client, err := c.queueOf(ctx, by)
 		if err == nil {
-			err = c.releaseBefore(ctx, client, task, process+1)
+			err = c.releaseBefore(ctx, client, k.Task, process+1)
 		}
-		if err != nil && !errors.Is(err, closurequeue.ErrRunEnded) && !errors.Is(err, taskapi.ErrRunOver) {
-			c.host.Log.Warn("what a task created for closures is not released", zap.String("task", task), zap.Error(err))
+		if err != nil && ctx.Err() == nil && !errors.Is(err, closurequeue.ErrRunEnded) && !errors.Is(err, taskapi.ErrRunOver) {
+			c.Log.Warn("what a task created for closures is not released", zap.String("task", k.Task), zap.Error(err))
 		}
-	}()
+	})
 }
 
 // asking has a queue answer.
@@ -189,11 +186,11 @@ func (c *coordinators) Outcomes(ctx context.Context, by taskapi.ID, session, aft
 	if err != nil {
 		return taskapi.Outcomes{}, &taskapi.QueueRefusedError{Message: err.Error()}
 	}
-	p, client, err := c.queueOf(ctx, by)
+	run, client, err := c.queueOf(ctx, by)
 	if err != nil {
 		return taskapi.Outcomes{}, err
 	}
-	b, err := c.feedsOf(p, client).Next(ctx, session, at, wait)
+	b, err := c.feedsOf(run.RunKey, client).Next(ctx, session, at, wait)
 	if err != nil {
 		return taskapi.Outcomes{}, forTasks(err)
 	}
@@ -204,15 +201,14 @@ func (c *coordinators) Outcomes(ctx context.Context, by taskapi.ID, session, aft
 	return out, nil
 }
 
-func (c *coordinators) feedsOf(p *plan, client *closurequeue.Client) *closurequeue.Feeds {
-	key := servedKeyOf(p)
+func (c *coordinators) feedsOf(key supervisor.RunKey, client *closurequeue.Client) *closurequeue.Feeds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.feeds[key]
 	if f == nil {
 		f = closurequeue.NewFeeds(client)
 		if c.feeds == nil {
-			c.feeds = map[servedKey]*closurequeue.Feeds{}
+			c.feeds = map[supervisor.RunKey]*closurequeue.Feeds{}
 		}
 		c.feeds[key] = f
 	}
@@ -220,7 +216,7 @@ func (c *coordinators) feedsOf(p *plan, client *closurequeue.Client) *closureque
 }
 
 // end forgets a run.
-func (c *coordinators) end(key servedKey) {
+func (c *coordinators) end(key supervisor.RunKey) {
 	c.mu.Lock()
 	f := c.feeds[key]
 	delete(c.feeds, key)
@@ -228,5 +224,30 @@ func (c *coordinators) end(key servedKey) {
 	c.mu.Unlock()
 	if f != nil {
 		f.Close()
+	}
+}
+
+// close ends what is read ahead.
+func (c *coordinators) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.feeds {
+		f.Close()
+	}
+}
+
+// noteCoordinator notes that a task schedules closures: at its end what it has created for
+// them is released.
+func (c *coordinators) noteCoordinator(run *Run, task string) {
+	if slices.Contains(run.Coordinators, task) {
+		return
+	}
+	_, err := c.Plans.Note(run.RunKey, func(n *Notes) {
+		if !slices.Contains(n.Coordinators, task) {
+			n.Coordinators = append(slices.Clone(n.Coordinators), task)
+		}
+	})
+	if err != nil {
+		c.Log.Warn("that a task schedules closures is not noted; what it creates for them may stay until the run ends", zap.Error(err))
 	}
 }

@@ -1,4 +1,4 @@
-package activities
+package temporal
 
 import (
 	"context"
@@ -6,22 +6,34 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
-	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
+
+// Leases has the activities by which a queue of closures has them called on a host.
+type Leases struct {
+	server  heartbeats
+	brokers *taskservices.Brokers
+}
+
+type heartbeats interface {
+	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
+}
+
+// NewLeases returns the activities of the host that has those brokers.
+func NewLeases(s *Server, b *taskservices.Brokers) *Leases { return &Leases{server: s, brokers: b} }
 
 // leaseBeats is how often a lease says that it is held, and firstLeaseBeat is after which time
 // for the first time: with how many of its closures are being called, for people. Most end
-// sooner than that.
-const leaseBeats, firstLeaseBeat = 2 * time.Second, 250 * time.Millisecond
+// sooner than that. beatPatience is how long the server may take to answer.
+const leaseBeats, firstLeaseBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
 // RunClosures has the tasks of this host call closures. See [closure.Lease].
-func (h *Host) RunClosures(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
-	info := activity.GetInfo(ctx)
-	broker := h.brokers.served(servedKey{info.Namespace, in.Run.WorkflowID, in.Run.RunID})
+func (l *Leases) RunClosures(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
+	broker := l.brokers.Serving(runOf(ctx, in.Run))
 	if broker == nil {
 		return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", closure.ErrNotServed, nil)
 	}
@@ -34,7 +46,7 @@ func (h *Host) RunClosures(ctx context.Context, in closure.Lease) (closure.Lease
 		ids[i] = in.Closures[i].ID
 	}
 	executing := func() closure.LeaseBeat { return closure.LeaseBeat{Executing: broker.Executing(ids)} }
-	go h.keepLease(ctx, leased, broker, info.TaskToken, executing, release)
+	go l.keep(ctx, leased, broker, activity.GetInfo(ctx).TaskToken, executing, release)
 	out, err := broker.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
@@ -43,10 +55,9 @@ func (h *Host) RunClosures(ctx context.Context, in closure.Lease) (closure.Lease
 	return out, nil
 }
 
-// keepLease beats until a lease is over, and ends it when the queue does not want it
-// any more or this host worker ends. A queue that has lost it has to hear that there is
-// somebody here.
-func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
+// keep beats until a lease is over, and ends it when the queue does not want it any more or
+// this host worker ends. A queue that has lost it has to hear that there is somebody here.
+func (l *Leases) keep(ctx, leased context.Context, b *taskservices.Broker, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
 	beat := time.NewTimer(firstLeaseBeat)
 	defer beat.Stop()
 	for {
@@ -60,11 +71,11 @@ func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte,
 			beat.Reset(leaseBeats)
 		}
 		beating, cancel := context.WithTimeout(leased, beatPatience)
-		err := h.Server.RecordActivityHeartbeat(beating, token, how())
+		err := l.server.RecordActivityHeartbeat(beating, token, how())
 		cancel()
-		if temporal.IsCanceledError(err) || isGone(err) {
+		if temporal.IsCanceledError(err) || IsGone(err) {
 			release(err)
-			s.again()
+			b.TellAgain()
 			return
 		}
 	}
@@ -72,35 +83,23 @@ func (h *Host) keepLease(ctx, leased context.Context, s *brokered, token []byte,
 
 // CancelClosures has closures not be called any more. See [closure.CancelLease]. A host worker
 // that was just started may hear of it before tasks and leases come back to it.
-func (h *Host) CancelClosures(ctx context.Context, in closure.CancelLease) error {
-	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
-	if s := h.brokers.served(key); s != nil {
-		s.Cancel(in)
+func (l *Leases) CancelClosures(ctx context.Context, in closure.CancelLease) error {
+	if b := l.brokers.Serving(runOf(ctx, in.Run)); b != nil {
+		b.Cancel(in)
 	}
 	return nil
 }
 
 // ReleaseResources has processes drop what they have built of resources that nobody needs
 // any more. See [closure.ReleasedResources].
-func (h *Host) ReleaseResources(ctx context.Context, in closure.ReleasedResources) error {
-	key := servedKey{activity.GetInfo(ctx).Namespace, in.Run.WorkflowID, in.Run.RunID}
-	if s := h.brokers.known(key); s != nil {
-		s.Release(in.Released)
+func (l *Leases) ReleaseResources(ctx context.Context, in closure.ReleasedResources) error {
+	if b := l.brokers.Known(runOf(ctx, in.Run)); b != nil {
+		b.Release(in.Released)
 	}
 	return nil
 }
 
-// restartServing stops the process of a task that does not end a call, and has it
-// started again like one that an operator restarts.
-func (h *Host) restartServing(key servedKey, task string) {
-	p := h.plans.served(key)
-	if p == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	_, err := h.stopTasks(ctx, p, ControlInput{Op: lifecycle.ControlRestart, Tasks: []string{task}, Generation: p.Generation}, supervisor.ReasonRestart)
-	if err != nil {
-		h.Log.Warn("a process that does not end its call could not be restarted", zap.String("task", task), zap.Error(err))
-	}
+// runOf returns the key of the run of a queue.
+func runOf(ctx context.Context, run spec.BarrierRun) supervisor.RunKey {
+	return supervisor.RunKey{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: run.WorkflowID, RunID: run.RunID}
 }

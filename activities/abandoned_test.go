@@ -1,0 +1,92 @@
+package activities
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/task"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// twoHosts is a cluster of two workers, of which this host has the first.
+func twoHosts() taskenv.Cluster {
+	return taskenv.Cluster{Hosts: 2, Members: []taskenv.Member{
+		{Type: "worker", Host: "host-a", Address: "host-a:1"}, {Type: "worker", Index: 1, Rank: 1, Host: "host-b", Address: "host-b:1"},
+	}}
+}
+
+// opens takes what it is told, releases nobody, and says what was ended.
+type opens struct {
+	barriers.Server
+	told  chan spec.BarrierMessage
+	ended chan string
+}
+
+func (s opens) Tell(_ context.Context, _ spec.BarrierInput, m spec.BarrierMessage) error {
+	s.told <- m
+	return nil
+}
+
+func (s opens) Result(ctx context.Context, _ string) (spec.BarrierResult, error) {
+	<-ctx.Done()
+	return spec.BarrierResult{}, ctx.Err()
+}
+
+func (s opens) Withdraw(context.Context, string, spec.BarrierMessage) error {
+	return barriers.ErrClosed
+}
+
+func (s opens) Status(context.Context, string) (spec.BarrierStatus, error) {
+	return spec.BarrierStatus{}, barriers.ErrClosed
+}
+
+func (s opens) End(_ context.Context, id, _ string) error {
+	s.ended <- id
+	return nil
+}
+
+// releasing is a supervisor that has nothing left of a run.
+type releasing struct{ listed }
+
+func (*releasing) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
+	return supervisor.ProcessesReply{}, nil
+}
+
+// A run that was closed without being released leaves no barriers behind, either.
+func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
+	s := opens{told: make(chan spec.BarrierMessage, 1), ended: make(chan string, 1)}
+	state := t.TempDir()
+	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &releasing{}, Rounds: s, Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	run := supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
+	p, err := h.plans.update(run, func(*plan) (*plan, error) {
+		return &plan{Run: run, Spec: (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2), Command: []string{"x"}}}}).WithDefaults(), LogRoot: t.TempDir(), Tasks: []string{"worker-0"}, Cluster: twoHosts()}, nil
+	})
+	require.NoError(t, err)
+	socket, err := h.listen(p, supervisor.Key{Run: run, Task: "worker-0"}, 0, "")
+	require.NoError(t, err)
+	t.Setenv(taskapi.SocketVar, socket)
+	c, err := task.Current()
+	require.NoError(t, err)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := c.Barrier(t.Context(), "epoch")
+		answered <- err
+	}()
+	select {
+	case <-s.told:
+	case err := <-answered:
+		t.Fatal(err)
+	}
+	require.NoError(t, h.abandon(p, "the run is closed"))
+	assert.Equal(t, "iris/barrier/1/0/epoch/1", <-s.ended)
+}

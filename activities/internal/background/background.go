@@ -1,0 +1,43 @@
+// Package background has goroutines that end with what they belong to.
+package background
+
+import (
+	"context"
+	"sync"
+)
+
+// Group is a set of goroutines with one end.
+type Group struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // so that none begins once Close waits
+	running sync.WaitGroup
+}
+
+// NewGroup returns an empty group.
+func NewGroup() *Group {
+	g := &Group{}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	return g
+}
+
+// Context is done once the group is being closed.
+func (g *Group) Context() context.Context { return g.ctx }
+
+// Go calls f in a goroutine. A group that is being closed calls nothing.
+func (g *Group) Go(f func(ctx context.Context)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ctx.Err() == nil {
+		g.running.Go(func() { f(g.ctx) })
+	}
+}
+
+// Close ends the context and waits for all goroutines.
+func (g *Group) Close() {
+	g.mu.Lock()
+	g.cancel()
+	g.mu.Unlock()
+	g.running.Wait()
+}

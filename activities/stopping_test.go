@@ -1,0 +1,65 @@
+package activities
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A host that is told of a stop starts nothing again until it is told of its clear,
+// whatever the order in which it hears of them. What the chief's end has sealed stays
+// so.
+func TestAHostIsToldOfAStop(t *testing.T) {
+	c := newControl(t)
+	run := c.host.plans.all()[0].Run
+	tell := func(s spec.Stopping) *plan {
+		_, err := c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlTell, Stopping: &s})
+		require.NoError(t, err)
+		p, err := c.host.plans.get(run)
+		require.NoError(t, err)
+		return p
+	}
+	p := tell(spec.Stopping{Seq: 1, Stop: true, By: "worker-0"})
+	assert.True(t, p.sealed())
+	assert.False(t, p.Sealed)
+	p = tell(spec.Stopping{Seq: 4})
+	assert.False(t, p.sealed())
+	p = tell(spec.Stopping{Seq: 3, Stop: true})
+	assert.False(t, p.sealed(), "it is older")
+	assert.Equal(t, 4, p.Stopping.Seq)
+	_, err := c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlSeal})
+	require.NoError(t, err)
+	assert.True(t, tell(spec.Stopping{Seq: 5}).sealed())
+
+	_, err = c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlTell, Generation: 7, Stopping: &spec.Stopping{Seq: 9, Stop: true}})
+	require.NoError(t, err)
+	assert.Equal(t, 5, tell(spec.Stopping{Seq: 5}).Stopping.Seq, "that was for another generation")
+	_, err = c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlTell})
+	require.ErrorContains(t, err, "there is nothing to tell")
+}
+
+// A task that waits to be started again does not come back during a stop.
+func TestNobodyComesBackDuringAStop(t *testing.T) {
+	failed := []supervisor.Process{{Exit: &supervisor.Exit{Code: 1}}}
+	p := &plan{Spec: &spec.RunSpec{AutoRestart: true}}
+	assert.True(t, p.comesBack(failed, false))
+	p.Stopping = &spec.Stopping{Seq: 1, Stop: true}
+	assert.False(t, p.comesBack(failed, false))
+	p.Stopping = &spec.Stopping{Seq: 2}
+	assert.True(t, p.comesBack(failed, false))
+}
+
+// The plan of the next generation begins with what was said last, so that an older
+// word that arrives late means nothing.
+func TestTheNextPlanKnowsOfAClear(t *testing.T) {
+	h := &Host{now: time.Now}
+	p := h.newPlan(servedRun, ReserveInput{Generation: 2, Spec: &spec.RunSpec{}, Stopping: &spec.Stopping{Seq: 2}}, nil)
+	assert.Equal(t, &spec.Stopping{Seq: 2}, p.Stopping)
+	assert.False(t, p.sealed())
+}

@@ -1,0 +1,285 @@
+package taskservices
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/closures"
+	"github.com/clusterrun/clusterrun/activities/internal/background"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Brokers are those of the runs whose tasks here serve closures.
+type Brokers struct {
+	Config
+	group *background.Group
+
+	mu  sync.Mutex
+	all map[supervisor.RunKey]*Broker
+}
+
+// Broker has the closures of one run.
+type Broker struct {
+	*closures.Broker
+	// in is for the queue, if there is none yet.
+	in closure.QueueInput
+	// life tells this broker from the one before.
+	life string
+	seq  int64
+	end  context.CancelFunc
+
+	mu sync.Mutex
+	// serving is there once the broker has said so.
+	said    bool
+	serving []closure.ServingTask
+	changed chan struct{} // has an element when the queue has to be told
+}
+
+var _ taskapi.Closures = (*Brokers)(nil)
+
+func newBrokers(c Config, g *background.Group) *Brokers {
+	return &Brokers{Config: c, group: g, all: map[supervisor.RunKey]*Broker{}}
+}
+
+// Next implements [taskapi.Closures].
+func (b *Brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+	run, err := b.runOf(by)
+	if err != nil {
+		return taskapi.ClosuresAnswer{}, err
+	}
+	s := b.of(run)
+	if s == nil {
+		return taskapi.ClosuresAnswer{}, errReleased
+	}
+	serving := run.Serving[by.Task]
+	if in.Slots > 0 && serving != s.life {
+		b.noteServing(run, by.Task, s.life)
+	}
+	answer, err := s.Next(ctx, by.Task, in)
+	if err == nil && in.Slots <= 0 && serving != "" && !s.Has(by.Task) {
+		b.noteServing(run, by.Task, "")
+	}
+	return answer, err
+}
+
+// Serving returns the broker of a run; nil where the run has not this host (any more).
+func (b *Brokers) Serving(run supervisor.RunKey) *Broker {
+	r, ok := b.here(run)
+	if !ok {
+		return nil
+	}
+	return b.of(r)
+}
+
+// Known returns the broker of a run, if there is one.
+func (b *Brokers) Known(run supervisor.RunKey) *Broker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all[run]
+}
+
+// of returns the broker of a run, which is made when it is first asked for; nil where this
+// host has released the run meanwhile.
+func (b *Brokers) of(run Run) *Broker {
+	key := run.RunKey
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.all[key]; s != nil {
+		return s
+	}
+	if _, ok := b.here(key); !ok {
+		return nil
+	}
+	ctx, end := context.WithCancel(b.group.Context())
+	s := &Broker{in: b.queueInput(&run), life: rand.Text(), changed: make(chan struct{}, 1), end: end}
+	s.Broker = closures.NewBroker(closures.Config{
+		Log:     b.Log,
+		Restart: func(task string) { b.restart(key, task) },
+		Changed: s.changes,
+	})
+	if ctx.Err() != nil {
+		s.Close() // nobody would
+		return s
+	}
+	b.all[key] = s
+	b.noteQueue(&run)
+	b.group.Go(func(context.Context) { b.tell(ctx, s) })
+	return s
+}
+
+// changes notes who serves now, for the queue.
+func (s *Broker) changes(serving []closure.ServingTask) {
+	s.mu.Lock()
+	s.said, s.serving = true, serving
+	s.mu.Unlock()
+	s.TellAgain()
+}
+
+// TellAgain has the queue told once more who serves: it gives nothing to a host that it has
+// not heard of since it lost what it gave it.
+func (s *Broker) TellAgain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.said {
+		return
+	}
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// TellAgain has all queues told.
+func (b *Brokers) TellAgain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.all {
+		s.TellAgain()
+	}
+}
+
+// tellPatience is how long the server may take to answer.
+const tellPatience = 10 * time.Second
+
+// tellWarnsAfter is after how many failures in a row, which take most of a second, that is
+// more than an answer that got lost.
+const tellWarnsAfter = 5
+
+// tell tells the queue who serves, until the run is released here. What the server
+// did not take is told again.
+func (b *Brokers) tell(ctx context.Context, s *Broker) {
+	for {
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return
+		}
+		tries := 0
+		for again := askAgain; ; {
+			s.mu.Lock()
+			s.seq++
+			m := closure.ServingMessage{
+				Host: b.Host, Queue: b.Queue,
+				Seq: s.seq, Broker: s.life, Serving: s.serving,
+			}
+			s.mu.Unlock()
+			telling, cancel := context.WithTimeout(ctx, tellPatience)
+			err := b.Queues.Tell(telling, s.in, m)
+			cancel()
+			if err == nil || errors.Is(err, ErrQueueClosed) {
+				break
+			}
+			level := zap.DebugLevel
+			if tries++; tries == tellWarnsAfter {
+				level = zap.WarnLevel
+			}
+			b.Log.Log(level, "the queue of closures was not told who serves; telling it again", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
+			if again.Sleep(ctx) != nil {
+				return
+			}
+		}
+	}
+}
+
+// end ends the service of a run, without a word to its queue.
+func (b *Brokers) end(key supervisor.RunKey) {
+	b.mu.Lock()
+	s := b.all[key]
+	delete(b.all, key)
+	b.mu.Unlock()
+	if s != nil {
+		s.end()
+		s.Close()
+	}
+}
+
+// close ends the service of all runs.
+func (b *Brokers) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.all {
+		s.end()
+		s.Close()
+	}
+}
+
+// restartPatience is how long the supervisor may take to hear of a restart.
+const restartPatience = time.Minute
+
+// restart has a process restarted that does not end a call.
+func (b *Brokers) restart(key supervisor.RunKey, task string) {
+	run, ok := b.here(key)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.group.Context(), restartPatience)
+	defer cancel()
+	if err := b.Config.Restart(ctx, run.RunKey, task); err != nil {
+		b.Log.Warn("a process that does not end its call could not be restarted", zap.String("task", task), zap.Error(err))
+	}
+}
+
+// processEnded says so to whoever had given it closures. It returns the call in the
+// middle of which the process ended, if there is one, and who says so; empty: nobody had
+// given it any.
+func (b *Brokers) processEnded(run Run, task string) (call, life string) {
+	if s := b.Known(run.RunKey); s != nil {
+		return s.ProcessEnded(task, ""), s.life
+	}
+	return "", ""
+}
+
+// queueInput is the input of a run's queue of closures.
+func (c *Config) queueInput(run *Run) closure.QueueInput {
+	s := run.Spec
+	if s == nil {
+		s = &spec.RunSpec{}
+	}
+	in, err := closure.NewQueueInput(s, run.ofQueue(), os.Getenv)
+	if err != nil {
+		c.Log.Warn("a variable of this host worker is ignored", zap.String("run", run.WorkflowID), zap.Error(err))
+	}
+	return in
+}
+
+// noteQueue notes that the run has a queue of closures, so that it is ended with it.
+func (c *Config) noteQueue(run *Run) {
+	if run.Served {
+		return
+	}
+	if _, err := c.Plans.Note(run.RunKey, func(n *Notes) { n.Served = true }); err != nil {
+		c.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
+	}
+}
+
+// noteServing notes that a process of a task serves, before it is given anything, and that
+// it has left. A process that exits with 0 while no host worker is there must not read as
+// completed: nobody is left who knows what it was calling.
+func (b *Brokers) noteServing(run Run, task, life string) {
+	if _, err := b.Plans.Note(run.RunKey, func(n *Notes) { n.serves(task, life) }); err != nil {
+		b.Log.Warn("that a task serves closures is not noted; should it exit with 0 while this host worker is down, it counts as completed", zap.Error(err))
+	}
+}
+
+// serves notes that a task serves, and whom it has asked; nobody: it serves no more.
+func (n *Notes) serves(task, life string) {
+	n.Serving = maps.Clone(n.Serving)
+	if life == "" {
+		delete(n.Serving, task)
+		return
+	}
+	if n.Serving == nil {
+		n.Serving = map[string]string{}
+	}
+	n.Serving[task] = life
+}

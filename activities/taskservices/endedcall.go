@@ -1,0 +1,70 @@
+package taskservices
+
+import (
+	"slices"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// EndedCall is a call in the middle of which a process exited with 0.
+type EndedCall struct {
+	Generation int    `json:"generation,omitempty"`
+	Task       string `json:"task"`
+	Process    int    `json:"process"`
+	Call       string `json:"call"`
+}
+
+// InCall returns the call in the middle of which a process exited with 0; empty: none.
+func (n *Notes) InCall(q supervisor.Process) string {
+	for _, c := range n.Calls {
+		if c.Generation == q.Key.Generation && c.Task == q.Key.Task && c.Process == q.Number {
+			return c.Call
+		}
+	}
+	return ""
+}
+
+// callsOf returns the calls without those of the task's processes that the supervisor has
+// omitted: a task may be started again for as long as its run lives.
+func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
+	last := processes[len(processes)-1]
+	return slices.DeleteFunc(slices.Clone(n.Calls), func(c EndedCall) bool {
+		return c.Generation == last.Key.Generation && c.Task == last.Key.Task &&
+			!slices.ContainsFunc(processes, func(q supervisor.Process) bool { return q.Number == c.Process })
+	})
+}
+
+// ProcessEnded tells the broker that the last process of a task has ended, and notes the
+// call that it was in where it would count as completed: this exit is judged again, maybe
+// by another host worker, and counts for all restarts that follow. It returns all such
+// calls of the run.
+//
+// Where the process has asked an earlier host worker last, only that one knew whether it
+// was in a call. Then one that has not left counts as being in one: its task is started
+// again for nothing at worst, while a task that is not started again is waited for without
+// end. Nobody waits where all tasks stop together.
+func (s *Services) ProcessEnded(processes []supervisor.Process, completed bool) ([]EndedCall, error) {
+	q := processes[len(processes)-1]
+	run, err := s.Plans.Run(q.Key.Run)
+	if err != nil {
+		return nil, err
+	}
+	call, life := s.brokers.processEnded(run, q.Key.Task)
+	asked := run.Serving[q.Key.Task]
+	if call == "" && asked != "" && asked != life && !run.Sealed {
+		call = spec.UnknownCall
+	}
+	if !completed || run.InCall(q) != "" {
+		call = ""
+	}
+	if call != "" || asked != "" {
+		run, err = s.Plans.Note(q.Key.Run, func(n *Notes) {
+			if call != "" {
+				n.Calls = append(n.callsOf(processes), EndedCall{q.Key.Generation, q.Key.Task, q.Number, call})
+			}
+			n.serves(q.Key.Task, "")
+		})
+	}
+	return run.Calls, err
+}

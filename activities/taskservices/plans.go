@@ -1,0 +1,69 @@
+package taskservices
+
+import (
+	"slices"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Plans are what a host keeps on disk of the runs that have tasks on it.
+type Plans interface {
+	// Run returns a run that has, or had, this host.
+	Run(supervisor.RunKey) (Run, error)
+	// Note changes what is noted of a run, and returns it once that is on disk. The
+	// change replaces maps and slices, and leaves them as they are.
+	Note(supervisor.RunKey, func(*Notes)) (Run, error)
+}
+
+// Run is a run as the services of its tasks know it.
+type Run struct {
+	supervisor.RunKey
+	Generation int
+	Spec       *spec.RunSpec
+	// Added names the tasks here that are not those of the spec.
+	Added []string
+	// Sealed says that nothing is started again on this host, and Released that the run
+	// has given it back.
+	Sealed, Released bool
+	Notes
+}
+
+// Notes are what the services keep of a run on disk, for the next host worker.
+type Notes struct {
+	// Stopping is the last that the run said of stopping together.
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
+	// Served says that tasks have served or scheduled closures here, so that the run
+	// has a queue of them.
+	Served bool `json:"served,omitempty"`
+	// Calls names the closures that processes exited with 0 in the middle of: those
+	// have failed. Only this host worker's predecessor may have known.
+	Calls []EndedCall `json:"calls,omitempty"`
+	// Serving has the tasks that serve here, each with the life of the broker that its
+	// process has asked last. One that leaves in order is not in it any more.
+	Serving map[string]string `json:"serving,omitempty"`
+	// Coordinators are the tasks that have scheduled closures here.
+	Coordinators []string `json:"coordinators,omitempty"`
+}
+
+// here returns a run if it has this host.
+func (c *Config) here(run supervisor.RunKey) (Run, bool) {
+	r, err := c.Plans.Run(run)
+	return r, err == nil && !r.Released
+}
+
+// ofQueue names the run as its queue of closures does.
+func (r *Run) ofQueue() spec.BarrierRun {
+	return spec.BarrierRun{WorkflowID: r.WorkflowID, RunID: r.RunID}
+}
+
+// hasTask reports whether the host knows the task.
+func (r *Run) hasTask(name string) bool {
+	_, ok := r.Spec.Task(name)
+	return ok || slices.Contains(r.Added, name)
+}
+
+func taskOf(k supervisor.Key) taskapi.ID {
+	return taskapi.ID{Run: taskapi.Run(k.Run), Generation: k.Generation, Task: k.Task}
+}

@@ -1,0 +1,211 @@
+package taskservices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/internal/background"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Config is what [Services] need.
+type Config struct {
+	// Host is the name of this host, and Queue that of its host worker's activities.
+	Host, Queue string
+	// StateDir is the host worker's own.
+	StateDir string
+	Plans    Plans
+	// Rounds keeps the barriers across hosts. None: there are no such barriers.
+	Rounds barriers.Server
+	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
+	Runs Runs
+	// Queues are the queues of closures that tasks here serve and schedule. None: they
+	// cannot.
+	Queues Queues
+	// Restart stops the process of a task that does not end a call, and has it started
+	// again like one that an operator restarts.
+	Restart func(ctx context.Context, run supervisor.RunKey, task string) error
+	Log     *zap.Logger
+}
+
+// Services answer what the tasks of a host ask.
+type Services struct {
+	Config
+	group        *background.Group
+	server       *taskapi.Server
+	meetings     *barriers.Barriers // nil without Rounds
+	views        views
+	stops        *stops
+	brokers      *Brokers
+	coordinators *coordinators
+}
+
+// New returns services that serve nobody yet.
+func New(c Config) (*Services, error) {
+	g := background.NewGroup()
+	s := &Services{Config: c, group: g, brokers: newBrokers(c, g), coordinators: &coordinators{Config: c, group: g}}
+	s.stops = &stops{Config: c, tell: s.SetStopping}
+	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
+	var err error
+	if c.Rounds != nil {
+		s.meetings, err = barriers.New(barriers.Config{Server: c.Rounds, Host: c.Host, Queue: c.Queue, StateDir: c.StateDir, Log: c.Log})
+		if err != nil {
+			return nil, err
+		}
+		o.Barriers = acrossHosts{s.meetings}
+	}
+	if c.Runs != nil {
+		o.Stops = s.stops
+	}
+	if c.Queues != nil {
+		o.Closures, o.Coordinators = s.brokers, s.coordinators
+	}
+	s.server, err = taskapi.NewServer(o)
+	return s, err
+}
+
+// Close ends the services and waits for all that they do. Nobody is told: the tasks ask
+// again, the next host worker.
+func (s *Services) Close() {
+	if s.meetings != nil {
+		// While connections are open: their end would take arrivals back.
+		s.meetings.Close()
+	}
+	_ = s.server.Close()
+	s.group.Close()
+	s.brokers.close()
+	s.coordinators.close()
+}
+
+// Brokers returns those that have tasks here call closures.
+func (s *Services) Brokers() *Brokers { return s.brokers }
+
+// Served is a task with a process.
+type Served struct {
+	supervisor.Key
+	RestartCount int
+	LogDir       string
+	// Alone says that the task has a view of its own. Others share that of their
+	// generation.
+	Alone bool
+	// View returns what the task knows of the others.
+	View func() *taskapi.View
+}
+
+// Listen serves a task and returns the path of its socket.
+func (s *Services) Listen(t Served) (string, error) {
+	return s.server.Listen(taskapi.Task{
+		ID: taskOf(t.Key), RestartCount: t.RestartCount, Host: s.Host, LogDir: t.LogDir, View: s.views.of(t),
+	})
+}
+
+// Sweep removes what earlier host workers left of runs that are not here any more.
+func (s *Services) Sweep(here []supervisor.RunKey) {
+	runs := make([]taskapi.Run, len(here))
+	for i, run := range here {
+		runs[i] = taskapi.Run(run)
+	}
+	s.server.Sweep(runs)
+}
+
+// SetStopping tells the tasks of a run whether they stop together.
+func (s *Services) SetStopping(run supervisor.RunKey, now spec.Stopping) {
+	s.server.SetStopping(taskapi.Run(run), now)
+}
+
+// Learn notes what a run says of stopping together, unless something newer is known, and
+// tells its tasks. It returns what is known then.
+func (s *Services) Learn(run supervisor.RunKey, now spec.Stopping) (spec.Stopping, error) {
+	return s.stops.learn(run, now)
+}
+
+// Progress is how far a task says it has got; nil where it has not said.
+func (s *Services) Progress(k supervisor.Key) *taskapi.Progress { return s.server.Progress(taskOf(k)) }
+
+// Restarts says that a process has ended, and how, and that its task gets another one.
+func (s *Services) Restarts(k supervisor.Key, how string) { s.server.Ended(taskOf(k), false, how) }
+
+// Ended says that a task has, with the process of that number, and how.
+func (s *Services) Ended(k supervisor.Key, process int, how string) {
+	s.server.Ended(taskOf(k), true, how)
+	if s.Queues != nil {
+		s.coordinators.taskEnded(k, process)
+	}
+}
+
+// Lost says that a task has ended of whose processes nothing is known.
+func (s *Services) Lost(run Run, k supervisor.Key) {
+	s.brokers.processEnded(run, k.Task)
+	s.server.Ended(taskOf(k), true, "was lost")
+}
+
+// Release ends what there is for the tasks of a run but its closures.
+func (s *Services) Release(ctx context.Context, run supervisor.RunKey) {
+	if s.meetings != nil {
+		// What cannot be ended now finds out by itself that the run is over.
+		if err := s.meetings.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
+			s.Log.Warn("a barrier of a released run is still open", zap.Error(err))
+		}
+	}
+	s.server.Release(taskapi.Run(run))
+	s.stops.forget(run)
+	s.views.forget(run)
+}
+
+// ReleaseClosures ends what there is for the closures of a run, without a word to its
+// queue. A lease that is tried again must not find the run: it would have all that made
+// anew.
+func (s *Services) ReleaseClosures(run Run) {
+	s.brokers.end(run.RunKey)
+	s.coordinators.end(run.RunKey)
+}
+
+// HasQueue reports whether the run has a queue of closures: a coordinator can have made
+// that of a run none of whose tasks here ever served.
+func (s *Services) HasQueue(ctx context.Context, run Run) bool {
+	if run.Served || s.Queues == nil {
+		return run.Served
+	}
+	left, err := s.Queues.Left(ctx, run.ofQueue())
+	if err != nil {
+		s.Log.Debug("whether the run has a queue of closures is not known; such a queue finds out by itself that the run is over", zap.Error(err))
+	}
+	return left
+}
+
+// EndAbandoned ends the closures of a run that nobody will release any more, and its
+// queue, unless the run goes on elsewhere: a run that continues as new leaves closed
+// executions behind. Where that cannot be done now, the queue's own check does it later.
+func (s *Services) EndAbandoned(ctx context.Context, run Run) {
+	if _, ok := s.here(run.RunKey); ok || s.Queues == nil {
+		return
+	}
+	s.ReleaseClosures(run)
+	over, err := s.Queues.Over(ctx, run.ofQueue())
+	if err == nil && over != "" {
+		err = s.Queues.End(ctx, run.ofQueue(), over)
+	}
+	if err != nil {
+		s.Log.Debug("the queue of closures of an abandoned run was not ended; it finds out by itself", zap.String("run", run.WorkflowID), zap.Error(err))
+	}
+}
+
+var errReleased = errors.New("the run is released on this host")
+
+// runOf returns the run of a task, in the generation that the task is of.
+func (c *Config) runOf(by taskapi.ID) (Run, error) {
+	r, err := c.Plans.Run(supervisor.RunKey(by.Run))
+	switch {
+	case err != nil, r.Released:
+		return Run{}, errReleased
+	case r.Generation != by.Generation:
+		return Run{}, fmt.Errorf("generation %d of the group is over; this is generation %d", by.Generation, r.Generation)
+	}
+	return r, nil
+}

@@ -1,0 +1,150 @@
+package taskservices
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stops brings the wishes of tasks to stop together to their runs.
+type stops struct {
+	Config
+	// tell tells the tasks of a run here.
+	tell func(supervisor.RunKey, spec.Stopping)
+
+	mu sync.Mutex
+	// gates let one at a time ask a run.
+	gates map[supervisor.RunKey]chan struct{}
+}
+
+var _ taskapi.Stops = (*stops)(nil)
+
+// RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment,
+// and a run takes no more than ten requests at a time: so a host asks for one task
+// after the other, and no more once it knows of a stop. A clear that has not arrived
+// here yet came after a wish that is answered so.
+func (s *stops) RequestStop(ctx context.Context, by taskapi.ID, wish spec.TogetherRequest) (spec.Stopping, error) {
+	wish.Task, wish.Generation, wish.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
+	wish = wish.Bounded()
+	if wish.Key == "" {
+		wish.Key = rand.Text() // it may have to be sent more than once
+	}
+	run := supervisor.RunKey(by.Run)
+	leave, err := s.enter(ctx, run)
+	if err != nil {
+		return spec.Stopping{}, err
+	}
+	defer leave()
+	r, err := s.runOf(by)
+	if err != nil {
+		return spec.Stopping{}, err
+	}
+	if r.Stopping != nil && r.Stopping.Stop {
+		return *r.Stopping, nil
+	}
+	return s.ask(ctx, r, RunUpdate{
+		ID:   fmt.Sprintf("%s/%d/%s/%s", spec.UpdateStopTogether, by.Generation, by.Task, wish.Key),
+		Name: spec.UpdateStopTogether, Input: wish,
+	})
+}
+
+// ClearStop implements [taskapi.Stops].
+func (s *stops) ClearStop(ctx context.Context, by taskapi.ID) (spec.Stopping, error) {
+	run := supervisor.RunKey(by.Run)
+	leave, err := s.enter(ctx, run)
+	if err != nil {
+		return spec.Stopping{}, err
+	}
+	defer leave()
+	r, err := s.runOf(by)
+	if err != nil {
+		return spec.Stopping{}, err
+	}
+	return s.ask(ctx, r, RunUpdate{
+		ID:   fmt.Sprintf("%s/%d/%s/%s", spec.UpdateClearStop, by.Generation, by.Task, rand.Text()),
+		Name: spec.UpdateClearStop, Input: spec.ClearStopRequest{Task: by.Task, Generation: by.Generation},
+	})
+}
+
+// askAgain is how long a host waits before it asks a run again that did not answer.
+var askAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
+
+// ask asks a run again and again until it answers, refuses, or ctx is done. The answer is
+// known here at once.
+func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, error) {
+	for again := askAgain; ; {
+		var now spec.Stopping
+		err := s.Runs.Update(ctx, run.RunKey, q, &now)
+		var refused *RefusedError
+		switch {
+		case err == nil:
+			known, err := s.learn(run.RunKey, now)
+			if err != nil {
+				// The run has decided, and tells this host once more.
+				s.Log.Warn("what a run answered could not be kept", zap.String("run", run.WorkflowID), zap.Error(err))
+				return now, nil
+			}
+			return known, nil
+		case errors.As(err, &refused):
+			return spec.Stopping{}, refused
+		}
+		s.Log.Debug("a run did not answer; asking again", zap.String("run", run.WorkflowID), zap.String("update", q.Name), zap.Error(err))
+		if again.Sleep(ctx) != nil {
+			return spec.Stopping{}, fmt.Errorf("the run did not answer: %w", err)
+		}
+	}
+}
+
+// learn is [Services.Learn]. The note comes first: what the tasks have been told they are
+// told again by the next host worker.
+func (s *stops) learn(run supervisor.RunKey, now spec.Stopping) (spec.Stopping, error) {
+	r, err := s.Plans.Note(run, func(n *Notes) {
+		if n.Stopping == nil || n.Stopping.Seq < now.Seq {
+			n.Stopping = &now
+		}
+	})
+	if err != nil {
+		return now, err
+	}
+	if !r.Released {
+		s.tell(run, *r.Stopping)
+	}
+	return *r.Stopping, nil
+}
+
+// enter waits until nobody else of this host asks the run.
+func (s *stops) enter(ctx context.Context, run supervisor.RunKey) (leave func(), err error) {
+	s.mu.Lock()
+	gate := s.gates[run]
+	if gate == nil {
+		gate = make(chan struct{}, 1)
+		if s.gates == nil {
+			s.gates = map[supervisor.RunKey]chan struct{}{}
+		}
+		s.gates[run] = gate
+	}
+	s.mu.Unlock()
+	select {
+	case gate <- struct{}{}:
+		return func() { <-gate }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("other tasks of this host were waiting for the run to answer: %w", ctx.Err())
+	}
+}
+
+// forget drops the gate of a run that nobody asks any more.
+func (s *stops) forget(run supervisor.RunKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.gates, run)
+}

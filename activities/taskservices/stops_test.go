@@ -1,0 +1,221 @@
+package taskservices
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// aRun is a run that answers as the real one does, as far as the host can tell.
+type aRun struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	stands  spec.Stopping
+	answers map[string]spec.Stopping // by the ID of the update
+	asked   []RunUpdate
+	// fails are the errors of the next updates, after which they are carried out or
+	// not, as lost says.
+	fails []error
+	lost  bool
+	// tasks are those of the run, for which it was asked so often, or tasksFail is.
+	tasks      []string
+	tasksAsked int
+	tasksFail  error
+}
+
+func (r *aRun) Tasks(_ context.Context, run supervisor.RunKey) ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	assert.Equal(r.t, servedRun, run)
+	r.tasksAsked++
+	return r.tasks, r.tasksFail
+}
+
+func (r *aRun) Update(_ context.Context, run supervisor.RunKey, q RunUpdate, answer any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	assert.Equal(r.t, servedRun, run)
+	r.asked = append(r.asked, q)
+	var fail error
+	if len(r.fails) > 0 {
+		fail, r.fails = r.fails[0], r.fails[1:]
+		if !r.lost {
+			return fail
+		}
+	}
+	s, known := r.answers[q.ID]
+	if !known {
+		s = r.carryOut(q)
+		r.answers[q.ID] = s
+	}
+	if fail != nil {
+		return fail
+	}
+	b, err := json.Marshal(s) // as it travels
+	require.NoError(r.t, err)
+	return json.Unmarshal(b, answer)
+}
+
+func (r *aRun) carryOut(q RunUpdate) spec.Stopping {
+	switch in := q.Input.(type) {
+	case spec.TogetherRequest:
+		if !r.stands.Stop {
+			r.stands = spec.Stopping{Seq: r.stands.Seq + 1, Stop: true, By: in.Task, Reason: in.Reason, Error: in.Error}
+		}
+	case spec.ClearStopRequest:
+		if r.stands.Stop {
+			r.stands = spec.Stopping{Seq: r.stands.Seq + 1}
+		}
+	}
+	return r.stands
+}
+
+func newRun(t *testing.T) *aRun { return &aRun{t: t, answers: map[string]spec.Stopping{}} }
+
+func planned(t *testing.T, s *Services) *spec.Stopping {
+	t.Helper()
+	r, err := s.Plans.Run(servedRun)
+	require.NoError(t, err)
+	return r.Stopping
+}
+
+// A wish is the run's to answer, and what that says is kept for the next host worker.
+func TestATaskAsksTheRunToStop_CO01(t *testing.T) {
+	r := newRun(t)
+	h := newServices(t, Config{Runs: r})
+	long := strings.Repeat("x", 5000)
+	s, err := h.stops.RequestStop(t.Context(), by("worker-1"), spec.TogetherRequest{
+		Task: "somebody-else", Key: "k", Reason: "enough", Error: &spec.TogetherError{Kind: "ValueError", Message: long},
+	})
+	require.NoError(t, err)
+	assert.True(t, s.Stop)
+	assert.Equal(t, "worker-1", s.By)
+	require.Len(t, r.asked, 1)
+	assert.Equal(t, "stop-together/1/worker-1/k", r.asked[0].ID)
+	assert.Equal(t, spec.UpdateStopTogether, r.asked[0].Name)
+	wish := r.asked[0].Input.(spec.TogetherRequest)
+	assert.Equal(t, 1, wish.Generation)
+	assert.NotZero(t, wish.BootNanos)
+	assert.Less(t, len(wish.Error.Message), 1100)
+	assert.Equal(t, &s, planned(t, h))
+}
+
+// Once the host knows of a stop the run is not asked again: often all tasks ask at
+// once, and a run takes two thousand requests in all.
+func TestAllTasksAskAtOnce(t *testing.T) {
+	r := newRun(t)
+	h := newServices(t, Config{Runs: r})
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			s, err := h.stops.RequestStop(t.Context(), by(fmt.Sprint("worker-", i)), spec.TogetherRequest{})
+			assert.NoError(t, err)
+			assert.Equal(t, 1, s.Seq)
+		})
+	}
+	all.Wait()
+	assert.Len(t, r.asked, 1)
+}
+
+// CO-13: after a clear the next wish is a first one again. One that was made before
+// is not made again.
+func TestATaskClearsAStop_CO13(t *testing.T) {
+	r := newRun(t)
+	h := newServices(t, Config{Runs: r})
+	first := spec.TogetherRequest{Key: "k", Error: &spec.TogetherError{Message: "First"}}
+	_, err := h.stops.RequestStop(t.Context(), by("worker-0"), first)
+	require.NoError(t, err)
+	s, err := h.stops.ClearStop(t.Context(), by("worker-1"))
+	require.NoError(t, err)
+	assert.Equal(t, spec.Stopping{Seq: 2}, s)
+	assert.Equal(t, spec.ClearStopRequest{Task: "worker-1", Generation: 1}, r.asked[1].Input)
+	s, err = h.stops.RequestStop(t.Context(), by("worker-0"), first)
+	require.NoError(t, err)
+	assert.Equal(t, spec.Stopping{Seq: 2}, s, "the same key is the same wish")
+	s, err = h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{Key: "l", Error: &spec.TogetherError{Message: "Second"}})
+	require.NoError(t, err)
+	assert.Equal(t, 3, s.Seq)
+	assert.Equal(t, "Second", s.Error.Message)
+}
+
+// An outage is waited for, and what was carried out though its answer was lost is
+// not carried out twice.
+func TestAskingOutlivesAnOutage(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		r := newRun(t)
+		r.fails, r.lost = []error{serviceerror.NewUnavailable("away"), errors.New("no connection yet")}, lost
+		h := newServices(t, Config{Runs: r})
+		s, err := h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{})
+		require.NoError(t, err)
+		assert.Equal(t, 1, s.Seq)
+		require.Len(t, r.asked, 3)
+		assert.NotEmpty(t, strings.TrimPrefix(r.asked[0].ID, "stop-together/1/worker-0/"), "a key of our own")
+		assert.Equal(t, r.asked[0].ID, r.asked[2].ID)
+	}
+	r := newRun(t)
+	h := newServices(t, Config{Runs: r})
+	ctx, cancel := context.WithCancel(t.Context())
+	r.fails = slices.Repeat([]error{serviceerror.NewUnavailable("away")}, 1000)
+	go cancel()
+	_, err := h.stops.RequestStop(ctx, by("worker-0"), spec.TogetherRequest{})
+	require.Error(t, err)
+	assert.Nil(t, planned(t, h))
+}
+
+// While one asks, the others wait in line, and give up when nobody waits for them.
+func TestWaitingInLine(t *testing.T) {
+	h := newServices(t, Config{Runs: newRun(t)})
+	leave, err := h.stops.enter(t.Context(), servedRun)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = h.stops.RequestStop(ctx, by("worker-0"), spec.TogetherRequest{})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = h.stops.ClearStop(ctx, by("worker-0"))
+	require.ErrorIs(t, err, context.Canceled)
+	leave()
+	_, err = h.stops.ClearStop(t.Context(), by("worker-0"))
+	require.NoError(t, err)
+}
+
+// What the run refuses is not asked again.
+func TestRefusals(t *testing.T) {
+	r := newRun(t)
+	h := newServices(t, Config{Runs: r})
+	r.fails = []error{&RefusedError{Message: "the run has ended"}}
+	_, err := h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{})
+	require.EqualError(t, err, "the run has ended")
+	assert.Len(t, r.asked, 1)
+}
+
+func TestStopsOfAnotherTime(t *testing.T) {
+	r := newRun(t)
+	h := newServices(t, Config{Runs: r})
+	older := by("worker-0")
+	older.Generation = 0
+	_, err := h.stops.RequestStop(t.Context(), older, spec.TogetherRequest{})
+	require.EqualError(t, err, "generation 0 of the group is over; this is generation 1")
+	_, err = h.stops.ClearStop(t.Context(), older)
+	require.ErrorContains(t, err, "generation 0")
+	nobody := by("worker-0")
+	nobody.Run.RunID = "2"
+	_, err = h.stops.RequestStop(t.Context(), nobody, spec.TogetherRequest{})
+	require.EqualError(t, err, "the run is released on this host")
+	h.Plans.(*remembered).change(servedRun, func(r *Run) { r.Released = true })
+	_, err = h.stops.ClearStop(t.Context(), by("worker-0"))
+	require.EqualError(t, err, "the run is released on this host")
+	assert.Empty(t, r.asked)
+}

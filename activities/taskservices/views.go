@@ -1,0 +1,49 @@
+package taskservices
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskapi"
+)
+
+// views are what the tasks of a generation know of each other, once for all of
+// them: in a large run it is large, too.
+type views struct {
+	mu  sync.Mutex
+	all map[viewKey]*taskapi.View
+}
+
+type viewKey struct {
+	run        supervisor.RunKey
+	generation int
+	// alone is the task, where it has a view of its own.
+	alone string
+}
+
+// of returns the view of a task, and forgets those of earlier generations.
+func (v *views) of(t Served) *taskapi.View {
+	k := viewKey{run: t.Run, generation: t.Generation}
+	if t.Alone {
+		k.alone = t.Task
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if known := v.all[k]; known != nil {
+		return known
+	}
+	maps.DeleteFunc(v.all, func(o viewKey, _ *taskapi.View) bool { return o.run == k.run && o.generation < k.generation })
+	if v.all == nil {
+		v.all = map[viewKey]*taskapi.View{}
+	}
+	v.all[k] = t.View()
+	return v.all[k]
+}
+
+// forget drops the views of a run.
+func (v *views) forget(run supervisor.RunKey) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.all, func(k viewKey, _ *taskapi.View) bool { return k.run == run })
+}

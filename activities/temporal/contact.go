@@ -1,0 +1,26 @@
+package temporal
+
+import (
+	"errors"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+)
+
+// IsContact reports whether what came of a heartbeat is an answer of the server about a
+// task that its run still has. Nothing else shows that: the SDK returns errors of its own
+// when connections are refused, and a server that does not know the attempt says that
+// somebody else may have the task.
+func IsContact(err error) bool {
+	return err == nil || temporal.IsCanceledError(err) ||
+		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
+}
+
+// IsGone reports whether the server does not know the attempt any more for which it got a
+// heartbeat.
+func IsGone(err error) bool {
+	var notFound *serviceerror.NotFound
+	var noNamespace *serviceerror.NamespaceNotFound
+	return errors.As(err, &notFound) || errors.As(err, &noNamespace)
+}
