@@ -31,7 +31,7 @@ build: $(BIN)/clusterrun $(BIN)/clusterrun-devserver ## build clusterrun and its
 .PHONY: $(BIN)/clusterrun
 $(BIN)/clusterrun:
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -ldflags '-s -w' -o $@ ./starter/clusterrun
+	$(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o $@ ./starter/clusterrun
 
 .PHONY: $(BIN)/clusterrun-devserver
 $(BIN)/clusterrun-devserver:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -66,6 +67,7 @@ func BenchmarkClosureQueue(b *testing.B) {
 			b.ReportMetric(rate/c.goal, "of-goal")
 			b.ReportMetric(ms(alone), "ms/alone")
 			b.ReportMetric(f.memory()-before, "MiB-grown")
+			b.ReportMetric(ms(f.longestTask()), "ms/longest-workflow-task")
 			for name, theirs := range peers {
 				b.ReportMetric(rate/theirs, "x-"+name)
 			}
@@ -78,6 +80,30 @@ type queueFlood struct {
 	b      *testing.B
 	c      *clustercoordinator.Coordinator
 	worker *harness.Worker
+	client client.Client
+}
+
+// longestTask is the longest of the queue's workflow tasks. How short their timeout can
+// be follows from it.
+func (f *queueFlood) longestTask() (longest time.Duration) {
+	f.b.Helper()
+	status, err := f.c.Queue().Status(f.b.Context())
+	require.NoError(f.b, err)
+	for _, e := range status.Executions {
+		var started time.Time
+		events := f.client.GetWorkflowHistory(f.b.Context(), f.c.Queue().ID(), e.RunID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for events.HasNext() {
+			event, err := events.Next()
+			require.NoError(f.b, err)
+			switch event.EventType {
+			case enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED:
+				started = event.EventTime.AsTime()
+			case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+				longest = max(longest, event.EventTime.AsTime().Sub(started))
+			}
+		}
+	}
+	return longest
 }
 
 func newQueueFlood(b *testing.B, command []string) *queueFlood {
@@ -96,7 +122,7 @@ func newQueueFlood(b *testing.B, command []string) *queueFlood {
 	c, err := clustercoordinator.New(b.Context(), starter.Get(s.Client(), run.GetID(), run.GetRunID()))
 	require.NoError(b, err)
 	b.Cleanup(c.Close)
-	f := &queueFlood{b, c, w}
+	f := &queueFlood{b, c, w, s.Client()}
 	harness.Eventually(b, "four tasks serve", func() bool {
 		q, err := c.Queue().Status(b.Context())
 		return err == nil && len(q.Workers) == 4
