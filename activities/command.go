@@ -34,7 +34,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
-		Env: t.Env,
+		Env: t.Env, Unset: l.plan.Spec.UnsetEnv,
 	}
 	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {
 		return supervisor.Command{}, err

@@ -39,6 +39,9 @@ type Process struct {
 	Devices map[string]string
 	// CPUs is how many the process is bound to. 0: it is not bound.
 	CPUs int
+	// Unset names variables of the host worker that the process does not get: exactly,
+	// or with a * behind what they begin with.
+	Unset []string
 	// Env is the task's, from the spec.
 	Env map[string]string
 }
@@ -51,6 +54,7 @@ func Environ(base []string, p Process) ([]string, error) {
 		return nil, err
 	}
 	env := fromList(Clean(base))
+	maps.DeleteFunc(env, func(name, _ string) bool { return p.unsets(name) })
 	setDefault(env, "PYTHONUNBUFFERED", "1")
 	resources(env, p)
 	for _, profile := range p.Cluster.Profiles {
@@ -78,6 +82,13 @@ func Environ(base []string, p Process) ([]string, error) {
 	}
 	own(env, p, m)
 	return toList(env)
+}
+
+func (p Process) unsets(name string) bool {
+	return slices.ContainsFunc(p.Unset, func(pattern string) bool {
+		start, some := strings.CutSuffix(pattern, "*")
+		return name == pattern || some && strings.HasPrefix(name, start)
+	})
 }
 
 // own sets what is there whatever the profiles are.

@@ -72,6 +72,20 @@ func TestTFConfigOfATaskOutsideTheSpec(t *testing.T) {
 	assert.Contains(t, environ(t, nil, next)["TF_CONFIG"], `"worker":["10.0.0.1:2223","10.0.0.1:2224","10.0.0.1:2230"]`)
 }
 
+// What the spec unsets of the host worker's is not there, and what it sets is.
+func TestUnset(t *testing.T) {
+	base := []string{"PATH=/bin", "LD_PRELOAD=x.so", "NCCL_DEBUG=INFO", "NCCL_ALGO=Ring", "LD_PRELOAD_2=y", "MASTER=m"}
+	p := process("worker-1")
+	p.Unset, p.Env = []string{"LD_PRELOAD", "NCCL_*", "MASTER_ADDR"}, map[string]string{"NCCL_ALGO": "Tree"}
+	got := environ(t, base, p)
+	for _, name := range []string{"LD_PRELOAD", "NCCL_DEBUG"} {
+		assert.NotContains(t, got, name)
+	}
+	assert.Equal(t, []string{"/bin", "y", "m", "Tree", "10.0.0.1"}, []string{got["PATH"], got["LD_PRELOAD_2"], got["MASTER"], got["NCCL_ALGO"], got["MASTER_ADDR"]})
+	p.Unset = []string{"*"}
+	assert.NotContains(t, environ(t, base, p), "PATH")
+}
+
 func TestWholeEnvironment(t *testing.T) {
 	got := environ(t, []string{"PATH=/bin", "HOME=/root"}, process("worker-1"))
 	delete(got, "TF_CONFIG")

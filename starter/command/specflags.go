@@ -10,9 +10,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// specFlags are the flags that make a spec, or change one from a file: those of the
-// table of its fields, and those that say in words of their own which tasks there are,
-// and which variables they have.
+// specFlags are the flags that make a spec, or change one from a file: those of its
+// fields, which the table of package spec lists, and the flags below, which say in other
+// launchers' words how many tasks there are and which variables they have.
 type specFlags struct {
 	flags *pflag.FlagSet
 
@@ -107,7 +107,7 @@ func (f *specFlags) warn(format string, args ...any) {
 
 func (f *specFlags) given(name string) bool { return f.flags.Changed(name) }
 
-// applyChief has the flag that denies count as much as the one that it denies.
+// applyChief applies --no-dependence-on-chief, which is no field of its own.
 func (f *specFlags) applyChief(s *spec.RunSpec) error {
 	if !f.given("no-dependence-on-chief") {
 		return nil
@@ -119,9 +119,9 @@ func (f *specFlags) applyChief(s *spec.RunSpec) error {
 	return nil
 }
 
-// applyRestarts has a number of restarts mean that there are to be some. In torchrun's
-// words it counts restarts of all workers together: the ranks of a process group cannot
-// go on with a new peer.
+// applyRestarts turns restarts on where --max-restarts allows some. In torchrun's words
+// these are restarts of all workers together: the ranks of a process group cannot go on
+// with a new peer.
 func (f *specFlags) applyRestarts(s *spec.RunSpec) {
 	if !f.given("max-restarts") || *s.MaxRestarts <= 0 {
 		return

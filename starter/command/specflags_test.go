@@ -60,7 +60,7 @@ func ranks(n int) []spec.TaskGroup { return []spec.TaskGroup{{Type: "worker", Co
 func TestFlagsMakeASpec(t *testing.T) {
 	s, err := specFrom(t, "",
 		"--task", "chief=1", "--task", "worker=3", "--task", "ps=localhost:2222,localhost:2223",
-		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--rpc-layer", "grpc+loas",
+		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--unset-env", "LD_PRELOAD", "--unset-env", "NCCL_*", "--rpc-layer", "grpc+loas",
 		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--no-dependence-on-chief",
 		"--chief-grace", "0s", "--timeout", "1h30m", "--max-run-time", "2h", "--placement-timeout", "5s", "--barriers", "local",
 		"--stop-signal", "SIGINT", "--stop-grace", "1s", "--stop-together-grace", "0s", "--clean-errors", "EndOfData,io.EOF", "--ignore-live-tasks",
@@ -76,7 +76,7 @@ func TestFlagsMakeASpec(t *testing.T) {
 			{Type: "chief", Count: ptr(1)}, {Type: "worker", Count: ptr(3)},
 			{Type: "ps", Addresses: []string{"localhost:2222", "localhost:2223"}},
 		},
-		Dir: "/srv", Env: map[string]string{"A": "B=C", "D": ""}, RPCLayer: "grpc+loas",
+		Dir: "/srv", Env: map[string]string{"A": "B=C", "D": ""}, UnsetEnv: []string{"LD_PRELOAD", "NCCL_*"}, RPCLayer: "grpc+loas",
 		EnvProfiles: []spec.EnvProfile{spec.EnvTorch, spec.EnvJAX},
 		OnFailure:   spec.OnFailureContinue, AutoRestart: true, MaxRestarts: ptr(3), DependenceOnChief: ptr(false),
 		ChiefGrace: spec.DurationOf(0), Timeout: spec.DurationOf(90 * time.Minute), MaxRunTime: spec.DurationOf(2 * time.Hour),
@@ -118,6 +118,21 @@ func TestNoCleanErrors(t *testing.T) {
 	}
 	_, err := specFrom(t, "", "--clean-errors", "a,,b", "--", "./train")
 	require.ErrorContains(t, err, "--clean-errors: is empty, and names no kind of error")
+}
+
+// An empty list of profiles is none of them, as in a file.
+func TestNoProfiles(t *testing.T) {
+	s, err := specFrom(t, "", "--env-profile", "", "--", "./train")
+	require.NoError(t, err)
+	assert.Equal(t, []spec.EnvProfile{}, s.WithDefaults().EnvProfiles)
+}
+
+// A problem with an item of a list names its flag.
+func TestProblemsNameTheFlag(t *testing.T) {
+	_, err := specFrom(t, "", "--duplicate-stderr-filters", "", "--unset-env", "A=B", "--on-disconnect", "1s", "--", "./train")
+	for _, flag := range []string{"--duplicate-stderr-filters: is empty", `--unset-env: "A=B" is no`, "--on-disconnect: must be at least 5s"} {
+		require.ErrorContains(t, err, flag)
+	}
 }
 
 // What no flag says is left to the defaults of the spec.

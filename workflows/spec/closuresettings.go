@@ -8,13 +8,7 @@ import (
 // Closures are the settings of the queue of a run's closures. They hold from when the
 // queue is opened, which is when a task serves closures or somebody schedules some.
 type Closures struct {
-	// QueueSize is how many closures may wait in the queue; a full one makes schedule
-	// wait. Default [DefaultQueueSize]. 0: no limit but that of bytes.
-	QueueSize *int `json:"queue_size,omitempty"`
-	// TransientFailures is which report that the same other task, such as a parameter
-	// server, does not answer is the error of the closure. Before it the closure is
-	// called again. 0 and 1: the first report. Default: the variable
-	// [EnvTransientFailures], else [DefaultTransientFailures].
+	QueueSize         *int `json:"queue_size,omitempty"`
 	TransientFailures *int `json:"transient_failures,omitempty"`
 }
 

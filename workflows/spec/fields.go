@@ -135,6 +135,13 @@ var fields = []field{
 		otherFlags: []string{"--env", "-x", "--env-from-shell"},
 	},
 	{
+		of:      "RunSpec.unset_env",
+		doc:     "Variables of the host worker that the processes do not get, by name, or by the start of their names and a *. What env sets stays.",
+		example: `unset_env: [LD_PRELOAD, "NCCL_*"]`,
+		flag:    "unset-env", repeated: true, usage: "a variable that the processes do not get from this shell, or from their host worker, as `NAME` or START*; may be repeated",
+	},
+	{of: "RunSpec.unset_env[]", syntax: unsetSyntax},
+	{
 		of: "RunSpec.rpc_layer", def: DefaultRPCLayer,
 		doc:     "The RPC layer that TF_CONFIG names.",
 		example: "rpc_layer: grpc",

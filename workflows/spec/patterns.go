@@ -2,6 +2,7 @@ package spec
 
 import (
 	"regexp"
+	"strings"
 	"sync"
 )
 
@@ -13,7 +14,8 @@ type syntax struct {
 }
 
 var (
-	nameSyntax       = syntax{namePattern, rule((*checker).checkName)}
+	nameSyntax       = matching(namePattern, "name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
+	unsetSyntax      = matching(unsetPattern, "name of a variable", "write one such as LD_PRELOAD, or the start of several and a *, such as NCCL_*")
 	typeSyntax       = syntax{typePattern, elsewhere.check}
 	commandSyntax    = syntax{check: rule((*checker).checkCommand)}
 	argsSyntax       = syntax{check: rule((*checker).checkArgs)}
@@ -36,10 +38,23 @@ func rule[T any](check func(c *checker, path string, value T)) func(*checker, st
 	return func(c *checker, path string, value any) { check(c, path, value.(T)) }
 }
 
+// matching is the syntax of texts that match the pattern.
+func matching(pattern, what, remedy string) syntax {
+	compiled := lazily(pattern)
+	return syntax{pattern, rule(func(c *checker, path, text string) {
+		isItem := strings.HasSuffix(path, "]")
+		if (text != "" || isItem) && !compiled().MatchString(text) {
+			c.add(path, Quote(text)+" is no "+what, remedy)
+		}
+	})}
+}
+
 // The patterns keep to what regular expressions of Go and of ECMA have in common.
 const (
 	// namePattern makes a name fit for a workflow ID and for a directory.
 	namePattern = `^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`
+	// unsetPattern takes names of variables, and what they begin with.
+	unsetPattern = `^([^=*\x00]+\*?|\*)$`
 	// typePattern keeps task names readable: in "param-server-0" the last
 	// hyphen is the one before the index, and no part of a type begins with a
 	// digit, so no type looks like a task name.
@@ -61,7 +76,6 @@ const (
 const maxTypeLength = 63
 
 var (
-	nameRegexp  = lazily(namePattern)
 	typeRegexp  = lazily(typePattern)
 	indexRegexp = lazily(indexPattern)
 )

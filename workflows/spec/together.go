@@ -15,17 +15,9 @@ import (
 
 // StopTogether says how the tasks of a run stop together.
 type StopTogether struct {
-	// Grace is how long the tasks have, from the stop on, to end by themselves.
-	// Default 2m, as in the seed.
-	Grace *Duration `json:"grace,omitempty"`
-	// CleanErrors are the kinds of errors that make a clean stop: they are no
-	// failure. A kind with a path in front of it, such as io.EOF, is also known by
-	// its last part. Default [DefaultCleanErrors]; a list replaces it, and an empty
-	// one leaves none.
-	CleanErrors []string `json:"clean_errors,omitzero"`
-	// IgnoreLiveTasks: tasks that have not ended when Grace is over are stopped
-	// without that being a failure.
-	IgnoreLiveTasks bool `json:"ignore_live_tasks,omitempty"`
+	Grace           *Duration `json:"grace,omitempty"`
+	CleanErrors     []string  `json:"clean_errors,omitzero"`
+	IgnoreLiveTasks bool      `json:"ignore_live_tasks,omitempty"`
 }
 
 // DefaultCleanErrors are the kinds that say that there is no more input.

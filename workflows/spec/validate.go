@@ -73,12 +73,6 @@ func (c *checker) checkField(path, key string, v reflect.Value) {
 	}
 }
 
-func (c *checker) checkName(path, name string) {
-	if name != "" && !nameRegexp().MatchString(name) {
-		c.add(path, Quote(name)+" is no name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
-	}
-}
-
 func (c *checker) checkRestarts(s *RunSpec) {
 	if n := s.MaxRestarts; n != nil && *n > 0 && !s.AutoRestart && s.RestartScope != RestartScopeGroup {
 		c.add("max_restarts", "has no effect without auto_restart", "add auto_restart: true")
