@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
 // Owner holds the files of the supervisor's owner that tasks can get. The supervisor itself
@@ -29,9 +31,7 @@ type owner struct {
 func newOwner(o Owner) owner {
 	own := owner{Owner: o}
 	if o.Stdin != nil {
-		if modes, err := unix.IoctlGetTermios(int(o.Stdin.Fd()), unix.TCGETS); err == nil {
-			own.modes = modes
-		}
+		own.modes, _ = pty.Modes(o.Stdin)
 	}
 	return own
 }
@@ -59,7 +59,7 @@ func (o *owner) lendTerminal(attr *syscall.SysProcAttr) {
 	if o.modes == nil {
 		return
 	}
-	_ = unix.IoctlSetTermios(int(o.Stdin.Fd()), unix.TCSETS, o.modes)
+	_ = pty.SetModes(o.Stdin, o.modes)
 	attr.Setctty, attr.Ctty = true, 0
 }
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
 // place is where one or both outputs go: what stands there, and what is to be
@@ -132,15 +132,6 @@ func (c *Console) showBars(p *place) {
 
 // heightOf returns the height of a terminal in rows; 0: it is unknown.
 func heightOf(f *os.File) int {
-	rows := 0
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = conn.Control(func(fd uintptr) {
-		if size, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ); err == nil {
-			rows = int(size.Row)
-		}
-	})
+	rows, _, _ := pty.Size(f)
 	return rows
 }

@@ -3,31 +3,25 @@ package tasklog
 import (
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
 // openPTY opens a real terminal, with the side of whoever shows it.
-func openPTY(t *testing.T, width, height uint16) (shower, tty *os.File) {
+func openPTY(t *testing.T, width, height int) (shower, tty *os.File) {
 	t.Helper()
-	shower, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	shower, tty, err := pty.Open()
 	if err != nil {
 		t.Skip("there are no terminals here: ", err)
 	}
-	t.Cleanup(func() { shower.Close() })
-	fd := int(shower.Fd())
-	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
-	require.NoError(t, err)
-	tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(n)), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { tty.Close() })
-	require.NoError(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: height, Col: width}))
+	t.Cleanup(func() { shower.Close(); tty.Close() })
+	require.NoError(t, pty.SetSize(shower, height, width))
 	return shower, tty
 }
 

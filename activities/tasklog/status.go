@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/sys/unix"
+	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
 // SetStatus shows a text as the last line of the terminal, below all lines,
@@ -37,14 +37,5 @@ func IsTerminal(f *os.File) bool {
 	if term := os.Getenv("TERM"); term == "" || term == "dumb" {
 		return false
 	}
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return false
-	}
-	ok := false
-	err = conn.Control(func(fd uintptr) {
-		_, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
-		ok = err == nil
-	})
-	return err == nil && ok
+	return pty.Is(f)
 }

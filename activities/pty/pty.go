@@ -1,5 +1,9 @@
-// Package pty has the few things about terminals that the kernel offers and the
-// standard library does not: pairs of pseudoterminals, modes and sizes.
+// Package pty opens pairs of pseudoterminals, and reads and sets the modes and sizes of
+// terminals.
+//
+// github.com/creack/pty gives a slave that does not block, which programs do not expect of
+// their stdin, and a master that does; golang.org/x/term hides the keys that are in the
+// modes.
 package pty
 
 import (
