@@ -31,7 +31,7 @@ var levels = [][]string{
 	{"activities/taskapi", "activities/barriers", "activities/task/python"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/task/coordinator"},
-	{"activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty"},
+	{"activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
 	{"workflows/closure"},
 	{"workflows/spec", "workflows/markdown"},

@@ -1,7 +1,6 @@
 package taskapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/strictjson"
 )
 
 // Bounds of bodies, in bytes. An error that is longer than what is kept of it is
@@ -54,14 +54,12 @@ func decodeStrictly(b []byte, v any) *wire.Problem {
 	if len(b) == 0 {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			return invalid("", "something follows the JSON object")
-		}
+	err := strictjson.Decode(b, v)
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, strictjson.ErrMore):
+		return invalid("", err.Error())
 	}
 	var typ *json.UnmarshalTypeError
 	if errors.As(err, &typ) {

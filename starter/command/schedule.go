@@ -2,7 +2,6 @@ package command
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/strictjson"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -196,15 +196,8 @@ type closureLine struct {
 
 // readClosure reads one. Left out, what is not understood would be missing in the call.
 func readClosure(text []byte) (line closureLine, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&line); err != nil {
-		return line, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return line, errors.New("want one JSON object in a line")
-	}
-	return line, nil
+	err = strictjson.Decode(text, &line)
+	return line, err
 }
 
 // readFrom reads closures, one after the other.

@@ -1,12 +1,13 @@
 package coordinate
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/strictjson"
 )
 
 // maxEchoed bounds an ID that is no number, in bytes, for its answer to have it.
@@ -16,21 +17,18 @@ const maxEchoed = 200
 // "prio" does not find out otherwise that it does nothing.
 func decode(line []byte) (Request, error) {
 	var r Request
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		return r, inWords(err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return r, errors.New("something follows the object; write one request a line")
-	}
-	return r, nil
+	err := strictjson.Decode(line, &r)
+	return r, inWords(err)
 }
 
 // inWords is an error of decoding for those who do not write Go.
 func inWords(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, strictjson.ErrMore):
+		return errors.New("something follows the object; write one request a line")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON ends too early")
 	case errors.As(err, &wrong) && wrong.Field == "id":
