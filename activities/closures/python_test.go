@@ -186,7 +186,7 @@ wrong(clusterrun.serve)
 del os.environ["CLUSTERRUN_SOCKET"]
 wrong(clusterrun.serve)
 for delay, most, index in (("", "", "3"), ("5", "", "3"), ("5", "10", "3"), ("5", "10", "1"), ("0.5", "0", "3"), ("5", "", "")):
-    print(clusterrun._start_delay({"TF_COORDINATOR_SCHEDULE_START_DELAY": delay, "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX": most, "CLUSTERRUN_TASK_INDEX": index}), end=" ")
+    print(clusterrun.serving.start_delay({"TF_COORDINATOR_SCHEDULE_START_DELAY": delay, "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX": most, "CLUSTERRUN_TASK_INDEX": index}), end=" ")
 `)
 	var got []string
 	for p.lines.Scan() {

@@ -219,7 +219,7 @@ for i in range(100):
     clusterrun.Coordinator(run=True)
 coord = clusterrun.Coordinator(run=True)
 gc.collect()
-assert len(clusterrun._tied) == 1
+assert len(clusterrun.stop._listeners) == 1
 print("ready", flush=True)
 assert coord.wait_for_stop(60)
 coord.join()
@@ -377,7 +377,7 @@ threads = [threading.Thread(target=work) for _ in range(4)]
 for t in threads: t.start()
 for t in threads: t.join()
 print("done", flush=True)
-while clusterrun._watch.said.get("by") != "ps-0":
+while clusterrun.stop._watch.said.get("by") != "ps-0":
     time.sleep(0.001)
 print(coord.wait_for_stop(60), clusterrun.should_stop())
 `

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // installed are the files of the package in a directory.
@@ -101,6 +103,12 @@ func binaryOf(t *testing.T, interpreter, path string) string {
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	return string(out)
+}
+
+func TestTheProjectHasOurVersion(t *testing.T) {
+	project, err := os.ReadFile("pyproject.toml")
+	require.NoError(t, err)
+	assert.Contains(t, string(project), "\nversion = \""+spec.Version+"\"\n")
 }
 
 func TestInstallSideBySide(t *testing.T) {

@@ -335,7 +335,7 @@ class JoinTest(Case):
             coord = Coordinator()
             coord.request_stop()
             slow = NotingThread()
-            with mock.patch.object(clusterrun.time, "monotonic", return_value=1.0):
+            with mock.patch.object(time, "monotonic", return_value=1.0):
                 with self.assertRaisesRegex(RuntimeError, "still running"):
                     coord.join([slow], stop_grace_period_secs=grace)
             self.assertEqual(waits, len(slow.waits))
@@ -348,7 +348,7 @@ class JoinTest(Case):
         coord.request_stop()
         now = [100.0]
         threads = [NotingThread(lambda wait: now.__setitem__(0, now[0] + wait / 2)) for _ in range(3)]
-        with mock.patch.object(clusterrun.time, "monotonic", side_effect=lambda: now[0]):
+        with mock.patch.object(time, "monotonic", side_effect=lambda: now[0]):
             with self.assertRaises(RuntimeError):
                 coord.join(threads, stop_grace_period_secs=8)
         self.assertEqual([[8.0], [4.0], [2.0]], [t.waits for t in threads])
@@ -492,7 +492,7 @@ class JoinTest(Case):
         """As while the interpreter ends, where at-exit functions join."""
         coord = Coordinator()
         t = self.thread(lambda: time.sleep(0.1))
-        with mock.patch.object(clusterrun.threading.Thread, "start", side_effect=RuntimeError("can't start")):
+        with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start")):
             coord.join([t])
         self.assertFalse(t.is_alive())
 
@@ -644,7 +644,7 @@ class LooperTest(Case):
             if len(at) == calls:
                 coord.request_stop()
 
-        with mock.patch.object(clusterrun, "time", coord):
+        with mock.patch.object(clusterrun.looper, "time", coord):
             Looper(coord, interval, target=target).run()
         coord.raise_requested_exception()
         return at

@@ -6,20 +6,24 @@ import pickle
 import unittest
 
 import clusterrun
+from clusterrun._errors import OwnError, describe
+from clusterrun._pooltasks import error_of
+from clusterrun._values import failure_outcome
+from clusterrun.remote import closure_error
 
 
 def happened(e, kind=None):
     """What a coordinator raises for an exception of a function."""
-    call = clusterrun._Call({"id": 1, "call": 2, "function": "f"})
     try:
         raise e
     except BaseException as raised:
-        said = json.loads(b'{"id":1%s}' % clusterrun._failure(call, raised))["error"]
-    return clusterrun._closure_error(dict(said, closure=7, task="worker-0")), clusterrun._pool_error(said)
+        said = json.loads(b'{"id":1%s}' % failure_outcome(raised, 0.0))["error"]
+    return closure_error(dict(said, closure=7, task="worker-0")), error_of(said)
 
 
 def copies(e):
-    return [pickle.loads(pickle.dumps(e, protocol)) for protocol in range(3, pickle.HIGHEST_PROTOCOL + 1)] + [copy.copy(e), copy.deepcopy(e)]
+    pickled = [pickle.loads(pickle.dumps(e, protocol)) for protocol in range(3, pickle.HIGHEST_PROTOCOL + 1)]
+    return [*pickled, copy.copy(e), copy.deepcopy(e)]
 
 
 class Own(ValueError):
@@ -54,7 +58,7 @@ class Errors(unittest.TestCase):
             for got in [raised] + copies(raised):
                 self.assertIsInstance(got, type(e))
                 self.assertEqual(str(got), str(e))
-        for e in (Own("own"), clusterrun._OwnError("QuarantinedError", "no more")):
+        for e in (Own("own"), OwnError("QuarantinedError", "no more")):
             raised, of_pool = happened(e)
             for got in [raised] + copies(raised):
                 self.assertIs(type(got), clusterrun.ClosureError)
@@ -63,9 +67,10 @@ class Errors(unittest.TestCase):
 
     def test_other_errors_can_be_pickled(self):
         for e in (
-            clusterrun._closure_error({"kind": "CancelledError", "message": "c"}), clusterrun._closure_error({"kind": "InputError", "message": "i"}),
-            clusterrun._closure_error({"kind": "ClosureTimeoutError", "message": "t"}), clusterrun.UnavailableError(task="ps-0"),
-            clusterrun.TaskError("no", "over", "field"), clusterrun.PoolError("p", "K", "worker-0"), clusterrun.StopError("s", "worker-0", "K"),
+            closure_error({"kind": "CancelledError", "message": "c"}), closure_error({"kind": "InputError", "message": "i"}),
+            closure_error({"kind": "ClosureTimeoutError", "message": "t"}), clusterrun.UnavailableError(task="ps-0"),
+            clusterrun.TaskError("no", "over", "field"), clusterrun.PoolError("p", "K", "worker-0"),
+            clusterrun.StopError("s", "worker-0", "K"),
             clusterrun.BarrierTimeoutError("b", ["a"], ["m"]),
         ):
             for got in copies(e):
@@ -88,7 +93,7 @@ class Errors(unittest.TestCase):
                 call()
             except ValueError as e:
                 raised, _ = happened(e)
-                _, message, stack = clusterrun._describe(e)
+                _, message, stack = describe(e)
             self.assertEqual(len(message), 40000)
             for text in (raised.traceback, stack):
                 self.assertTrue(text.startswith("Traceback"))

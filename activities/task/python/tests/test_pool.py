@@ -9,19 +9,19 @@ import zipfile
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = """
-import clusterrun, module
+import clusterrun, clusterrun._poolprocess as pools, module
 
 @clusterrun.function
 def mine():
     pass
 
 def say():
-    name, path, _ = clusterrun._main_program()
+    name, path, _ = pools.main_program()
     try:
-        mine_name = clusterrun._pool_function(mine)
+        mine_name = pools.pool_function(mine)
     except ValueError as e:
         mine_name = "refused: %s" % e
-    print(name, path, clusterrun._pool_function(module.theirs), mine_name, sep="|")
+    print(name, path, pools.pool_function(module.theirs), mine_name, sep="|")
 
 say()
 """

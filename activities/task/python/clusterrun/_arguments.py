@@ -1,0 +1,94 @@
+"""What is scheduled, as the queue takes it."""
+
+import json
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from ._http import MAX_NAME
+from ._values import RESOURCE, to_json
+from .remote import PerWorkerDataset, PerWorkerValues, RemoteValue
+
+_MAX_ARGUMENTS = 256 << 10  # bytes of JSON
+
+
+def arguments(name: str, args: Any, kwargs: Any) -> str:
+    """The arguments of a function as members of an object."""
+    if args is None:
+        args = ()
+    elif not isinstance(args, (tuple, list)):
+        raise TypeError("args is %r; want a tuple of arguments, such as (%r,)" % (args, args))
+    if kwargs is None:
+        kwargs = {}
+    elif not isinstance(kwargs, Mapping) or not all(isinstance(k, str) for k in kwargs):
+        raise TypeError("kwargs is %r; want a dict of arguments by name" % (kwargs,))
+    resources: List[int] = []
+
+    def special(value: Any) -> Any:
+        if isinstance(value, PerWorkerValues):
+            if value._id not in resources:
+                resources.append(value._id)
+            return {RESOURCE: value._id}
+        if isinstance(value, RemoteValue):
+            raise ValueError("a RemoteValue is not supported as an argument of a scheduled function; fetch it first")
+        if isinstance(value, PerWorkerDataset):
+            raise TypeError("a dataset of each worker is no argument; its iterator is: iter(dataset)")
+        raise TypeError("%r is no JSON" % (value,))
+
+    def members(encode: Callable[[Any], str]) -> str:
+        raw = ',"args":' + encode(args) if args else ""
+        return raw + ',"kwargs":' + encode(dict(kwargs)) if kwargs else raw
+
+    try:
+        try:
+            raw = members(to_json)
+        except TypeError:  # something special is among them
+            raw = members(json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=special).encode)
+    except RecursionError as e:
+        raise ValueError("the arguments of %s are no JSON: %s" % (name, e)) from None
+    except (TypeError, ValueError) as e:
+        raise type(e)("the arguments of %s: %s" % (name, e)) from None
+    if len(raw) > _MAX_ARGUMENTS:
+        raise ValueError(
+            "the arguments of %s have %d bytes of JSON; the limit is %d: pass large data in files" % (name, len(raw), _MAX_ARGUMENTS)
+        )
+    if resources:
+        raw += ',"resources":' + to_json(resources)
+    return raw
+
+
+def closure_options(
+    key: Optional[str], task: Optional[str], priority: int, timeout: Optional[float], retries: int, max_losses: Optional[int],
+    detached: bool, retry: bool
+) -> str:
+    """The options of a closure as a member of an object, if there are some."""
+    options: Dict[str, Any] = {}
+    if key is not None:
+        if not isinstance(key, str) or not 0 < len(key.encode("utf-8", "replace")) <= MAX_NAME or not key.isprintable():
+            raise ValueError("key is %r; want 1 to %d bytes that can be printed" % (key, MAX_NAME))
+        options["key"] = key
+    if retry:
+        if key is None:
+            raise ValueError("retry is set without a key; want the key of the closure that has failed")
+        options["retry"] = True
+    if task is not None:
+        if not isinstance(task, str) or not task:
+            raise ValueError("task is %r; want the name of one, such as 'worker-1'" % (task,))
+        options["task"] = task
+    if priority:
+        if not isinstance(priority, int) or not -1000 <= priority <= 1000:
+            raise ValueError("priority is %r; want a whole number from -1000 to 1000" % (priority,))
+        options["priority"] = priority
+    if timeout is not None:
+        if not timeout > 0 or timeout > 3e8:
+            raise ValueError("timeout is %r; want a number of seconds greater than 0" % (timeout,))
+        options["timeout"] = "%dns" % max(1, round(timeout * 1e9))
+    if retries:
+        if not isinstance(retries, int) or retries < 0:
+            raise ValueError("retries is %r; want a whole number from 0" % (retries,))
+        options["retries"] = retries
+    if max_losses is not None:
+        if not isinstance(max_losses, int):
+            raise ValueError("max_losses is %r; want a whole number" % (max_losses,))
+        options["max_losses"] = max_losses
+    if detached:
+        options["detached"] = True
+    return ',"options":' + to_json(options) if options else ""

@@ -1,0 +1,136 @@
+"""The errors of what the host is asked, and the words for those of the program."""
+
+import threading
+from types import TracebackType
+from typing import Any, Dict, Optional, Sequence, Tuple, Type, Union
+
+ExcInfo = Tuple[Type[BaseException], BaseException, Optional[TracebackType]]
+
+MAX_MESSAGE, MAX_TRACEBACK = 64 << 10, 256 << 10
+
+
+class TaskError(RuntimeError):
+    """The host refuses a request, or does not answer. code is for programs, such as
+    "too_large"; field is the field of the request that is wrong, if it is one."""
+
+    __module__ = "clusterrun"
+
+    def __init__(self, message: str, code: str = "", field: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.field = field
+
+
+class BrokenBarrierError(threading.BrokenBarrierError):
+    """A barrier broke: all who waited at it are told. missing are the participants
+    that had not arrived, and arrived those that had."""
+
+    __module__ = "clusterrun"
+
+    def __init__(self, message: str, arrived: Sequence[str] = (), missing: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.arrived = list(arrived)
+        self.missing = list(missing)
+
+
+class BarrierTimeoutError(BrokenBarrierError, TimeoutError):
+    """A barrier broke because the timeout of somebody who waited had passed."""
+
+    __module__ = "clusterrun"
+
+
+class CancelledError(BaseException):
+    """Raised in a function whose call was cancelled, or has run out of time, at the
+    next line of Python that it comes to. In the main thread it also ends a wait, such
+    as time.sleep. It is no Exception, so that it passes handlers of those."""
+
+    __module__ = "clusterrun"
+
+
+class UnavailableError(RuntimeError):
+    """What a function raises that cannot do its work because another task, such as a
+    parameter server, does not answer. It is called again then, and only when that
+    happens too often is it an error of the coordinator. task is who does not answer."""
+
+    __module__ = "clusterrun"
+
+    def __init__(self, message: str = "", task: str = "") -> None:
+        super().__init__(message or (task + " does not answer" if task else "a task does not answer"))
+        self.task = task
+
+
+class ResourceError(Exception):
+    """A resource could not be built."""
+
+    def __init__(self, original: BaseException) -> None:
+        super().__init__("Input has an error, the original exception is %r, error message is %s." % (original, original))
+
+
+class OwnError(Exception):
+    """An error of one of our kinds."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def refusal(status: int, problem: Dict[str, Any]) -> Exception:
+    message = problem.get("message") or "the host answers with status %d" % status
+    code = problem.get("code", "")
+    standing = problem.get("barrier") or {}
+    arrived, missing = standing.get("arrived", ()), standing.get("missing", ())
+    if code == "barrier_timeout":
+        return BarrierTimeoutError(message, arrived, missing)
+    if code in ("barrier_broken", "barrier_withdrawn"):
+        return BrokenBarrierError(message, arrived, missing)
+    return TaskError(message, code, problem.get("field", ""))
+
+
+def describe(what: Union[BaseException, str]) -> Tuple[str, str, str]:
+    """Kind, message and traceback of an error."""
+    if not isinstance(what, BaseException):
+        return "", printable(what[:MAX_MESSAGE]), ""
+    return type(what).__name__, printable(message_of(what)[:MAX_MESSAGE]), printable(traceback_of(what, what.__traceback__, MAX_TRACEBACK))
+
+
+def message_of(e: BaseException) -> str:
+    try:
+        return str(e)
+    except BaseException:  # of whatever: it is not what the program raised
+        return "the error cannot be written"
+
+
+def traceback_of(e: BaseException, frames: Optional[TracebackType], most: int) -> str:
+    """The traceback of an error. Long words do not take the place of its frames."""
+    import traceback
+
+    return _shorten("".join(_shorten(part, most // 8) for part in traceback.format_exception(type(e), e, frames)), most)
+
+
+def _shorten(text: str, most: int) -> str:
+    """A text without its middle, if it is too long."""
+    if len(text) <= most:
+        return text
+    return "%s\n… %d characters are left out …\n%s" % (text[:most // 2 - 32], len(text) - most + 64, text[32 - most // 2:])
+
+
+def printable(text: str) -> str:
+    # A surrogate, of a file's name perhaps, is no reason to lose a report.
+    return text.encode("utf-8", "replace").decode()
+
+
+class RemoteTraceback(Exception):
+    """Where it happened, for who prints the error."""
+
+    def __str__(self) -> str:
+        return "\n" + str(self.args[0])
+
+
+def exc_info(ex: Any) -> ExcInfo:
+    """What is known of an exception; that it is none is an exception, too."""
+    if isinstance(ex, BaseException):
+        return type(ex), ex, ex.__traceback__
+    if isinstance(ex, tuple) and len(ex) == 3 and isinstance(ex[1], BaseException):
+        return ex[0], ex[1], ex[2]
+    wrong = ValueError("ex must be a tuple or sys.exc_info must return the current exception: %s" % (ex,))
+    return ValueError, wrong, None

@@ -1,0 +1,57 @@
+"""Ending what another thread does."""
+
+import signal
+import threading
+from typing import Any
+
+from ._errors import CancelledError
+
+
+def interrupt(thread: int) -> bool:
+    """Have CancelledError raised in a thread, at the next line of Python it comes to.
+    The main thread is woken up from a wait for that, by a signal that does nothing."""
+    try:
+        import ctypes
+
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(CancelledError))
+    except Exception:  # another interpreter: the function can only ask cancelled()
+        return False
+    wake_thread(thread)
+    return True
+
+
+def wake_thread(thread: int) -> None:
+    if thread == threading.main_thread().ident and _woken:
+        try:
+            signal.pthread_kill(thread, signal.SIGURG)
+        except Exception:
+            pass
+
+
+def forget_interrupt(thread: int) -> None:
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+
+
+_woken = False
+
+
+def wake_main_thread() -> Any:
+    """Make SIGURG, which nobody minds, interrupt what the main thread waits for."""
+    global _woken
+    try:
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGURG) == signal.SIG_DFL:
+            previous = signal.signal(signal.SIGURG, lambda *_: None)
+            _woken = True
+            return previous
+    except (ValueError, OSError, AttributeError):
+        pass
+    return None
+
+
+def leave_main_thread(previous: Any) -> None:
+    global _woken
+    if _woken and previous is not None:
+        _woken = False
+        signal.signal(signal.SIGURG, previous)

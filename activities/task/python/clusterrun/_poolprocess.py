@@ -1,0 +1,135 @@
+"""The processes of a pool, which import the program that has the pool."""
+
+import importlib
+import json
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import types
+from typing import Any, Dict, List, Optional, Tuple
+
+from . import _binary
+from .functions import functions, name_of
+from .serving import serve
+
+GRACE = 3.0  # seconds for a process to end by itself
+# What tasks do not get of our environment, and their own pools need.
+_ENVIRON = ("CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER")
+_MAIN = "__mp_main__"  # what the main program is called there, as with multiprocessing
+_TOO_EARLY = """a pool was used while a process of a pool imports the main program.
+
+The processes of a pool import the main program, and must not do there what only the
+main program is to do. Put that under
+
+    if __name__ == "__main__":
+        ...
+"""
+
+_importing_main = False
+
+
+def refuse_while_importing() -> None:
+    """Raise RuntimeError in a process of a pool that imports the main program."""
+    if _importing_main:
+        raise RuntimeError(_TOO_EARLY)
+
+
+def pool_function(fn: Any) -> str:
+    """The name of a function that the processes of a pool can have."""
+    name = name_of(fn)
+    if getattr(functions[name], "__module__", None) in ("__main__", _MAIN):
+        why = main_program()[2]
+        if why and not _importing_main:  # which is refused with other words
+            raise ValueError(
+                "the function %r is of the main program, which the processes of a pool cannot import: %s. "
+                "The main program must be a file, or the function in a module" % (name, why)
+            )
+    return name
+
+
+def main_program() -> Tuple[Optional[str], Optional[str], str]:
+    """The main program for who imports it: the name of a module, or a file, or why it is
+    neither."""
+    main = sys.modules.get("__main__")
+    name = getattr(getattr(main, "__spec__", None), "name", None)
+    path = getattr(main, "__file__", None)
+    if name is not None:
+        if name == "__main__" or name.endswith(".__main__"):
+            return None, None, "the __main__ of a package, a directory or an archive does what it does at once"
+        return name, None, ""
+    if path is None:
+        return None, None, "it was typed in, or given with -c"
+    path = os.path.abspath(path)
+    if not os.path.isfile(path):
+        return None, None, "there is no file %s" % path
+    if os.path.splitext(os.path.basename(path))[0] == "ipython":
+        return None, None, "it is that of ipython"
+    return None, path, ""
+
+
+def find_binary() -> str:
+    for path in (os.environ.get("CLUSTERRUN_BIN"), _binary.PATH, shutil.which("clusterrun")):
+        if path and os.access(path, os.X_OK):
+            return path
+    raise RuntimeError("the program clusterrun is not found; put it into PATH, or name it with CLUSTERRUN_BIN")
+
+
+def run_of(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict[str, Any]:
+    """The run of a pool: a task that ends badly ends all."""
+    name, path, _ = main_program()
+    knows = {
+        "main_name": name, "main_path": path, "path": [p or os.getcwd() for p in sys.path],
+        "argv": sys.argv, "initializer": initializer, "environ": dict(
+            {name: os.environ[name] for name in _ENVIRON if name in os.environ}, CLUSTERRUN_BIN=find_binary()
+        ),
+        "modules": sorted({fn.__module__ for fn in functions.values() if getattr(fn, "__module__", None)} - {"__main__", _MAIN}),
+    }
+    flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
+    code = "import sys, json; k = json.loads(sys.argv[1]); sys.path[:] = k['path']; import %s; sys.modules[%r].main(k)"
+    return {
+        "name": "pool", "tasks": groups,
+        "command": [sys.executable, *flags, "-c", code % (__name__, __name__), json.dumps(knows)],
+        "on_failure": "stop", "stop": {"grace": "%gs" % GRACE}, "chief_grace": "%gs" % GRACE,
+    }
+
+
+def main(knows: Dict[str, Any]) -> None:
+    """What a process of a pool does."""
+    signal.signal(signal.SIGTERM, _end)
+    os.environ.update(knows["environ"])
+    sys.argv[:] = knows["argv"]
+    _import_main(knows["main_name"], knows["main_path"])
+    for module in knows["modules"]:
+        importlib.import_module(module)
+    initializer = knows["initializer"]
+    if initializer is not None:
+        if initializer not in functions:
+            raise RuntimeError("the initializer %r is not registered where the main program is only imported" % initializer)
+        functions[initializer]()
+    serve()
+
+
+def _end(*_: Any) -> None:
+    raise SystemExit(0)
+
+
+def _import_main(name: Optional[str], path: Optional[str]) -> None:
+    """Import the main program as multiprocessing does: under another name, and as
+    __main__ for who looks there."""
+    global _importing_main
+    if name is None and path is None:
+        return
+    main = types.ModuleType(_MAIN)
+    _importing_main = True
+    try:
+        if name is not None:
+            content = runpy.run_module(name, run_name=_MAIN, alter_sys=True)
+        else:
+            content = runpy.run_path(str(path), run_name=_MAIN)
+    finally:
+        _importing_main = False
+    main.__dict__.update(content)
+    sys.modules["__main__"] = sys.modules[_MAIN] = main

@@ -1,0 +1,84 @@
+"""What a pool has its tasks do, and what comes of it."""
+
+import json
+import re
+from typing import Any, Dict, List, Mapping
+
+from ._errors import RemoteTraceback
+
+_TASK_TYPE = r"[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*"
+
+
+def tasks_of(cluster: Any) -> List[Dict[str, Any]]:
+    """The groups of tasks of a cluster."""
+    if isinstance(cluster, int) and not isinstance(cluster, bool):
+        cluster = {"worker": cluster}
+    if not isinstance(cluster, Mapping) or not cluster:
+        raise TypeError("cluster is %r; want a number of workers, or a dict such as {'worker': 2}" % (cluster,))
+    groups: List[Dict[str, Any]] = []
+    for kind, members in cluster.items():
+        if not isinstance(kind, str) or not re.fullmatch(_TASK_TYPE, kind):
+            raise ValueError("%r is no task type; use lower-case letters, digits and _, and words joined by -" % (kind,))
+        if isinstance(members, int) and not isinstance(members, bool):
+            if members < 0:
+                raise ValueError("cluster[%r] is %d; want how many there are" % (kind, members))
+            groups.append({"type": kind, "count": members})
+        elif isinstance(members, (list, tuple)):
+            groups.append({"type": kind, "addresses": [str(a) for a in members]})
+        else:
+            raise TypeError("cluster[%r] is %r; want a number, or a list of addresses" % (kind, members))
+    if sum(size_of(g) for g in groups) == 0:
+        raise ValueError("cluster has no tasks")
+    if sum(size_of(g) for g in groups if g["type"] == "chief") > 1:
+        raise ValueError("cluster has %d chiefs; there can be one" % sum(size_of(g) for g in groups if g["type"] == "chief"))
+    return groups
+
+
+def size_of(group: Dict[str, Any]) -> int:
+    size: int = group["count"] if "count" in group else len(group["addresses"])
+    return size
+
+
+def request_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    """The function, for each task once. A call is never made twice."""
+    try:
+        json.dumps([args, kwargs], allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise TypeError("the arguments of %s are no JSON: %s" % (name, e)) from None
+    return {"op": "call", "closures": [
+        {"function": name, "args": args, "kwargs": kwargs,
+         "options": {"task": "%s-%d" % (group["type"], i), "detached": True, "max_losses": 0}}
+        for group in groups for i in range(size_of(group))
+    ]}
+
+
+class PoolError(RuntimeError):
+    """An error of a function in a process of a pool, of a type that Python has not
+    built in: kind is its name. Those built in are raised as what they are. task is
+    where it was, and the traceback from there is the cause."""
+
+    __module__ = "clusterrun"
+
+    def __init__(self, message: str, kind: str = "", task: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.task = task
+
+
+def error_of(said: Dict[str, Any]) -> BaseException:
+    """The error of a function, or that there is none, as the program sees it."""
+    import builtins
+
+    kind, message = said.get("kind", ""), said.get("message", "")
+    known = ValueError if kind == "RefusedError" else getattr(builtins, kind, None)
+    error: BaseException
+    if isinstance(known, type) and issubclass(known, Exception):
+        try:
+            error = known(*said.get("args", (message,)))
+        except TypeError:  # one with arguments of its own, such as UnicodeDecodeError
+            error = PoolError(message, kind, said.get("task", ""))
+    else:
+        error = PoolError(message, kind, said.get("task", ""))
+    if said.get("traceback"):
+        error.__cause__ = RemoteTraceback("\n\n%s: %s" % (said.get("task", ""), said["traceback"]))
+    return error

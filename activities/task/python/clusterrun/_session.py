@@ -1,0 +1,711 @@
+"""The client of the queue of a run."""
+
+import collections
+import contextlib
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Set, Tuple
+
+from ._errors import TaskError
+from ._http import MAX_WAIT, head
+from ._transport import Away, Line, get_host
+from ._values import TUPLE, unmark_tuples
+from .remote import TEXT_CANCELLED, PerWorkerValues, RemoteValue, RemoteValueStatus, closure_error
+from .serving import Server
+from .stop import listen, wait_ended
+from .watchdog import WatchDog
+
+if TYPE_CHECKING:
+    from .closures import ClusterCoordinator
+
+_MAX_BATCH, _MAX_BATCH_BYTES = 1000, 512 << 10  # closures in a request
+_MAX_UNSENT, _MAX_UNSENT_BYTES = 2 * _MAX_BATCH, 2 * _MAX_BATCH_BYTES
+_MAX_EARLY = 8 * _MAX_BATCH
+_MAX_FIND = 4096
+_ASK_DONE = 1.0  # how often the queue is asked while the answer is known here
+FLUSH_PATIENCE = 2.0  # at the end of the program
+_GATHER_RELEASES = 0.05  # how long resources that are released wait for others
+COORDINATOR = "/v1/coordinator/"
+
+
+class Unsent:
+    """A closure that is to be sent, or is on its way."""
+
+    __slots__ = ("number", "value", "raw", "epoch", "detached", "cancelled")
+
+    def __init__(self, number: int, value: RemoteValue, raw: bytes, epoch: int, detached: bool) -> None:
+        self.number = number  # of those that were scheduled, from 1
+        self.value = value
+        self.raw = raw
+        self.epoch = epoch
+        self.detached = detached
+        self.cancelled = False  # to be, once it has an ID
+
+
+class Open:
+    """A closure in the queue that has not ended, as far as this process knows, and who
+    waits for its value here. Nobody may want it any more. known: it was in the queue
+    before it was scheduled here, by its key."""
+
+    __slots__ = ("values", "detached", "known")
+
+    def __init__(self, detached: bool, known: bool = False) -> None:
+        self.values: List[weakref.ref[RemoteValue]] = []
+        self.detached = detached
+        self.known = known
+
+
+sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
+
+
+class Session:
+    """A client of the queue of the run. One thread sends what is scheduled, in batches;
+    another follows what has come of it. What is sent has a number, so that it can be
+    sent again when the answer gets lost, and the queue answers it the same. Where the
+    history of the queue was read to is known here, and the host need not remember it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = os.urandom(16).hex()
+        self.over = ""  # why nothing can be asked any more
+        self.closing = False
+        # A finalizer may want it in a thread that holds it.
+        self.lock = threading.RLock()
+        self.work = threading.Condition(self.lock)  # something is to be sent
+        self.wanted = threading.Condition(self.lock)  # somebody waits for outcomes
+        self.room = threading.Condition(self.lock)  # more can be scheduled
+        self.ended = threading.Condition(self.lock)  # of closures
+        self.unsent: Deque[Unsent] = collections.deque()
+        self.bytes = 0  # of those
+        self.sent_now: List[Unsent] = []  # on their way, so many of which
+        self.sending = 0  # have no answer yet
+        self.batch = 0
+        self.scheduled = 0  # so many closures were,
+        self.passed = 0  # and so many of them the queue has answered for
+        self.open: Dict[int, Open] = {}
+        self.attached = 0  # of those: not detached
+        self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that came before the ID
+        self.early_ranges: List[Dict[str, Any]] = []
+        self.early_full = False  # and some are not there
+        self.epoch = 0
+        self.raised: Optional[BaseException] = None  # an error that has to be told
+        self.failed = False  # a function has, and nobody was told
+        self.joining = 0
+        self.stop: Optional[Dict[str, Any]] = None  # why the tasks of the run are to stop
+        self.joins: Set[Line] = set()  # on which somebody waits
+        self.calls = itertools.count(1)
+        self.abandoned: List[int] = []  # calls of joins that were interrupted
+        self.resources = itertools.count(1)
+        # Held by who creates one: the queue remembers the numbers of the latest requests.
+        self.creating = threading.Lock()
+        self.kept: Set[int] = set()  # resources that somebody here refers to
+        # Those that nobody does, and how many closures had been scheduled until then.
+        self.released: Deque[Tuple[int, int]] = collections.deque()
+        self.releasing = 0  # on their way
+        self.release_at = 0.0  # others may come until then
+        self.asked = 0.0  # when the queue was last asked whether all is done
+        self.counts = {"closure_execution": 0, "remote_value_fetch": 0}
+        self.dog: Optional[WatchDog] = None
+        self.started = False
+        self.lines = [Line(path), Line(path)]
+        opened = self.ask("open", {})
+        self.at = opened["at"]
+        # How many closures the queue has room for, as far as it has said. What it has not
+        # answered for takes some of that.
+        self.free = opened.get("room", _MAX_UNSENT)
+        sessions.add(self)
+        self.hear_stop(listen(self, Session.hear_stop, Session.forked).said)
+
+    def ask(self, name: str, what: Dict[str, Any], line: Optional[Line] = None) -> Dict[str, Any]:
+        raw = json.dumps(what).encode()
+        try:
+            if line is not None:
+                answer: Dict[str, Any] = json.loads(line.ask(COORDINATOR + name, raw).decode())
+                return answer
+            return get_host().exchange(head("POST", COORDINATOR + name), lambda: raw, None)
+        except TaskError as e:
+            if e.code == "over":
+                self.end(str(e))
+            raise
+
+    def check(self) -> None:
+        """For holders of the lock, as are all below that do not take it."""
+        if self.over:
+            raise TaskError(self.over, "over")
+
+    def hear_stop(self, said: Dict[str, Any]) -> None:
+        """The tasks of the run are to stop, or that is taken back."""
+        with self.lock:
+            self.stop = said if said["stop"] else None
+            if self.stop is not None:
+                for line in self.joins:
+                    line.cut()
+                self.room.notify_all()
+                self.ended.notify_all()
+
+    def wait(self, condition: threading.Condition, seconds: Optional[float] = None) -> None:
+        """Wait for what others do. Where the tasks are to stop it may never come: those
+        that serve end, and what is queued stays there."""
+        if self.stop is not None:
+            raise wait_ended(self.stop)
+        condition.wait(seconds)
+
+    def start(self) -> None:
+        if not self.started:
+            self.started = True
+            threading.Thread(target=self.send, name="clusterrun-schedule", daemon=True).start()
+            threading.Thread(target=self.receive, name="clusterrun-outcomes", daemon=True).start()
+
+    def close(self) -> None:
+        """End the threads. No closure is unsent then, and nobody waits for anything."""
+        with self.lock:
+            self.closing = True
+            releases = (self.released or self.releasing) and not self.over
+            self.lines[0].patience = time.monotonic() + FLUSH_PATIENCE
+            self.work.notify_all()
+            self.wanted.notify_all()
+        if not releases:  # else the thread that sends them hangs up
+            self.lines[0].cut()
+        self.lines[1].cut()
+        if self.dog is not None:
+            self.dog.stop()
+
+    def end(self, why: str) -> None:
+        """Nothing can be asked any more."""
+        with self.lock:
+            self.over = self.over or why
+            for unsent in self.unsent:
+                unsent.value._abort()
+            self.unsent.clear()
+            self.released.clear()
+            for opened in self.open.values():
+                for ref in opened.values:
+                    value = ref()
+                    if value is not None:
+                        value._abort()
+            self.open.clear()
+            self.attached = 0
+            for condition in (self.work, self.wanted, self.room, self.ended):
+                condition.notify_all()
+
+    def forked(self) -> None:
+        """In a forked child: nobody there asks for anything."""
+        self.lock, self.creating = threading.RLock(), threading.Lock()
+        self.work, self.wanted, self.room, self.ended = (threading.Condition(self.lock) for _ in range(4))
+        for line in self.lines:
+            line.hang_up()
+        self.joining = 0
+        self.dog = None
+        self.end("this coordinator is that of the parent process; make another one here")
+
+    # -- scheduling
+
+    def schedule(self, coordinator: "ClusterCoordinator", closure: str, detached: bool) -> RemoteValue:
+        try:
+            raw = closure.encode()
+        except UnicodeEncodeError:  # a surrogate, of a file's name perhaps
+            raw = json.dumps(json.loads(closure)).encode()
+        with self.lock:
+            while True:
+                self.check()
+                if not detached:
+                    self.tell()
+                if (detached or not self.joining) and self.unanswered() < max(1, self.free) and self.bytes < _MAX_UNSENT_BYTES:
+                    break
+                self.wait(self.room)
+            value = RemoteValue(coordinator)
+            self.scheduled += 1
+            one = Unsent(self.scheduled, value, raw, self.epoch, detached)
+            self.unsent.append(one)
+            self.bytes += len(raw)
+            self.start()
+            if len(self.unsent) == 1:
+                self.work.notify()
+            try:
+                # One that the queue has no room for waits there.
+                while self.unanswered() > self.free and not value._id and value._status is RemoteValueStatus.NOT_READY and not self.over:
+                    self.wait(self.room)
+            except BaseException:  # such as KeyboardInterrupt: nobody has the value
+                self.take_back(one)
+                raise
+            return value
+
+    def unanswered(self) -> int:
+        return self.scheduled - self.passed
+
+    def take_back(self, one: Unsent) -> None:
+        one.cancelled = True
+        if one in self.unsent:
+            self.unsent.remove(one)
+            self.unsent_cancelled(one)
+            self.room.notify_all()
+            self.ended.notify_all()
+
+    def unsent_cancelled(self, one: Unsent) -> None:
+        one.value._settle({"id": 0, "kind": "cancelled"})
+        self.passed += 1
+        self.bytes -= len(one.raw)
+
+    def tell(self) -> None:
+        """Raise the error that has to be told, once."""
+        error, self.raised = self.raised, None
+        if error is not None:
+            raise error
+
+    def send(self) -> None:
+        try:
+            while True:
+                with self.lock:
+                    resources = self.due()
+                    while not self.unsent and not resources and not self.closing and not self.over:
+                        self.work.wait(self.release_at - time.monotonic() if self.released else None)
+                        resources = self.due()
+                    if not self.unsent and not resources:
+                        return
+                    batch = self.sent_now = self.next_batch() if self.unsent and not resources else []
+                    self.sending = len(batch)
+                    if batch:
+                        self.wanted.notify()
+                        self.room.notify_all()
+                if resources:
+                    self.release(resources)
+                    continue
+                self.deliver(batch)
+                del batch  # which keeps the coordinator
+        except Away:
+            pass
+        except BaseException as e:
+            over = isinstance(e, TaskError) and e.code == "over"
+            self.end(str(e) if over else "closures cannot be scheduled: %s" % e)
+        finally:
+            if self.closing:
+                self.lines[0].hang_up()
+
+    def due(self) -> List[int]:
+        """The resources that can be released: the queue has answered for what uses them.
+        They are sent together with others of the next moment."""
+        found: List[int] = []
+        if self.over or (time.monotonic() < self.release_at and not self.closing):
+            return found
+        while self.released and len(found) < _MAX_BATCH:
+            if self.unsent and self.unsent[0].number <= self.released[0][0]:
+                break
+            found.append(self.released.popleft()[1])
+        self.releasing = len(found)
+        return found
+
+    def release(self, resources: List[int]) -> None:
+        """Say that nobody needs resources any more. A host that does not take that is one
+        of an earlier version, which keeps them."""
+        try:
+            self.lines[0].ask(COORDINATOR + "release", json.dumps({"session": self.name, "resources": resources}).encode())
+        except TaskError as e:
+            if e.code == "over":
+                raise
+        with self.lock:
+            self.releasing = 0
+            self.ended.notify_all()
+
+    def next_batch(self) -> List[Unsent]:
+        """What fits into a request: closures that were scheduled when the same errors
+        had been told, for those are cancelled together, and no detached ones among
+        others."""
+        batch = [self.unsent.popleft()]
+        size = len(batch[0].raw)
+        while self.unsent and len(batch) < _MAX_BATCH:
+            one = self.unsent[0]
+            size += len(one.raw)
+            if size > _MAX_BATCH_BYTES or one.epoch != batch[0].epoch or one.detached != batch[0].detached:
+                break
+            batch.append(self.unsent.popleft())
+        self.bytes -= sum(len(one.raw) for one in batch)
+        return batch
+
+    def deliver(self, batch: List[Unsent]) -> None:
+        """Send closures. Where the queue refuses some of them, the others are sent all
+        the same."""
+        self.batch += 1
+        raw = b'{"session":"%s","batch":%d,"epoch":%d,"closures":[%s]}' % (
+            self.name.encode(), self.batch, batch[0].epoch, b",".join(one.raw for one in batch)
+        )
+        try:
+            answer = json.loads(self.lines[0].ask(COORDINATOR + "schedule", raw).decode())
+        except TaskError as e:
+            if e.code == "over":
+                self.end(str(e))
+                answer = None
+            elif len(batch) > 1:
+                half = len(batch) // 2
+                self.deliver(batch[:half])
+                self.deliver(batch[half:])
+                return
+            else:
+                answer = {"refused": e}
+        unseen, cancelled = self.sent(batch, answer)
+        if cancelled:
+            self.lines[0].ask(COORDINATOR + "cancel", json.dumps({"closures": cancelled}).encode())
+        if unseen:
+            self.look(unseen)
+
+    def sent(self, batch: List[Unsent], answer: Optional[Dict[str, Any]]) -> Tuple[List[int], List[int]]:
+        """Take in the answer to a request. Returns which closures may have ended before,
+        and which are to be cancelled."""
+        unseen, cancelled = [], []
+        with self.lock:
+            self.sending -= len(batch)
+            self.passed += len(batch)
+            if answer is None:
+                for one in batch:
+                    one.value._abort()
+            elif "refused" in answer:
+                said = refused(answer["refused"])
+                batch[0].value._settle({"error": said})
+                if not batch[0].detached and self.raised is None:
+                    self.raised = closure_error(said)
+            else:
+                known = set(answer.get("known") or ())
+                self.free = min(answer.get("room", _MAX_UNSENT), _MAX_UNSENT)
+                for i, (one, key) in enumerate(zip(batch, answer["ids"])):
+                    one.value._id = key
+                    if one.cancelled:
+                        cancelled.append(key)
+                    outcome = self.early.get(key) or self.early_range(key)
+                    if outcome is not None:
+                        self.count(outcome, one.detached)
+                        one.value._settle(outcome)
+                        continue
+                    if self.over:
+                        one.value._abort()
+                        continue
+                    # Join may not wait for one that another has scheduled under its key.
+                    self.expect(one.value, one.detached or i in known, i in known)
+                    if i in known or self.early_full:
+                        unseen.append(key)
+                self.hear(answer)
+                if answer.get("raised") and self.raised is None:
+                    self.raised = closure_error(answer["raised"])
+            if not self.sending:
+                self.early, self.early_ranges, self.early_full = {}, [], False
+                self.sent_now = []
+            self.room.notify_all()
+            self.ended.notify_all()
+        return unseen, cancelled
+
+    def expect(self, value: RemoteValue, detached: bool, known: bool = False) -> None:
+        if not self.open and self.dog is not None:
+            self.dog.report_closure_done()
+        opened = self.open.get(value._id)
+        if opened is None:
+            opened = self.open[value._id] = Open(detached, known)
+            self.attached += not detached
+        opened.values.append(weakref.ref(value))
+        self.wanted.notify()
+
+    def hear(self, answer: Dict[str, Any]) -> None:
+        self.epoch = max(self.epoch, answer.get("epoch", 0))
+        if answer.get("raised"):
+            self.failed = False
+
+    # -- what has come of it
+
+    def receive(self) -> None:
+        try:
+            while True:
+                with self.lock:
+                    while not self.open and not self.sending and not self.closing and not self.over:
+                        self.wanted.wait()
+                    if self.closing or self.over:
+                        return
+                    what = {"session": self.name, "after": self.at, "wait": MAX_WAIT, "tuples": True}
+                raw = self.lines[1].ask(COORDINATOR + "outcomes", json.dumps(what).encode())
+                answer = json.loads(raw.decode())
+                if TUPLE.encode() in raw:
+                    for outcome in answer.get("outcomes") or ():
+                        outcome["value"] = unmark_tuples(outcome.get("value"))
+                with self.lock:
+                    self.take(answer)
+                del answer
+        except Away:
+            pass
+        except BaseException as e:
+            over = isinstance(e, TaskError) and e.code == "over"
+            self.end(str(e) if over else "what has come of closures is not known any more: %s" % e)
+
+    def take(self, answer: Dict[str, Any]) -> None:
+        self.at = answer["at"]
+        for outcome in answer.get("outcomes") or ():
+            self.settle(outcome)
+        for span in answer.get("cancelled") or ():
+            first, last = span["first"], span["last"]
+            if last - first < len(self.open):
+                keys = [key for key in range(first, last + 1) if key in self.open]
+            else:
+                keys = [key for key in self.open if first <= key <= last]
+            for key in keys:
+                self.settle(cancelled_outcome(key, span))
+            if self.sending and self.early_room():
+                self.early_ranges.append(span)
+        self.ended.notify_all()
+
+    def settle(self, outcome: Dict[str, Any]) -> None:
+        key = outcome["id"]
+        opened = self.open.pop(key, None)
+        if opened is None:
+            # It may be of one whose ID is on its way. The first one counts.
+            if self.sending and key not in self.early and self.early_range(key) is None and self.early_room():
+                self.early[key] = outcome
+            return
+        self.attached -= not opened.detached
+        self.count(outcome, opened.detached)
+        for ref in opened.values:
+            value = ref()
+            if value is not None:
+                value._settle(outcome)
+
+    def early_room(self) -> bool:
+        """Others may have closures called, too: there is a bound to what is kept."""
+        if len(self.early) + len(self.early_ranges) >= _MAX_EARLY:
+            self.early, self.early_ranges, self.early_full = {}, [], True
+        return not self.early_full
+
+    def early_range(self, key: int) -> Optional[Dict[str, Any]]:
+        for span in self.early_ranges:
+            if span["first"] <= key <= span["last"]:
+                return cancelled_outcome(key, span)
+        return None
+
+    def count(self, outcome: Dict[str, Any], detached: bool) -> None:
+        kind = outcome.get("kind")
+        if kind != "cancelled":
+            self.counts["closure_execution"] += 1
+        if kind in ("error", "input"):
+            self.failed = self.failed or not detached
+        elif kind != "cancelled":
+            self.counts["remote_value_fetch"] += 1
+        if self.dog is not None:
+            self.dog.report_closure_done()
+
+    def look(self, keys: List[int]) -> None:
+        """Look for what has come of closures that may have ended before anybody waited
+        for them here. What ends later is told to all who do."""
+        raw = json.dumps({"closures": keys, "tuples": True}).encode()
+        self.found(json.loads(self.lines[0].ask(COORDINATOR + "find", raw).decode()))
+
+    def found(self, answer: Dict[str, Any]) -> None:
+        with self.lock:
+            for outcome in answer["outcomes"]:
+                outcome["value"] = unmark_tuples(outcome.get("value"))
+                self.settle(outcome)
+            self.ended.notify_all()
+
+    def fetch(self, value: RemoteValue, timeout: Optional[float]) -> Any:
+        end = None if timeout is None else time.monotonic() + timeout
+        with self.lock:
+            while value._status is RemoteValueStatus.NOT_READY:
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    raise TimeoutError("closure %s has not ended within %gs" % (value._id or "", timeout or 0.0))
+                self.wait(self.ended, left)
+        if value._error is not None:
+            raise closure_error(value._error)
+        return value._value
+
+    def find(self, coordinator: "ClusterCoordinator", key: int) -> RemoteValue:
+        value = RemoteValue(coordinator)
+        value._id = key
+        with self.lock:
+            self.check()
+            self.expect(value, True)
+            self.start()
+        try:
+            answer = self.ask("find", {"closures": [key], "tuples": True})
+        except BaseException as e:
+            with self.lock:
+                opened = self.open.get(key)
+                if opened is not None:
+                    opened.values = [ref for ref in opened.values if ref() is not value]
+                    if not opened.values and opened.detached:
+                        del self.open[key]
+            if isinstance(e, TaskError) and e.code in REFUSALS:
+                raise ValueError(str(e)) from None
+            raise
+        self.found(answer)
+        return value
+
+    # -- waiting
+
+    def join(self) -> None:
+        line = Line(self.path)
+        with self.lock:
+            self.joining += 1
+        try:
+            with self.lock:
+                until = self.scheduled
+                while self.passed < until and self.raised is None and not self.over:
+                    self.wait(self.ended)
+                self.check()
+                self.tell()
+                stop = self.stop
+                if stop is None:
+                    self.joins.add(line)
+                    call = self.abandoned.pop() if self.abandoned else next(self.calls)
+            if stop is None:
+                try:
+                    answer = self.ask("join", {"session": self.name, "call": call}, line)
+                except BaseException as e:  # such as KeyboardInterrupt: the next join is this one
+                    with self.lock:
+                        self.abandoned.append(call)
+                        stop = self.stop or {}
+                    if not isinstance(e, Away):
+                        raise
+                else:
+                    self.conclude(answer)
+                    return
+            if not self.done():
+                raise wait_ended(stop)
+        finally:
+            line.hang_up()
+            with self.lock:
+                self.joins.discard(line)
+                self.joining -= 1
+                self.room.notify_all()
+
+    def done(self) -> bool:
+        with self.lock:
+            self.check()
+            self.tell()
+            now = time.monotonic()
+            if self.passed < self.scheduled or (self.attached and not self.failed and now - self.asked < _ASK_DONE):
+                return False
+            self.asked, self.failed = now, False
+            call = next(self.calls)
+        return self.conclude(self.ask("done", {"session": self.name, "call": call}))
+
+    def conclude(self, answer: Dict[str, Any]) -> bool:
+        """Take in that all is done, or the error that has come out of it. The queue knows
+        of the end of functions a little earlier than this process."""
+        with self.lock:
+            self.hear(answer)
+            raised = answer.get("raised")
+            known = [key for key, opened in self.open.items() if opened.known] if raised or answer["done"] else []
+        for i in range(0, len(known), _MAX_FIND):
+            # Those that were in the queue before may have ended there, or be detached.
+            with contextlib.suppress(TaskError):  # else they come a little later
+                self.found(self.ask("find", {"closures": known[i:i + _MAX_FIND], "tuples": True}))
+        with self.lock:
+            if raised or answer["done"]:
+                until = self.passed
+                while self.attached and self.passed == until and not self.over:
+                    self.ended.wait()
+        if raised:
+            raise closure_error(raised)
+        with self.lock:
+            if answer["done"]:
+                self.tell()
+        return bool(answer["done"])
+
+    # -- the rest
+
+    def create_resource(self, what: str) -> int:
+        if building():
+            raise ValueError("Creating a per-worker resource in the function of one is not allowed.")
+        try:
+            with self.creating:
+                raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
+                resource: int = get_host().exchange(head("POST", COORDINATOR + "resources"), lambda: raw, None)["id"]
+                return resource
+        except TaskError as e:
+            if e.code in REFUSALS:
+                raise closure_error(refused(e)) from None
+            raise
+
+    def keep(self, values: PerWorkerValues) -> None:
+        """Have the resource released when nobody refers to it any more."""
+        with self.lock:
+            self.start()  # a finalizer may be no place for that
+            self.kept.add(values._id)
+        weakref.finalize(values, self.drop, values._id).atexit = False  # see _flush_sessions
+
+    def drop(self, resource: int) -> None:
+        with self.lock:
+            if self.over or resource not in self.kept:
+                return
+            self.kept.remove(resource)
+            if not self.released:
+                self.release_at = time.monotonic() + _GATHER_RELEASES
+            self.released.append((self.scheduled, resource))
+            self.work.notify()
+
+    def cancel(self, values: Optional[List[RemoteValue]]) -> None:
+        with self.lock:
+            self.check()
+            wanted = None if values is None else {id(v) for v in values}
+            kept: Deque[Unsent] = collections.deque()
+            for one in self.unsent:
+                if wanted is not None and id(one.value) not in wanted:
+                    kept.append(one)
+                    continue
+                self.unsent_cancelled(one)
+            self.unsent = kept
+            for one in self.sent_now:
+                one.cancelled = one.cancelled or wanted is None or id(one.value) in wanted
+            keys = sorted({v._id for v in values or () if v._id and v._status is RemoteValueStatus.NOT_READY})
+            self.room.notify_all()
+            self.ended.notify_all()
+        if values is None:
+            self.ask("cancel", {})
+        for i in range(0, len(keys), _MAX_FIND):
+            self.ask("cancel", {"closures": keys[i:i + _MAX_FIND]})
+
+    def metrics(self) -> Dict[str, int]:
+        with self.lock:
+            return dict(self.counts)
+
+    def watch(self, seconds: Optional[float]) -> None:
+        with self.lock:
+            if self.dog is None and not self.over:
+                dog = WatchDog(-1 if seconds is None else seconds, sys.stderr, waits=lambda: bool(self.open))
+                self.dog = dog if dog.timeout > 0 else None
+
+    def flush(self, end: float) -> None:
+        """At the end of the program: what is unsent is sent, and resources are nobody's."""
+        with self.lock:
+            for resource in sorted(self.kept):
+                self.drop(resource)
+            self.release_at = 0.0
+            self.work.notify()
+            while (self.passed < self.scheduled or self.released or self.releasing) and not self.over and time.monotonic() < end:
+                self.ended.wait(end - time.monotonic())
+
+
+def building() -> bool:
+    """Whether this is called by the function of a per-worker resource. What builds those
+    may be interrupted at any line, so it keeps no note of it."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code is not Server.resource.__code__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
+
+
+REFUSALS = ("queue_refused", "invalid")
+
+
+def refused(e: TaskError) -> Dict[str, Any]:
+    """The error of a closure that the queue does not take."""
+    message = str(e)
+    for prefix in ("invalid request: ", "field ", "closures[0].", "options.", "function: "):
+        if message.startswith(prefix):
+            message = message[len(prefix):]
+    kind = "UnknownFunctionError" if message.startswith("no task has registered a function") else "RefusedError"
+    return {"kind": kind if e.code in REFUSALS else "TaskError", "message": message}
+
+
+def cancelled_outcome(key: int, span: Dict[str, Any]) -> Dict[str, Any]:
+    return {"id": key, "kind": "cancelled", "error": {
+        "kind": "CancelledError", "message": span.get("text") or TEXT_CANCELLED, "closure": key,
+    }}

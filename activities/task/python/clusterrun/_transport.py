@@ -1,0 +1,220 @@
+"""The sockets by which a task reaches its host."""
+
+import contextlib
+import itertools
+import json
+import os
+import socket
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from ._errors import TaskError, refusal
+from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, Answer, NotUnderstoodError, head, parse, request
+
+_NOT_A_TASK = (
+    "barrier is not defined. It is likely because you are calling get_barrier() in the "
+    "main process. get_barrier() can only be called in the subprocesses. "
+    "(CLUSTERRUN_SOCKET is not set: clusterrun did not start this process.)"
+)
+PATIENCE = 60.0  # seconds for a host that is away for a moment
+
+
+class Away(Exception):
+    """The host did not answer in the time there was."""
+
+
+def body_of(answer: Answer) -> bytes:
+    """What the host answers, if it does not refuse the request."""
+    if answer.status == 200:
+        return answer.body
+    raise refusal(answer.status, json.loads(answer.body.decode()).get("error", {}))
+
+
+class Host:
+    """The host, as its task reaches it. Each request has a connection for itself,
+    which is kept for the next one."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.idle: List[socket.socket] = []
+        self.key = "%x.%s." % (os.getpid(), os.urandom(8).hex())
+        # No lock: the handler of a signal may ask while its thread would hold it.
+        self.keys = itertools.count(1)
+        self.progress_sent = -1.0
+
+    def new_key(self) -> str:
+        return self.key + str(next(self.keys))
+
+    def call(self, method: str, path: str, raw: bytes, patience: float) -> Dict[str, Any]:
+        return self.exchange(head(method, path), lambda: raw, time.monotonic() + patience)
+
+    def exchange(self, head: bytes, body: Callable[[], bytes], deadline: Optional[float]) -> Dict[str, Any]:
+        """Send a request until there is an answer; Away when the time has passed."""
+        delay = FIRST_RETRY
+        while True:
+            reused = False
+            raw = body()
+            try:
+                try:
+                    connection, reused = self.idle.pop(), True
+                except IndexError:
+                    connection = self.connect(deadline)
+                try:
+                    answer = exchange(connection, request(head, raw), deadline)
+                except BaseException:  # KeyboardInterrupt, too: it withdraws an arrival
+                    close(connection)
+                    raise
+            except socket.timeout:
+                raise Away("it did not answer in time") from None
+            except (ConnectionError, FileNotFoundError, BlockingIOError) as e:
+                # Its half that answers is being started again, or is busy.
+                if reused:
+                    continue
+                if deadline is not None and time.monotonic() + delay >= deadline:
+                    raise Away(str(e)) from None
+                time.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY)
+                continue
+            except OSError:
+                if reused:  # the program has closed all its descriptors, ours too
+                    continue
+                raise
+            if answer.keep and len(self.idle) < 4:
+                self.idle.append(connection)
+            else:
+                close(connection)
+            said: Dict[str, Any] = json.loads(body_of(answer).decode())
+            return said
+
+    def connect(self, deadline: Optional[float]) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            set_timeout(connection, deadline)
+            connection.connect(self.path)
+        except BaseException:
+            close(connection)
+            raise
+        return connection
+
+
+def close(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # somebody has closed its descriptor
+        connection.close()
+
+
+def set_timeout(connection: socket.socket, deadline: Optional[float]) -> None:
+    # Setting it is a system call, so is waiting with one.
+    if deadline is not None:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+    elif connection.gettimeout() is not None:
+        connection.settimeout(None)
+
+
+def exchange(connection: socket.socket, raw: bytes, deadline: Optional[float]) -> Answer:
+    """Send a request and read its answer."""
+    set_timeout(connection, deadline)
+    sent = True
+    try:
+        connection.sendall(raw)
+    except (BrokenPipeError, ConnectionResetError):
+        sent = False  # it may have answered all the same, to refuse the request
+    data = bytearray()
+    while True:
+        if deadline is not None:
+            set_timeout(connection, deadline)
+        received = connection.recv(65536)
+        if not received:
+            raise ConnectionResetError("the host closed the connection")
+        data += received
+        try:
+            answer = parse(data)
+        except NotUnderstoodError as e:
+            raise ConnectionResetError(str(e)) from None
+        if answer is not None:
+            return answer._replace(keep=answer.keep and sent)
+
+
+_host: Optional[Host] = None
+
+
+def get_host() -> Host:
+    global _host
+    path = os.environ.get("CLUSTERRUN_SOCKET", "")
+    if not path:
+        raise ValueError(_NOT_A_TASK)
+    if _host is None or _host.path != path:
+        _host = Host(path)
+    return _host
+
+
+def in_forked_children(call: Callable[[], None]) -> Callable[[], None]:
+    """A decorator: forked children make the call first."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=call)
+    return call
+
+
+@in_forked_children
+def _forget_host() -> None:
+    global _host
+    _host = None  # its connections are the parent's
+
+
+def ask(method: str, path: str, body: str = "", patience: float = PATIENCE) -> Dict[str, Any]:
+    host = get_host()
+    try:
+        return host.call(method, path, body.encode(), patience)
+    except Away as e:
+        raise TaskError("the host does not answer: %s" % e, "away") from None
+
+
+class Line:
+    """A connection to the host for one thread, made anew as long as somebody wants it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.connection: Optional[socket.socket] = None
+        self.over = False
+        self.patience = FOREVER  # until when it is tried
+
+    def ask(self, path: str, raw: bytes) -> bytes:
+        """Send a request until there is an answer. Away: nobody wants it any more."""
+        asked = request(head("POST", path), raw)
+        delay = FIRST_RETRY
+        while not self.over:
+            reused = self.connection is not None
+            try:
+                if self.connection is None:
+                    self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                    self.connection.connect(self.path)
+                    if self.over:  # it was cut while there was nothing to cut
+                        continue
+                answer = exchange(self.connection, asked, None)
+            except OSError as e:  # its half that answers is being started again
+                self.hang_up()
+                if reused:
+                    continue
+                if not isinstance(e, (ConnectionError, FileNotFoundError, BlockingIOError)):
+                    raise TaskError("the host cannot be asked: %s" % e, "away") from None
+                if time.monotonic() > self.patience:
+                    break
+                time.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY)
+                continue
+            if not answer.keep:
+                self.hang_up()
+            return body_of(answer)
+        raise Away
+
+    def hang_up(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            close(connection)
+
+    def cut(self) -> None:
+        """End it, from another thread."""
+        self.over = True
+        connection = self.connection
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)

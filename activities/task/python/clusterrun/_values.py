@@ -1,0 +1,121 @@
+"""What closures take along and bring back, as JSON."""
+
+import json
+from typing import Any, Dict, List, Optional
+
+from ._errors import CancelledError, OwnError, ResourceError, UnavailableError, message_of, traceback_of
+from ._http import MAX_NAME
+
+_MAX_VALUE = 256 << 10  # bytes of JSON
+_MAX_CLOSURE_ERROR, _MAX_CLOSURE_TRACEBACK, _MAX_ERROR_ARGS = 8 << 10, 16 << 10, 512
+RESOURCE = "$clusterrun.resource"
+to_json = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+
+
+TUPLE = "$clusterrun.tuple"
+_ATOMS = frozenset((str, int, float, bool, type(None)))
+
+
+def mark_tuples(value: Any) -> Any:
+    """The value with objects in the place of tuples, which coordinators in Python make
+    tuples again, and others lists. One without tuples is returned as it is."""
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, tuple):
+        return {TUPLE: [mark_tuples(v) for v in value]}
+    if isinstance(value, list):
+        if _ATOMS.issuperset(map(type, value)):
+            return value
+        elements = [mark_tuples(v) for v in value]
+        return value if all(a is b for a, b in zip(elements, value)) else elements
+    if isinstance(value, dict):
+        if _ATOMS.issuperset(map(type, value.values())):
+            return value
+        members = {k: mark_tuples(v) for k, v in value.items()}
+        return value if all(a is b for a, b in zip(members.values(), value.values())) else members
+    return value
+
+
+def unmark_tuples(value: Any) -> Any:
+    """Make tuples again what stands for them."""
+    if isinstance(value, list):
+        return [unmark_tuples(v) for v in value]
+    if isinstance(value, dict):
+        if len(value) == 1 and isinstance(value.get(TUPLE), list):
+            return tuple(unmark_tuples(v) for v in value[TUPLE])
+        return {k: unmark_tuples(v) for k, v in value.items()}
+    return value
+
+
+def value_outcome(function: str, value: Any, seconds: float) -> bytes:
+    """The outcome of a call that returned something."""
+    try:
+        text = to_json(value)
+        marked = mark_tuples(value)
+        if marked is not value:
+            value, text = marked, to_json(marked)
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:  # a surrogate, of a file's name perhaps
+            raw = json.dumps(value, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as e:
+        raise OwnError("NotJSONError", "the value of %s is no JSON: %s" % (function, e)) from None
+    if len(raw) > _MAX_VALUE:
+        raise OwnError(
+            "ValueTooLargeError",
+            "the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path"
+            % (function, len(raw), _MAX_VALUE),
+        )
+    return b',"seconds":%.6f,"value":%s' % (seconds, raw)
+
+
+def failure_outcome(e: BaseException, seconds: float) -> bytes:
+    """The outcome of a call that raised something."""
+    kind, stack = "error", ""
+    name = type(e).__name__
+    message = message_of(e)
+    if isinstance(e, OwnError):
+        name = e.kind
+    elif isinstance(e, ResourceError):
+        kind, name = "input", "InputError"
+        e = e.__cause__ or e
+    elif isinstance(e, CancelledError):
+        kind = "cancelled"
+    elif isinstance(e, UnavailableError):
+        kind = "unavailable"
+    if not isinstance(e, OwnError):
+        # Without the lines of this package.
+        frames = e.__traceback__
+        while frames is not None and frames.tb_frame.f_globals.get("__package__") == __package__ and frames.tb_next is not None:
+            frames = frames.tb_next
+        stack = traceback_of(e, frames, _MAX_CLOSURE_TRACEBACK)
+    task = getattr(e, "task", "") if kind == "unavailable" else ""
+    return error_outcome(kind, name, message, stack, seconds, task, _built_from(e) if kind == "error" else None)
+
+
+def _built_from(e: BaseException) -> Optional[List[Any]]:
+    """What an exception that Python has built in was made of, so that it can be made
+    again elsewhere; None where that is too much, or no JSON."""
+    if type(e).__module__ != "builtins":
+        return None
+    args = list(e.args)
+    if isinstance(e, OSError) and e.filename is not None:
+        args += [e.filename] if e.filename2 is None else [e.filename, None, e.filename2]
+    if not _ATOMS.issuperset(map(type, args)):
+        return None
+    try:
+        return args if len(to_json(args)) <= _MAX_ERROR_ARGS else None
+    except ValueError:  # NaN
+        return None
+
+
+def error_outcome(
+    kind: str, name: str, message: str, stack: str, seconds: float, task: str = "", args: Optional[List[Any]] = None
+) -> bytes:
+    # All of it is bounded: a request that is too large would never be answered.
+    said: Dict[str, Any] = {
+        "kind": name[:MAX_NAME], "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack, "task": str(task)[:MAX_NAME],
+    }
+    if args is not None:
+        said["args"] = args
+    return b',"kind":"%s","seconds":%.6f,"error":%s' % (kind.encode(), seconds, json.dumps(said).encode())

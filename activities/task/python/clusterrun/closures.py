@@ -1,0 +1,220 @@
+"""Coordinating: a program schedules functions on the tasks that serve."""
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+import time
+import weakref
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Type, TypeVar, Union
+
+from ._arguments import arguments, closure_options
+from ._errors import UnavailableError
+from ._session import FLUSH_PATIENCE, Session, sessions
+from ._transport import in_forked_children
+from ._values import to_json
+from .functions import name_to_schedule
+from .remote import PerWorkerDataset, PerWorkerValues, RemoteValue
+
+_P = TypeVar("_P", bound=PerWorkerValues)
+
+
+class ClusterCoordinator:
+    """Has the tasks of the run that serve call functions; TensorFlow's ClusterCoordinator.
+
+        @clusterrun.function
+        def train(step, rate=0.1):
+            ...
+            return {"loss": loss}
+
+        coordinator = clusterrun.ClusterCoordinator()
+        values = [coordinator.schedule(train, args=(step,)) for step in range(1000)]
+        coordinator.join()
+        losses = coordinator.fetch(values)
+
+    Any task can be the coordinator; usually the chief is. The tasks that call the
+    functions have registered the same ones and serve; see serve. A function is called
+    at least once: where its task dies in the middle another one calls it again.
+
+    The first error of a function is raised by the next schedule, join or done, also where
+    a fetch has raised it before. By then everything that was queued is cancelled, and
+    nothing is executing. Then all begins anew, with other functions or the same. That a
+    function is refused, such as one that no task has registered, is an error of that
+    kind, too, but cancels nothing.
+
+    The queue is that of the run, and outlives this process and the coordinator; however
+    often a program makes one, it is the same. It is used by several threads safely.
+    watchdog is for how many seconds no function may end, while some have not, before
+    the stacks of this process are written to stderr; see WatchDog.
+    """
+
+    __module__ = "clusterrun"
+
+    _session: "Session"
+    strategy: Any
+
+    def __new__(cls, strategy: Any = None, *, watchdog: Optional[float] = None) -> "ClusterCoordinator":
+        global _coordinator
+        path = os.environ.get("CLUSTERRUN_SOCKET", "")
+        if not path:
+            raise ValueError(
+                "a ClusterCoordinator is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process"
+            )
+        with _coordinator_lock:
+            self = _coordinator() if _coordinator is not None else None
+            if self is None or self._session.path != path or self._session.over:
+                self = super().__new__(cls)
+                self.strategy = strategy
+                self._session = session = Session(path)
+                weakref.finalize(self, session.close).atexit = False  # what is unsent is sent then
+                _coordinator = weakref.ref(self)
+        self._session.watch(watchdog)
+        return self
+
+    def schedule(
+        self,
+        fn: Union[str, Callable[..., Any]],
+        args: Optional[Sequence[Any]] = None,
+        kwargs: Optional[Mapping[str, Any]] = None,
+        *,
+        key: Optional[str] = None,
+        task: Optional[str] = None,
+        priority: int = 0,
+        timeout: Optional[float] = None,
+        retries: int = 0,
+        max_losses: Optional[int] = None,
+        detached: bool = False,
+        retry: bool = False
+    ) -> RemoteValue:
+        """Have some task call a function, and return what stands for its value at once.
+        While the queue is full it waits, and while another thread joins; StopError when
+        the tasks of the run are to stop, since those that serve end then.
+
+        fn is a registered function, or the name of one. Arguments are what JSON has, a
+        tuple being a list there, and PerWorkerValues.
+
+        key: a closure with the same key is the same closure for as long as the run lives,
+        unless that was cancelled. One that has failed raises its error again, and with
+        retry it is called again. The keys of a run have 1 MiB at most, 8 bytes for each
+        included, and what finds no room is refused. task: only this task may call it, and
+        one that the run does not have is an error. priority: higher ones go first. timeout
+        bounds one call, in seconds.
+        retries: how often it is called again after an error. max_losses: how often its
+        task may die under it before that is an error; 10, and less than 0 is any number.
+        A chief that handles that error, and ends before the task is back, has not undone
+        the death: the run fails by it.
+        detached: join and done do not wait for it, and its error is only its own.
+        """
+        name = name_to_schedule(fn)
+        raw = arguments(name, args, kwargs)
+        options = closure_options(key, task, priority, timeout, retries, max_losses, detached, retry)
+        return self._session.schedule(self, '{"function":%s%s%s}' % (to_json(name), raw, options), bool(detached))
+
+    def join(self) -> None:
+        """Wait until all functions that were scheduled have ended. Raises the first
+        error, if there is one, once nothing is executing any more. StopError when the
+        tasks of the run are to stop and some have not ended: nobody might call them."""
+        self._session.join()
+
+    def done(self) -> bool:
+        """Whether all functions that were scheduled have ended. Raises the first error,
+        if there is one, once nothing is executing any more."""
+        return self._session.done()
+
+    def fetch(self, val: Any, timeout: Optional[float] = None) -> Any:
+        """Wait for a RemoteValue, or for all in a structure of tuples, lists and dicts,
+        which is returned with values in their places. Anything else stays as it is.
+        StopError when the tasks of the run are to stop and a function has not ended."""
+        end = None if timeout is None else time.monotonic() + timeout
+
+        def one(value: Any) -> Any:
+            if isinstance(value, RemoteValue):
+                return value.fetch(None if end is None else max(0.0, end - time.monotonic()))
+            if isinstance(value, tuple):
+                values = [one(v) for v in value]
+                return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
+            if isinstance(value, list):
+                return [one(v) for v in value]
+            if isinstance(value, dict):
+                return {k: one(v) for k, v in value.items()}
+            return value
+
+        return one(val)
+
+    def create_per_worker_resource(
+        self, fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
+    ) -> PerWorkerValues:
+        """What a registered function returns in each task, for functions that are
+        scheduled. A process builds it when it first calls one of those, and keeps it as
+        long as somebody here refers to the PerWorkerValues."""
+        return self._create(PerWorkerValues, fn, args, kwargs)
+
+    def _create(self, what: Type[_P], fn: Any, args: Any, kwargs: Any) -> _P:
+        name = name_to_schedule(fn)
+        return what(self._session.create_resource('"function":%s%s' % (to_json(name), arguments(name, args, kwargs))), self)
+
+    _create_per_worker_resources = create_per_worker_resource
+
+    def create_per_worker_dataset(
+        self, dataset_fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
+    ) -> PerWorkerDataset:
+        """A dataset of each worker. dataset_fn is a registered function that returns an
+        iterator, such as a generator function. iter() of the dataset is a per-worker
+        resource, which functions take the next element of; each iter() begins anew, and
+        the iterators of one that nobody refers to any more are dropped."""
+        name_to_schedule(dataset_fn)
+        return PerWorkerDataset(self, dataset_fn, args, kwargs)
+
+    def remote_value(self, closure: int) -> RemoteValue:
+        """The value of a closure by its ID, also one that another process, or an earlier
+        one of this task, has scheduled."""
+        return self._session.find(self, closure)
+
+    def cancel(self, values: Union[RemoteValue, Iterable[RemoteValue], None] = None) -> None:
+        """Cancel functions that have not ended; without values all, whoever scheduled
+        them. Those being called have CancelledError raised in them."""
+        if isinstance(values, RemoteValue):
+            values = [values]
+        self._session.cancel(None if values is None else list(values))
+
+    def metrics(self) -> Dict[str, int]:
+        """Counts, of this process: closure_execution of the functions that have ended,
+        remote_value_fetch of the values that came here."""
+        return self._session.metrics()
+
+
+_coordinator: Optional["weakref.ref[ClusterCoordinator]"] = None
+_coordinator_lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def handle_parameter_server_failure() -> Iterator[None]:
+    """With this around it, a program that cannot go on without a parameter server ends
+    with the exit code that TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE says, where it is set: a
+    sign for who starts programs again that this is no error of its own.
+
+        with clusterrun.handle_parameter_server_failure():
+            coordinator.join()
+    """
+    try:
+        yield
+    except UnavailableError as e:
+        code = os.environ.get("TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE")
+        if code is None:
+            raise
+        print("A parameter server does not answer, and the program ends with exit code %s: %s" % (code, e), file=sys.stderr)
+        sys.exit(int(code))
+
+
+@atexit.register
+def _flush_sessions() -> None:
+    end = time.monotonic() + FLUSH_PATIENCE
+    for session in list(sessions):
+        session.flush(end)
+
+
+@in_forked_children
+def _forget_coordinator() -> None:
+    global _coordinator, _coordinator_lock
+    _coordinator, _coordinator_lock = None, threading.RLock()

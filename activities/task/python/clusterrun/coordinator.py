@@ -1,0 +1,322 @@
+"""The threads of a program stop together."""
+
+import contextlib
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type, Union
+
+from ._errors import ExcInfo, exc_info
+from .stop import StopError, ask_to_stop, bounded, clear_stop, keep_watching, listen, stop_error
+
+
+class Coordinator:
+    """Stops the threads of a program together; works without clusterrun, too.
+
+        coord = clusterrun.Coordinator()
+        threads = [threading.Thread(target=work, args=(coord,)) for _ in range(4)]
+        for t in threads:
+            t.start()
+        coord.join(threads)  # raises the exception that stopped them
+
+        def work(coord):
+            with coord.stop_on_exception():
+                while not coord.should_stop():
+                    ...
+
+    The first thread that fails, or finds the end of its input, stops the others, and
+    whoever waits for them is told the reason. Threads may take a grace of two
+    minutes to end after that; join names those that take longer.
+
+    With run=True it is one for all tasks of the run whose processes have such a
+    coordinator, or ask clusterrun.should_stop: what stops the threads here stops the
+    run, and a stop of the run, whoever asked, stops the threads. join raises the first
+    exception anywhere, a StopError if that is another process's, and clear_stop is for
+    all. request_stop returns, and join does, when the run knows of the stop.
+
+    It is tf.train.Coordinator, with the same arguments and texts. What differs:
+    join returns as soon as the last thread has ended, where the original looks once
+    a second; it names threads in the order in which they were registered; and
+    request_stop takes any exception, not only the one that is being handled.
+    """
+
+    __module__ = "clusterrun"
+
+    def __init__(
+        self,
+        clean_stop_exception_types: Optional[Iterable[Type[BaseException]]] = None,
+        *,
+        run: bool = False,
+    ) -> None:
+        """Make a coordinator that nobody has told to stop; with run it is tied to the
+        run, and a ValueError in a process that is no task.
+
+        An exception of one of the given types stops the threads as
+        request_stop(None) does, and is not raised. Without types these are EOFError,
+        StopIteration, and every class with the name OutOfRangeError, by which
+        TensorFlow says that an input has ended. Types that are given replace them.
+        The run is told of such a stop as of one without an exception; of others it
+        decides by their kind.
+        """
+        self._clean_names: Tuple[str, ...] = ()
+        if clean_stop_exception_types is None:
+            clean_stop_exception_types = (EOFError, StopIteration)
+            self._clean_names = ("OutOfRangeError",)
+        self._clean_stop_exception_types = tuple(clean_stop_exception_types)
+        # A handler of a signal may come here while its thread holds the lock.
+        self._lock = threading.RLock()
+        self._stop_event = threading.Event()
+        self._wakers: List[threading.Event] = []  # of joins that wait
+        self._exc_info_to_raise: Optional[ExcInfo] = None
+        self._joined = False
+        self._registered_threads: Dict[threading.Thread, None] = {}  # in their order
+        self._run = run
+        self._said: Dict[str, Any] = {"seq": 0, "stop": False}  # by the run, last
+        self._asking = 0  # requests under way: the run speaks without having heard of them
+        self._told: Optional[threading.Event] = None  # the stop has been passed on
+        if run:
+            self._hear(listen(self, Coordinator._hear, Coordinator._forked).said)
+
+    def _is_clean(self, exception: BaseException) -> bool:
+        if isinstance(exception, self._clean_stop_exception_types):
+            return True
+        return any(kind.__name__ in self._clean_names for kind in type(exception).__mro__)
+
+    def request_stop(self, ex: Union[BaseException, ExcInfo, None] = None) -> None:
+        """Ask all threads to stop, because of ex if it is given.
+
+        ex is an exception, or a tuple of sys.exc_info(). The first request since the
+        coordinator was made, or cleared, decides what join raises: an exception that
+        comes with a later one is only logged. After join, where nobody would hear of
+        it, an exception is raised here, unless it is a clean stop.
+        """
+        reported = info = None if ex is None else exc_info(ex)
+        if info is not None and self._is_clean(info[1]):
+            info = None
+        told = None
+        with self._lock:
+            if self._joined and info is not None:
+                raise info[1].with_traceback(info[2])
+            first = not self._stop_event.is_set()
+            if first:
+                self._set_stop(info)
+            # Once, though the run may have stopped it: that may be cleared there already.
+            if self._run and self._told is None:
+                told = self._told = threading.Event()
+        try:
+            self._log_stop(ex, info, first)
+        finally:
+            if told is not None:
+                self._tell(told, reported, info, first)
+
+    def _set_stop(self, info: Optional[ExcInfo]) -> None:
+        self._exc_info_to_raise = info
+        self._stop_event.set()
+        for waker in self._wakers:
+            waker.set()
+
+    def _log_stop(self, ex: Union[BaseException, ExcInfo, None], info: Optional[ExcInfo], first: bool) -> None:
+        if info is None:
+            return
+        if not first:
+            _log("Error reported to Coordinator after the stop; join does not raise it: %s", info[1], exc_info=info)
+        elif isinstance(ex, tuple):
+            _log("Error reported to Coordinator: %s", info[1], exc_info=info)
+        else:
+            _log("Error reported to Coordinator: %s, %s", info[0], info[1])
+
+    def clear_stop(self) -> None:
+        """Forget the stop, its exception, and that join was called."""
+        with self._lock:
+            stopped = self._stop_event.is_set()
+            self._clear()
+        if self._run and stopped:
+            try:
+                self._ask(clear_stop)
+            except Exception as e:
+                _log("The end of a stop of the Coordinator could not be passed on: %s", e)
+
+    def _clear(self) -> None:
+        self._joined = False
+        self._exc_info_to_raise = None
+        self._told = None
+        self._stop_event.clear()
+
+    def _tell(self, told: threading.Event, reported: Optional[ExcInfo], info: Optional[ExcInfo], first: bool) -> None:
+        """Pass a stop on to the run. One that it does not hear of is no good end."""
+        ex = None if info is None else info[1]
+        reason = None if reported is None or ex is not None else "%s: %s" % (type(reported[1]).__name__, reported[1])
+        try:
+            self._ask(lambda: ask_to_stop(ex, reason))
+        except Exception as e:
+            _log("A stop of the Coordinator could not be passed on: %s", e)
+            with self._lock:
+                if first and self._exc_info_to_raise is None:
+                    self._exc_info_to_raise = exc_info(e)
+        finally:
+            told.set()
+
+    def _ask(self, call: Callable[[], None]) -> None:
+        """Have the run hear of something, and agree with what it says then."""
+        with self._lock:
+            self._asking += 1
+        try:
+            call()
+        except BaseException:
+            with self._lock:
+                self._asking -= 1
+            raise
+        with self._lock:
+            self._asking -= 1
+            self._agree()
+
+    def _hear(self, said: Dict[str, Any]) -> None:
+        """Take in what the run says."""
+        with self._lock:
+            if said["seq"] > self._said["seq"]:
+                self._said = said
+                self._agree()
+
+    def _forked(self) -> None:
+        self._lock = threading.RLock()
+
+    def _agree(self) -> None:
+        if self._asking:
+            return
+        stopped = self._stop_event.is_set()
+        if stopped and not self._said["stop"]:
+            self._clear()
+        elif self._said["stop"] and not stopped:
+            ex = stop_error(self._said)
+            self._set_stop(None if ex is None else (StopError, ex, None))
+
+    def should_stop(self) -> bool:
+        """Whether a stop was requested."""
+        if self._run:
+            keep_watching()
+        return self._stop_event.is_set()
+
+    @contextlib.contextmanager
+    def stop_on_exception(self) -> Iterator[None]:
+        """Turn every exception of the body into a stop request, SystemExit and
+        KeyboardInterrupt too. It does not leave the body, except after join."""
+        try:
+            yield
+        except BaseException as ex:
+            self.request_stop((type(ex), ex, ex.__traceback__))
+
+    def wait_for_stop(self, timeout: Optional[float] = None) -> bool:
+        """Wait until a stop is requested, for at most so many seconds; whether it was."""
+        if self._run:
+            keep_watching()
+        return self._stop_event.wait(bounded(timeout))
+
+    def register_thread(self, thread: threading.Thread) -> None:
+        """Have join wait for the thread."""
+        with self._lock:
+            self._registered_threads[thread] = None
+
+    def join(
+        self,
+        threads: Optional[Iterable[threading.Thread]] = None,
+        stop_grace_period_secs: float = 120,
+        ignore_live_threads: bool = False,
+    ) -> None:
+        """Wait until the registered threads and those given have ended.
+
+        Without a stop it waits without limit. Once a stop is requested they have the
+        grace, counted from the stop, or from this call where that is later: 0 is a
+        millisecond, and less is nothing.
+
+        Then the exception of the stop is raised, if there is one, and by each later
+        join again; otherwise, if threads are still running, a RuntimeError that
+        names them, registered ones first. With ignore_live_threads it is logged only.
+
+        No thread is registered afterwards; those that were registered while join
+        was waiting are not waited for.
+        """
+        if self._run:
+            keep_watching()
+        wake = threading.Event()
+        with self._lock:
+            together = dict(self._registered_threads)
+            together.update(dict.fromkeys(threads or ()))
+            self._wakers.append(wake)
+            if self._stop_event.is_set():
+                wake.set()
+        waiting = list(together)
+        try:
+            if not wake.is_set():
+                _await_end(waiting, wake)
+        finally:
+            with self._lock:
+                self._wakers.remove(wake)
+        if stop_grace_period_secs >= 0:
+            _join_all(waiting, max(stop_grace_period_secs, 0.001))
+        stragglers = [t.name for t in waiting if t.is_alive()]
+        told = self._told
+        if told is not None:
+            told.wait()  # who returns from here may end the process
+        with self._lock:
+            self._joined = True
+            self._registered_threads = {}
+        self.raise_requested_exception()
+        if stragglers:
+            text = "Coordinator stopped with threads still running: %s" % " ".join(stragglers)
+            if not ignore_live_threads:
+                raise RuntimeError(text)
+            _log("%s", text)
+
+    @property
+    def joined(self) -> bool:
+        """Whether join has been called since the coordinator was made, or cleared."""
+        return self._joined
+
+    def raise_requested_exception(self) -> None:
+        """Raise the exception that stopped the threads, if there is one."""
+        with self._lock:
+            info = self._exc_info_to_raise
+        if info is not None:
+            raise info[1].with_traceback(info[2])
+
+
+def _await_end(threads: List[threading.Thread], wake: threading.Event) -> None:
+    """Wait until all threads have ended, or somebody sets wake.
+
+    Python can wait for one thread or for one event at a time; so another thread
+    waits for the threads.
+    """
+
+    def watch() -> None:
+        while _any_alive(threads):
+            for t in threads:
+                if t.is_alive():  # one that was not started yet cannot be joined
+                    t.join()
+        wake.set()
+
+    if not _any_alive(threads):
+        return
+    try:
+        threading.Thread(target=watch, name="clusterrun-join", daemon=True).start()
+    except RuntimeError:  # while the interpreter ends it starts no thread
+        while _any_alive(threads) and not wake.wait(0.05):
+            pass
+    else:
+        wake.wait()
+
+
+def _join_all(threads: List[threading.Thread], timeout: float) -> None:
+    """Wait until all threads have ended, for at most so many seconds."""
+    deadline = time.monotonic() + timeout
+    for t in threads:
+        if t is not threading.current_thread() and t.is_alive():
+            t.join(bounded(max(deadline - time.monotonic(), 0)))
+
+
+def _any_alive(threads: List[threading.Thread]) -> bool:
+    return any(t.is_alive() for t in threads)
+
+
+def _log(text: str, *args: Any, exc_info: Optional[ExcInfo] = None) -> None:
+    import logging  # most programs never get here, and all of them import this module
+
+    logging.getLogger("clusterrun").info(text, *args, exc_info=exc_info)

@@ -1,0 +1,61 @@
+"""The functions that a program offers to call."""
+
+import functools
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from ._errors import OwnError
+from ._http import MAX_NAME
+
+functions: Dict[str, Callable[..., Any]] = {}
+
+
+def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
+    """A decorator that offers a function to call; see serve. Its name is that of the
+    function, or the one given: @clusterrun.function(name="train")."""
+    if fn is None:
+        return functools.partial(function, name=name)
+    if isinstance(fn, str):
+        raise TypeError("write @clusterrun.function(name=%r)" % fn)
+    if not callable(fn):
+        raise TypeError("only a function can be registered, not %r" % (fn,))
+    known = str(name or getattr(fn, "__name__", ""))
+    size = len(known.encode("utf-8", "replace"))
+    if not 0 < size <= MAX_NAME or not known.isprintable():
+        raise ValueError("%r is no name for a function: want 1 to %d bytes that can be printed" % (known, MAX_NAME))
+    code = getattr(fn, "__code__", None)
+    if code is not None and code.co_flags & 0x80:  # inspect.CO_COROUTINE
+        raise TypeError("%s is a coroutine function: register one that calls asyncio.run" % known)
+    old = functions.get(known)
+    if old is not None and _origin(old) != _origin(fn):
+        raise ValueError("a function %r is registered already" % known)
+    functions[known] = fn
+    return fn
+
+
+def _origin(fn: Any) -> Tuple[Any, Any]:
+    """Where a function is from: a module that is loaded again brings the same ones."""
+    return getattr(fn, "__module__", None), getattr(fn, "__qualname__", id(fn))
+
+
+def name_of(fn: Any) -> str:
+    """The name under which a function is registered."""
+    if isinstance(fn, str) and fn in functions:
+        return fn
+    for name, known in functions.items():
+        if known is fn:
+            return name
+    raise TypeError("only registered functions are accepted: decorate %r with @clusterrun.function" % (fn,))
+
+
+def name_to_schedule(fn: Any) -> str:
+    """The name of a function. One that is named may be registered only elsewhere."""
+    if isinstance(fn, str):
+        return fn
+    name = getattr(fn, "__name__", None)
+    if isinstance(name, str) and functions.get(name) is fn:
+        return name
+    return name_of(fn)
+
+
+def unknown_function(name: str) -> OwnError:
+    return OwnError("UnknownFunctionError", "no function %r is registered here; there are %s" % (name, ", ".join(sorted(functions))))

@@ -1,0 +1,249 @@
+"""A pool of processes: functions that a program has all of them call."""
+
+import atexit
+import contextlib
+import json
+import logging
+import socket
+import subprocess
+import threading
+import weakref
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
+
+from ._poolprocess import GRACE, find_binary, pool_function, refuse_while_importing, run_of
+from ._pooltasks import error_of, request_of, tasks_of
+from ._transport import in_forked_children
+
+_JOIN = 60.0  # seconds for all processes to end
+_UNEXPECTED_EOF = "Unexpected EOF. Worker process may have died. Please report a bug"
+
+
+class Pool:
+    """Processes of a cluster, on this machine, that stay for many calls; TensorFlow's
+    MultiProcessPoolRunner.
+
+        @clusterrun.function
+        def train(steps):
+            ...
+            return loss
+
+        if __name__ == "__main__":
+            with clusterrun.Pool({"chief": 1, "worker": 2}) as pool:
+                losses = pool.run(train, args=(10,))
+
+    cluster is a cluster spec such as {"worker": ["localhost:2222"]}, in which a number
+    may stand for the addresses, or the number of workers. The processes are started
+    at the first run, and stay the same for all others. They are tasks of a run of
+    clusterrun, which is there for them alone, and have all that such tasks have:
+    TF_CONFIG, barriers, and so on.
+
+    Functions have to be registered, with @clusterrun.function, in the main program or
+    in a module, before the first run: the processes import both. As with
+    multiprocessing they import the main program under another name, and what only the
+    main program is to do has to stand under if __name__ == "__main__". A main program
+    that is no file, such as one from stdin, from -c or in a notebook, cannot be imported,
+    and only functions of modules can be called then. Arguments and
+    values are what JSON has, of up to 256 KiB each.
+
+    initializer is a registered function without arguments; each process calls it
+    once, before anything else.
+
+    The pool ends with shutdown, with the program, however that ends, or as a context
+    manager; the next run starts another one. One thread at a time can use it.
+    """
+
+    __module__ = "clusterrun"
+
+    def __init__(self, cluster: Union[int, Mapping[str, Union[int, Sequence[str]]]], initializer: Any = None) -> None:
+        self._socket: Optional[socket.socket] = None
+        self._tasks = tasks_of(cluster)
+        self._initializer = None if initializer is None else pool_function(initializer)
+        self._lock = threading.Lock()
+        self._process: Any = None
+        self._buffer = bytearray()
+        self._requests = 0
+        self._over = ""
+        _pools.add(self)
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.shutdown()
+
+    def __del__(self) -> None:
+        try:
+            self.shutdown()
+        except Exception:
+            pass  # the interpreter is about to end
+
+    def run(
+        self, fn: Any, args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
+    ) -> List[Any]:
+        """Have all processes call a function, and return the values in the order of
+        the cluster. As in TensorFlow, None is left out of them.
+
+        It waits for all. If some fail, the first in the order of the cluster is raised,
+        and the pool goes on; ValueError says that the processes do not have the
+        function. If a process has died RuntimeError is raised, and the
+        pool is shut down; the next run has new processes.
+        """
+        name = pool_function(fn)
+        request = request_of(self._tasks, name, list(args or ()), dict(kwargs or {}))
+        with self._lock:
+            if self._socket is None:
+                self._start()
+            answer = self._ask(request)
+            outcomes = answer.get("outcomes") if answer else None
+            if answer is None or (outcomes is not None and any(o.get("lost") for o in outcomes)):
+                why = self._why(outcomes or ())
+                process = self._let_go()
+                self._shutdown(process, died=True)
+                if not why and process.returncode:
+                    why = "clusterrun has ended with exit code %d, and says why on stderr" % process.returncode
+                died = RuntimeError(_UNEXPECTED_EOF)
+                if why and hasattr(died, "add_note"):  # Python 3.11
+                    died.add_note(why)  # the last thing that is read
+                raise died from (RuntimeError(why) if why else None)
+        if outcomes is None:
+            problem = answer["error"]
+            raise (ValueError if problem.get("kind") == "RefusedError" else RuntimeError)(problem.get("message", ""))
+        for outcome in outcomes:
+            if outcome.get("error"):
+                raise error_of(outcome["error"])
+        return [o["value"] for o in outcomes if o.get("value") is not None]
+
+    def shutdown(self) -> None:
+        """End the processes, if there are some, and wait for that. What goes wrong with
+        it is only logged."""
+        with self._lock:
+            self._shutdown(self._let_go())
+
+    # -- the run that the processes belong to
+
+    def _start(self) -> None:
+        refuse_while_importing()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                spec = json.dumps(run_of(self._tasks, self._initializer))
+                command = [find_binary(), "run", "--coordinator-fd", str(theirs.fileno()), "-"]
+                # A session of its own: Ctrl-C is for the program, and the pool ends with it.
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], start_new_session=True
+                )
+                stdin = self._process.stdin
+                assert stdin is not None
+                with contextlib.suppress(BrokenPipeError):  # it says why
+                    stdin.write(spec.encode())
+                    stdin.close()
+            except BaseException:
+                ours.close()
+                self._process = None
+                raise
+        self._socket, self._buffer, self._over = ours, bytearray(), ""
+
+    def _ask(self, request: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """The answer to a request; None: there will be none."""
+        assert self._socket is not None
+        self._requests += 1
+        number = self._requests
+        try:
+            self._socket.sendall(json.dumps(dict(request, id=number)).encode() + b"\n")
+        except OSError:
+            return None  # nobody is there any more
+        except BaseException:  # KeyboardInterrupt, in the middle of a line
+            self._shutdown(self._let_go())
+            raise
+        while True:
+            line = self._line()
+            if not line:
+                return None
+            said: Dict[str, Any] = json.loads(line.decode())
+            if said.get("event") == "over":
+                self._over = said.get("message", "")
+                return None
+            if said.get("id") == number:  # another one is that of a run that was interrupted
+                return said
+
+    def _line(self) -> bytes:
+        """A line without its end; nothing at the end of all."""
+        assert self._socket is not None
+        searched = 0
+        while True:
+            end = self._buffer.find(b"\n", searched)
+            if end >= 0:
+                line = bytes(self._buffer[:end])
+                del self._buffer[:end + 1]
+                return line
+            searched = len(self._buffer)
+            try:
+                data = self._socket.recv(1 << 18)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                return b""
+            self._buffer += data
+
+    def _why(self, outcomes: Iterable[Dict[str, Any]]) -> str:
+        """What is known of the death of a process. The run may be about to say it."""
+        assert self._socket is not None
+        try:
+            self._socket.settimeout(2 * GRACE)
+            while not self._over:
+                line = self._line()
+                if not line:
+                    break
+                said = json.loads(line.decode())
+                if said.get("event") == "over":
+                    self._over = said.get("message", "")
+        except OSError:
+            pass
+        lost = [o["error"].get("message", "") for o in outcomes if o.get("lost") and o.get("error")]
+        return self._over or (lost[0] if lost else "")
+
+    def _let_go(self) -> Any:
+        """Hang up, by which the run ends. Its process is returned."""
+        process, self._process = self._process, None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        return process
+
+    @staticmethod
+    def _shutdown(process: Any, died: bool = False) -> None:
+        if process is None:
+            return
+        try:
+            code = process.wait(_JOIN)
+            if code != 0 and not died:
+                raise RuntimeError("the run of the pool has ended with exit code %d" % code)
+        except subprocess.TimeoutExpired as e:
+            process.kill()  # its processes end with it
+            process.wait()
+            logging.getLogger("clusterrun").error("Ignoring exception when shutting down the pool: %s", e)
+        except Exception as e:
+            logging.getLogger("clusterrun").error("Ignoring exception when shutting down the pool: %s", e)
+
+    def _forget(self) -> None:
+        """In a forked child: the processes are those of its parent."""
+        self._lock = threading.Lock()
+        process = self._let_go()
+        if process is not None:
+            process.returncode = 0  # nothing to wait for
+
+
+_pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
+
+
+@atexit.register
+def _shutdown_pools() -> None:
+    pools = [(pool, pool._let_go()) for pool in list(_pools)]  # all end at the same time
+    for pool, process in pools:
+        pool._shutdown(process)
+
+
+@in_forked_children
+def _forget_pools() -> None:
+    for pool in list(_pools):
+        pool._forget()

@@ -1,0 +1,471 @@
+"""Serving: a process calls the functions that coordinators schedule."""
+
+import json
+import math
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from typing import Any, Dict, List, Mapping, Optional
+
+from ._errors import CancelledError, ResourceError, TaskError, UnavailableError
+from ._http import head, parse, request
+from ._interrupt import forget_interrupt, interrupt, leave_main_thread, wake_main_thread, wake_thread
+from ._ledger import Call, Ledger, Request
+from ._transport import body_of, exchange, in_forked_children, set_timeout
+from ._values import RESOURCE, error_outcome, failure_outcome, value_outcome
+from .functions import functions, unknown_function
+from .stop import wait_for_stop
+
+_HEAD = head("POST", "/v1/closures/next")
+
+_LEAVE_PATIENCE = 2.0
+_WAKE_AGAIN = (0.1, 0.5, 2.0)  # after a thread was woken up
+
+
+def serve(slots: int = 1) -> None:
+    """Call the functions that coordinators schedule. It returns when the tasks of the
+    run are to stop together: at once where no function is being called, and else when
+    those that are have returned; they may ask should_stop().
+
+        @clusterrun.function
+        def train(step, rate=0.1):
+            ...
+            return {"loss": loss}
+
+        clusterrun.serve()
+
+    Arguments and values are what JSON has; a value has at most 256 KiB. An exception
+    is the error of the call. SystemExit ends the process, and the call is lost; it is
+    made again elsewhere. A process that ends within a call has failed, whatever its exit
+    code, so that its task is started again where tasks are.
+
+    With one slot functions are called in the thread that calls serve, one after the
+    other; with more, that many are called at the same time in threads of their own.
+    While they are called another thread asks the host for more, so a function that
+    holds the interpreter in native code for long is not heard of, and cannot be
+    cancelled, until it lets go. A call that is cancelled has CancelledError raised in
+    it; functions may ask cancelled(), too. One that does not end then costs its
+    process: the host has the task restarted.
+
+    A program that a function has started, such as with subprocess.Popen, goes on when the
+    call is cancelled: it may be meant to stay for the calls that follow, and nobody else
+    can tell. End it in a finally, as subprocess.run does. It ends with the process at the
+    latest.
+    """
+    if not os.environ.get("CLUSTERRUN_SOCKET"):
+        raise ValueError("serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process")
+    if not isinstance(slots, int) or not 1 <= slots <= 1024:
+        raise ValueError("slots is %r; want 1 to 1024" % (slots,))
+    if not functions:
+        raise ValueError("no function is registered: decorate those to be called with @clusterrun.function")
+    if not _stagger(start_delay(os.environ)):
+        Server(os.environ["CLUSTERRUN_SOCKET"], slots).serve()
+
+
+def cancelled() -> bool:
+    """Whether the function that is being called is to end: its call was cancelled, or
+    has run out of time. False outside of one. Threads that a function has started
+    are answered, too, where there is one slot."""
+    server = _server
+    if server is None or server.pid != os.getpid():
+        return False
+    call = server.ledger.running.get(threading.get_ident())
+    if call is None and server.ledger.slots == 1:
+        call = next(iter(list(server.ledger.running.values())), None)
+    return call is not None and call.told
+
+
+def _stagger(seconds: float) -> bool:
+    """Wait before the first closure; whether the tasks are to stop meanwhile."""
+    end = time.monotonic() + seconds
+    try:
+        return seconds > 0 and wait_for_stop(seconds)
+    except TaskError:  # the host cannot say
+        time.sleep(max(0.0, end - time.monotonic()))
+        return False
+
+
+def start_delay(environ: Mapping[str, str]) -> float:
+    """Seconds before the first closure, so that the tasks of a large run do not all
+    begin at once: the index of the task times the delay, and at most the maximum."""
+    values = []
+    for name in ("TF_COORDINATOR_SCHEDULE_START_DELAY", "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"):
+        text = environ.get(name) or "0"
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < float("inf"):
+            raise ValueError("%s is %r; want a number of seconds, such as 5" % (name, text))
+        values.append(value)
+    delay = values[0] * int(environ.get("CLUSTERRUN_TASK_INDEX") or 0)
+    return min(delay, values[1]) if values[1] else delay
+
+
+class Resource:
+    """What is built once in this process, when it is first needed."""
+
+    def __init__(self, raw: Dict[str, Any]) -> None:
+        self.raw = raw
+        self.lock = threading.Lock()
+        self.built = False
+        self.value: Any = None
+        self.error: Optional[BaseException] = None
+
+
+_server: Optional["Server"] = None
+
+
+class _Sent:
+    """A request on its way, and what there is of its answer."""
+
+    __slots__ = ("request", "connection", "reused", "data")
+
+    def __init__(self, request: Request, connection: socket.socket, reused: bool) -> None:
+        self.request = request
+        self.connection = connection
+        self.reused = reused
+        self.data = bytearray()
+
+
+class Server:
+    """A process that serves. One thread does all that has to do with the host; the
+    others call functions."""
+
+    def __init__(self, path: str, slots: int) -> None:
+        self.path = path
+        self.ledger = Ledger(os.urandom(16).hex(), slots, functions, Resource)
+        self.pid = os.getpid()
+        self.lock = threading.Lock()  # of the ledger
+        self.change = threading.Condition(self.lock)  # of queue, stopping and over, for who calls
+        self.finished = threading.Condition(self.lock)  # of workers and over, for the others
+        self.workers = 0  # threads that call, where those are others
+        self.sent: Dict[int, _Sent] = {}  # by descriptors
+        self.idle: List[socket.socket] = []
+        self.failure: Optional[BaseException] = None
+        self.awake, self.waker = os.pipe()
+        os.set_blocking(self.waker, False)
+
+    # -- calling functions
+
+    def serve(self) -> None:
+        global _server
+        _server = self
+        previous = wake_main_thread()
+        host = threading.Thread(target=self.ask, name="clusterrun-closures", daemon=True)
+        host.start()
+        try:
+            if self.ledger.slots == 1:
+                self.work()
+            else:
+                self.workers = self.ledger.slots
+                for i in range(self.ledger.slots):
+                    threading.Thread(target=self.guard, name="clusterrun-call-%d" % i, daemon=True).start()
+                with self.lock:
+                    while self.workers and not self.ledger.over:
+                        self.finished.wait()
+        finally:
+            if self.pid == os.getpid():
+                self.end(None)
+                host.join(2 * _LEAVE_PATIENCE)
+                leave_main_thread(previous)
+                _server = None
+        if self.failure is not None:
+            raise self.failure
+
+    def end(self, failure: Optional[BaseException]) -> None:
+        with self.lock:
+            self.ledger.over = True
+            self.failure = self.failure or failure
+            self.change.notify_all()
+            self.finished.notify_all()
+        self.wake()
+
+    def guard(self) -> None:
+        """work, in a thread of its own: its end is the end of all."""
+        try:
+            self.work()
+        except BaseException as e:
+            if self.pid != os.getpid():  # nothing of this is there any more
+                sys.stderr.write("%s\n" % e)
+                sys.stderr.flush()
+                os._exit(1)
+            self.end(e)
+        with self.lock:
+            self.workers -= 1
+            self.finished.notify_all()
+
+    def work(self) -> None:
+        while True:
+            with self.lock:
+                ledger = self.ledger
+                while not ledger.queue and not ledger.dropped and not ledger.stopping and not ledger.over:
+                    self.change.wait()
+                if ledger.stopping or ledger.over:
+                    return
+                dropped, ledger.dropped = ledger.dropped, []
+                if not dropped:
+                    call = ledger.begin(threading.get_ident(), time.monotonic())
+            if dropped:
+                # What ends with them, such as a generator's finally, is the program's: it
+                # runs where functions do, and without the lock.
+                del dropped
+                continue
+            self.run(call)
+
+    def run(self, call: Call) -> None:
+        """Call a function, and keep its outcome. CancelledError may come until the
+        lock is held and the interpreter has forgotten it."""
+        outcome: Optional[bytes] = None
+        while True:
+            try:
+                call.inside = True
+                if outcome is None:
+                    outcome = self.call(call)
+                with self.lock:
+                    if call.interrupted:
+                        forget_interrupt(call.thread)
+                    self.ledger.ended(call, outcome, time.monotonic())
+                    idle = not self.ledger.queue
+                break
+            except CancelledError as e:  # late, when the function had returned
+                if outcome is None:
+                    outcome = error_outcome("cancelled", "CancelledError", str(e), "", time.monotonic() - call.began)
+        if idle:
+            self.wake()
+
+    def call(self, call: Call) -> bytes:
+        try:
+            if call.told:
+                raise CancelledError
+            value = self.value(call)
+            self.check_fork(call)
+            return value_outcome(call.function, value, time.monotonic() - call.began)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as e:
+            self.check_fork(call)
+            return failure_outcome(e, time.monotonic() - call.began)
+
+    def check_fork(self, call: Call) -> None:
+        if self.pid != os.getpid():
+            # Its parent has a closure that returns here, too, and only its thread asks
+            # the host. The copy has nothing to do any more.
+            raise SystemExit(
+                "clusterrun: the function %s has forked, and the child has returned from it; end it with os._exit" % call.function
+            )
+
+    def value(self, call: Call) -> Any:
+        fn = functions.get(call.function)
+        if fn is None:
+            raise unknown_function(call.function)
+        args, kwargs = call.args, call.kwargs
+        if call.resources:
+            args, kwargs = self.fill(args), self.fill(kwargs)
+        return fn(*args, **kwargs)
+
+    def fill(self, value: Any) -> Any:
+        """Put what was built of resources in the place of their references."""
+        if isinstance(value, list):
+            return [self.fill(v) for v in value]
+        if isinstance(value, dict):
+            if len(value) == 1 and RESOURCE in value:
+                return self.resource(value[RESOURCE])
+            return {k: self.fill(v) for k, v in value.items()}
+        return value
+
+    def resource(self, key: int) -> Any:
+        """Build a resource, or have it. One that could not be built stays so as long as
+        this process lives, unless that was because a task did not answer."""
+        resource = self.ledger.resources.get(key)
+        if resource is None:
+            raise ResourceError(ValueError("the host has not said what the resource %r is, or nobody needs it any more" % (key,)))
+        with resource.lock:
+            if not resource.built:
+                try:
+                    fn = functions.get(resource.raw["function"])
+                    if fn is None:
+                        raise unknown_function(resource.raw["function"])
+                    resource.value = fn(*(resource.raw.get("args") or []), **(resource.raw.get("kwargs") or {}))
+                except UnavailableError:
+                    raise
+                except Exception as e:
+                    resource.error = e
+                resource.built = True
+        if resource.error is not None:
+            raise ResourceError(resource.error) from resource.error
+        return resource.value
+
+    # -- asking the host
+
+    def ask(self) -> None:
+        try:
+            self.ask_until_over()
+        except BaseException as e:
+            self.end(e)
+        finally:
+            try:
+                self.leave()
+            except Exception:
+                pass  # the host hears of the end of the process
+            self.hang_up()
+
+    def wake(self) -> None:
+        try:
+            os.write(self.waker, b"\0")
+        except BlockingIOError:
+            pass  # it is about to wake up
+
+    def ask_until_over(self) -> None:
+        poll = select.poll()
+        poll.register(self.awake, select.POLLIN)
+        while not self.ledger.over:
+            with self.lock:
+                request, wait = self.ledger.next(time.monotonic())
+                again = self.wake_again(time.monotonic())
+            if request is not None:
+                connection = self.send(request)
+                if connection is not None:
+                    poll.register(connection, select.POLLIN)
+                continue
+            if again is not None:
+                wait = again if wait is None else min(wait, again)
+            for fd, _ in poll.poll(None if wait is None else max(0, math.ceil(wait * 1000))):
+                if fd == self.awake:
+                    os.read(fd, 4096)
+                    continue
+                sent = self.sent.get(fd)
+                if sent is not None and self.receive(sent):
+                    poll.unregister(fd)
+
+    def wake_again(self, now: float) -> Optional[float]:
+        """For how long nobody is to be woken up again. A signal may come just before the
+        wait that it is to end, and then it ends nothing."""
+        waits = []
+        for call in self.ledger.running.values():
+            if call.wakes and call.wakes[0] <= now:
+                call.wakes.pop(0)
+                wake_thread(call.thread)
+            if call.wakes:
+                waits.append(max(0.0, call.wakes[0] - now))
+        return min(waits, default=None)
+
+    def send(self, what: Request) -> Optional[socket.socket]:
+        """Send a request. None: that did not work, and it is composed anew."""
+        reused = bool(self.idle)
+        connection = self.idle.pop() if reused else socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if not reused:
+                connection.settimeout(30)
+                connection.connect(self.path)
+            connection.sendall(request(_HEAD, what.body))
+        except OSError as e:
+            connection.close()
+            self.failed(what, e, reused)
+            return None
+        self.sent[connection.fileno()] = _Sent(what, connection, reused)
+        return connection
+
+    def receive(self, sent: _Sent) -> bool:
+        """Read what there is of an answer. True: it has come to an end."""
+        connection = sent.connection
+        fd = connection.fileno()
+        try:
+            data = connection.recv(1 << 18)
+            if not data:
+                raise ConnectionResetError("the host closed the connection")
+        except OSError as e:
+            del self.sent[fd]
+            connection.close()
+            self.failed(sent.request, e, sent.reused)
+            return True
+        sent.data += data
+        answer = parse(sent.data)
+        if answer is None:
+            return False
+        del self.sent[fd]
+        if answer.keep and len(self.idle) < 4:
+            self.idle.append(connection)
+        else:
+            connection.close()
+        try:
+            said = json.loads(body_of(answer).decode())
+        except TaskError as e:
+            if e.code != "closures_away":
+                raise
+            self.failed(sent.request, ConnectionResetError(str(e)), sent.reused)
+            return True
+        with self.lock:
+            self.answered(sent.request, said)
+        return True
+
+    def failed(self, what: Request, error: OSError, reused: bool) -> None:
+        """A request was not answered."""
+        if not isinstance(error, (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)):
+            raise TaskError("the host cannot be asked: %s" % error, "away")
+        with self.lock:
+            self.ledger.failed(what, time.monotonic(), reused)
+
+    def answered(self, what: Request, said: Dict[str, Any]) -> None:
+        now = time.monotonic()
+        for call in self.ledger.answered(what, said, now):
+            # Where it is not inside yet it looks at told first.
+            call.interrupted = call.inside and interrupt(call.thread)
+            if call.interrupted:
+                call.wakes = [now + after for after in _WAKE_AGAIN]
+        if self.ledger.stopping:
+            self.change.notify_all()
+        else:
+            self.change.notify(len(self.ledger.queue) + len(self.ledger.dropped))
+
+    def hang_up(self) -> None:
+        for sent in self.sent.values():
+            sent.connection.close()
+        self.sent.clear()
+
+    def leave(self) -> None:
+        """Say that this process serves no more, and what came of its last calls."""
+        deadline = time.monotonic() + _LEAVE_PATIENCE
+        self.hang_up()
+        with self.lock:
+            for what in list(self.ledger.open):
+                self.ledger.take_back(what)
+        while True:
+            with self.lock:
+                self.ledger.hand_back()
+                what = self.ledger.compose(0, 0)
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                set_timeout(connection, deadline)
+                connection.connect(self.path)
+                answer = exchange(connection, request(_HEAD, what.body), deadline)
+            except OSError as e:
+                self.failed(what, e, False)
+                if self.ledger.retry >= deadline:
+                    return
+                time.sleep(max(0.0, self.ledger.retry - time.monotonic()))
+                continue
+            finally:
+                connection.close()
+            if answer.status != 200:
+                return
+            with self.lock:
+                self.answered(what, json.loads(answer.body.decode()))
+                if not self.ledger.done and not self.ledger.returned:
+                    return
+
+
+@in_forked_children
+def _leave_server() -> None:
+    """A forked child serves nothing: the connections are its parent's."""
+    global _server
+    server, _server = _server, None
+    if server is None:
+        return
+    for connection in [sent.connection for sent in server.sent.values()] + server.idle:
+        connection.close()
+    os.close(server.awake)
+    os.close(server.waker)

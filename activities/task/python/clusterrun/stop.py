@@ -1,0 +1,225 @@
+"""Stopping together: one stop for all tasks of the run."""
+
+import json
+import threading
+import time
+import weakref
+from typing import Any, Callable, Dict, Optional, Tuple, Union
+
+from ._errors import MAX_MESSAGE, ExcInfo, RemoteTraceback, TaskError, describe, exc_info, printable
+from ._http import head
+from ._transport import Away, Host, ask, get_host, in_forked_children
+
+_STOP = "/v1/stop"
+_STOP_WAIT = 60  # seconds that one request waits at the host
+_FIRST_PATIENCE = 1.0  # for the first answer of a host that is away
+
+
+def request_stop(ex: Union[BaseException, ExcInfo, None] = None, reason: Optional[str] = None) -> None:
+    """Ask for all tasks of the run to stop: because of the exception ex, which may be
+    a tuple of sys.exc_info(), or for a reason that is no error, or for none.
+
+    The first exception is the verdict of the run, unless it is of a kind that is none:
+    by default StopIteration, EOFError and OutOfRangeError. It returns when the run
+    knows of it; TaskError if it takes no such wish, or is away for long.
+    """
+    get_host()
+    ask_to_stop(None if ex is None else exc_info(ex)[1], reason)
+
+
+def should_stop() -> bool:
+    """Whether the tasks of the run are to stop. It is cheap enough for every step: the
+    first call starts a thread by which the host tells of every change, and the others
+    only look. TaskError where the host cannot tell."""
+    watch = _watch or watching()
+    if watch.error is not None:
+        watch.raise_error()
+    return watch.stop.is_set()
+
+
+def wait_for_stop(timeout: Optional[float] = None) -> bool:
+    """Wait until the tasks of the run are to stop, for at most so many seconds; whether
+    they are."""
+    end = None if timeout is None else time.monotonic() + timeout
+    watch = _watch or watching()
+    if watch.thread is None:  # the interpreter starts none any more
+        watch.keep_up_until(end)
+    told = watch.stop.wait(None if end is None else bounded(max(0.0, end - time.monotonic())))
+    if watch.error is not None:
+        watch.raise_error()
+    return told
+
+
+def clear_stop() -> None:
+    """Take the stop back, whoever asked for it: should_stop says False afterwards, in
+    all tasks that still run."""
+    get_watch().learn(ask("DELETE", _STOP))
+
+
+class StopError(RuntimeError):
+    """What stopped a Coordinator that is tied to the run, an error of another process, or
+    what ended the wait of a ClusterCoordinator. by is its task, empty for an operator;
+    kind, message and traceback are the error, if it was one."""
+
+    __module__ = "clusterrun"
+
+    def __init__(self, text: str, by: str = "", kind: str = "", message: str = "", traceback: str = "") -> None:
+        super().__init__(text)
+        self.by = by
+        self.kind = kind
+        self.message = message
+        self.traceback = traceback
+
+
+def stop_error(said: Dict[str, Any]) -> Optional[StopError]:
+    """The error of a stop, if there is one and it counts."""
+    error = said.get("error")
+    if not error or said.get("clean"):
+        return None
+    by, kind, message = said.get("by", ""), error.get("kind", ""), error.get("message", "")
+    what = "%s: %s" % (kind, message) if kind else message
+    ex = StopError("%s stopped the run: %s" % (by or "an operator", what), by, kind, message, error.get("traceback", ""))
+    if ex.traceback:
+        ex.__cause__ = RemoteTraceback(ex.traceback)
+    return ex
+
+
+def wait_ended(said: Dict[str, Any]) -> StopError:
+    """The error of a wait that a stop has ended, whatever it is because of."""
+    by, reason = said.get("by", ""), said.get("reason") or "the tasks of the run are to stop together"
+    return stop_error(said) or StopError("%s stopped the run: %s" % (by or "an operator", reason), by)
+
+
+def ask_to_stop(ex: Optional[BaseException], reason: Optional[str]) -> None:
+    host = get_host()
+    body: Dict[str, Any] = {"key": host.new_key()}
+    if reason:
+        body["reason"] = printable(str(reason)[:MAX_MESSAGE])
+    if ex is not None:
+        kind, message, stack = describe(ex)
+        body["error"] = {"kind": kind, "message": message, "traceback": stack}
+    get_watch().learn(ask("POST", _STOP, json.dumps(body)))
+
+
+class Watch:
+    """Keeps up with whether the tasks of the run are to stop, with one request to the
+    host that waits, on a thread, for all who ask in this process."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.stop = threading.Event()
+        self.said: Dict[str, Any] = {"seq": 0, "stop": False}
+        self.error: Optional[Exception] = None  # why the host does not tell
+        self.heard = threading.Event()  # it has answered for the first time
+        self.thread: Optional[threading.Thread] = None
+        self.lock = threading.RLock()
+
+    def start(self) -> None:
+        with self.lock:
+            if self.thread is not None:
+                return
+            thread = threading.Thread(target=self.run, name="clusterrun-stop", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # while the interpreter ends it starts no thread
+                self.keep_up(time.monotonic() + _FIRST_PATIENCE)
+                return
+            self.thread = thread
+        self.heard.wait(_FIRST_PATIENCE)
+
+    def run(self) -> None:
+        while self.error is None:
+            self.keep_up(None)
+
+    def keep_up_until(self, deadline: Optional[float]) -> None:
+        while self.error is None and not self.stop.is_set() and (deadline is None or time.monotonic() < deadline):
+            self.keep_up(deadline)
+
+    def keep_up(self, deadline: Optional[float]) -> None:
+        """Ask how it stands: at first at once, and then when that changes."""
+        path = _STOP
+        if self.heard.is_set():
+            path += "?wait=%ds&after=%d" % (_STOP_WAIT, self.said["seq"])
+        try:
+            self.learn(self.host.exchange(head("GET", path), bytes, deadline))
+        except Away:
+            return
+        except Exception as e:
+            if not self.stop.is_set():
+                self.error = e
+                self.stop.set()  # for who waits
+        self.heard.set()
+
+    def learn(self, said: Dict[str, Any]) -> None:
+        """Take in what the host says, unless something later is known: a host worker
+        that was started again may need a moment."""
+        with self.lock:
+            if said["seq"] <= self.said["seq"]:
+                return
+            self.said = said
+            if said["stop"]:
+                self.stop.set()
+            else:
+                self.stop.clear()
+        with _listeners_lock:
+            listeners = list(_listeners.items())
+        for listener, (hear, _) in listeners:
+            hear(listener, said)
+
+    def raise_error(self) -> None:
+        e = self.error
+        if isinstance(e, TaskError):
+            raise TaskError(str(e), e.code, e.field)
+        raise TaskError("the host cannot be asked whether to stop: %s" % e)
+
+
+_Hear = Callable[[Any, Dict[str, Any]], None]
+_Forked = Callable[[Any], None]
+
+_watch: Optional[Watch] = None  # once it has been started
+_watches: Dict[Host, Watch] = {}
+_listeners: "weakref.WeakKeyDictionary[Any, Tuple[_Hear, _Forked]]" = weakref.WeakKeyDictionary()
+_listeners_lock = threading.RLock()
+
+
+def get_watch() -> Watch:
+    host = get_host()
+    return _watches.get(host) or _watches.setdefault(host, Watch(host))
+
+
+def watching() -> Watch:
+    """The watch of this process, which is started if it was not."""
+    global _watch
+    watch = get_watch()
+    watch.start()
+    _watch = watch
+    return watch
+
+
+def keep_watching() -> None:
+    """Start the watch anew in a forked child."""
+    if _watch is None:
+        watching()
+
+
+def listen(listener: Any, hear: _Hear, forked: _Forked) -> Watch:
+    """Have hear called with the listener and all that the run says from now on, for as
+    long as the listener lives, and forked in a forked child."""
+    watch = watching()
+    with _listeners_lock:
+        _listeners[listener] = hear, forked
+    return watch
+
+
+@in_forked_children
+def _forget_watch() -> None:
+    """A forked child has locks that nobody holds, and no thread that keeps up with the run."""
+    global _watch, _listeners_lock
+    _watch, _listeners_lock = None, threading.RLock()
+    _watches.clear()
+    for listener, (_, forked) in list(_listeners.items()):
+        forked(listener)
+
+
+def bounded(timeout: Optional[float]) -> Optional[float]:
+    return None if timeout is None else min(timeout, threading.TIMEOUT_MAX)

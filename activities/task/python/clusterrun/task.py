@@ -1,0 +1,123 @@
+"""What a task tells its host of itself, and asks of the run."""
+
+import functools
+import json
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional, TypeVar, Union
+
+from ._errors import TaskError, describe
+from ._transport import PATIENCE, Away, ask, get_host
+
+_PROGRESS_EVERY = 0.1
+_PROGRESS_PATIENCE = 1.0
+
+
+def result(value: Any) -> None:
+    """Set what the task returns, in place of what it was: anything that JSON has, of
+    up to 256 KiB. It counts if the process exits with 0."""
+    get_host()
+    try:
+        body = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise TypeError("the result is no JSON value: %s" % e) from None
+    ask("PUT", "/v1/result", body)
+
+
+def error(what: Union[BaseException, str], kind: str = "") -> None:
+    """Report why the program is about to fail: an exception, with its traceback, or a
+    text. It takes the place of what was reported before, and counts if the process
+    does not exit with 0."""
+    get_host()
+    _report(what, kind)
+
+
+def _report(what: Union[BaseException, str], kind: str, patience: float = PATIENCE) -> None:
+    own, message, stack = describe(what if isinstance(what, BaseException) else str(what))
+    kind = kind or own
+    now = time.time()
+    try:
+        body = {"kind": kind, "message": message, "traceback": stack, "timestamp": now}
+        ask("PUT", "/v1/error", json.dumps(body), patience)
+    except (TaskError, ValueError, OSError) as e:
+        path = os.environ.get("CLUSTERRUN_ERROR_FILE") or os.environ.get("TORCHELASTIC_ERROR_FILE")
+        if not path or getattr(e, "code", "away") != "away":
+            raise
+        _write_error_file(path, "%s: %s" % (kind, message) if kind else message, stack, now)
+
+
+def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
+    """What the host would have written, where it cannot be asked."""
+    extra = {"py_callstack": stack, "timestamp": str(int(now))}
+    new = "%s.%d.new" % (path, os.getpid())
+    with open(new, "w") as f:
+        json.dump({"message": {"message": message, "extraInfo": extra}}, f)
+    os.replace(new, path)
+
+
+def progress(current: float, total: Optional[float] = None, message: str = "") -> None:
+    """Say how far the task has got; people see it while it runs. It is cheap to call
+    often: at most ten a second are sent, and the one that reaches the total. A host
+    that is away for longer than a second does not get it."""
+    host = get_host()
+    now = time.monotonic()
+    if now - host.progress_sent < _PROGRESS_EVERY and not (total and current >= total):
+        return
+    host.progress_sent = now
+    body = {"current": float(current), "total": float(total or 0), "message": str(message)[:1000]}
+    try:
+        host.call("PUT", "/v1/progress", json.dumps(body, allow_nan=False).encode(), _PROGRESS_PATIENCE)
+    except Away:
+        pass  # the next one gets there
+
+
+def cluster() -> List[Dict[str, Any]]:
+    """All tasks of the cluster, in rank order: task, type, index, rank, local_rank,
+    host and address."""
+    members: List[Dict[str, Any]] = ask("GET", "/v1/cluster")["members"]
+    return members
+
+
+def info() -> Dict[str, Any]:
+    """Which task of which run this is, and where."""
+    return ask("GET", "/v1/task")
+
+
+def restart_count() -> int:
+    """How many processes of the task there were before this one; 0 outside a task."""
+    return int(os.environ.get("CLUSTERRUN_RESTART_COUNT") or 0)
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_REPORT_PATIENCE = 2.0  # seconds; then the error goes straight into its file
+
+
+def record(fn: _F) -> _F:
+    """A decorator for the main function of a program: an exception that leaves it is
+    reported as the task's error before it goes on. Outside a task it does nothing."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Exception as e:
+            try:
+                _report(e, "", _REPORT_PATIENCE)
+            except Exception:  # the exception itself matters more
+                pass
+            raise
+
+    return wrapper  # type: ignore[return-value]
+
+
+def main(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run the main function of a program: its value is the task's result, unless it
+    is None, and an exception that leaves it is the task's error."""
+    value = record(fn)(*args, **kwargs)
+    if value is not None and os.environ.get("CLUSTERRUN_SOCKET"):
+        record(result)(value)
+    return value
+
+
+# End of: asking the host

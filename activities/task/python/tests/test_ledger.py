@@ -1,0 +1,75 @@
+"""Tests of what a process that serves tells its host, without a host."""
+
+import json
+import unittest
+
+from clusterrun._ledger import Ledger
+
+
+def closure(key, call=1):
+    return {"id": key, "call": call, "function": "f"}
+
+
+class LedgerTest(unittest.TestCase):
+    def setUp(self):
+        self.ledger = Ledger("p", 1, {"f": None}, dict)
+
+    def ask(self, now):
+        """The request that is due, and what it says."""
+        request, _ = self.ledger.next(now)
+        self.assertIsNotNone(request)
+        return request, json.loads(request.body.decode())
+
+    def begin(self):
+        """Have closures 7 and 8, and begin to call the first."""
+        request, says = self.ask(1.0)
+        self.assertEqual(says["functions"], ["f"])
+        self.ledger.answered(request, {"news": 1, "closures": [closure(7), closure(8)]}, 1.0)
+        return self.ledger.begin(99, 1.0)
+
+    def test_news_are_taken_once(self):
+        self.begin()
+        request, says = self.ask(2.0)
+        self.assertEqual((says["got"], says["begun"]), (1, [7]))
+        self.assertNotIn("functions", says)
+        self.ledger.answered(request, {"news": 1, "closures": [closure(9)]}, 2.0)
+        self.assertNotIn(9, self.ledger.calls)
+
+    def test_an_outcome_that_was_not_answered_is_sent_again(self):
+        call = self.begin()
+        self.ledger.ended(call, b',"value":1', 1.0)
+        first, says = self.ask(1.1)
+        self.assertEqual(says["done"], [{"id": 7, "call": 1, "value": 1}])
+        self.ledger.failed(first, 1.1, again=False)
+        self.assertEqual(self.ledger.next(1.1)[0], None, "not at once")
+        second, says = self.ask(2.0)
+        self.assertEqual(says["done"], [{"id": 7, "call": 1, "value": 1}])
+        self.ledger.answered(second, {}, 2.0)
+        self.assertEqual((self.ledger.done, self.ledger.unanswered), ([], {}))
+
+    def test_what_waits_behind_a_call_is_handed_back(self):
+        self.begin()
+        _, says = self.ask(1.05)
+        self.assertEqual((says["begun"], says["returned"]), ([7], []))
+        _, says = self.ask(1.2)
+        self.assertEqual(says["returned"], [8])
+        self.assertFalse(self.ledger.queue)
+
+    def test_cancelled_calls(self):
+        self.begin()
+        request, _ = self.ask(1.05)
+        told = self.ledger.answered(request, {"cancel": [{"id": 7}, {"id": 8}, {"id": 9}]}, 1.05)
+        self.assertEqual([call.id for call in told], [7], "which is being made")
+        _, says = self.ask(1.2)
+        self.assertEqual([(o["id"], o["kind"]) for o in says["done"]], [(8, "cancelled")])
+
+    def test_no_call_begins_once_the_tasks_stop(self):
+        call = self.begin()
+        request, _ = self.ask(1.05)
+        self.ledger.answered(request, {"stop": True}, 1.05)
+        _, says = self.ask(1.06)
+        self.assertEqual((says["slots"], says["returned"], says["begun"]), (0, [8], [call.id]))
+
+
+if __name__ == "__main__":
+    unittest.main()
