@@ -48,7 +48,7 @@ func (o outcome) answer() (any, *wire.Problem) {
 // barrier.
 func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.Problem) {
 	task := r.endpoint.view()
-	a = Arrival{Run: task.Run, Generation: task.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key, Timeout: NoTimeout}
+	a = Arrival{Run: task.Run, Generation: task.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key}
 	if problem = checkName(a.Name); problem != nil {
 		return a, false, problem
 	}
@@ -63,7 +63,7 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 		if err != nil || d < 0 {
 			return a, false, invalid("timeout", `it is a time span such as "30s" or "1m30s", and not negative`)
 		}
-		a.Timeout = d
+		a.Timeout = max(d, atOnce)
 	}
 	if a.Participants, problem = task.View.participants(in.Participants); problem != nil {
 		return a, false, problem

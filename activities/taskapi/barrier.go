@@ -22,12 +22,13 @@ type Arrival struct {
 	Participants []string
 	// Here are those of them on this host.
 	Here []string
-	// Timeout bounds the wait, where it is not negative.
+	// Timeout bounds the wait. 0: nothing does.
 	Timeout time.Duration
 }
 
-// NoTimeout is the Timeout of an arrival that waits without limit.
-const NoTimeout time.Duration = -1
+// atOnce is the timeout of an arrival that asked for 0: it waits for nobody, unless it
+// is the last.
+const atOnce = time.Nanosecond
 
 // Release is the answer at a barrier: its round, counted from 1, and the place of
 // the task among its participants.

@@ -154,8 +154,7 @@ func TestATaskThatArrivesTwice(t *testing.T) {
 		if r.open["x"] == nil {
 			return 0
 		}
-		_, all := r.open["x"].find("worker-0", "")
-		return all
+		return len(r.open["x"].arrived)
 	}
 	const path = wire.PathBarriers + "x"
 	answers := map[string]chan string{}
@@ -196,13 +195,14 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 	h := newHost(t, 2)
 	r := h.groups[group{h.run, 0}]
 	told := map[int]outcome{}
+	const maxArrivals = 64 // by the rules
 	for i := range maxArrivals + 1 {
-		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks, Timeout: NoTimeout}, func(o outcome) { told[i] = o })
+		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
 	}
 	require.Len(t, told, 1)
 	assert.Equal(t, wire.CodeAlreadyWaiting, told[maxArrivals].problem.Code)
 	assert.Equal(t, `barrier "x", round 1: worker-0 waits there too often at the same time; let one thread of it wait`, told[maxArrivals].problem.Message)
-	r.arrive(Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks, Timeout: NoTimeout}, func(o outcome) { told[-1] = o })
+	r.arrive(Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks}, func(o outcome) { told[-1] = o })
 	for i := range maxArrivals {
 		require.NotNil(t, told[i].released, i)
 	}
@@ -210,7 +210,7 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 	// All of them go with their process.
 	clear(told)
 	for i := range 3 {
-		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks, Timeout: NoTimeout}, func(o outcome) { told[i] = o })
+		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
 	}
 	h.Ended(h.ids[0], false, "exited with exit code 1")
 	for i := range 3 {
@@ -293,7 +293,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	assert.NotEmpty(t, a.Key)
 
 	_, err = h.task(1).Barrier(testContext(t), "broken")
-	assert.Equal(t, NoTimeout, (<-answers).Timeout)
+	assert.Zero(t, (<-answers).Timeout)
 	b := broken(t, answer{err: err})
 	assert.True(t, b.Timeout)
 	assert.Equal(t, []string{"ps-0"}, b.Missing)
@@ -442,7 +442,7 @@ func TestAnArrivalThatComesAgain(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return len(r.open["x"].arrived["worker-0"].waiting) == 2
+		return len(r.open["x"].arrived[arrivalID{"worker-0", "k1"}].waiting) == 2
 	}, time.Minute, time.Millisecond)
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
 	want := reply{200, "{\"round\":1,\"index\":0,\"parties\":2}\n"}
@@ -532,9 +532,7 @@ func TestRoundLog(t *testing.T) {
 	require.NoError(t, err)
 	name := "a \"name\"\x7f=ü"
 	for i := 1; i <= 20000; i++ {
-		l.append(&round{name: name, number: i, participants: []string{"a-0", "b-0"}, arrived: map[string]*arrived{
-			"a-0": {key: "k" + strconv.Itoa(i)}, "b-0": {key: "l=" + strconv.Itoa(i)},
-		}})
+		l.append(i, name, []string{"a-0", "b-0"}, map[string][]string{"a-0": {"k" + strconv.Itoa(i)}, "b-0": {"l=" + strconv.Itoa(i)}})
 	}
 	require.NoError(t, l.err)
 	l.close()
@@ -564,7 +562,7 @@ func TestManyBarrierNames(t *testing.T) {
 	h := newHost(t, 1)
 	r := h.groups[group{h.run, 0}]
 	for i := range 3 * maxNames {
-		r.arrive(Arrival{Task: "worker-0", Name: strconv.Itoa(i), Key: "k", Participants: []string{"worker-0"}, Timeout: NoTimeout}, func(o outcome) {
+		r.arrive(Arrival{Task: "worker-0", Name: strconv.Itoa(i), Key: "k", Participants: []string{"worker-0"}}, func(o outcome) {
 			assert.NotNil(t, o.released)
 		})
 	}

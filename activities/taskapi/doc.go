@@ -52,18 +52,15 @@
 // also that of a process that was started again. When all participants are there
 // the round is released, and the next arrival opens another.
 //
-//   - A timeout of one arrival breaks the round for all who wait, as in Python's
-//     threading.Barrier; the answer says who is missing.
-//   - The end of a participant that will not come back breaks it, too, and every
-//     round that is opened with it afterwards.
-//   - A task counts once. Two arrivals of it with different keys, of two threads
-//     or of one that gave up, do not add up and are answered the same.
-//   - An arrival whose connection is closed is withdrawn, unless the round was
-//     released before.
-//   - A new generation breaks the rounds of the one before.
+// Package rendezvous has the rules of a round, here as across hosts. This package
+// keeps who waits for which answer, and tells the rules what happens:
 //
-// At a barrier that is not local package rendezvous has the rules, and this package
-// only who waits: the end of a process and of its generation end its visits here too.
+//   - The time of an arrival has passed.
+//   - A connection was closed, or a process has ended: its arrivals are withdrawn,
+//     unless the round was released before.
+//   - A task has ended and does not come back. Rounds that are opened with it
+//     afterwards are broken, too.
+//   - A new generation has begun: the rounds of the one before are over.
 //
 // What was released is written down before anybody is told, so that an arrival
 // whose answer was lost with the server is answered the same by the next one.

@@ -94,23 +94,24 @@ func parseReleased(line string) (released, bool) {
 	return rec, err == nil
 }
 
-// append writes a round down. It has to be quick, and must not fail the barrier:
-// without it only a crash at this very moment would be noticed.
-func (l *roundLog) append(o *round) {
+// append writes a round down, with the keys of each participant. It has to be quick,
+// and must not fail the barrier: without it only a crash at this very moment would be
+// noticed.
+func (l *roundLog) append(number int, name string, participants []string, keys map[string][]string) {
 	if l.err != nil || l.file == nil {
 		return
 	}
-	b := strconv.AppendInt(l.line[:0], int64(o.number), 10)
-	for _, task := range o.participants {
-		for a := o.arrived[task]; a != nil; a = a.next {
+	b := strconv.AppendInt(l.line[:0], int64(number), 10)
+	for _, task := range participants {
+		for _, key := range keys[task] {
 			b = append(b, ' ')
 			b = append(b, task...)
 			b = append(b, '=')
-			b = append(b, a.key...)
+			b = append(b, key...)
 		}
 	}
 	b = append(b, ' ')
-	b = strconv.AppendQuote(b, o.name)
+	b = strconv.AppendQuote(b, name)
 	b = append(b, '\n')
 	l.line = b
 	n, err := l.file.Write(b)

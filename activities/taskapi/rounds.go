@@ -2,33 +2,22 @@ package taskapi
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/rendezvous"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const (
-	// keepAnswers is how many of its last answers at barriers are kept for a
-	// task, for arrivals that come again because the answer got lost.
-	keepAnswers = 32
-	// maxArrivals is how often a task can wait in one round.
-	maxArrivals = 64
-	// maxNames is of how many barriers the rounds are counted. One that was forgotten
-	// begins with round 1 again.
-	maxNames = 4096
-)
+// maxNames is of how many barriers the rounds are counted. One that was forgotten
+// begins with round 1 again.
+const maxNames = 4096
 
-// outcome is what an arrival is told: released, or what went wrong.
-type outcome struct {
-	released *wire.Released
-	problem  *wire.Problem
-}
-
-// rounds are the local barriers of one generation of a run.
+// rounds are the local barriers of one generation of a run. Package rendezvous
+// decides what an event means for a round; here are the lock, the timers, who waits
+// for which answer, and the answers that were given.
 type rounds struct {
 	mu      sync.Mutex
 	open    map[string]*round
@@ -41,61 +30,43 @@ type rounds struct {
 
 // round is one that waits for participants.
 type round struct {
+	rules        *rendezvous.Round
 	name         string
 	number       int
-	participants []string
-	// arrived has the first arrival of each task that is there.
-	arrived map[string]*arrived
-	opened  time.Time
+	participants []string // in rank order
+	opened       time.Time
+	arrived      map[arrivalID]*arrived
 }
 
-// arrived is one arrival of a task in a round. More than one connection may wait for
-// its answer when the first was cut and that is not known yet.
+// arrivalID names an arrival in a round.
+type arrivalID struct{ task, key string }
+
+// arrived is an arrival that counts. More than one connection may wait for its
+// answer when the first was cut and that is not known yet.
 type arrived struct {
-	key     string
 	waiting []*ticket
 	timer   *time.Timer
-	// next is another arrival of the task: of another of its threads, or of one that
-	// gave up an arrival when that is not known yet.
-	next *arrived
-}
-
-// find is an arrival by its key, and how many the task has.
-func (o *round) find(task, key string) (found *arrived, all int) {
-	for a := o.arrived[task]; a != nil; a = a.next {
-		if all++; a.key == key {
-			found = a
-		}
-	}
-	return found, all
-}
-
-// drop takes an arrival out.
-func (o *round) drop(task string, gone *arrived) {
-	for at := o.arrived[task]; at != nil; at = at.next {
-		if at.next == gone {
-			at.next = gone.next
-			return
-		}
-	}
-	if o.arrived[task] != gone {
-		return
-	}
-	if gone.next == nil {
-		delete(o.arrived, task)
-		return
-	}
-	o.arrived[task] = gone.next
 }
 
 // ticket is one who waits for an answer.
 type ticket struct {
-	rounds  *rounds
-	round   *round
-	task    string
-	arrival *arrived
+	rounds *rounds
+	round  *round
+	id     arrivalID
 	// tell gives the answer, once. It must not take long.
 	tell func(outcome)
+}
+
+// told is a ticket with its answer.
+type told struct {
+	*ticket
+	outcome
+}
+
+func tell(all []told) {
+	for _, t := range all {
+		t.tell(t.outcome)
+	}
 }
 
 func newRounds(log *roundLog) *rounds {
@@ -116,138 +87,111 @@ func newRounds(log *roundLog) *rounds {
 	return r
 }
 
-// arrive joins the open round. The answer comes through tell, and may come before
+// arrive joins the open round. The answer comes through answer, and may come before
 // arrive returns. The ticket is for those who do not want to wait any more.
-func (r *rounds) arrive(a Arrival, tell func(outcome)) *ticket {
-	t := &ticket{rounds: r, task: a.Task, tell: tell}
+func (r *rounds) arrive(a Arrival, answer func(outcome)) *ticket {
+	t := &ticket{rounds: r, id: arrivalID{a.Task, a.Key}, tell: answer}
 	r.mu.Lock()
-	told, out := r.join(t, a)
+	all := r.join(t, a)
 	r.mu.Unlock()
-	out.tell(told)
+	tell(all)
 	return t
 }
 
-// verdict is an outcome for all who are told.
-type verdict struct {
-	outcome
-	// round is set where it was released: each is told its own place in it.
-	round *round
-}
-
-func (v verdict) tell(told []*ticket) {
-	for _, t := range told {
-		t.tell(v.of(t))
-	}
-}
-
-// bad is a verdict that is the same for everybody.
-func bad(p *wire.Problem) verdict { return verdict{outcome: outcome{problem: p}} }
-
-func (v verdict) of(t *ticket) outcome {
-	if v.round == nil {
-		return v.outcome
-	}
-	return outcome{released: &wire.Released{
-		Round: v.round.number, Index: slices.Index(v.round.participants, t.task), Parties: len(v.round.participants),
-	}}
-}
-
-// join puts the arrival into its round and returns who is to be told what.
-func (r *rounds) join(t *ticket, a Arrival) ([]*ticket, verdict) {
+// join puts the arrival into its round and returns who is to be told what. r.mu must
+// be held.
+func (r *rounds) join(t *ticket, a Arrival) []told {
 	if before, ok := r.answers[a.Task].find(a.Name, a.Key); ok {
-		return []*ticket{t}, verdict{outcome: before}
+		return []told{{t, before}}
 	}
-	refuse := func(p *wire.Problem) ([]*ticket, verdict) { return []*ticket{t}, bad(p) }
+	refuse := func(code, format string, args ...any) []told {
+		return []told{{t, outcome{problem: &wire.Problem{Code: code, Message: fmt.Sprintf(format, args...)}}}}
+	}
 	if r.over != "" {
-		return refuse(&wire.Problem{Code: wire.CodeBarrierBroken, Message: fmt.Sprintf("barrier %q: %s", a.Name, r.over)})
+		return refuse(wire.CodeBarrierBroken, "barrier %q: %s", a.Name, r.over)
 	}
 	for task, how := range r.ended {
 		if slices.Contains(a.Participants, task) {
-			return refuse(&wire.Problem{Code: wire.CodeBarrierBroken,
-				Message: fmt.Sprintf("barrier %q cannot be released: %s %s and does not come back", a.Name, task, how)})
+			return refuse(wire.CodeBarrierBroken, "barrier %q cannot be released: %s %s and does not come back", a.Name, task, how)
 		}
 	}
+	now := time.Now()
 	o := r.open[a.Name]
 	if o == nil {
 		o = &round{
-			name: a.Name, number: r.counts[a.Name] + 1, participants: a.Participants,
-			arrived: make(map[string]*arrived, len(a.Participants)), opened: time.Now(),
+			rules: rendezvous.New(a.Participants, now), name: a.Name, number: r.counts[a.Name] + 1, participants: a.Participants,
+			opened: now, arrived: make(map[arrivalID]*arrived, len(a.Participants)),
 		}
 		r.open[a.Name] = o
-	} else if !slices.Equal(o.participants, a.Participants) {
-		return refuse(&wire.Problem{Code: wire.CodeBarrierMismatch, Message: fmt.Sprintf(
-			"barrier %q, round %d: %s", a.Name, o.number, spec.OtherParticipantsText(a.Task, a.Participants, o.participants))})
 	}
-	there, all := o.find(a.Task, a.Key)
-	if there != nil {
-		t.round, t.arrival = o, there
-		there.waiting = append(there.waiting, t)
-		return nil, verdict{}
+	answers := o.rules.Step(rendezvous.Arrived{Task: a.Task, Key: a.Key, Digest: o.digestOf(a.Participants), Timeout: a.Timeout, Now: now})
+	if len(answers) > 0 {
+		switch answers[0].Refused {
+		case spec.BarrierOthers:
+			return refuse(wire.CodeBarrierMismatch, "barrier %q, round %d: %s", a.Name, o.number, spec.OtherParticipantsText(a.Task, a.Participants, o.participants))
+		case spec.BarrierTooMany:
+			return refuse(wire.CodeAlreadyWaiting, "barrier %q, round %d: %s waits there too often at the same time; let one thread of it wait", a.Name, o.number, a.Task)
+		}
 	}
-	if all >= maxArrivals {
-		return refuse(&wire.Problem{Code: wire.CodeAlreadyWaiting, Message: fmt.Sprintf(
-			"barrier %q, round %d: %s waits there too often at the same time; let one thread of it wait", a.Name, o.number, a.Task)})
+	t.round = o
+	here := o.arrived[t.id]
+	if here == nil {
+		here = &arrived{}
+		o.arrived[t.id] = here
+		if a.Timeout > 0 && len(answers) == 0 {
+			here.timer = time.AfterFunc(a.Timeout, func() { r.passed(o, a.Timeout) })
+		}
 	}
-	there = &arrived{key: a.Key, waiting: []*ticket{t}, next: o.arrived[a.Task]}
-	t.round, t.arrival = o, there
-	o.arrived[a.Task] = there
-	switch {
-	case len(o.arrived) == len(o.participants):
-		return r.release(o)
-	case a.Timeout == 0:
-		return r.breakOff(o, wire.CodeBarrierTimeout, func(missing string) string {
-			return missing + " had not arrived, and the timeout is 0"
-		})
-	case a.Timeout > 0:
-		there.timer = time.AfterFunc(a.Timeout, func() { r.timeout(o, there, a.Timeout) })
-	}
-	return nil, verdict{}
+	here.waiting = append(here.waiting, t)
+	return r.settle(o, answers, nil)
 }
 
-// release ends a round well.
-func (r *rounds) release(o *round) ([]*ticket, verdict) {
+// digestOf is the digest of participants. Those of the round, which nearly all mean,
+// are not hashed again.
+func (o *round) digestOf(participants []string) string {
+	if slices.Equal(participants, o.participants) {
+		return o.rules.Digest()
+	}
+	return spec.ParticipantsDigest(spec.NormalParticipants(participants))
+}
+
+// settle ends a round that the rules have closed, which then have answers, and returns
+// who is to be told what. broken makes what they are told who were not released. r.mu
+// must be held.
+func (r *rounds) settle(o *round, answers []rendezvous.Answer, broken func() *wire.Problem) []told {
+	if len(answers) == 0 {
+		return nil
+	}
 	r.count(o)
-	// Written down before anybody is told.
-	r.log.append(o)
-	var told []*ticket
-	for i, task := range o.participants {
-		told = r.settle(told, o, task, outcome{released: &wire.Released{Round: o.number, Index: i, Parties: len(o.participants)}})
+	var out outcome
+	if result := o.rules.Result(); result.State == spec.BarrierReleased {
+		// Written down before anybody is told.
+		r.log.append(o.number, o.name, o.participants, result.Arrived)
+	} else {
+		out.problem = broken()
 	}
-	return told, verdict{round: o}
+	all := make([]told, 0, len(answers))
+	for _, a := range answers {
+		if out.problem == nil {
+			out.released = &wire.Released{Round: o.number, Index: slices.Index(o.participants, a.Task), Parties: len(o.participants)}
+		}
+		r.remember(a.Task, o.name, a.Key, out)
+		all = o.end(all, arrivalID{a.Task, a.Key}, out)
+	}
+	return all
 }
 
-// breakOff ends a round badly, for all who wait. Why says it, given the names of those
-// who are missing.
-func (r *rounds) breakOff(o *round, code string, why func(missing string) string) ([]*ticket, verdict) {
-	r.count(o)
-	s := o.standing()
-	out := outcome{problem: &wire.Problem{Code: code, Barrier: s, Message: fmt.Sprintf(
-		"barrier %q, round %d: %s; arrived: %s, the first at %s",
-		o.name, o.number, why(enumerate(s.Missing)), enumerate(s.Arrived), s.Since)}}
-	var told []*ticket
-	for task := range o.arrived {
-		told = r.settle(told, o, task, out)
-	}
-	return told, verdict{outcome: out}
-}
-
-// settle ends the arrivals of a task, and appends those who are to be told.
-func (r *rounds) settle(told []*ticket, o *round, task string, out outcome) []*ticket {
-	for a := o.arrived[task]; a != nil; a = a.next {
-		told = append(told, a.end()...)
-		r.remember(task, o.name, a.key, out)
-	}
-	return told
-}
-
-// end is the end of an arrival, for those who have waited.
-func (a *arrived) end() []*ticket {
+// end takes an arrival out, and appends those who wait for its answer.
+func (o *round) end(all []told, id arrivalID, out outcome) []told {
+	a := o.arrived[id]
+	delete(o.arrived, id)
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	waiting := a.waiting
-	a.waiting = nil
-	return waiting
+	for _, t := range a.waiting {
+		all = append(all, told{t, out})
+	}
+	return all
 }
 
 func (r *rounds) count(o *round) {
@@ -263,13 +207,24 @@ func (r *rounds) count(o *round) {
 	r.counts[o.name] = o.number
 }
 
+// broken is what those are told who waited in a round that broke. why says it, given
+// the names of those who are missing.
+func (o *round) broken(code string, why func(missing string) string) *wire.Problem {
+	s := o.standing()
+	return &wire.Problem{Code: code, Barrier: s, Message: fmt.Sprintf(
+		"barrier %q, round %d: %s; arrived: %s, the first at %s",
+		o.name, o.number, why(enumerate(s.Missing)), enumerate(s.Arrived), s.Since)}
+}
+
+// standing is how a round stood when it closed.
 func (o *round) standing() *wire.Standing {
 	s := &wire.Standing{
 		Name: o.name, Round: o.number, Arrived: []string{}, Missing: []string{},
 		Since: o.opened.UTC().Format(time.RFC3339), Waited: time.Since(o.opened).Seconds(),
 	}
+	there := o.rules.Result().Arrived
 	for _, task := range o.participants {
-		if o.arrived[task] != nil {
+		if there[task] != nil {
 			s.Arrived = append(s.Arrived, task)
 		} else {
 			s.Missing = append(s.Missing, task)
@@ -278,18 +233,19 @@ func (o *round) standing() *wire.Standing {
 	return s
 }
 
-// timeout is called when the time of an arrival has passed.
-func (r *rounds) timeout(o *round, a *arrived, after time.Duration) {
+// passed is called when the time of an arrival has passed.
+func (r *rounds) passed(o *round, after time.Duration) {
 	r.mu.Lock()
-	if r.open[o.name] != o || len(a.waiting) == 0 {
-		r.mu.Unlock()
-		return
-	}
-	told, out := r.breakOff(o, wire.CodeBarrierTimeout, func(missing string) string {
-		return fmt.Sprintf("%s did not arrive within %s", missing, after.Round(time.Millisecond))
+	all := r.settle(o, o.rules.Step(rendezvous.Passed{Now: time.Now()}), func() *wire.Problem {
+		return o.broken(wire.CodeBarrierTimeout, func(missing string) string {
+			if after == atOnce {
+				return missing + " had not arrived, and the timeout is 0"
+			}
+			return fmt.Sprintf("%s did not arrive within %s", missing, after.Round(time.Millisecond))
+		})
 	})
 	r.mu.Unlock()
-	out.tell(told)
+	tell(all)
 }
 
 // leave takes back the arrival of someone who does not wait any more.
@@ -297,80 +253,72 @@ func (t *ticket) leave() {
 	r := t.rounds
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.arrival == nil {
-		return
-	}
-	i := slices.Index(t.arrival.waiting, t)
-	if i < 0 {
+	if t.round == nil || t.round.arrived[t.id] == nil {
 		return // it has an answer
 	}
-	t.arrival.waiting = slices.Delete(t.arrival.waiting, i, i+1)
-	if len(t.arrival.waiting) == 0 {
-		r.remove(t.round, t.task, t.arrival)
+	a := t.round.arrived[t.id]
+	a.waiting = slices.DeleteFunc(a.waiting, func(o *ticket) bool { return o == t })
+	if len(a.waiting) == 0 {
+		r.remove(t.round, t.id, nil)
 	}
 }
 
-// remove takes an arrival out of its round, and gives those who waited.
-func (r *rounds) remove(o *round, task string, a *arrived) []*ticket {
-	o.drop(task, a)
-	if len(o.arrived) == 0 && r.open[o.name] == o {
+// remove withdraws an arrival, and returns those who waited. r.mu must be held.
+func (r *rounds) remove(o *round, id arrivalID, why *wire.Problem) []told {
+	all := o.end(nil, id, outcome{problem: why})
+	o.rules.Step(rendezvous.Withdrawn{Task: id.task, Key: id.key, Now: time.Now()})
+	if len(o.arrived) == 0 {
 		delete(r.open, o.name)
 	}
-	return a.end()
+	return all
 }
 
 // withdraw takes an arrival back by its key; the outcome is set where there has
-// been one. It says whether such an arrival is known here.
+// been one. It reports whether such an arrival is known here.
 func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
+	var all []told
+	defer func() { tell(all) }()
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if out, ok := r.answers[task].find(name, key); ok {
-		r.mu.Unlock()
 		return out, true
 	}
-	var gone *arrived
-	if o := r.open[name]; o != nil {
-		if gone, _ = o.find(task, key); gone != nil {
-			told := r.remove(o, task, gone)
-			r.mu.Unlock()
-			bad(withdrawn(name)).tell(told)
-			return outcome{}, true
-		}
+	id := arrivalID{task, key}
+	if o := r.open[name]; o != nil && o.arrived[id] != nil {
+		all = r.remove(o, id, withdrawn(name))
+		return outcome{}, true
 	}
-	r.mu.Unlock()
 	return outcome{}, false
 }
 
 // processEnded withdraws what the process of a task was waiting for. One that
 // does not come back breaks the rounds it is missing in.
 func (r *rounds) processEnded(task string, final bool, how string) {
-	type news struct {
-		told []*ticket
-		out  verdict
-	}
-	var all []news
+	var all []told
 	r.mu.Lock()
 	delete(r.answers, task) // the keys were that process's
-	for _, o := range slices.Collect(maps.Values(r.open)) {
-		for a := o.arrived[task]; a != nil; a = o.arrived[task] {
-			all = append(all, news{r.remove(o, task, a), bad(ofEnded(task))})
+	for _, o := range r.open {
+		for id := range o.arrived {
+			if id.task == task {
+				all = append(all, r.remove(o, id, ofEnded(task))...)
+			}
 		}
-		if final && len(o.arrived) > 0 && slices.Contains(o.participants, task) {
-			told, out := r.breakOff(o, wire.CodeBarrierBroken, func(missing string) string {
-				return fmt.Sprintf("%s %s without arriving and does not come back; missing: %s", task, how, missing)
-			})
-			all = append(all, news{told, out})
+		if final {
+			all = append(all, r.settle(o, o.rules.Step(rendezvous.Ended{Task: task, How: how}), func() *wire.Problem {
+				return o.broken(wire.CodeBarrierBroken, func(missing string) string {
+					return fmt.Sprintf("%s %s without arriving and does not come back; missing: %s", task, how, missing)
+				})
+			})...)
 		}
 	}
 	if final {
 		r.ended[task] = how
 	}
 	r.mu.Unlock()
-	for _, n := range all {
-		n.out.tell(n.told)
-	}
+	tell(all)
 }
 
-// starts says that a process of the task is there (again).
+// starts notes that a process of the task is there (again).
 func (r *rounds) starts(task string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -379,47 +327,15 @@ func (r *rounds) starts(task string) {
 
 // end breaks all rounds, now and from now on.
 func (r *rounds) end(why string) {
-	var told []*ticket
+	var all []told
 	r.mu.Lock()
 	r.over = why
 	for _, o := range r.open {
-		for _, first := range o.arrived {
-			for a := first; a != nil; a = a.next {
-				told = append(told, a.end()...)
-			}
-		}
+		all = append(all, r.settle(o, o.rules.Step(rendezvous.RunEnded{How: why}), func() *wire.Problem { return overBecause(why) })...)
 	}
-	clear(r.open)
 	r.log.remove()
 	r.mu.Unlock()
-	bad(overBecause(why)).tell(told)
-}
-
-// answers are the last ones a task was given.
-type answers struct {
-	next int
-	ring [keepAnswers]struct {
-		name, key string
-		outcome   outcome
-	}
-}
-
-func (a *answers) find(name, key string) (outcome, bool) {
-	if a == nil {
-		return outcome{}, false
-	}
-	for i := range a.ring {
-		if e := &a.ring[i]; e.key == key && e.name == name {
-			return e.outcome, true
-		}
-	}
-	return outcome{}, false
-}
-
-func (a *answers) add(name, key string, out outcome) {
-	e := &a.ring[a.next%keepAnswers]
-	e.name, e.key, e.outcome = name, key, out
-	a.next++
+	tell(all)
 }
 
 func (r *rounds) remember(task, name, key string, out outcome) {

@@ -20,16 +20,9 @@ var _ taskapi.Barriers = acrossHosts{}
 // Arrive implements [taskapi.Barriers].
 func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Release, error) {
 	came := time.Now()
-	timeout := a.Timeout
-	switch {
-	case timeout < 0:
-		timeout = 0 // there is none
-	case timeout == 0:
-		timeout = time.Nanosecond // at once, unless it is the last to arrive
-	}
 	release, err := b.meetings.Arrive(ctx, barriers.Arrival{
 		Run:  spec.BarrierRun{WorkflowID: a.Run.WorkflowID, RunID: a.Run.RunID, Generation: a.Generation},
-		Task: a.Task, Name: a.Name, Key: a.Key, Participants: a.Participants, Here: a.Here, Timeout: timeout,
+		Task: a.Task, Name: a.Name, Key: a.Key, Participants: a.Participants, Here: a.Here, Timeout: a.Timeout,
 	})
 	if err != nil {
 		return taskapi.Release{}, forTask(err, a, came)

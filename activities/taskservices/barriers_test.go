@@ -39,7 +39,7 @@ func meetingsOf(t *testing.T, s barriers.Server) *barriers.Barriers {
 func twoWorkers() taskapi.Arrival {
 	return taskapi.Arrival{
 		Run: taskapi.Run{WorkflowID: "iris", RunID: "1"}, Generation: 3, Task: "worker-0", Name: "epoch", Key: "k",
-		Participants: []string{"worker-0", "worker-1"}, Here: []string{"worker-0"}, Timeout: taskapi.NoTimeout,
+		Participants: []string{"worker-0", "worker-1"}, Here: []string{"worker-0"},
 	}
 }
 

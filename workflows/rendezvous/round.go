@@ -40,14 +40,20 @@ type arrival struct {
 
 // New opens a round for these participants.
 func New(participants []string, now time.Time) *Round {
-	r := &Round{participants: spec.NormalParticipants(participants), opened: now, tasks: map[string]*participant{}}
+	r := &Round{participants: spec.NormalParticipants(participants), opened: now}
 	r.digest = spec.ParticipantsDigest(r.participants)
 	r.absent = len(r.participants)
-	for _, t := range r.participants {
-		r.tasks[t] = &participant{since: now}
+	r.tasks = make(map[string]*participant, r.absent)
+	all := make([]participant, r.absent)
+	for i, t := range r.participants {
+		all[i].since = now
+		r.tasks[t] = &all[i]
 	}
 	return r
 }
+
+// Digest is the [spec.ParticipantsDigest] of the participants.
+func (r *Round) Digest() string { return r.digest }
 
 // Step takes in what happened and answers those whose waiting it ended, in the
 // order of their names and arrivals.
@@ -107,10 +113,7 @@ func (r *Round) arrived(e Arrived) []Answer {
 
 func (r *Round) refuse(e Arrived, why spec.BarrierRefusalWhy) []Answer {
 	refusal := spec.BarrierRefusal{Task: e.Task, Key: e.Key, Why: why}
-	if slices.Contains(r.refused, refusal) {
-		return nil
-	}
-	if len(r.refused) < maxRefused {
+	if len(r.refused) < maxRefused && !slices.Contains(r.refused, refusal) {
 		r.refused = append(r.refused, refusal)
 	}
 	if r.result != nil {
@@ -187,8 +190,8 @@ func (r *Round) breakUp(why spec.BarrierWhy, message string) []Answer {
 }
 
 func (r *Round) close(result spec.BarrierResult) []Answer {
-	result.Arrived = map[string][]string{}
-	var answers []Answer
+	result.Arrived = make(map[string][]string, len(r.participants))
+	answers := make([]Answer, 0, len(r.participants))
 	for _, t := range r.participants {
 		for _, a := range r.tasks[t].arrivals {
 			result.Arrived[t] = append(result.Arrived[t], a.key)
