@@ -136,21 +136,10 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		status, err := exchange(c, bufio.NewReader(c))
 		require.NoError(t, err)
 		assert.Equal(t, 200, status)
-		l.awaitIdle(t)
+		l.awaitIdle(t) // the answer comes before the server knows
 		if i == 0 {
 			first = c
 		}
-		// The answer comes before the server knows that the connection is idle.
-		require.Eventually(t, func() bool {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			for c := range l.open {
-				if c.idle.Load() == 0 {
-					return false
-				}
-			}
-			return true
-		}, time.Minute, 100*time.Microsecond)
 	}
 	_, err := first.Read(make([]byte, 1))
 	assert.ErrorIs(t, err, io.EOF, "the one that was idle for longest has been closed")
@@ -174,7 +163,7 @@ func (l *listener) awaitIdle(t *testing.T) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for c := range l.open {
-			if c.idle.Load() == 0 {
+			if c.idle.IsZero() {
 				return false
 			}
 		}
@@ -202,6 +191,52 @@ func TestStrangeBytes(t *testing.T) {
 	}
 	_, err := h.task(0).Info(testContext(t))
 	require.NoError(t, err)
+}
+
+// Arrivals in the form of our clients and other requests follow each other on one
+// connection, also without waiting for answers.
+func TestArrivalsAmongOtherRequests(t *testing.T) {
+	h := newHost(t, 1)
+	const arrival = "POST /v1/barriers/x HTTP/1.1\r\nHost: task\r\nContent-Length: 24\r\n\r\n{\"key\":\"%d\",\"local\":true}"
+	const other = "GET /v1/task HTTP/1.1\r\nHost: task\r\n\r\n"
+	arrive := func(key int) string { return strings.Replace(arrival, "%d", fmt.Sprint(key), 1) }
+	for name, script := range map[string][]string{
+		"other after arrivals":          {arrive(1), arrive(2), other, arrive(3)},
+		"arrivals in one piece":         {arrive(4), arrive(5) + arrive(6)},
+		"other with an arrival":         {arrive(7) + other, arrive(8)},
+		"an arrival in pieces":          {arrive(9)[:30], arrive(9)[30:] + arrive(1), other},
+		"what was answered comes again": {arrive(1), arrive(1), other},
+	} {
+		c := dial(t, h.paths[0])
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		in := bufio.NewReader(c)
+		for _, text := range script {
+			_, err := io.WriteString(c, text)
+			require.NoError(t, err, name)
+			for range strings.Count(text, "\r\n\r\n") {
+				r, err := http.ReadResponse(in, nil)
+				require.NoError(t, err, name)
+				_, err = io.Copy(io.Discard, r.Body)
+				require.NoError(t, err, name)
+				assert.Equal(t, 200, r.StatusCode, name)
+			}
+		}
+	}
+
+	h.headerPatience = 50 * time.Millisecond
+	c := dial(t, h.paths[0])
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	in := bufio.NewReader(c)
+	_, err := io.WriteString(c, arrive(1))
+	require.NoError(t, err)
+	r, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, r.Body)
+	require.NoError(t, err)
+	_, err = io.WriteString(c, "PUT /v1/res")
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, in)
+	require.NoError(t, err, "it was closed: half a request is not waited for after an arrival either")
 }
 
 // Half a request is not waited for without end, and holds nobody up meanwhile.

@@ -1,20 +1,29 @@
 package taskapi
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 )
 
-// listener accepts a bounded number of connections of one task. Where all are
-// taken, one that nobody uses at the moment is closed for the next: clients open
-// another when they need it.
+const (
+	// acceptAgain is how long nobody is accepted after an error.
+	acceptAgain = 100 * time.Millisecond
+	warnAgain   = time.Minute
+)
+
+// listener accepts a bounded number of connections of one task for net/http. Where all
+// are taken, one that nobody uses at the moment is closed for the next: clients open
+// another when they need it. netutil.LimitListener does neither that, nor does its
+// bound change with the number of tasks.
 type listener struct {
 	net.Listener
+	server   *Server
 	endpoint *endpoint
 
 	mu     sync.Mutex
@@ -22,27 +31,10 @@ type listener struct {
 	most   int
 	open   map[*conn]struct{}
 	closed bool
-	// full says that somebody waits for a connection to become idle.
-	full atomic.Bool
 }
-
-// conn is one connection of a task.
-type conn struct {
-	net.Conn
-	listener *listener
-	// in has what was read and belongs to the next request.
-	in *bufio.Reader
-	// forget has the server not close the connection when it is closed.
-	forget func() bool
-	// idle is since when nobody uses it, by the clock of started; 0: in use.
-	idle atomic.Int64
-}
-
-// started is what times of idle connections count from.
-var started = time.Now()
 
 // listen binds a socket in the place of whatever is at the path.
-func listen(e *endpoint) (*listener, error) {
+func (s *Server) listen(e *endpoint) (*listener, error) {
 	fresh := e.path + ".new"
 	_ = os.Remove(fresh)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
@@ -55,49 +47,57 @@ func listen(e *endpoint) (*listener, error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
 	}
-	out := &listener{Listener: l, endpoint: e, most: minConns, open: map[*conn]struct{}{}}
+	out := &listener{Listener: l, server: s, endpoint: e, most: minConns, open: map[*conn]struct{}{}}
 	out.change = sync.NewCond(&out.mu)
 	return out, nil
 }
 
-// accept returns the next connection, once there may be one more.
-func (l *listener) accept() (*conn, error) {
-	if err := l.makeRoom(); err != nil {
-		return nil, err
+// Accept returns the next connection, once there may be one more.
+func (l *listener) Accept() (net.Conn, error) {
+	var warned time.Time
+	for {
+		l.awaitRoom()
+		raw, err := l.Listener.Accept()
+		switch {
+		case err == nil:
+			return l.keep(raw)
+		case errors.Is(err, net.ErrClosed):
+			return nil, err
+		}
+		// Such as too many open files: it passes, or not, with others.
+		if time.Since(warned) > warnAgain {
+			warned = time.Now()
+			l.server.Log.Warn("a task cannot ask its host at the moment", zap.String("task", l.endpoint.id.Task), zap.Error(err))
+		}
+		l.mu.Lock()
+		l.closeIdle()
+		l.mu.Unlock()
+		time.Sleep(acceptAgain)
 	}
-	raw, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+}
+
+// awaitRoom waits until another connection may be open.
+func (l *listener) awaitRoom() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.open) >= l.most && !l.closed {
+		if !l.closeIdle() {
+			l.change.Wait()
+		}
 	}
-	c := &conn{Conn: raw, listener: l, in: bufio.NewReaderSize(raw, maxQuick)}
+}
+
+// keep counts a connection that was accepted.
+func (l *listener) keep(raw net.Conn) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		_ = raw.Close()
 		return nil, net.ErrClosed
 	}
+	c := &conn{Conn: raw, listener: l}
 	l.open[c] = struct{}{}
 	return c, nil
-}
-
-// makeRoom waits until another connection may be open.
-func (l *listener) makeRoom() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.open) >= l.most && !l.closed {
-		l.full.Store(true)
-		if c := l.longestIdle(); c != nil {
-			delete(l.open, c)
-			_ = c.Conn.Close()
-			continue
-		}
-		l.change.Wait()
-	}
-	l.full.Store(false)
-	if l.closed {
-		return net.ErrClosed
-	}
-	return nil
 }
 
 // setMost changes how many connections are served at a time. Where there are more,
@@ -109,24 +109,21 @@ func (l *listener) setMost(most int) {
 	l.change.Broadcast()
 }
 
-// closeIdle closes the connection that was idle for longest, if there is one.
-func (l *listener) closeIdle() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c := l.longestIdle(); c != nil {
-		delete(l.open, c)
-		_ = c.Conn.Close()
-	}
-}
-
-func (l *listener) longestIdle() (found *conn) {
-	least := int64(0)
+// closeIdle closes the connection that was idle for longest, and reports whether there
+// was one. l.mu must be held.
+func (l *listener) closeIdle() bool {
+	var found *conn
 	for c := range l.open {
-		if since := c.idle.Load(); since != 0 && (found == nil || since < least) {
-			found, least = c, since
+		if !c.idle.IsZero() && (found == nil || c.idle.Before(found.idle)) {
+			found = c
 		}
 	}
-	return found
+	if found == nil {
+		return false
+	}
+	delete(l.open, found)
+	_ = found.Conn.Close()
+	return true
 }
 
 func (l *listener) Close() error {
@@ -135,37 +132,4 @@ func (l *listener) Close() error {
 	l.change.Broadcast()
 	l.mu.Unlock()
 	return l.Listener.Close()
-}
-
-// setIdle notes whether a connection is between two requests.
-func (c *conn) setIdle(idle bool) {
-	if !idle {
-		c.idle.Store(0)
-		return
-	}
-	c.idle.Store(int64(time.Since(started)))
-	if l := c.listener; l.full.Load() {
-		l.mu.Lock()
-		l.change.Signal()
-		l.mu.Unlock()
-	}
-}
-
-// Read reads what is left of the reader first.
-func (c *conn) Read(b []byte) (int, error) {
-	if c.in.Buffered() > 0 {
-		return c.in.Read(b)
-	}
-	return c.Conn.Read(b)
-}
-
-func (c *conn) Close() error {
-	err := c.Conn.Close()
-	c.forget()
-	l := c.listener
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.open, c)
-	l.change.Signal()
-	return err
 }

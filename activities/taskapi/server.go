@@ -47,11 +47,11 @@ type Config struct {
 // Server serves the tasks of a host.
 type Server struct {
 	Config
-	dir     string
-	http    *http.Server
-	general *general
-	group   *background.Group
-	// answering counts the connections that net/http serves.
+	dir  string
+	http *http.Server
+	// group has what accepts connections.
+	group *background.Group
+	// answering counts the connections.
 	answering sync.WaitGroup
 	// budget is of open connections, for all tasks together.
 	budget int
@@ -97,7 +97,6 @@ func NewServer(c Config) (*Server, error) {
 	}
 	s := &Server{
 		Config: c, dir: dir, budget: budget(), tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
-		general:        &general{conns: make(chan *conn), closed: make(chan struct{})},
 		group:          background.NewGroup(),
 		headerPatience: headerPatience, bodyPatience: bodyPatience, runPatience: runPatience,
 	}
@@ -106,10 +105,7 @@ func NewServer(c Config) (*Server, error) {
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
 		ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			ctx = context.WithValue(ctx, connKey{}, c)
-			return context.WithValue(ctx, endpointKey{}, c.(*conn).listener.endpoint)
-		},
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -122,11 +118,8 @@ func NewServer(c Config) (*Server, error) {
 		},
 		ErrorLog: zap.NewStdLog(zap.NewNop()), // what clients do wrong they are told
 	}
-	s.group.Go(func(context.Context) { _ = s.http.Serve(s.general) })
 	return s, nil
 }
-
-type endpointKey struct{}
 
 // Listen serves a task, and returns the path of its socket. For one that is
 // served it says what is new of it, such as its next process. An older generation
@@ -170,12 +163,15 @@ func (s *Server) open(t Task) (*endpoint, error) {
 	e := &endpoint{id: t.ID, task: t, rounds: r, stopping: s.stoppingOf(t.Run), path: filepath.Join(dir, t.ID.file())}
 	e.ended, e.end = context.WithCancelCause(context.Background())
 	var err error
-	if e.listener, err = listen(e); err != nil {
+	if e.listener, err = s.listen(e); err != nil {
 		return nil, err
 	}
 	s.tasks[t.ID] = e
 	s.divide()
-	s.group.Go(func(ctx context.Context) { s.accept(ctx, e.listener) })
+	s.group.Go(func(ctx context.Context) {
+		defer context.AfterFunc(ctx, func() { _ = e.listener.Close() })()
+		_ = s.http.Serve(e.listener)
+	})
 	return e, nil
 }
 
@@ -262,15 +258,15 @@ func (s *Server) Sweep(here []Run) {
 // Close ends the service and waits until nobody is being answered. Sockets stay, for the
 // next server.
 func (s *Server) Close() error {
-	err := s.http.Close()
-	s.group.Close() // and all connections, those of tasks that have ended among them
+	s.group.Close()       // nobody is accepted any more
+	err := s.http.Close() // all connections, those of tasks that have ended among them
 	s.answering.Wait()
 	return err
 }
 
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	e := r.Context().Value(endpointKey{}).(*endpoint)
+	e := r.Context().Value(connKey{}).(*conn).listener.endpoint
 	// Against clients that send half a body, also of a request that has no use for one:
 	// net/http reads to its end before it looks for the next.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyPatience))
