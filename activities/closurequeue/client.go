@@ -64,6 +64,7 @@ func (c *Client) Open(ctx context.Context, o Options) error {
 		ID: c.id, TaskQueue: o.TaskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowTaskTimeout:      closure.TaskTimeout,
 		StaticSummary:            "closures of run " + markdown.Name(c.run.WorkflowID),
 	}, closure.QueueType, closure.QueueInput{Run: c.run, QueueSize: o.QueueSize, TransientUnavailable: o.TransientUnavailable})
 	var ended *serviceerror.WorkflowExecutionAlreadyStarted

@@ -38,6 +38,7 @@ func (s *Queues) Tell(ctx context.Context, in closure.QueueInput, m closure.Serv
 	_, err = c.SignalWithStartWorkflow(ctx, id, closure.SignalServing, m, client.StartWorkflowOptions{
 		ID: id, TaskQueue: s.queue,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowTaskTimeout:   closure.TaskTimeout,
 		StaticSummary:         "closures of run " + markdown.Name(in.Run.WorkflowID),
 	}, closure.QueueType, in)
 	var closed *serviceerror.WorkflowExecutionAlreadyStarted

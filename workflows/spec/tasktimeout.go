@@ -8,5 +8,5 @@ import "time"
 // 10 seconds by default. With 20 processes waiting for each core the longest workflow
 // task of a run of one task took 0.4 s and of one of a thousand tasks 0.5 s; the server
 // gives more time to a task that has timed out more than three times. The queue of
-// closures has the default: what it does at a time has no such bound.
+// closures has a timeout of its own.
 const WorkflowTaskTimeout = 5 * time.Second
