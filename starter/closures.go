@@ -39,7 +39,7 @@ func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 		return nil, err
 	}
 	return closurequeue.Open(ctx, r.client, run, closurequeue.Options{
-		TaskQueue: info.GetTaskQueue(), QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable,
+		TaskQueue: info.GetTaskQueue(), QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable, Tasks: r.TaskNames,
 	})
 }
 

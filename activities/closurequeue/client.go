@@ -56,6 +56,8 @@ type Options struct {
 	// [closure.QueueInput].
 	QueueSize            int
 	TransientUnavailable *int
+	// Tasks tells which tasks closures may ask for. nil: any.
+	Tasks TaskNames
 }
 
 // Open makes the queue if there is none. One that ended with its run stays as it is.

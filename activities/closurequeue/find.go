@@ -25,9 +25,9 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 	for _, id := range ids {
 		switch {
 		case id == 0:
-			return nil, &RefusedError{Message: "there is no closure 0; their IDs begin at 1"}
+			return nil, refusal("there is no closure 0; their IDs begin at 1")
 		case id > s.Counts.Scheduled:
-			return nil, &RefusedError{Message: fmt.Sprintf("there is no closure %d; %d were scheduled", id, s.Counts.Scheduled)}
+			return nil, refusal("there is no closure %d; %d were scheduled", id, s.Counts.Scheduled)
 		}
 		missing[id] = true
 	}
@@ -86,7 +86,7 @@ func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
 			told.Closure, told.Task = e.Closure, cmp.Or(told.Task, o.Task)
 			return &told
 		}
-		var refused *RefusedError
+		var refused *closure.RefusedError
 		if errors.As(err, &refused) || again.Sleep(ctx) != nil {
 			return e
 		}

@@ -151,15 +151,13 @@ func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 			return &News{Outcomes: final}, nil
 		}
 	case enumspb.EVENT_TYPE_MARKER_RECORDED:
-		a := e.GetMarkerRecordedEventAttributes()
-		if a.GetMarkerName() != "SideEffect" {
-			return nil, nil
+		// Whatever the SDK calls the marker and its details: ours say what they are.
+		for _, payloads := range e.GetMarkerRecordedEventAttributes().GetDetails() {
+			var d closure.DecidedOutcomes
+			if decode(payloads, &d) == nil && d.Type == closure.DecidedType {
+				return &News{Outcomes: d.Other, Decided: &d}, nil
+			}
 		}
-		var d closure.DecidedOutcomes
-		if err := decode(a.GetDetails()["data"], &d); err != nil {
-			return nil, err
-		}
-		return &News{Outcomes: d.Other, Decided: &d}, nil
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
 		r.next = e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 	}

@@ -32,7 +32,7 @@ func TestNoQueue(t *testing.T) {
 	} {
 		err := ask(patience(t))
 		require.ErrorIs(t, err, ErrNoQueue, name)
-		var refused *RefusedError
+		var refused *closure.RefusedError
 		require.ErrorAs(t, err, &refused, name)
 		assert.Equal(t, "run iris has no queue of closures: nothing was scheduled, and no task serves", err.Error(), name)
 	}

@@ -16,6 +16,7 @@ import (
 type Queue struct {
 	client *Client
 	name   string // of this client, among all of the queue's
+	tasks  *Tasks
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -65,21 +66,23 @@ func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue
 	if err := c.Open(ctx, o); err != nil {
 		return nil, err
 	}
-	return attach(c, o.QueueSize), nil
+	return attach(c, o), nil
 }
 
 // Attach attaches to the queue of a run if there is one; else what is asked of it has
 // the error [ErrNoQueue].
-func Attach(s Server, run spec.BarrierRun) *Queue { return attach(NewClient(s, run), 1) }
+func Attach(s Server, run spec.BarrierRun) *Queue {
+	return attach(NewClient(s, run), Options{QueueSize: 1})
+}
 
-func attach(c *Client, size int) *Queue {
+func attach(c *Client, o Options) *Queue {
 	if c.Warn == nil {
 		c.Warn = func(request string, err error) {
 			slog.Warn("a request to the queue of closures is tried again and again", "queue", c.id, "request", request, "error", err)
 		}
 	}
 	q := &Queue{
-		client: c, name: rand.Text(), room: FirstRoom(size),
+		client: c, name: rand.Text(), room: FirstRoom(o.QueueSize), tasks: NewTasks(o.Tasks),
 		remotes: map[uint64][]*Remote{}, changed: make(chan struct{}), following: make(chan struct{}, 1),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())

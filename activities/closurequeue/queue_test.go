@@ -214,9 +214,9 @@ func TestOneOfManyIsRefused(t *testing.T) {
 		f.assertValue(text(i), r)
 	}
 	_, err := bad.Wait(patience(t))
-	var refused *RefusedError
+	var refused *closure.RefusedError
 	require.ErrorAs(t, err, &refused)
-	assert.Contains(t, refused.Message, `no task has registered a function "nobody has this"`)
+	assert.Contains(t, refused.Error(), `no task has registered a function "nobody has this"`)
 	_, err = bad.ID(patience(t))
 	assert.Equal(t, refused, err)
 	require.ErrorIs(t, f.Join(patience(t)), err, "it is told")
@@ -475,10 +475,9 @@ func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
 	large := strings.Repeat("x", 10<<20)
 	f.Away(true) // it does not get there
 	_, err := f.Schedule(patience(t), newClosure("same", large))
-	var refused *RefusedError
+	var refused *closure.RefusedError
 	require.ErrorAs(t, err, &refused)
-	assert.Contains(t, err.Error(), "same cannot be scheduled: ")
-	assert.Contains(t, err.Error(), "bytes")
+	assert.Contains(t, err.Error(), "args: the arguments have ")
 	_, err = f.Schedule(patience(t), closure.Closure{Function: "same", Args: []byte("{}")})
 	require.ErrorAs(t, err, &refused)
 	_, err = f.Schedule(patience(t), closure.Closure{Function: "same", Args: []byte(`["` + strings.Repeat("<", 100_000) + `"]`)})

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -14,9 +15,9 @@ import (
 func TestWhatIsRefusedIsFinal(t *testing.T) {
 	for _, kind := range []string{spec.ErrRefused, spec.ErrInvalidRequest} {
 		err := (&Client{}).final(t.Context(), temporal.NewNonRetryableApplicationError("no", kind, nil))
-		var refused *RefusedError
+		var refused *closure.RefusedError
 		require.ErrorAs(t, err, &refused, kind)
-		require.Equal(t, "no", refused.Message)
+		require.Equal(t, "no", refused.Error())
 	}
 	require.NoError(t, (&Client{}).final(t.Context(), temporal.NewApplicationError("later", spec.ErrTryAgain)))
 }

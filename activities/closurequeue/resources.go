@@ -62,7 +62,7 @@ func (q *Queue) CreateResource(ctx context.Context, r closure.Resource) (uint64,
 	defer q.wake()
 	q.resources.creating = slices.DeleteFunc(q.resources.creating, func(n uint64) bool { return n == request.Number })
 	if err != nil {
-		return 0, err
+		return 0, within(err, "resource.")
 	}
 	if q.resources.kept == nil {
 		q.resources.kept = map[uint64]bool{}

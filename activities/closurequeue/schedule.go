@@ -20,12 +20,12 @@ const (
 // is full, and what the queue has not answered for counts like what it has. An error of the
 // queue that was raised meanwhile is returned here, once, and then the closure is not
 // taken; but not where that is detached. A closure that no queue takes is a
-// [RefusedError].
+// [closure.RefusedError].
 func (q *Queue) Schedule(ctx context.Context, c closure.Closure) (*Remote, error) {
-	c, err := checked(c)
-	if err != nil {
+	if err := q.Check(ctx, c); err != nil {
 		return nil, err
 	}
+	c = escaped(c)
 	for {
 		if err := q.await(ctx, func() bool { return q.takes(!detached(c)) }); err != nil {
 			return nil, err
@@ -202,11 +202,14 @@ func (q *Queue) deliver(remotes []*Remote) {
 		request.Closures[i] = r.closure
 	}
 	answer, err := q.client.Schedule(q.ctx, request)
-	var refused *RefusedError
+	var refused *closure.RefusedError
 	if half := len(remotes) / 2; half > 0 && errors.As(err, &refused) && !errors.Is(err, ErrNoQueue) {
 		q.deliver(remotes[:half])
 		q.deliver(remotes[half:])
 		return
+	}
+	if len(remotes) == 1 {
+		err = within(err, "closures[0].")
 	}
 	q.sent(remotes, answer, err)
 }
@@ -223,7 +226,7 @@ func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 		for _, r := range remotes {
 			r.fail(err)
 		}
-		var refused *RefusedError
+		var refused *closure.RefusedError
 		told := q.refusalsTold && errors.As(err, &refused)
 		if remotes[0].attached && !told && q.raised == nil && q.broken == nil {
 			q.raised = err

@@ -13,27 +13,18 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // tries is the time between tries of a request.
 var tries = retry.Backoff{First: 2 * time.Millisecond, Most: 2 * time.Second}
 
-// RefusedError says that the queue does not take a request.
-type RefusedError struct {
-	Message string
-	reason  error // may be nil
-}
-
-func (e *RefusedError) Error() string { return e.Message }
-
-func (e *RefusedError) Unwrap() error { return e.reason }
-
 // ErrNoQueue says that a run has none: nobody has opened it.
 var ErrNoQueue = errors.New("nothing was scheduled, and no task serves")
 
 func (c *Client) noQueue() error {
-	return &RefusedError{Message: fmt.Sprintf("run %s has no queue of closures: %s", c.run.WorkflowID, ErrNoQueue), reason: ErrNoQueue}
+	return refusal("run %s has no queue of closures: %w", c.run.WorkflowID, ErrNoQueue)
 }
 
 // ErrRunEnded says that the run of a queue has ended.
@@ -121,7 +112,7 @@ func (c *Client) final(ctx context.Context, err error) error {
 	case errors.As(err, &application):
 		switch application.Type() {
 		case spec.ErrRefused, spec.ErrInvalidRequest:
-			return &RefusedError{Message: application.Message()}
+			return refusedBy(application)
 		case spec.ErrTryAgain: // continued as new, or about to
 			return nil
 		}
@@ -132,6 +123,20 @@ func (c *Client) final(ctx context.Context, err error) error {
 		return err
 	}
 	return nil
+}
+
+// refusal is an error of this client in the place of the queue's.
+func refusal(format string, args ...any) error {
+	return &closure.RefusedError{Reason: fmt.Errorf(format, args...)}
+}
+
+// refusedBy is what the queue says, with the fields that are wrong.
+func refusedBy(e *temporal.ApplicationError) error {
+	var invalid spec.InvalidRequestError
+	if e.HasDetails() && e.Details(&invalid) == nil && len(invalid.Problems) > 0 {
+		return &closure.RefusedError{Reason: &invalid}
+	}
+	return &closure.RefusedError{Reason: errors.New(e.Message())}
 }
 
 // ifClosed tells a queue that has ended from one that went on as another execution.

@@ -162,7 +162,7 @@ func (e *entry) timeoutOutcome(traceback string) closure.Outcome {
 
 // judge is the outcome of a call as its process says that it ended.
 func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
-	out := closure.Outcome{ID: in.ID, Kind: closure.OutcomeKind(in.Kind)}
+	out := closure.Outcome{ID: in.ID, Kind: in.Kind}
 	var traceback string
 	if in.Error != nil {
 		traceback = shorten.Traceback(in.Error.Traceback, closure.MaxTraceback)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func (h *host) restarts() []string {
@@ -119,7 +118,7 @@ func TestAnErrorCanBeTriedAgain(t *testing.T) {
 		l := h.lease(newClosure(1), second, third, newClosure(4))
 		require.Len(t, p.take(4, 0), 4)
 		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"), failed(3, "ValueError", "no"),
-			taskapi.CallOutcome{ID: 4, Kind: "unavailable", Error: &taskapi.CallError{Message: "gone", Task: "ps-0"}})
+			taskapi.CallOutcome{ID: 4, Kind: "unavailable", Error: &closure.Error{Message: "gone", Task: "ps-0"}})
 		want := closure.Error{Kind: "ValueError", Message: "no", Task: "worker-0", Closure: 1}
 		r := l.get(t)
 		assert.Equal(t, closure.Outcome{ID: 1, Kind: closure.OutcomeError, Task: "worker-0", Error: &want}, r.Outcomes[0])
@@ -160,7 +159,7 @@ func TestRetriesThatAreLeft(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 4)
-		options := closure.Options{Timeout: spec.Duration(time.Minute), Retries: 1}
+		options := closure.Options{Timeout: closure.TimeoutOf(time.Minute), Retries: 1}
 		second := with(newClosure(2), options)
 		second.Left = 0
 		l := h.lease(with(newClosure(1), options), second, with(newClosure(3), options), with(newClosure(4), options))
@@ -177,7 +176,7 @@ func TestTimeout(t *testing.T) {
 		a := p.send(p.request())
 		p.read(a)
 		assert.Equal(t, []taskapi.CallCancel{{ID: 1, Timeout: true}, {ID: 2, Timeout: true}, {ID: 3, Timeout: true}}, a.Cancel)
-		stopped := taskapi.CallOutcome{Kind: "error", Error: &taskapi.CallError{Kind: "KeyboardInterrupt", Traceback: "here"}}
+		stopped := taskapi.CallOutcome{Kind: "error", Error: &closure.Error{Kind: "KeyboardInterrupt", Traceback: "here"}}
 		first, last := stopped, stopped
 		first.ID, last.ID = 1, 2
 		p.done(first, last, value(3))
@@ -197,7 +196,7 @@ func TestTimeout(t *testing.T) {
 func TestAProcessThatIsStuckIsRestartedAfterTheTimeout(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
-		l := h.lease(with(newClosure(1), closure.Options{Timeout: spec.Duration(time.Second)}))
+		l := h.lease(with(newClosure(1), closure.Options{Timeout: closure.TimeoutOf(time.Second)}))
 		require.Len(t, p.take(1, 0), 1)
 		time.Sleep(time.Second + timeoutGrace)
 		synctest.Wait()
@@ -218,7 +217,7 @@ func TestATimeoutBeginsWithTheCall(t *testing.T) {
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.done(quick(1))
 		l.get(t)
-		short := closure.Options{Timeout: spec.Duration(time.Second)}
+		short := closure.Options{Timeout: closure.TimeoutOf(time.Second)}
 		l = h.lease(newClosure(2), newClosure(3), with(newClosure(4), short), newClosure(5))
 		time.Sleep(time.Hour)
 		require.Equal(t, []uint64{2, 3}, p.take(1, 0))
@@ -239,7 +238,7 @@ func TestTextsAreBounded(t *testing.T) {
 	for i := range long {
 		long[i] = "é"[i%2]
 	}
-	o := judge(&entry{}, taskapi.CallOutcome{Kind: "error", Error: &taskapi.CallError{Message: "a" + string(long), Traceback: string(long) + "z"}})
+	o := judge(&entry{}, taskapi.CallOutcome{Kind: "error", Error: &closure.Error{Message: "a" + string(long), Traceback: string(long) + "z"}})
 	assert.Len(t, o.Error.Message, closure.MaxError-1)
 	assert.Equal(t, "aé", o.Error.Message[:3])
 	assert.Len(t, o.Error.Traceback, closure.MaxTraceback-1)
@@ -258,5 +257,5 @@ func TestTextsAreBounded(t *testing.T) {
 		assert.Equal(t, closure.ErrValueTooLarge, large.Error.Kind)
 		assert.Contains(t, large.Error.Message, "the value of f has 262148 bytes of JSON, where < > and & have six each")
 	}
-	assert.Equal(t, "CancelledError", judge(&entry{}, taskapi.CallOutcome{Kind: "cancelled", Error: &taskapi.CallError{Kind: "CancelledError"}}).Error.Kind)
+	assert.Equal(t, "CancelledError", judge(&entry{}, taskapi.CallOutcome{Kind: "cancelled", Error: &closure.Error{Kind: "CancelledError"}}).Error.Kind)
 }

@@ -82,7 +82,7 @@ func (e *entry) timeout() time.Duration {
 	if e.closure.Options == nil {
 		return 0
 	}
-	return time.Duration(e.closure.Options.Timeout)
+	return e.closure.Options.Timeout.Span()
 }
 
 // add holds a closure that was not held.

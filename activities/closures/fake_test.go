@@ -230,7 +230,7 @@ func valued(id uint64, task string) closure.Outcome {
 }
 
 func failed(id uint64, kind, message string) taskapi.CallOutcome {
-	return taskapi.CallOutcome{ID: id, Kind: "error", Error: &taskapi.CallError{Kind: kind, Message: message}, Seconds: 1}
+	return taskapi.CallOutcome{ID: id, Kind: "error", Error: &closure.Error{Kind: kind, Message: message}, Seconds: 1}
 }
 
 func ids(outcomes []closure.Outcome) []uint64 {

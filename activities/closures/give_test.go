@@ -132,7 +132,7 @@ func TestResourcesAreToldOnce(t *testing.T) {
 		in := p.request()
 		in.Free = 1
 		a := p.send(in)
-		assert.Equal(t, []taskapi.CallResource{{ID: 8, Function: "x"}, {ID: 9, Function: "y"}}, a.Resources)
+		assert.Equal(t, []closure.Resource{{ID: 8, Function: "x"}, {ID: 9, Function: "y"}}, a.Resources)
 		p.read(a)
 		in = p.report(value(1))
 		in.Free = 1

@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // goProcess is a process that serves, in this one.
@@ -133,7 +132,7 @@ func TestGoCancel(t *testing.T) {
 	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[3])
 
 	c := call(4, "wait")
-	c.Options = &closure.Options{Timeout: spec.Duration(10 * time.Millisecond)}
+	c.Options = &closure.Options{Timeout: closure.TimeoutOf(10 * time.Millisecond)}
 	assertText(t, "error ClosureTimeoutError: the function wait has not ended within its timeout of 10ms", m.one(c))
 	<-began
 	assert.Equal(t, task.ErrCallTimeout, <-began)

@@ -24,7 +24,7 @@ func TestALoneClosureReturnsAtOnce(t *testing.T) {
 		a := <-asked
 		require.Len(t, a.Closures, 1)
 		call := a.Closures[0].Call
-		assert.Equal(t, []taskapi.Call{{ID: 7, Call: call, Function: "f", Args: json.RawMessage(`[1]`), Kwargs: json.RawMessage(`{"x":2}`), Attempt: 3}}, a.Closures)
+		assert.Equal(t, []taskapi.Call{{Call: call, Closure: closure.Closure{ID: 7, Function: "f", Args: json.RawMessage(`[1]`), Kwargs: json.RawMessage(`{"x":2}`), Attempt: 3}}}, a.Closures)
 		p.read(a)
 		longLater()
 		in := p.report(value(7))
@@ -135,7 +135,7 @@ func TestAResultIsBounded(t *testing.T) {
 		"plain":      value(text("x", closure.MaxBytes-2)),
 		"angles":     value(text("<", closure.MaxBytes/6-2)),
 		"separators": value(text("\u2028", closure.MaxBytes/6-2)),
-		"errors": {Kind: "error", Error: &taskapi.CallError{
+		"errors": {Kind: "error", Error: &closure.Error{
 			Kind: text("<", 1000), Task: text("&", 1000), Message: text("\x00", closure.MaxError), Traceback: text("<", closure.MaxTraceback),
 		}},
 	} {

@@ -143,7 +143,7 @@ func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
 
 // read is the answer that the process may not have read.
 func (p *process) read() taskapi.ClosuresAnswer {
-	a := taskapi.ClosuresAnswer{News: p.news, Cancel: p.cancellations()}
+	a := taskapi.ClosuresAnswer{News: p.news, Resources: p.unread.resources, Cancel: p.cancellations()}
 	for _, r := range p.released {
 		a.Released = append(a.Released, taskapi.ReleasedResources{First: r[0], Last: r[1]})
 	}
@@ -153,12 +153,11 @@ func (p *process) read() taskapi.ClosuresAnswer {
 		}
 		c := e.closure
 		a.Closures = append(a.Closures, taskapi.Call{
-			ID: c.ID, Call: e.call, Function: c.Function, Args: c.Args, Kwargs: c.Kwargs,
-			Resources: c.Resources, Attempt: c.Attempt,
+			Call: e.call,
+			Closure: closure.Closure{
+				ID: c.ID, Function: c.Function, Args: c.Args, Kwargs: c.Kwargs, Resources: c.Resources, Attempt: c.Attempt,
+			},
 		})
-	}
-	for _, r := range p.unread.resources {
-		a.Resources = append(a.Resources, taskapi.CallResource{ID: r.ID, Function: r.Function, Args: r.Args, Kwargs: r.Kwargs})
 	}
 	return a
 }

@@ -222,7 +222,7 @@ func TestAnswersThatAreLostAreRepeated(t *testing.T) {
 		in.Free = 1
 		first := p.send(in)
 		require.Len(t, first.Closures, 3)
-		assert.Equal(t, []taskapi.CallResource{{ID: 4, Function: "load"}}, first.Resources)
+		assert.Equal(t, []closure.Resource{{ID: 4, Function: "load"}}, first.Resources)
 		assert.Equal(t, first, p.send(in), "the request again")
 		assert.Equal(t, first, p.send(p.request()), "another one of a process that has not read the answer")
 		h.Cancel(closure.CancelLease{Closures: []uint64{3}, Grace: time.Hour})

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // pyProcess is a Python process of a task.
@@ -323,7 +322,7 @@ clusterrun.serve()
 	}
 	assertText(t, "error CancelledError: of its own accord", m.one(call(50, "raises")))
 	c := call(51, "sleeps")
-	c.Options = &closure.Options{Timeout: spec.Duration(10 * time.Millisecond)}
+	c.Options = &closure.Options{Timeout: closure.TimeoutOf(10 * time.Millisecond)}
 	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
 }
 

@@ -107,7 +107,7 @@ func TestResourcesThatAreBuiltAgainAreReleasedAgain(t *testing.T) {
 		in := p.request()
 		in.Free = 1
 		a := p.send(in)
-		assert.Equal(t, []taskapi.CallResource{{ID: 4, Function: "load"}}, a.Resources)
+		assert.Equal(t, []closure.Resource{{ID: 4, Function: "load"}}, a.Resources)
 		require.Equal(t, []uint64{1}, p.read(a))
 		assert.Empty(t, p.send(p.request()).Released)
 		assert.Equal(t, released(4, 4), p.done(value(1)).Released)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // world is a host whose processes end, lose answers and get stuck, and whose broker
@@ -142,7 +141,7 @@ func (p *unreliable) callSome() {
 		case time.Since(began) < p.duration(id):
 			running++
 		case p.w.chance(10):
-			p.end(id, taskapi.CallOutcome{Kind: "error", Error: &taskapi.CallError{Kind: "ValueError", Message: fmt.Sprint(id)}})
+			p.end(id, taskapi.CallOutcome{Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: fmt.Sprint(id)}})
 		default:
 			p.w.mu.Lock()
 			p.w.calls[id]++
@@ -281,7 +280,7 @@ func simulate(t *testing.T, seed uint64) {
 	for id := uint64(1); id <= total; id++ {
 		c := with(newClosure(id), closure.Options{Retries: int(id % 3), Priority: int(id % 4)})
 		if id%11 == 0 {
-			c.Options.Timeout = spec.Duration(100 * time.Millisecond)
+			c.Options.Timeout = closure.TimeoutOf(100 * time.Millisecond)
 		}
 		if id%13 == 0 {
 			c.Options.Task = "worker-1"

@@ -1,27 +1,112 @@
-// Package strictjson decodes one JSON value with known fields only: who has misspelt a field
-// would not find out otherwise that it does nothing.
+// Package strictjson decodes requests: one JSON object, with the fields of a struct and no
+// others, because who has written "prio" does not find out otherwise that it does nothing.
+// What is wrong it says in words for those who do not write Go.
 package strictjson
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"reflect"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// ErrMore is returned where something follows the value.
-var ErrMore = errors.New("something follows the JSON object")
+// Error says what is wrong with a text.
+type Error struct {
+	// Path is the field, such as "options.key"; empty for the text as a whole.
+	Path    string
+	Message string
+}
 
-// Decode decodes the value that b is into v. The errors are those of [json.Decoder], and
-// [ErrMore].
-func Decode(b []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return e.Message
+	}
+	return "field " + e.Path + ": " + e.Message
+}
+
+// maxPath bounds the name of a field that does not exist, in bytes.
+const maxPath = 80
+
+// Decode decodes text into the struct that v points to. Its error is an [*Error].
+func Decode(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
+	err := d.Decode(v)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			return &Error{"", "something follows the JSON object"}
+		}
+		return nil
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return ErrMore
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &Error{"", "the JSON ends too early"}
 	}
-	return nil
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		number, isNumber := strings.CutPrefix(wrong.Value, "number ")
+		switch {
+		case wrong.Field == "":
+			return &Error{"", "it is " + article(wrong.Value) + "; want an object"}
+		case isNumber && wrong.Type.Kind() == reflect.Float64:
+			return &Error{wrong.Field, "the number " + shorten.Text(number, maxPath) + " is too large"}
+		}
+		return &Error{wrong.Field, fmt.Sprintf("it is %s; want %s", article(wrong.Value), inWords(wrong.Type))}
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return &Error{shorten.Text(strings.Trim(field, `"`), maxPath), "there is no such field; there are " + strings.Join(fieldsOf(reflect.TypeOf(v), ""), ", ")}
+	}
+	return &Error{"", "it is not JSON: " + strings.TrimPrefix(err.Error(), "json: ")}
+}
+
+// article says "an array".
+func article(kind string) string {
+	if strings.IndexByte("aeiou", kind[0]) >= 0 {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+func inWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Uint64:
+		return "a number from 0"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Float64, reflect.Int:
+		return "a number"
+	case reflect.Struct, reflect.Pointer:
+		return "an object"
+	}
+	return "another type"
+}
+
+// fieldsOf are the names of the fields of a struct in JSON, and after a dot those of
+// the structs in it.
+func fieldsOf(t reflect.Type, prefix string) []string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var names []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			names = append(names, fieldsOf(f.Type, prefix)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, prefix+name)
+		if f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct {
+			names = append(names, fieldsOf(f.Type, prefix+name+".")...)
+		}
+	}
+	return names
 }

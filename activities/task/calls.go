@@ -138,7 +138,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	if err == nil {
 		return wire.CallOutcome{Value: value}
 	}
-	out := wire.CallOutcome{Kind: wire.KindError, Error: &wire.CallError{
+	out := wire.CallOutcome{Kind: closure.OutcomeError, Error: &closure.Error{
 		Kind: kindOf(err), Message: shorten.Head(err.Error(), closure.MaxError),
 	}}
 	var panicked *panicError
@@ -148,7 +148,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	var unavailable *UnavailableError
 	switch {
 	case errors.As(err, &input):
-		out.Kind, out.Error.Kind = wire.KindInput, closure.ErrInput
+		out.Kind, out.Error.Kind = closure.OutcomeInput, closure.ErrInput
 	case errors.As(err, &panicked):
 		out.Error.Kind, out.Error.Traceback = "panic", panicked.stack
 	case errors.As(err, &own):
@@ -156,11 +156,11 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	case errors.As(err, &argument):
 		out.Error.Kind = "ArgumentError"
 	case errors.Is(cause, ErrCallCancelled):
-		out.Kind = wire.KindCancelled
+		out.Kind = closure.OutcomeCancelled
 	case errors.Is(cause, ErrCallTimeout):
 		// The host has its own words for that.
 	case errors.As(err, &unavailable):
-		out.Kind, out.Error.Kind, out.Error.Task = wire.KindUnavailable, closure.ErrUnavailable, shorten.Head(unavailable.Task, wire.MaxFunction)
+		out.Kind, out.Error.Kind, out.Error.Task = closure.OutcomeUnavailable, closure.ErrUnavailable, shorten.Head(unavailable.Task, closure.MaxFunctionName)
 	}
 	return out
 }

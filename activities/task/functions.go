@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
@@ -173,7 +174,7 @@ func keysOf(object json.RawMessage) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-var resourcePrefix = []byte(`{"` + wire.ResourceKey + `"`)
+var resourcePrefix = []byte(`{"` + closure.ResourceKey + `"`)
 
 // resourceIn is the ID of the resource that an argument stands for. 0: it is an
 // argument like others.
@@ -185,7 +186,7 @@ func resourceIn(b json.RawMessage) uint64 {
 	if json.Unmarshal(b, &ref) != nil || len(ref) != 1 {
 		return 0
 	}
-	return ref[wire.ResourceKey]
+	return ref[closure.ResourceKey]
 }
 
 // maxQuoted is enough of a JSON text to know it again, in bytes.

@@ -128,7 +128,7 @@ func TestOutcomes(t *testing.T) {
 		v, err := callOf(t, c.fn, ``, ``)
 		o := outcomeOf(json.RawMessage(v), err, nil)
 		require.NotNil(t, o.Error, c.text)
-		assert.Equal(t, []string{c.kind, c.errKind, c.text}, []string{o.Kind, o.Error.Kind, o.Error.Message})
+		assert.Equal(t, []string{c.kind, c.errKind, c.text}, []string{string(o.Kind), o.Error.Kind, o.Error.Message})
 		if o.Error.Kind == "panic" {
 			assert.Contains(t, o.Error.Traceback, "TestOutcomes.func")
 		}

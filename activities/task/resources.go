@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // resources are what this process has built, or is to build when it is needed.
@@ -20,7 +21,7 @@ type resources struct {
 
 // resource is one of them. Done is closed once it is built, or has failed to be.
 type resource struct {
-	wire.CallResource
+	closure.Resource
 	started bool
 	done    chan struct{}
 	value   reflect.Value
@@ -44,7 +45,7 @@ func (e *inputError) Error() string {
 }
 
 // learn takes in what resources are.
-func (r *resources) learn(list []wire.CallResource) {
+func (r *resources) learn(list []closure.Resource) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.all == nil {
@@ -52,7 +53,7 @@ func (r *resources) learn(list []wire.CallResource) {
 	}
 	for _, one := range list {
 		if r.all[one.ID] == nil {
-			r.all[one.ID] = &resource{CallResource: one, done: make(chan struct{})}
+			r.all[one.ID] = &resource{Resource: one, done: make(chan struct{})}
 		}
 	}
 }
@@ -154,7 +155,7 @@ func (r *resources) build(s *server, one *resource) {
 		case errors.As(err, &unavailable), s.ctx.Err() != nil:
 			one.err = err
 			if !one.released {
-				r.all[one.ID] = &resource{CallResource: one.CallResource, done: make(chan struct{})}
+				r.all[one.ID] = &resource{Resource: one.Resource, done: make(chan struct{})}
 			}
 		default:
 			one.err = &inputError{err}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Closures has the processes of tasks call closures.
@@ -33,8 +34,6 @@ type (
 	ClosuresAnswer    = wire.ClosuresAnswer
 	Call              = wire.Call
 	CallOutcome       = wire.CallOutcome
-	CallError         = wire.CallError
-	CallResource      = wire.CallResource
 	CallCancel        = wire.CallCancel
 	ReleasedResources = wire.ReleasedResources
 )
@@ -185,14 +184,23 @@ func checkOutcome(o *CallOutcome) (field, problem string) {
 		return "seconds", "it cannot be negative"
 	}
 	switch {
-	case o.Kind == "" || o.Kind == wire.KindValue:
+	case o.Kind == "" || o.Kind == closure.OutcomeValue:
 		if o.Error != nil {
-			return "error", "a value has none; want the kind " + strings.Join(wire.KindsOfErrors, ", ")
+			return "error", "a value has none; want the kind " + orKinds()
 		}
 	case !slices.Contains(wire.KindsOfErrors, o.Kind):
-		return "kind", fmt.Sprintf("%q is none; want %s, %s", cutName(o.Kind), wire.KindValue, strings.Join(wire.KindsOfErrors, ", "))
+		return "kind", fmt.Sprintf("%q is none; want %s, %s", cutName(string(o.Kind)), closure.OutcomeValue, orKinds())
 	case o.Value != nil:
-		return "value", "only the kind " + wire.KindValue + " has one"
+		return "value", "only the kind " + string(closure.OutcomeValue) + " has one"
 	}
 	return "", ""
+}
+
+// orKinds lists the kinds of outcomes that have an error.
+func orKinds() string {
+	names := make([]string, len(wire.KindsOfErrors))
+	for i, kind := range wire.KindsOfErrors {
+		names[i] = string(kind)
+	}
+	return strings.Join(names, ", ")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -28,20 +29,20 @@ func TestAServingProcessIsHeard(t *testing.T) {
 	h.Closures = nextOf(func(_ context.Context, by ID, in ClosuresRequest) (ClosuresAnswer, error) {
 		assert.Equal(t, h.ids[0], by)
 		heard = in
-		return ClosuresAnswer{News: 3, Closures: []Call{{ID: 7, Call: 9, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}},
-			Resources: []CallResource{{ID: 4, Function: "load"}}, Cancel: []CallCancel{{ID: 5, Timeout: true}}}, nil
+		return ClosuresAnswer{News: 3, Closures: []Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}}},
+			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []CallCancel{{ID: 5, Timeout: true}}}, nil
 	})
 	status, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a-1","seq":2,"got":1,"slots":3,"functions":["f","ü"],"held":[1,2],"begun":[2],"returned":[8],"free":1,"wait":0.5,
 		"done":[{"id":1,"call":5,"value":[1, {"a": null}],"seconds":0.25},{"id":2,"kind":"error","error":{"kind":"ValueError","message":"no","traceback":"here"}},
 		{"id":3,"kind":"unavailable","error":{"message":"no","task":"ps-0"}},{"id":4,"kind":"cancelled"}]}`)
 	assert.Equal(t, 200, status)
-	assert.Equal(t, `{"news":3,"closures":[{"id":7,"call":9,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"attempt":2}],"resources":[{"id":4,"function":"load"}],"cancel":[{"id":5,"timeout":true}]}`+"\n", body)
+	assert.Equal(t, `{"news":3,"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"attempt":2,"call":9}],"resources":[{"id":4,"function":"load"}],"cancel":[{"id":5,"timeout":true}]}`+"\n", body)
 	assert.Equal(t, ClosuresRequest{
 		Process: "a-1", Seq: 2, Got: 1, Slots: 3, Functions: []string{"f", "ü"}, Held: []uint64{1, 2}, Begun: []uint64{2}, Returned: []uint64{8}, Free: 1, Wait: 0.5,
 		Done: []CallOutcome{
 			{ID: 1, Call: 5, Value: []byte(`[1, {"a": null}]`), Seconds: 0.25},
-			{ID: 2, Kind: "error", Error: &CallError{Kind: "ValueError", Message: "no", Traceback: "here"}},
-			{ID: 3, Kind: "unavailable", Error: &CallError{Message: "no", Task: "ps-0"}},
+			{ID: 2, Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here"}},
+			{ID: 3, Kind: "unavailable", Error: &closure.Error{Message: "no", Task: "ps-0"}},
 			{ID: 4, Kind: "cancelled"},
 		},
 	}, heard)

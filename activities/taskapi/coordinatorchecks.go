@@ -10,62 +10,39 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// scheduleOf is the request as the queue knows it. Its error is for the task.
-func scheduleOf(in *wire.ScheduleRequest) (closure.ScheduleRequest, error) {
-	out := closure.ScheduleRequest{Client: in.Session, Batch: in.Batch, Epoch: in.Epoch, Closures: make([]closure.Closure, len(in.Closures))}
+// scheduleOf is the request as the queue knows it.
+func scheduleOf(in *wire.ScheduleRequest) closure.ScheduleRequest {
 	for i := range in.Closures {
 		c := &in.Closures[i]
-		out.Closures[i] = closure.Closure{Function: c.Function, Args: closure.Escaped(c.Args), Kwargs: closure.Escaped(c.Kwargs), Resources: c.Resources}
-		if c.Options == nil {
-			continue
-		}
-		o := &closure.Options{
-			Key: c.Options.Key, Retry: c.Options.Retry, Task: c.Options.Task, Detached: c.Options.Detached, Priority: c.Options.Priority,
-			Retries: c.Options.Retries, MaxLosses: c.Options.MaxLosses,
-		}
-		if text := c.Options.Timeout; text != "" {
-			var err error
-			if o.Timeout, err = spec.ParseDuration(text); err != nil {
-				return out, &spec.InvalidRequestError{Problems: []spec.Problem{{
-					Path: fmt.Sprintf("closures[%d].options.timeout", i), Message: err.Error(),
-				}}}
-			}
-		}
-		out.Closures[i].Options = o
+		c.Args, c.Kwargs = closure.Escaped(c.Args), closure.Escaped(c.Kwargs)
 	}
-	return out, nil
+	return closure.ScheduleRequest{Client: in.Session, Batch: in.Batch, Epoch: in.Epoch, Closures: in.Closures}
 }
 
 func resourceOf(in *wire.ResourceRequest) closure.ResourceRequest {
-	return closure.ResourceRequest{
-		Client: in.Session, Number: in.Number,
-		Resource: closure.Resource{Function: in.Function, Args: closure.Escaped(in.Args), Kwargs: closure.Escaped(in.Kwargs)},
-	}
+	in.Args, in.Kwargs = closure.Escaped(in.Args), closure.Escaped(in.Kwargs)
+	return closure.ResourceRequest{Client: in.Session, Number: in.Number, Resource: in.Resource}
 }
 
 func checkSchedule(in *wire.ScheduleRequest) *wire.Problem {
 	if problem := checkSession(in.Session); problem != nil {
 		return problem
 	}
-	request, err := scheduleOf(in)
-	if err == nil {
-		err = request.Validate()
-	}
-	return invalidRequest(err)
+	return invalidRequest(wire.CodeInvalid, scheduleOf(in).Validate())
 }
 
 func checkWait(in *wire.WaitRequest) *wire.Problem {
 	if problem := checkSession(in.Session); problem != nil {
 		return problem
 	}
-	return invalidRequest(closure.WaitRequest{Client: in.Session, Call: in.Call}.Validate())
+	return invalidRequest(wire.CodeInvalid, closure.WaitRequest{Client: in.Session, Call: in.Call}.Validate())
 }
 
 func checkResource(in *wire.ResourceRequest) *wire.Problem {
 	if problem := checkSession(in.Session); problem != nil {
 		return problem
 	}
-	return invalidRequest(resourceOf(in).Validate())
+	return invalidRequest(wire.CodeInvalid, resourceOf(in).Validate())
 }
 
 func releaseOf(in *wire.ReleaseRequest) closure.ReleaseRequest {
@@ -76,10 +53,10 @@ func checkRelease(in *wire.ReleaseRequest) *wire.Problem {
 	if problem := checkSession(in.Session); problem != nil {
 		return problem
 	}
-	return invalidRequest(releaseOf(in).Validate())
+	return invalidRequest(wire.CodeInvalid, releaseOf(in).Validate())
 }
 
-func checkCancel(in *wire.CancelRequest) *wire.Problem {
+func checkCancel(in *closure.CancelRequest) *wire.Problem {
 	return checkIDs(in.Closures)
 }
 
@@ -111,27 +88,24 @@ func checkSession(session string) *wire.Problem {
 	return checkRandomName("session", session)
 }
 
-// invalidRequest is the first problem of a request, in the words of this API.
-func invalidRequest(err error) *wire.Problem {
+// invalidRequest is the first problem of a request, by the names of this API, where a
+// resource is the request itself.
+func invalidRequest(code string, err error) *wire.Problem {
 	var wrong *spec.InvalidRequestError
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &wrong) || len(wrong.Problems) == 0:
-		return internal(err)
+		return &wire.Problem{Code: code, Message: err.Error()}
 	}
 	p := wrong.Problems[0]
-	field := inOurWords(p.Path)
+	field := strings.TrimPrefix(p.Path, "resource.")
 	p.Path = ""
 	message := p.String()
 	if more := len(wrong.Problems) - 1 + wrong.More; more > 0 {
 		message = fmt.Sprintf("%s (and %d more problems)", message, more)
 	}
-	return invalid(field, message)
-}
-
-// inOurWords has the fields that a message of the queue names as they are here, where a
-// resource is the request itself.
-func inOurWords(message string) string {
-	return strings.ReplaceAll(message, "resource.", "")
+	problem := invalid(field, message)
+	problem.Code = code
+	return problem
 }

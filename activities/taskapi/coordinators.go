@@ -50,11 +50,6 @@ type CancelledClosures = wire.CancelledClosures
 // ErrRunOver says that nothing can be asked of a queue, because its run has ended.
 var ErrRunOver = errors.New("the run has ended, and its closures with it")
 
-// QueueRefusedError says that a queue does not take a request.
-type QueueRefusedError struct{ Message string }
-
-func (e *QueueRefusedError) Error() string { return e.Message }
-
 // caller is a process of a task, with the number that it knows as its restart count.
 type caller struct {
 	ID
@@ -86,7 +81,7 @@ func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context
 		defer cancel()
 		defer context.AfterFunc(r.endpoint.ended, cancel)()
 		out, err := ask(ctx, c, r.endpoint.caller(), &in)
-		var refused *QueueRefusedError
+		var refused *closure.RefusedError
 		switch {
 		case context.Cause(r.endpoint.ended) != nil:
 			return nil, &wire.Problem{Code: wire.CodeOver, Message: context.Cause(r.endpoint.ended).Error()}
@@ -95,7 +90,7 @@ func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context
 		case errors.Is(err, ErrRunOver):
 			return nil, &wire.Problem{Code: wire.CodeOver, Message: err.Error()}
 		case errors.As(err, &refused):
-			return nil, &wire.Problem{Code: wire.CodeQueueRefused, Message: inOurWords(refused.Message)}
+			return nil, invalidRequest(wire.CodeQueueRefused, refused.Reason)
 		}
 		return nil, internal(err)
 	}
@@ -113,36 +108,29 @@ var (
 	postCoordinatorDone     = coordinating(checkWait, waiting(Coordinators.Done))
 
 	postCoordinatorResources = coordinating(checkResource,
-		func(ctx context.Context, c Coordinators, by caller, in *wire.ResourceRequest) (wire.ResourceCreated, error) {
+		func(ctx context.Context, c Coordinators, by caller, in *wire.ResourceRequest) (closure.ResourceAnswer, error) {
 			request := resourceOf(in)
 			request.Task, request.Process = by.Task, by.process
-			a, err := c.CreateResource(ctx, by.ID, request)
-			return wire.ResourceCreated{ID: a.ID}, err
+			return c.CreateResource(ctx, by.ID, request)
 		})
 	postCoordinatorRelease = coordinating(checkRelease,
-		func(ctx context.Context, c Coordinators, by caller, in *wire.ReleaseRequest) (wire.ResourcesReleased, error) {
-			a, err := c.ReleaseResources(ctx, by.ID, releaseOf(in))
-			return wire.ResourcesReleased{Released: a.Released}, err
+		func(ctx context.Context, c Coordinators, by caller, in *wire.ReleaseRequest) (closure.ReleaseAnswer, error) {
+			return c.ReleaseResources(ctx, by.ID, releaseOf(in))
 		})
 	postCoordinatorCancel = coordinating(checkCancel,
-		func(ctx context.Context, c Coordinators, by caller, in *wire.CancelRequest) (wire.CancelRequested, error) {
-			a, err := c.Cancel(ctx, by.ID, closure.CancelRequest{Closures: in.Closures})
-			return wire.CancelRequested{Cancelled: a.Cancelled, Told: a.Told}, err
+		func(ctx context.Context, c Coordinators, by caller, in *closure.CancelRequest) (closure.CancelAnswer, error) {
+			return c.Cancel(ctx, by.ID, *in)
 		})
 	postCoordinatorOutcomes = coordinating(checkOutcomes, outcomes)
 	postCoordinatorFind     = coordinating(checkFind, find)
 )
 
 func schedule(ctx context.Context, c Coordinators, by caller, in *wire.ScheduleRequest) (wire.Scheduled, error) {
-	request, err := scheduleOf(in)
+	a, err := c.Schedule(ctx, by.ID, scheduleOf(in))
 	if err != nil {
 		return wire.Scheduled{}, err
 	}
-	a, err := c.Schedule(ctx, by.ID, request)
-	if err != nil {
-		return wire.Scheduled{}, err
-	}
-	out := wire.Scheduled{IDs: a.IDs(len(in.Closures)), Epoch: a.Epoch, Raised: errorOf(a.Raised), Cancelled: a.Cancelled, Room: a.Room}
+	out := wire.Scheduled{IDs: a.IDs(len(in.Closures)), Epoch: a.Epoch, Raised: a.Raised, Cancelled: a.Cancelled, Room: a.Room}
 	for i := range in.Closures {
 		if _, known := a.Known[i]; known {
 			out.Known = append(out.Known, i)
@@ -151,11 +139,10 @@ func schedule(ctx context.Context, c Coordinators, by caller, in *wire.ScheduleR
 	return out, nil
 }
 
-// waiting has a request wait in one of two ways.
-func waiting(how func(Coordinators, context.Context, ID, closure.WaitRequest) (closure.WaitAnswer, error)) func(context.Context, Coordinators, caller, *wire.WaitRequest) (wire.Waited, error) {
-	return func(ctx context.Context, c Coordinators, by caller, in *wire.WaitRequest) (wire.Waited, error) {
-		a, err := how(c, ctx, by.ID, closure.WaitRequest{Client: in.Session, Call: in.Call})
-		return wire.Waited{Done: a.Done, Epoch: a.Epoch, Raised: errorOf(a.Raised)}, err
+// waiting blocks the request until it is answered, in one of two ways.
+func waiting(how func(Coordinators, context.Context, ID, closure.WaitRequest) (closure.WaitAnswer, error)) func(context.Context, Coordinators, caller, *wire.WaitRequest) (closure.WaitAnswer, error) {
+	return func(ctx context.Context, c Coordinators, by caller, in *wire.WaitRequest) (closure.WaitAnswer, error) {
+		return how(c, ctx, by.ID, closure.WaitRequest{Client: in.Session, Call: in.Call})
 	}
 }
 
@@ -164,33 +151,27 @@ func outcomes(ctx context.Context, c Coordinators, by caller, in *wire.OutcomesR
 	if err != nil {
 		return wire.CoordinatorOutcomes{}, err
 	}
-	out := wire.CoordinatorOutcomes{At: o.At, Outcomes: make([]wire.Outcome, len(o.Outcomes)), Cancelled: o.Cancelled}
+	out := wire.CoordinatorOutcomes{At: o.At, Outcomes: make([]closure.Outcome, len(o.Outcomes)), Cancelled: o.Cancelled}
 	for i := range o.Outcomes {
-		out.Outcomes[i] = outcomeOf(&o.Outcomes[i], in.Tuples)
+		out.Outcomes[i] = outcomeOf(o.Outcomes[i], in.Tuples)
 	}
 	return out, nil
 }
 
 func find(ctx context.Context, c Coordinators, by caller, in *wire.FindRequest) (wire.Found, error) {
 	found, err := c.Find(ctx, by.ID, in.Closures)
-	out := wire.Found{Outcomes: []wire.Outcome{}}
+	out := wire.Found{Outcomes: []closure.Outcome{}}
 	for _, o := range found {
-		out.Outcomes = append(out.Outcomes, outcomeOf(&o, in.Tuples))
+		out.Outcomes = append(out.Outcomes, outcomeOf(o, in.Tuples))
 	}
 	return out, err
 }
 
-func outcomeOf(o *closure.Outcome, tuples bool) wire.Outcome {
-	out := wire.Outcome{ID: o.ID, Kind: string(o.Kind), Value: o.Value, Error: errorOf(o.Error), Task: o.Task}
+// outcomeOf is an outcome for a program that knows tuples, or does not. The outcomes of a
+// batch are shared.
+func outcomeOf(o closure.Outcome, tuples bool) closure.Outcome {
 	if !tuples {
-		out.Value = closure.PlainValue(o.Value)
+		o.Value = closure.PlainValue(o.Value)
 	}
-	return out
-}
-
-func errorOf(e *closure.Error) *wire.ClosureError {
-	if e == nil {
-		return nil
-	}
-	return &wire.ClosureError{Kind: e.Kind, Message: e.Message, Traceback: e.Traceback, Closure: e.Closure, Task: e.Task, Args: e.Args}
+	return o
 }

@@ -45,12 +45,8 @@ func (q *queueClient) Open(ctx context.Context, by ID, process int) (Opened, err
 }
 
 func forTask[A any](a A, err error) (A, error) {
-	var refused *closurequeue.RefusedError
-	switch {
-	case errors.Is(err, closurequeue.ErrRunEnded):
+	if errors.Is(err, closurequeue.ErrRunEnded) {
 		return a, ErrRunOver
-	case errors.As(err, &refused):
-		return a, &QueueRefusedError{Message: refused.Message}
 	}
 	return a, err
 }
@@ -86,7 +82,7 @@ func (q *queueClient) Find(ctx context.Context, _ ID, ids []uint64) (map[uint64]
 func (q *queueClient) Outcomes(ctx context.Context, _ ID, session, after string, wait time.Duration) (Outcomes, error) {
 	at, err := closurequeue.ParsePosition(after)
 	if err != nil {
-		return Outcomes{}, &QueueRefusedError{Message: err.Error()}
+		return Outcomes{}, &closure.RefusedError{Reason: err}
 	}
 	q.mu.Lock()
 	feeds := q.feeds
@@ -161,7 +157,7 @@ func TestResourcesOfAKilledCoordinator(t *testing.T) {
 	schedule := func(session string, resource int) {
 		asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, fmt.Sprintf(
 			`{"session":%q,"batch":1,"closures":[{"function":"same","args":[{"$clusterrun.resource":%d}],"resources":[%[2]d]}]}`, session, resource))
-		asks[wire.Waited](h, wire.PathCoordinatorJoin, fmt.Sprintf(`{"session":%q,"call":1}`, session))
+		asks[closure.WaitAnswer](h, wire.PathCoordinatorJoin, fmt.Sprintf(`{"session":%q,"call":1}`, session))
 	}
 	asks[wire.CoordinatorOpened](h, wire.PathCoordinatorOpen, "")
 	create("other", 1)
@@ -192,7 +188,7 @@ func TestATaskSchedules(t *testing.T) {
 		},
 	})
 	at := asks[wire.CoordinatorOpened](h, wire.PathCoordinatorOpen, "").At
-	resource := asks[wire.ResourceCreated](h, wire.PathCoordinatorResources, `{"session":"s","number":1,"function":"same","args":[40]}`)
+	resource := asks[closure.ResourceAnswer](h, wire.PathCoordinatorResources, `{"session":"s","number":1,"function":"same","args":[40]}`)
 	assert.Equal(t, uint64(1), resource.ID)
 
 	body := `{"session":"s","batch":1,"closures":[{"function":"same","args":["<"],"options":{"key":"k","timeout":"1m","priority":1,"retries":2,"max_losses":-1}},
@@ -202,7 +198,7 @@ func TestATaskSchedules(t *testing.T) {
 	assert.Equal(t, want, asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, body), "the same request again is the same")
 	assert.Equal(t, wire.Scheduled{IDs: []uint64{1, 4}, Known: []int{0}, Room: new(spec.DefaultQueueSize - 1)}, asks[wire.Scheduled](h, wire.PathCoordinatorSchedule,
 		`{"session":"s","batch":2,"closures":[{"function":"same","options":{"key":"k"}},{"function":"tuple"}]}`))
-	assert.Equal(t, wire.Waited{Done: true}, asks[wire.Waited](h, wire.PathCoordinatorJoin, `{"session":"s","call":1}`))
+	assert.Equal(t, closure.WaitAnswer{Done: true}, asks[closure.WaitAnswer](h, wire.PathCoordinatorJoin, `{"session":"s","call":1}`))
 
 	values := map[uint64]string{}
 	for len(values) < 4 {
@@ -221,17 +217,17 @@ func TestATaskSchedules(t *testing.T) {
 
 	// An error, which join takes, and cancels what is left.
 	asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, `{"session":"s","batch":3,"closures":[{"function":"forever"},{"function":"fails"}]}`)
-	waited := asks[wire.Waited](h, wire.PathCoordinatorJoin, `{"session":"s","call":2}`)
-	assert.Equal(t, &wire.ClosureError{Kind: "ValueError", Message: "no", Traceback: "here", Closure: 6, Task: "worker-0"}, waited.Raised)
+	waited := asks[closure.WaitAnswer](h, wire.PathCoordinatorJoin, `{"session":"s","call":2}`)
+	assert.Equal(t, &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here", Closure: 6, Task: "worker-0"}, waited.Raised)
 	assert.Equal(t, uint64(1), waited.Epoch)
-	assert.Equal(t, waited, asks[wire.Waited](h, wire.PathCoordinatorJoin, `{"session":"s","call":2}`))
+	assert.Equal(t, waited, asks[closure.WaitAnswer](h, wire.PathCoordinatorJoin, `{"session":"s","call":2}`))
 	stale := asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, `{"session":"s","batch":4,"closures":[{"function":"same","args":[1]}]}`)
 	assert.True(t, stale.Cancelled)
 	kinds := map[uint64]string{}
 	for len(kinds) < 3 {
 		o := asks[wire.CoordinatorOutcomes](h, wire.PathCoordinatorOutcomes, fmt.Sprintf(`{"session":"s","after":%q,"wait":20}`, at))
 		for _, one := range o.Outcomes {
-			kinds[one.ID] = one.Kind
+			kinds[one.ID] = string(one.Kind)
 		}
 		for _, c := range o.Cancelled {
 			assert.Equal(t, wire.CancelledClosures{First: 7, Last: 7}, c)
@@ -242,14 +238,14 @@ func TestATaskSchedules(t *testing.T) {
 	assert.Equal(t, map[uint64]string{5: "cancelled", 6: "error", 7: "range"}, kinds)
 
 	asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, `{"session":"s","batch":5,"epoch":1,"closures":[{"function":"forever"}]}`)
-	assert.False(t, asks[wire.Waited](h, wire.PathCoordinatorDone, `{"session":"s","call":3}`).Done)
-	assert.Equal(t, 1, asks[wire.CancelRequested](h, wire.PathCoordinatorCancel, `{"closures":[8]}`).Told)
-	assert.True(t, asks[wire.Waited](h, wire.PathCoordinatorJoin, `{"session":"s","call":4}`).Done)
+	assert.False(t, asks[closure.WaitAnswer](h, wire.PathCoordinatorDone, `{"session":"s","call":3}`).Done)
+	assert.Equal(t, 1, asks[closure.CancelAnswer](h, wire.PathCoordinatorCancel, `{"closures":[8]}`).Told)
+	assert.True(t, asks[closure.WaitAnswer](h, wire.PathCoordinatorJoin, `{"session":"s","call":4}`).Done)
 
-	assert.Equal(t, 0, asks[wire.ResourcesReleased](h, wire.PathCoordinatorRelease, `{"session":"other","resources":[1]}`).Released)
+	assert.Equal(t, 0, asks[closure.ReleaseAnswer](h, wire.PathCoordinatorRelease, `{"session":"other","resources":[1]}`).Released)
 	assert.Equal(t, []uint64{1}, h.queue.Built())
-	assert.Equal(t, 1, asks[wire.ResourcesReleased](h, wire.PathCoordinatorRelease, `{"session":"s","resources":[1,2]}`).Released)
-	assert.Equal(t, 0, asks[wire.ResourcesReleased](h, wire.PathCoordinatorRelease, `{"session":"s","resources":[1]}`).Released, "the same request again")
+	assert.Equal(t, 1, asks[closure.ReleaseAnswer](h, wire.PathCoordinatorRelease, `{"session":"s","resources":[1,2]}`).Released)
+	assert.Equal(t, 0, asks[closure.ReleaseAnswer](h, wire.PathCoordinatorRelease, `{"session":"s","resources":[1]}`).Released, "the same request again")
 	assert.Empty(t, h.queue.Built())
 	gone := h.refused(409, wire.CodeQueueRefused, "POST", wire.PathCoordinatorSchedule, `{"session":"s","batch":6,"epoch":1,"closures":[{"function":"same","resources":[1]}]}`)
 	assert.Contains(t, gone.Message, "closures[0].resources: resource 1 has been released by the client that had created it; create another one")
@@ -284,12 +280,12 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","kwargs":[]}]}`, wire.CodeInvalid, "closures[0].kwargs", "must be a JSON object, is"},
 		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"soon"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", `"soon" is no duration`},
 		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","options":{"priority":1001}}]}`, wire.CodeInvalid, "closures[0].options.priority", "must be from -1000 to 1000, is 1001"},
-		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"g"}]}`, wire.CodeQueueRefused, "", `closures[0].function: no task has registered a function "g"`},
-		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","resources":[7]}]}`, wire.CodeQueueRefused, "", `closures[0].resources: there is no resource 7`},
+		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"g"}]}`, wire.CodeQueueRefused, "closures[0].function", `no task has registered a function "g"`},
+		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","resources":[7]}]}`, wire.CodeQueueRefused, "closures[0].resources", `there is no resource 7`},
 		{wire.PathCoordinatorJoin, `{"session":"s"}`, wire.CodeInvalid, "call", "missing; count the requests of the client from 1"},
 		{wire.PathCoordinatorDone, `{"session":"a b","call":1}`, wire.CodeInvalid, "session", "want at most 64 letters"},
 		{wire.PathCoordinatorResources, `{"session":"s","number":1,"function":"f","args":7}`, wire.CodeInvalid, "args", "must be a JSON array, is"},
-		{wire.PathCoordinatorResources, `{"session":"s","number":1,"function":"g"}`, wire.CodeQueueRefused, "", `function: no task has registered a function "g"`},
+		{wire.PathCoordinatorResources, `{"session":"s","number":1,"function":"g"}`, wire.CodeQueueRefused, "function", `no task has registered a function "g"`},
 		{wire.PathCoordinatorRelease, `{"session":"s"}`, wire.CodeInvalid, "resources", "is empty; give the IDs of resources that the client has created"},
 		{wire.PathCoordinatorRelease, `{"resources":[1]}`, wire.CodeInvalid, "session", "it is empty; give the process a random name that no other has"},
 		{wire.PathCoordinatorRelease, `{"session":"s","resources":` + many + `}`, wire.CodeInvalid, "resources", "has 4097; a request takes up to 1000; send several requests"},

@@ -274,8 +274,8 @@ func TestBadStops(t *testing.T) {
 		{`{"error": {"message": "x", "timestamp": -1}}`, "error.timestamp", "seconds since 1970"},
 		{`{"error": {"text": "x"}}`, "text", "there are key, reason, error, error.kind, error.message, error.traceback, error.timestamp"},
 		{`{"why": "x"}`, "why", "there is no such field"},
-		{`true`, "", "the body is a bool; want an object"},
-		{`{"reason": "x"`, "", "not JSON"},
+		{`true`, "", "it is a bool; want an object"},
+		{`{"reason": "x"`, "", "the JSON ends too early"},
 		{`{"reason": "x"} {}`, "", "something follows"},
 	} {
 		p := h.refused(400, wire.CodeInvalid, "POST", wire.PathStop, c.body)

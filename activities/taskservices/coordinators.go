@@ -27,8 +27,8 @@ type coordinators struct {
 	mu sync.Mutex
 	// feeds are those of the queues.
 	feeds map[supervisor.RunKey]*closurequeue.Feeds
-	// added are tasks outside the specs that closures may ask for.
-	added map[supervisor.RunKey]map[string]struct{}
+	// tasks are those that closures may ask for.
+	tasks map[supervisor.RunKey]*closurequeue.Tasks
 }
 
 var _ taskapi.Coordinators = (*coordinators)(nil)
@@ -88,7 +88,7 @@ func (c *coordinators) releaseBefore(ctx context.Context, client *closurequeue.C
 		return nil
 	}
 	_, err := client.ReleaseResources(ctx, closure.ReleaseRequest{Task: task, Process: process})
-	var refused *closurequeue.RefusedError
+	var refused *closure.RefusedError
 	if errors.As(err, &refused) {
 		return nil // the run has ended, and everything of it
 	}
@@ -130,12 +130,8 @@ func asking[Q, A any](ctx context.Context, c *coordinators, by taskapi.ID, in Q,
 
 // forTasks is an error of a queue as tasks are told.
 func forTasks(err error) error {
-	var refused *closurequeue.RefusedError
-	switch {
-	case errors.Is(err, closurequeue.ErrRunEnded):
+	if errors.Is(err, closurequeue.ErrRunEnded) {
 		return taskapi.ErrRunOver
-	case errors.As(err, &refused):
-		return &taskapi.QueueRefusedError{Message: refused.Message}
 	}
 	return err
 }
@@ -184,7 +180,7 @@ func (c *coordinators) Find(ctx context.Context, by taskapi.ID, ids []uint64) (m
 func (c *coordinators) Outcomes(ctx context.Context, by taskapi.ID, session, after string, wait time.Duration) (taskapi.Outcomes, error) {
 	at, err := closurequeue.ParsePosition(after)
 	if err != nil {
-		return taskapi.Outcomes{}, &taskapi.QueueRefusedError{Message: err.Error()}
+		return taskapi.Outcomes{}, &closure.RefusedError{Reason: err}
 	}
 	run, client, err := c.queueOf(ctx, by)
 	if err != nil {
@@ -220,7 +216,7 @@ func (c *coordinators) end(key supervisor.RunKey) {
 	c.mu.Lock()
 	f := c.feeds[key]
 	delete(c.feeds, key)
-	delete(c.added, key)
+	delete(c.tasks, key)
 	c.mu.Unlock()
 	if f != nil {
 		f.Close()

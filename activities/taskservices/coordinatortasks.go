@@ -8,69 +8,50 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// checkTasks refuses closures for a task that the run does not have: they would wait for
-// it for ever. Tasks may be started outside the spec, on any host, and only the run knows
-// of all of them; where it does not answer nothing is refused.
+// checkTasks refuses closures for a task that the run does not have. Tasks may be started
+// outside the spec, on any host, and only the run knows of all of them.
 func (c *coordinators) checkTasks(ctx context.Context, by taskapi.ID, closures []closure.Closure) error {
-	var run *Run
-	for i, wanted := range closures {
-		if wanted.Options == nil || wanted.Options.Task == "" {
-			continue
-		}
-		if run == nil {
-			r, err := c.runOf(by)
-			if err != nil {
-				return fmt.Errorf("%w (%w)", taskapi.ErrRunOver, err)
+	run, err := c.runOf(by)
+	if err != nil {
+		return fmt.Errorf("%w (%w)", taskapi.ErrRunOver, err)
+	}
+	return c.tasksOf(&run).Check(ctx, closures...)
+}
+
+func (c *coordinators) tasksOf(run *Run) *closurequeue.Tasks {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tasks := c.tasks[run.RunKey]
+	if tasks == nil {
+		names := slices.Clone(run.Added)
+		if run.Spec != nil {
+			for _, t := range run.Spec.TaskList() {
+				names = append(names, t.Name())
 			}
-			run = &r
 		}
-		name := wanted.Options.Task
-		if run.hasTask(name) || c.isAdded(run, name) {
-			continue
+		tasks = closurequeue.NewTasks(func(ctx context.Context) ([]string, bool, error) { return c.askTasks(ctx, run.RunKey) }, names...)
+		if c.tasks == nil {
+			c.tasks = map[supervisor.RunKey]*closurequeue.Tasks{}
 		}
-		tasks, err := c.tasksOf(ctx, run)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			c.Log.Debug("a run does not say which tasks it has", zap.Error(err))
-		case !slices.Contains(tasks, name):
-			path := fmt.Sprintf("closures[%d].options.task", i)
-			return &taskapi.QueueRefusedError{Message: closure.UnknownTask(path, name, tasks).String()}
-		}
-		c.isThere(run, name) // so that the run is not asked with every request
+		c.tasks[run.RunKey] = tasks
 	}
-	return nil
+	return tasks
 }
 
-func (c *coordinators) tasksOf(ctx context.Context, run *Run) ([]string, error) {
+// askTasks asks the run for its tasks.
+func (c *coordinators) askTasks(ctx context.Context, run supervisor.RunKey) ([]string, bool, error) {
 	if c.Runs == nil {
-		return nil, errors.New("this host worker asks no runs")
+		return nil, false, errors.New("this host worker asks no runs")
 	}
-	return c.Runs.Tasks(ctx, run.RunKey)
-}
-
-func (c *coordinators) isAdded(run *Run, task string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.added[run.RunKey][task]
-	return ok
-}
-
-func (c *coordinators) isThere(run *Run, task string) {
-	key := run.RunKey
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.added == nil {
-		c.added = map[supervisor.RunKey]map[string]struct{}{}
+	names, err := c.Runs.Tasks(ctx, run)
+	if err != nil {
+		c.Log.Debug("a run does not say which tasks it has", zap.Error(err))
 	}
-	if c.added[key] == nil {
-		c.added[key] = map[string]struct{}{}
-	}
-	c.added[key][task] = struct{}{}
+	return names, true, err
 }

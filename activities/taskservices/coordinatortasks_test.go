@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -34,9 +33,9 @@ func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	_, err := h.coordinators.Schedule(t.Context(), by("worker-0"), closure.ScheduleRequest{Closures: []closure.Closure{
 		{Function: "f"}, {Function: "f", Options: &closure.Options{Task: "chief-9"}},
 	}})
-	var refused *taskapi.QueueRefusedError
+	var refused *closure.RefusedError
 	require.ErrorAs(t, err, &refused)
-	assert.Equal(t, `closures[1].options.task: the run has no task "chief-9"; it has worker-0, worker-1, extra-3`, refused.Message)
+	assert.Equal(t, `closures[1].options.task: the run has no task "chief-9"; it has worker-0, worker-1, extra-3`, refused.Error())
 
 	r.tasksFail = errors.New("away")
 	require.NoError(t, check("chief-8"), "it may be there")
@@ -44,5 +43,5 @@ func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	require.NoError(t, check("chief-8"))
 	assert.Equal(t, asked, r.tasksAsked)
 	h.coordinators.end(servedRun)
-	assert.Empty(t, h.coordinators.added)
+	assert.Empty(t, h.coordinators.tasks)
 }

@@ -1,8 +1,6 @@
 package taskservices
 
 import (
-	"slices"
-
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -56,12 +54,6 @@ func (c *Config) here(run supervisor.RunKey) (Run, bool) {
 // ofQueue names the run as its queue of closures does.
 func (r *Run) ofQueue() spec.BarrierRun {
 	return spec.BarrierRun{WorkflowID: r.WorkflowID, RunID: r.RunID}
-}
-
-// hasTask reports whether the host knows the task.
-func (r *Run) hasTask(name string) bool {
-	_, ok := r.Spec.Task(name)
-	return ok || slices.Contains(r.Added, name)
 }
 
 func taskOf(k supervisor.Key) taskapi.ID {

@@ -19,8 +19,6 @@ type Coordinator struct {
 	// one is held by whoever schedules or joins: while a join waits, schedule does,
 	// too. Detached closures are no concern of a join.
 	one chan struct{}
-	// tasks knows the tasks of the run that closures may ask for.
-	tasks tasks
 	// patience is how long Close waits for the queue to take what was scheduled.
 	patience time.Duration
 }
@@ -35,9 +33,7 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := Of(q)
-	c.KnowTasks(run.TaskNames)
-	return c, nil
+	return Of(q), nil
 }
 
 // Of coordinates by a client of a queue that is there, which is closed with it.
@@ -60,14 +56,6 @@ func (c *Coordinator) Close() {
 // values by ID.
 func (c *Coordinator) Queue() *closurequeue.Queue { return c.queue }
 
-// Call is what to call. Function is the name that tasks have registered.
-type Call struct {
-	Function string
-	Args     []any
-	Kwargs   map[string]any
-	Options  *closure.Options
-}
-
 // Schedule has some task call a function, and returns a handle on its value at once.
 // While the queue is full it waits. Arguments are values that JSON has, and
 // [PerWorkerValues].
@@ -75,19 +63,19 @@ type Call struct {
 // If a closure that was scheduled before has failed, its error is returned, this
 // closure is not scheduled, and those not called yet are cancelled.
 func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any) (*RemoteValue, error) {
-	return c.ScheduleCall(ctx, Call{Function: function, Args: args})
+	return c.ScheduleWith(ctx, closure.Options{}, function, args, nil)
 }
 
-// ScheduleCall is Schedule with everything there is to say.
-func (c *Coordinator) ScheduleCall(ctx context.Context, call Call) (*RemoteValue, error) {
-	what, err := call.closure()
+// ScheduleWith is Schedule with options, and with arguments by name.
+func (c *Coordinator) ScheduleWith(ctx context.Context, o closure.Options, function string, args []any, kwargs map[string]any) (*RemoteValue, error) {
+	what, err := newClosure(function, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.CheckTask(ctx, call); err != nil {
-		return nil, err
+	if o != (closure.Options{}) {
+		what.Options = &o
 	}
-	if what.Options == nil || !what.Options.Detached {
+	if !o.Detached {
 		leave, err := c.enter(ctx)
 		if err != nil {
 			return nil, err
@@ -95,7 +83,9 @@ func (c *Coordinator) ScheduleCall(ctx context.Context, call Call) (*RemoteValue
 		defer leave()
 	}
 	r, err := c.queue.Schedule(ctx, what)
-	runtime.KeepAlive(call) // so that no resource among the arguments is released before
+	// So that no resource among the arguments is released before.
+	runtime.KeepAlive(args)
+	runtime.KeepAlive(kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -139,20 +129,20 @@ func (c *Coordinator) Done(ctx context.Context) (bool, error) {
 // does, Close, or the garbage collector when nothing here refers to the values any more;
 // what is written in Go and has a method Close is closed then.
 func (c *Coordinator) CreatePerWorkerResource(ctx context.Context, function string, args ...any) (PerWorkerValues, error) {
-	what, err := Call{Function: function, Args: args}.closure()
+	what, err := newClosure(function, args, nil)
 	if err != nil {
 		return PerWorkerValues{}, err
 	}
-	id, err := c.queue.CreateResource(ctx, closure.Resource{Function: what.Function, Args: what.Args, Kwargs: what.Kwargs})
+	id, err := c.queue.CreateResource(ctx, closure.Resource{Function: what.Function, Args: what.Args})
 	if err != nil {
 		return PerWorkerValues{}, err
 	}
 	return newPerWorkerValues(c.queue, id), nil
 }
 
-// closure is a call as it is sent.
-func (c Call) closure() (closure.Closure, error) {
-	out := closure.Closure{Function: c.Function, Options: c.Options}
+// newClosure writes arguments as JSON, and notes the resources among them.
+func newClosure(function string, args []any, kwargs map[string]any) (closure.Closure, error) {
+	out := closure.Closure{Function: function}
 	var resources resources
 	for _, part := range []struct {
 		name  string
@@ -160,15 +150,15 @@ func (c Call) closure() (closure.Closure, error) {
 		empty bool
 		to    *json.RawMessage
 	}{
-		{"args", c.Args, len(c.Args) == 0, &out.Args},
-		{"kwargs", c.Kwargs, len(c.Kwargs) == 0, &out.Kwargs},
+		{"args", args, len(args) == 0, &out.Args},
+		{"kwargs", kwargs, len(kwargs) == 0, &out.Kwargs},
 	} {
 		if part.empty {
 			continue
 		}
 		b, err := json.Marshal(part.value)
 		if err != nil {
-			return out, fmt.Errorf("%s of %s: %w", part.name, c.Function, remoteFirst(err))
+			return out, fmt.Errorf("%s of %s: %w", part.name, function, remoteFirst(err))
 		}
 		if err := resources.in(b); err != nil {
 			return out, err

@@ -81,7 +81,7 @@ func TestAJoinHoldsSchedulesBack(t *testing.T) {
 	joined := make(chan error, 1)
 	go func() { joined <- f.Join(patience(t)) }()
 	require.Eventually(t, func() bool { return f.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
-	detached, err := f.ScheduleCall(patience(t), Call{Function: "same", Args: []any{1}, Options: &closure.Options{Detached: true}})
+	detached, err := f.ScheduleWith(patience(t), closure.Options{Detached: true}, "same", []any{1}, nil)
 	require.NoError(t, err)
 	one, err := Get[int](patience(t), detached)
 	require.NoError(t, err)

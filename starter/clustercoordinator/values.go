@@ -83,7 +83,7 @@ func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 func isAborted(err error) bool {
 	var (
 		failed  *closure.Error
-		refused *closurequeue.RefusedError
+		refused *closure.RefusedError
 	)
 	return err != nil && !errors.As(err, &failed) && !errors.As(err, &refused)
 }

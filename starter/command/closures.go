@@ -43,7 +43,6 @@ type access struct {
 	// waits reports whether the command waits while nobody executes the run, and says so.
 	// Other commands fail then.
 	waits bool
-	task  string // the only one that may call what is scheduled, if not empty
 }
 
 // withQueue connects to the queue of a run's closures.
@@ -77,9 +76,6 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 		if how.waits {
 			go tellWaits(limited, q.Status, func(text string) { a.say("run %s: %s", run, text) })
 		}
-		if how.task != "" {
-			a.warnOfTask(limited, r, how.task)
-		}
 		err = do(limited, q)
 	}
 	nobody := watch.end()
@@ -90,22 +86,6 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 		return nobody
 	}
 	return a.closureError(ctx, limited, how.timeout, err)
-}
-
-// warnOfTask says when a run has no such task. It is no mistake for sure: start-task
-// may still add it.
-func (a *app) warnOfTask(ctx context.Context, r *starter.Run, task string) {
-	s, err := r.Status(ctx)
-	if err != nil || !s.Open || s.Unanswered {
-		return
-	}
-	names := make([]string, len(s.Tasks))
-	for i, t := range s.Tasks {
-		if names[i] = t.Name; t.Name == task {
-			return
-		}
-	}
-	a.say("run %s has no task %s now; nobody calls this until `clusterrun start-task` adds it. Its tasks are %s", r.ID, task, listFew(names))
 }
 
 // closuresEnded returns the error for a run that has ended: how, and what is left of its
@@ -120,21 +100,33 @@ func (a *app) closuresEnded(ctx context.Context, r *starter.Run) error {
 
 // isAnswer tells what a queue answered from the errors of asking it.
 func isAnswer(err error) bool {
-	var refused *closurequeue.RefusedError
+	var refused *closure.RefusedError
 	return isClosureError(err) || errors.As(err, &refused)
 }
 
-// inWordsOfFlags has a closure that was refused named as it was given here. Each is
-// refused by itself.
-var inWordsOfFlags = strings.NewReplacer("closures[0].function: ", "FUNCTION: ", "closures[0].args: ", "ARG: ", "closures[0].kwargs: ", "--kwargs: ",
-	"closures[0].options.timeout: ", "--call-timeout: ", "closures[0].options.", "--", "closures[0].", "",
-	"options.timeout: ", "--call-timeout: ", "options.", "--")
+// flagOf names a field of a closure as it was given here.
+func flagOf(field string) string {
+	switch field {
+	case "function":
+		return "FUNCTION"
+	case "args":
+		return "ARG"
+	case "kwargs":
+		return "--kwargs"
+	case "options.timeout":
+		return "--call-timeout"
+	}
+	if option, ok := strings.CutPrefix(field, "options."); ok {
+		return "--" + option
+	}
+	return field
+}
 
 // closureError gives an error its exit code.
 func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, err error) error {
 	var (
 		failed  *closure.Error
-		refused *closurequeue.RefusedError
+		refused *closure.RefusedError
 	)
 	switch {
 	case err == nil:
@@ -149,7 +141,7 @@ func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, 
 		}
 		return &exitError{exitClosure, errors.New(text)}
 	case errors.As(err, &refused):
-		return usagef("%s", inWordsOfFlags.Replace(strings.TrimPrefix(refused.Message, "invalid request: ")))
+		return usagef("%s", closure.Renamed(refused, flagOf))
 	case ctx.Err() == nil && limited.Err() != nil:
 		return &exitError{exitTimeout, fmt.Errorf("not done within %s", timeout)}
 	}

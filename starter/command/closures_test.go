@@ -7,7 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func TestWhatWasCancelled(t *testing.T) {
@@ -24,13 +25,17 @@ func TestWhatWasCancelled(t *testing.T) {
 
 // What is refused is named as it was given: by the flag.
 func TestRefusalsNameTheFlag(t *testing.T) {
-	for message, want := range map[string]string{
-		"f cannot be scheduled: options.retries: must not be negative, is -1":  "f cannot be scheduled: --retries: must not be negative, is -1",
-		"f cannot be scheduled: options.priority: must be from -1 to 1, is 5":  "f cannot be scheduled: --priority: must be from -1 to 1, is 5",
-		"f cannot be scheduled: options.timeout: must not be negative, is -1s": "f cannot be scheduled: --call-timeout: must not be negative, is -1s",
-		"closures[0].function: no task has registered a function":              "FUNCTION: no task has registered a function",
+	for field, want := range map[string]string{
+		"function":        "FUNCTION: no",
+		"args":            "ARG: no",
+		"kwargs":          "--kwargs: no",
+		"options.retries": "--retries: no",
+		"options.task":    "--task: no",
+		"options.timeout": "--call-timeout: no",
+		"resources":       "resources: no",
 	} {
-		err := (&app{}).closureError(context.Background(), context.Background(), 0, &closurequeue.RefusedError{Message: message})
+		refused := &closure.RefusedError{Reason: &spec.InvalidRequestError{Problems: []spec.Problem{{Path: field, Message: "no"}}}}
+		err := (&app{}).closureError(context.Background(), context.Background(), 0, refused)
 		var usage *usageError
 		assert.True(t, errors.As(err, &usage))
 		assert.EqualError(t, err, want)

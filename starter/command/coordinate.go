@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/starter/coordinate"
 )
 
@@ -78,12 +77,12 @@ func (a *app) coordinateCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			q, err := clustercoordinator.New(cmd.Context(), starter.Get(c, args[0], ""))
+			q, err := starter.Get(c, args[0], "").Closures(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer q.Close()
-			go tellWaits(cmd.Context(), q.Queue().Status, func(text string) { a.say("run %s: %s", args[0], text) })
+			go tellWaits(cmd.Context(), q.Status, func(text string) { a.say("run %s: %s", args[0], text) })
 			// A program that has died reads no answers; what it wanted is scheduled.
 			signal.Ignore(syscall.SIGPIPE)
 			return coordinate.Serve(cmd.Context(), args[0], q, a.in, a.out)

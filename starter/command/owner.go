@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/starter/coordinate"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -96,15 +95,15 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.serving.Go(func() { w.watchTasks(ctx, run) })
 	w.serving.Go(func() {
-		c, err := clustercoordinator.New(ctx, run)
+		q, err := run.Closures(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.app.say("run %s: %s", run.ID, err)
 			}
 			return
 		}
-		defer c.Close()
-		if err := coordinate.Serve(ctx, run.ID, c, w.socket, w.socket); err != nil && !w.isGone() && ctx.Err() == nil {
+		defer q.Close()
+		if err := coordinate.Serve(ctx, run.ID, q, w.socket, w.socket); err != nil && !w.isGone() && ctx.Err() == nil {
 			w.app.say("run %s: %s", run.ID, err)
 		}
 	})

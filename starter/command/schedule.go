@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/strictjson"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // scheduling is what `clusterrun schedule` was asked for.
@@ -37,8 +37,8 @@ value. Every ARG is JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with 
 The arguments of a closure may have 256 KiB; pass larger data in files.
 
 With --from, closures are read from a file, one JSON object in each line, such as
-{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}}, which may have a
-"key", too; the flags are for all of them. While the queue is full this waits. When a
+{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}}, which may have
+"options", as for 'clusterrun coordinate'; the flags are for all of them. While the queue is full this waits. When a
 line is wrong, those before it are in the queue already.
 
 A --key makes a closure the same as the one that was scheduled with it before, for as long
@@ -86,7 +86,7 @@ others. With --wait and --from, the first error cancels the closures that are qu
 				}
 				next = once(c)
 			}
-			return a.withQueue(cmd.Context(), args[0], access{attach: opened, timeout: s.patience, waits: true, task: s.task}, func(ctx context.Context, q *closurequeue.Queue) error {
+			return a.withQueue(cmd.Context(), args[0], access{attach: opened, timeout: s.patience, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
 				return a.schedule(ctx, q, next, s)
 			})
 		},
@@ -116,7 +116,7 @@ func (s *scheduling) checkFrom(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case s.key != "":
-		return usagef(`--key would be that of all lines; give each its own: {"function": "f", "key": "k"}`)
+		return usagef(`--key would be that of all lines; give each its own: {"function": "f", "options": {"key": "k"}}`)
 	case s.kwargs != "":
 		return usagef("--kwargs is for FUNCTION; with --from write them into the lines")
 	}
@@ -146,7 +146,7 @@ func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
 }
 
 func (s *scheduling) closure(function string, args []string) (closure.Closure, error) {
-	c := closure.Closure{Function: function, Options: s.options(s.key)}
+	c := closure.Closure{Function: function, Options: s.options(nil)}
 	list := make([]json.RawMessage, len(args))
 	for i, arg := range args {
 		if !json.Valid([]byte(arg)) {
@@ -171,11 +171,19 @@ func (s *scheduling) closure(function string, args []string) (closure.Closure, e
 	return c, nil
 }
 
-func (s *scheduling) options(key string) *closure.Options {
-	o := closure.Options{
-		Key: key, Retry: s.retry && key != "", Task: s.task, Priority: s.priority, Timeout: spec.Duration(s.timeout), Retries: s.retries,
-		Detached: s.detached,
+// options adds what the flags say to the options that a closure has, if it has some.
+func (s *scheduling) options(own *closure.Options) *closure.Options {
+	var o closure.Options
+	if own != nil {
+		o = *own
 	}
+	o.Key = cmp.Or(s.key, o.Key)
+	o.Retry = o.Retry || s.retry && o.Key != ""
+	o.Task = cmp.Or(s.task, o.Task)
+	o.Priority = cmp.Or(s.priority, o.Priority)
+	o.Timeout = cmp.Or(closure.TimeoutOf(s.timeout), o.Timeout)
+	o.Retries = cmp.Or(s.retries, o.Retries)
+	o.Detached = o.Detached || s.detached
 	if o == (closure.Options{}) {
 		return nil
 	}
@@ -185,20 +193,6 @@ func (s *scheduling) options(key string) *closure.Options {
 // maxClosureLine bounds a line of closures, in bytes: what a closure may have, and
 // white space.
 const maxClosureLine = 2 * closure.MaxBytes
-
-// closureLine is a line of closures.
-type closureLine struct {
-	Function string          `json:"function"`
-	Args     json.RawMessage `json:"args"`
-	Kwargs   json.RawMessage `json:"kwargs"`
-	Key      string          `json:"key"`
-}
-
-// readClosure reads one. Left out, what is not understood would be missing in the call.
-func readClosure(text []byte) (line closureLine, err error) {
-	err = strictjson.Decode(text, &line)
-	return line, err
-}
 
 // readFrom reads closures, one after the other.
 func (s *scheduling) readFrom(in io.Reader) func() (closure.Closure, error) {
@@ -211,14 +205,16 @@ func (s *scheduling) readFrom(in io.Reader) func() (closure.Closure, error) {
 			if len(lines.Bytes()) == 0 {
 				continue
 			}
-			line, err := readClosure(lines.Bytes())
-			switch {
-			case err != nil:
-				return closure.Closure{}, usagef("line %d is not a JSON object like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
-			case line.Function == "":
-				return closure.Closure{}, usagef("line %d: function is missing", number)
+			var c closure.Closure
+			err := strictjson.Decode(lines.Bytes(), &c)
+			if err == nil {
+				c.Options = s.options(c.Options)
+				err = c.Validate()
 			}
-			return closure.Closure{Function: line.Function, Args: line.Args, Kwargs: line.Kwargs, Options: s.options(line.Key)}, nil
+			if err != nil {
+				return c, usagef("line %d is not a closure like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
+			}
+			return c, nil
 		}
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 			return closure.Closure{}, usagef("line %d is longer than %d bytes", number+1, maxClosureLine)

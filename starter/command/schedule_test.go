@@ -30,14 +30,14 @@ func readAll(s scheduling, text string) ([]closure.Closure, error) {
 func TestClosuresOfAFile(t *testing.T) {
 	all, err := readAll(scheduling{task: "worker-1"}, `{"function":"f"}
 
-{"function":"g","args":[1],"kwargs":{"rate":0.1},"key":"k"}
+{"function":"g","args":[1],"kwargs":{"rate":0.1},"options":{"key":"k","timeout":"3s"}}
 `)
 	require.NoError(t, err)
 	assert.Equal(t, []closure.Closure{
 		{Function: "f", Options: &closure.Options{Task: "worker-1"}},
-		{Function: "g", Args: []byte(`[1]`), Kwargs: []byte(`{"rate":0.1}`), Options: &closure.Options{Task: "worker-1", Key: "k"}},
+		{Function: "g", Args: []byte(`[1]`), Kwargs: []byte(`{"rate":0.1}`), Options: &closure.Options{Task: "worker-1", Key: "k", Timeout: "3s"}},
 	}, all)
-	all, err = readAll(scheduling{}, `{"function":"f","key":"k"}`)
+	all, err = readAll(scheduling{}, `{"function":"f","options":{"key":"k"}}`)
 	require.NoError(t, err)
 	assert.Equal(t, []closure.Closure{{Function: "f", Options: &closure.Options{Key: "k"}}}, all)
 }
@@ -45,13 +45,15 @@ func TestClosuresOfAFile(t *testing.T) {
 // What is not understood is not left out: {"arg": [3]} would be a call without arguments.
 func TestLinesThatAreNotUnderstood(t *testing.T) {
 	for line, want := range map[string]string{
-		`{"function":"f","arg":[1]}`:        `unknown field "arg"`,
-		`{"function":"f","Options":{}}`:     `unknown field "Options"`,
-		`{"function":"f"} {"function":"g"}`: "one JSON object",
-		`{"function":"f"} x`:                "one JSON object",
-		`{"args":[1]}`:                      "function is missing",
-		`["f"]`:                             "cannot unmarshal array",
-		`{"function":"f","args":[1]`:        "unexpected EOF",
+		`{"function":"f","arg":[1]}`:                 "field arg: there is no such field",
+		`{"function":"f","options":{"prio":1}}`:      "field prio: there is no such field",
+		`{"function":"f","options":{"timeout":"x"}}`: `options.timeout: "x" is no duration`,
+		`{"function":"f","id":3}`:                    "leave them out",
+		`{"function":"f"} {"function":"g"}`:          "something follows the JSON object",
+		`{"function":"f"} x`:                         "something follows the JSON object",
+		`{"args":[1]}`:                               "function: missing",
+		`["f"]`:                                      "it is an array; want an object",
+		`{"function":"f","args":[1]`:                 "the JSON ends too early",
 	} {
 		all, err := readAll(scheduling{}, `{"function":"first"}`+"\n"+line+"\n")
 		var usage *usageError

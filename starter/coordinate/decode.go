@@ -1,45 +1,9 @@
 package coordinate
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"strings"
-
-	"github.com/clusterrun/clusterrun/activities/strictjson"
-)
+import "encoding/json"
 
 // maxEchoed bounds an ID that is no number, in bytes, for its answer to have it.
 const maxEchoed = 200
-
-// decode reads a request. A field that does not exist is an error: whoever has written
-// "prio" does not find out otherwise that it does nothing.
-func decode(line []byte) (Request, error) {
-	var r Request
-	err := strictjson.Decode(line, &r)
-	return r, inWords(err)
-}
-
-// inWords is an error of decoding for those who do not write Go.
-func inWords(err error) error {
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, strictjson.ErrMore):
-		return errors.New("something follows the object; write one request a line")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the JSON ends too early")
-	case errors.As(err, &wrong) && wrong.Field == "id":
-		return fmt.Errorf("id must be a number, from 0 up and without a fraction, is %s", wrong.Value)
-	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Errorf("%s has the wrong type: %s", wrong.Field, wrong.Value)
-	case errors.As(err, &wrong):
-		return fmt.Errorf("it must be an object, is %s", wrong.Value)
-	}
-	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-}
 
 // problem is the answer to a line that is no request, with its ID as it is there.
 type problem struct {

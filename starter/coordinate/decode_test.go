@@ -15,20 +15,18 @@ func TestLinesThatAreNoRequests(t *testing.T) {
 		id      any
 		message string
 	}{
-		`{"id":1,"op":"call","closures":[{"function":"same","arg":[1]}]}`:                {1.0, `unknown field "arg"`},
-		`{"id":2,"op":"schedule","closures":[{"function":"same","options":{"prio":3}}]}`: {2.0, `unknown field "prio"`},
-		`{"id":3,"op":"join","timeout":3}`:                                               {3.0, `unknown field "timeout"`},
-		`{"op":"fetch","idds":[1],"id":4}`:                                               {4.0, `unknown field "idds"`},
-		`{"id":"x","op":"join"}`:                                                         {"x", `id must be a number, from 0 up and without a fraction, is string`},
-		`{"id":-1,"op":"join"}`:                                                          {-1.0, `id must be a number, from 0 up and without a fraction, is number -1`},
-		`{"id":1.5,"op":"join"}`:                                                         {1.5, `id must be a number, from 0 up and without a fraction, is number 1.5`},
-		`{"id":[1],"op":"join"}`:                                                         {nil, `id must be a number, from 0 up and without a fraction, is array`},
-		`{"id":5,"op":1}`:                                                                {5.0, `op has the wrong type: number`},
-		`{"id":6,"op":"call","closures":[{"function":"same","args":3}]}`:                 {6.0, `closures.args has the wrong type: number`},
-		`{"id":7,"op":"schedule","closures":[{"function":"same","options":{"timeout":"soon"}}]}`: {7.0, `soon`},
-		`{"id":8,"op":"join"} {"id":9,"op":"join"}`:                                              {nil, `write one request a line`},
+		`{"id":1,"op":"call","closures":[{"function":"same","arg":[1]}]}`:                {1.0, "field arg: there is no such field; there are id, op, closures, ids"},
+		`{"id":2,"op":"schedule","closures":[{"function":"same","options":{"prio":3}}]}`: {2.0, "field prio: there is no such field"},
+		`{"id":3,"op":"join","timeout":3}`:                                               {3.0, "field timeout: there is no such field"},
+		`{"op":"fetch","idds":[1],"id":4}`:                                               {4.0, "field idds: there is no such field"},
+		`{"id":"x","op":"join"}`:                                                         {"x", "field id: it is a string; want a number from 0"},
+		`{"id":-1,"op":"join"}`:                                                          {-1.0, "field id: it is a number -1; want a number from 0"},
+		`{"id":1.5,"op":"join"}`:                                                         {1.5, "field id: it is a number 1.5; want a number from 0"},
+		`{"id":[1],"op":"join"}`:                                                         {nil, "field id: it is an array; want a number from 0"},
+		`{"id":5,"op":1}`:                                                                {5.0, "field op: it is a number; want a string"},
+		`{"id":8,"op":"join"} {"id":9,"op":"join"}`:                                      {nil, "something follows the JSON object"},
 		`{"id":10,`: {nil, `the JSON ends too early`},
-		`[]`:        {nil, `it must be an object, is array`},
+		`[]`:        {nil, "it is an array; want an object"},
 	} {
 		p.ask(line)
 		answer, err := p.out.ReadBytes('\n')
@@ -41,6 +39,13 @@ func TestLinesThatAreNoRequests(t *testing.T) {
 		assert.Contains(t, said["message"], "the line is no request: ", line)
 		assert.Contains(t, said["message"], want.message, line)
 		assert.NotContains(t, said["message"], "Go ", line)
+	}
+	for line, want := range map[string]string{
+		`{"id":6,"op":"call","closures":[{"function":"same"},{"function":"same","args":3}]}`:     `closures[1].args: must be a JSON array, is "3"`,
+		`{"id":7,"op":"schedule","closures":[{"function":"same","options":{"timeout":"soon"}}]}`: `closures[0].options.timeout: "soon" is no duration`,
+	} {
+		p.ask(line)
+		assert.Contains(t, p.answer().Error.Message, want)
 	}
 	assert.Zero(t, p.Counts().Scheduled, "nothing of them was taken")
 	p.ask(`{"id":11,"op":"call","closures":[{"function":"same","args":[1],"kwargs":{"any":{"thing":2}},"options":{"key":"k","task":"","priority":1,"timeout":"3s","retries":1,"max_losses":2,"detached":true}}]}`)

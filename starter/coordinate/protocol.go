@@ -34,23 +34,14 @@ const (
 
 // Request is one line of input.
 type Request struct {
-	ID       uint64   `json:"id"`
-	Op       string   `json:"op"`
-	Closures []Call   `json:"closures,omitempty"`
-	IDs      []uint64 `json:"ids,omitempty"`
+	ID       uint64            `json:"id"`
+	Op       string            `json:"op"`
+	Closures []closure.Closure `json:"closures,omitempty"`
+	IDs      []uint64          `json:"ids,omitempty"`
 }
 
 // schedules: it puts closures into the queue.
 func (r *Request) schedules() bool { return r.Op == OpSchedule || r.Op == OpCall }
-
-// Call is a closure of a request.
-type Call struct {
-	// Function is the name that tasks have registered.
-	Function string                     `json:"function"`
-	Args     []json.RawMessage          `json:"args,omitempty"`
-	Kwargs   map[string]json.RawMessage `json:"kwargs,omitempty"`
-	Options  *closure.Options           `json:"options,omitempty"`
-}
 
 // Answer is one line of output.
 type Answer struct {

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/strictjson"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -28,23 +28,23 @@ const endPatience = time.Minute
 
 // Serve answers requests until the input ends, or ctx does. What was to be scheduled
 // gets into the queue then, if it does at all; what else was waited for is given up.
-func Serve(ctx context.Context, run string, c *clustercoordinator.Coordinator, in io.Reader, out io.Writer) error {
-	return newServer(c, out).serve(ctx, run, in)
+func Serve(ctx context.Context, run string, q *closurequeue.Queue, in io.Reader, out io.Writer) error {
+	return newServer(q, out).serve(ctx, run, in)
 }
 
 type server struct {
-	coordinator *clustercoordinator.Coordinator
-	patience    time.Duration
-	requests    sync.WaitGroup
-	line        *line
+	queue    *closurequeue.Queue
+	patience time.Duration
+	requests sync.WaitGroup
+	line     *line
 
 	mu  sync.Mutex
 	out *json.Encoder
 }
 
-func newServer(c *clustercoordinator.Coordinator, out io.Writer) *server {
-	c.Queue().RefusalsAreTold() // in the answer to the request
-	return &server{coordinator: c, patience: endPatience, line: newLine(), out: json.NewEncoder(out)}
+func newServer(q *closurequeue.Queue, out io.Writer) *server {
+	q.RefusalsAreTold() // in the answer to the request
+	return &server{queue: q, patience: endPatience, line: newLine(), out: json.NewEncoder(out)}
 }
 
 func (s *server) serve(ctx context.Context, run string, in io.Reader) error {
@@ -112,8 +112,8 @@ func refusal(format string, args ...any) *closure.Error {
 
 // take takes up a request.
 func (s *server) take(ctx context.Context, line []byte) {
-	r, err := decode(line)
-	if err != nil {
+	var r Request
+	if err := strictjson.Decode(line, &r); err != nil {
 		_ = s.say(problem{ID: idIn(line), Answer: Answer{Error: refusal("the line is no request: %s", err)}})
 		return
 	}
@@ -140,13 +140,13 @@ func (s *server) inOrder(ctx context.Context) {
 		case OpSchedule, OpCall:
 			s.schedule(ctx, r)
 		case OpJoin:
-			err := s.coordinator.Join(ctx)
+			err := s.queue.Join(ctx)
 			if ctx.Err() != nil {
 				return // nobody waits for it any more
 			}
 			s.answer(Answer{ID: r.ID, Error: errorOf(err)})
 		case OpDone:
-			done, err := s.coordinator.Done(ctx)
+			done, err := s.queue.Done(ctx)
 			a := Answer{ID: r.ID, Error: errorOf(err)}
 			if err == nil {
 				a.Done = &done
@@ -157,43 +157,40 @@ func (s *server) inOrder(ctx context.Context) {
 }
 
 func (s *server) schedule(ctx context.Context, r Request) {
-	values, refused := s.give(ctx, r)
+	remotes, refused := s.give(ctx, r)
 	if refused != nil {
 		s.answer(Answer{ID: r.ID, Error: refused})
 		s.line.arrived()
 		return
 	}
-	s.requests.Go(func() { s.scheduled(ctx, r, values) })
+	s.requests.Go(func() { s.scheduled(ctx, r, remotes) })
 }
 
-// give gives the closures of a request to the coordinator.
-func (s *server) give(ctx context.Context, r Request) ([]*clustercoordinator.RemoteValue, *closure.Error) {
+// give schedules the closures of a request.
+func (s *server) give(ctx context.Context, r Request) ([]*closurequeue.Remote, *closure.Error) {
 	if len(r.Closures) == 0 {
 		return nil, refusal("closures is missing: there is nothing to %s", r.Op)
 	}
 	// All are looked at before the first is scheduled.
 	for i, c := range r.Closures {
-		if err := c.check(); err != nil {
-			return nil, refusal("%s", strings.ReplaceAll(err.Error(), "closures[0]", fmt.Sprintf("closures[%d]", i)))
-		}
-		if err := s.coordinator.CheckTask(ctx, c.call()); err != nil {
-			return nil, refusal("closures[%d].%s", i, err)
+		if err := s.queue.Check(ctx, c); err != nil {
+			return nil, errorOf(closure.Renamed(err, func(path string) string { return fmt.Sprintf("closures[%d].%s", i, path) }))
 		}
 	}
-	values := make([]*clustercoordinator.RemoteValue, len(r.Closures))
+	remotes := make([]*closurequeue.Remote, len(r.Closures))
 	for i, c := range r.Closures {
 		var err error
-		if values[i], err = s.coordinator.ScheduleCall(ctx, c.call()); err != nil {
+		if remotes[i], err = s.queue.Schedule(ctx, c); err != nil {
 			return nil, errorOf(err)
 		}
 	}
-	return values, nil
+	return remotes, nil
 }
 
 // scheduled waits for what a request to schedule wants to know.
-func (s *server) scheduled(ctx context.Context, r Request, values []*clustercoordinator.RemoteValue) {
+func (s *server) scheduled(ctx context.Context, r Request, remotes []*closurequeue.Remote) {
 	a := Answer{ID: r.ID}
-	for _, v := range values {
+	for _, v := range remotes {
 		id, err := v.ID(ctx)
 		if err != nil && a.Error == nil {
 			a.Error = errorOf(err)
@@ -212,9 +209,8 @@ func (s *server) scheduled(ctx context.Context, r Request, values []*clustercoor
 	}
 	s.line.arrived()
 	a = Answer{ID: r.ID}
-	for _, v := range values {
-		value, err := v.JSON(ctx)
-		a.Outcomes = append(a.Outcomes, outcomeOf(value, err))
+	for _, v := range remotes {
+		a.Outcomes = append(a.Outcomes, outcomeOf(v.Wait(ctx)))
 	}
 	if ctx.Err() == nil {
 		s.answer(a)
@@ -226,7 +222,7 @@ func (s *server) fetch(ctx context.Context, r Request) {
 		s.refuse(r.ID, "ids is missing: there is nothing to fetch")
 		return
 	}
-	remotes, err := s.coordinator.Queue().FetchAll(ctx, r.IDs...)
+	remotes, err := s.queue.FetchAll(ctx, r.IDs...)
 	a := Answer{ID: r.ID, Error: errorOf(err)}
 	for _, remote := range remotes {
 		a.Outcomes = append(a.Outcomes, outcomeOf(remote.Wait(ctx)))
@@ -237,6 +233,6 @@ func (s *server) fetch(ctx context.Context, r Request) {
 }
 
 func (s *server) cancel(ctx context.Context, r Request) {
-	c, err := s.coordinator.Queue().Cancel(ctx, r.IDs...)
+	c, err := s.queue.Cancel(ctx, r.IDs...)
 	s.answer(Answer{ID: r.ID, Cancelled: c.Cancelled, Told: c.Told, Error: errorOf(err)})
 }

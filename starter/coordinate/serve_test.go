@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
@@ -25,10 +24,10 @@ var patience = queues.Patience
 // program is one that coordinates by lines, and the queue that it has.
 type program struct {
 	*queues.Server
-	t           *testing.T
-	coordinator *clustercoordinator.Coordinator
-	in          *io.PipeWriter
-	out         *bufio.Reader
+	t     *testing.T
+	queue *closurequeue.Queue
+	in    *io.PipeWriter
+	out   *bufio.Reader
 	// ended has what serving has ended with.
 	ended chan error
 	// release ends the calls of wait.
@@ -44,7 +43,7 @@ func begin(t *testing.T, size ...int) *program {
 	p.in, p.out = requests, bufio.NewReader(answers)
 	ctx, cancel := context.WithCancel(patience(t))
 	go func() {
-		p.ended <- Serve(ctx, "iris", p.coordinator, in, out)
+		p.ended <- Serve(ctx, "iris", p.queue, in, out)
 		out.Close()
 		in.Close()
 	}()
@@ -70,8 +69,8 @@ func queueOf(t *testing.T, size ...int) *program {
 	}
 	q, err := closurequeue.Open(patience(t), p.Server, queues.Run, o)
 	require.NoError(t, err)
-	p.coordinator = clustercoordinator.Of(q)
-	t.Cleanup(p.coordinator.Close)
+	p.queue = q
+	t.Cleanup(p.queue.Close)
 	return p
 }
 
@@ -132,7 +131,7 @@ func TestTheInputEndsBehindRequests(t *testing.T) {
 	}
 	in.WriteString(`{"id":101,"op":"call","closures":[{"function":"wait"}]}` + "\n")
 	in.WriteString(`{"id":102,"op":"join"}` + "\n")
-	require.NoError(t, Serve(patience(t), "iris", p.coordinator, strings.NewReader(in.String()), &out))
+	require.NoError(t, Serve(patience(t), "iris", p.queue, strings.NewReader(in.String()), &out))
 	assert.Equal(t, uint64(101), p.Counts().Scheduled)
 	answers := answersIn(t, strings.NewReader(out.String()))
 	for i := range uint64(100) {
@@ -162,7 +161,7 @@ func TestTheInputEndsAndTheQueueIsAway(t *testing.T) {
 	p := queueOf(t)
 	p.Away(true)
 	var out strings.Builder
-	s := newServer(p.coordinator, &out)
+	s := newServer(p.queue, &out)
 	s.patience = time.Millisecond
 	in := strings.NewReader(`{"id":1,"op":"schedule","closures":[{"function":"same","args":[1]}]}` + "\n")
 	err := s.serve(patience(t), "iris", in)
@@ -271,10 +270,15 @@ func TestARefusalIsToldOnce(t *testing.T) {
 // the request is scheduled.
 func TestATaskThatTheRunDoesNotHave(t *testing.T) {
 	p := queueOf(t)
-	p.coordinator.KnowTasks(func(context.Context) ([]string, bool, error) { return []string{"chief-0", "worker-0"}, true, nil })
+	var err error
+	p.queue, err = closurequeue.Open(patience(t), p.Server, queues.Run, closurequeue.Options{Tasks: func(context.Context) ([]string, bool, error) {
+		return []string{"chief-0", "worker-0"}, true, nil
+	}})
+	require.NoError(t, err)
+	defer p.queue.Close()
 	in := `{"id":1,"op":"schedule","closures":[{"function":"same","args":[1]},{"function":"same","args":[1],"options":{"task":"worker-77"}}]}` + "\n"
 	var out strings.Builder
-	require.NoError(t, Serve(patience(t), "iris", p.coordinator, strings.NewReader(in), &out))
+	require.NoError(t, Serve(patience(t), "iris", p.queue, strings.NewReader(in), &out))
 	refused := answersIn(t, strings.NewReader(out.String()))[1].Error
 	assert.Equal(t, &closure.Error{Kind: ErrRefused, Message: `closures[1].options.task: the run has no task "worker-77"; it has chief-0, worker-0`}, refused)
 	assert.Zero(t, p.Counts().Scheduled)

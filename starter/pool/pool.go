@@ -246,9 +246,13 @@ func (p *Pool) request(function string, args []any) (coordinate.Request, error) 
 		raw[i] = b
 	}
 	r := coordinate.Request{Op: coordinate.OpCall}
+	list, err := json.Marshal(raw)
+	if err != nil {
+		return r, err
+	}
 	never := 0
 	for _, t := range p.tasks {
-		r.Closures = append(r.Closures, coordinate.Call{Function: function, Args: raw, Options: &closure.Options{
+		r.Closures = append(r.Closures, closure.Closure{Function: function, Args: list, Options: &closure.Options{
 			Task: t.Name(), Detached: true, MaxLosses: &never,
 		}})
 	}

@@ -68,7 +68,7 @@ clusterrun.serve()`)
 	assert.Equal(t, `{"event":"open","run":"shell"}`+"\n"+`{"id":1,"ids":[1]}`+"\n", stdout)
 	var lines strings.Builder
 	for i := range 50 {
-		fmt.Fprintf(&lines, `{"function":"add","args":[%d],"kwargs":{"b":10},"key":"k%d"}`+"\n", i, i%40)
+		fmt.Fprintf(&lines, `{"function":"add","args":[%d],"kwargs":{"b":10},"options":{"key":"k%d"}}`+"\n", i, i%40)
 	}
 	code, stdout, stderr = l.fed(lines.String(), "schedule", "shell", "--from", "-")
 	assert.Zero(t, code, stderr)

@@ -65,7 +65,7 @@ func schedule(t *testing.T, c *clustercoordinator.Coordinator, function string, 
 
 func scheduleCall(t *testing.T, c *clustercoordinator.Coordinator, o closure.Options, function string, args ...any) *clustercoordinator.RemoteValue {
 	t.Helper()
-	v, err := c.ScheduleCall(bounded(t), clustercoordinator.Call{Function: function, Args: args, Options: &o})
+	v, err := c.ScheduleWith(bounded(t), o, function, args, nil)
 	require.NoError(t, err)
 	return v
 }
@@ -187,7 +187,7 @@ func testClosureValues(t *testing.T, f *fixture, run client.WorkflowRun, c *clus
 		v := schedule(t, c, "square", 7)
 		assert.Equal(t, 49, fetched[int](t, v))
 		assert.Equal(t, clustercoordinator.Ready, v.State())
-		v, err := c.ScheduleCall(bounded(t), clustercoordinator.Call{Function: "echo", Args: []any{nil, "ü"}, Kwargs: map[string]any{"a": []int{1}}})
+		v, err := c.ScheduleWith(bounded(t), closure.Options{}, "echo", []any{nil, "ü"}, map[string]any{"a": []int{1}})
 		require.NoError(t, err)
 		assert.Equal(t, []any{[]any{nil, "ü"}, map[string]any{"a": []any{1.0}}}, fetched[any](t, v))
 	})
@@ -344,7 +344,7 @@ func testClosureErrors(t *testing.T, f *fixture, run client.WorkflowRun, c *clus
 
 func testClosureOptions(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) {
 	t.Run("timeout", func(t *testing.T) {
-		v := scheduleCall(t, c, closure.Options{Timeout: spec.Duration(200 * time.Millisecond), Detached: true}, "hold", "too-long")
+		v := scheduleCall(t, c, closure.Options{Timeout: closure.TimeoutOf(200 * time.Millisecond), Detached: true}, "hold", "too-long")
 		e := fetchError(t, v)
 		assert.Equal(t, closure.ErrTimeout, e.Kind)
 		assert.Contains(t, e.Message, "hold has not ended within its timeout of 200ms")

@@ -76,11 +76,12 @@ func (x *execution) returned(lease int64, r closure.LeaseResult) {
 }
 
 func (x *execution) decided(d closure.DecidedOutcomes) {
+	d.Type = closure.DecidedType
 	x.add(&historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_MARKER_RECORDED,
 		Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{
 			MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{
-				MarkerName: "SideEffect", Details: map[string]*commonpb.Payloads{"side-effect-id": encode(1), "data": encode(d)},
+				MarkerName: "any", Details: map[string]*commonpb.Payloads{"other": encode(1), "what": encode(d)},
 			},
 		},
 	})

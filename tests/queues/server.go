@@ -280,6 +280,10 @@ func (s *Server) UpdateWorkflow(ctx context.Context, o client.UpdateWorkflowOpti
 	if errors.Is(err, errAway) || ctx.Err() != nil {
 		return nil, err
 	}
+	var invalid *spec.InvalidRequestError
+	if errors.As(err, &invalid) {
+		return &updated{err: temporal.NewApplicationError(err.Error(), spec.ErrInvalidRequest, *invalid)}, nil
+	}
 	kind := spec.ErrRefused
 	if errors.Is(err, closures.ErrWithdrawn) {
 		kind = spec.ErrTryAgain

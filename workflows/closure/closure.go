@@ -2,6 +2,7 @@ package closure
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -10,22 +11,22 @@ import (
 // them to call.
 type Closure struct {
 	// ID counts the closures of a queue from 1, in the order they were scheduled.
-	ID uint64 `json:"i,omitempty"`
+	ID uint64 `json:"id,omitempty"`
 	// Function is the name under which tasks have registered it.
-	Function string `json:"f"`
+	Function string `json:"function"`
 	// Args and Kwargs are JSON: an array and an object. An object with the one key
 	// [ResourceKey] among them stands for what the executing task has built of that
 	// per-worker resource.
-	Args   json.RawMessage `json:"a,omitempty"`
-	Kwargs json.RawMessage `json:"k,omitempty"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Kwargs json.RawMessage `json:"kwargs,omitempty"`
 	// Resources are the IDs of those it uses.
-	Resources []uint64 `json:"r,omitempty"`
+	Resources []uint64 `json:"resources,omitempty"`
 	// Attempt counts how often it was given to a task, from 1.
-	Attempt int `json:"n,omitempty"`
+	Attempt int `json:"attempt,omitempty"`
 	// Left is how many of its retries are left, in a lease.
-	Left int `json:"l,omitempty"`
+	Left int `json:"retries_left,omitempty"`
 	// Options are rare; nil is none.
-	Options *Options `json:"o,omitempty"`
+	Options *Options `json:"options,omitempty"`
 }
 
 // Size is what the closure counts against [MaxQueueBytes] and [MaxBatchBytes]: the
@@ -51,13 +52,30 @@ type Options struct {
 	Detached bool `json:"detached,omitempty"`
 	// Priority: higher ones go first. Default 0.
 	Priority int `json:"priority,omitempty"`
-	// Timeout bounds one call. 0: none.
-	Timeout spec.Duration `json:"timeout,omitempty"`
+	// Timeout bounds one call. None: nothing does.
+	Timeout Timeout `json:"timeout,omitempty"`
 	// Retries is how often it is called again after an error or a timeout of its own.
 	Retries int `json:"retries,omitempty"`
 	// MaxLosses is how often its task may die under it before it is not put back any
 	// more. nil: [DefaultMaxLosses]. Negative: without limit, as in the seed.
 	MaxLosses *int `json:"max_losses,omitempty"`
+}
+
+// Timeout is a time span, as a text such as "1.5s", which [Closure.Validate] checks.
+type Timeout string
+
+// TimeoutOf writes a time span; 0 is none.
+func TimeoutOf(d time.Duration) Timeout {
+	if d == 0 {
+		return ""
+	}
+	return Timeout(spec.Duration(d).String())
+}
+
+// Span is the time span of a valid timeout; 0: none.
+func (t Timeout) Span() time.Duration {
+	d, _ := spec.ParseDuration(string(t))
+	return d.Std()
 }
 
 // Limits of closures.
@@ -95,8 +113,8 @@ const ResourceKey = "$clusterrun.resource"
 // process. It is there until its client releases it, and the last closure
 // with it has ended.
 type Resource struct {
-	ID       uint64          `json:"i"`
-	Function string          `json:"f"`
-	Args     json.RawMessage `json:"a,omitempty"`
-	Kwargs   json.RawMessage `json:"k,omitempty"`
+	ID       uint64          `json:"id,omitempty"`
+	Function string          `json:"function"`
+	Args     json.RawMessage `json:"args,omitempty"`
+	Kwargs   json.RawMessage `json:"kwargs,omitempty"`
 }

@@ -37,18 +37,18 @@ func (k OutcomeKind) Final() bool {
 
 // Outcome is how a call of a closure ended, or the closure.
 type Outcome struct {
-	ID   uint64      `json:"i"`
-	Kind OutcomeKind `json:"c,omitempty"` // none: value
+	ID   uint64      `json:"id"`
+	Kind OutcomeKind `json:"kind,omitempty"` // none: value
 	// Value is the JSON value. None is null.
-	Value json.RawMessage `json:"v,omitempty"`
-	Error *Error          `json:"e,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+	Error *Error          `json:"error,omitempty"`
 	// Task called it.
-	Task string `json:"t,omitempty"`
+	Task string `json:"task,omitempty"`
 	// Started: the call had begun, where it was lost.
-	Started bool `json:"s,omitempty"`
+	Started bool `json:"started,omitempty"`
 	// Alone: the error concerns nobody else. The function has returned, and only what it
 	// has returned cannot be handed on.
-	Alone bool `json:"a,omitempty"`
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Error is an error of a closure.
@@ -96,9 +96,14 @@ const (
 	TextAborted   = "The corresponding function is aborted. Please reschedule the function."
 )
 
+// DecidedType is the type of [DecidedOutcomes] in a history.
+const DecidedType = "clusterrun.closures.decided"
+
 // DecidedOutcomes are outcomes that the queue itself decided. It writes them into
 // its history as a marker, so that whoever follows the history knows of them, too.
 type DecidedOutcomes struct {
+	// Type is [DecidedType], by which they are found among the details of markers.
+	Type string `json:"type,omitempty"`
 	// Cancelled are ranges of IDs, first and last, which were cancelled before a call
 	// of them had ended.
 	Cancelled [][2]uint64 `json:"cancelled,omitempty"`

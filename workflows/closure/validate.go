@@ -119,6 +119,9 @@ func (c *checker) checkClient(client string) {
 // checkClosure makes paths only where there is something to complain about:
 // there are a thousand closures in a request and hardly ever a problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
+	if closure.ID != 0 || closure.Attempt != 0 || closure.Left != 0 {
+		c.Add(path("id"), "is set, or attempt, or retries_left", "leave them out: the queue gives them")
+	}
 	c.checkFunction(func() string { return path("function") }, closure.Function)
 	if n := len(closure.Resources); n > MaxResources {
 		c.Add(path("resources"), fmt.Sprintf("has %d; a closure uses up to %d resources", n, MaxResources), "put several into one resource")
@@ -144,7 +147,9 @@ func (c *checker) checkClosure(closure *Closure, path func(field string) string)
 	if o.Retries < 0 {
 		c.Add(path("options.retries"), fmt.Sprintf("must not be negative, is %d", o.Retries), "leave it out for none")
 	}
-	c.Duration(path("options.timeout"), o.Timeout)
+	if o.Timeout != "" {
+		c.Duration(path("options.timeout"), string(o.Timeout))
+	}
 }
 
 func (c *checker) checkFunction(path func() string, name string) {

@@ -40,7 +40,7 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 				Function: strings.Repeat("ü", MaxFunctionName/2), Args: json.RawMessage(` [1, {"$clusterrun.resource": 7}]`),
 				Kwargs: json.RawMessage(`{"a": {"$clusterrun.resource": 8}}`), Resources: []uint64{7, 8},
 				Options: &Options{
-					Key: "k 1", Task: "worker-3", Detached: true, Priority: -MaxPriority, Timeout: spec.Duration(time.Hour), Retries: 5, MaxLosses: new(-1),
+					Key: "k 1", Task: "worker-3", Detached: true, Priority: -MaxPriority, Timeout: TimeoutOf(time.Hour), Retries: 5, MaxLosses: new(-1),
 				},
 			}
 		}, nil},
@@ -74,7 +74,7 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			[]string{"closures[0].resources: has 101; a closure uses up to 100 resources"}},
 		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
 		"options": {func(r *ScheduleRequest) {
-			r.Closures[0].Options = &Options{Key: long, Task: "worker", Priority: MaxPriority + 1, Timeout: -1, Retries: -2}
+			r.Closures[0].Options = &Options{Key: long, Task: "worker", Priority: MaxPriority + 1, Timeout: "-1ns", Retries: -2}
 		}, []string{
 			`closures[0].options.key: "` + long[:60] + `…" is no key`,
 			`closures[0].options.task: "worker" is no task name`,

@@ -130,6 +130,7 @@ func (q *queue) carryOut(ctx workflow.Context) {
 // record writes into the history what the queue decided by itself, as a marker:
 // that costs one event, and who follows the history reads it there.
 func (q *queue) record(ctx workflow.Context, d closure.DecidedOutcomes) {
+	d.Type = closure.DecidedType
 	workflow.SideEffect(ctx, func(workflow.Context) any { return d })
 }
 

@@ -94,7 +94,7 @@ func promptUpdate[Q, A any](ctx workflow.Context, q *queue, name, description st
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
 	if errors.As(err, &invalid) {
-		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRequest, nil, invalid)
+		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRequest, nil, *invalid)
 	}
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // longQueue is the workflow of a queue whose history becomes long after a minute.
@@ -91,7 +90,7 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 			r := closure.ScheduleRequest{Client: "c", Batch: batch + 1}
 			for range closure.MaxBatch {
 				r.Closures = append(r.Closures, closure.Closure{Function: "f", Options: &closure.Options{
-					Timeout: spec.Duration(random.Int64N(3e17)), Retries: random.Int(), MaxLosses: new(random.Int()),
+					Timeout: closure.TimeoutOf(time.Duration(random.Int64N(3e17))), Retries: random.Int(), MaxLosses: new(random.Int()),
 				}})
 			}
 			q.ask(closure.UpdateSchedule, r)

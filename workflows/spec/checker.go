@@ -10,8 +10,12 @@ func (c *Checker) Add(path, message, remedy string) { c.c.add(path, message, rem
 // TaskName notes a text that is not the name of a task.
 func (c *Checker) TaskName(path, name string) { c.c.checkTaskName(path, name) }
 
-// Duration notes a span that is negative or too long.
-func (c *Checker) Duration(path string, d Duration) { c.c.checkDuration(path, &d, orZero) }
+// Duration notes a text that is no time span, or a negative or too long one.
+func (c *Checker) Duration(path, text string) {
+	d, err := ParseDuration(text)
+	c.c.addError(path, err)
+	c.c.checkDuration(path, &d, orZero)
+}
 
 // Full reports whether further problems are only counted.
 func (c *Checker) Full() bool { return len(c.c.problems) >= maxProblems }

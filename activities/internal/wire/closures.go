@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // PathClosures is where a process that serves closures says what it has done and
@@ -18,8 +20,6 @@ const (
 	MaxProcess = 64
 	// MaxSlots is how many closures one process may call at the same time.
 	MaxSlots = 1024
-	// MaxFunction is the longest name of a function, in bytes.
-	MaxFunction = 200
 	// MaxFunctions is how many functions one process may have registered, and
 	// MaxFunctionBytes what their names may have together: the queue of the run is told
 	// them, and so is whoever asks it.
@@ -29,17 +29,9 @@ const (
 	MaxWait = 20
 )
 
-// Kinds of outcomes.
-const (
-	KindValue       = "value"
-	KindError       = "error"
-	KindInput       = "input"
-	KindCancelled   = "cancelled"
-	KindUnavailable = "unavailable"
-)
-
-// KindsOfErrors are those that have an error.
-var KindsOfErrors = []string{KindError, KindInput, KindCancelled, KindUnavailable}
+// KindsOfErrors are the kinds of outcomes of a call that have an error. The other one is
+// [closure.OutcomeValue].
+var KindsOfErrors = []closure.OutcomeKind{closure.OutcomeError, closure.OutcomeInput, closure.OutcomeCancelled, closure.OutcomeUnavailable}
 
 // Codes of problems with closures.
 const (
@@ -83,25 +75,13 @@ type CallOutcome struct {
 	ID uint64 `json:"id"`
 	// Call is that of the [Call].
 	Call uint64 `json:"call,omitempty"`
-	// Kind is one of those above. None: [KindValue].
-	Kind string `json:"kind,omitempty"`
+	// Kind is [closure.OutcomeValue], which is also no kind, or one of [KindsOfErrors].
+	Kind closure.OutcomeKind `json:"kind,omitempty"`
 	// Value is what the function returned. None: null.
 	Value json.RawMessage `json:"value,omitempty"`
-	Error *CallError      `json:"error,omitempty"`
+	Error *closure.Error  `json:"error,omitempty"`
 	// Seconds is how long the call took.
 	Seconds float64 `json:"seconds,omitempty"`
-}
-
-// CallError is why a call of a closure failed.
-type CallError struct {
-	// Kind is the kind of the error, such as ValueError.
-	Kind      string `json:"kind,omitempty"`
-	Message   string `json:"message"`
-	Traceback string `json:"traceback,omitempty"`
-	// Task is the one that does not answer, with the kind unavailable.
-	Task string `json:"task,omitempty"`
-	// Args is an array of what the exception was made of, of a kibibyte at most.
-	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // ClosuresAnswer is what a serving process is to do.
@@ -113,7 +93,7 @@ type ClosuresAnswer struct {
 	// Closures are to be called, in this order.
 	Closures []Call `json:"closures,omitempty"`
 	// Resources are those of them that the process may not know yet.
-	Resources []CallResource `json:"resources,omitempty"`
+	Resources []closure.Resource `json:"resources,omitempty"`
 	// Released are resources that nobody needs any more: the process drops what it has
 	// built of them. An answer with an old number may have them, too.
 	Released []ReleasedResources `json:"released,omitempty"`
@@ -129,26 +109,9 @@ type ClosuresAnswer struct {
 
 // Call is a closure for a process to call.
 type Call struct {
-	ID uint64 `json:"id"`
+	closure.Closure
 	// Call is for its outcome, to tell it from that of another call of the closure.
-	Call     uint64 `json:"call"`
-	Function string `json:"function"`
-	// Args is an array, Kwargs an object.
-	Args   json.RawMessage `json:"args,omitempty"`
-	Kwargs json.RawMessage `json:"kwargs,omitempty"`
-	// Resources are the IDs of the resources among them.
-	Resources []uint64 `json:"resources,omitempty"`
-	// Attempt counts how often the closure was given to a task, from 1.
-	Attempt int `json:"attempt,omitempty"`
-}
-
-// CallResource is something that a process builds once, and gives to each closure
-// that names it.
-type CallResource struct {
-	ID       uint64          `json:"id"`
-	Function string          `json:"function"`
-	Args     json.RawMessage `json:"args,omitempty"`
-	Kwargs   json.RawMessage `json:"kwargs,omitempty"`
+	Call uint64 `json:"call"`
 }
 
 // ReleasedResources are a range of resources.
@@ -164,14 +127,11 @@ type CallCancel struct {
 	Timeout bool `json:"timeout,omitempty"`
 }
 
-// ResourceKey is the key of the object that stands for a resource among arguments.
-const ResourceKey = "$clusterrun.resource"
-
 // CheckFunction says what is wrong with the name of a function; nothing: it is one.
 func CheckFunction(name string) string {
 	switch {
-	case name == "" || len(name) > MaxFunction:
-		return fmt.Sprintf("it has %d bytes; want 1 to %d", len(name), MaxFunction)
+	case name == "" || len(name) > closure.MaxFunctionName:
+		return fmt.Sprintf("it has %d bytes; want 1 to %d", len(name), closure.MaxFunctionName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
 		return "it has control characters, or is not UTF-8"
 	}

@@ -1,6 +1,6 @@
 package wire
 
-import "encoding/json"
+import "github.com/clusterrun/clusterrun/workflows/closure"
 
 // Paths for programs that schedule closures. All are POST.
 const (
@@ -35,32 +35,8 @@ type ScheduleRequest struct {
 	// same, and the same closures.
 	Batch uint64 `json:"batch"`
 	// Epoch is the highest that the process was told when the closures were scheduled.
-	Epoch    uint64    `json:"epoch,omitempty"`
-	Closures []Closure `json:"closures"`
-}
-
-// Closure is a function to be called.
-type Closure struct {
-	Function string `json:"function"`
-	// Args is an array, Kwargs an object.
-	Args   json.RawMessage `json:"args,omitempty"`
-	Kwargs json.RawMessage `json:"kwargs,omitempty"`
-	// Resources are the IDs of the resources among them.
-	Resources []uint64        `json:"resources,omitempty"`
-	Options   *ClosureOptions `json:"options,omitempty"`
-}
-
-// ClosureOptions are rarely needed.
-type ClosureOptions struct {
-	Key      string `json:"key,omitempty"`
-	Retry    bool   `json:"retry,omitempty"`
-	Task     string `json:"task,omitempty"`
-	Detached bool   `json:"detached,omitempty"`
-	Priority int    `json:"priority,omitempty"`
-	// Timeout is a time span such as "1.5s".
-	Timeout   string `json:"timeout,omitempty"`
-	Retries   int    `json:"retries,omitempty"`
-	MaxLosses *int   `json:"max_losses,omitempty"`
+	Epoch    uint64            `json:"epoch,omitempty"`
+	Closures []closure.Closure `json:"closures"`
 }
 
 // Scheduled is the answer.
@@ -72,8 +48,8 @@ type Scheduled struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 	// Raised is the queue's error, which this request has taken. Then, and where
 	// Cancelled is set, its closures are cancelled.
-	Raised    *ClosureError `json:"raised,omitempty"`
-	Cancelled bool          `json:"cancelled,omitempty"`
+	Raised    *closure.Error `json:"raised,omitempty"`
+	Cancelled bool           `json:"cancelled,omitempty"`
 	// Room is how many more closures can be queued. nil: any number.
 	Room *int `json:"room,omitempty"`
 }
@@ -86,28 +62,12 @@ type WaitRequest struct {
 	Call uint64 `json:"call"`
 }
 
-// Waited is the answer.
-type Waited struct {
-	// Done: nothing is queued or executing.
-	Done  bool   `json:"done"`
-	Epoch uint64 `json:"epoch,omitempty"`
-	// Raised is the queue's error, which this request has taken.
-	Raised *ClosureError `json:"raised,omitempty"`
-}
-
 // ResourceRequest makes a per-worker resource known.
 type ResourceRequest struct {
 	Session string `json:"session"`
 	// Number counts such requests of the session, from 1.
-	Number   uint64          `json:"number"`
-	Function string          `json:"function"`
-	Args     json.RawMessage `json:"args,omitempty"`
-	Kwargs   json.RawMessage `json:"kwargs,omitempty"`
-}
-
-// ResourceCreated is the answer.
-type ResourceCreated struct {
-	ID uint64 `json:"id"`
+	Number uint64 `json:"number"`
+	closure.Resource
 }
 
 // ReleaseRequest says that nobody needs resources any more that the session has
@@ -115,25 +75,6 @@ type ResourceCreated struct {
 type ReleaseRequest struct {
 	Session   string   `json:"session"`
 	Resources []uint64 `json:"resources"`
-}
-
-// ResourcesReleased is the answer.
-type ResourcesReleased struct {
-	// Released is how many of them there were, and not released before.
-	Released int `json:"released"`
-}
-
-// CancelRequest has closures not be called any more.
-type CancelRequest struct {
-	// Closures are their IDs. None: all.
-	Closures []uint64 `json:"closures,omitempty"`
-}
-
-// CancelRequested is the answer.
-type CancelRequested struct {
-	// Cancelled have not been called, and Told are being called.
-	Cancelled int `json:"cancelled"`
-	Told      int `json:"told"`
 }
 
 // OutcomesRequest asks what has come of closures.
@@ -152,20 +93,8 @@ type OutcomesRequest struct {
 type CoordinatorOutcomes struct {
 	// At is where the history was read to.
 	At        string              `json:"at"`
-	Outcomes  []Outcome           `json:"outcomes,omitempty"`
+	Outcomes  []closure.Outcome   `json:"outcomes,omitempty"`
 	Cancelled []CancelledClosures `json:"cancelled,omitempty"`
-}
-
-// Outcome is what a closure has come to.
-type Outcome struct {
-	ID uint64 `json:"id"`
-	// Kind is [KindValue], which is also no kind, [KindError], [KindInput] or
-	// [KindCancelled].
-	Kind  string          `json:"kind,omitempty"`
-	Value json.RawMessage `json:"value,omitempty"`
-	Error *ClosureError   `json:"error,omitempty"`
-	// Task has called it.
-	Task string `json:"task,omitempty"`
 }
 
 // CancelledClosures are closures that the queue has cancelled by itself.
@@ -173,17 +102,6 @@ type CancelledClosures struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 	Text  string `json:"text,omitempty"`
-}
-
-// ClosureError is why a closure failed.
-type ClosureError struct {
-	Kind      string `json:"kind,omitempty"`
-	Message   string `json:"message"`
-	Traceback string `json:"traceback,omitempty"`
-	Closure   uint64 `json:"closure,omitempty"`
-	Task      string `json:"task,omitempty"`
-	// Args is an array of what the exception was made of.
-	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // FindRequest asks for closures by their IDs, however old.
@@ -194,5 +112,5 @@ type FindRequest struct {
 
 // Found has the outcomes of those that have ended.
 type Found struct {
-	Outcomes []Outcome `json:"outcomes"`
+	Outcomes []closure.Outcome `json:"outcomes"`
 }

@@ -697,10 +697,14 @@ REFUSALS = ("queue_refused", "invalid")
 
 def refused(e: TaskError) -> Dict[str, Any]:
     """The error of a closure that the queue does not take."""
-    message = str(e)
-    for prefix in ("invalid request: ", "field ", "closures[0].", "options.", "function: "):
-        if message.startswith(prefix):
-            message = message[len(prefix):]
+    message, field = str(e), e.field
+    if field:
+        message = message[len("field %s: " % field):]
+    for outer in ("closures[0].", "options."):
+        if field.startswith(outer):
+            field = field[len(outer):]
+    if field not in ("", "function"):
+        message = "%s: %s" % (field, message)
     kind = "UnknownFunctionError" if message.startswith("no task has registered a function") else "RefusedError"
     return {"kind": kind if e.code in REFUSALS else "TaskError", "message": message}
 
