@@ -318,9 +318,8 @@ func (l *lease) stopProcess(waiting context.Context, p supervisor.Process) error
 		request.Signal, request.Grace, request.Reason = sigkill, 0, supervisor.ReasonMaxRunTime
 	case request.Failed:
 		wait := min(reportedGrace, grace)
-		_ = retry.Sleep(waiting, wait)
-		if waiting.Err() != nil {
-			return nil
+		if retry.Sleep(waiting, wait) != nil {
+			return nil //nolint:nilerr // waiting ends with the process: there is nothing to stop
 		}
 		request.Grace -= wait
 	}

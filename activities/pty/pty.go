@@ -60,7 +60,10 @@ func Modes(f *os.File) (*unix.Termios, error) {
 		modes, err = unix.IoctlGetTermios(fd, unix.TCGETS)
 		return err
 	})
-	return modes, err
+	if err != nil {
+		return nil, err // IoctlGetTermios returns modes all the same
+	}
+	return modes, nil
 }
 
 // SetModes sets the modes of a terminal.
