@@ -18,7 +18,7 @@ type addedTask struct {
 	Member *taskenv.Member `json:"member,omitempty"`
 }
 
-// groupOfAdded is the lease of an added task; the groups of a reservation count
+// groupOfAdded returns the lease of an added task; the groups of a reservation count
 // from 0.
 func groupOfAdded(rank int) int { return -1 - rank }
 
@@ -56,7 +56,7 @@ func (h *Host) addTask(ctx context.Context, run supervisor.RunKey, t spec.Task) 
 	return err
 }
 
-// clusterFor is the cluster as a task sees it. Only a task outside the spec
+// clusterFor returns the cluster as a task sees it. Only a task outside the spec
 // sees itself in it; the others keep the one they were started with.
 func (p *plan) clusterFor(task string) *taskenv.Cluster {
 	c := p.Cluster

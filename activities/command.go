@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// command is what to execute as process number n of the task.
+// command returns what to execute as process number n of the task.
 func (l *lease) command(n int) (supervisor.Command, error) {
 	t, ok := l.plan.task(l.key.Task)
 	if !ok {
@@ -60,7 +60,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	}, nil
 }
 
-// restartCount is what process number n of a task is told. In restart scope "group"
+// restartCount returns what process number n of a task is told. In restart scope "group"
 // all tasks of a generation have to be told the same.
 func (p *plan) restartCount(generation, n int) int {
 	if p.Spec.RestartScope == spec.RestartScopeGroup {
@@ -72,7 +72,7 @@ func (p *plan) restartCount(generation, n int) int {
 // processFiles are the files of one process.
 type processFiles struct{ dir string }
 
-// path is the path of one of them; none where the run keeps no files.
+// path returns the path of a file of the process; empty if the run keeps no files.
 func (f processFiles) path(name string) string {
 	if f.dir == "" {
 		return ""
@@ -80,7 +80,7 @@ func (f processFiles) path(name string) string {
 	return filepath.Join(f.dir, name)
 }
 
-// files are those of process number n of a task. What the oldest attempts left is
+// files returns the files of process number n of a task. What the oldest attempts left is
 // removed.
 func (l *lease) files(t spec.Task, n int) processFiles {
 	runDir := l.plan.runDir()
@@ -94,7 +94,7 @@ func (l *lease) files(t spec.Task, n int) processFiles {
 	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}
 }
 
-// output is where one stream goes: its file, our owner's output where there is
+// output returns where one stream goes: its file, our owner's output where there is
 // one, or nowhere.
 func (l *lease) output(s spec.Streams, stream spec.Std, file string) string {
 	switch {
@@ -106,7 +106,7 @@ func (l *lease) output(s spec.Streams, stream spec.Std, file string) string {
 	return os.DevNull
 }
 
-// dirOf is the working directory of a task: the host worker's own where the
+// dirOf returns the working directory of a task: the host worker's own where the
 // spec names none.
 func dirOf(t spec.Task) string {
 	if t.Dir != "" {

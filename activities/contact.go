@@ -17,7 +17,7 @@ import (
 // stops what it could not reach the server for.
 const beatsInContact = 4
 
-// stopAfter is how long a process of the run goes on without contact; 0: without limit.
+// stopAfter returns how long a process of the run goes on without contact; 0: without limit.
 func (p *plan) stopAfter() time.Duration { return p.Spec.StopAfter(p.Cluster.Hosts) }
 
 // hurry shortens a time between two signs of life, or the patience for one, where the run

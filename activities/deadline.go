@@ -32,7 +32,7 @@ func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
 // overdue reports whether max_run_time has passed.
 func (p *plan) overdue() bool { return p.Deadline != 0 && supervisor.BootNanos() >= p.Deadline }
 
-// killAt is when the supervisor kills by itself. The workflow's own timer comes
+// killAt returns when the supervisor kills by itself. The workflow's own timer comes
 // first while the server is there; this one holds through outages.
 func (p *plan) killAt() int64 {
 	if p.Deadline == 0 {

@@ -44,7 +44,7 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 	return e
 }
 
-// causeOf says why a process ended. One that ended well before it felt the stop
+// causeOf returns why a process ended. One that ended well before it felt the stop
 // has completed all the same; one that dies of our signal has not failed. One that
 // ended by itself in the middle of a call has, whatever its exit code.
 func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
@@ -74,7 +74,7 @@ func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 	return spec.CauseOrigin
 }
 
-// describeExit is the whole account of an exit on that host: what the supervisor saw, and
+// describeExit returns the whole account of an exit on that host: what the supervisor saw, and
 // what the process left in its files.
 func describeExit(host string, p supervisor.Process, owned bool, call string) (spec.Exit, json.RawMessage) {
 	e := exitOf(p, owned, call)
@@ -128,7 +128,7 @@ func bound(e spec.Exit) spec.Exit {
 	return e
 }
 
-// attemptsOf is the history of a launch for the restart policy.
+// attemptsOf returns the history of a launch for the restart policy.
 func (p *plan) attemptsOf(processes []supervisor.Process, launch int, owned bool) []lifecycle.Attempt {
 	var out []lifecycle.Attempt
 	for _, q := range processes {

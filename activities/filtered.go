@@ -102,14 +102,14 @@ func (h *Host) endCollecting(ctx context.Context, run supervisor.RunKey) error {
 	return nil
 }
 
-// here says whether the task with that rank runs on this host.
+// here reports whether the task with that rank runs on this host.
 func (p *plan) here(rank int) bool {
 	name := p.nameOf(rank)
 	_, added := p.Added[name]
 	return added || slices.Contains(p.Tasks, name)
 }
 
-// nameOf is the name of the task with that rank; none: there is no such task.
+// nameOf returns the name of the task with that rank; none: there is no such task.
 func (p *plan) nameOf(rank int) string {
 	for name, a := range p.Added {
 		if a.Task.Rank == rank {
@@ -124,7 +124,7 @@ func (p *plan) nameOf(rank int) string {
 	return ""
 }
 
-// lineFields is what the prefix of the lines of a process is made of.
+// lineFields returns what the prefix of the lines of a process is made of.
 func (h *Host) lineFields(run supervisor.RunKey, rank, attempt int) spec.PrefixFields {
 	p, err := h.plans.get(run)
 	if err != nil {

@@ -35,7 +35,7 @@ func beatInterval(tasks int) time.Duration {
 	return min(max(time.Duration(tasks)*time.Second/manyTasks, minBeat), maxBeat)
 }
 
-// untilBeat is an interval that ends on a whole second: the beats of a host come
+// untilBeat returns an interval that ends on a whole second: the beats of a host come
 // together, a crowd a second, which wakes it up far less often than beats that
 // come one by one.
 func untilBeat(now time.Time, interval time.Duration) time.Duration {
@@ -101,7 +101,7 @@ func (b *beater) beat(ctx context.Context) {
 	}()
 }
 
-// details are what people see of a process while it runs.
+// details returns what people see of a process while it runs.
 func (l *lease) details(p supervisor.Process) spec.Heartbeat {
 	return spec.Heartbeat{
 		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: p.LogDir,

@@ -26,9 +26,9 @@ type Config struct {
 	LogRoot string
 	// Slots bounds the tasks on this host; 0 means no bound.
 	Slots int
-	// Owned says that runs end with the owner of this worker.
+	// Owned reports whether runs end with the owner of this worker.
 	Owned bool
-	// OwnersOutput says that the owner has an output for streams that go to no
+	// OwnersOutput reports whether the owner has an output for streams that go to no
 	// file.
 	OwnersOutput bool
 	// Foreground is the task that gets the owner's stdin, stdout and stderr; none:

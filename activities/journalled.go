@@ -5,7 +5,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// LastExits are how the last processes of tasks ended, by task, as the supervisor of an
+// LastExits returns how the last processes of tasks ended, by task, as the supervisor of an
 // owner wrote it down that had the state directory and has ended. Tasks are left out
 // whose end nobody wrote down.
 func LastExits(stateDir string) (map[string]spec.Exit, error) {

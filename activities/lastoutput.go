@@ -26,7 +26,7 @@ type outputEnd struct {
 	lines  []string
 }
 
-// lastOutput is the end of each process's output, prefixed like the console's: by
+// lastOutput returns the end of each process's output, prefixed like the console's: by
 // task, its processes one after the other. Where that is too much together, every
 // stream gives less, and what the last process of a task wrote goes first.
 func lastOutput(p *plan, processes []supervisor.Process) []string {
@@ -68,7 +68,7 @@ func lastOutput(p *plan, processes []supervisor.Process) []string {
 	return lines
 }
 
-// shareOf is how much each stream may give, so that together they give no more
+// shareOf returns how much each stream may give, so that together they give no more
 // than that, and small ones all they have.
 func shareOf(ends []*outputEnd, total int) int {
 	sizes := make([]int, len(ends))
@@ -102,7 +102,7 @@ func (e *outputEnd) read(share int) (bytes int) {
 	return bytes
 }
 
-// prefixFields is what the prefix of the lines of a process is made of.
+// prefixFields returns what the prefix of the lines of a process is made of.
 func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 	f := spec.PrefixFields{Attempt: attempt}
 	if m, err := p.clusterFor(task).Member(task); err == nil {

@@ -50,10 +50,10 @@ type plan struct {
 	// Server is the [Server.Identity] of the server that the run is on.
 	Server   string    `json:"server,omitempty"`
 	Reserved time.Time `json:"reserved"`
-	// Released: the run has given this host back. The plan stays until the run is
+	// Released reports whether the run has given this host back. The plan stays until the run is
 	// closed, so that a release that is asked for again answers the same.
 	Released bool `json:"released,omitempty"`
-	// Sealed: nothing is started again on this host.
+	// Sealed reports whether nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
 	// Notes are those of the services of the run's tasks.
 	taskservices.Notes
@@ -71,7 +71,7 @@ func (p *plan) task(name string) (spec.Task, bool) {
 	return p.Spec.Task(name)
 }
 
-// forServices is the run as the services of its tasks know it.
+// forServices returns the run as the services of its tasks know it.
 func (p *plan) forServices() taskservices.Run {
 	return taskservices.Run{
 		RunKey: p.Run, Generation: p.Generation, Spec: p.Spec,
@@ -89,7 +89,7 @@ func (p *plan) inCall(q supervisor.Process) string {
 	return p.InCall(q)
 }
 
-// runDir is the log directory of the run; none where the run keeps no files.
+// runDir returns the log directory of the run; none where the run keeps no files.
 func (p *plan) runDir() string {
 	if p.LogRoot == spec.NullDir {
 		return ""
@@ -101,7 +101,7 @@ func (p *plan) runDirBelow(root string) string {
 	return tasklog.RunDir(root, p.Run.WorkflowID, p.Run.RunID)
 }
 
-// number is a process's among all of its task.
+// number returns a process's among all of its task.
 func (p *plan) number(q supervisor.Process) int { return p.Firsts[q.Key.Generation] + q.Number }
 
 // errNoPlan: this host knows nothing of the run. Either it was released, or the

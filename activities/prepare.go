@@ -29,7 +29,7 @@ func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
 	return err
 }
 
-// address is how other tasks reach a task here. Tasks that are all on one host
+// address returns how other tasks reach a task here. Tasks that are all on one host
 // talk over the loopback interface unless the spec says otherwise.
 func (h *Host) address(pinned string, port int, alone bool) string {
 	host := pinned
@@ -42,7 +42,7 @@ func (h *Host) address(pinned string, port int, alone bool) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// HostPart is the host of an address.
+// HostPart returns the host of an address.
 func HostPart(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -31,7 +31,7 @@ type ReleaseOutput struct {
 	LeftOut []string `json:"left_out,omitempty"`
 	// Output has the last lines of the output where the spec asks for it.
 	Output []string `json:"output,omitempty"`
-	// Served: the run has a queue of closures, which is to end with it.
+	// Served reports whether the run has a queue of closures, which is to end with it.
 	Served bool `json:"served,omitempty"`
 }
 
@@ -141,7 +141,7 @@ func (o *ReleaseOutput) fit() {
 
 func (o *ReleaseOutput) size() int { return carried(o) }
 
-// carried is how many bytes something has on the way to the server. Of a value that
+// carried returns how many bytes something has on the way to the server. Of a value that
 // can be more than it has itself: every < and > is written with six.
 func carried(v any) int {
 	b, err := json.Marshal(v)

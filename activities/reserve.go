@@ -122,7 +122,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	return out, err
 }
 
-// newPlan is that of a new generation; before is the last one's, if there was one
+// newPlan returns the plan of a new generation; before is the last one's, if there was one
 // here.
 func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *plan {
 	p := &plan{
@@ -245,7 +245,7 @@ func splitAddress(t spec.Task) (host string, port int, err error) {
 	return spec.SplitAddress(t.Address)
 }
 
-// wholeCluster is the cluster of a run that has all its tasks on one host.
+// wholeCluster returns the cluster of a run that has all its tasks on one host.
 func wholeCluster(s *spec.RunSpec, tasks []spec.Task, out ReserveOutput) taskenv.Cluster {
 	c := newCluster(s)
 	c.Hosts = 1
@@ -264,7 +264,7 @@ func newCluster(s *spec.RunSpec) taskenv.Cluster {
 	return taskenv.Cluster{RPCLayer: s.RPCLayer, Profiles: s.EnvProfiles}
 }
 
-// runOf is the key of the run an activity belongs to. It is the same in all executions
+// runOf returns the key of the run an activity belongs to. It is the same in all executions
 // of its workflow that go on with its tasks, by that in which the run began; activities
 // of the others bring it.
 func runOf(ctx context.Context, began string) supervisor.RunKey {

@@ -72,7 +72,7 @@ func (l *lease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	return share.CPUs, nil
 }
 
-// withTask are the tasks of the spec on this host, and beside them the one of that
+// withTask returns the tasks of the spec on this host, and beside them the one of that
 // name where it is none of these.
 func (p *plan) withTask(t spec.Task) (here, added []spec.Task) {
 	here = p.tasksHere()
@@ -82,7 +82,7 @@ func (p *plan) withTask(t spec.Task) (here, added []spec.Task) {
 	return here, added
 }
 
-// tasksHere are the tasks of the spec that are on this host, in the order of
+// tasksHere returns the tasks of the spec that are on this host, in the order of
 // local ranks; while these are not known yet, of ranks.
 func (p *plan) tasksHere() []spec.Task {
 	localRanks := map[string]int{}

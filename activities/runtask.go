@@ -119,7 +119,7 @@ func (h *Host) answer(task string, err error) error {
 // exitNotExecutable is what a shell exits with for a program it cannot execute.
 const exitNotExecutable = 126
 
-// planFor is the plan with the task in it, which for an added one is this call.
+// planFor returns the plan with the task in it, which for an added one is this call.
 func (h *Host) planFor(ctx context.Context, run supervisor.RunKey, in RunTaskInput) (*plan, error) {
 	if in.Added != nil {
 		if err := h.addTask(ctx, run, *in.Added); err != nil {
@@ -199,7 +199,7 @@ func (l *lease) hold() (RunTaskOutput, error) {
 	return l.attend(processes)
 }
 
-// restartsOf is what people see of the restarts: those of this launch, and in
+// restartsOf returns what people see of the restarts: those of this launch, and in
 // restart scope "group" the generations before.
 func (l *lease) restartsOf(processes []supervisor.Process) int {
 	return l.key.Generation + restartsOf(processes, l.fence.Launch)
@@ -346,7 +346,7 @@ func hasReported(p supervisor.Process) bool {
 	}
 }
 
-// judge says what the end of the last process means: the end of the task, or
+// judge decides what the end of the last process means: the end of the task, or
 // another process. In the second case the journal has the permission for it
 // before anybody hears of it.
 func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
@@ -377,7 +377,7 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 		"Restart", delay, nil)
 }
 
-// historyOf is what the rules have to know of a launch. The supervisor does not keep
+// historyOf returns what the rules have to know of a launch. The supervisor does not keep
 // all of its processes, but how many had failed by the one before the last.
 func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool) lifecycle.RestartHistory {
 	history := lifecycle.HistoryOf(p.attemptsOf(processes, launch, owned))
@@ -408,7 +408,7 @@ func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) 
 	return RunTaskOutput{Exit: exit}, nil
 }
 
-// exit is how a process of the task ended.
+// exit returns how a process of the task ended.
 func (l *lease) exit(p supervisor.Process) spec.Exit {
 	exit, _ := describeExit(l.Name, p, l.Owned, l.plan.inCall(p))
 	exit.Restart = l.plan.number(p)
@@ -421,7 +421,7 @@ func (l *lease) cancelled() bool {
 	return l.stopping || temporal.IsCanceledError(context.Cause(l.ctx))
 }
 
-// failed is the error for a task that ended badly.
+// failed returns the error for a task that ended badly.
 func failed(task string, exit spec.Exit) error {
 	kind, message := spec.ErrUnexpectedExit, spec.UnexpectedExitText(task, exit)
 	switch {
@@ -433,7 +433,7 @@ func failed(task string, exit spec.Exit) error {
 	return temporal.NewNonRetryableApplicationError(bounded(message), kind, nil, exit)
 }
 
-// lost is the error for a task whose process nobody can say anything about.
+// lost returns the error for a task whose process nobody can say anything about.
 func (h *Host) lost(task, why string) error {
 	return failed(task, spec.Exit{
 		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: supervisor.BootNanos(),

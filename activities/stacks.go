@@ -83,14 +83,14 @@ func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
 	return out, nil
 }
 
-// notCaptured is an error that is not tried again: somebody may wait for the
+// notCaptured returns an error that is not tried again: somebody may wait for the
 // capture with the end of the run.
 func (h *Host) notCaptured(what string, err error) error {
 	return temporal.NewNonRetryableApplicationError(
 		bounded(fmt.Sprintf("%s on host %s: %s", what, h.Name, err)), stacksError, nil)
 }
 
-// stacksOf is what to capture of a process, and where to put it: beside its logs.
+// stacksOf returns what to capture of a process, and where to put it: beside its logs.
 func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
 	t := stacks.Task{
 		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Dir: q.LogDir,
@@ -105,7 +105,7 @@ func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
 	return t
 }
 
-// captureDir is where the captures of a process lie that has no log directory:
+// captureDir returns where the captures of a process lie that has no log directory:
 // where its logs would be if its run had not said that it wants none, because
 // the state directory of a host worker may go with the run; or else there.
 func (h *Host) captureDir(p *plan, q supervisor.Process) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopOf is how the processes of a task are asked to end, with what a request says
+// stopOf returns how the processes of a task are asked to end, with what a request says
 // over what the spec says of its type.
 func (p *plan) stopOf(task, signal string, grace *time.Duration) (int, time.Duration, error) {
 	t, _ := p.task(task) // without one, what the spec says of all
@@ -90,7 +90,7 @@ func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []superviso
 	return nil
 }
 
-// stopOfRun is how whatever is left of a run is asked to end.
+// stopOfRun returns how whatever is left of a run is asked to end.
 func stopOfRun(s *spec.RunSpec) (int, time.Duration, error) {
 	n, err := spec.SignalNumber(s.Stop.Signal)
 	return n, s.Stop.Grace.Std(), err

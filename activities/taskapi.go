@@ -91,7 +91,7 @@ func (h *Host) listen(p *plan, key supervisor.Key, restart int, logDir string) (
 	})
 }
 
-// view is what a task knows of the others.
+// view returns what a task knows of the others.
 func (p *plan) view(task string) *taskapi.View {
 	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
 	for _, m := range p.clusterFor(task).Members {
@@ -109,7 +109,7 @@ func (p *plan) view(task string) *taskapi.View {
 	return v
 }
 
-// progress is what a task says of its progress, short enough for a heartbeat.
+// progress returns what a task says of its progress, short enough for a heartbeat.
 func (h *Host) progress(key supervisor.Key) *spec.Progress {
 	p := h.services.Progress(key)
 	if p == nil {

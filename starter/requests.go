@@ -68,7 +68,7 @@ func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) (spec.Request
 }
 
 // StopTogether asks all tasks to stop, each by itself; the run then has the grace of
-// its spec to end. It answers with how the run stands, which is the first wish's
+// its spec to end. It answers with how the run stands, which is the first request's
 // where somebody asked before.
 func (r *Run) StopTogether(ctx context.Context, q spec.TogetherRequest) (spec.Stopping, error) {
 	return ask[spec.Stopping](ctx, r, spec.UpdateStopTogether, q)

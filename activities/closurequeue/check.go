@@ -19,13 +19,13 @@ func (q *Queue) Check(ctx context.Context, c closure.Closure) error {
 	return within(q.tasks.Check(ctx, c), "closures[0].")
 }
 
-// escaped is a closure as it is sent.
+// escaped returns a closure as it is sent.
 func escaped(c closure.Closure) closure.Closure {
 	c.Args, c.Kwargs = closure.Escaped(c.Args), closure.Escaped(c.Kwargs)
 	return c
 }
 
-// checkedResource is a resource as it is sent, unless no queue would take it.
+// checkedResource returns a resource as it is sent, or why no queue would take it.
 func checkedResource(r closure.Resource) (closure.Resource, error) {
 	r.Args, r.Kwargs = closure.Escaped(r.Args), closure.Escaped(r.Kwargs)
 	if err := r.Validate(); err != nil {

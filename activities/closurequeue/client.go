@@ -39,13 +39,13 @@ type Client struct {
 	id     string
 }
 
-// NewClient is a client of the queue of a run, which may not be there. execution of
+// NewClient returns a client of the queue of a run, which may not be there. execution of
 // run is the first one of the run.
 func NewClient(s Server, run spec.BarrierRun) *Client {
 	return &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
 }
 
-// ID is the workflow ID of the queue.
+// ID returns the workflow ID of the queue.
 func (c *Client) ID() string { return c.id }
 
 // Options of a queue that is made.
@@ -115,7 +115,7 @@ func (c *Client) Pause(ctx context.Context, r closure.PauseRequest) (closure.Que
 	return update[closure.QueueStatus](ctx, c, closure.UpdatePauseQueue, r)
 }
 
-// executing is how many closures are being called, as the heartbeats of the leases say.
+// executing returns how many closures are being called, as the heartbeats of the leases say.
 func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 	for _, a := range activities {
 		var beat closure.LeaseBeat

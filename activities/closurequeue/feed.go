@@ -55,10 +55,10 @@ type Feed struct {
 // reading is one who reads. err is there once news is closed.
 type reading struct{ err error }
 
-// NewFeed is a feed of the queue of a client.
+// NewFeed returns a feed of the queue of a client.
 func NewFeed(c *Client) *Feed { return &Feed{client: c, gate: make(chan struct{}, 1)} }
 
-// Next is what comes after a position. It waits until there is something, for some
+// Next returns what comes after a position. It waits until there is something, for some
 // time and until ctx ends: then the batch is empty. Asked again for what comes after
 // the same position, because the answer got lost, it gives that again. [ErrRunEnded]:
 // nothing comes any more.
@@ -200,7 +200,7 @@ const (
 // NewFeeds are feeds of the queue of a client.
 func NewFeeds(c *Client) *Feeds { return &Feeds{client: c, all: map[string]*kept{}} }
 
-// Next is that of the feed of this name.
+// Next is [Feed.Next] of the feed of this name.
 func (f *Feeds) Next(ctx context.Context, name string, after Position, wait time.Duration) (Batch, error) {
 	k := f.enter(name)
 	defer f.leave(k)
@@ -234,7 +234,7 @@ func (f *Feeds) leave(k *kept) {
 	}
 }
 
-// dropOldest drops the one that was idle for longest. It is for holders of mu, as is
+// dropOldest drops the one that was idle for longest. mu must be held, as is
 // drop.
 func (f *Feeds) dropOldest() bool {
 	oldest := ""

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Fetch is the value of a closure by its ID, however old. One that has not ended is
+// Fetch returns the value of a closure by its ID, however old. One that has not ended is
 // waited for by the [Remote].
 func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 	remotes, err := q.FetchAll(ctx, id)
@@ -74,7 +74,7 @@ func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 	return nil
 }
 
-// giveUp waits for a closure no longer. It is for holders of mu.
+// giveUp waits for a closure no longer. mu must be held.
 func (q *Queue) giveUp(r *Remote) {
 	rest := slices.DeleteFunc(q.remotes[r.id], func(o *Remote) bool { return o == r })
 	if q.remotes[r.id] = rest; len(rest) == 0 {

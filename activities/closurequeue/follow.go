@@ -22,7 +22,7 @@ type News struct {
 	Decided *closure.DecidedOutcomes
 }
 
-// Follow tells what the history has after a position, and waits for more. It reads no
+// Follow returns what the history has after a position, and waits for more. It reads no
 // further while each does not return. A server that is away is waited for. The error
 // is [ErrRunEnded] at the end of the last execution, that of each, or that of ctx.
 func (c *Client) Follow(ctx context.Context, from Position, each func(News) error) error {
@@ -121,7 +121,7 @@ func (r *reader) follows(e *historypb.HistoryEvent) error {
 	return nil
 }
 
-// event is what an event tells; nil: nothing.
+// event returns what an event tells; nil: nothing.
 func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:

@@ -68,7 +68,7 @@ func (q *Queue) told(n News) error {
 }
 
 // settleRange cancels those that somebody waits for here; there may be many more in
-// the range. It is for holders of mu, as is settle.
+// the range. mu must be held, as is settle.
 func (q *Queue) settleRange(r [2]uint64, text string) {
 	if r[1]-r[0] < uint64(len(q.remotes)) {
 		for id := r[0]; id <= r[1]; id++ {
@@ -96,15 +96,14 @@ func (q *Queue) settle(o closure.Outcome) bool {
 	return ok
 }
 
-// wakeIfEnded is for holders of mu who have settled something.
+// wakeIfEnded wakes those who wait for the end. mu must be held.
 func (q *Queue) wakeIfEnded() {
 	if q.attached == 0 {
 		q.wake()
 	}
 }
 
-// expect notes that somebody waits for the outcome of a closure. It is for holders
-// of mu.
+// expect records that the outcome of a closure is awaited. q.mu must be held.
 func (q *Queue) expect(r *Remote) {
 	q.remotes[r.id] = append(q.remotes[r.id], r)
 	if r.attached {
@@ -113,7 +112,7 @@ func (q *Queue) expect(r *Remote) {
 }
 
 // look looks for the outcomes of closures that may have ended before somebody waited
-// for them here. What ends later is told to all who do. It is for holders of mu.
+// for them here. What ends later is told to all who do. mu must be held.
 func (q *Queue) look(ids []uint64) {
 	if len(ids) == 0 || q.ctx.Err() != nil {
 		return
@@ -142,7 +141,7 @@ func (q *Queue) look(ids []uint64) {
 type early struct {
 	outcomes  map[uint64]closure.Outcome
 	cancelled []Cancelled
-	// full: not all are here.
+	// full reports whether some did not find room.
 	full bool
 }
 
@@ -171,7 +170,7 @@ func (e *early) hasRoom() bool {
 	return !e.full
 }
 
-// find is the first outcome of a closure that came.
+// find returns the first outcome of a closure that came.
 func (e *early) find(id uint64) (closure.Outcome, bool) {
 	o, known := e.outcomes[id]
 	if known {

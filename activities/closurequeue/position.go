@@ -14,7 +14,7 @@ type Position struct {
 	Event     int64
 }
 
-// String is what [ParsePosition] reads.
+// String returns what [ParsePosition] reads.
 func (p Position) String() string { return p.Execution + ":" + strconv.FormatInt(p.Event, 10) }
 
 // ParsePosition reads a position.
@@ -27,7 +27,7 @@ func ParsePosition(s string) (Position, error) {
 	return Position{execution, n}, nil
 }
 
-// Here is the end of the history. What is scheduled after this call ends after it.
+// Here returns the end of the history. What is scheduled after this call ends after it.
 func (c *Client) Here(ctx context.Context) (Position, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	if err != nil {

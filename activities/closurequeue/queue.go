@@ -37,7 +37,7 @@ type Queue struct {
 	// raised is the queue's error, which a request to schedule has taken. The next
 	// call has to tell it.
 	raised error
-	// refusalsTold: whoever schedules here always asks what has come of it, so that what
+	// refusalsTold reports whether the caller of Schedule always asks what has come of it, so that what
 	// is refused has not to be raised, too.
 	refusalsTold bool
 	// broken is why nothing can be scheduled any more.
@@ -91,7 +91,7 @@ func attach(c *Client, o Options) *Queue {
 	return q
 }
 
-// ID is the workflow ID of the queue.
+// ID returns the workflow ID of the queue.
 func (q *Queue) ID() string { return q.client.ID() }
 
 // Close ends the client. The queue, and what is in it, go on. Closures that were

@@ -13,12 +13,12 @@ type Remote struct {
 	size    int
 	// epoch is that of the queue's errors that had been told when it was scheduled.
 	epoch uint64
-	// attached: join and done wait for it. For one that another has scheduled under its
+	// attached reports whether join and done wait for it. For one that another has scheduled under its
 	// key they may not.
 	attached bool
-	// before: it was in the queue before it was scheduled here, by its key.
+	// before reports whether it was in the queue before it was scheduled here, by its key.
 	before bool
-	// unwanted: who has scheduled it has not waited until there was room for it.
+	// unwanted reports whether its caller did not wait until there was room for it.
 	unwanted bool
 	// known is closed when the ID is, and done when there is an outcome.
 	known, done chan struct{}
@@ -34,7 +34,7 @@ func newRemote(c closure.Closure, epoch uint64) *Remote {
 	}
 }
 
-// fetched is a closure of which nothing is known but its ID.
+// fetched returns a closure of which nothing is known but its ID.
 func fetched(id uint64) *Remote {
 	r := newRemote(closure.Closure{}, 0)
 	r.attached = false
@@ -75,7 +75,7 @@ func (r *Remote) Wait(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
-// Value is the value of a closure that has ended.
+// Value returns the value of a closure that has ended.
 func (r *Remote) Value() (json.RawMessage, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -102,7 +102,7 @@ func (r *Remote) is(id uint64) {
 	close(r.known)
 }
 
-// errorOf is the error of an outcome, if it is one.
+// errorOf returns the error of an outcome, if it is one.
 func errorOf(o closure.Outcome) error {
 	switch {
 	case o.Kind == "" || o.Kind == closure.OutcomeValue:

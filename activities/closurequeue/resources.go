@@ -80,7 +80,7 @@ func (q *Queue) Release(ids ...uint64) {
 	q.release(ids)
 }
 
-// release is for holders of mu.
+// release must be called with mu held.
 func (q *Queue) release(ids []uint64) {
 	for _, id := range ids {
 		if q.resources.kept[id] {
@@ -92,13 +92,13 @@ func (q *Queue) release(ids []uint64) {
 }
 
 // releasable reports whether the queue can be told of a resource: it has answered for
-// what uses it. It is for holders of mu.
+// what uses it. mu must be held.
 func (q *Queue) releasable() bool {
 	return len(q.resources.released) > 0 && q.resources.released[0].after <= q.passed
 }
 
-// takeReleased are those that the queue can be told of, as many as a request takes. It is
-// for holders of mu.
+// takeReleased returns those that the queue can be told of, as many as a request takes.
+// q.mu must be held.
 func (q *Queue) takeReleased() (ids []uint64) {
 	for q.releasable() && len(ids) < closure.MaxBatch {
 		ids = append(ids, q.resources.released[0].id)

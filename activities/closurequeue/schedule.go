@@ -45,7 +45,7 @@ func (q *Queue) Schedule(ctx context.Context, c closure.Closure) (*Remote, error
 	}
 }
 
-// FirstRoom is how many closures a client may take before a queue of that size has said
+// FirstRoom returns how many closures a client may take before a queue of that size has said
 // how much room it has. In a small one others may have left none.
 func FirstRoom(size int) int {
 	if size == 0 {
@@ -63,7 +63,7 @@ func (q *Queue) takes(attached bool) bool {
 		q.unanswered() < max(1, q.room) && q.pendingBytes < maxPendingBytes
 }
 
-// unanswered is how many closures the queue has not answered for. q.mu must be held.
+// unanswered returns how many closures the queue has not answered for. q.mu must be held.
 func (q *Queue) unanswered() int { return len(q.pending) + q.sending }
 
 // awaitRoom waits until there is room for a closure that was taken beyond the room that
@@ -130,7 +130,7 @@ func (q *Queue) RefusalsAreTold() {
 	q.refusalsTold = true
 }
 
-// Raised is the error of the queue that the next call here would tell. It is told with
+// Raised returns the error of the queue that the next call here would tell. It is told with
 // this.
 func (q *Queue) Raised() error {
 	q.mu.Lock()
@@ -138,7 +138,7 @@ func (q *Queue) Raised() error {
 	return q.takeRaised()
 }
 
-// takeRaised is the error that has to be told; once. q.mu must be held.
+// takeRaised returns the error that has to be told; once. q.mu must be held.
 func (q *Queue) takeRaised() error {
 	err := q.raised
 	q.raised = nil

@@ -99,7 +99,7 @@ func withHint(err error) error {
 	return err
 }
 
-// final is the error that another try would not change, if this is one.
+// final returns the error that another try would not change, if this is one.
 func (c *Client) final(ctx context.Context, err error) error {
 	var (
 		application *temporal.ApplicationError
@@ -125,12 +125,12 @@ func (c *Client) final(ctx context.Context, err error) error {
 	return nil
 }
 
-// refusal is an error of this client in the place of the queue's.
+// refusal returns an error of this client in the place of the queue's.
 func refusal(format string, args ...any) error {
 	return &closure.RefusedError{Reason: fmt.Errorf(format, args...)}
 }
 
-// refusedBy is what the queue says, with the fields that are wrong.
+// refusedBy returns what the queue says, with the fields that are wrong.
 func refusedBy(e *temporal.ApplicationError) error {
 	var invalid spec.InvalidRequestError
 	if e.HasDetails() && e.Details(&invalid) == nil && len(invalid.Problems) > 0 {

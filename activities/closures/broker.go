@@ -68,7 +68,7 @@ type Broker struct {
 	calls uint64
 	// finished counts the closures that have ended here.
 	finished int
-	// successor: another broker had the closures before this one.
+	// successor reports whether another broker had the closures before this one.
 	successor bool
 	settled   bool
 	settling  *time.Timer

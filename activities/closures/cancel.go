@@ -137,7 +137,7 @@ func (b *Broker) after(e *entry, d time.Duration, do func()) {
 	e.timer = t
 }
 
-// ended is the outcome of a call that was told to end, and whose process does not
+// ended returns the outcome of a call that was told to end, and whose process does not
 // say how it did.
 func (e *entry) ended() closure.Outcome {
 	if e.told == timedOut {
@@ -160,7 +160,7 @@ func (e *entry) timeoutOutcome(traceback string) closure.Outcome {
 	}}
 }
 
-// judge is the outcome of a call as its process says that it ended.
+// judge returns the outcome of a call as its process says that it ended.
 func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
 	out := closure.Outcome{ID: in.ID, Kind: in.Kind}
 	var traceback string
@@ -194,7 +194,7 @@ func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
 	return out
 }
 
-// boundedArgs is what an exception was made of, unless that is too long.
+// boundedArgs returns what an exception was made of, unless that is too long.
 func boundedArgs(args json.RawMessage) json.RawMessage {
 	if args = closure.Escaped(args); len(args) > closure.MaxErrorArgs || len(args) == 0 || args[0] != '[' {
 		return nil
@@ -202,7 +202,7 @@ func boundedArgs(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// tooLarge is the error of a value of so many bytes.
+// tooLarge returns the error of a value of so many bytes.
 func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 	of := ""
 	if escaped {
@@ -212,7 +212,7 @@ func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 		"the value of %s has %d bytes of JSON%s; the limit is %d: write it to a file and return the file's path", function, bytes, of, closure.MaxBytes)}
 }
 
-// verdict is the outcome as a lease returns it.
+// verdict returns the outcome as a lease returns it.
 func (e *entry) verdict() closure.Outcome {
 	o := e.outcome
 	if o.Kind == closure.OutcomeError && e.closure.Left > 0 {

@@ -31,7 +31,7 @@ const (
 // entry is one closure that is held.
 type entry struct {
 	closure closure.Closure
-	// known: closure is. It is not for one that a process brought from the time of an
+	// known reports whether closure is. It is not for one that a process brought from the time of an
 	// earlier broker, until a lease names it.
 	known bool
 	state state
@@ -47,7 +47,7 @@ type entry struct {
 	news  uint64
 	batch int
 	at    time.Time
-	// begun: the process has begun the call, for all that is known. It has not
+	// begun reports whether the process has begun the call, as far as is known. It has not
 	// where others were given with it that it may have called first.
 	begun bool
 	told  reason
@@ -77,7 +77,7 @@ func (e *entry) options() closure.Options {
 	return *e.closure.Options
 }
 
-// timeout is what bounds one call. 0: nothing does.
+// timeout returns what bounds one call. 0: nothing does.
 func (e *entry) timeout() time.Duration {
 	if e.closure.Options == nil {
 		return 0
@@ -134,7 +134,7 @@ func (b *Broker) finish(e *entry, o closure.Outcome) {
 // overhead is about what an outcome has in JSON beside its value and its error.
 const overhead = 96
 
-// sizeOf is what an outcome has in JSON.
+// sizeOf returns the size of an outcome as JSON, in bytes.
 func sizeOf(o closure.Outcome) int {
 	n := overhead + len(o.Value) + len(o.Task)
 	if o.Error != nil {

@@ -86,7 +86,7 @@ func (b *Broker) give(p *process) bool {
 	return true
 }
 
-// linesFor are the lines with closures that a process may call.
+// linesFor returns the lines with closures that a process may call.
 func (b *Broker) linesFor(p *process) []*line {
 	var lines []*line
 	for key, l := range b.queue.lines {

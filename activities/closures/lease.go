@@ -170,7 +170,7 @@ func without(list []*entry, e *entry) []*entry {
 
 const forever = time.Duration(1<<63 - 1)
 
-// due is how long the lease is to wait for more outcomes than it has.
+// due returns how long the lease is to wait for more outcomes than it has.
 func (l *lease) due(now time.Time) time.Duration {
 	switch {
 	case len(l.ready) == len(l.entries):

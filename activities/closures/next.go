@@ -141,7 +141,7 @@ func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
 	b.waiting = slices.Delete(b.waiting, i, i+1)
 }
 
-// read is the answer that the process may not have read.
+// read returns the answer that the process may not have read.
 func (p *process) read() taskapi.ClosuresAnswer {
 	a := taskapi.ClosuresAnswer{News: p.news, Resources: p.unread.resources, Cancel: p.cancellations()}
 	for _, r := range p.released {
@@ -162,7 +162,7 @@ func (p *process) read() taskapi.ClosuresAnswer {
 	return a
 }
 
-// news is an answer with a number of its own, for what was given and cancelled.
+// news returns an answer with a number of its own, for what was given and cancelled.
 func (b *Broker) news(p *process) taskapi.ClosuresAnswer {
 	if p.unread == nil {
 		p.nextNews()
@@ -172,7 +172,7 @@ func (b *Broker) news(p *process) taskapi.ClosuresAnswer {
 	return p.read()
 }
 
-// cancellations are all calls that a process was told to end, or is to be.
+// cancellations returns all calls that a process was told to end, or is to be.
 func (p *process) cancellations() []taskapi.CallCancel {
 	var list []taskapi.CallCancel
 	for id, e := range p.holds {

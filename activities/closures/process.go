@@ -25,13 +25,13 @@ type process struct {
 	seq, news uint64
 	// unread is the last answer with news, until the process says that it has it.
 	unread *unread
-	// owed: it has to be told of cancellations, or of what was released.
+	// owed reports whether it has to be told of cancellations, or of what was released.
 	owed bool
 	// got is the number of the last answer with news that it has read, and answered is when
 	// its last request that waited was answered.
 	got      uint64
 	answered time.Time
-	// quiet: it has been silent for so long that closures were taken from it. Those are
+	// quiet reports whether it has been silent for so long that closures were taken from it. Those are
 	// taken, with the numbers of their calls, as far as it may have them.
 	quiet bool
 	taken map[uint64]uint64
@@ -90,7 +90,7 @@ func (b *Broker) introduce(p *process, slots int, functions []string) {
 	}
 }
 
-// serving is how many slots it serves with.
+// serving returns how many slots it serves with.
 func (p *process) serving() int { return servingOf(p.serves(), p.slots) }
 
 func servingOf(serves bool, slots int) int {

@@ -75,7 +75,7 @@ func (b *Broker) hasEnded(p *process) {
 	}
 }
 
-// calledOf is the closure that a process was calling, as far as anybody knows, of those
+// calledOf returns the closure that a process was calling, as far as anybody knows, of those
 // that it held when it ended.
 func calledOf(held []*entry) *entry {
 	i := slices.IndexFunc(held, func(e *entry) bool { return e.begun })

@@ -45,7 +45,7 @@ func (l *line) Pop() any {
 	return e
 }
 
-// before says that one closure is to be called before another.
+// before reports whether one closure is to be called before another.
 func before(a, b *entry) bool {
 	if p, q := a.options().Priority, b.options().Priority; p != q {
 		return p > q

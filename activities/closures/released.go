@@ -34,7 +34,7 @@ func (b *Broker) Release(released [][2]uint64) {
 	b.tellReleased()
 }
 
-// release is for holders of mu. Resources have no IDs twice, so what was released once
+// release must be called with mu held. Resources have no IDs twice, so what was released once
 // stays so.
 func (b *Broker) release(released ranges) {
 	if len(released) == 0 || b.isClosed() {

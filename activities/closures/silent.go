@@ -112,7 +112,7 @@ func (b *Broker) speaks(p *process, in taskapi.ClosuresRequest) {
 	p.owed = p.owed || len(p.taken) > 0
 }
 
-// Executing is how many of some closures are being called.
+// Executing returns how many of some closures are being called.
 func (b *Broker) Executing(of []uint64) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,7 +19,7 @@ func (b *Broker) watchStranded() {
 	b.stranding = time.AfterFunc(strandedAfter, b.giveBackStranded)
 }
 
-// stranded are the lines that no process serves.
+// stranded returns the lines that no process serves.
 func (b *Broker) stranded() []*line {
 	var lines []*line
 	for key, l := range b.queue.lines {

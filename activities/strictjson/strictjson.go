@@ -89,7 +89,7 @@ func inWords(t reflect.Type) string {
 	return "another type"
 }
 
-// fieldsOf are the names of the fields of a struct in JSON, and after a dot those of
+// fieldsOf returns the names of the fields of a struct in JSON, and after a dot those of
 // the structs in it.
 func fieldsOf(t reflect.Type, prefix string) []string {
 	for t.Kind() == reflect.Pointer {

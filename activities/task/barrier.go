@@ -18,9 +18,9 @@ import (
 // task among the participants, from 0, and their number.
 type Release = wire.Released
 
-// BarrierError says that a barrier broke. All who waited at it are told.
+// BarrierError reports that a barrier broke. All who waited at it are told.
 type BarrierError struct {
-	// Timeout says that a timeout passed; else a participant ended, or all did.
+	// Timeout reports whether a timeout passed; else a participant ended, or all did.
 	Timeout bool
 	Message string
 	// Arrived and Missing are the participants that had arrived, and those that
@@ -99,7 +99,7 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 	return out, err
 }
 
-// body is the arrival as JSON.
+// body returns the arrival as JSON.
 func (a *arrival) body(b []byte, key string, timeout time.Duration) []byte {
 	b = append(b, `{"key":"`...)
 	b = append(b, key...)
@@ -142,10 +142,10 @@ var (
 	keyCount atomic.Uint64
 )
 
-// newKey is a key that no other arrival has: not of this process, nor of another.
+// newKey returns a key that no other arrival has: not of this process, nor of another.
 func newKey() string { return keyBase + "." + strconv.FormatUint(keyCount.Add(1), 36) }
 
-// asError is the error that an answer is.
+// asError returns the error that an answer is.
 func asError(p wire.Problem) error {
 	switch p.Code {
 	case wire.CodeBarrierTimeout, wire.CodeBarrierBroken, wire.CodeBarrierWithdrawn:

@@ -69,7 +69,7 @@ func (s *server) run(c *call) wire.CallOutcome {
 	return out
 }
 
-// value is what the function of a closure returns, as JSON.
+// value returns what the function of a closure returns, as JSON.
 func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, error) {
 	f := s.functions.find(c.Function)
 	if f == nil {
@@ -133,7 +133,7 @@ func (f *function) invoke(ctx context.Context, args []reflect.Value) (value refl
 	return out[0], nil
 }
 
-// outcomeOf is the outcome of a call whose context has ended with a cause, if it has.
+// outcomeOf returns the outcome of a call whose context has ended with a cause, if it has.
 func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	if err == nil {
 		return wire.CallOutcome{Value: value}

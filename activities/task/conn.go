@@ -106,7 +106,7 @@ func (t *Task) callWith(ctx context.Context, method, path string, body func([]by
 	}
 }
 
-// passes says that an error is one of a host whose half that answers is being
+// passes reports whether an error is one of a host whose half that answers is being
 // started again, or is busy.
 func passes(err error) bool {
 	for _, e := range []error{

@@ -98,7 +98,7 @@ func check(name string, fn any) (*function, error) {
 	return out, nil
 }
 
-// names are those of all functions, sorted.
+// names returns the names of all functions, sorted.
 func (f *Functions) names() []string {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -116,7 +116,7 @@ type argumentError struct{ message string }
 
 func (e *argumentError) Error() string { return e.message }
 
-// arguments are the ones for a call, after the context. find has the value of a
+// arguments returns the ones for a call, after the context. find has the value of a
 // resource; it is nil where there are none.
 func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) (reflect.Value, error)) ([]reflect.Value, error) {
 	if names, err := keysOf(kwargs); err != nil || len(names) > 0 {
@@ -154,7 +154,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 	return out, nil
 }
 
-// count says how many arguments a function takes.
+// count returns how many arguments a function takes.
 func (f *function) count() string {
 	n, least := len(f.takes), ""
 	if f.variadic {
@@ -176,7 +176,7 @@ func keysOf(object json.RawMessage) ([]string, error) {
 
 var resourcePrefix = []byte(`{"` + closure.ResourceKey + `"`)
 
-// resourceIn is the ID of the resource that an argument stands for. 0: it is an
+// resourceIn returns the ID of the resource that an argument stands for. 0: it is an
 // argument like others.
 func resourceIn(b json.RawMessage) uint64 {
 	if !bytes.HasPrefix(b, resourcePrefix) {
@@ -192,7 +192,7 @@ func resourceIn(b json.RawMessage) uint64 {
 // maxQuoted is enough of a JSON text to know it again, in bytes.
 const maxQuoted = 60
 
-// inWords is what JSON calls the values of a type: who schedules a function need not
+// inWords returns what JSON calls the values of a type: who schedules a function need not
 // know what it is written in.
 func inWords(t reflect.Type) string {
 	switch t.Kind() {
@@ -215,7 +215,7 @@ func inWords(t reflect.Type) string {
 	return "something else"
 }
 
-// whichPart says what is wrong with an argument that has parts.
+// whichPart returns what is wrong with an argument that has parts.
 func whichPart(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return fmt.Sprintf(": its %s has to be %s, and is a JSON %s", wrong.Field, inWords(wrong.Type), wrong.Value)

@@ -33,7 +33,7 @@ type resource struct {
 	released bool
 }
 
-// inputError says that a resource could not be built.
+// inputError reports that a resource could not be built.
 type inputError struct{ original error }
 
 func (e *inputError) Error() string {
@@ -76,7 +76,7 @@ func (r *resources) release(ranges []wire.ReleasedResources) {
 	}
 }
 
-// leave says that a call has ended, or the building. It is for holders of mu, as is
+// leave says that a call has ended, or the building. mu must be held, as is
 // dropUnused.
 func (r *resources) leave(one *resource) {
 	one.uses--
@@ -107,7 +107,7 @@ func closeResource(id uint64, function string, c io.Closer) {
 	}
 }
 
-// get is the value of a resource, which is built at its first use. One that could
+// get returns the value of a resource, which is built at its first use. One that could
 // not be built stays so as long as this process lives. A task that does not answer
 // is no reason for that: then it is built anew the next time. Who gets it leaves it when
 // its call has ended.

@@ -30,7 +30,7 @@ const (
 // ServeOption changes [Task.Serve].
 type ServeOption func(*server)
 
-// Slots is how many functions are called at the same time. Default 1.
+// Slots sets how many functions are called at the same time. Default 1.
 func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 
 // Serve calls the functions that coordinators schedule, until ctx ends. Their context
@@ -116,7 +116,7 @@ type server struct {
 	open []*exchange
 	// introduced are the functions that the host knows.
 	introduced []string
-	// stopping: the tasks of the run are to stop together, and no call begins any more.
+	// stopping reports whether the tasks of the run are to stop together, and no call begins any more.
 	stopping bool
 	leaving  bool
 }
@@ -160,7 +160,7 @@ func (s *server) serve() error {
 // long is a wait for nothing in particular.
 const long = time.Hour
 
-// next is the request that is due, or how long none is.
+// next returns the request that is due, or how long none is.
 func (s *server) next(now time.Time) (*exchange, time.Duration) {
 	free := 0
 	if len(s.queue) == 0 && !s.stopping {
@@ -222,7 +222,7 @@ func (s *server) handBack() {
 	s.queue = s.queue[:0]
 }
 
-// compose says how the process stands.
+// compose returns how the process stands.
 func (s *server) compose(free int) *exchange {
 	s.seq++
 	x := &exchange{request: wire.ClosuresRequest{

@@ -18,7 +18,7 @@ import (
 // how much time they have.
 type Stopping = wire.Stopping
 
-// Stop is a wish that all tasks of the run stop.
+// Stop is a request that all tasks of the run stop.
 type Stop = wire.Stop
 
 // RequestStop asks for all tasks of the run to stop, because of err if there is one:
@@ -30,7 +30,7 @@ func (t *Task) RequestStop(ctx context.Context, err error) error {
 	return failed
 }
 
-// reportOf is an error that stops the run, from the goroutine that has it.
+// reportOf returns an error that stops the run, from the goroutine that has it.
 func reportOf(err error) *Report {
 	if err == nil {
 		return nil
@@ -47,21 +47,21 @@ func reportOf(err error) *Report {
 
 // Stop is RequestStop with words of one's own. It returns how the run stands
 // afterwards: somebody else may have asked first.
-func (t *Task) Stop(ctx context.Context, wish Stop) (Stopping, error) {
-	if wish.Key == "" {
-		wish.Key = newKey()
+func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
+	if request.Key == "" {
+		request.Key = newKey()
 	}
 	// The host keeps less; what it would not even read is no reason to fail.
-	wish.Reason = shorten.Text(wish.Reason, wire.MaxMessage)
-	if wish.Error != nil {
-		e := *wish.Error
+	request.Reason = shorten.Text(request.Reason, wire.MaxMessage)
+	if request.Error != nil {
+		e := *request.Error
 		e.Message = shorten.Text(e.Message, wire.MaxMessage)
 		e.Traceback = shorten.Traceback(e.Traceback, wire.MaxTraceback)
-		wish.Error = &e
+		request.Error = &e
 	}
-	b, err := json.Marshal(wish)
+	b, err := json.Marshal(request)
 	if err != nil {
-		return Stopping{}, fmt.Errorf("the wish to stop cannot be sent: %w", err)
+		return Stopping{}, fmt.Errorf("the request to stop cannot be sent: %w", err)
 	}
 	return t.askRun(ctx, http.MethodPost, b)
 }

@@ -37,7 +37,7 @@ var (
 	current   *Task
 )
 
-// Current is the task of this process, or [ErrNotATask].
+// Current returns the task of this process, or [ErrNotATask].
 func Current() (*Task, error) {
 	socket := os.Getenv(wire.SocketVar)
 	if socket == "" {
@@ -69,7 +69,7 @@ func (t *Task) Cluster(ctx context.Context) ([]Member, error) {
 	return out.Members, t.call(ctx, http.MethodGet, wire.PathCluster, nil, &out)
 }
 
-// RestartCount is how many processes of the task there were before this one.
+// RestartCount returns how many processes of the task there were before this one.
 func (t *Task) RestartCount() int {
 	n, _ := strconv.Atoi(os.Getenv("CLUSTERRUN_RESTART_COUNT"))
 	return n
@@ -121,7 +121,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// kindOf is the type of an error, unless that says nothing.
+// kindOf returns the type of an error, unless that says nothing.
 func kindOf(err error) string {
 	switch name := fmt.Sprintf("%T", err); name {
 	case "*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError":
@@ -140,7 +140,7 @@ const (
 	progressPatience = time.Second
 )
 
-// Progress says how far the task has got: people see it while it runs. A total of
+// Progress reports how far the task has got: people see it while it runs. A total of
 // 0 means that nobody knows where it ends. It is cheap to call often: at most ten a
 // second are sent, and the one that reaches the total. It waits for a host that is
 // away no longer than a second.

@@ -91,7 +91,7 @@ func (x *tie) hear(now Stopping) {
 	x.agree()
 }
 
-// agree is for holders of mu.
+// agree must be called with mu held.
 func (x *tie) agree() {
 	switch {
 	case x.asking > 0:
@@ -127,13 +127,13 @@ func (x *tie) ask(call func(context.Context) (Stopping, error)) error {
 
 // RequestStop implements [coordinator.Outside].
 func (x *tie) RequestStop(err error, clean bool) error {
-	var wish Stop
+	var request Stop
 	if clean {
-		wish.Reason = err.Error()
+		request.Reason = err.Error()
 	} else {
-		wish.Error = reportOf(err)
+		request.Error = reportOf(err)
 	}
-	failed := x.ask(func(ctx context.Context) (Stopping, error) { return x.task.Stop(ctx, wish) })
+	failed := x.ask(func(ctx context.Context) (Stopping, error) { return x.task.Stop(ctx, request) })
 	if failed != nil {
 		return fmt.Errorf("the run could not be asked to stop: %w", failed)
 	}

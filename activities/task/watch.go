@@ -32,7 +32,7 @@ type watch struct {
 	err  error
 }
 
-// watching is the watch, which has begun and has heard how it stands, if the host is
+// watching returns the watch, which has begun and has heard how it stands, if the host is
 // not away.
 func (t *Task) watching() *watch {
 	w := &t.watch

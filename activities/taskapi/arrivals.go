@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
-// postBarrier is an arrival at a barrier.
+// postBarrier answers an arrival at a barrier.
 func postBarrier(r *request) (any, *wire.Problem) {
 	var in wire.Arrive
 	if problem := r.decode(&in, maxArrive); problem != nil {
@@ -92,7 +92,7 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 	return a, true, nil
 }
 
-// away are the participants on other hosts.
+// away returns the participants on other hosts.
 func (s *Server) away(t Task, participants []string) (away []string) {
 	for _, p := range participants {
 		// A task that was added to the run is in no view but its own.

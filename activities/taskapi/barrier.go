@@ -76,7 +76,7 @@ func (e *BarrierError) problem() *wire.Problem {
 	return &wire.Problem{Code: string(e.Why), Message: e.Message, Barrier: e.Standing}
 }
 
-// participants are those an arrival names, in rank order: tasks, and types for
+// participants returns those an arrival names, in rank order: tasks, and types for
 // all their tasks in the spec.
 func (v *View) participants(names []string) ([]string, *wire.Problem) {
 	if len(names) == 0 {

@@ -38,7 +38,7 @@ type (
 	ReleasedResources = wire.ReleasedResources
 )
 
-// postClosures is a serving process that says how it stands.
+// postClosures answers a serving process that reports how it stands.
 func postClosures(r *request) (any, *wire.Problem) {
 	if r.server.Closures == nil {
 		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures for its tasks"}
@@ -99,7 +99,7 @@ const maxClosures = 4 << 20
 // maxListed bounds each list of closures in a request.
 const maxListed = 4096
 
-// checkClosures says what is wrong with a request.
+// checkClosures returns what is wrong with a request.
 func checkClosures(in *ClosuresRequest) *wire.Problem {
 	if problem := checkRandomName("process", in.Process); problem != nil {
 		return problem
@@ -135,7 +135,7 @@ func checkClosures(in *ClosuresRequest) *wire.Problem {
 	return nil
 }
 
-// checkRandomName says what is wrong with the name that a process has given itself.
+// checkRandomName returns what is wrong with the name that a process has given itself.
 func checkRandomName(field, name string) *wire.Problem {
 	switch {
 	case name == "":
@@ -175,7 +175,7 @@ func checkFunctions(names []string) *wire.Problem {
 	return nil
 }
 
-// checkOutcome says which field of an outcome is wrong, and how.
+// checkOutcome returns which field of an outcome is wrong, and how.
 func checkOutcome(o *CallOutcome) (field, problem string) {
 	if o.ID == 0 {
 		return "id", "it is missing; want that of the closure"

@@ -17,7 +17,7 @@ type conn struct {
 	// idle is since when nobody uses it; zero: in use. listener.mu must be held.
 	idle time.Time
 
-	// general: it is net/http's from now on.
+	// general reports whether net/http serves it from now on.
 	general bool
 	// ticket is that of the last arrival, and told has an element once its answer is
 	// written.

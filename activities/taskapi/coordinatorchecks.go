@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// scheduleOf is the request as the queue knows it.
+// scheduleOf returns the request as the queue knows it.
 func scheduleOf(in *wire.ScheduleRequest) closure.ScheduleRequest {
 	for i := range in.Closures {
 		c := &in.Closures[i]
@@ -88,7 +88,7 @@ func checkSession(session string) *wire.Problem {
 	return checkRandomName("session", session)
 }
 
-// invalidRequest is the first problem of a request, by the names of this API, where a
+// invalidRequest returns the first problem of a request, by the names of this API, where a
 // resource is the request itself.
 func invalidRequest(code string, err error) *wire.Problem {
 	var wrong *spec.InvalidRequestError

@@ -167,7 +167,7 @@ func find(ctx context.Context, c Coordinators, by caller, in *wire.FindRequest) 
 	return out, err
 }
 
-// outcomeOf is an outcome for a program that knows tuples, or does not. The outcomes of a
+// outcomeOf returns an outcome for a program that knows tuples, or does not. The outcomes of a
 // batch are shared.
 func outcomeOf(o closure.Outcome, tuples bool) closure.Outcome {
 	if !tuples {

@@ -27,19 +27,19 @@
 // # Stopping together
 //
 // Any task can ask for all tasks of the run to stop, with an error or without one. The
-// wish goes to the run ([Stops]), which decides what it means; the run has every host
+// request goes to the run ([Stops]), which decides what it means; the run has every host
 // told how it stands ([Server.SetStopping]), and tasks are told by their host. Whether
 // to stop is therefore a question that no server has to be asked. A state of it has a
 // number that grows with every stop and every clear; what has a lower one is older, for
 // hosts and for clients, so that nobody goes back after a restart.
 //
-//   - The answer to a wish, too, is how the run stands, and is known here at once: who
+//   - The answer to a request, too, is how the run stands, and is known here at once: who
 //     asked finds the stop before the run has told the host.
 //   - A wait is one request that the host answers when there is something new, after a
 //     minute at the latest. Our clients have one for each process, whoever waits in it.
 //     Who waits follows every state, so that a stop is not missed that is cleared at
 //     once.
-//   - A wish that the run does not answer within 50 s is refused, to be sent again.
+//   - A request that the run does not answer within 50 s is refused, to be sent again.
 //   - When the run is released on this host, or the task's generation is over, all
 //     who wait are told so.
 //

@@ -55,7 +55,7 @@ func tooLargeResult() *wire.Problem {
 		"the result has more than %d bytes, the limit of a result: write it to a file of your own and make the file's path the result", wire.MaxResult)}
 }
 
-// logDir is where the files of the process are.
+// logDir returns where the files of the process are.
 func (r *request) logDir(what string) (string, *wire.Problem) {
 	dir := r.endpoint.view().LogDir
 	if dir == "" {
@@ -99,7 +99,7 @@ func checkError(e wire.Error, prefix string) *wire.Problem {
 	return nil
 }
 
-// errorFile is an error in torch's nested form. What is too long is cut: of a
+// errorFile returns an error in torch's nested form. What is too long is cut: of a
 // traceback the end says most.
 func errorFile(e wire.Error) ([]byte, error) {
 	message := e.Message

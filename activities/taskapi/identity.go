@@ -41,7 +41,7 @@ type View struct {
 	Tasks []string
 	// Here has the tasks of this host.
 	Here map[string]bool
-	// Local: every barrier is a local one, whether its arrivals ask for that or not.
+	// Local reports whether every barrier is a local one, whether its arrivals ask for that or not.
 	Local bool
 }
 
@@ -54,7 +54,7 @@ type Progress = wire.Progress
 // SocketVar is the environment variable with the path of a task's socket.
 const SocketVar = wire.SocketVar
 
-// short is a name for a path that must not be long: 50 bits of a hash.
+// short returns a name for a path that must not be long: 50 bits of a hash.
 func short(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
@@ -64,7 +64,7 @@ func (r Run) dir() string { return short(r.Namespace, r.WorkflowID, r.RunID) }
 
 func (id ID) file() string { return short(fmt.Sprint(id.Generation), id.Task) }
 
-// describe is the answer to who asks.
+// describe returns the answer to who asks.
 func (t *Task) describe() wire.Task {
 	out := wire.Task{
 		Run: t.Run.WorkflowID, Execution: t.Run.RunID, Task: t.ID.Task,

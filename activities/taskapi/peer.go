@@ -7,7 +7,7 @@ import (
 
 type connKey struct{}
 
-// ProcessOf is the process ID of who sent the request of a context, or opened the
+// ProcessOf returns the process ID of who sent the request of a context, or opened the
 // connection for it. 0: nobody knows.
 func ProcessOf(ctx context.Context) int {
 	c, ok := ctx.Value(connKey{}).(*conn)

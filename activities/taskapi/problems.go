@@ -34,7 +34,7 @@ var statuses = map[string]int{
 	wire.CodeUnavailable:      http.StatusServiceUnavailable,
 }
 
-// invalid is a mistake in a request; field may be empty.
+// invalid returns a mistake in a request; field may be empty.
 func invalid(field, message string) *wire.Problem {
 	if field != "" {
 		message = "field " + field + ": " + message

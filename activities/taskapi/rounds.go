@@ -146,7 +146,7 @@ func (r *rounds) join(t *ticket, a Arrival) []told {
 	return r.settle(o, answers, nil)
 }
 
-// digestOf is the digest of participants. Those of the round, which nearly all mean,
+// digestOf returns the digest of participants. Those of the round, which nearly all mean,
 // are not hashed again.
 func (o *round) digestOf(participants []string) string {
 	if slices.Equal(participants, o.participants) {
@@ -207,7 +207,7 @@ func (r *rounds) count(o *round) {
 	r.counts[o.name] = o.number
 }
 
-// broken is what those are told who waited in a round that broke. why says it, given
+// broken returns what those are told who waited in a round that broke. why says it, given
 // the names of those who are missing.
 func (o *round) broken(code string, why func(missing string) string) *wire.Problem {
 	s := o.standing()
@@ -216,7 +216,7 @@ func (o *round) broken(code string, why func(missing string) string) *wire.Probl
 		o.name, o.number, why(enumerate(s.Missing)), enumerate(s.Arrived), s.Since)}
 }
 
-// standing is how a round stood when it closed.
+// standing returns how a round stood when it closed.
 func (o *round) standing() *wire.Standing {
 	s := &wire.Standing{
 		Name: o.name, Round: o.number, Arrived: []string{}, Missing: []string{},

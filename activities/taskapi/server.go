@@ -38,7 +38,7 @@ type Config struct {
 	Closures Closures
 	// Coordinators are for tasks that schedule closures. None: tasks cannot.
 	Coordinators Coordinators
-	// Stops brings the wish that all tasks stop to the run. None: tasks cannot ask
+	// Stops brings the request that all tasks stop to the run. None: tasks cannot ask
 	// for it, nor whether somebody did.
 	Stops Stops
 	Log   *zap.Logger
@@ -189,7 +189,7 @@ func (s *Server) Ended(id ID, final bool, how string) {
 	}
 }
 
-// Progress is how far a task says it has got; nil where it has not said.
+// Progress returns how far a task says it has got; nil where it has not said.
 func (s *Server) Progress(id ID) *Progress {
 	s.mu.Lock()
 	e := s.tasks[id]
@@ -278,7 +278,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// view is the task as it is now.
+// view returns the task as it is now.
 func (e *endpoint) view() Task {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,7 +10,7 @@ const (
 	minConns = 4
 )
 
-// budget is how many descriptors the connections of all tasks may take: half of what
+// budget returns how many descriptors the connections of all tasks may take: half of what
 // this process may have. The rest is for files, for sockets, and for the server.
 func budget() int {
 	var limit syscall.Rlimit
@@ -20,12 +20,12 @@ func budget() int {
 	return int(min(limit.Cur/2, 1<<20))
 }
 
-// share is how many of them one of so many tasks may have.
+// share returns how many of them one of so many tasks may have.
 func share(budget, tasks int) int {
 	return min(max(budget/max(tasks, 1), minConns), maxConns)
 }
 
-// divide gives every task its share. It is for holders of mu.
+// divide gives every task its share. mu must be held.
 func (s *Server) divide() {
 	most := share(s.budget, len(s.tasks))
 	for _, e := range s.tasks {

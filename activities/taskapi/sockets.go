@@ -42,7 +42,7 @@ func socketDir(stateDir string, shared []string) (string, error) {
 	return "", fmt.Errorf("the paths of the sockets of tasks would be too long (Linux takes %d bytes): choose a shorter state directory than %s, or a shorter TMPDIR", maxSocketPath, stateDir)
 }
 
-// sharedDirs are where sockets may lie that cannot below the state directory.
+// sharedDirs returns where sockets may lie that cannot below the state directory.
 func sharedDirs() []string {
 	var dirs []string
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {

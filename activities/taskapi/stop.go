@@ -98,7 +98,7 @@ func parseStopQuery(raw string) (stopQuery, *wire.Problem) {
 	return q, nil
 }
 
-// postStop is a task's wish that all tasks of the run stop.
+// postStop returns a task's request that all tasks of the run stop.
 func postStop(r *request) (any, *wire.Problem) {
 	if problem := r.canStop(); problem != nil {
 		return nil, problem
@@ -110,21 +110,21 @@ func postStop(r *request) (any, *wire.Problem) {
 	if problem := checkKey(in.Key); problem != nil {
 		return nil, problem
 	}
-	wish := spec.TogetherRequest{Task: r.endpoint.id.Task, Key: in.Key, Reason: shorten.Text(in.Reason, wire.MaxStopText)}
-	if wish.Key == "" {
-		wish.Key = rand.Text()
+	request := spec.TogetherRequest{Task: r.endpoint.id.Task, Key: in.Key, Reason: shorten.Text(in.Reason, wire.MaxStopText)}
+	if request.Key == "" {
+		request.Key = rand.Text()
 	}
 	if in.Error != nil {
 		if problem := checkError(*in.Error, "error."); problem != nil {
 			return nil, problem
 		}
-		wish.Error = &spec.TogetherError{
+		request.Error = &spec.TogetherError{
 			Kind: shorten.Text(in.Error.Kind, maxKind), Message: shorten.Text(in.Error.Message, wire.MaxStopText),
 			Traceback: shorten.Traceback(in.Error.Traceback, wire.MaxStopTraceback),
 		}
 	}
 	return r.askRun(func(ctx context.Context) (spec.Stopping, error) {
-		return r.server.Stops.RequestStop(ctx, r.endpoint.id, wish)
+		return r.server.Stops.RequestStop(ctx, r.endpoint.id, request)
 	})
 }
 
@@ -138,7 +138,7 @@ func deleteStop(r *request) (any, *wire.Problem) {
 	})
 }
 
-// canStop says why the task cannot ask.
+// canStop returns why the task cannot ask.
 func (r *request) canStop() *wire.Problem {
 	if why := context.Cause(r.endpoint.ended); why != nil {
 		return &wire.Problem{Code: wire.CodeOver, Message: why.Error()}

@@ -24,7 +24,7 @@ func (s *Server) SetStopping(run Run, now spec.Stopping) {
 	s.stoppingOf(run).set(now)
 }
 
-// stoppingOf is for holders of mu.
+// stoppingOf must be called with mu held.
 func (s *Server) stoppingOf(run Run) *stopping {
 	st := s.stops[run]
 	if st == nil {
@@ -38,7 +38,7 @@ func (st *stopping) set(now spec.Stopping) {
 	st.Add(now, func(known spec.Stopping) bool { return now.Seq > known.Seq })
 }
 
-// asAnswer is what a task is told.
+// asAnswer returns what a task is told.
 func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
 	if !s.Stop {
 		return wire.Stopping{Seq: s.Seq}

@@ -6,11 +6,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Stops brings a task's wish that the whole run stops to the run.
+// Stops brings a task's request that the whole run stops to the run.
 type Stops interface {
 	// RequestStop answers with how the run stands afterwards. The same key again is
-	// the same wish. Its error is for the task where the run refuses it.
-	RequestStop(ctx context.Context, by ID, wish spec.TogetherRequest) (spec.Stopping, error)
+	// the same request. Its error is for the task where the run refuses it.
+	RequestStop(ctx context.Context, by ID, request spec.TogetherRequest) (spec.Stopping, error)
 	// ClearStop takes a stop back.
 	ClearStop(ctx context.Context, by ID) (spec.Stopping, error)
 }

@@ -103,7 +103,7 @@ func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
 	return out
 }
 
-// of are the visits of one arrival.
+// of returns the visits of one arrival.
 func (l *visits) of(name, key string) []*visit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func withdrawn(name string) *wire.Problem {
 	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)}
 }
 
-// ofEnded is the answer to an arrival of a process that has ended.
+// ofEnded returns the answer to an arrival of a process that has ended.
 func ofEnded(task string) *wire.Problem {
 	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)}
 }

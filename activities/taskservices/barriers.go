@@ -30,7 +30,7 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	return taskapi.Release{Round: release.Round + 1}, nil
 }
 
-// forTask is an error as a task is told it that came at this time.
+// forTask returns an error as a task is told it that came at this time.
 func forTask(err error, a taskapi.Arrival, came time.Time) error {
 	var (
 		broken  *barriers.BrokenError
@@ -54,7 +54,7 @@ func forTask(err error, a taskapi.Arrival, came time.Time) error {
 	return &taskapi.BarrierError{Why: why, Message: err.Error(), Standing: standing(broken, a, came)}
 }
 
-// standing is how the round stood; nil where nobody knows, because the server was
+// standing returns how the round stood; nil where nobody knows, because the server was
 // away or the round was ended by force. The clocks of the server and of this host
 // may differ, so that how long it took is what this task has seen of it.
 func standing(broken *barriers.BrokenError, a taskapi.Arrival, came time.Time) *taskapi.Standing {

@@ -239,7 +239,7 @@ func (b *Brokers) processEnded(run Run, task string) (call, life string) {
 	return "", ""
 }
 
-// queueInput is the input of a run's queue of closures.
+// queueInput returns the input of a run's queue of closures.
 func (c *Config) queueInput(run *Run) closure.QueueInput {
 	s := run.Spec
 	if s == nil {

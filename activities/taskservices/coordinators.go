@@ -128,7 +128,7 @@ func asking[Q, A any](ctx context.Context, c *coordinators, by taskapi.ID, in Q,
 	return out, forTasks(err)
 }
 
-// forTasks is an error of a queue as tasks are told.
+// forTasks returns an error of a queue as tasks are told.
 func forTasks(err error) error {
 	if errors.Is(err, closurequeue.ErrRunEnded) {
 		return taskapi.ErrRunOver

@@ -22,7 +22,7 @@ type Run struct {
 	Spec       *spec.RunSpec
 	// Added names the tasks here that are not those of the spec.
 	Added []string
-	// Sealed says that nothing is started again on this host, and Released that the run
+	// Sealed reports whether nothing is restarted on this host, and Released whether the run
 	// has given it back.
 	Sealed, Released bool
 	Notes
@@ -32,7 +32,7 @@ type Run struct {
 type Notes struct {
 	// Stopping is the last that the run said of stopping together.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Served says that tasks have served or scheduled closures here, so that the run
+	// Served reports whether tasks have served or scheduled closures here, so that the run
 	// has a queue of them.
 	Served bool `json:"served,omitempty"`
 	// Calls names the closures that processes exited with 0 in the middle of: those

@@ -91,7 +91,7 @@ type Served struct {
 	supervisor.Key
 	RestartCount int
 	LogDir       string
-	// Alone says that the task has a view of its own. Others share that of their
+	// Alone reports whether the task has a view of its own. Others share that of their
 	// generation.
 	Alone bool
 	// View returns what the task knows of the others.
@@ -125,7 +125,7 @@ func (s *Services) Learn(run supervisor.RunKey, now spec.Stopping) (spec.Stoppin
 	return s.stops.learn(run, now)
 }
 
-// Progress is how far a task says it has got; nil where it has not said.
+// Progress returns how far a task says it has got; nil where it has not said.
 func (s *Services) Progress(k supervisor.Key) *taskapi.Progress { return s.server.Progress(taskOf(k)) }
 
 // Restarts says that a process has ended, and how, and that its task gets another one.

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stops brings the wishes of tasks to stop together to their runs.
+// stops brings the requests of tasks to stop together to their runs.
 type stops struct {
 	Config
 	// tell tells the tasks of a run here.
@@ -32,12 +32,12 @@ var _ taskapi.Stops = (*stops)(nil)
 // RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment,
 // and a run takes no more than ten requests at a time: so a host asks for one task
 // after the other, and no more once it knows of a stop. A clear that has not arrived
-// here yet came after a wish that is answered so.
-func (s *stops) RequestStop(ctx context.Context, by taskapi.ID, wish spec.TogetherRequest) (spec.Stopping, error) {
-	wish.Task, wish.Generation, wish.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
-	wish = wish.Bounded()
-	if wish.Key == "" {
-		wish.Key = rand.Text() // it may have to be sent more than once
+// here yet came after a request that is answered so.
+func (s *stops) RequestStop(ctx context.Context, by taskapi.ID, request spec.TogetherRequest) (spec.Stopping, error) {
+	request.Task, request.Generation, request.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
+	request = request.Bounded()
+	if request.Key == "" {
+		request.Key = rand.Text() // it may have to be sent more than once
 	}
 	run := supervisor.RunKey(by.Run)
 	leave, err := s.enter(ctx, run)
@@ -53,8 +53,8 @@ func (s *stops) RequestStop(ctx context.Context, by taskapi.ID, wish spec.Togeth
 		return *r.Stopping, nil
 	}
 	return s.ask(ctx, r, RunUpdate{
-		ID:   fmt.Sprintf("%s/%d/%s/%s", spec.UpdateStopTogether, by.Generation, by.Task, wish.Key),
-		Name: spec.UpdateStopTogether, Input: wish,
+		ID:   fmt.Sprintf("%s/%d/%s/%s", spec.UpdateStopTogether, by.Generation, by.Task, request.Key),
+		Name: spec.UpdateStopTogether, Input: request,
 	})
 }
 

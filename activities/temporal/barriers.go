@@ -120,7 +120,7 @@ func (s *Barriers) End(ctx context.Context, id, why string) error {
 	return gone(c.TerminateWorkflow(ctx, id, "", why))
 }
 
-// gone is what the server says of a workflow that is closed or was never there.
+// gone returns what the server says of a workflow that is closed or was never there.
 func gone(err error) error {
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {

@@ -101,7 +101,7 @@ func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*wo
 	return c.DescribeWorkflowExecution(ctx, workflowID, began)
 }
 
-// refusal tells what another try would not change from what it may.
+// refusal returns what another try would not change from what it may.
 func refusal(err error) error {
 	var (
 		application *temporal.ApplicationError

@@ -38,7 +38,7 @@ func (s *Server) connected() (client.Client, error) {
 	return nil, errNotConnected
 }
 
-// RecordActivityHeartbeat is that of the client.
+// RecordActivityHeartbeat records a heartbeat with the client.
 func (s *Server) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error {
 	c, err := s.connected()
 	if err != nil {

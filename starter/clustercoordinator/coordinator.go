@@ -52,7 +52,7 @@ func (c *Coordinator) Close() {
 	c.queue.Close()
 }
 
-// Queue is the client of the queue, for what is beyond the seed: cancelling, pausing,
+// Queue returns the client of the queue, for what is beyond the seed: cancelling, pausing,
 // values by ID.
 func (c *Coordinator) Queue() *closurequeue.Queue { return c.queue }
 

@@ -162,7 +162,7 @@ func (v PerWorkerValues) Release() {
 	}
 }
 
-// MarshalJSON is what stands for it among arguments.
+// MarshalJSON returns what stands for it among arguments.
 func (v PerWorkerValues) MarshalJSON() ([]byte, error) {
 	switch {
 	case v.resource == nil:

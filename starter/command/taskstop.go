@@ -22,7 +22,7 @@ func (a *app) taskStopCommand() *cobra.Command {
 		Use:   "stop [flags]",
 		Short: "Ask for all tasks of the run to stop",
 		Long: `Asks for all tasks of the run to stop: each is told, and has the grace of the run to
-end by itself. The first error that comes with such a wish is the verdict of the run,
+end by itself. The first error that comes with such a request is the verdict of the run,
 unless it is of a kind that is none, such as OutOfRangeError. Returns when the run
 knows of it; from then on ` + "`clusterrun task should-stop`" + ` says yes. --json prints how the
 run stands: another task may have asked first.
@@ -34,7 +34,7 @@ run stands: another task may have asked first.
   clusterrun task stop --kind TrainError --error - < error.txt`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wish := task.Stop{Reason: reason}
+			request := task.Stop{Reason: reason}
 			given := cmd.Flags().Changed
 			switch {
 			case given("error") && given("reason"):
@@ -52,9 +52,9 @@ run stands: another task may have asked first.
 				if message == "" {
 					return usagef("the text of --error is empty; say what is wrong")
 				}
-				wish.Error = &task.Report{Kind: kind, Message: message}
+				request.Error = &task.Report{Kind: kind, Message: message}
 			}
-			return a.showStopping(cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, wish) })
+			return a.showStopping(cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, request) })
 		},
 	}
 	cmd.Flags().StringVar(&message, "error", "", "stop because of an error, which `TEXT` describes; - reads it from stdin")

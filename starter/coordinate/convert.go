@@ -15,7 +15,7 @@ func outcomeOf(value json.RawMessage, err error) Outcome {
 	return Outcome{Error: errorOf(err), Lost: lost(err)}
 }
 
-// lost says that nobody knows what has come of the call. What the queue does not take
+// lost reports whether the outcome of the call is not known. What the queue does not take
 // was not called.
 func lost(err error) bool {
 	var (

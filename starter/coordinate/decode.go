@@ -11,7 +11,7 @@ type problem struct {
 	Answer
 }
 
-// idIn is the ID of a line that is no request, so that its answer finds who waits for it;
+// idIn returns the ID of a line that is no request, so that its answer finds who waits for it;
 // none where it is neither a number nor a text, or is long.
 func idIn(line []byte) json.RawMessage {
 	var r struct {

@@ -27,7 +27,7 @@ type standing struct {
 
 func newLine() *line { return &line{changed: make(chan struct{})} }
 
-// wake is for holders of mu.
+// wake must be called with mu held.
 func (l *line) wake() {
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -64,7 +64,7 @@ type Answer struct {
 type Outcome struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	Error *closure.Error  `json:"error,omitempty"`
-	// Lost says that the error is neither the function's own nor a refusal: its process
+	// Lost reports whether the error is neither the function's own nor a refusal: its process
 	// has ended, or the run.
 	Lost bool `json:"lost,omitempty"`
 }

@@ -55,7 +55,7 @@ type session struct {
 	asked  map[uint64]chan coordinate.Answer
 }
 
-// overError says that a session is over.
+// overError reports that a session is over.
 type overError struct{ why string }
 
 func (e *overError) Error() string { return "the run of the pool is over: " + e.why }

@@ -206,7 +206,8 @@ func (s *Server) End(over string) {
 	s.wake()
 }
 
-// wake is for holders of mu, as are all below that are not of [closurequeue.Server].
+// wake wakes all that wait. mu must be held, as for all below that are not of
+// [closurequeue.Server].
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})

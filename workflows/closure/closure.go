@@ -29,7 +29,7 @@ type Closure struct {
 	Options *Options `json:"options,omitempty"`
 }
 
-// Size is what the closure counts against [MaxQueueBytes] and [MaxBatchBytes]: the
+// Size returns what the closure counts against [MaxQueueBytes] and [MaxBatchBytes]: the
 // bytes of its arguments and names.
 func (c *Closure) Size() int {
 	size := len(c.Function) + len(c.Args) + len(c.Kwargs)
@@ -44,11 +44,11 @@ type Options struct {
 	// Key makes scheduling it again with the same key the same closure, for as long as the
 	// run lives, unless that was cancelled. One that has failed raises its error again.
 	Key string `json:"key,omitempty"`
-	// Retry: where the closure with the key has failed, this is another one.
+	// Retry reports whether this is a new closure if the one with the key has failed.
 	Retry bool `json:"retry,omitempty"`
 	// Task is the only task that may call it; else any may.
 	Task string `json:"task,omitempty"`
-	// Detached: join and done do not wait for it, and its error is only its own.
+	// Detached reports whether join and done do not wait for it, and its error is only its own.
 	Detached bool `json:"detached,omitempty"`
 	// Priority: higher ones go first. Default 0.
 	Priority int `json:"priority,omitempty"`
@@ -72,7 +72,7 @@ func TimeoutOf(d time.Duration) Timeout {
 	return Timeout(spec.Duration(d).String())
 }
 
-// Span is the time span of a valid timeout; 0: none.
+// Span returns the time span of a valid timeout; 0: none.
 func (t Timeout) Span() time.Duration {
 	d, _ := spec.ParseDuration(string(t))
 	return d.Std()

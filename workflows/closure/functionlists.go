@@ -29,7 +29,7 @@ func (m ServingMessage) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(m))
 }
 
-// UnmarshalJSON is its inverse.
+// UnmarshalJSON is the inverse of MarshalJSON.
 func (m *ServingMessage) UnmarshalJSON(text []byte) error {
 	type plain ServingMessage
 	if err := json.Unmarshal(text, (*plain)(m)); err != nil {
@@ -47,7 +47,7 @@ func (s QueueStatus) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// UnmarshalJSON is its inverse.
+// UnmarshalJSON is the inverse of MarshalJSON.
 func (s *QueueStatus) UnmarshalJSON(text []byte) error {
 	type plain QueueStatus
 	if err := json.Unmarshal(text, (*plain)(s)); err != nil {

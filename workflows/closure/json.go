@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Escaped is a JSON text as it is in a history, where some characters take six bytes:
+// Escaped returns a JSON text as it is in a history, where some characters take six bytes:
 // there it must not turn out to be larger than what was counted before.
 func Escaped(raw json.RawMessage) json.RawMessage {
 	if !bytes.ContainsAny(raw, "<>&") && !bytes.Contains(raw, lineSeparators) {

@@ -64,7 +64,7 @@ type LeaseResult struct {
 	Outcomes []Outcome `json:"outcomes,omitempty"`
 	// Rest are the IDs of those that have not ended.
 	Rest []uint64 `json:"rest,omitempty"`
-	// Idle: some slot had nothing to do when this was returned.
+	// Idle reports whether some slot had nothing to do when this was returned.
 	Idle bool `json:"idle,omitempty"`
 	// Done is how many closures the host ended, those of other leases included, while
 	// it had the lease, for Took milliseconds.

@@ -25,7 +25,7 @@ const (
 	OutcomeUnavailable OutcomeKind = "unavailable"
 )
 
-// Final says that an outcome of this kind ends the closure, whatever the queue
+// Final reports whether an outcome of this kind ends the closure, whatever the queue
 // thinks of it. None is a value.
 func (k OutcomeKind) Final() bool {
 	switch k {
@@ -44,9 +44,9 @@ type Outcome struct {
 	Error *Error          `json:"error,omitempty"`
 	// Task called it.
 	Task string `json:"task,omitempty"`
-	// Started: the call had begun, where it was lost.
+	// Started reports whether the call had begun, where it was lost.
 	Started bool `json:"started,omitempty"`
-	// Alone: the error concerns nobody else. The function has returned, and only what it
+	// Alone reports whether the error concerns only this closure. The function has returned, and only what it
 	// has returned cannot be handed on.
 	Alone bool `json:"alone,omitempty"`
 }
@@ -64,7 +64,7 @@ type Error struct {
 	// Args is an array of what the exception was made of, where that is short, for
 	// programs of the same language: an OSError has its errno there.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Before: the closure has failed before, and was scheduled again by its key. The error
+	// Before reports whether the closure has failed before, and was scheduled again by its key. The error
 	// itself is its outcome, in the history.
 	Before bool `json:"before,omitempty"`
 }

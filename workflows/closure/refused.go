@@ -6,13 +6,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// RefusedError says that a queue does not take a request.
+// RefusedError reports that a queue does not take a request.
 type RefusedError struct {
 	// Reason is an [*spec.InvalidRequestError] where fields of the request are wrong.
 	Reason error
 }
 
-// Error is the only problem there is, or the text of the reason.
+// Error returns the only problem there is, or the text of the reason.
 func (e *RefusedError) Error() string {
 	var invalid *spec.InvalidRequestError
 	if errors.As(e.Reason, &invalid) && len(invalid.Problems) == 1 && invalid.More == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// QueueID is the workflow ID of the queue of a run; execution is the
+// QueueID returns the workflow ID of the queue of a run; execution is the
 // Temporal run ID of the run's first execution.
 func QueueID(workflowID, execution string) string {
 	short, _, _ := strings.Cut(execution, "-")
@@ -25,7 +25,7 @@ type QueueInput struct {
 	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
 }
 
-// NewQueueInput is the input of the queue of a run of this spec, for whoever opens it. The
+// NewQueueInput returns the input of the queue of a run of this spec, for whoever opens it. The
 // run has its first execution. env looks up a variable of whoever opens the queue; the
 // spec's own come first, as for the tasks.
 //
@@ -79,12 +79,12 @@ type (
 		Client string `json:"client"`
 		// Call counts such requests of the client, from 1.
 		Call uint64 `json:"call"`
-		// All: detached closures are waited for, too.
+		// All reports whether detached closures are waited for, too.
 		All bool `json:"all,omitempty"`
 	}
 	// WaitAnswer is their answer.
 	WaitAnswer struct {
-		// Done: nothing is queued or executing.
+		// Done reports whether nothing is queued or executing.
 		Done   bool   `json:"done"`
 		Epoch  uint64 `json:"epoch,omitempty"`
 		Raised *Error `json:"raised,omitempty"`
@@ -92,7 +92,7 @@ type (
 	// WithdrawAnswer is the answer of [UpdateWithdraw], whose input is the
 	// [WaitRequest] that is taken back.
 	WithdrawAnswer struct {
-		// Withdrawn: it waited, and does not any more.
+		// Withdrawn reports whether the request waited and does not any more.
 		Withdrawn bool `json:"withdrawn"`
 	}
 	// ResourceRequest is the input of [UpdateCreateResource].
@@ -143,7 +143,7 @@ type (
 	}
 )
 
-// IDs are those of the n closures of the request, by place.
+// IDs returns the IDs of the n closures of the request, by place.
 func (a ScheduleAnswer) IDs(n int) []uint64 {
 	ids, next := make([]uint64, n), a.First
 	for i := range ids {

@@ -52,7 +52,7 @@ func (c *Closure) Validate() error {
 	return k.Err()
 }
 
-// Validate is that of closures.
+// Validate checks the closures.
 func (r *Resource) Validate() error {
 	k := &checker{}
 	k.checkResource(r, func(field string) string { return field })
@@ -240,13 +240,13 @@ func printableName(name string) bool {
 // maxListed bounds the names that a message lists.
 const maxListed = 20
 
-// UnknownTask is the problem that the run has no such task to call a closure, which would
+// UnknownTask returns the problem that the run has no such task to call a closure, which would
 // wait for it for ever. tasks are those there are.
 func UnknownTask(path, name string, tasks []string) spec.Problem {
 	return spec.Problem{Path: path, Message: "the run has no task " + spec.Quote(name), Remedy: "it has " + shorten.List(tasks, maxListed)}
 }
 
-// UnknownFunction is the problem that no task has registered a function.
+// UnknownFunction returns the problem that no task has registered a function.
 // registered are the names that tasks have, sorted.
 func UnknownFunction(path, name string, registered []string) spec.Problem {
 	p := spec.Problem{Path: path, Message: "no task has registered a function " + spec.Quote(name)}

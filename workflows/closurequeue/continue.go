@@ -81,7 +81,7 @@ func (q *queue) isTooLarge(ctx workflow.Context, size int) bool {
 	return err != nil || d.TooLarge
 }
 
-// allExecutions are those of the queue up to this one.
+// allExecutions returns those of the queue up to this one.
 func (q *queue) allExecutions(ctx workflow.Context) []closure.QueueExecution {
 	own := closure.QueueExecution{RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
 	own.First, own.Last = q.machine.Ended()
@@ -100,7 +100,7 @@ func pack(executions []closure.QueueExecution) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// unpack is the inverse of pack. Of nothing it returns none.
+// unpack is the inverse of pack. It returns none for nothing.
 func unpack(packed []byte) ([]closure.QueueExecution, error) {
 	if len(packed) == 0 {
 		return nil, nil

@@ -47,7 +47,7 @@ type queue struct {
 	machine    *closures.Queue
 	executions []closure.QueueExecution
 	open       int // leases
-	// continuing: the next execution is about to begin; nothing new is taken in.
+	// continuing reports whether the next execution is about to begin; nothing new is taken in.
 	continuing bool
 	// stayed is the length of the history when the queue was too large to go on; 0: it is
 	// not, as far as known.

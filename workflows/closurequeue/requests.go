@@ -90,7 +90,7 @@ func promptUpdate[Q, A any](ctx workflow.Context, q *queue, name, description st
 	})
 }
 
-// refused is an error as updates return it, with the fields that are wrong.
+// refused returns an error as updates return it, with the fields that are wrong.
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
 	if errors.As(err, &invalid) {

@@ -71,7 +71,7 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// endpoint is an address in the form in which two of them are compared. Hosts
+// endpoint returns an address in the form in which two of them are compared. Hosts
 // have no case, and all names of the machine itself are one.
 func endpoint(host string, port int) string {
 	if IsLoopback(host) {

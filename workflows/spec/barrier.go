@@ -172,7 +172,7 @@ const ErrBarrierUnchanged = "BarrierUnchanged"
 // MaxBarrierName is the longest name of a barrier, in bytes.
 const MaxBarrierName = 200
 
-// CheckBarrierName says what is wrong with the name of a barrier.
+// CheckBarrierName returns what is wrong with the name of a barrier.
 func CheckBarrierName(name string) error {
 	switch {
 	case name == "":
@@ -190,7 +190,7 @@ func (r BarrierRun) Over() string {
 	return fmt.Sprintf("generation %d of run %s is over", r.Generation, r.WorkflowID)
 }
 
-// BarrierID is the workflow ID of a round, which people count from 1. The execution
+// BarrierID returns the workflow ID of a round, which people count from 1. The execution
 // of the run is in it so that a later run of the same ID never meets rounds that an
 // earlier one left.
 func BarrierID(run BarrierRun, name string, round int) string {
@@ -202,7 +202,7 @@ func BarrierID(run BarrierRun, name string, round int) string {
 	return fmt.Sprintf("%s%d/%s/%d", BarrierIDPrefix(run.WorkflowID, run.RunID), run.Generation, escaped, round+1)
 }
 
-// BarrierIDPrefix is what the IDs of all rounds of one execution of a run begin with.
+// BarrierIDPrefix returns what the IDs of all rounds of one execution of a run begin with.
 func BarrierIDPrefix(workflowID, runID string) string {
 	execution, _, _ := strings.Cut(runID, "-")
 	return workflowID + "/barrier/" + execution + "/"
@@ -240,7 +240,7 @@ func OtherParticipantsText(task string, yours, theirs []string) string {
 		task, strings.Join(parts, "; "))
 }
 
-// without are the names of the first list that are not in the second.
+// without returns the names of the first list that are not in the second.
 func without(names, out []string) []string {
 	have := make(map[string]bool, len(out))
 	for _, name := range out {

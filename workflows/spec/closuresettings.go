@@ -47,7 +47,7 @@ func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error
 	return &n, nil
 }
 
-// coordinatorEnv is what the spec sets a variable to for the task that usually
+// coordinatorEnv returns what the spec sets a variable to for the task that usually
 // coordinates, which is the chief; without one, for all tasks.
 func (s *RunSpec) coordinatorEnv(name string) string {
 	if chief, ok := s.Task(TaskName(TypeChief, 0)); ok {

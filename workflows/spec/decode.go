@@ -81,7 +81,7 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 	return parse(c, data)
 }
 
-// invalidUTF8 is the offset of the first byte that is no UTF-8, or -1.
+// invalidUTF8 returns the offset of the first byte that is no UTF-8, or -1.
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])

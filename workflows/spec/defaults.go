@@ -57,7 +57,7 @@ func setDefaults(v reflect.Value) {
 	}
 }
 
-// clone is a deep copy of a value of the spec.
+// clone returns a deep copy of a value of the spec.
 func clone(v reflect.Value) reflect.Value {
 	c := reflect.New(v.Type()).Elem()
 	c.Set(v)

@@ -32,7 +32,7 @@ func OnDisconnectStop(after time.Duration) OnDisconnect {
 	return OnDisconnect(Duration(after).String())
 }
 
-// StopAfter is how long a host lets the processes of the run go on without a server,
+// StopAfter returns how long a host lets the processes of the run go on without a server,
 // where the run has so many hosts. 0: without limit.
 func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	d, err := ParseDuration(string(s.OnDisconnect))

@@ -27,7 +27,7 @@ func ParseDuration(text string) (Duration, error) {
 	return Duration(d), nil
 }
 
-// Std is the duration in the standard library's type. A nil Duration is 0.
+// Std returns the duration in the standard library's type. A nil Duration is 0.
 func (d *Duration) Std() time.Duration {
 	if d == nil {
 		return 0
@@ -35,7 +35,7 @@ func (d *Duration) Std() time.Duration {
 	return time.Duration(*d)
 }
 
-// Pointer is the duration in the standard library's type, nil for nil.
+// Pointer returns the duration in the standard library's type, nil for nil.
 func (d *Duration) Pointer() *time.Duration {
 	if d == nil {
 		return nil

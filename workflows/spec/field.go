@@ -35,7 +35,7 @@ type field struct {
 	flag, usage string
 	// otherFlags are those that say the same in words of their own.
 	otherFlags []string
-	// repeated: the flag of a list is given once for each item, not once with commas.
+	// repeated reports whether the flag of a list is given once for each item, not once with commas.
 	repeated bool
 }
 
@@ -76,10 +76,10 @@ func structTitle(t reflect.Type) string {
 	}
 }
 
-// fieldKey is the key of a field in the table.
+// fieldKey returns the key of a field in the table.
 func fieldKey(t reflect.Type, name string) string { return t.Name() + "." + name }
 
-// jsonName is the name a field has in JSON.
+// jsonName returns the name a field has in JSON.
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
@@ -102,7 +102,7 @@ func fieldNames(t reflect.Type) []string {
 	return list
 }
 
-// placeOf says where in a spec a field of that name is, such as "stop.grace",
+// placeOf returns where in a spec a field of that name is, such as "stop.grace",
 // for those who wrote it elsewhere.
 func placeOf(name string) string { return placeIn(reflect.TypeFor[RunSpec](), "", name) }
 

@@ -214,7 +214,7 @@ func typeTitle(t reflect.Type) string {
 	}
 }
 
-// typeRemedy says how to write what the value probably means; failing that,
+// typeRemedy returns how to write what the value probably means; failing that,
 // it gives the example of the field.
 func typeRemedy(key string, n *node, want reflect.Type) string {
 	switch {

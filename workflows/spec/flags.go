@@ -15,7 +15,7 @@ type Flag struct {
 	Path string
 	// Usage is its help. The name of the value is in backquotes.
 	Usage string
-	// Repeated: the flag of a list is given once for each item.
+	// Repeated reports whether the flag of a list is given once for each item.
 	Repeated bool
 	// Type is that of the field.
 	Type reflect.Type
@@ -67,7 +67,7 @@ func (f field) usageWithDefault() string {
 	return f.usage + " (default " + f.defaultText() + ")"
 }
 
-// defaultText is the default as a flag takes it.
+// defaultText returns the default as a flag takes it.
 func (f field) defaultText() string {
 	text := fmt.Sprint(f.def)
 	if reflect.ValueOf(f.def).Kind() == reflect.Slice {

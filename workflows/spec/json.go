@@ -113,7 +113,7 @@ func syntaxProblem(data []byte, err error) Problem {
 	return p
 }
 
-// lineAt is the line of an offset, or 0 where the document has one line only:
+// lineAt returns the line of an offset, or 0 where the document has one line only:
 // then a line number says nothing.
 func lineAt(data []byte, offset int) int {
 	if !manyLines(data) {

@@ -74,15 +74,15 @@ const (
 	ErrTryAgain = "TryAgain"
 )
 
-// HostsQueue is the queue for [ActivityReserve] of tasks that any host may
+// HostsQueue returns the queue for [ActivityReserve] of tasks that any host may
 // take. workflowQueue is the queue of the run's workflow, so that runs on
 // private queues stay on private hosts.
 func HostsQueue(workflowQueue string) string { return workflowQueue + "/hosts" }
 
-// HostQueue is the queue for [ActivityReserve] on the host of that name.
+// HostQueue returns the queue for [ActivityReserve] on the host of that name.
 func HostQueue(workflowQueue, host string) string { return workflowQueue + "/host/" + host }
 
-// InstanceQueue is the queue for everything else on one host worker.
+// InstanceQueue returns the queue for everything else on one host worker.
 func InstanceQueue(workflowQueue, host, instance string) string {
 	return HostQueue(workflowQueue, host) + "/" + instance
 }

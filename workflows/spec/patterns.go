@@ -38,7 +38,7 @@ func rule[T any](check func(c *checker, path string, value T)) func(*checker, st
 	return func(c *checker, path string, value any) { check(c, path, value.(T)) }
 }
 
-// matching is the syntax of texts that match the pattern.
+// matching returns the syntax of texts that match the pattern.
 func matching(pattern, what, remedy string) syntax {
 	compiled := lazily(pattern)
 	return syntax{pattern, rule(func(c *checker, path, text string) {

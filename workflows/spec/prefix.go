@@ -101,7 +101,7 @@ func prefixField(open, name string) func(PrefixFields) string {
 	}
 }
 
-// Format is the start of a console line of a task; the line follows directly.
+// Format returns the start of a console line of a task; the line follows directly.
 // The default prefix is padded to 14 columns, and longer ones are not cut, and
 // followed by a space: "[worker-0]:    ". Any other is taken as it is.
 func (p Prefix) Format(f PrefixFields) string {

@@ -45,7 +45,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// InvalidSpecError says that a spec was refused, with everything that is wrong
+// InvalidSpecError reports that a spec was refused, with everything that is wrong
 // with it. It is the error of [Decode], [DecodeYAML] and [RunSpec.Validate].
 type InvalidSpecError struct {
 	Problems []Problem `json:"problems"`
@@ -58,7 +58,7 @@ func (e *InvalidSpecError) Error() string {
 	return listProblems("invalid run spec", e.Problems, e.More)
 }
 
-// InvalidRequestError says that an operator's request was refused.
+// InvalidRequestError reports that an operator's request was refused.
 type InvalidRequestError struct {
 	Problems []Problem `json:"problems"`
 	// More counts the problems that were left out of a very long list.
@@ -173,7 +173,7 @@ func (c *checker) lineOf(path string) int {
 	return 0
 }
 
-// specError is the error with all problems, in the order of the document; nil
+// specError returns the error with all problems, in the order of the document; nil
 // when there are none.
 func (c *checker) specError() error {
 	if len(c.problems) == 0 {

@@ -63,7 +63,7 @@ type Exit struct {
 	// Message is what the process reported as its error, or the last lines of
 	// its stderr. Empty after a good end.
 	Message string `json:"message,omitempty"`
-	// Reported says that Message is an error the program itself reported, and that it
+	// Reported reports whether Message is an error the program itself reported, and that it
 	// did so before anybody asked it to end.
 	Reported bool `json:"reported,omitempty"`
 	// ErrorFile is the path of the error file, where the program wrote one.
@@ -76,7 +76,7 @@ type Exit struct {
 	// Call names the closure that the process was calling when it exited with 0, such
 	// as "closure 17 of train", or [UnknownCall]. It has failed then: nobody has the value.
 	Call string `json:"call,omitempty"`
-	// Unkillable says that the process was still there a while after SIGKILL.
+	// Unkillable reports whether the process was still there a while after SIGKILL.
 	Unkillable bool `json:"unkillable,omitempty"`
 	// Usage is what the process and its reaped children used.
 	Usage Usage `json:"usage,omitzero"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// group is the task group of that type; a task that was added while the run
+// group returns the task group of that type; a task that was added while the run
 // lives may have a type the spec does not know.
 func (s *RunSpec) group(typ string) TaskGroup {
 	for _, g := range s.Tasks {
@@ -23,14 +23,14 @@ func (s *RunSpec) RestartsTasks() bool {
 	return s.AutoRestart && s.RestartScope != RestartScopeGroup
 }
 
-// StopOf is how a task is asked to end: the signal by name, and the time until
+// StopOf returns how a task is asked to end: the signal by name, and the time until
 // SIGKILL. The spec has its defaults.
 func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	g := s.group(t.Type)
 	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
 }
 
-// LongestGrace is the longest time from the signal to SIGKILL that a task has. The spec
+// LongestGrace returns the longest time from the signal to SIGKILL that a task has. The spec
 // has its defaults.
 func (s *RunSpec) LongestGrace() time.Duration {
 	longest := s.Stop.Grace.Std()
@@ -45,7 +45,7 @@ func (s *RunSpec) LongestGrace() time.Duration {
 // Console goes straight there. What is in none of them goes nowhere.
 type Streams struct{ File, Tee, Console Std }
 
-// StreamsOf says where the output of a task goes, whose local rank is given. The
+// StreamsOf returns where the output of a task goes, whose local rank is given. The
 // spec is validated and has its defaults.
 func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 	g := s.group(t.Type)
@@ -69,7 +69,7 @@ func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 	return streams
 }
 
-// mask is what a valid text says of one rank.
+// mask returns what a valid text says of one rank.
 func (l Logs) mask(text string, rank int) Std {
 	m, err := ParseStd(text)
 	if err != nil {
@@ -86,7 +86,7 @@ func (l Logs) shows(t Task, localRank int) bool {
 	return len(l.Filter) == 0 || slices.Contains(l.Filter, t.Type) || slices.Contains(l.Filter, t.Name())
 }
 
-// DevicesOf are the devices that the tasks of a type share out on each host, and
+// DevicesOf returns the devices that the tasks of a type share out on each host, and
 // shared says that they do so with those of other types which have none of their
 // own. nil: none are given.
 func (s *RunSpec) DevicesOf(typ string) (r Resources, shared bool) {
@@ -96,7 +96,7 @@ func (s *RunSpec) DevicesOf(typ string) (r Resources, shared bool) {
 	return s.Devices, true
 }
 
-// CPUsOf are the processors, in the same way.
+// CPUsOf returns the processors, in the same way.
 func (s *RunSpec) CPUsOf(typ string) (r Resources, shared bool) {
 	if g := s.group(typ); g.CPUs != nil {
 		return g.CPUs, false

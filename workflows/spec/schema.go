@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Schema is the JSON Schema (draft 2020-12) of a run spec, for editors and for
+// Schema returns the JSON Schema (draft 2020-12) of a run spec, for editors and for
 // programs that make specs. It comes out the same every time.
 //
 // A spec that [Decode] accepts is valid by the schema, unless it is a
@@ -47,7 +47,7 @@ func Schema() []byte {
 // noNUL is what every text that reaches a program must match.
 const noNUL = `^[^\x00]*$`
 
-// schemaOf is the schema of a value of type t, which is described as key.
+// schemaOf returns the schema of a value of type t, which is described as key.
 // Where nullable, null stands for a value that is not given.
 func schemaOf(t reflect.Type, key string, nullable bool) object {
 	f := fieldOf(key)

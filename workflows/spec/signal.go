@@ -29,7 +29,7 @@ var signalAliases = [...]struct {
 // signalPattern matches the names [SignalNumber] knows.
 var signalPattern = "^(SIG)?(" + strings.ReplaceAll(strings.Join(signalNames(), "|"), "SIG", "") + ")$"
 
-// SignalNumber is the number of the Linux signal of that name, with or without
+// SignalNumber returns the number of the Linux signal of that name, with or without
 // SIG in front. Names are written in capitals.
 func SignalNumber(name string) (int, error) {
 	if n := signalNumber(name); n > 0 {
@@ -42,7 +42,7 @@ func SignalNumber(name string) (int, error) {
 	return 0, e
 }
 
-// SignalName is the name of a Linux signal by its number, such as "SIGTERM",
+// SignalName returns the name of a Linux signal by its number, such as "SIGTERM",
 // or [NoSignal].
 func SignalName(number int) string {
 	if number < 0 || number >= len(linuxSignals) || linuxSignals[number] == "" {

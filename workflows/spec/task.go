@@ -26,10 +26,10 @@ type Task struct {
 	Env map[string]string `json:"env,omitempty"`
 }
 
-// Name is how the task is printed and addressed: "worker-3".
+// Name returns how the task is printed and addressed: "worker-3".
 func (t Task) Name() string { return TaskName(t.Type, t.Index) }
 
-// TaskName is the name of the task of that type and index.
+// TaskName returns the name of the task of that type and index.
 func TaskName(typ string, index int) string { return typ + "-" + strconv.Itoa(index) }
 
 // ParseTaskName splits a name such as "worker-3". It is the inverse of
@@ -58,7 +58,7 @@ func (s *RunSpec) TaskList() []Task {
 	return tasks
 }
 
-// Task is the task of that name, without expanding all the others.
+// Task returns the task of that name, without expanding all the others.
 func (s *RunSpec) Task(name string) (Task, bool) {
 	typ, index, err := ParseTaskName(name)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *RunSpec) Task(name string) (Task, bool) {
 	return Task{}, false
 }
 
-// Size is the number of tasks of the group.
+// Size returns the number of tasks of the group.
 func (g TaskGroup) Size() int {
 	switch {
 	case len(g.Addresses) > 0:
@@ -109,7 +109,7 @@ func (s *RunSpec) taskOf(g TaskGroup, index int) Task {
 	return t
 }
 
-// AddedTask is a task outside the spec, or one of it with a changed command,
+// AddedTask returns a task outside the spec, or one of it with a changed command,
 // as a valid [StartTaskRequest] describes it. A type of the spec brings its
 // command, args, directory and environment along, also for an index beyond its
 // count. The caller sets the rank. The error says what is missing.

@@ -17,7 +17,7 @@ func TwoChiefsText(chiefs int) string {
 	return fmt.Sprintf("If chief exists in the cluster, there must be at most one chief. Current `cluster_spec` has %d chiefs.", chiefs)
 }
 
-// UnexpectedExitText is the error of a run whose task ended badly without
+// UnexpectedExitText returns the error of a run whose task ended badly without
 // reporting why. A signal is named beside the exit code, which is
 // negative then.
 func UnexpectedExitText(task string, e Exit) string {
@@ -34,7 +34,7 @@ func UnexpectedExitText(task string, e Exit) string {
 	return fmt.Sprintf("Subprocess %s exited with exit code %s. See logs for details.", task, code)
 }
 
-// FailureMessage is the message of a [ProcessFailure] whose process left no
+// FailureMessage returns the message of a [ProcessFailure] whose process left no
 // error of its own: torch's words and, below them, the last
 // lines of its stderr, which the exit carries as its message.
 func FailureMessage(e Exit) string {
@@ -76,12 +76,12 @@ func (e Exit) InCallText() string {
 	return "in the middle of a call, " + e.Call
 }
 
-// TimeoutText is the error of a run whose timeout passed.
+// TimeoutText returns the error of a run whose timeout passed.
 func TimeoutText(timeout time.Duration) string {
 	return fmt.Sprintf("One or more subprocesses timed out, where timeout was set to %ss. Please change the `timeout` of the run spec if it should be adjusted.", seconds(timeout))
 }
 
-// MaxRunTimeText is the error of a run that was killed at max_run_time.
+// MaxRunTimeText returns the error of a run that was killed at max_run_time.
 func MaxRunTimeText(limit time.Duration) string {
 	return fmt.Sprintf("One or more subprocesses were killed because the run reached its `max_run_time`, which was set to %ss. Please change the `max_run_time` of the run spec if it should be adjusted.", seconds(limit))
 }
@@ -92,12 +92,12 @@ func StragglersText(tasks []string) string {
 	return "Coordinator stopped with tasks still running: " + strings.Join(tasks, " ")
 }
 
-// HostLostText is the error of a run that lost a host under a task.
+// HostLostText returns the error of a run that lost a host under a task.
 func HostLostText(task, host string) string {
 	return fmt.Sprintf("Subprocess %s was lost with its host %s. Its exit code is not known.", task, host)
 }
 
-// HostStoppedText is the error of a run whose task was stopped by its host, for a
+// HostStoppedText returns the error of a run whose task was stopped by its host, for a
 // reason of the host's own.
 func HostStoppedText(task, host string) string {
 	return strings.TrimRight(fmt.Sprintf("Subprocess %s was stopped by its host %s", task, host), " ") + "."
@@ -123,7 +123,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 }
 
-// signalName is the name of the signal that ended the process, [NoSignal] when
+// signalName returns the name of the signal that ended the process, [NoSignal] when
 // that has none, and empty when it was not a signal.
 func (e Exit) signalName() string {
 	switch {

@@ -10,7 +10,7 @@ import (
 
 // Stopping together: any task, or an operator, asks the whole run to stop, every
 // task learns of it and ends by itself, and the first error that came with such a
-// wish is the verdict. It is TensorFlow's Coordinator over processes in place of
+// request is the verdict. It is TensorFlow's Coordinator over processes in place of
 // threads.
 
 // StopTogether says how the tasks of a run stop together.
@@ -29,7 +29,7 @@ type TogetherRequest struct {
 	Task string `json:"task,omitempty"`
 	// Generation is that of the task.
 	Generation int `json:"generation,omitempty"`
-	// Key names the wish. The same key again is the same wish.
+	// Key names the request. The same key again is the same request.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is why, where something went wrong.
@@ -39,7 +39,7 @@ type TogetherRequest struct {
 	BootNanos int64 `json:"boot_ns,omitempty"`
 }
 
-// TogetherError is an error that comes with the wish to stop.
+// TogetherError is an error that comes with the request to stop.
 type TogetherError struct {
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message"`
@@ -51,14 +51,14 @@ type TogetherError struct {
 type Stopping struct {
 	// Seq grows with every stop and every clear. What has a lower one is older.
 	Seq int `json:"seq"`
-	// Stop: they are. Without it the stop was cleared, and the rest is empty.
+	// Stop reports whether the tasks are stopping together. If not, the rest is empty.
 	Stop bool `json:"stop"`
 	// By is the task that asked first. Empty: an operator did.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is the first error, which is the verdict of the run.
 	Error *TogetherError `json:"error,omitempty"`
-	// Clean: Error is of a kind that is none.
+	// Clean reports whether Error is of a kind that is no failure.
 	Clean bool `json:"clean,omitempty"`
 	// Asked is when the stop was asked for, and Deadline when tasks that still live
 	// are stopped. It has none where the run was ending already.
@@ -74,7 +74,7 @@ type ClearStopRequest struct {
 	Generation int `json:"generation,omitempty"`
 }
 
-// What is kept of the words of a wish, in bytes: every host of the run is told
+// What is kept of the words of a request, in bytes: every host of the run is told
 // them, and the run's status and result repeat them.
 const (
 	maxTogetherKind      = 100
@@ -82,7 +82,7 @@ const (
 	maxTogetherTraceback = 8192
 )
 
-// Bounded is the wish with its texts cut to what is kept of them.
+// Bounded returns the request with its texts cut to what is kept of them.
 func (r TogetherRequest) Bounded() TogetherRequest {
 	valid := func(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 	r.Reason = shorten.Text(valid(r.Reason), maxTogetherWords)
@@ -103,7 +103,7 @@ func (s StopTogether) Clean(kind string) bool {
 	return kind != "" && (slices.Contains(s.CleanErrors, kind) || slices.Contains(s.CleanErrors, name))
 }
 
-// String is the error as a program would print it.
+// String returns the error as a program would print it.
 func (e TogetherError) String() string {
 	switch {
 	case e.Kind == "":
@@ -115,7 +115,7 @@ func (e TogetherError) String() string {
 	}
 }
 
-// String says who asked for the stop and why, in one line; nothing where there is
+// String returns who asked for the stop and why, in one line; nothing where there is
 // none.
 func (s Stopping) String() string {
 	if !s.Stop {

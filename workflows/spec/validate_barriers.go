@@ -20,7 +20,7 @@ func (c *checker) checkBarriers(s *RunSpec) {
 	}
 }
 
-// pinnedHosts are the hosts that the addresses name. Those on the loopback
+// pinnedHosts returns the hosts that the addresses name. Those on the loopback
 // interface name none.
 func (s *RunSpec) pinnedHosts() []string {
 	var hosts []string

@@ -81,7 +81,7 @@ func (c *checker) checkTaskName(path, name string) {
 // Validate accepts every request: a reason is a text like any other.
 func (r StopRequest) Validate() error { return nil }
 
-// maxTogetherKey bounds the key of a wish to stop, in bytes.
+// maxTogetherKey bounds the key of a request to stop, in bytes.
 const maxTogetherKey = 200
 
 // Validate checks the request by itself. Whether its task exists is for the run to

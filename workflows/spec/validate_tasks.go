@@ -43,7 +43,7 @@ func (c *checker) checkTasks(s *RunSpec) {
 	c.checkExecSize(s)
 }
 
-// total is the number of tasks, which is not to be trusted with an overflow.
+// total returns the number of tasks, which is not to be trusted with an overflow.
 func (s *RunSpec) total() int {
 	total := 0
 	for _, g := range s.Tasks {

@@ -24,13 +24,13 @@ type Item[T any] struct {
 // Later is closed once there is a later value.
 func (i *Item[T]) Later() <-chan struct{} { return i.later }
 
-// Next is the value after this one. It is for who has seen Later closed.
+// Next returns the value after this one. Later must be closed.
 func (i *Item[T]) Next() *Item[T] {
 	<-i.later
 	return i.next
 }
 
-// Latest is the value of now.
+// Latest returns the newest value.
 func (f *Feed[T]) Latest() *Item[T] {
 	if i := f.latest.Load(); i != nil {
 		return i

@@ -99,9 +99,9 @@ type ClosuresAnswer struct {
 	Released []ReleasedResources `json:"released,omitempty"`
 	// Cancel are those that it is not to call any more.
 	Cancel []CallCancel `json:"cancel,omitempty"`
-	// Introduce: the host does not know the functions of the process.
+	// Introduce reports whether the host does not know the functions of the process.
 	Introduce bool `json:"introduce,omitempty"`
-	// Stop: the tasks of the run are to stop together. The process is given no closure
+	// Stop reports whether the tasks of the run are to stop together. The process is given no closure
 	// any more: it hands back what it has not begun, and serves no more once the calls
 	// that it has begun have ended.
 	Stop bool `json:"stop,omitempty"`
@@ -123,11 +123,11 @@ type ReleasedResources struct {
 // CallCancel is a closure that is not to be called any more.
 type CallCancel struct {
 	ID uint64 `json:"id"`
-	// Timeout: it has taken too long. Else somebody wants it no more.
+	// Timeout reports whether it took too long; if not, it was cancelled.
 	Timeout bool `json:"timeout,omitempty"`
 }
 
-// CheckFunction says what is wrong with the name of a function; nothing: it is one.
+// CheckFunction returns what is wrong with the name of a function; nothing: it is one.
 func CheckFunction(name string) string {
 	switch {
 	case name == "" || len(name) > closure.MaxFunctionName:

@@ -84,7 +84,7 @@ type OutcomesRequest struct {
 	After string `json:"after"`
 	// Wait is how long to wait for something new, in seconds.
 	Wait float64 `json:"wait,omitempty"`
-	// Tuples: keep the objects that stand for tuples of Python in values.
+	// Tuples reports whether values keep the objects that stand for tuples of Python.
 	Tuples bool `json:"tuples,omitempty"`
 }
 

@@ -97,7 +97,7 @@ type Arrive struct {
 	// Participants are names of tasks, and types for all their tasks. None: all
 	// tasks of the spec.
 	Participants []string `json:"participants,omitempty"`
-	// Local: the host alone may release the barrier.
+	// Local reports whether the host alone may release the barrier.
 	Local bool `json:"local,omitempty"`
 }
 
@@ -111,9 +111,9 @@ type Released struct {
 	Parties int `json:"parties"`
 }
 
-// Stop is a task's wish that all tasks of the run stop.
+// Stop is a task's request that all tasks of the run stop.
 type Stop struct {
-	// Key names this wish: one that is sent again with the same key is the same.
+	// Key names this request: one that is sent again with the same key is the same.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is why, where something went wrong.
@@ -124,7 +124,7 @@ type Stop struct {
 type Stopping struct {
 	// Seq grows with every stop and every clear. What has a lower one is older.
 	Seq int `json:"seq"`
-	// Stop: they are. The rest is empty without it.
+	// Stop reports whether the tasks are stopping together. If not, the rest is empty.
 	Stop bool `json:"stop"`
 	// By is the task that asked first; none: an operator did.
 	By     string `json:"by,omitempty"`
@@ -196,7 +196,7 @@ const (
 	CodeNotLocal         = "not_local"
 	CodeNotThere         = "not_implemented"
 	CodeBarrierWithdrawn = "barrier_withdrawn"
-	// CodeStopRefused: the run does not take the wish.
+	// CodeStopRefused: the run does not take the request.
 	CodeStopRefused = "stop_refused"
 	// CodeOver: the run, or the generation of the task, is over on this host.
 	CodeOver = "over"

@@ -96,13 +96,13 @@ func (c *Coordinator) report(of *round, err error) error {
 	return nil
 }
 
-// isClean says that err is no error of the program.
+// isClean reports whether err is no error of the program.
 func (c *Coordinator) isClean(err error) bool {
 	_, panicked := errors.AsType[*PanicError](err)
 	return !panicked && c.clean(err)
 }
 
-// ofStop says that err means no more than that somebody saw the stop that ended ctx.
+// ofStop reports whether err is only the stop that ended ctx.
 func ofStop(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
@@ -124,7 +124,7 @@ func (c *Coordinator) ClearStop() {
 	}
 }
 
-// clear is for holders of mu.
+// clear must be called with mu held.
 func (c *Coordinator) clear() {
 	c.joined = false
 	if c.round.stopped() {
@@ -132,7 +132,7 @@ func (c *Coordinator) clear() {
 	}
 }
 
-// ShouldStop says whether a stop was requested.
+// ShouldStop reports whether a stop was requested.
 func (c *Coordinator) ShouldStop() bool { return c.current().stopped() }
 
 // WaitForStop waits until a stop is requested, and then returns true; it returns
@@ -150,7 +150,7 @@ func (c *Coordinator) WaitForStop(ctx context.Context) bool {
 // [context.Canceled] where there is none.
 func (c *Coordinator) Context() context.Context { return c.current().ctx }
 
-// Err is the error that stopped the coordinator: the one Join returns, for those
+// Err returns the error that stopped the coordinator: the one Join returns, for those
 // who do not join. It is nil before a stop, after a clean one, and after ClearStop.
 func (c *Coordinator) Err() error {
 	c.mu.Lock()
@@ -158,7 +158,7 @@ func (c *Coordinator) Err() error {
 	return c.round.err
 }
 
-// Joined says whether Join has returned since New or ClearStop.
+// Joined reports whether Join has returned since New or ClearStop.
 func (c *Coordinator) Joined() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,7 +37,7 @@ func Threads(threads ...*Thread) JoinOption {
 	return func(j *join) { j.threads = append(j.threads, threads...) }
 }
 
-// Grace is how long threads may take to end once a stop is requested. With 0 they
+// Grace sets how long threads may take to end once a stop is requested. With 0 they
 // have a millisecond, with less nothing.
 func Grace(d time.Duration) JoinOption { return func(j *join) { j.grace = d } }
 

@@ -26,7 +26,7 @@ func CleanStopFunc(clean func(error) bool) Option {
 	return func(c *Coordinator) { c.clean = clean }
 }
 
-// Logger says where the coordinator logs which error stopped it, and what nobody
+// Logger sets where the coordinator logs which error stopped it, and what nobody
 // else is told. By default that is [slog.Default].
 func Logger(log *slog.Logger) Option {
 	return func(c *Coordinator) { c.logger = log }

@@ -43,7 +43,7 @@ func (c *Coordinator) Tie(o Outside) (untie func()) {
 	}
 }
 
-// telling is for holders of mu. It returns what to close when the stop of the round
+// telling must be called with mu held. It returns what to close when the stop of the round
 // has been passed on; nil: nobody has to be told, or others do it.
 func (c *Coordinator) telling(r *round) chan struct{} {
 	if c.outside == nil || r.told != nil {

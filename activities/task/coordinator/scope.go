@@ -16,7 +16,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack) }
 
-// Unwrap is the value, if the panic was about an error.
+// Unwrap returns the value, if the panic was about an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

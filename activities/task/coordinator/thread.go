@@ -16,13 +16,13 @@ type Thread struct {
 // closing of done. It has to be registered, or named to Join, to be waited for.
 func NewThread(name string, done <-chan struct{}) *Thread { return &Thread{name, done} }
 
-// Name is what the thread is called in errors.
+// Name returns what the thread is called in errors.
 func (t *Thread) Name() string { return t.name }
 
 // Done is closed when the thread has ended.
 func (t *Thread) Done() <-chan struct{} { return t.done }
 
-// Alive says that the thread has not ended.
+// Alive reports whether the thread has not ended.
 func (t *Thread) Alive() bool {
 	select {
 	case <-t.done:

@@ -21,7 +21,7 @@ def request_stop(ex: Union[BaseException, ExcInfo, None] = None, reason: Optiona
 
     The first exception is the verdict of the run, unless it is of a kind that is none:
     by default StopIteration, EOFError and OutOfRangeError. It returns when the run
-    knows of it; TaskError if it takes no such wish, or is away for long.
+    knows of it; TaskError if it takes no such request, or is away for long.
     """
     get_host()
     ask_to_stop(None if ex is None else exc_info(ex)[1], reason)
