@@ -170,8 +170,8 @@ func (q *Queue) send() {
 
 // nextBatch takes from pending what fits into a request: closures that were scheduled
 // when the same errors had been told, for those of a request are cancelled together.
-// Nor are detached ones among others, which errors do not concern. It is for holders
-// of mu.
+// Nor are detached ones among others, which errors do not concern. q.mu must be
+// held.
 func (q *Queue) nextBatch() []*Remote {
 	n, bytes := 0, 0
 	for n < len(q.pending) && n < closure.MaxBatch {

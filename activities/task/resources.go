@@ -27,7 +27,7 @@ type resource struct {
 	value   reflect.Value
 	err     error
 
-	// For holders of mu of resources: uses are the calls that have it, and its building
+	// Guarded by mu of resources: uses are the calls that have it, and its building
 	// is one. released: it is dropped with the last.
 	uses     int
 	released bool
