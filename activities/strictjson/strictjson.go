@@ -48,6 +48,7 @@ func Decode(text []byte, v any) error {
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
+		wrong.Field = pathOf(reflect.TypeOf(v), wrong.Field)
 		number, isNumber := strings.CutPrefix(wrong.Value, "number ")
 		switch {
 		case wrong.Field == "":
@@ -61,6 +62,18 @@ func Decode(text []byte, v any) error {
 		return &Error{shorten.Text(strings.Trim(field, `"`), maxPath), "there is no such field; there are " + strings.Join(fieldsOf(reflect.TypeOf(v), ""), ", ")}
 	}
 	return &Error{"", "it is not JSON: " + strings.TrimPrefix(err.Error(), "json: ")}
+}
+
+// pathOf returns the path of a field without the embedded structs that encoding/json names.
+func pathOf(t reflect.Type, path string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	name, rest, ok := strings.Cut(path, ".")
+	if f, has := t.FieldByName(name); ok && has && f.Anonymous {
+		return pathOf(f.Type, rest)
+	}
+	return path
 }
 
 // article says "an array".

@@ -268,8 +268,13 @@ func (s *Server) Close() error {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	e := r.Context().Value(connKey{}).(*conn).listener.endpoint
 	// Against clients that send half a body, also of a request that has no use for one:
-	// net/http reads to its end before it looks for the next.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyPatience))
+	// net/http reads to its end before it looks for the next. Without a body a deadline
+	// would end the context of the connection while the request waits for news.
+	var deadline time.Time
+	if r.ContentLength != 0 {
+		deadline = time.Now().Add(s.bodyPatience)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	out, problem := s.answer(&request{server: s, endpoint: e, w: w, Request: r})
 	if problem != nil {
 		writeProblem(w, problem)
