@@ -31,14 +31,15 @@ func (f *Follower) attach() {
 			f.watch.remove(f.watch.waiting)
 		}
 		f.watch.waiting = ""
+		exists := f.watch.add(at)
 		if at == f.dir {
 			f.scan(nil)
 		} else {
 			f.watch.waiting = at
-			f.watch.add(at)
 		}
-		// What has appeared before the watch makes no event.
-		if f.lowestExisting() == at {
+		// What has appeared before the watch makes no event. What was removed
+		// before it may be there again, and is not watched then.
+		if exists && f.lowestExisting() == at {
 			return
 		}
 	}

@@ -36,15 +36,20 @@ func newWatcher(poll time.Duration) *watcher {
 	return w
 }
 
-// add watches a directory. One that does not exist is not watched; that it
-// appears is seen from above.
-func (w *watcher) add(dir string) {
+// add watches a directory and reports whether it exists. One that does not is
+// not watched; that it appears is seen from above.
+func (w *watcher) add(dir string) (exists bool) {
 	if w.inotify == nil {
-		return
+		return true
 	}
-	if err := w.inotify.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && w.poll == 0 {
+	err := w.inotify.Add(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err != nil && w.poll == 0 {
 		w.poll = pollEvery // most often: the user's watches are used up
 	}
+	return true
 }
 
 func (w *watcher) remove(dir string) {
