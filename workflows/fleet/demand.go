@@ -1,0 +1,69 @@
+package fleet
+
+import "time"
+
+// Demand is what a run needs of the fleet.
+type Demand struct {
+	// Groups are the tasks in the order of ranks: neighbours that need the same are one
+	// group.
+	Groups []Group `json:"groups"`
+	// MinHosts and MaxHosts bound the number of hosts; 0 means no bound.
+	MinHosts int `json:"min_hosts,omitempty"`
+	MaxHosts int `json:"max_hosts,omitempty"`
+	// PerHost is the number of tasks on each host; 0: as it comes.
+	PerHost int `json:"per_host,omitempty"`
+	// Select are patterns of names of hosts ([path.Match]), and Constraints what hosts
+	// must meet, all of them.
+	Select      []string `json:"select,omitempty"`
+	Constraints []string `json:"constraints,omitempty"`
+	// Spread deals the tasks out over as many hosts as possible, one by one, in place of
+	// filling one host after the other.
+	Spread bool `json:"spread,omitempty"`
+	// Exclusive hosts have no tasks of other runs.
+	Exclusive bool `json:"exclusive,omitempty"`
+	// Priority is from 1, which comes first, to 5.
+	Priority int `json:"priority"`
+	// MaxRunTime bounds how long the run holds its room; 0: no bound.
+	MaxRunTime time.Duration `json:"max_run_time,omitempty"`
+	// Prefer names the hosts that the run had in its last generation. They come first
+	// where there is room.
+	Prefer []string `json:"prefer,omitempty"`
+}
+
+// Group is a number of tasks with neighbouring ranks.
+type Group struct {
+	Tasks int `json:"tasks"`
+	// Host is the only one that these tasks may be on; empty: any.
+	Host string `json:"host,omitempty"`
+	// GPUs is how many each task needs for itself.
+	GPUs int `json:"gpus,omitempty"`
+}
+
+// Place is what a grant gives a run on one host.
+type Place struct {
+	Host     string `json:"host"`
+	Instance string `json:"instance"`
+	// Address is the host's, see [Host.Address].
+	Address string `json:"address,omitempty"`
+	// Ranks are those of the tasks there, in ascending order.
+	Ranks []Ranks `json:"ranks"`
+}
+
+// Ranks are those from First up to, but not including, End.
+type Ranks struct {
+	First int `json:"first"`
+	End   int `json:"end"`
+}
+
+// Waiting is a run in the queue of the fleet.
+type Waiting struct {
+	Run        Run `json:"run"`
+	Generation int `json:"generation,omitempty"`
+	// Position is from 1.
+	Position int       `json:"position"`
+	Priority int       `json:"priority"`
+	Since    time.Time `json:"since"`
+	Tasks    int       `json:"tasks"`
+	// Why says what is missing, and where.
+	Why string `json:"why"`
+}

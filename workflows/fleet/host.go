@@ -1,0 +1,71 @@
+package fleet
+
+import "time"
+
+// Host is what a host worker says of itself when it joins.
+type Host struct {
+	// Name is unique in the fleet. Instance tells host workers of one name apart, and
+	// Boot the boots of their machine.
+	Name     string `json:"name"`
+	Instance string `json:"instance"`
+	Boot     string `json:"boot,omitempty"`
+	// Address is the one by which other hosts reach it.
+	Address string `json:"address,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Slots bounds the tasks on the host; 0 means no bound.
+	Slots int `json:"slots,omitempty"`
+	CPUs  int `json:"cpus,omitempty"`
+	// Memory is in bytes.
+	Memory int64             `json:"memory,omitempty"`
+	GPUs   []GPU             `json:"gpus,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// GPU is one of a host.
+type GPU struct {
+	Model string `json:"model,omitempty"`
+	// Memory is in bytes.
+	Memory int64 `json:"memory,omitempty"`
+}
+
+// Run identifies a run: the execution in which it began is the same in all that go on
+// with its tasks.
+type Run struct {
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id"`
+}
+
+// Holding is what a run holds on a host.
+type Holding struct {
+	Run        Run `json:"run"`
+	Generation int `json:"generation,omitempty"`
+	Tasks      int `json:"tasks"`
+	GPUs       int `json:"gpus,omitempty"`
+	// Exclusive reports whether nobody else may use the host meanwhile.
+	Exclusive bool `json:"exclusive,omitempty"`
+}
+
+// HostState is what a fleet thinks of a host.
+type HostState string
+
+const (
+	HostReady    HostState = "ready"
+	HostCordoned HostState = "cordoned" // gets no new tasks
+	HostDraining HostState = "draining" // gets no new tasks, and those it has are moved or awaited
+	HostSilent   HostState = "silent"   // does not answer
+)
+
+// HostStatus is a host as the fleet sees it.
+type HostStatus struct {
+	Host
+	State HostState `json:"state"`
+	// Reason is that of a cordon or a drain, and Deadline that of a drain.
+	Reason   string    `json:"reason,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Since is when the state began.
+	Since time.Time `json:"since,omitzero"`
+	Holds []Holding `json:"holds,omitempty"`
+	// Used is the number of slots, and UsedGPUs of GPUs, that are held or granted.
+	Used     int `json:"used"`
+	UsedGPUs int `json:"used_gpus,omitempty"`
+}
