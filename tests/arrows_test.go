@@ -32,7 +32,7 @@ var levels = [][]string{
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/task/coordinator"},
 	{"activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson"},
-	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures"},
+	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
 	{"workflows/closure"},
 	{"workflows/spec", "workflows/markdown"},
 	{"workflows/shorten", "workflows/plural"},

@@ -154,7 +154,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.dir, err = rundir.Create(l.runsDir()); err != nil {
 		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
 	}
-	queue := spec.TaskQueue + "/run/" + strings.ToLower(rand.Text()[:16])
+	queue := spec.PrivateQueue(strings.ToLower(rand.Text()[:16]))
 	if err := l.connect(ctx, queue, o); err != nil {
 		return err
 	}

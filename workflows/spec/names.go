@@ -1,5 +1,7 @@
 package spec
 
+import "strings"
+
 // Names on the wire. They are a contract with the temporal CLI, the Web UI and
 // other versions of clusterrun; a golden test lists them.
 const (
@@ -8,6 +10,9 @@ const (
 	// BarrierWorkflowType is the type of the workflow that is one round of a
 	// barrier; see [BarrierID].
 	BarrierWorkflowType = "Barrier"
+	// FleetWorkflowType is the type of the workflow that knows the hosts of a queue and
+	// which runs wait for room on them; see [FleetID].
+	FleetWorkflowType = "Fleet"
 	// TaskQueue is the queue of the workflow workers that share work. The
 	// queues of hosts are named after it; see [HostsQueue].
 	TaskQueue = "clusterrun"
@@ -16,8 +21,18 @@ const (
 	// QueryBarrier asks a round who is there and who is missing.
 	QueryBarrier = "barrier"
 
+	// QueryHosts and QueryQueue ask a fleet for its hosts and for the runs that wait, and
+	// QueryPlan where a run would go now.
+	QueryHosts = "hosts"
+	QueryQueue = "queue"
+	QueryPlan  = "plan"
+
 	// SignalArrive brings a round arrivals and withdrawals.
 	SignalArrive = "arrive"
+	// SignalFleet tells a fleet what a run wants, has or has no more, and SignalGrant tells
+	// the run what it gets.
+	SignalFleet = "fleet"
+	SignalGrant = "grant"
 
 	UpdateTerminateTask = "terminate-task"
 	UpdateTerminateAll  = "terminate-all"
@@ -31,12 +46,21 @@ const (
 	UpdateClearStop    = "clear-stop"
 	// UpdateCaptureStacks writes down what processes are doing.
 	UpdateCaptureStacks = "capture-stacks"
+	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks from one,
+	// and drains it where asked to; UpdateUncordon takes that back.
+	UpdateJoin     = "join"
+	UpdateCordon   = "cordon"
+	UpdateUncordon = "uncordon"
 
 	ActivityReserve = "Reserve"
 	ActivityPrepare = "Prepare"
 	ActivityRunTask = "RunTask"
 	ActivityControl = "Control"
 	ActivityRelease = "Release"
+	// ActivityHostLease holds the place of a host in its fleet, and ActivityFleetCheck looks
+	// which of the runs of a fleet have ended without a word.
+	ActivityHostLease  = "HostLease"
+	ActivityFleetCheck = "FleetCheck"
 	// ActivityProbe shows that a host worker is there.
 	ActivityProbe = "Probe"
 	// ActivityBarrierCheck looks whether missing participants can still come.
@@ -73,6 +97,19 @@ const (
 	// ErrTryAgain: it can, in a moment, in another execution of the workflow.
 	ErrTryAgain = "TryAgain"
 )
+
+// PrivateQueue returns the workflow queue of a run that brings its own hosts, by an ID that
+// nobody guesses.
+func PrivateQueue(id string) string { return TaskQueue + "/run/" + id }
+
+// IsPrivateQueue reports whether a workflow queue is that of a run with its own hosts, which
+// asks no fleet for them.
+func IsPrivateQueue(workflowQueue string) bool {
+	return strings.HasPrefix(workflowQueue, PrivateQueue(""))
+}
+
+// FleetID returns the workflow ID of the fleet of the hosts of a queue.
+func FleetID(workflowQueue string) string { return workflowQueue + "/fleet" }
 
 // HostsQueue returns the queue for [ActivityReserve] of tasks that any host may
 // take. workflowQueue is the queue of the run's workflow, so that runs on
