@@ -57,7 +57,7 @@ func (c *conn) Read(p []byte) (int, error) {
 			continue
 		}
 		if c.ticket != nil {
-			_ = c.SetReadDeadline(time.Now().Add(c.listener.server.headerPatience))
+			_ = c.SetReadDeadline(time.Now().Add(c.listener.server.patience.head))
 			_ = c.SetWriteDeadline(time.Time{})
 		}
 		c.general = true

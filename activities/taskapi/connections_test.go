@@ -223,7 +223,7 @@ func TestArrivalsAmongOtherRequests(t *testing.T) {
 		}
 	}
 
-	h.headerPatience = 50 * time.Millisecond
+	h.restartWith(patience{head: 50 * time.Millisecond})
 	c := dial(t, h.paths[0])
 	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	in := bufio.NewReader(c)
@@ -241,10 +241,8 @@ func TestArrivalsAmongOtherRequests(t *testing.T) {
 
 // Half a request is not waited for without end, and holds nobody up meanwhile.
 func TestHalfARequest(t *testing.T) {
-	head, body := headerPatience, bodyPatience
-	headerPatience, bodyPatience = 50*time.Millisecond, 200*time.Millisecond
-	t.Cleanup(func() { headerPatience, bodyPatience = head, body })
 	h := newHost(t, 2)
+	h.restartWith(patience{head: 50 * time.Millisecond, body: 200 * time.Millisecond})
 	for _, text := range []string{"", "PUT /v1/res", "PUT /v1/result HTTP/1.1\r\nHost: t"} {
 		c := dial(t, h.paths[0])
 		_, err := io.WriteString(c, text)

@@ -28,7 +28,7 @@ func (r *request) body(most int64) ([]byte, *wire.Problem) {
 	case errors.As(err, &large):
 		return nil, &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf("the body has more than %d bytes, the limit", most)}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &wire.Problem{Code: wire.CodeTooSlow, Message: fmt.Sprintf("the body did not come within %s", r.server.bodyPatience)}
+		return nil, &wire.Problem{Code: wire.CodeTooSlow, Message: fmt.Sprintf("the body did not come within %s", r.server.patience.body)}
 	case err != nil:
 		return nil, &wire.Problem{Code: wire.CodeInvalid, Message: "the body cannot be read: " + err.Error()}
 	}

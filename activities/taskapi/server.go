@@ -22,9 +22,11 @@ const (
 	maxHeader     = 16 << 10
 )
 
-// headerPatience is how long the head of a request may take, and bodyPatience its
-// body. Servers of tests have less.
-var headerPatience, bodyPatience = 10 * time.Second, 30 * time.Second
+// patience is how long the head and the body of a request may take, and how long the
+// run may take to answer: less than our clients wait, so that they hear why.
+type patience struct{ head, body, run time.Duration }
+
+var usualPatience = patience{10 * time.Second, 30 * time.Second, 50 * time.Second}
 
 // Config is what a [Server] needs.
 type Config struct {
@@ -54,9 +56,8 @@ type Server struct {
 	// answering counts the connections.
 	answering sync.WaitGroup
 	// budget is of open connections, for all tasks together.
-	budget int
-	// These are their constants, but for tests.
-	headerPatience, bodyPatience, runPatience time.Duration
+	budget   int
+	patience patience
 
 	mu     sync.Mutex
 	tasks  map[ID]*endpoint
@@ -90,21 +91,22 @@ type endpoint struct {
 
 // NewServer makes the directory of the sockets. Nothing is served before
 // [Server.Listen].
-func NewServer(c Config) (*Server, error) {
+func NewServer(c Config) (*Server, error) { return newServer(c, usualPatience) }
+
+func newServer(c Config, p patience) (*Server, error) {
 	dir, err := socketDir(c.StateDir, sharedDirs())
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
 		Config: c, dir: dir, budget: budget(), tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
-		group:          background.NewGroup(),
-		headerPatience: headerPatience, bodyPatience: bodyPatience, runPatience: runPatience,
+		group: background.NewGroup(), patience: p,
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
-		ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: p.head, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
@@ -272,7 +274,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	// would end the context of the connection while the request waits for news.
 	var deadline time.Time
 	if r.ContentLength != 0 {
-		deadline = time.Now().Add(s.bodyPatience)
+		deadline = time.Now().Add(s.patience.body)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	out, problem := s.answer(&request{server: s, endpoint: e, w: w, Request: r})

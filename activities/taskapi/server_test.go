@@ -41,8 +41,8 @@ type host struct {
 	stops Stops
 	// coordinators of its servers, if there are some.
 	coordinators Coordinators
-	// runPatience of its servers, if it is set.
-	runPatience time.Duration
+	// patience of its servers.
+	patience patience
 }
 
 func newHost(t testing.TB, workers int) *host {
@@ -52,7 +52,7 @@ func newHost(t testing.TB, workers int) *host {
 
 func newHostWith(t testing.TB, workers int, stops Stops) *host {
 	t.Helper()
-	h := &host{t: t, stops: stops, state: t.TempDir(), logs: t.TempDir(), run: Run{"default", "iris", "1-2-3"}, view: &View{Here: map[string]bool{}}}
+	h := &host{t: t, stops: stops, patience: usualPatience, state: t.TempDir(), logs: t.TempDir(), run: Run{"default", "iris", "1-2-3"}, view: &View{Here: map[string]bool{}}}
 	for i := range workers {
 		name := "worker-" + strconv.Itoa(i)
 		h.ids = append(h.ids, ID{Run: h.run, Task: name})
@@ -73,13 +73,20 @@ func (h *host) start() {
 	h.startKnowing(spec.Stopping{})
 }
 
+// restartWith starts a server with less patience in place of the first.
+func (h *host) restartWith(p patience) {
+	h.t.Helper()
+	require.NoError(h.t, h.Close())
+	h.patience = patience{cmp.Or(p.head, h.patience.head), cmp.Or(p.body, h.patience.body), cmp.Or(p.run, h.patience.run)}
+	h.start()
+}
+
 // startKnowing starts a server that knows how the run stands before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()
-	s, err := NewServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()})
+	s, err := newServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()}, h.patience)
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() { _ = s.Close() })
-	s.runPatience = cmp.Or(h.runPatience, runPatience)
 	h.Server, h.paths = s, nil
 	h.SetStopping(h.run, now)
 	for i := range h.ids {

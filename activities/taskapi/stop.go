@@ -19,9 +19,6 @@ const (
 	maxStopWait = time.Minute
 	// maxKind bounds the kind of an error, in bytes.
 	maxKind = 200
-	// runPatience is how long the run may take to answer. It is less than that of our
-	// clients, so that they hear why.
-	runPatience = 50 * time.Second
 )
 
 // getStop says whether the tasks of the run are to stop, at once or when that
@@ -152,7 +149,7 @@ func (r *request) canStop() *wire.Problem {
 // askRun has the run answer. What it says is known here from then on, so that a
 // task that asked for a stop finds it.
 func (r *request) askRun(call func(context.Context) (spec.Stopping, error)) (any, *wire.Problem) {
-	ctx, cancel := context.WithTimeout(r.Context(), r.server.runPatience)
+	ctx, cancel := context.WithTimeout(r.Context(), r.server.patience.run)
 	defer cancel()
 	defer context.AfterFunc(r.endpoint.ended, cancel)()
 	now, err := call(ctx)
@@ -167,5 +164,5 @@ func (r *request) askRun(call func(context.Context) (spec.Stopping, error)) (any
 		return nil, problem
 	}
 	return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: fmt.Sprintf(
-		"the run did not answer within %s; ask again with the same key: %s", r.server.runPatience, err)}
+		"the run did not answer within %s; ask again with the same key: %s", r.server.patience.run, err)}
 }

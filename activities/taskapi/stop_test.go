@@ -312,6 +312,43 @@ func TestAWishThatComesAgain(t *testing.T) {
 	r.wish(t)
 }
 
+// Who waits for news waits, on whatever connection and for however long: the time that
+// a body may take is that of requests with a body.
+func TestAWaitForNewsHasNoDeadline(t *testing.T) {
+	h, _ := newStopping(t, 2)
+	h.restartWith(patience{body: 50 * time.Millisecond})
+	ask := func(c net.Conn, request, body string) {
+		t.Helper()
+		_, err := fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: task\r\n%s", request, body)
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	}
+	// A body that does not come is answered when its time is over, and by then that of
+	// every request before it is.
+	patienceIsOver := func() {
+		t.Helper()
+		for range 2 {
+			late := dial(t, h.paths[1])
+			ask(late, "PUT /v1/result", "Content-Length: 10\r\n\r\n{")
+			r, err := http.ReadResponse(bufio.NewReader(late), nil)
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusRequestTimeout, r.StatusCode)
+		}
+	}
+	c := dial(t, h.paths[0])
+	in := bufio.NewReader(c)
+	for i := range 3 {
+		ask(c, fmt.Sprintf("GET /v1/stop?wait=1m&after=%d", i), "\r\n")
+		patienceIsOver()
+		h.SetStopping(h.run, spec.Stopping{Seq: i + 1})
+		r, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		var told wire.Stopping
+		require.NoError(t, json.NewDecoder(r.Body).Decode(&told))
+		assert.Equal(t, i+1, told.Seq, "answered before there was news")
+	}
+}
+
 // CO-13, SEED-65: a stop is taken back for all, and there may be another.
 func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
 	h, _ := newStopping(t, 2)
@@ -471,9 +508,7 @@ func TestWithoutStops(t *testing.T) {
 // task likes.
 func TestTheRunIsAway(t *testing.T) {
 	h, r := newStopping(t, 1)
-	require.NoError(t, h.Close())
-	h.runPatience = 20 * time.Millisecond
-	h.start()
+	h.restartWith(patience{run: 20 * time.Millisecond})
 	release := r.hold()
 	p := h.refused(503, wire.CodeUnavailable, "POST", wire.PathStop, "")
 	assert.Contains(t, p.Message, "the run did not answer within 20ms; ask again with the same key")
