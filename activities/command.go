@@ -100,6 +100,8 @@ func (l *lease) output(s spec.Streams, stream spec.Std, file string) string {
 	switch {
 	case s.File&stream != 0:
 		return file
+	case s.Console&stream != 0 && l.LogsCopiedTo != "":
+		return file
 	case s.Console&stream != 0 && l.OwnersOutput:
 		return supervisor.OwnersOutput
 	}

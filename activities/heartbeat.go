@@ -104,7 +104,7 @@ func (b *beater) beat(ctx context.Context) {
 // details returns what people see of a process while it runs.
 func (l *lease) details(p supervisor.Process) spec.Heartbeat {
 	return spec.Heartbeat{
-		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: p.LogDir,
+		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: l.told(l.plan, p.LogDir),
 		Progress: l.progress(l.key),
 	}
 }

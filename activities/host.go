@@ -24,6 +24,13 @@ type Config struct {
 	StateDir string
 	// LogRoot is where runs without a log directory of their own keep logs.
 	LogRoot string
+	// LogsCopiedTo is the directory, on the machine of the owner, to which the owner copies
+	// what is below LogRoot. All output goes to files then, and runs are told where their
+	// logs lie there. None: logs stay here.
+	LogsCopiedTo string
+	// Advertise is the address by which tasks of other hosts reach those of this one.
+	// Default: Name.
+	Advertise string
 	// Slots bounds the tasks on this host; 0 means no bound.
 	Slots int
 	// Owned reports whether runs end with the owner of this worker.

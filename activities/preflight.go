@@ -50,7 +50,7 @@ func (h *Host) preflight(s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
 		}
 		problems[i].Message += ": " + what
 	}
-	if root := s.Logs.Dir; root != "" && root != spec.NullDir {
+	if root := s.Logs.Dir; root != "" && root != spec.NullDir && h.LogsCopiedTo == "" {
 		if err := usableLogDir(root); err != nil {
 			problems = append(problems, spec.Problem{
 				Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, h.Name), Remedy: "name a directory the host worker may write to",

@@ -1,12 +1,14 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"strconv"
 
 	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // PrepareInput tells a host the whole cluster of a run on several hosts.
@@ -30,14 +32,15 @@ func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
 }
 
 // address returns how other tasks reach a task here. Tasks that are all on one host
-// talk over the loopback interface unless the spec says otherwise.
+// talk over the loopback interface unless the spec says otherwise; an address of that
+// interface is never told to another host.
 func (h *Host) address(pinned string, port int, alone bool) string {
 	host := pinned
-	if host == "" {
-		host = h.Name
-		if alone {
-			host = loopback
-		}
+	switch {
+	case pinned == "" && alone:
+		host = loopback
+	case pinned == "", pinned == h.Name, !alone && spec.IsLoopback(pinned):
+		host = cmp.Or(h.Advertise, h.Name)
 	}
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }

@@ -70,7 +70,7 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 		if q.Exit == nil {
 			continue
 		}
-		exit, value := describeExit(h.Name, q, h.Owned, p.inCall(q))
+		exit, value := h.describe(p, q)
 		if p != nil {
 			exit.Restart = p.number(q)
 		}

@@ -128,7 +128,7 @@ func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *pl
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
 		Run:   run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
-		LogRoot: cmp.Or(in.Spec.Logs.Dir, h.LogRoot), BootID: bootID(), Reserved: h.now(),
+		LogRoot: h.logRoot(in.Spec), BootID: bootID(), Reserved: h.now(),
 	}
 	if before != nil {
 		oldest := in.Generation - supervisor.KeepProcesses

@@ -410,7 +410,7 @@ func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) 
 
 // exit returns how a process of the task ended.
 func (l *lease) exit(p supervisor.Process) spec.Exit {
-	exit, _ := describeExit(l.Name, p, l.Owned, l.plan.inCall(p))
+	exit, _ := l.describe(l.plan, p)
 	exit.Restart = l.plan.number(p)
 	return exit
 }

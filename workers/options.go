@@ -25,6 +25,14 @@ type Options struct {
 	// LogRoot is where runs without a log directory of their own keep their
 	// logs. Default: logs, below StateDir.
 	LogRoot string `json:"log_root,omitempty"`
+	// LogsCopiedTo is the directory on the owner's machine to which the owner copies what
+	// is below LogRoot; see [activities.Config].
+	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
+	// Advertise is the address by which tasks of other hosts reach those of this one.
+	// Default: Host.
+	Advertise string `json:"advertise,omitempty"`
+	// NoWorkflows leaves the workflows of the queue to another host worker.
+	NoWorkflows bool `json:"no_workflows,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.
 	OwnersOutput bool `json:"owners_output,omitempty"`
 	// Foreground is the task that gets the owner's stdin, stdout and stderr.

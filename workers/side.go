@@ -79,7 +79,7 @@ func (s *side) run(ctx context.Context) error {
 	rounds, queues := temporal.NewBarriers(server, s.Queue), temporal.NewQueues(server, s.Queue)
 	host, err := activities.NewHost(activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
-		Slots: s.Slots, Owned: s.Owned,
+		LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
 		Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
@@ -220,11 +220,14 @@ func (p polling) stop() {
 // host and for this one, and everything else for this very host worker. One that has not its
 // name for itself goes on with the tasks that it has, and takes no others.
 func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, rounds *temporal.Barriers, queues *temporal.Queues, reserves bool) (polling, error) {
-	flows := worker.New(s.client, s.Queue, s.workflowOptions())
-	flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-	flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
-	flows.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
-	all := polling{flows}
+	var all polling
+	if !s.NoWorkflows {
+		flows := worker.New(s.client, s.Queue, s.workflowOptions())
+		flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+		flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
+		flows.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+		all = append(all, flows)
+	}
 	var reserving []string
 	if reserves {
 		reserving = []string{spec.HostsQueue(s.Queue), spec.HostQueue(s.Queue, s.Host)}

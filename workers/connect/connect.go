@@ -31,12 +31,18 @@ type Options struct {
 	// Embedded is the directory of the embedded server that listens at Address
 	// now, and later perhaps elsewhere. Empty: it is another server.
 	Embedded string `json:"embedded,omitempty"`
+	// Socket is the path of a Unix socket behind which the server is. Nothing else is read
+	// then but the namespace: neither variables nor a profile of this machine.
+	Socket string `json:"socket,omitempty"`
 	// Identity is how the server knows the client. Default: the SDK's.
 	Identity string `json:"-"`
 }
 
 // Client resolves the options into the SDK's.
 func (o Options) Client() (client.Options, error) {
+	if o.Socket != "" {
+		return client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace, Identity: o.Identity}, nil
+	}
 	c, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{
 		ConfigFilePath:    o.ConfigFile,
 		ConfigFileProfile: o.Profile,

@@ -1,0 +1,42 @@
+package activities
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// logRoot returns the directory below which the logs of a run with that spec lie here.
+func (h *Host) logRoot(s *spec.RunSpec) string {
+	if h.LogsCopiedTo != "" {
+		return h.LogRoot // the directory of the spec is one of the owner's
+	}
+	return cmp.Or(s.Logs.Dir, h.LogRoot)
+}
+
+// told returns what the run is told of a path below the logs: where they are copied to, if
+// they are.
+func (h *Host) told(p *plan, path string) string {
+	if h.LogsCopiedTo == "" || p == nil {
+		return path
+	}
+	root := cmp.Or(p.Spec.Logs.Dir, h.LogsCopiedTo)
+	if root == spec.NullDir {
+		return ""
+	}
+	rest, below := strings.CutPrefix(path, p.LogRoot)
+	if !below {
+		return path
+	}
+	return root + rest
+}
+
+// describe returns what the run is told of an exit, and the value of the task.
+func (h *Host) describe(p *plan, q supervisor.Process) (spec.Exit, json.RawMessage) {
+	e, value := describeExit(h.Name, q, h.Owned, p.inCall(q))
+	e.LogDir, e.ErrorFile = h.told(p, e.LogDir), h.told(p, e.ErrorFile)
+	return e, value
+}

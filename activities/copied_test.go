@@ -1,0 +1,53 @@
+package activities
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A run is told where its logs lie in the end, whatever the host calls the place in which
+// it writes them.
+func TestWhereCopiedLogsLie(t *testing.T) {
+	for name, c := range map[string]struct{ copiedTo, inSpec, root, told string }{
+		"on the host":                       {"", "", "/host/logs", "/host/logs/run/attempt_0/1"},
+		"on the host, where the spec says":  {"", "/shared", "/shared", "/shared/run/attempt_0/1"},
+		"copied":                            {"/owner/logs", "", "/host/logs", "/owner/logs/run/attempt_0/1"},
+		"copied to where the spec says":     {"/owner/logs", "/mine", "/host/logs", "/mine/run/attempt_0/1"},
+		"shown, and kept nowhere by a spec": {"/owner/logs", spec.NullDir, "/host/logs", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &Host{Config: Config{LogRoot: "/host/logs", LogsCopiedTo: c.copiedTo}}
+			s := &spec.RunSpec{Logs: spec.Logs{Dir: c.inSpec}}
+			assert.Equal(t, c.root, h.logRoot(s))
+			p := &plan{Spec: s, LogRoot: h.logRoot(s)}
+			assert.Equal(t, c.told, h.told(p, p.LogRoot+"/run/attempt_0/1"))
+		})
+	}
+	h := &Host{Config: Config{LogsCopiedTo: "/owner/logs"}}
+	assert.Equal(t, "/elsewhere/x", h.told(nil, "/elsewhere/x"), "of a run without a plan nothing is known")
+}
+
+// What another host is told can be reached from there.
+func TestAddressesForOtherHosts(t *testing.T) {
+	plain, reached := &Host{Config: Config{Name: "a"}}, &Host{Config: Config{Name: "a", Advertise: "10.0.0.2"}}
+	for _, c := range []struct {
+		pinned         string
+		alone          bool
+		plain, reached string
+	}{
+		{"", true, "127.0.0.1:7", "127.0.0.1:7"},
+		{"", false, "a:7", "10.0.0.2:7"},
+		{"a", false, "a:7", "10.0.0.2:7"},
+		{"a", true, "a:7", "10.0.0.2:7"},
+		{"localhost", true, "localhost:7", "localhost:7"},
+		{"localhost", false, "a:7", "10.0.0.2:7"},
+		{"127.0.0.1", false, "a:7", "10.0.0.2:7"},
+		{"::1", false, "a:7", "10.0.0.2:7"},
+	} {
+		assert.Equal(t, c.plain, plain.address(c.pinned, 7, c.alone), "%+v", c)
+		assert.Equal(t, c.reached, reached.address(c.pinned, 7, c.alone), "%+v", c)
+	}
+}
