@@ -109,8 +109,8 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	})
 }
 
-// watchTasks tells the owner when a task has ended well: for the run that is no reason
-// to end, but what is to be called there would wait for ever.
+// watchTasks tells the owner when a task has ended and the run goes on: what is to be
+// called there would wait for ever.
 func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 	tick := time.NewTicker(tasksEvery)
 	defer tick.Stop()
@@ -121,17 +121,29 @@ func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 		case <-tick.C:
 		}
 		s, err := run.Status(ctx)
-		if err != nil || s.Unanswered {
+		if err != nil || ctx.Err() != nil {
 			continue
 		}
-		for _, t := range s.Tasks {
-			well := t.Exit == nil || t.Exit.OK() // else the run ends by it, and says why
-			if t.State == spec.TaskEnded && well && ctx.Err() == nil {
-				_ = coordinate.Over(w.socket, t.Name+" has ended, and calls nothing any more")
-				return
-			}
+		if name := endedWell(s); name != "" {
+			_ = coordinate.Over(w.socket, name+" has ended, and calls nothing any more")
+			return
 		}
 	}
+}
+
+// endedWell returns the first task that has ended without an error in a run that goes
+// on; none: "". By an error, and in a run that stops, the run ends and says why: that a
+// task was stopped is not the reason.
+func endedWell(s *starter.Status) string {
+	if s.State != spec.RunRunning {
+		return ""
+	}
+	for _, t := range s.Tasks {
+		if t.State == spec.TaskEnded && (t.Exit == nil || t.Exit.OK()) {
+			return t.Name
+		}
+	}
+	return ""
 }
 
 // over tells the owner how the run has ended. What it still waits for it will not

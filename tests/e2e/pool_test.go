@@ -239,7 +239,7 @@ func TestPools(t *testing.T) {
 					assert.Equal(t, unexpectedEOF, failed["error"])
 					assert.Equal(t, "RuntimeError", failed["type"])
 					if how == "kill" {
-						assert.Regexp(t, "SIGKILL|has ended, and calls nothing any more", failed["cause"], "by when the run has stopped the other")
+						assert.Contains(t, failed["cause"], "SIGKILL")
 					}
 					before, after := pidsOf(t, said["before"]), pidsOf(t, said["after"])
 					require.Len(t, after, 2)
@@ -258,7 +258,7 @@ func TestPools(t *testing.T) {
 				said := r.said()
 				failed := said["failed"].(map[string]any)
 				assert.Equal(t, unexpectedEOF, failed["error"])
-				assert.Regexp(t, "worker-1|worker-0 has ended", failed["cause"], "the other may have been stopped by then")
+				assert.Contains(t, failed["cause"], "worker-1")
 				disjoint(t, pids, pidsOf(t, said["after"]))
 				r.ends()
 			})
