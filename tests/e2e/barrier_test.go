@@ -34,7 +34,12 @@ type meetingPlace struct {
 // newMeetingPlace starts as many hosts, with one task each.
 func newMeetingPlace(t *testing.T, hosts int) *meetingPlace {
 	t.Helper()
-	p := &meetingPlace{Server: harness.StartServer(t, "--headless"), t: t, queue: "barriers"}
+	return meetingPlaceOn(t, harness.StartServer(t, "--headless"), hosts)
+}
+
+func meetingPlaceOn(t *testing.T, s *harness.Server, hosts int) *meetingPlace {
+	t.Helper()
+	p := &meetingPlace{Server: s, t: t, queue: "barriers"}
 	// A run that nobody executes: it is open, and says nothing of its tasks.
 	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "nobody", TaskQueue: "nobody"}, spec.WorkflowType)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -64,4 +65,32 @@ func TestRecordBarriers(t *testing.T) {
 	require.NoError(t, c.TerminateWorkflow(t.Context(), "run", "", "test"))
 	require.Error(t, p.await(first).err)
 	record("barrier-run-ended")
+}
+
+// TestRecordBarrierContinued writes the histories of a round of which the first execution
+// continued as new, while one waited and another came and went.
+func TestRecordBarrierContinued(t *testing.T) {
+	dir := recordDir(t)
+	p := meetingPlaceOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20"), 3)
+	f := &fixture{t: t, client: p.Client()}
+	id := spec.BarrierID(p.run, "barrier-continued", 0)
+	waits := p.arrive(t.Context(), p.arrival(0, "barrier-continued", "a"))
+	p.awaitWaiting("barrier-continued", 0, 1)
+	d, err := f.client.DescribeWorkflowExecution(t.Context(), id, "")
+	require.NoError(t, err)
+	first := d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	for i := 0; len(executionsOf(t, f, id, first)) == 1; i++ {
+		ctx, die := context.WithCancel(t.Context())
+		dies := p.arrive(ctx, p.arrival(1, "barrier-continued", fmt.Sprint("b", i)))
+		p.awaitWaiting("barrier-continued", 0, 2)
+		die()
+		require.Error(t, p.await(dies).err)
+		p.awaitWaiting("barrier-continued", 0, 1)
+	}
+	second := p.arrive(t.Context(), p.arrival(1, "barrier-continued", "b"))
+	p.released(p.arrive(t.Context(), p.arrival(2, "barrier-continued", "c")), 0)
+	p.released(second, 0)
+	p.released(waits, 0)
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), id, first), filepath.Join(dir, "barrier-continued.json"))
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), id, ""), filepath.Join(dir, "barrier-continued-next.json"))
 }
