@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
@@ -44,6 +45,8 @@ type Config struct {
 
 	Supervisor supervisor.API
 	Server     Server
+	// Files serves the files of runs to others. None: they are read here only.
+	Files *hostservice.Server
 	// Rounds keeps the barriers across hosts at which tasks here wait. None: there are
 	// no such barriers.
 	Rounds barriers.Server
@@ -124,6 +127,22 @@ func NewHost(c Config) (*Host, error) {
 func (h *Host) Close() {
 	h.group.Close()
 	h.services.Close()
+}
+
+// AwaitOver returns when the run has given this host back, or was never here, or when ctx
+// is done.
+func (h *Host) AwaitOver(ctx context.Context, run supervisor.RunKey) {
+	for {
+		changes := h.plans.changes.Latest()
+		if p, err := h.plans.get(run); err != nil || p.Released {
+			return
+		}
+		select {
+		case <-changes.Later():
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Brokers returns those that have the tasks of this host call closures.

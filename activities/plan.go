@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/internal/news"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -117,6 +118,8 @@ type planStore struct {
 
 	mu    sync.RWMutex
 	plans map[supervisor.RunKey]*plan
+	// changes has a new value after each change.
+	changes news.Feed[struct{}]
 	// damaged are the files that were set aside when the store was opened.
 	damaged []string
 }
@@ -226,6 +229,7 @@ func (s *planStore) update(run supervisor.RunKey, change func(*plan) (*plan, err
 	s.mu.Lock()
 	s.plans[run] = p
 	s.mu.Unlock()
+	s.changed()
 	return &c, nil
 }
 
@@ -248,11 +252,14 @@ func (s *planStore) drop(run supervisor.RunKey) error {
 	s.mu.Lock()
 	delete(s.plans, run)
 	s.mu.Unlock()
+	s.changed()
 	if err := os.Remove(s.path(run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
+
+func (s *planStore) changed() { s.changes.Add(struct{}{}, func(struct{}) bool { return true }) }
 
 func (s *planStore) path(run supervisor.RunKey) string {
 	sum := sha256.Sum256([]byte(run.Namespace + "\x00" + run.WorkflowID + "\x00" + run.RunID))

@@ -79,3 +79,37 @@ func TestPreflightReportsEverything(t *testing.T) {
 		"logs.dir: log_dir: " + plain + " is a file on host host-a",
 	}, texts)
 }
+
+func TestWhoWaitsForTheEndOfARunHere(t *testing.T) {
+	s, err := openPlans(t.TempDir())
+	require.NoError(t, err)
+	h := &Host{plans: s}
+	run := supervisor.RunKey{Namespace: "n", WorkflowID: "w", RunID: "r"}
+	h.AwaitOver(t.Context(), run) // it was never here
+	begin := func() {
+		_, err := s.update(run, func(*plan) (*plan, error) { return &plan{Run: run, Spec: &spec.RunSpec{}}, nil })
+		require.NoError(t, err)
+	}
+	for name, end := range map[string]func() error{
+		"released": func() error {
+			_, err := s.change(run, func(p *plan) error { p.Released = true; return nil })
+			return err
+		},
+		"dropped": func() error { return s.drop(run) },
+	} {
+		begin()
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			h.AwaitOver(t.Context(), run)
+		}()
+		begin() // any change
+		select {
+		case <-over:
+			t.Fatal("it is not over")
+		default:
+		}
+		require.NoError(t, end(), name)
+		<-over
+	}
+}

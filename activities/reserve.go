@@ -52,6 +52,8 @@ type ReserveOutput struct {
 	// the run may host; only the host of rank 0 is asked for theirs.
 	MasterPort int `json:"master_port"`
 	JAXPort    int `json:"jax_port"`
+	// Service is how the files of the run are read that are here; nil: only here.
+	Service *spec.HostService `json:"service,omitempty"`
 }
 
 // loopback is the address of tasks that all run on one host: nothing of theirs
@@ -94,7 +96,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		Host: h.Name, Instance: h.Instance, Addresses: addresses,
 		MasterPort: lease[0], JAXPort: lease[1],
 	}
-	_, err = h.plans.update(run, func(p *plan) (*plan, error) {
+	p, err := h.plans.update(run, func(p *plan) (*plan, error) {
 		switch {
 		case p != nil && in.Generation < p.Generation:
 			return nil, fmt.Errorf("generation %d of the run is over, %d has begun", in.Generation, p.Generation)
@@ -116,10 +118,16 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		}
 		return p, nil
 	})
-	if err == nil && in.Stopping != nil {
+	if err != nil {
+		return out, err
+	}
+	if in.Stopping != nil {
 		h.services.SetStopping(run, *in.Stopping)
 	}
-	return out, err
+	if dir := p.runDir(); dir != "" && h.Files != nil {
+		out.Service = h.Files.Describe(run, dir)
+	}
+	return out, nil
 }
 
 // newPlan returns the plan of a new generation; before is the last one's, if there was one

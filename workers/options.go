@@ -31,6 +31,11 @@ type Options struct {
 	// Advertise is the address by which tasks of other hosts reach those of this one.
 	// Default: Host.
 	Advertise string `json:"advertise,omitempty"`
+	// Listen is where the files of runs are served to others, as HOST:PORT or a part of it;
+	// empty: they are not. ListenAs is the address by which others reach that, where it is
+	// another.
+	Listen   string `json:"listen,omitempty"`
+	ListenAs string `json:"listen_as,omitempty"`
 	// NoWorkflows leaves the workflows of the queue to another host worker.
 	NoWorkflows bool `json:"no_workflows,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.

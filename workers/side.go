@@ -77,17 +77,19 @@ func (s *side) run(ctx context.Context) error {
 	server := &temporal.Server{}
 	defer server.Close()
 	rounds, queues := temporal.NewBarriers(server, s.Queue), temporal.NewQueues(server, s.Queue)
+	files := s.openFiles()
 	host, err := activities.NewHost(activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
-		Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
+		Files: files, Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 	})
 	if err != nil {
 		return err
 	}
 	defer host.Close()
+	defer serveFiles(files, host)()
 	// Tasks need no server for most of what they ask.
 	if err := host.ServeTasks(ctx); err != nil {
 		return err

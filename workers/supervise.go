@@ -43,6 +43,9 @@ func Supervise(ctx context.Context, o Options, command []string, owner Owner) er
 		return err
 	}
 	defer state.Close()
+	if err := o.checkListen(); err != nil {
+		return err
+	}
 	options, err := json.Marshal(o)
 	if err != nil {
 		return err

@@ -88,6 +88,8 @@ type HeldHost struct {
 	Queue  string `json:"queue"`
 	Pin    string `json:"pin,omitempty"`
 	Groups []int  `json:"groups,omitempty"`
+	// Service is as in [activities.ReserveOutput].
+	Service *spec.HostService `json:"service,omitempty"`
 	// Tasks are those placed there, also those outside the spec.
 	Tasks []string `json:"tasks,omitempty"`
 }
@@ -122,7 +124,7 @@ func (r *clusterRun) held(hosts []*host) []HeldHost {
 		if h.queue == "" {
 			continue
 		}
-		k := HeldHost{Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups}
+		k := HeldHost{Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups, Service: h.out.Service}
 		for _, task := range placed {
 			if r.placed[task] == h {
 				k.Tasks = append(k.Tasks, task)
@@ -164,5 +166,5 @@ func (r *clusterRun) takeOver(from *Resumption) {
 }
 
 func (k HeldHost) host() *host {
-	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, out: activities.ReserveOutput{Host: k.Name}}
+	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, out: activities.ReserveOutput{Host: k.Name, Service: k.Service}}
 }

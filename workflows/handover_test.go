@@ -33,11 +33,13 @@ func (w *adopting) end(t *testing.T) {
 	}, time.Second)
 }
 
+var serviceOfA = spec.HostService{Host: "a", Address: "10.0.0.7:4711", Fingerprint: "f", Token: "t"}
+
 func newAdopting(t *testing.T) *adopting {
 	w := &adopting{world: newWorld(t)}
 	w.RegisterActivityWithOptions(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
 		w.generations = append(w.generations, in.Generation)
-		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
+		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
 	}, activity.RegisterOptions{Name: spec.ActivityReserve, DisableAlreadyRegisteredCheck: true})
 	w.RegisterActivityWithOptions(func(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
 		w.ran = append(w.ran, in)
@@ -78,6 +80,7 @@ func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
 	assert.Equal(t, 1, r.Execution)
 	require.Len(t, r.Hosts, 1)
 	assert.Equal(t, []string{"worker-0"}, r.Hosts[0].Tasks)
+	assert.Equal(t, &serviceOfA, r.Hosts[0].Service, "readers go on")
 	assert.Equal(t, map[string]string{"worker-0": "127.0.0.1:1"}, r.Addresses)
 
 	w = resumed(t)

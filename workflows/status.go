@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
@@ -30,6 +31,11 @@ func (r *clusterRun) status() (spec.Status, error) {
 		status.OnDisconnect = spec.OnDisconnectKeep
 		if after := r.spec.StopAfter(len(r.hosts)); after > 0 {
 			status.OnDisconnect = spec.OnDisconnectStop(after)
+		}
+	}
+	for _, h := range slices.Concat(r.former, r.hosts) {
+		if h.out.Service != nil {
+			status.Services = append(status.Services, *h.out.Service)
 		}
 	}
 	if s := r.machine.Stopping(); s.Stop {

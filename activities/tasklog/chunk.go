@@ -2,9 +2,9 @@ package tasklog
 
 // Stream names one of the two outputs of one process of a run.
 type Stream struct {
-	Rank    int
-	Attempt int
-	Stderr  bool
+	Rank    int  `json:"rank"`
+	Attempt int  `json:"attempt"`
+	Stderr  bool `json:"stderr,omitempty"`
 }
 
 // Chunk is a piece of a stream: whole lines, except that the last may be
@@ -15,6 +15,8 @@ type Chunk struct {
 	Data []byte
 	// Start reports whether Data begins a line.
 	Start bool
+	// Offset is where Data is in its file.
+	Offset int64
 }
 
 // End reports whether Data ends a line.

@@ -106,7 +106,7 @@ func (f *Follower) deliver(s *stream, data []byte) {
 	if len(data) == 0 {
 		return
 	}
-	f.sink(Chunk{Stream: s.Stream, Data: data, Start: !s.open})
+	f.sink(Chunk{Stream: s.Stream, Data: data, Start: !s.open, Offset: s.offset})
 	s.offset += int64(len(data))
 	s.open = data[len(data)-1] != '\n'
 }

@@ -183,10 +183,7 @@ func (f *Follower) found(key processKey) {
 	}
 	for _, stderr := range []bool{false, true} {
 		s := &stream{Stream: Stream{Rank: key.rank, Attempt: key.attempt, Stderr: stderr}}
-		s.path = filepath.Join(p.dir, StdoutFile)
-		if stderr {
-			s.path = filepath.Join(p.dir, StderrFile)
-		}
+		s.path = filepath.Join(p.dir, outputOf(s.Stream))
 		if f.opts.Select(s.Stream) {
 			s.offset = f.opts.From(s.Stream)
 			p.streams = append(p.streams, s)

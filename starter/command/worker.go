@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"net"
 	"path/filepath"
 	"runtime"
 
@@ -15,6 +16,7 @@ import (
 func (a *app) workerCommand() *cobra.Command {
 	var (
 		host, queue, logDir string
+		listen, advertise   string
 		slots               int
 	)
 	cmd := &cobra.Command{
@@ -54,16 +56,46 @@ Exit codes:
 				}
 				logDir = dir
 			}
-			return a.serve(ctx, workers.Options{
+			o := workers.Options{
 				StateDir: a.workerDir(), Host: host, Queue: queue, Slots: slots, LogRoot: logDir, Debug: a.debug(),
-			})
+				Listen: listen, ListenAs: advertise,
+			}
+			if advertise != "" {
+				var err error
+				if o.Advertise, _, err = spec.SplitAddress(advertise); err != nil {
+					return usagef("--advertise: %s", err)
+				}
+			}
+			return a.serve(ctx, o)
 		},
 	}
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	cmd.Flags().IntVar(&slots, "slots", runtime.NumCPU(), "most tasks at a time (`NUMBER`); 0 for no bound")
 	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
 	cmd.Flags().StringVar(&logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
+	cmd.Flags().StringVar(&listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+
+		"default: a free port of all addresses, and off with a server on this machine")
+	cmd.Flags().StringVar(&advertise, "advertise", "", "`HOST[:PORT]` by which others reach this host, its tasks and what it serves; default: the host name for tasks, and else the address by which it reaches the server")
 	return cmd
+}
+
+// listenOff is the value of --listen for a host that serves nothing.
+const listenOff = "off"
+
+// listenAddress returns where a host worker of that server serves output. Whoever has the
+// server on this machine can read the files here.
+func listenAddress(given string, s server) (string, error) {
+	switch given {
+	case listenOff:
+		return "", nil
+	case "":
+		address, err := s.HostPort()
+		if host, _, splitErr := net.SplitHostPort(address); err != nil || splitErr == nil && spec.IsLoopback(host) {
+			return "", err
+		}
+		return ":0", nil
+	}
+	return given, nil
 }
 
 // serve becomes the supervisor of a host worker.
@@ -73,6 +105,9 @@ func (a *app) serve(ctx context.Context, o workers.Options) error {
 		return err
 	}
 	o.Server = s.Options
+	if o.Listen, err = listenAddress(o.Listen, s); err != nil {
+		return err
+	}
 	a.keep(ctx, s)
 	if c, err := connect.Dial(ctx, s.Options, a.logger(), dialTimeout); err != nil {
 		// At boot the server may come later than we do.

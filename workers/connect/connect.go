@@ -67,6 +67,12 @@ func (o Options) Client() (client.Options, error) {
 	return c, nil
 }
 
+// HostPort returns the address of the server, as far as it is one of TCP.
+func (o Options) HostPort() (string, error) {
+	c, err := o.Client()
+	return orDefault(strings.TrimPrefix(c.HostPort, passthrough)), err
+}
+
 // redialMost bounds the time between attempts to reach an embedded server that
 // is away: it is on this machine, so asking costs nothing.
 const redialMost = time.Second

@@ -38,8 +38,21 @@ type Status struct {
 	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *Stopping `json:"stopping,omitempty"`
+	// Services are those of the hosts of the run, and of hosts that it has left.
+	Services []HostService `json:"services,omitempty"`
 	// Result is set once the run has ended.
 	Result *RunResult `json:"result,omitempty"`
+}
+
+// HostService is where and how the files of a run can be read that are on a host.
+type HostService struct {
+	Host string `json:"host"`
+	// Address is HOST:PORT.
+	Address string `json:"address"`
+	// Fingerprint is the SHA-256 of the certificate that the service has, in hex.
+	Fingerprint string `json:"fingerprint"`
+	// Token allows to read the files of this run.
+	Token string `json:"token"`
 }
 
 // TaskStatus is one task in a [Status].

@@ -1,0 +1,162 @@
+package hostservice
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Client reads the files of one run on one host.
+type Client struct {
+	service spec.HostService
+	url     string
+	http    *http.Client
+}
+
+// errCertificate is returned where another service answers than the one the run knows.
+var errCertificate = errors.New("the certificate is not the one that the run knows: another host worker answers there, or its state directory was made anew")
+
+const (
+	// answerTakes bounds the wait for a connection and for the beginning of an answer.
+	answerTakes = 5 * time.Second
+	// maxUnread bounds what is read ahead of an output that its sink does not take.
+	maxUnread = 1 << 20
+	// maxListing bounds a listing, and maxText what is read of the text of an error.
+	maxListing, maxText = 64 << 20, 4 << 10
+)
+
+// NewClient returns a client of the service for a run, by the ID of its first execution.
+func NewClient(s spec.HostService, run string) *Client {
+	return &Client{
+		service: s, url: "https://" + s.Address + "/v1/runs/" + url.PathEscape(run),
+		http: &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{
+				DialContext: (&net.Dialer{Timeout: answerTakes}).DialContext,
+				TLSClientConfig: &tls.Config{
+					MinVersion:         tls.VersionTLS13,
+					InsecureSkipVerify: true, //nolint:gosec // the fingerprint is checked in its place
+					VerifyConnection: func(c tls.ConnectionState) error {
+						return checkFingerprint(c.PeerCertificates, s.Fingerprint)
+					},
+				},
+				TLSHandshakeTimeout: answerTakes, ResponseHeaderTimeout: answerTakes, ForceAttemptHTTP2: true,
+				HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: maxUnread, SendPingTimeout: pingAfter, PingTimeout: pingTakes},
+			},
+		},
+	}
+}
+
+func checkFingerprint(given []*x509.Certificate, want string) error {
+	if len(given) == 0 || !strings.EqualFold(fingerprint(given[0]), want) {
+		return errCertificate
+	}
+	return nil
+}
+
+// Close ends the connections that are not in use.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Host returns the name of the host.
+func (c *Client) Host() string { return c.service.Host }
+
+// Attempts lists the processes that have files on the host; see [tasklog.Attempts].
+func (c *Client) Attempts(ctx context.Context) (map[int][]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*answerTakes)
+	defer cancel()
+	response, err := c.ask(ctx, http.MethodGet, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var l Listing
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxListing)).Decode(&l); err != nil {
+		return nil, c.failed(err)
+	}
+	return l.Attempts, nil
+}
+
+// ReadFile returns a whole file of a process: stdout, stderr, error or result. That it
+// does not exist is [fs.ErrNotExist].
+func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {
+	response, err := c.ask(ctx, http.MethodGet, fmt.Sprintf("/tasks/%d/attempts/%d/%s", rank, attempt, file), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	if response.Trailer.Get(endTrailer) == "" {
+		return nil, c.failed(io.ErrUnexpectedEOF)
+	}
+	return b, nil
+}
+
+// statusError is an answer that is none of success.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// Is makes a missing file of what is not found, or not any more.
+func (e *statusError) Is(target error) bool {
+	return target == fs.ErrNotExist && (e.code == http.StatusNotFound || e.code == http.StatusGone)
+}
+
+// ask sends a request and returns a successful answer.
+func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var content io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(b)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.url+path, content)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.service.Token)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxText))
+	return nil, c.failed(&statusError{response.StatusCode, strings.TrimSpace(string(text))})
+}
+
+func (c *Client) failed(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err // without the address, which we name
+	}
+	return fmt.Errorf("host %s at %s: %w", c.service.Host, c.service.Address, err)
+}
+
+// isFinal reports whether another try would fail as well.
+func isFinal(err error) bool {
+	var status *statusError
+	return errors.Is(err, errCertificate) || errors.As(err, &status) && status.code != http.StatusServiceUnavailable
+}

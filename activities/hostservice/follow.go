@@ -1,0 +1,210 @@
+package hostservice
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+)
+
+// FollowOptions says what a [Follower] reads.
+type FollowOptions struct {
+	Selection tasklog.Selection
+	// WholeLines has unfinished lines held back; see [tasklog.WholeLines].
+	WholeLines bool
+	// Live reads what comes until [Follower.Stop]; else it is what is there now.
+	Live bool
+	// OnError is told what is wrong with a file on the host, OnTrouble that the host
+	// cannot be reached, and with nil that it can again.
+	OnError, OnTrouble func(error)
+}
+
+// Follower reads the output of the processes of a run on another host, as
+// [tasklog.Follower] does on this one. While the host cannot be reached it tries again, and
+// goes on where it was.
+type Follower struct {
+	client *Client
+	sink   func(tasklog.Chunk)
+	opts   FollowOptions
+
+	live     context.Context // ends when Stop is called
+	stopLive context.CancelFunc
+	ctx      context.Context // ends when Stop is not waited for any more
+	stop     context.CancelFunc
+	done     chan struct{}
+	failure  error
+	there    map[int][]int
+
+	// The rest belongs to the goroutine of run.
+
+	cursors  map[tasklog.Stream]*cursor
+	buf      []byte
+	troubled bool // as OnTrouble was told
+}
+
+// cursor is how far a stream has been read.
+type cursor struct {
+	offset int64
+	// open reports whether that is within a line.
+	open bool
+}
+
+const (
+	// giveUpAfter is how long a host may send nothing of what is there.
+	giveUpAfter = 5 * time.Second
+	// maxPiece bounds the length of a record.
+	maxPiece = 4 << 20
+)
+
+// Follow begins to read. The sink is called from one goroutine, and may take its time.
+func (c *Client) Follow(sink func(tasklog.Chunk), o FollowOptions) *Follower {
+	f := &Follower{client: c, sink: sink, opts: o, done: make(chan struct{}), cursors: map[tasklog.Stream]*cursor{}}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.live, f.stopLive = context.WithCancel(f.ctx)
+	go f.run()
+	return f
+}
+
+// Stop reads all that is there when it is called, and ends. Where that fails it returns
+// why: something is missing. When it takes longer than ctx, it returns ctx's error.
+func (f *Follower) Stop(ctx context.Context) error {
+	f.stopLive()
+	defer f.stop()
+	select {
+	case <-f.done:
+		return f.failure
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Attempts returns the processes that had files on the host when all was read. It is
+// called after [Follower.Stop].
+func (f *Follower) Attempts() map[int][]int { return f.there }
+
+func (f *Follower) run() {
+	defer close(f.done)
+	if f.opts.Live {
+		f.follow()
+	}
+	again := reconnect
+	for lastNews := time.Now(); ; {
+		news, err := f.read(f.ctx, false)
+		if news {
+			lastNews = time.Now()
+			again.Reset()
+		}
+		if err == nil {
+			return
+		}
+		f.failure = err
+		if isFinal(err) || time.Since(lastNews) > giveUpAfter || again.Sleep(f.ctx) != nil {
+			return
+		}
+	}
+}
+
+// reconnect is the time between tries to reach a host.
+var reconnect = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
+
+// follow reads what comes, until Stop is called.
+func (f *Follower) follow() {
+	for again := reconnect; f.live.Err() == nil; {
+		news, err := f.read(f.live, true)
+		if err == nil || isFinal(err) {
+			// The run has given the host back, or nothing can be had of it. If it takes it
+			// again, that is read in the end.
+			<-f.live.Done()
+			return
+		}
+		if news {
+			again.Reset()
+		}
+		_ = again.Sleep(f.live)
+	}
+}
+
+// reached is told with nil that the host answers, and else why not.
+func (f *Follower) reached(err error) {
+	if troubled := err != nil; troubled != f.troubled && f.opts.Live && f.live.Err() == nil {
+		f.troubled = troubled
+		f.opts.OnTrouble(err)
+	}
+}
+
+// read sends one request and hands on its records. It reports whether there was any, and
+// fails unless the last one was the end.
+func (f *Follower) read(ctx context.Context, live bool) (news bool, err error) {
+	q := Query{Selection: f.opts.Selection, WholeLines: f.opts.WholeLines, Follow: live}
+	for s, c := range f.cursors {
+		q.Cursors = append(q.Cursors, Cursor{s, c.offset})
+	}
+	response, err := f.client.ask(ctx, http.MethodPost, "/output", q)
+	f.reached(err)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	in := bufio.NewReaderSize(response.Body, 64<<10)
+	for {
+		r, err := f.next(in)
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF // no end was said
+			}
+			return news, f.client.failed(err)
+		}
+		news = true
+		switch {
+		case r.End != nil:
+			f.failure, f.there = nil, r.End.Attempts
+			return true, nil
+		case r.Error != "":
+			f.opts.OnError(fmt.Errorf("host %s: %s", f.client.Host(), r.Error))
+		default:
+			f.deliver(r)
+		}
+	}
+}
+
+// next reads a record, and what belongs to it into the buffer.
+func (f *Follower) next(in *bufio.Reader) (r record, err error) {
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, err
+	}
+	if r.Length < 0 || r.Length > maxPiece {
+		return r, fmt.Errorf("a record of %d bytes", r.Length)
+	}
+	if cap(f.buf) < r.Length {
+		f.buf = make([]byte, r.Length)
+	}
+	f.buf = f.buf[:r.Length]
+	_, err = io.ReadFull(in, f.buf)
+	return r, err
+}
+
+func (f *Follower) deliver(r record) {
+	if len(f.buf) == 0 {
+		return
+	}
+	c := f.cursors[r.Stream]
+	if c == nil {
+		c = &cursor{offset: r.Offset}
+		f.cursors[r.Stream] = c
+	}
+	// Another offset: the file was truncated.
+	f.sink(tasklog.Chunk{Stream: r.Stream, Data: f.buf, Start: !c.open || r.Offset != c.offset, Offset: r.Offset})
+	c.offset = r.Offset + int64(r.Length)
+	c.open = f.buf[len(f.buf)-1] != '\n'
+}

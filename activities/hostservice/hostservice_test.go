@@ -1,0 +1,474 @@
+package hostservice
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// host is one whose files are served.
+type host struct {
+	*Server
+	t     *testing.T
+	run   supervisor.RunKey
+	dir   string // of the run's logs
+	state string
+	over  chan struct{}
+}
+
+func newHost(t *testing.T) *host {
+	h := &host{
+		t: t, run: supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"},
+		dir: filepath.Join(t.TempDir(), "iris"), state: t.TempDir(), over: make(chan struct{}),
+	}
+	h.serve()
+	return h
+}
+
+func (h *host) serve() {
+	h.t.Helper()
+	s, err := Listen(Config{Host: "host-b", StateDir: h.state, Listen: "127.0.0.1"})
+	require.NoError(h.t, err)
+	h.Server = s
+	go s.Serve(func(ctx context.Context, run supervisor.RunKey) {
+		assert.Equal(h.t, h.run, run)
+		select {
+		case <-ctx.Done():
+		case <-h.over:
+		}
+	})
+	h.t.Cleanup(s.Close)
+}
+
+// write appends to a file of a process.
+func (h *host) write(attempt, rank int, file, text string) {
+	h.t.Helper()
+	dir := tasklog.ProcessDir(h.dir, attempt, rank)
+	require.NoError(h.t, os.MkdirAll(dir, 0o755))
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	require.NoError(h.t, err)
+	_, err = f.WriteString(text)
+	require.NoError(h.t, err)
+	require.NoError(h.t, f.Close())
+}
+
+func (h *host) service() spec.HostService { return *h.Describe(h.run, h.dir) }
+
+func (h *host) client(s spec.HostService) *Client {
+	c := NewClient(s, h.run.RunID)
+	h.t.Cleanup(c.Close)
+	return c
+}
+
+// sink keeps what is delivered.
+type sink struct {
+	t    *testing.T
+	mu   sync.Mutex
+	text map[tasklog.Stream]string
+	// changed has an element after something came.
+	changed chan struct{}
+}
+
+func newSink(t *testing.T) *sink {
+	return &sink{t: t, text: map[tasklog.Stream]string{}, changed: make(chan struct{}, 1)}
+}
+
+func (s *sink) deliver(c tasklog.Chunk) {
+	s.mu.Lock()
+	before := s.text[c.Stream]
+	assert.EqualValues(s.t, len(before), c.Offset, "lost or doubled")
+	assert.Equal(s.t, before == "" || strings.HasSuffix(before, "\n"), c.Start)
+	s.text[c.Stream] = before + string(c.Data)
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until a stream has that text.
+func (s *sink) await(st tasklog.Stream, text string) {
+	s.t.Helper()
+	for deadline := time.After(time.Minute); ; {
+		s.mu.Lock()
+		got := s.text[st]
+		s.mu.Unlock()
+		if got == text {
+			return
+		}
+		select {
+		case <-s.changed:
+		case <-deadline:
+			s.t.Fatalf("got %q, want %q", got, text)
+		}
+	}
+}
+
+func (s *sink) options(o FollowOptions) FollowOptions {
+	o.OnError = func(err error) { assert.NoError(s.t, err) }
+	if o.OnTrouble == nil {
+		o.OnTrouble = func(err error) { assert.NoError(s.t, err) }
+	}
+	return o
+}
+
+func TestAllThatIsThere(t *testing.T) {
+	h, s := newHost(t), newSink(t)
+	h.write(0, 1, tasklog.StdoutFile, "one\ntwo\n")
+	h.write(0, 1, tasklog.StderrFile, "oops\n")
+	h.write(1, 1, tasklog.StdoutFile, "three\nfou")
+	h.write(0, 12, tasklog.StdoutFile, strings.Repeat("x", 1<<20))
+	c := h.client(h.service())
+	attempts, err := c.Attempts(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[int][]int{1: {0, 1}, 12: {0}}, attempts)
+
+	f := c.Follow(s.deliver, s.options(FollowOptions{}))
+	require.NoError(t, f.Stop(t.Context()))
+	assert.Equal(t, attempts, f.Attempts())
+	assert.Equal(t, map[tasklog.Stream]string{
+		{Rank: 1}: "one\ntwo\n", {Rank: 1, Stderr: true}: "oops\n", {Rank: 1, Attempt: 1}: "three\nfou",
+		{Rank: 12}: strings.Repeat("x", 1<<20),
+	}, s.text)
+
+	part := map[tasklog.Stream]string{}
+	f = c.Follow(func(c tasklog.Chunk) { part[c.Stream] += string(c.Data) }, s.options(FollowOptions{
+		Selection: tasklog.Selection{Ranks: []int{1}, OnlyStdout: true, Tail: 1},
+	}))
+	require.NoError(t, f.Stop(t.Context()))
+	assert.Equal(t, map[tasklog.Stream]string{{Rank: 1}: "two\n", {Rank: 1, Attempt: 1}: "fou"}, part)
+}
+
+// What comes while it is followed, a host worker that is away in the middle of a line
+// included, comes once; and all of it, before the end is said.
+func TestFollowedThroughARestart(t *testing.T) {
+	h, s := newHost(t), newSink(t)
+	trouble := make(chan error, 10)
+	out := tasklog.Stream{Rank: 3}
+	h.write(0, 3, tasklog.StdoutFile, "one\n")
+	f := h.client(h.service()).Follow(s.deliver, s.options(FollowOptions{Live: true, OnTrouble: func(err error) { trouble <- err }}))
+	s.await(out, "one\n")
+	h.write(0, 3, tasklog.StdoutFile, "tw")
+	s.await(out, "one\ntw")
+
+	before := h.Address()
+	h.Close()
+	h.write(0, 3, tasklog.StdoutFile, "o\nthree\n")
+	assert.ErrorContains(t, <-trouble, "host host-b at "+before)
+	h.serve()
+	require.Equal(t, before, h.Address(), "clients know no other")
+	assert.NoError(t, <-trouble)
+	s.await(out, "one\ntwo\nthree\n")
+
+	h.write(1, 3, tasklog.StdoutFile, "again\n")
+	s.await(tasklog.Stream{Rank: 3, Attempt: 1}, "again\n")
+	h.write(1, 3, tasklog.StdoutFile, "the end has no newline")
+	require.NoError(t, f.Stop(t.Context()))
+	s.await(tasklog.Stream{Rank: 3, Attempt: 1}, "again\nthe end has no newline")
+	assert.Equal(t, map[int][]int{3: {0, 1}}, f.Attempts())
+}
+
+// A run may come back to a host that it has given back.
+func TestAfterTheEnd(t *testing.T) {
+	h, s := newHost(t), newSink(t)
+	h.write(0, 0, tasklog.StdoutFile, "one\n")
+	f := h.client(h.service()).Follow(s.deliver, s.options(FollowOptions{Live: true}))
+	close(h.over)
+	s.await(tasklog.Stream{}, "one\n")
+	h.write(0, 0, tasklog.StdoutFile, "two\n")
+	require.NoError(t, f.Stop(t.Context()))
+	s.await(tasklog.Stream{}, "one\ntwo\n")
+}
+
+// relay passes bytes on from clients to a service, and ends each connection after some.
+type relay struct {
+	net.Listener
+	to    string
+	after int64
+	// passed counts the bytes that went to clients.
+	passed atomic.Int64
+}
+
+func newRelay(t *testing.T, to string, after int64) *relay {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	r := &relay{Listener: l, to: to, after: after}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go r.pass(c)
+		}
+	}()
+	return r
+}
+
+func (r *relay) pass(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", r.to)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	go func() { _, _ = io.Copy(to, from) }()
+	_, _ = io.CopyN(io.MultiWriter(from, r), to, r.after)
+}
+
+func (r *relay) Write(b []byte) (int, error) {
+	r.passed.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// Connections that are cut off at any byte are gone on with where they were.
+func TestCutOffAgainAndAgain(t *testing.T) {
+	h, s := newHost(t), newSink(t)
+	var want strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&want, "line %d of those that are cut\n", i)
+	}
+	h.write(0, 0, tasklog.StdoutFile, want.String())
+	service := h.service()
+	service.Address = newRelay(t, service.Address, 400_123).Addr().String()
+	f := h.client(service).Follow(s.deliver, s.options(FollowOptions{}))
+	require.NoError(t, f.Stop(t.Context()))
+	assert.Equal(t, want.String(), s.text[tasklog.Stream{}])
+}
+
+// A host that sends nothing of what is there is given up, and that is an error.
+func TestTruncated(t *testing.T) {
+	h, s := newHost(t), newSink(t)
+	h.write(0, 0, tasklog.StdoutFile, strings.Repeat("x", 300_000)+"\n")
+	service := h.service()
+	service.Address = newRelay(t, service.Address, 100_000).Addr().String()
+	f := h.client(service).Follow(s.deliver, s.options(FollowOptions{}))
+	assert.ErrorContains(t, f.Stop(t.Context()), "host host-b at "+service.Address)
+	assert.Empty(t, s.text)
+	_, err := h.client(service).ReadFile(t.Context(), 0, 0, "stdout")
+	assert.Error(t, err)
+}
+
+func TestWhoMayRead(t *testing.T) {
+	h := newHost(t)
+	h.write(0, 0, tasklog.StdoutFile, "secret\n")
+	right := h.service()
+	other := h.run
+	other.RunID = "0199-bb"
+	ofOther := *h.Describe(other, h.dir)
+	elsewhere := *newHost(t).Describe(h.run, h.dir)
+	text, signature, _ := strings.Cut(right.Token, ".")
+	answers := map[string]bool{}
+	for name, token := range map[string]string{
+		"none": "", "of another run": ofOther.Token, "of another host": elsewhere.Token,
+		"unsigned": text, "half": right.Token[:len(right.Token)-4], "the signature alone": "." + signature,
+	} {
+		service := right
+		service.Token = token
+		c := h.client(service)
+		for _, ask := range []func() error{
+			func() error { _, err := c.Attempts(t.Context()); return err },
+			func() error { _, err := c.ReadFile(t.Context(), 0, 0, "stdout"); return err },
+			func() error { _, err := c.ReadFile(t.Context(), 7, 7, "result"); return err },
+			func() error { return c.Follow(nil, FollowOptions{}).Stop(t.Context()) },
+		} {
+			err := ask()
+			require.ErrorIs(t, err, fs.ErrNotExist, name)
+			answers[err.Error()] = true
+		}
+	}
+	assert.Len(t, answers, 1, "all are answered alike")
+
+	wrong := right
+	wrong.Fingerprint = strings.Repeat("ab", 32)
+	_, err := h.client(wrong).Attempts(t.Context())
+	assert.ErrorIs(t, err, errCertificate)
+	assert.ErrorIs(t, h.client(wrong).Follow(nil, FollowOptions{}).Stop(t.Context()), errCertificate, "at once")
+
+	_, err = h.client(right).Attempts(t.Context())
+	assert.NoError(t, err)
+	info, err := os.Stat(filepath.Join(h.state, identityFile))
+	require.NoError(t, err)
+	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+}
+
+// get asks for a file as any program may, and returns what it got with the trailer.
+func (h *host) get(path string) (code int, body, end string) {
+	h.t.Helper()
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // HTTP/1.1
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "https://"+h.Address()+"/v1/runs/"+h.run.RunID+path, nil)
+	require.NoError(h.t, err)
+	request.Header.Set("Authorization", "Bearer "+h.service().Token)
+	response, err := client.Do(request)
+	require.NoError(h.t, err)
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	require.NoError(h.t, err)
+	return response.StatusCode, string(b), response.Trailer.Get(endTrailer)
+}
+
+func TestFiles(t *testing.T) {
+	h := newHost(t)
+	h.write(2, 1, tasklog.StdoutFile, "one\ntwo\n")
+	h.write(2, 1, tasklog.ErrorFile, `{"message": "x"}`)
+	h.write(2, 1, tasklog.ResultFile, `[1, 2]`)
+	c := h.client(h.service())
+	for file, want := range map[string]string{"stdout": "one\ntwo\n", "error": `{"message": "x"}`, "result": "[1, 2]"} {
+		b, err := c.ReadFile(t.Context(), 1, 2, file)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(b))
+	}
+	for _, missing := range []string{"stderr", "plan", "times"} {
+		_, err := c.ReadFile(t.Context(), 1, 2, missing)
+		assert.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	const of = "/tasks/1/attempts/2/"
+	code, body, end := h.get(of + "stdout?offset=5")
+	assert.Equal(t, []any{200, "wo\n", "8"}, []any{code, body, end})
+	code, body, end = h.get(of + "result?offset=4")
+	assert.Equal(t, []any{200, "2]", "6"}, []any{code, body, end})
+	for path, want := range map[string]int{
+		of + "stdout?offset=-1": 400, of + "stdout?offset=x": 400, of + "stdout?follow=perhaps": 400,
+		"/tasks/x/attempts/2/stdout": 404, "/tasks/1/attempts/../stdout": 404, of + "..%2Fstdout": 404,
+	} {
+		code, _, _ := h.get(path)
+		assert.Equal(t, want, code, path)
+	}
+	time.AfterFunc(50*time.Millisecond, func() {
+		h.write(2, 1, tasklog.StderrFile, "late")
+		close(h.over)
+	})
+	code, body, end = h.get(of + "stderr?follow=true")
+	assert.Equal(t, []any{200, "late", "4"}, []any{code, body, end})
+}
+
+func TestPrunedAttempts(t *testing.T) {
+	h := newHost(t)
+	for n := range 25 {
+		h.write(n, 0, tasklog.StdoutFile, strconv.Itoa(n)+"\n")
+	}
+	require.NoError(t, tasklog.Prune(h.dir, 0, tasklog.KeepAttempts))
+	c := h.client(h.service())
+	attempts, err := c.Attempts(t.Context())
+	require.NoError(t, err)
+	from, to, ok := tasklog.Pruned(attempts[0])
+	assert.Equal(t, []any{1, 4, true}, []any{from, to, ok})
+	_, err = c.ReadFile(t.Context(), 0, 3, "stdout")
+	assert.ErrorContains(t, err, "attempts 1 to 4 of the task have been removed")
+	b, err := c.ReadFile(t.Context(), 0, 24, "stdout")
+	require.NoError(t, err)
+	assert.Equal(t, "24\n", string(b))
+}
+
+// Who does not read is waited for, and gets all of it afterwards. What waits is bounded by
+// the buffers on the way, so the host has not read all of the file meanwhile.
+func TestSlowReader(t *testing.T) {
+	h := newHost(t)
+	const size = 64 << 20
+	h.write(0, 0, tasklog.StdoutFile, strings.Repeat(strings.Repeat("x", 99)+"\n", size/100))
+	var got int64
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	service := h.service()
+	way := newRelay(t, service.Address, 10*size)
+	service.Address = way.Addr().String()
+	f := h.client(service).Follow(func(c tasklog.Chunk) {
+		once.Do(func() {
+			close(begun)
+			<-goOn
+		})
+		got += int64(len(c.Data))
+	}, newSink(t).options(FollowOptions{}))
+	<-begun
+	// The service answers others meanwhile.
+	for range 20 {
+		_, err := h.client(h.service()).Attempts(t.Context())
+		require.NoError(t, err)
+	}
+	assert.Less(t, way.passed.Load(), int64(size/2))
+	close(goOn)
+	require.NoError(t, f.Stop(t.Context()))
+	assert.EqualValues(t, size/100*100, got)
+}
+
+// A client that is gone keeps nothing busy, and a service that is full says so.
+func TestTooManyRequests(t *testing.T) {
+	h := newHost(t)
+	h.write(0, 0, tasklog.StdoutFile, "one\n")
+	for range maxRequests {
+		h.requests <- struct{}{}
+	}
+	_, err := h.client(h.service()).Attempts(t.Context())
+	assert.ErrorContains(t, err, "too many requests")
+	assert.False(t, isFinal(err))
+	for range maxRequests {
+		<-h.requests
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newSink(t)
+	f := h.client(h.service()).Follow(s.deliver, s.options(FollowOptions{Live: true}))
+	s.await(tasklog.Stream{}, "one\n")
+	f.stop()
+	cancel()
+	assert.ErrorIs(t, f.Stop(ctx), context.Canceled)
+	for range maxRequests { // only once the request of the follower is over
+		h.requests <- struct{}{}
+	}
+}
+
+func TestListen(t *testing.T) {
+	h := newHost(t)
+	_, err := Listen(Config{StateDir: t.TempDir(), Listen: h.Address()})
+	assert.ErrorContains(t, err, "--listen "+h.Address()+": another program listens there; give another port")
+	_, err = Listen(Config{StateDir: t.TempDir(), Listen: "127.0.0.1:ssh:x"})
+	assert.ErrorContains(t, err, "--listen")
+	for _, c := range []struct{ listen, advertise, want string }{
+		{"127.0.0.1:0", "", "127.0.0.1:PORT"},
+		{":0", "", "127.0.0.1:PORT"}, // by which it reaches the peer
+		{"", "", "127.0.0.1:PORT"},
+		{"127.0.0.1", "gpu-2", "gpu-2:PORT"},
+		{"127.0.0.1", "gpu-2:80", "gpu-2:80"},
+		{"[::1]", "fe80::1", "[fe80::1]:PORT"},
+	} {
+		s, err := Listen(Config{StateDir: t.TempDir(), Listen: c.listen, Advertise: c.advertise, Peer: "127.0.0.1:7233"})
+		if c.listen == "[::1]" && err != nil {
+			continue // there is no IPv6
+		}
+		require.NoError(t, err)
+		assert.Equal(t, strings.ReplaceAll(c.want, "PORT", portOf(s.listener.Addr())), s.Address(), "%+v", c)
+		s.Close()
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(h.state, identityFile), []byte("x"), 0o600))
+	_, err = Listen(Config{StateDir: h.state, Listen: "127.0.0.1"})
+	assert.ErrorContains(t, err, "is damaged")
+}
+
+// Records of a later version may have more.
+func TestRecordsOfALaterVersion(t *testing.T) {
+	var r record
+	require.NoError(t, json.NewDecoder(bytes.NewReader([]byte(`{"rank":1,"attempt":0,"stderr":true,"offset":7,"length":3,"colour":"red"}`))).Decode(&r))
+	assert.Equal(t, record{Stream: tasklog.Stream{Rank: 1, Stderr: true}, Offset: 7, Length: 3}, r)
+}

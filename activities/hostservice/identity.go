@@ -1,0 +1,87 @@
+package hostservice
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
+)
+
+// identity is what a host worker is known by, and signs tokens with.
+type identity struct {
+	certificate tls.Certificate
+	fingerprint string
+	tokenKey    []byte
+}
+
+// identityFile holds the private key and the certificate, in the state directory.
+const identityFile = "hostservice.pem"
+
+// openIdentity reads the identity of a state directory, or makes it.
+func openIdentity(stateDir string) (*identity, error) {
+	path := filepath.Join(stateDir, identityFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if b, err = newIdentity(); err == nil {
+			err = atomicfile.WriteSynced(path, b, 0o600)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key of the host service: %w", err)
+	}
+	certificate, err := tls.X509KeyPair(b, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged (%w); remove it to have a new one made, with which the output of earlier runs cannot be read from elsewhere", path, err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	key, err := hkdf.Key(sha256.New, private, nil, "clusterrun read tokens", sha256.Size)
+	if err != nil {
+		return nil, err
+	}
+	return &identity{certificate: certificate, fingerprint: fingerprint(certificate.Leaf), tokenKey: key}, nil
+}
+
+func newIdentity() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"clusterrun"},
+		// Clients do not look: the clocks of hosts differ.
+		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	b := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	return append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})...), nil
+}
+
+// fingerprint returns how a certificate is known to clients.
+func fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,81 @@
+package hostservice
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
+)
+
+// portFile has the port that was chosen last, in the state directory: runs know it, and a
+// host worker that is started again is to be found there.
+const portFile = "hostservice.port"
+
+// listen opens the address. Without a port, or with port 0, it is the one of the last time
+// if that is free, and any other if not.
+func listen(stateDir, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host, port = strings.Trim(address, "[]"), "0"
+	}
+	if port != "0" && port != "" {
+		return listenAt(net.JoinHostPort(host, port))
+	}
+	path := filepath.Join(stateDir, portFile)
+	if last, err := os.ReadFile(path); err == nil {
+		if l, err := listenAt(net.JoinHostPort(host, strings.TrimSpace(string(last)))); err == nil {
+			return l, nil
+		}
+	}
+	l, err := listenAt(net.JoinHostPort(host, "0"))
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.Write(path, []byte(portOf(l.Addr())+"\n"), 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("keep the port of the host service: %w", err)
+	}
+	return l, nil
+}
+
+func listenAt(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("--listen %s: another program listens there; give another port, or none to have a free one", address)
+	case err != nil:
+		return nil, fmt.Errorf("--listen %s: %w", address, err)
+	}
+	return l, nil
+}
+
+func portOf(a net.Addr) string { return strconv.Itoa(a.(*net.TCPAddr).Port) }
+
+// advertised returns the address that clients are told: as it is wished, by default that
+// at which we listen, and where those are all of this machine's, the one by which it
+// reaches the peer.
+func advertised(l net.Listener, wished, peer string) (string, error) {
+	port := portOf(l.Addr())
+	if wished != "" {
+		if _, _, err := net.SplitHostPort(wished); err == nil {
+			return wished, nil
+		}
+		return net.JoinHostPort(strings.Trim(wished, "[]"), port), nil
+	}
+	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsUnspecified() {
+		return net.JoinHostPort(ip.String(), port), nil
+	}
+	// Nothing is sent: this only asks for the way.
+	c, err := net.Dial("udp", peer)
+	if err != nil {
+		return "", fmt.Errorf("find the address of this host (or give one with --advertise): %w", err)
+	}
+	defer c.Close()
+	return net.JoinHostPort(c.LocalAddr().(*net.UDPAddr).IP.String(), port), nil
+}

@@ -1,0 +1,221 @@
+package hostservice
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+)
+
+// Listing says which processes of a run have files on a host.
+type Listing struct {
+	// Attempts are the numbers of the processes, ascending, by the rank of their task; see
+	// [tasklog.Pruned] for those that are missing.
+	Attempts map[int][]int `json:"attempts"`
+}
+
+// Query is which output a client wants.
+type Query struct {
+	Selection tasklog.Selection `json:"selection"`
+	// Cursors are how far the client has read; other streams begin as the selection says.
+	Cursors []Cursor `json:"cursors,omitempty"`
+	// WholeLines has unfinished lines held back; see [tasklog.WholeLines].
+	WholeLines bool `json:"whole_lines,omitempty"`
+	// Follow goes on until the run has given the host back.
+	Follow bool `json:"follow,omitempty"`
+}
+
+// Cursor is where the unread part of a stream begins.
+type Cursor struct {
+	tasklog.Stream
+	Offset int64 `json:"offset"`
+}
+
+// record is one of an output: a piece of a stream, an error of reading, or the end.
+type record struct {
+	tasklog.Stream
+	Offset int64 `json:"offset,omitempty"`
+	// Length is how many bytes of the stream follow.
+	Length int `json:"length,omitempty"`
+	// Error is what is wrong with one of the files.
+	Error string `json:"error,omitempty"`
+	// End is the last record. All is sent that was there.
+	End *Listing `json:"end,omitempty"`
+}
+
+func (s *Server) list(w http.ResponseWriter, _ *http.Request, g grant) {
+	attempts, err := tasklog.Attempts(g.Dir)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(Listing{Attempts: attempts})
+}
+
+func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(headerTimeout))
+	var q Query
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxQuery)).Decode(&q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	from, cursors := q.Selection.From(g.Dir), make(map[tasklog.Stream]int64, len(q.Cursors))
+	for _, c := range q.Cursors {
+		cursors[c.Stream] = c.Offset
+	}
+	options := tasklog.FollowOptions{Select: q.Selection.Has, From: func(st tasklog.Stream) int64 {
+		if offset, ok := cursors[st]; ok {
+			return offset
+		}
+		return from(st)
+	}}
+	if q.WholeLines {
+		options.Hold = tasklog.WholeLines
+	}
+	ctx, broken := context.WithCancel(r.Context())
+	defer broken()
+	write := func(record record, data []byte) {
+		if ctx.Err() != nil {
+			return
+		}
+		head, err := json.Marshal(record)
+		if err == nil {
+			_, err = w.Write(append(head, '\n'))
+		}
+		if err == nil && len(data) > 0 {
+			_, err = w.Write(data)
+		}
+		if err == nil {
+			err = control.Flush()
+		}
+		if err != nil {
+			broken()
+		}
+	}
+	options.OnError = func(err error) { write(record{Error: err.Error()}, nil) }
+	_ = control.Flush() // the client is to know that it has us
+	s.follow(ctx, g, q.Follow, func(c tasklog.Chunk) {
+		write(record{Stream: c.Stream, Offset: c.Offset, Length: len(c.Data)}, c.Data)
+	}, options)
+	attempts, err := tasklog.Attempts(g.Dir)
+	if err != nil {
+		write(record{Error: err.Error()}, nil)
+	}
+	write(record{End: &Listing{Attempts: attempts}}, nil)
+}
+
+// follow gives the sink the output of the run that there is, and then, with goOn, what
+// comes until the run is over. It returns once the sink is not called any more.
+func (s *Server) follow(ctx context.Context, g grant, goOn bool, sink func(tasklog.Chunk), o tasklog.FollowOptions) {
+	f := tasklog.Follow(g.Dir, sink, o)
+	if goOn {
+		s.over(ctx, g.Run)
+	}
+	_ = f.Stop(context.Background()) // a sink whose client is gone returns at once
+}
+
+// endTrailer has the offset that was reached, where nothing is missing before it.
+const endTrailer = "Clusterrun-End"
+
+func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
+	rank, err := strconv.Atoi(r.PathValue("rank"))
+	n, nErr := strconv.Atoi(r.PathValue("n"))
+	name, known := map[string]string{
+		"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
+	}[r.PathValue("file")]
+	if err != nil || nErr != nil || !known {
+		http.NotFound(w, r)
+		return
+	}
+	query := r.URL.Query()
+	offset, err := number(query.Get("offset"))
+	if err != nil {
+		http.Error(w, "offset: give a number of bytes", http.StatusBadRequest)
+		return
+	}
+	follow, err := strconv.ParseBool(query.Get("follow"))
+	if err != nil && query.Has("follow") {
+		http.Error(w, "follow: give true or false", http.StatusBadRequest)
+		return
+	}
+	isOutput := name == tasklog.StdoutFile || name == tasklog.StderrFile
+	path := filepath.Join(tasklog.ProcessDir(g.Dir, n, rank), name)
+	if attempts, err := tasklog.Attempts(g.Dir); err == nil {
+		if from, to, ok := tasklog.Pruned(attempts[rank]); ok && from <= n && n <= to {
+			http.Error(w, fmt.Sprintf("attempts %d to %d of the task have been removed", from, to), http.StatusGone)
+			return
+		}
+	}
+	if info, err := os.Stat(path); err != nil && (!follow || !isOutput) || err == nil && !info.Mode().IsRegular() {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Trailer", endTrailer)
+	ctx, broken := context.WithCancel(r.Context())
+	defer broken()
+	control := http.NewResponseController(w)
+	write := func(b []byte) {
+		if ctx.Err() != nil {
+			return
+		}
+		_, err := w.Write(b)
+		if err == nil {
+			err = control.Flush()
+		}
+		if err != nil {
+			broken()
+		}
+		offset += int64(len(b))
+	}
+	_ = control.Flush()
+	if !isOutput {
+		b, err := readFrom(path, offset)
+		if err != nil {
+			panic(http.ErrAbortHandler) // it has been said that there is an end
+		}
+		write(b)
+	} else {
+		wanted := tasklog.Stream{Rank: rank, Attempt: n, Stderr: name == tasklog.StderrFile}
+		s.follow(ctx, g, follow, func(c tasklog.Chunk) { write(c.Data) }, tasklog.FollowOptions{
+			Select:  func(st tasklog.Stream) bool { return st == wanted },
+			From:    func(tasklog.Stream) int64 { return offset },
+			OnError: func(error) { broken() },
+		})
+	}
+	if ctx.Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set(endTrailer, strconv.FormatInt(offset, 10))
+}
+
+func number(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	return int64(n), err
+}
+
+// maxFile bounds an error or a result that is sent.
+const maxFile = 16 << 20
+
+func readFrom(path string, offset int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a program may have put anything there
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.NewSectionReader(f, offset, maxFile))
+}

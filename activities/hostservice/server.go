@@ -1,0 +1,129 @@
+package hostservice
+
+import (
+	"context"
+	"crypto/tls"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// maxConnections and maxRequests bound what clients may have open at a time.
+	maxConnections, maxRequests = 256, 64
+	// maxQuery bounds the body of a request: it has a cursor for each stream.
+	maxQuery = 4 << 20
+	// headerTimeout and idleTimeout end connections from which nothing comes.
+	headerTimeout, idleTimeout = 10 * time.Second, 2 * time.Minute
+	// pingAfter and pingTakes end a connection whose other end is gone without a word.
+	pingAfter, pingTakes = 15 * time.Second, 15 * time.Second
+)
+
+// Config says how a host offers its files.
+type Config struct {
+	// Host is the name of the host, and StateDir where its key is kept.
+	Host, StateDir string
+	// Listen is HOST:PORT, or a part of it: no host stands for all addresses, and no port
+	// for one that is free. Advertise is the same as others reach it; by default that,
+	// or the address by which this host reaches Peer.
+	Listen, Advertise, Peer string
+}
+
+// Server serves the files of the runs of a host.
+type Server struct {
+	Config
+	*identity
+	listener net.Listener
+	address  string
+	http     *http.Server
+	over     func(ctx context.Context, run supervisor.RunKey)
+	// requests has an element for each that is being answered.
+	requests chan struct{}
+}
+
+// Listen opens the service. [Server.Serve] answers.
+func Listen(c Config) (*Server, error) {
+	id, err := openIdentity(c.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(c.StateDir, c.Listen)
+	if err != nil {
+		return nil, err
+	}
+	address, err := advertised(l, c.Advertise, c.Peer)
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	s := &Server{Config: c, identity: id, address: address, requests: make(chan struct{}, maxRequests)}
+	s.listener = netutil.LimitListener(l, maxConnections)
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(s.list))
+	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(s.output))
+	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(s.file))
+	s.http = &http.Server{
+		Handler:           routes,
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{id.certificate}, MinVersion: tls.VersionTLS13},
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 16 << 10,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxRequests, SendPingTimeout: pingAfter, PingTimeout: pingTakes},
+		ErrorLog: log.New(discard{}, "", 0), // of connections that are none of ours
+	}
+	return s, nil
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// Address returns the one that clients are told.
+func (s *Server) Address() string { return s.address }
+
+// Serve answers requests until [Server.Close]. over returns when the run has given this
+// host back, or when ctx is done.
+func (s *Server) Serve(over func(ctx context.Context, run supervisor.RunKey)) {
+	s.over = over
+	_ = s.http.ServeTLS(s.listener, "", "")
+}
+
+// Close cuts all connections off.
+func (s *Server) Close() {
+	_ = s.listener.Close()
+	_ = s.http.Close()
+}
+
+// Describe returns how the files of a run are read that has its logs in dir.
+func (s *Server) Describe(run supervisor.RunKey, dir string) *spec.HostService {
+	return &spec.HostService{
+		Host: s.Host, Address: s.address, Fingerprint: s.fingerprint, Token: s.token(grant{Run: run, Dir: dir}),
+	}
+}
+
+// authorized has next answer the requests with a token for their run. Of all others
+// nobody learns what there is.
+func (s *Server) authorized(next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		g, ok := s.granted(token)
+		if !ok || g.Run.RunID != r.PathValue("run") {
+			http.NotFound(w, r)
+			return
+		}
+		select {
+		case s.requests <- struct{}{}:
+			defer func() { <-s.requests }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many requests are being answered", http.StatusServiceUnavailable)
+			return
+		}
+		next(w, r, g)
+	}
+}

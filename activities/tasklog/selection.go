@@ -1,0 +1,93 @@
+package tasklog
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Selection says which part of a run's output is wanted. The zero Selection is all of it.
+type Selection struct {
+	// Ranks are those of the tasks; none: all.
+	Ranks []int `json:"ranks,omitzero"`
+	// OnlyStdout and OnlyStderr leave the other stream out.
+	OnlyStdout bool `json:"only_stdout,omitempty"`
+	OnlyStderr bool `json:"only_stderr,omitempty"`
+	// Attempts are numbers of processes; none: all. Last adds each task's last, and those
+	// that start later; Latest has the number of that by rank, as far as there is one.
+	Attempts []int       `json:"attempts,omitempty"`
+	Last     bool        `json:"last,omitempty"`
+	Latest   map[int]int `json:"latest,omitempty"`
+	// Since leaves out what was written before, as [Since] does; zero: nothing.
+	Since time.Time `json:"since,omitzero"`
+	// Tail is the number of lines at the end of each file that are wanted; 0: all.
+	Tail int `json:"tail,omitempty"`
+}
+
+// HasTask reports whether the output of the task with that rank is wanted.
+func (s Selection) HasTask(rank int) bool { return s.Ranks == nil || slices.Contains(s.Ranks, rank) }
+
+// HasAttempt reports whether that process of the task with that rank is wanted.
+func (s Selection) HasAttempt(rank, attempt int) bool {
+	return len(s.Attempts) == 0 && !s.Last || slices.Contains(s.Attempts, attempt) || s.Last && attempt >= s.Latest[rank]
+}
+
+// Has reports whether a stream is wanted. It is for [FollowOptions.Select].
+func (s Selection) Has(st Stream) bool {
+	leftOut := st.Stderr && s.OnlyStdout || !st.Stderr && s.OnlyStderr
+	return !leftOut && s.HasTask(st.Rank) && s.HasAttempt(st.Rank, st.Attempt)
+}
+
+// From returns where the streams of a run begin that are wanted. It is for
+// [FollowOptions.From].
+func (s Selection) From(runDir string) func(Stream) int64 {
+	since := func(Stream) int64 { return 0 }
+	if !s.Since.IsZero() {
+		since = Since(runDir, s.Since)
+	}
+	if s.Tail == 0 {
+		return since
+	}
+	return func(st Stream) int64 {
+		return max(since(st), startOfLastLines(filepath.Join(ProcessDir(runDir, st.Attempt, st.Rank), outputOf(st)), s.Tail))
+	}
+}
+
+// outputOf returns the name of the file of a stream.
+func outputOf(s Stream) string {
+	if s.Stderr {
+		return StderrFile
+	}
+	return StdoutFile
+}
+
+// startOfLastLines returns where the last n lines of a regular file begin. An unfinished
+// line at its end is one of them.
+func startOfLastLines(path string, n int) int64 {
+	f, err := openToRead(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	b := make([]byte, min(info.Size(), readSize))
+	for end := info.Size(); end > 0; {
+		from := max(0, end-int64(len(b)))
+		read, err := f.ReadAt(b[:end-from], from)
+		if err != nil {
+			return 0 // somebody has truncated it
+		}
+		for i := read - 1; i >= 0; i-- {
+			if at := from + int64(i) + 1; b[i] == '\n' && at < info.Size() {
+				if n--; n == 0 {
+					return at
+				}
+			}
+		}
+		end = from
+	}
+	return 0
+}

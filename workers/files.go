@@ -1,0 +1,48 @@
+package workers
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/hostservice"
+)
+
+// listen opens the service of the files of runs; nil: there is to be none.
+func (o Options) listen() (*hostservice.Server, error) {
+	if o.Listen == "" {
+		return nil, nil
+	}
+	peer, err := o.Server.HostPort()
+	if err != nil {
+		return nil, err
+	}
+	return hostservice.Listen(hostservice.Config{Host: o.Host, StateDir: o.StateDir, Listen: o.Listen, Advertise: o.ListenAs, Peer: peer})
+}
+
+// checkListen returns why the service could not listen.
+func (o Options) checkListen() error {
+	files, err := o.listen()
+	if files != nil {
+		files.Close()
+	}
+	return err
+}
+
+// openFiles opens the service. Processes need us more than their readers do: where it
+// cannot be opened any more, that is only said.
+func (s *side) openFiles() *hostservice.Server {
+	files, err := s.listen()
+	if err != nil {
+		s.log.Error("The output of runs cannot be read from elsewhere.", zap.Error(err))
+	}
+	return files
+}
+
+// serveFiles begins to answer, until the function that it returns is called.
+func serveFiles(files *hostservice.Server, host *activities.Host) (stop func()) {
+	if files == nil {
+		return func() {}
+	}
+	go files.Serve(host.AwaitOver)
+	return files.Close
+}
