@@ -1,0 +1,255 @@
+package pool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter/coordinate"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func init() {
+	Register("prepare", func(context.Context) error { return nil })
+	Register("takes_one", func(_ context.Context, i int) error { return nil })
+}
+
+// fake is a directory with what testdata/clusterrun was asked.
+type fake string
+
+func (f fake) read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(string(f), name))
+	require.NoError(t, err)
+	return string(b)
+}
+
+// newPool returns a pool of two processes that testdata/clusterrun plays.
+func newPool(t *testing.T, o Options) (*Pool, fake) {
+	t.Helper()
+	mainIsCalled.Store(true)
+	f := fake(t.TempDir())
+	t.Setenv("FAKE", string(f))
+	two := 2
+	o.Tasks = append(o.Tasks, spec.TaskGroup{Type: "worker", Count: &two})
+	if o.Clusterrun == "" {
+		o.Clusterrun = "testdata/clusterrun"
+	}
+	p, err := New(o)
+	require.NoError(t, err)
+	t.Cleanup(p.Shutdown)
+	return p, f
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// pid returns the process that plays clusterrun for a pool.
+func pid(t *testing.T, p *Pool, function string) int {
+	t.Helper()
+	values, err := Run[int](bounded(t), p, function)
+	require.NoError(t, err)
+	require.Len(t, values, 2)
+	assert.Equal(t, 2, values[1], "in the order of the ranks")
+	return values[0]
+}
+
+func TestOptionsThatAreWrong(t *testing.T) {
+	one, none := 1, 0
+	worker := []spec.TaskGroup{{Type: "worker", Count: &one}}
+	for want, o := range map[string]Options{
+		"tasks":                    {},
+		"must be at least 1, is 0": {Tasks: []spec.TaskGroup{{Type: "worker", Count: &none}}},
+		"no task type":             {Tasks: []spec.TaskGroup{{Type: "a worker", Count: &one}}},
+		`the initializer "nobody" is no registered func(context.Context) error`:    {Tasks: worker, Initializer: "nobody"},
+		`the initializer "takes_one" is no registered func(context.Context) error`: {Tasks: worker, Initializer: "takes_one"},
+	} {
+		_, err := New(o)
+		require.ErrorContains(t, err, want)
+	}
+	assert.Panics(t, func() { Register("no function", 3) })
+	assert.Panics(t, func() { Register("prepare", func(context.Context) error { return nil }) }, "twice")
+}
+
+// A program that does not call Main would start itself for ever.
+func TestMainIsNotCalled(t *testing.T) {
+	p, _ := newPool(t, Options{})
+	mainIsCalled.Store(false)
+	_, err := p.Run(bounded(t), "pids")
+	require.ErrorIs(t, err, ErrNoMain)
+}
+
+func TestTheProgramClusterrun(t *testing.T) {
+	here, err := filepath.Abs("testdata/clusterrun")
+	require.NoError(t, err)
+	t.Setenv("PATH", filepath.Dir(here)+":"+os.Getenv("PATH"))
+	t.Setenv("CLUSTERRUN_BIN", "")
+	found := func(option string) string {
+		t.Helper()
+		path, err := find(option)
+		require.NoError(t, err)
+		return path
+	}
+	assert.Equal(t, here, found("testdata/clusterrun"), "for tasks, which are elsewhere")
+	assert.Equal(t, here, found(""), "in PATH")
+	t.Setenv("CLUSTERRUN_BIN", "/bin/sh")
+	assert.Equal(t, "/bin/sh", found(""))
+	assert.Equal(t, here, found(here), "an option goes before the variable")
+	_, err = find("testdata/nothing")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "put it into PATH, or name it in Options.Clusterrun or CLUSTERRUN_BIN")
+
+	broken := filepath.Join(t.TempDir(), "clusterrun")
+	require.NoError(t, os.WriteFile(broken, []byte("#!/no/such/shell\n"), 0o700))
+	p, _ := newPool(t, Options{Clusterrun: broken})
+	_, err = p.Run(bounded(t), "pids")
+	require.ErrorContains(t, err, "start "+broken)
+}
+
+// The processes are started by the first run, stay for the next ones, and end with the
+// shutdown, after which there can be others.
+func TestTheLifeOfAPool(t *testing.T) {
+	p, f := newPool(t, Options{})
+	assert.NoFileExists(t, filepath.Join(string(f), "spec"), "nobody has called anything")
+	p.Shutdown()
+	first := pid(t, p, "pids")
+	assert.Equal(t, first, pid(t, p, "pids"))
+	assert.NoFileExists(t, filepath.Join(string(f), "ended"))
+	p.Shutdown()
+	assert.Equal(t, strconv.Itoa(first)+"\n", f.read(t, "ended"), "shutdown has waited for it")
+	p.Shutdown()
+	assert.NotEqual(t, first, pid(t, p, "pids"))
+	p.Shutdown()
+	sessions.Range(func(any, any) bool { t.Error("a session is left"); return false })
+}
+
+// What clusterrun is started with: this program, as the marked process of a pool.
+func TestTheRunOfAPool(t *testing.T) {
+	t.Setenv("CLUSTERRUN_STATE_DIR", "/state")
+	one := 1
+	p, f := newPool(t, Options{
+		Tasks: []spec.TaskGroup{{Type: "chief", Count: &one, Command: []string{"python", "other.py"}}},
+		Env:   map[string]string{"A": "b"}, Initializer: "prepare",
+	})
+	pid(t, p, "pids")
+	assert.Equal(t, "run --coordinator-fd 3 -\n", f.read(t, "arguments"))
+	s, err := spec.Decode([]byte(f.read(t, "spec")))
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.Greater(t, len(s.Command), 2)
+	assert.Equal(t, []string{self, marker}, s.Command[:2])
+	assert.Equal(t, append([]string{"python", "other.py"}, s.Command[1:]...), s.Tasks[0].Command)
+	assert.Empty(t, s.Tasks[1].Command)
+	assert.Equal(t, os.Args[1:], s.Command[3:])
+	var k knowledge
+	require.NoError(t, json.Unmarshal([]byte(s.Command[2]), &k))
+	assert.Equal(t, "prepare", k.Initializer)
+	assert.Equal(t, "/state", k.Environ["CLUSTERRUN_STATE_DIR"])
+	assert.Equal(t, p.binary, k.Environ["CLUSTERRUN_BIN"], "for pools of their own")
+	assert.Equal(t, map[string]string{"A": "b"}, s.Env)
+	assert.Equal(t, spec.OnFailureStop, s.OnFailure)
+}
+
+// A call is one closure for each task, which is never called twice.
+func TestARequest(t *testing.T) {
+	p, f := newPool(t, Options{})
+	_, err := p.Run(bounded(t), "pids", 3, "x", nil)
+	require.NoError(t, err)
+	var r coordinate.Request
+	require.NoError(t, json.Unmarshal([]byte(f.read(t, "requests")), &r))
+	assert.Equal(t, coordinate.OpCall, r.Op)
+	require.Len(t, r.Closures, 2)
+	for i, c := range r.Closures {
+		assert.Equal(t, "pids", c.Function)
+		assert.JSONEq(t, `[3, "x", null]`, string(c.Args))
+		never := 0
+		assert.Equal(t, &closure.Options{Task: "worker-" + strconv.Itoa(i), Detached: true, MaxLosses: &never}, c.Options)
+	}
+	_, err = p.Run(bounded(t), "pids", 1, make(chan int))
+	require.ErrorContains(t, err, "argument 2 of pids: json: unsupported type: chan int")
+}
+
+// An error of a function ends nothing.
+func TestFunctionsThatFail(t *testing.T) {
+	p, _ := newPool(t, Options{})
+	before := pid(t, p, "pids")
+	var failed *closure.Error
+	_, err := p.Run(bounded(t), "fails")
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, closure.Error{Kind: "KeyError", Message: "no x", Task: "worker-1"}, *failed)
+	_, err = p.Run(bounded(t), "both")
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "the first", failed.Message, "in the order of the ranks")
+	_, err = p.Run(bounded(t), "refused")
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, coordinate.ErrRefused, failed.Kind)
+	_, err = Run[string](bounded(t), p, "pids")
+	require.ErrorContains(t, err, "the value of pids in worker-0 is not of type string")
+	assert.Equal(t, before, pid(t, p, "pids"), "it goes on")
+}
+
+// A process that dies ends the pool; the error says why, and the next run has others.
+func TestProcessesThatDie(t *testing.T) {
+	p, f := newPool(t, Options{})
+	for function, why := range map[string]string{
+		"lost": "the run has failed: worker-1 died of SIGKILL",
+		"over": "worker-0 has ended",
+		"dies": "clusterrun has ended with exit status 7, and says why on stderr",
+	} {
+		before := pid(t, p, "pids")
+		_, err := p.Run(bounded(t), function)
+		require.ErrorIs(t, err, ErrProcessDied)
+		require.EqualError(t, err, ErrProcessDied.Error()+": "+why)
+		if function == "dies" {
+			var status *exec.ExitError
+			require.ErrorAs(t, err, &status)
+		} else {
+			assert.Contains(t, strings.Fields(f.read(t, "ended")), strconv.Itoa(before), "it was waited for")
+		}
+		assert.NotEqual(t, before, pid(t, p, "pids"))
+	}
+}
+
+// Who gives up a run gets nothing of it with the next one.
+func TestARunThatIsGivenUp(t *testing.T) {
+	p, f := newPool(t, Options{})
+	before := pid(t, p, "pids")
+	ctx, cancel := context.WithCancel(t.Context())
+	given := make(chan error, 1)
+	go func() {
+		_, err := p.Run(ctx, "late")
+		given <- err
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(f.read(t, "requests"), `"late"`) }, time.Minute, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-given, context.Canceled)
+	assert.Equal(t, before, pid(t, p, "latest"), "the answer to the other request came first")
+}
+
+// What goes wrong with a shutdown is only logged.
+func TestAShutdownThatFails(t *testing.T) {
+	var log bytes.Buffer
+	p, f := newPool(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	pid(t, p, "pids")
+	require.NoError(t, os.WriteFile(filepath.Join(string(f), "badly"), nil, 0o600))
+	p.Shutdown()
+	assert.Contains(t, log.String(), "ignoring an error when shutting down the pool")
+	assert.Contains(t, log.String(), "exit status 5")
+}
