@@ -10,7 +10,7 @@ type Demand struct {
 	// MinHosts and MaxHosts bound the number of hosts; 0 means no bound.
 	MinHosts int `json:"min_hosts,omitempty"`
 	MaxHosts int `json:"max_hosts,omitempty"`
-	// PerHost is the number of tasks on each host; 0: as it comes.
+	// PerHost is the number of tasks on each host, but for the last; 0: as it comes.
 	PerHost int `json:"per_host,omitempty"`
 	// Select are patterns of names of hosts ([path.Match]), and Constraints what hosts
 	// must meet, all of them.
@@ -23,8 +23,10 @@ type Demand struct {
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Priority is from 1, which comes first, to 5.
 	Priority int `json:"priority"`
-	// MaxRunTime bounds how long the run holds its room; 0: no bound.
+	// MaxRunTime bounds how long the run holds its room from its grant on; 0: no bound.
 	MaxRunTime time.Duration `json:"max_run_time,omitempty"`
+	// WaitForHosts has the run wait also where no host there is could ever meet the demand.
+	WaitForHosts bool `json:"wait_for_hosts,omitempty"`
 	// Prefer names the hosts that the run had in its last generation. They come first
 	// where there is room.
 	Prefer []string `json:"prefer,omitempty"`
@@ -35,9 +37,15 @@ type Group struct {
 	Tasks int `json:"tasks"`
 	// Host is the only one that these tasks may be on; empty: any.
 	Host string `json:"host,omitempty"`
-	// GPUs is how many each task needs for itself.
+	// GPUs is how many the tasks take on each host where there are some of them, at least
+	// one for each; [AllGPUs]: all that a host has, if it has any. The groups of one pool
+	// share them.
 	GPUs int `json:"gpus,omitempty"`
+	Pool int `json:"pool,omitempty"`
 }
+
+// AllGPUs are those of a host, however many there are.
+const AllGPUs = -1
 
 // Place is what a grant gives a run on one host.
 type Place struct {

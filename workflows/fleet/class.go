@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// class is the hosts that demands with the same patterns and constraints can have, whatever
+// their state.
+type class struct {
+	hosts []*host
+	err   error // a constraint that does not parse
+}
+
+// classOf returns the hosts for a demand.
+func (m *Machine) classOf(d *Demand) *class {
+	key := strings.Join(d.Select, "\x00") + "\x01" + strings.Join(d.Constraints, "\x00")
+	if c := m.classes[key]; c != nil {
+		return c
+	}
+	c := &class{}
+	m.classes[key] = c
+	constraints := make([]spec.Constraint, len(d.Constraints))
+	for i, text := range d.Constraints {
+		if constraints[i], c.err = spec.ParseConstraint(text); c.err != nil {
+			return c
+		}
+	}
+	for _, h := range m.hosts {
+		if selects(d.Select, h.Name) && !slices.ContainsFunc(constraints, func(q spec.Constraint) bool { return !meets(&h.Host, q) }) {
+			c.hosts = append(c.hosts, h)
+		}
+	}
+	return c
+}
+
+// forgetClasses has the classes made anew: there is another host, or one has changed.
+func (m *Machine) forgetClasses() {
+	clear(m.classes)
+	for _, r := range m.waiting {
+		r.class = nil
+	}
+}
+
+// selects reports whether one of the patterns, if there are any, matches a name.
+func selects(patterns []string, name string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil
+	})
+}
+
+// meets reports whether a host meets a constraint. One on the model or the memory of GPUs
+// is met if all of them meet it. A label that a host does not have equals nothing.
+func meets(h *Host, c spec.Constraint) bool {
+	switch c.Key {
+	case spec.KeyName:
+		return (h.Name == c.Value) == (c.Op == "==")
+	case spec.KeyGPUModel:
+		if c.Op == "!=" {
+			return !slices.ContainsFunc(h.GPUs, func(g GPU) bool { return isModel(g.Model, c.Value) })
+		}
+		return len(h.GPUs) > 0 && !slices.ContainsFunc(h.GPUs, func(g GPU) bool { return !isModel(g.Model, c.Value) })
+	case spec.KeyGPUMemory:
+		return len(h.GPUs) > 0 && !slices.ContainsFunc(h.GPUs, func(g GPU) bool { return !compares(float64(g.Memory), c) })
+	case spec.KeyGPUCount:
+		return compares(float64(len(h.GPUs)), c)
+	case spec.KeyMemory:
+		return compares(float64(h.Memory), c)
+	case spec.KeyCPUs:
+		return compares(float64(h.CPUs), c)
+	case spec.KeySlots:
+		return compares(float64(cmp.Or(h.Slots, noBound)), c)
+	}
+	label, has := h.Labels[c.Key]
+	number, isNumber := spec.ParseNumber(label)
+	switch {
+	case !has:
+		return c.Op == "!="
+	case c.IsNumber && isNumber:
+		return compares(number, c)
+	}
+	return c.Op == "==" && label == c.Value || c.Op == "!=" && label != c.Value
+}
+
+func compares(n float64, c spec.Constraint) bool {
+	switch c.Op {
+	case "==":
+		return n == c.Number
+	case "!=":
+		return n != c.Number
+	case ">=":
+		return n >= c.Number
+	case "<=":
+		return n <= c.Number
+	case ">":
+		return n > c.Number
+	}
+	return n < c.Number
+}
+
+// isModel reports whether a GPU is of a model: drivers say "NVIDIA A100-SXM4-40GB" of what
+// people call A100, so some words of the name will do.
+func isModel(name, wanted string) bool {
+	words, want := modelWords(name), modelWords(wanted)
+	for i := 0; len(want) > 0 && i+len(want) <= len(words); i++ {
+		if slices.Equal(words[i:i+len(want)], want) {
+			return true
+		}
+	}
+	return false
+}
+
+func modelWords(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == ' ' || r == '-' || r == '_' })
+}

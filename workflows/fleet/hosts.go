@@ -1,0 +1,328 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// host is a host of the fleet.
+type host struct {
+	Host
+	silent bool
+	since  time.Time
+	cordon cordon
+	// holds are in the order of runs, and granted is what grants gave that are not placed.
+	holds   []held
+	granted []*run
+	// room is what is free for a run that has nothing here, and users are how many have.
+	room
+	users     int
+	exclusive bool // one of them has it for itself
+	// guard is what runs that come first leave of the room to others; see [Machine.decide].
+	guard guard
+}
+
+// held is what a run holds on a host.
+type held struct {
+	Holding
+	run *run
+}
+
+// room is what there is for tasks.
+type room struct{ slots, gpus int }
+
+// noBound stands for the slots of a host that bounds its tasks by nothing.
+const noBound = 1 << 30
+
+// cordon keeps new tasks from a host.
+type cordon struct {
+	On       bool      `json:"on,omitempty"`
+	Drain    bool      `json:"drain,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	Since    time.Time `json:"since,omitzero"`
+}
+
+// named is the cordon of a host that is gone.
+type named struct {
+	Name string `json:"name"`
+	cordon
+}
+
+const (
+	maxHosts   = 2000
+	maxCordons = 500
+)
+
+// state returns what the fleet thinks of a host.
+func (h *host) state() HostState {
+	switch {
+	case h.silent:
+		return HostSilent
+	case h.cordon.Drain:
+		return HostDraining
+	case h.cordon.On:
+		return HostCordoned
+	}
+	return HostReady
+}
+
+// all returns the room of the host when it is empty.
+func (h *host) all() room {
+	return room{cmp.Or(h.Slots, noBound), len(h.GPUs)}
+}
+
+// host returns the one of that name, or nil.
+func (m *Machine) host(name string) *host {
+	if i, ok := m.hostIndex(name); ok {
+		return m.hosts[i]
+	}
+	return nil
+}
+
+func (m *Machine) hostIndex(name string) (int, bool) {
+	return slices.BinarySearchFunc(m.hosts, name, func(h *host, name string) int { return cmp.Compare(h.Name, name) })
+}
+
+// CheckJoin returns why a host cannot join: another living one has its name, or the fleet
+// is full. [Machine.Step] does nothing with it then.
+func (m *Machine) CheckJoin(e Joined) error {
+	h := m.host(e.Host.Name)
+	switch {
+	case e.Host.Name == "" || e.Host.Instance == "":
+		return fmt.Errorf("a host has a name and an instance")
+	case h != nil && h.Instance != e.Host.Instance && !h.silent:
+		return fmt.Errorf("host %s is in the fleet already, with another host worker: give this one another name with --name, or stop that one", h.Name)
+	case h == nil && len(m.hosts) >= maxHosts && m.longestSilent() == nil:
+		return fmt.Errorf("the fleet has %d hosts, and no more can join", len(m.hosts))
+	}
+	return nil
+}
+
+// longestSilent returns the silent host that could be forgotten first, or nil.
+func (m *Machine) longestSilent() (longest *host) {
+	for _, h := range m.hosts {
+		if h.silent && h.users == 0 && (longest == nil || h.since.Before(longest.since)) {
+			longest = h
+		}
+	}
+	return longest
+}
+
+func (m *Machine) joined(e Joined) []Action {
+	if m.CheckJoin(e) != nil {
+		return nil
+	}
+	i, known := m.hostIndex(e.Host.Name)
+	if !known {
+		if gone := m.longestSilent(); len(m.hosts) >= maxHosts && gone != nil {
+			m.remove(gone)
+			i, _ = m.hostIndex(e.Host.Name)
+		}
+		m.hosts = slices.Insert(m.hosts, i, &host{since: e.Now, cordon: m.cordonOf(e.Host.Name)})
+		for _, r := range m.granted {
+			if r.placeOn(e.Host.Name) != nil {
+				m.hosts[i].granted = append(m.hosts[i].granted, r)
+			}
+		}
+		m.settled = e.Now.Add(settling)
+	}
+	h := m.hosts[i]
+	if h.silent || h.Instance != e.Host.Instance {
+		h.since = e.Now
+	}
+	h.Host, h.silent = e.Host, false
+	m.forgetClasses()
+	before := slices.Clone(h.holds)
+	for _, o := range before {
+		if !slices.ContainsFunc(e.Holds, func(n Holding) bool { return n.Run == o.Run }) {
+			m.drop(h, o.run)
+			m.forget(o.run)
+		}
+	}
+	var actions []Action
+	for _, n := range e.Holds {
+		r := m.runs[n.Run]
+		if r == nil {
+			r = m.meet(n.Run, n.Generation)
+		}
+		m.hold(h, r, n)
+		if h.cordon.Drain && !slices.ContainsFunc(before, func(o held) bool { return o.Run == n.Run }) {
+			actions = append(actions, h.move(r.id))
+		}
+	}
+	for _, r := range m.waiting {
+		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
+	}
+	h.count()
+	return actions
+}
+
+func (m *Machine) silent(e Silent) {
+	if h := m.host(e.Name); h != nil && h.Instance == e.Instance && !h.silent {
+		h.silent, h.since = true, e.Now
+	}
+}
+
+func (m *Machine) left(e Left) {
+	if h := m.host(e.Name); h != nil && h.Instance == e.Instance {
+		m.remove(h)
+	}
+}
+
+// remove takes a host out of the fleet. Its cordon stays.
+func (m *Machine) remove(h *host) {
+	for _, o := range slices.Clone(h.holds) {
+		m.drop(h, o.run)
+		m.forget(o.run)
+	}
+	if h.cordon.On {
+		m.cordons = append(m.cordons, named{h.Name, h.cordon})
+		m.cordons = m.cordons[max(0, len(m.cordons)-maxCordons):]
+	}
+	m.hosts = slices.DeleteFunc(m.hosts, func(o *host) bool { return o == h })
+	m.forgetClasses()
+}
+
+// cordonOf returns the cordon of a host that was gone, and comes back.
+func (m *Machine) cordonOf(name string) cordon {
+	i := slices.IndexFunc(m.cordons, func(n named) bool { return n.Name == name })
+	if i < 0 {
+		return cordon{}
+	}
+	c := m.cordons[i].cordon
+	m.cordons = slices.Delete(m.cordons, i, i+1)
+	return c
+}
+
+// CheckCordon returns why there is nothing to cordon.
+func (m *Machine) CheckCordon(e Cordoned) error { return m.checkKnown(e.Name) }
+
+// CheckUncordon returns why there is nothing to uncordon.
+func (m *Machine) CheckUncordon(e Uncordoned) error { return m.checkKnown(e.Name) }
+
+func (m *Machine) checkKnown(name string) error {
+	if m.host(name) != nil || slices.ContainsFunc(m.cordons, func(n named) bool { return n.Name == name }) {
+		return nil
+	}
+	return fmt.Errorf("there is no host %s in the fleet%s", name, m.whoIsThere())
+}
+
+func (m *Machine) cordoned(e Cordoned) []Action {
+	c := cordon{On: true, Drain: e.Drain, Reason: e.Reason, Deadline: e.Deadline, Since: e.Now}
+	h := m.host(e.Name)
+	if h == nil {
+		if i := slices.IndexFunc(m.cordons, func(n named) bool { return n.Name == e.Name }); i >= 0 {
+			m.cordons[i].cordon = c
+		}
+		return nil
+	}
+	h.cordon = c
+	var actions []Action
+	if c.Drain {
+		for _, o := range h.holds {
+			actions = append(actions, h.move(o.Run))
+		}
+	}
+	return actions
+}
+
+func (m *Machine) uncordoned(e Uncordoned) {
+	m.cordonOf(e.Name)
+	if h := m.host(e.Name); h != nil {
+		h.cordon = cordon{}
+	}
+}
+
+func (h *host) move(run Run) Move {
+	return Move{Run: run, Host: h.Name, Reason: h.cordon.Reason, Deadline: h.cordon.Deadline}
+}
+
+// hold notes what a run holds on a host, in place of what it held there before.
+func (m *Machine) hold(h *host, r *run, n Holding) {
+	i, there := h.holding(r)
+	if there {
+		h.holds[i].Holding = n
+	} else {
+		h.holds = slices.Insert(h.holds, i, held{n, r})
+		at, _ := slices.BinarySearchFunc(r.held, h.Name, func(o *host, name string) int { return cmp.Compare(o.Name, name) })
+		r.held = slices.Insert(r.held, at, h)
+	}
+	h.count()
+}
+
+// holding returns where in what is held on a host that of a run is, or would be.
+func (h *host) holding(r *run) (int, bool) {
+	return slices.BinarySearchFunc(h.holds, r.id, func(o held, run Run) int { return compareRuns(o.Run, run) })
+}
+
+// drop notes that a run holds nothing on a host any more.
+func (m *Machine) drop(h *host, r *run) {
+	h.holds = slices.DeleteFunc(h.holds, func(o held) bool { return o.run == r })
+	r.held = slices.DeleteFunc(r.held, func(o *host) bool { return o == h })
+	h.count()
+}
+
+// share returns what counts for a run on a host: of what it holds there and what it was
+// granted the larger, because the one becomes the other.
+func (h *host) share(r *run) (s room, alone bool) {
+	if i, there := h.holding(r); there {
+		s, alone = room{h.holds[i].Tasks, h.holds[i].GPUs}, h.holds[i].Exclusive
+	}
+	if p := r.placeOn(h.Name); p != nil {
+		s = room{max(s.slots, p.tasks), max(s.gpus, p.gpus)}
+		alone = alone || r.demand.Exclusive
+	}
+	return s, alone
+}
+
+// each calls f for all runs that have something on the host, with their shares.
+func (h *host) each(f func(r *run, s room, alone bool)) {
+	for _, r := range h.granted {
+		s, alone := h.share(r)
+		f(r, s, alone)
+	}
+	for i := range h.holds {
+		if o := &h.holds[i]; !slices.Contains(h.granted, o.run) {
+			f(o.run, room{o.Tasks, o.GPUs}, o.Exclusive)
+		}
+	}
+}
+
+// count takes stock of the room that is left. It is below nothing where a host said that
+// runs hold more than it has.
+func (h *host) count() {
+	h.room, h.users, h.exclusive = h.all(), 0, false
+	h.each(func(_ *run, s room, alone bool) {
+		h.users++
+		h.slots, h.gpus = h.slots-s.slots, h.gpus-s.gpus
+		h.exclusive = h.exclusive || alone
+	})
+}
+
+// free returns the room for a run that may have some here already, and whether nobody else
+// has any.
+func (h *host) free(r *run) (free room, alone bool) {
+	if !h.exclusive && len(r.held) == 0 {
+		return room{max(0, h.slots), max(0, h.gpus)}, h.users == 0
+	}
+	return h.roomAt(r, time.Time{})
+}
+
+// roomAt returns the same for a time at which runs with a known end have ended.
+func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
+	free, alone = h.all(), true
+	h.each(func(o *run, s room, exclusive bool) {
+		switch {
+		case o == r || !o.ends.IsZero() && !o.ends.After(t):
+			return
+		case exclusive:
+			free = room{}
+		}
+		alone = false
+		free.slots, free.gpus = max(0, free.slots-s.slots), max(0, free.gpus-s.gpus)
+	})
+	return free, alone
+}

@@ -1,0 +1,290 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Machine is the state of a fleet. It is not safe for concurrent use.
+type Machine struct {
+	hosts   []*host // by name
+	cordons []named // those of hosts that are gone, the oldest first
+	// runs are for look-ups only: ranging over a map has no order.
+	runs map[Run]*run
+	met  int
+	// waiting are the runs in the queue, in their order, and granted those that have been
+	// given room and have not said that they are placed.
+	waiting, granted []*run
+	now              time.Time
+	// settled is when the hosts there are count as all there are.
+	settled time.Time
+	classes map[string]*class
+	seats   []seat // for one search after the other
+}
+
+// run is a run that waits, or that was given room.
+type run struct {
+	id         Run
+	number     int // in the order in which the fleet met them
+	generation int
+	try        int
+	state      runState
+	demand     Demand
+	shape      shape
+	class      *class
+	since      time.Time
+	refusals   []refusal
+	places     []place
+	ends       time.Time // zero: not known
+	// held are the hosts on which the run holds something, by name.
+	held []*host
+	// asked is set until the hosts were first looked at: could they ever meet the demand?
+	asked bool
+	// told is set once the run was asked to give back what it holds.
+	told bool
+}
+
+type runState int
+
+const (
+	holding runState = iota // it waits for nothing
+	waiting
+	granted
+)
+
+// refusal is a host that has not taken the tasks of a run.
+type refusal struct {
+	host, reason string
+	until        time.Time
+}
+
+const (
+	// maxRefusals bounds the hosts that are left out for a run, and refusalLasts is for how
+	// long each of them is, unless it joins again before.
+	maxRefusals, refusalLasts = 32, 5 * time.Minute
+	// settling is how long after a new host has joined others may be on their way.
+	settling = 30 * time.Second
+	// maxWaiting bounds the queue.
+	maxWaiting = 5000
+)
+
+const queueFull = "the queue of the fleet is full: try again when fewer runs wait"
+
+// New returns a fleet without hosts.
+func New() *Machine {
+	return &Machine{runs: map[Run]*run{}, classes: map[string]*class{}}
+}
+
+// Step takes in what happened, and returns what is to be done, in this order.
+func (m *Machine) Step(e Event) []Action {
+	var actions []Action
+	switch e := e.(type) {
+	case Joined:
+		m.goOn(e.Now)
+		actions = m.joined(e)
+	case Silent:
+		m.goOn(e.Now)
+		m.silent(e)
+	case Left:
+		m.goOn(e.Now)
+		m.left(e)
+	case Cordoned:
+		m.goOn(e.Now)
+		actions = m.cordoned(e)
+	case Uncordoned:
+		m.goOn(e.Now)
+		m.uncordoned(e)
+	case Asked:
+		m.goOn(e.Now)
+		actions = m.asked(e)
+	case Placed:
+		m.goOn(e.Now)
+		actions = m.placed(e)
+	case Refused:
+		m.goOn(e.Now)
+		m.refused(e)
+	case Freed:
+		m.goOn(e.Now)
+		m.freed(e)
+	case Passed:
+		m.goOn(e.Now)
+	}
+	return append(actions, m.decide()...)
+}
+
+// goOn moves the time on. It never goes back: events may come late.
+func (m *Machine) goOn(now time.Time) {
+	if now.After(m.now) {
+		m.now = now
+	}
+	for _, r := range m.waiting {
+		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return !m.now.Before(f.until) })
+	}
+}
+
+// Wake returns when [Passed] is to be said; zero: not before something else happens.
+func (m *Machine) Wake() (at time.Time) {
+	sooner := func(t time.Time) {
+		if t.After(m.now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for _, r := range m.waiting {
+		if r.asked {
+			sooner(m.settled)
+		}
+		for _, f := range r.refusals {
+			sooner(f.until)
+		}
+	}
+	return at
+}
+
+func (m *Machine) asked(e Asked) []Action {
+	r := m.runs[e.Run]
+	switch {
+	case r == nil:
+		r = m.meet(e.Run, -1)
+	case e.Generation < r.generation, e.Generation == r.generation && r.state == holding:
+		return nil // it is said late
+	case e.Generation == r.generation && r.state == granted && e.Try <= r.try:
+		return []Action{r.grant()}
+	}
+	m.unqueue(r)
+	m.takeBack(r)
+	if e.Generation > r.generation {
+		r.try, r.refusals, r.told = 0, nil, false
+	}
+	r.generation, r.try = e.Generation, max(r.try, e.Try)
+	r.set(e.Demand)
+	r.since, r.ends = e.Since, time.Time{}
+	r.asked = e.Generation == 0
+	if r.since.IsZero() || r.since.After(e.Now) {
+		r.since = e.Now
+	}
+	if len(m.waiting) >= maxWaiting {
+		m.forget(r)
+		return []Action{Grant{Run: e.Run, Generation: e.Generation, Try: r.try, Refusal: queueFull}}
+	}
+	m.enqueue(r)
+	if !e.Last {
+		return nil
+	}
+	actions := m.decide()
+	if r.state == waiting {
+		why := m.why(r)
+		m.unqueue(r)
+		m.forget(r)
+		actions = append(actions, Grant{Run: e.Run, Generation: e.Generation, Try: r.try, Refusal: why})
+	}
+	return actions
+}
+
+// meet begins to know a run.
+func (m *Machine) meet(id Run, generation int) *run {
+	m.met++
+	r := &run{id: id, generation: generation, number: m.met}
+	m.runs[id] = r
+	return r
+}
+
+// set gives a run a demand.
+func (r *run) set(d Demand) {
+	r.demand, r.shape, r.class = d, shapeOf(d), nil
+	r.demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
+}
+
+func (m *Machine) placed(e Placed) []Action {
+	r := m.runs[e.Run]
+	if r == nil || r.state != granted || r.generation != e.Generation {
+		return nil
+	}
+	places := r.places
+	m.takeBack(r)
+	for _, h := range slices.Clone(r.held) {
+		m.drop(h, r)
+	}
+	var actions []Action
+	for _, p := range places {
+		h := m.host(p.Host)
+		if h == nil {
+			continue // it left meanwhile
+		}
+		m.hold(h, r, Holding{Run: r.id, Generation: r.generation, Tasks: p.tasks, GPUs: p.gpus, Exclusive: r.demand.Exclusive})
+		if h.cordon.Drain {
+			actions = append(actions, h.move(r.id))
+		}
+	}
+	r.demand, r.shape, r.class, r.refusals = Demand{}, shape{}, nil, nil
+	m.forget(r)
+	return actions
+}
+
+func (m *Machine) refused(e Refused) {
+	r := m.runs[e.Run]
+	if r == nil || r.state != granted || r.generation != e.Generation || e.Try < r.try && e.Try > 0 {
+		return
+	}
+	m.takeBack(r)
+	r.try++
+	r.ends = time.Time{}
+	if e.Host != "" {
+		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == e.Host })
+		r.refusals = append(r.refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts)})
+		r.refusals = r.refusals[max(0, len(r.refusals)-maxRefusals):]
+	}
+	m.enqueue(r)
+}
+
+func (m *Machine) freed(e Freed) {
+	r := m.runs[e.Run]
+	if r == nil {
+		return
+	}
+	if e.Host != "" {
+		if h := m.host(e.Host); h != nil {
+			m.drop(h, r)
+		}
+	} else {
+		m.unqueue(r)
+		m.takeBack(r)
+		for _, h := range slices.Clone(r.held) {
+			m.drop(h, r)
+		}
+	}
+	m.forget(r)
+}
+
+// enqueue puts a run where its priority and its age place it.
+func (m *Machine) enqueue(r *run) {
+	r.state = waiting
+	at, _ := slices.BinarySearchFunc(m.waiting, r, before)
+	m.waiting = slices.Insert(m.waiting, at, r)
+}
+
+// before compares two runs that wait by their order.
+func before(a, b *run) int {
+	return cmp.Or(cmp.Compare(a.demand.Priority, b.demand.Priority), a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+}
+
+func compareRuns(a, b Run) int {
+	return cmp.Or(cmp.Compare(a.WorkflowID, b.WorkflowID), cmp.Compare(a.RunID, b.RunID))
+}
+
+// unqueue takes a run out of the queue.
+func (m *Machine) unqueue(r *run) {
+	if r.state == waiting {
+		r.state = holding
+		m.waiting = slices.DeleteFunc(m.waiting, func(w *run) bool { return w == r })
+	}
+}
+
+// forget lets go of a run that neither waits nor has anything.
+func (m *Machine) forget(r *run) {
+	if r.state == holding && len(r.held) == 0 {
+		delete(m.runs, r.id)
+	}
+}

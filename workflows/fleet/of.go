@@ -1,0 +1,58 @@
+package fleet
+
+import "github.com/clusterrun/clusterrun/workflows/spec"
+
+// DemandOf returns what a run needs. The spec is validated and has its defaults.
+func DemandOf(s *spec.RunSpec) Demand {
+	d := Demand{}
+	if s.MaxRunTime != nil {
+		d.MaxRunTime = s.MaxRunTime.Std()
+	}
+	if s.Barriers == spec.BarriersLocal {
+		d.MaxHosts = 1
+	}
+	pools := map[string]int{} // for look-ups only
+	for _, t := range s.TaskList() {
+		g := groupOf(s, t, pools)
+		if n := len(d.Groups); n > 0 && sameNeed(d.Groups[n-1], g) {
+			d.Groups[n-1].Tasks++
+			continue
+		}
+		d.Groups = append(d.Groups, g)
+	}
+	return d
+}
+
+// groupOf returns the group of one task. Types that take from the same list of devices are
+// of one pool.
+func groupOf(s *spec.RunSpec, t spec.Task, pools map[string]int) Group {
+	g := Group{Tasks: 1}
+	if t.Address != "" {
+		// Validated before; an address on the loopback interface fixes the port, not the host.
+		if name, _, err := spec.SplitAddress(t.Address); err == nil && !spec.IsLoopback(name) {
+			g.Host = name
+		}
+	}
+	devices, shared := s.DevicesOf(t.Type)
+	if len(devices) == 0 {
+		return g
+	}
+	g.GPUs = AllGPUs
+	if !devices.Auto() {
+		g.GPUs = len(devices.Expand())
+	}
+	pool := t.Type
+	if shared {
+		pool = ""
+	}
+	if _, known := pools[pool]; !known {
+		pools[pool] = len(pools)
+	}
+	g.Pool = pools[pool]
+	return g
+}
+
+func sameNeed(a, b Group) bool {
+	a.Tasks = b.Tasks
+	return a == b
+}

@@ -1,0 +1,278 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// guard keeps room on a host for runs that come first and wait.
+type guard struct {
+	on bool
+	// until is when the first of them has its turn; zero: nobody knows.
+	until time.Time
+	// rest is the room that none of them has use for.
+	rest room
+}
+
+// decide grants room to the runs that may have it, in the order of the queue. A run that
+// has to wait guards the hosts it could use against those behind it, where no other does so
+// already.
+func (m *Machine) decide() []Action {
+	var actions []Action
+	m.unguard()
+	for _, r := range slices.Clone(m.waiting) {
+		if r.asked && !m.now.Before(m.settled) && len(m.hosts) > 0 {
+			r.asked = false
+			if err := m.Impossible(r.demand); err != nil && !r.demand.WaitForHosts {
+				m.unqueue(r)
+				m.forget(r)
+				actions = append(actions, Grant{Run: r.id, Generation: r.generation, Try: r.try, Refusal: err.Error()})
+				continue
+			}
+		}
+		places := m.try(r)
+		if places == nil {
+			m.protect(r)
+			continue
+		}
+		m.grant(r, places)
+		actions = append(actions, r.grant())
+	}
+	for _, r := range m.waiting {
+		if len(r.held) > 0 && !r.told {
+			r.told = true
+			actions = append(actions, Return{Run: r.id, Generation: r.generation})
+		}
+	}
+	return actions
+}
+
+func (m *Machine) unguard() {
+	for _, h := range m.hosts {
+		h.guard = guard{}
+	}
+}
+
+// try returns places where a run may go now, or none.
+func (m *Machine) try(r *run) []place {
+	seats, slots := m.seats[:0], 0
+	for _, h := range m.class(r).hosts {
+		if free := m.roomFor(r, h); free.slots > 0 {
+			seats = append(seats, seat{host: h, from: free, prefer: r.preference(h)})
+			slots += min(free.slots, r.shape.tasks)
+		}
+	}
+	m.seats = seats
+	if slots < r.shape.tasks {
+		return nil
+	}
+	return r.shape.places(pointers(seats))
+}
+
+func pointers(seats []seat) []*seat {
+	list := make([]*seat, len(seats))
+	for i := range seats {
+		list[i] = &seats[i]
+	}
+	return list
+}
+
+func (m *Machine) class(r *run) *class {
+	if r.class == nil {
+		r.class = m.classOf(&r.demand)
+	}
+	return r.class
+}
+
+// preference returns the place of a host among those that a run prefers.
+func (r *run) preference(h *host) int {
+	if i := slices.Index(r.demand.Prefer, h.Name); i >= 0 {
+		return i
+	}
+	return noBound
+}
+
+// open reports whether a host gets tasks of a run.
+func (r *run) open(h *host) bool {
+	return h.state() == HostReady && !slices.ContainsFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
+}
+
+// roomFor returns the room that a run may have on a host now.
+func (m *Machine) roomFor(r *run, h *host) room {
+	if h.room.slots <= 0 && len(r.held) == 0 || !r.open(h) {
+		return room{}
+	}
+	free, alone := h.free(r)
+	if r.demand.Exclusive && !alone {
+		return room{}
+	}
+	if !h.guard.on || r.endsBy(m.now, h.guard.until) {
+		return free
+	}
+	own, _ := h.share(r)
+	if r.demand.Exclusive && own == (room{}) {
+		return room{}
+	}
+	return room{min(free.slots, own.slots+max(0, h.guard.rest.slots)), min(free.gpus, own.gpus+max(0, h.guard.rest.gpus))}
+}
+
+// endsBy reports whether a run that starts now has ended by then.
+func (r *run) endsBy(now, then time.Time) bool {
+	return r.demand.MaxRunTime > 0 && !then.IsZero() && !now.Add(r.demand.MaxRunTime).After(then)
+}
+
+// grant gives a run its places.
+func (m *Machine) grant(r *run, places []place) {
+	m.unqueue(r)
+	r.state, r.places = granted, places
+	m.granted = append(m.granted, r)
+	if r.demand.MaxRunTime > 0 {
+		r.ends = m.now.Add(r.demand.MaxRunTime)
+	}
+	for _, p := range places {
+		h := m.host(p.Host)
+		if h.guard.on && !r.endsBy(m.now, h.guard.until) {
+			h.guard.rest.slots -= p.tasks
+			h.guard.rest.gpus -= p.gpus
+		}
+		h.granted = append(h.granted, r)
+		h.count()
+	}
+}
+
+// takeBack takes a grant back that is not placed.
+func (m *Machine) takeBack(r *run) {
+	if r.state != granted {
+		return
+	}
+	r.state = holding
+	m.granted = slices.DeleteFunc(m.granted, func(g *run) bool { return g == r })
+	places := r.places
+	r.places = nil
+	for _, p := range places {
+		if h := m.host(p.Host); h != nil {
+			h.granted = slices.DeleteFunc(h.granted, func(g *run) bool { return g == r })
+			h.count()
+		}
+	}
+}
+
+// grant returns the action that tells a run what it was granted.
+func (r *run) grant() Grant {
+	g := Grant{Run: r.id, Generation: r.generation, Try: r.try}
+	for _, p := range r.places {
+		g.Places = append(g.Places, p.Place)
+	}
+	return g
+}
+
+// placeOn returns what a grant that is not placed gives the run on a host, or nil.
+func (r *run) placeOn(host string) *place {
+	if r.state != granted {
+		return nil
+	}
+	if i := slices.IndexFunc(r.places, func(p place) bool { return p.Host == host }); i >= 0 {
+		return &r.places[i]
+	}
+	return nil
+}
+
+// protect has a run that waits guard the hosts that it could use. One that could not start
+// if all of them were empty guards nothing: it does not wait for other runs.
+func (m *Machine) protect(r *run) {
+	hosts := make([]*host, 0, len(m.class(r).hosts))
+	fresh := false
+	for _, h := range m.class(r).hosts {
+		if r.open(h) {
+			hosts = append(hosts, h)
+			fresh = fresh || !h.guard.on
+		}
+	}
+	if !fresh || r.shape.places(r.seatsIn(hosts, (*host).all)) == nil {
+		return
+	}
+	turn, places := m.turn(r, hosts)
+	for _, h := range hosts {
+		rest := r.restOf(h, turn, places)
+		if !h.guard.on {
+			h.guard = guard{on: true, until: turn, rest: rest}
+			continue
+		}
+		if turn.Before(h.guard.until) {
+			h.guard.until = turn
+		}
+		h.guard.rest = room{min(h.guard.rest.slots, rest.slots), min(h.guard.rest.gpus, rest.gpus)}
+	}
+}
+
+// seatsIn returns seats on hosts with the room that each has.
+func (r *run) seatsIn(hosts []*host, rooms func(*host) room) []*seat {
+	seats := make([]seat, 0, len(hosts))
+	for _, h := range hosts {
+		if free := rooms(h); free.slots > 0 {
+			seats = append(seats, seat{host: h, from: free, prefer: r.preference(h)})
+		}
+	}
+	return pointers(seats)
+}
+
+// turn returns when a run could start on hosts, by the ends that are known, and where; zero:
+// nobody knows.
+func (m *Machine) turn(r *run, hosts []*host) (time.Time, []place) {
+	var ends []time.Time
+	for _, h := range hosts {
+		h.each(func(o *run, _ room, _ bool) {
+			if o != r && !o.ends.IsZero() {
+				ends = append(ends, o.ends)
+			}
+		})
+	}
+	slices.SortFunc(ends, time.Time.Compare)
+	ends = slices.CompactFunc(ends, time.Time.Equal)
+	at := func(t time.Time) []place {
+		return r.shape.places(r.seatsIn(hosts, func(h *host) room {
+			free, alone := h.roomAt(r, t)
+			if r.demand.Exclusive && !alone {
+				return room{}
+			}
+			return free
+		}))
+	}
+	i, _ := slices.BinarySearchFunc(ends, true, func(t time.Time, _ bool) int {
+		if at(t) == nil {
+			return -1
+		}
+		return 1
+	})
+	if i == len(ends) {
+		return time.Time{}, nil
+	}
+	return ends[i], at(ends[i])
+}
+
+// restOf returns the room on a host that a run has no use for at its turn, or, where that is
+// not known, at any time.
+func (r *run) restOf(h *host, turn time.Time, places []place) room {
+	if turn.IsZero() {
+		if r.demand.Exclusive {
+			return room{}
+		}
+		s := seat{host: h, from: h.all()}
+		s.clear()
+		s.fill(&r.shape, sizes(&r.shape))
+		used := s.tasks
+		if r.shape.perHost > 0 {
+			used = min(used, r.shape.perHost)
+		}
+		own, _ := h.share(r)
+		return room{h.slots + own.slots - used, h.gpus + own.gpus - (s.from.gpus - s.gpus)}
+	}
+	free, _ := h.roomAt(r, turn)
+	if i := slices.IndexFunc(places, func(p place) bool { return p.Host == h.Name }); i >= 0 {
+		if r.demand.Exclusive {
+			return room{}
+		}
+		return room{free.slots - places[i].tasks, free.gpus - places[i].gpus}
+	}
+	return free
+}

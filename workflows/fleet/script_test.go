@@ -1,0 +1,412 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// TestScripts runs testdata: what happens to a fleet, line by line, and what it does.
+// `go test -run Scripts -rewrite` writes the answers anew.
+//
+// A script has the directives
+//
+//	fleet                  a fleet without hosts
+//	events                 tells what happens, one event a line
+//	hosts, queue           what the fleet says of itself
+//	holds RUN              what a run holds
+//	plan DEMAND            where a run would go now
+//	impossible DEMAND      whether it could ever go anywhere
+//	resume                 goes on with a snapshot, which has passed through JSON
+//	wake                   when the fleet is to be told the time
+//
+// and in events the lines
+//
+//	join NAME [slots=N] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
+//	     [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPUS],…]
+//	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
+//	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
+//	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
+//	after DURATION         time goes on
+//
+// where a demand is made of
+//
+//	tasks=N, or pinned=HOST:N,…   gpus=N|all   then=N  more tasks, without GPUs
+//	hosts=N|MIN:MAX  per-host=N  select=PATTERN  constraint=…  spread  exclusive
+//	priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		var s *script
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			fail := func(err error) {
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+			}
+			var words []string
+			for _, a := range d.CmdArgs {
+				words = append(words, a.String())
+			}
+			switch d.Cmd {
+			case "fleet":
+				s = &script{machine: fleet.New(), now: scriptStart}
+				return ""
+			case "events":
+				out, err := s.events(d.Input)
+				fail(err)
+				return out
+			case "hosts":
+				return s.hosts()
+			case "queue":
+				return s.queue()
+			case "holds":
+				return s.holds(words[0])
+			case "plan":
+				demand, _, err := demandOf(words)
+				fail(err)
+				places, err := s.machine.Plan(demand)
+				if err != nil {
+					return err.Error() + "\n"
+				}
+				return placesText(places) + "\n"
+			case "impossible":
+				demand, _, err := demandOf(words)
+				fail(err)
+				if err := s.machine.Impossible(demand); err != nil {
+					return err.Error() + "\n"
+				}
+				return "possible\n"
+			case "resume":
+				s.machine = resumed(t, s.machine)
+				return ""
+			case "wake":
+				if at := s.machine.Wake(); !at.IsZero() {
+					return "in " + at.Sub(s.now).String() + "\n"
+				}
+				return "never\n"
+			}
+			d.Fatalf(t, "no such directive")
+			return ""
+		})
+	})
+}
+
+// resumed returns the fleet as another execution of its workflow has it.
+func resumed(t testing.TB, m *fleet.Machine) *fleet.Machine {
+	t.Helper()
+	b, err := json.Marshal(m.Snapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s fleet.Snapshot
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	return fleet.Resume(s)
+}
+
+var scriptStart = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+
+type script struct {
+	machine *fleet.Machine
+	now     time.Time
+}
+
+func (s *script) events(input string) (string, error) {
+	var out strings.Builder
+	for line := range strings.Lines(input) {
+		line = strings.TrimSpace(line)
+		fmt.Fprintf(&out, "> %s\n", line)
+		e, err := s.event(strings.Fields(line))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", line, err)
+		}
+		switch e := e.(type) {
+		case fleet.Joined:
+			err = s.machine.CheckJoin(e)
+		case fleet.Cordoned:
+			err = s.machine.CheckCordon(e)
+		case fleet.Uncordoned:
+			err = s.machine.CheckUncordon(e)
+		}
+		if err != nil {
+			fmt.Fprintf(&out, "  refused: %v\n", err)
+		}
+		for _, a := range s.machine.Step(e) {
+			fmt.Fprintf(&out, "  %s\n", actionText(a))
+		}
+	}
+	return out.String(), nil
+}
+
+func actionText(a fleet.Action) string {
+	switch a := a.(type) {
+	case fleet.Grant:
+		name := a.Run.WorkflowID
+		if a.Generation > 0 || a.Try > 0 {
+			name += fmt.Sprintf(" (generation %d, try %d)", a.Generation, a.Try)
+		}
+		if a.Refusal != "" {
+			return name + " is refused: " + a.Refusal
+		}
+		return name + ": " + placesText(a.Places)
+	case fleet.Move:
+		text := a.Run.WorkflowID + " is to leave " + a.Host
+		if a.Reason != "" {
+			text += " (" + a.Reason + ")"
+		}
+		return text
+	case fleet.Return:
+		return a.Run.WorkflowID + " is to give back what it holds"
+	}
+	return fmt.Sprintf("%#v", a)
+}
+
+func placesText(places []fleet.Place) string {
+	var list []string
+	for _, p := range places {
+		var ranks []string
+		for _, r := range p.Ranks {
+			if r.End == r.First+1 {
+				ranks = append(ranks, strconv.Itoa(r.First))
+			} else {
+				ranks = append(ranks, fmt.Sprintf("%d-%d", r.First, r.End-1))
+			}
+		}
+		list = append(list, p.Host+"["+strings.Join(ranks, ",")+"]")
+	}
+	return strings.Join(list, " ")
+}
+
+func runOf(name string) fleet.Run { return fleet.Run{WorkflowID: name, RunID: "1"} }
+
+func (s *script) event(f []string) (fleet.Event, error) {
+	arg := func(i int) string {
+		if i < len(f) {
+			return f[i]
+		}
+		return ""
+	}
+	rest := func(i int) string { return strings.Join(f[min(i, len(f)):], " ") }
+	generation := 0
+	var words []string
+	for _, w := range f {
+		if n, ok := strings.CutPrefix(w, "gen="); ok {
+			generation, _ = strconv.Atoi(n)
+		} else {
+			words = append(words, w)
+		}
+	}
+	f = words
+	instance := func() string {
+		for _, h := range s.machine.Hosts() {
+			if h.Name == arg(1) {
+				return h.Instance
+			}
+		}
+		return ""
+	}
+	switch f[0] {
+	case "join":
+		return s.join(f[1], f[2:])
+	case "silent":
+		return fleet.Silent{Name: arg(1), Instance: instance(), Now: s.now}, nil
+	case "left":
+		return fleet.Left{Name: arg(1), Instance: instance(), Now: s.now}, nil
+	case "cordon", "drain":
+		return fleet.Cordoned{Name: arg(1), Reason: rest(2), Drain: f[0] == "drain", Now: s.now}, nil
+	case "uncordon":
+		return fleet.Uncordoned{Name: arg(1), Now: s.now}, nil
+	case "ask":
+		demand, e, err := demandOf(f[2:])
+		e.Run, e.Demand, e.Generation, e.Now = runOf(arg(1)), demand, generation, s.now
+		if e.Since = s.now; !e.Now.IsZero() {
+			for _, w := range f {
+				if ago, ok := strings.CutPrefix(w, "since="); ok {
+					d, err := time.ParseDuration(ago)
+					if err != nil {
+						return nil, err
+					}
+					e.Since = s.now.Add(-d)
+				}
+			}
+		}
+		return e, err
+	case "placed":
+		return fleet.Placed{Run: runOf(arg(1)), Generation: generation, Now: s.now}, nil
+	case "refused":
+		return fleet.Refused{Run: runOf(arg(1)), Generation: generation, Host: arg(2), Reason: rest(3), Now: s.now}, nil
+	case "freed":
+		return fleet.Freed{Run: runOf(arg(1)), Host: arg(2), Now: s.now}, nil
+	case "after":
+		d, err := time.ParseDuration(arg(1))
+		s.now = s.now.Add(d)
+		return fleet.Passed{Now: s.now}, err
+	}
+	return nil, fmt.Errorf("no such event")
+}
+
+func (s *script) join(name string, options []string) (fleet.Event, error) {
+	e := fleet.Joined{Host: fleet.Host{Name: name, Instance: "i1", Boot: "b1", Address: name + ".net"}, Now: s.now}
+	gpus, gpu := 0, fleet.GPU{}
+	for _, o := range options {
+		var err error
+		key, value, _ := strings.Cut(o, "=")
+		size := func() (n int64) { n, err = spec.ParseSize(value); return n }
+		switch key {
+		case "slots":
+			e.Host.Slots = int(size())
+		case "gpus":
+			gpus = int(size())
+		case "model":
+			gpu.Model = strings.ReplaceAll(value, "_", " ")
+		case "gpu-memory":
+			gpu.Memory = size()
+		case "memory":
+			e.Host.Memory = size()
+		case "cpus":
+			e.Host.CPUs = int(size())
+		case "instance":
+			e.Host.Instance = value
+		case "holds":
+			for one := range strings.SplitSeq(value, ",") {
+				p := strings.Split(one, ":")
+				h := fleet.Holding{Run: runOf(p[0])}
+				for i, to := range []*int{&h.Generation, &h.Tasks, &h.GPUs} {
+					if i+1 < len(p) && err == nil {
+						*to, err = strconv.Atoi(p[i+1])
+					}
+				}
+				e.Holds = append(e.Holds, h)
+			}
+		default:
+			label, text, ok := strings.Cut(o, ":")
+			if !ok {
+				return nil, fmt.Errorf("%s is not known", o)
+			}
+			if e.Host.Labels == nil {
+				e.Host.Labels = map[string]string{}
+			}
+			e.Host.Labels[label] = text
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for range gpus {
+		e.Host.GPUs = append(e.Host.GPUs, gpu)
+	}
+	return e, nil
+}
+
+func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
+	gpus := 0
+	for _, o := range options {
+		key, value, _ := strings.Cut(o, "=")
+		number := func() (n int) {
+			if err == nil {
+				n, err = strconv.Atoi(value)
+			}
+			return n
+		}
+		switch key {
+		case "tasks":
+			d.Groups = append(d.Groups, fleet.Group{Tasks: number()})
+		case "then":
+			d.Groups = append(d.Groups, fleet.Group{Tasks: number(), GPUs: 0, Pool: -1})
+		case "pinned":
+			for one := range strings.SplitSeq(value, ",") {
+				host, n, _ := strings.Cut(one, ":")
+				value = n
+				d.Groups = append(d.Groups, fleet.Group{Host: host, Tasks: number()})
+			}
+		case "gpus":
+			if gpus = fleet.AllGPUs; value != "all" {
+				gpus = number()
+			}
+		case "hosts":
+			from, to, two := strings.Cut(value, ":")
+			value = from
+			d.MinHosts = number()
+			if d.MaxHosts = d.MinHosts; two {
+				value = to
+				d.MaxHosts = number()
+			}
+		case "per-host":
+			d.PerHost = number()
+		case "select":
+			d.Select = append(d.Select, value)
+		case "constraint":
+			d.Constraints = append(d.Constraints, strings.TrimPrefix(o, "constraint="))
+		case "spread":
+			d.Spread = true
+		case "exclusive":
+			d.Exclusive = true
+		case "wait-for-hosts":
+			d.WaitForHosts = true
+		case "priority":
+			d.Priority = number()
+		case "run-time":
+			d.MaxRunTime, err = time.ParseDuration(value)
+		case "prefer":
+			d.Prefer = strings.Split(value, ",")
+		case "try":
+			e.Try = number()
+		case "last":
+			e.Last = true
+		case "since":
+		default:
+			return d, e, fmt.Errorf("%s is not known", o)
+		}
+	}
+	for i := range d.Groups {
+		if d.Groups[i].Pool == 0 {
+			d.Groups[i].GPUs = gpus
+		}
+	}
+	return d, e, err
+}
+
+func (s *script) since(t time.Time) string { return t.Sub(scriptStart).String() }
+
+func (s *script) hosts() string {
+	var out strings.Builder
+	for _, h := range s.machine.Hosts() {
+		fmt.Fprintf(&out, "%s %s since %s: %d of %d slots", h.Name, h.State, s.since(h.Since), h.Used, h.Slots)
+		if len(h.GPUs) > 0 {
+			fmt.Fprintf(&out, ", %d of %d GPUs", h.UsedGPUs, len(h.GPUs))
+		}
+		if h.Reason != "" {
+			fmt.Fprintf(&out, " (%s)", h.Reason)
+		}
+		for _, o := range h.Holds {
+			fmt.Fprintf(&out, " %s:%d", o.Run.WorkflowID, o.Tasks)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+func (s *script) queue() string {
+	var out strings.Builder
+	for _, w := range s.machine.Queue() {
+		fmt.Fprintf(&out, "%d. %s, priority %d, since %s: %s\n", w.Position, w.Run.WorkflowID, w.Priority, s.since(w.Since), w.Why)
+	}
+	return out.String()
+}
+
+func (s *script) holds(run string) string {
+	var out strings.Builder
+	for _, h := range s.machine.Holds(runOf(run)) {
+		fmt.Fprintf(&out, "%s: %d tasks, %d GPUs of generation %d\n", h.Host, h.Tasks, h.GPUs, h.Generation)
+	}
+	return out.String()
+}

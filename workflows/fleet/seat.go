@@ -1,0 +1,125 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+)
+
+// seat is a host while places for a run are looked for.
+type seat struct {
+	host *host
+	room // what is left
+	from room
+	// fits is how many of the tasks could be there, if no other had any.
+	fits int
+	// prefer is the place of the host among those that the run prefers.
+	prefer int
+	// tasks is how many are there, of counts by group, and claims are the GPUs that pools
+	// have taken.
+	tasks  int
+	counts []int
+	claims []claim
+}
+
+// claim are the GPUs of a pool on a host.
+type claim struct {
+	pool, gpus, tasks int
+	all               bool // the tasks are not bounded: the host has no GPUs
+}
+
+// clear takes all tasks off a seat.
+func (s *seat) clear() {
+	s.room, s.tasks, s.counts, s.claims = s.from, 0, nil, nil
+}
+
+// add seats so many tasks of a group, or as many as there is room for, and returns their
+// number.
+func (s *seat) add(groups []group, i, n int) int {
+	n = min(n, s.slots)
+	if g := &groups[i]; g.GPUs != 0 && n > 0 {
+		n = s.claim(g, n)
+	}
+	if n <= 0 {
+		return 0
+	}
+	s.slots -= n
+	s.tasks += n
+	if s.counts == nil {
+		s.counts = make([]int, len(groups))
+	}
+	s.counts[i] += n
+	return n
+}
+
+// claim takes the GPUs for so many tasks, and returns for how many there are some.
+func (s *seat) claim(g *group, n int) int {
+	at := slices.IndexFunc(s.claims, func(c claim) bool { return c.pool == g.Pool })
+	if at < 0 {
+		c := claim{pool: g.Pool, gpus: g.GPUs}
+		if g.GPUs == AllGPUs {
+			c.gpus = len(s.host.GPUs)
+			c.all = c.gpus == 0
+		}
+		if c.gpus > s.gpus {
+			return 0
+		}
+		s.gpus -= c.gpus
+		at, s.claims = len(s.claims), append(s.claims, c)
+	}
+	c := &s.claims[at]
+	if !c.all {
+		n = min(n, c.gpus-c.tasks)
+	}
+	c.tasks += n
+	return n
+}
+
+// seatPinned seats the tasks that are bound to the host, and reports whether there is room
+// for all of them.
+func (s *seat) seatPinned(sh *shape) bool {
+	for _, i := range sh.byNeed {
+		if g := &sh.groups[i]; g.Host == s.host.Name && s.add(sh.groups, i, g.Tasks) < g.Tasks {
+			return false
+		}
+	}
+	return true
+}
+
+// fill seats as many of the tasks that are left as there is room for.
+func (s *seat) fill(sh *shape, left []int) (n int) {
+	for _, i := range sh.byNeed {
+		if g := &sh.groups[i]; left[i] > 0 && (g.Host == "" || g.Host == s.host.Name) {
+			added := s.add(sh.groups, i, left[i])
+			left[i] -= added
+			n += added
+		}
+	}
+	return n
+}
+
+// fitting returns how many of the tasks could be there.
+func (s *seat) fitting(sh *shape, left []int) int {
+	total := 0
+	for i := range sh.groups {
+		if g := &sh.groups[i]; g.Host == "" || g.Host == s.host.Name {
+			total += left[i]
+		}
+	}
+	if !sh.hasGPUs {
+		return min(s.slots, total)
+	}
+	trial := *s
+	trial.counts, trial.claims = nil, slices.Clone(s.claims)
+	return trial.fill(sh, slices.Clone(left))
+}
+
+// bestFit orders seats by what they have left: preferred ones first, then those whose GPUs
+// and slots are used best.
+func bestFit(a, b *seat) int {
+	return cmp.Or(cmp.Compare(a.prefer, b.prefer), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.slots, b.slots), cmp.Compare(a.host.Name, b.host.Name))
+}
+
+// roomiest orders seats by how many of the tasks they take, those that take most first.
+func roomiest(a, b *seat) int {
+	return cmp.Or(cmp.Compare(a.prefer, b.prefer), -cmp.Compare(a.fits, b.fits), bestFit(a, b))
+}

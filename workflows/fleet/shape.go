@@ -1,0 +1,52 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+)
+
+// shape is a demand, prepared for the search of places.
+type shape struct {
+	tasks    int
+	groups   []group // in the order of ranks
+	byNeed   []int   // indexes of groups, those that are hardest to place first
+	hasGPUs  bool
+	min, max int // of hosts
+	perHost  int
+	spread   bool
+	alone    bool
+	prefer   []string
+}
+
+// group is one of a demand, with the rank of its first task.
+type group struct {
+	Group
+	first int
+}
+
+func shapeOf(d Demand) shape {
+	s := shape{min: d.MinHosts, max: d.MaxHosts, perHost: d.PerHost, spread: d.Spread, alone: d.Exclusive, prefer: d.Prefer}
+	for i, g := range d.Groups {
+		s.groups = append(s.groups, group{g, s.tasks})
+		s.byNeed = append(s.byNeed, i)
+		s.tasks += g.Tasks
+		s.hasGPUs = s.hasGPUs || g.GPUs != 0
+	}
+	if s.max == 0 || s.max > s.tasks {
+		s.max = s.tasks
+	}
+	slices.SortStableFunc(s.byNeed, func(a, b int) int { return -cmp.Compare(need(s.groups[a]), need(s.groups[b])) })
+	return s
+}
+
+// need orders groups: tasks that are bound to a host come first, then those that take all
+// GPUs, and then by how many they take.
+func need(g group) int {
+	switch {
+	case g.Host != "":
+		return noBound
+	case g.GPUs == AllGPUs:
+		return noBound - 1
+	}
+	return g.GPUs
+}

@@ -1,0 +1,157 @@
+package fleet
+
+import "time"
+
+// Snapshot is what a fleet takes along from one execution of its workflow to the next.
+type Snapshot struct {
+	Now     time.Time      `json:"now,omitzero"`
+	Met     int            `json:"met,omitempty"`
+	Settled time.Time      `json:"settled,omitzero"`
+	Hosts   []SnapshotHost `json:"hosts,omitempty"`
+	Cordons []named        `json:"cordons,omitempty"`
+	// Runs are those that wait, in their order, then those with a grant that is not placed,
+	// and then those that hold something.
+	Runs []SnapshotRun `json:"runs,omitempty"`
+}
+
+// SnapshotHost is a host.
+type SnapshotHost struct {
+	Host   Host           `json:"host"`
+	Silent bool           `json:"silent,omitempty"`
+	Since  time.Time      `json:"since,omitzero"`
+	Cordon *cordon        `json:"cordon,omitempty"`
+	Holds  []SnapshotHold `json:"holds,omitempty"`
+}
+
+// SnapshotHold is what a run, one of [Snapshot.Runs], holds on a host.
+type SnapshotHold struct {
+	Run        int  `json:"run"`
+	Generation int  `json:"generation,omitempty"`
+	Tasks      int  `json:"tasks,omitempty"`
+	GPUs       int  `json:"gpus,omitempty"`
+	Exclusive  bool `json:"exclusive,omitempty"`
+}
+
+// SnapshotRun is a run.
+type SnapshotRun struct {
+	Run        Run               `json:"run"`
+	Number     int               `json:"number"`
+	Generation int               `json:"generation,omitempty"`
+	Try        int               `json:"try,omitempty"`
+	State      runState          `json:"state,omitempty"`
+	Demand     *Demand           `json:"demand,omitempty"`
+	Since      time.Time         `json:"since,omitzero"`
+	Ends       time.Time         `json:"ends,omitzero"`
+	Refusals   []SnapshotRefusal `json:"refusals,omitempty"`
+	Places     []SnapshotPlace   `json:"places,omitempty"`
+	New        bool              `json:"new,omitempty"`
+	Told       bool              `json:"told,omitempty"`
+}
+
+// SnapshotRefusal is a host that is left out for a run.
+type SnapshotRefusal struct {
+	Host   string    `json:"host"`
+	Reason string    `json:"reason,omitempty"`
+	Until  time.Time `json:"until"`
+}
+
+// SnapshotPlace is a place of a grant that is not placed.
+type SnapshotPlace struct {
+	Place
+	Tasks int `json:"tasks"`
+	GPUs  int `json:"gpus,omitempty"`
+}
+
+// Snapshot returns the fleet as it is.
+func (m *Machine) Snapshot() Snapshot {
+	s := Snapshot{Now: m.now, Met: m.met, Settled: m.settled, Cordons: append([]named(nil), m.cordons...)}
+	index := map[*run]int{} // for look-ups only
+	keep := func(r *run) int {
+		i, there := index[r]
+		if !there {
+			i = len(s.Runs)
+			index[r] = i
+			s.Runs = append(s.Runs, r.snapshot())
+		}
+		return i
+	}
+	for _, r := range m.waiting {
+		keep(r)
+	}
+	for _, r := range m.granted {
+		keep(r)
+	}
+	for _, h := range m.hosts {
+		sh := SnapshotHost{Host: h.Host, Silent: h.silent, Since: h.since}
+		if h.cordon.On {
+			sh.Cordon = new(h.cordon)
+		}
+		for _, o := range h.holds {
+			sh.Holds = append(sh.Holds, SnapshotHold{keep(o.run), o.Generation, o.Tasks, o.GPUs, o.Exclusive})
+		}
+		s.Hosts = append(s.Hosts, sh)
+	}
+	return s
+}
+
+func (r *run) snapshot() SnapshotRun {
+	s := SnapshotRun{
+		Run: r.id, Number: r.number, Generation: r.generation, Try: r.try, State: r.state, Since: r.since, Ends: r.ends, New: r.asked, Told: r.told,
+	}
+	if r.state != holding {
+		s.Demand = new(r.demand)
+	}
+	for _, f := range r.refusals {
+		s.Refusals = append(s.Refusals, SnapshotRefusal{f.host, f.reason, f.until})
+	}
+	for _, p := range r.places {
+		s.Places = append(s.Places, SnapshotPlace{p.Place, p.tasks, p.gpus})
+	}
+	return s
+}
+
+// Resume returns the fleet that a snapshot was taken of.
+func Resume(s Snapshot) *Machine {
+	m := New()
+	m.now, m.met, m.settled, m.cordons = s.Now, s.Met, s.Settled, append([]named(nil), s.Cordons...)
+	runs := make([]*run, len(s.Runs))
+	for i, q := range s.Runs {
+		r := &run{
+			id: q.Run, number: q.Number, generation: q.Generation, try: q.Try, state: q.State, since: q.Since, ends: q.Ends, asked: q.New, told: q.Told,
+		}
+		if q.Demand != nil {
+			r.set(*q.Demand)
+		}
+		for _, f := range q.Refusals {
+			r.refusals = append(r.refusals, refusal{f.Host, f.Reason, f.Until})
+		}
+		for _, p := range q.Places {
+			r.places = append(r.places, place{p.Place, p.Tasks, p.GPUs})
+		}
+		runs[i], m.runs[r.id] = r, r
+		switch r.state {
+		case waiting:
+			m.waiting = append(m.waiting, r)
+		case granted:
+			m.granted = append(m.granted, r)
+		}
+	}
+	for _, sh := range s.Hosts {
+		h := &host{Host: sh.Host, silent: sh.Silent, since: sh.Since}
+		if sh.Cordon != nil {
+			h.cordon = *sh.Cordon
+		}
+		m.hosts = append(m.hosts, h)
+		for _, o := range sh.Holds {
+			r := runs[o.Run]
+			m.hold(h, r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, GPUs: o.GPUs, Exclusive: o.Exclusive})
+		}
+		for _, r := range m.granted {
+			if r.placeOn(h.Name) != nil {
+				h.granted = append(h.granted, r)
+			}
+		}
+		h.count()
+	}
+	return m
+}

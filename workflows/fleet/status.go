@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// Held is what a run holds on a host.
+type Held struct {
+	Host string `json:"host"`
+	Holding
+}
+
+// Hosts returns the hosts, by name.
+func (m *Machine) Hosts() []HostStatus {
+	list := make([]HostStatus, 0, len(m.hosts))
+	for _, h := range m.hosts {
+		s := HostStatus{Host: h.Host, State: h.state(), Reason: h.cordon.Reason, Deadline: h.cordon.Deadline, Since: h.since}
+		if !h.silent && h.cordon.On {
+			s.Since = h.cordon.Since
+		}
+		h.each(func(r *run, share room, alone bool) {
+			s.Used += share.slots
+			s.UsedGPUs += share.gpus
+			s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, GPUs: share.gpus, Exclusive: alone})
+		})
+		slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
+		list = append(list, s)
+	}
+	return list
+}
+
+// Queue returns the runs that wait, in their order.
+func (m *Machine) Queue() []Waiting {
+	list := make([]Waiting, 0, len(m.waiting))
+	for i, r := range m.waiting {
+		list = append(list, Waiting{
+			Run: r.id, Generation: r.generation, Position: i + 1, Priority: r.demand.Priority,
+			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r),
+		})
+	}
+	return list
+}
+
+// Holds returns what a run holds, or was granted, by the names of hosts.
+func (m *Machine) Holds(id Run) []Held {
+	r := m.runs[id]
+	if r == nil {
+		return nil
+	}
+	var list []Held
+	for _, h := range m.hosts {
+		if share, alone := h.share(r); share != (room{}) {
+			list = append(list, Held{h.Name, Holding{Run: id, Generation: r.generation, Tasks: share.slots, GPUs: share.gpus, Exclusive: alone}})
+		}
+	}
+	return list
+}
+
+// Unplaced returns runs that may have ended without a word, at most so many: those that
+// were granted room and have not said that they are placed, and those that come first in
+// the queue.
+func (m *Machine) Unplaced(most int) []Run {
+	var list []Run
+	for _, r := range slices.Concat(m.granted, m.waiting) {
+		if len(list) == most {
+			break
+		}
+		list = append(list, r.id)
+	}
+	return list
+}
+
+// Plan returns where a run would go if it asked now. The error says what is missing.
+func (m *Machine) Plan(d Demand) ([]Place, error) {
+	if err := m.Impossible(d); err != nil {
+		return nil, err
+	}
+	r := &run{state: waiting, since: m.now.Add(time.Nanosecond)}
+	r.set(d)
+	m.unguard()
+	for _, w := range m.waiting {
+		if before(w, r) < 0 {
+			m.protect(w)
+		}
+	}
+	places := m.try(r)
+	if places == nil {
+		return nil, textError("the run would wait: it " + m.why(r))
+	}
+	var list []Place
+	for _, p := range places {
+		list = append(list, p.Place)
+	}
+	return list, nil
+}
+
+type textError string
+
+func (e textError) Error() string { return string(e) }

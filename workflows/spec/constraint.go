@@ -1,0 +1,143 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Constraint is what a host must meet to get tasks: "gpu.model == H100".
+type Constraint struct {
+	// Key is one of [ConstraintKeys], or the name of a label.
+	Key string
+	// Op is one of == != >= <= > <.
+	Op string
+	// Value is the text, and Number what it is as a number or, in bytes, a size.
+	Value    string
+	Number   float64
+	IsNumber bool
+}
+
+// The keys of constraints that are no labels.
+const (
+	KeyName      = "name"
+	KeyGPUModel  = "gpu.model"
+	KeyGPUCount  = "gpu.count"
+	KeyGPUMemory = "gpu.memory"
+	KeyMemory    = "memory"
+	KeyCPUs      = "cpus"
+	KeySlots     = "slots"
+)
+
+// ConstraintKeys lists the keys that are no labels, and so no label may have.
+var ConstraintKeys = []string{KeyName, KeyGPUModel, KeyGPUCount, KeyGPUMemory, KeyMemory, KeyCPUs, KeySlots}
+
+var constraintOps = []string{"==", "!=", ">=", "<=", ">", "<"}
+
+const constraintRemedy = `write it like "gpu.model == H100", "memory >= 512GiB" or "rack == r7"`
+
+// maxConstraint bounds a constraint, in bytes.
+const maxConstraint = 500
+
+var labelRegexp = lazily(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?$`)
+
+// IsLabel reports whether a host may have a label of that name.
+func IsLabel(name string) bool {
+	return labelRegexp().MatchString(name) && !slices.Contains(ConstraintKeys, name)
+}
+
+// ParseConstraint reads "key op value". The value may stand in double quotes.
+func ParseConstraint(text string) (Constraint, error) {
+	bad := func(at int, format string, args ...any) (Constraint, error) {
+		return Constraint{}, valueError{fmt.Sprintf("%s: %s at position %d", Quote(text), fmt.Sprintf(format, args...), at+1), constraintRemedy}
+	}
+	if len(text) > maxConstraint {
+		return bad(maxConstraint, "is longer than %d bytes", maxConstraint)
+	}
+	at := strings.IndexAny(text, "=!<>")
+	if at < 0 {
+		return bad(len(text), "there is no %s", orList(constraintOps))
+	}
+	c := Constraint{Key: strings.TrimSpace(text[:at])}
+	start := len(text) - len(strings.TrimLeft(text, " \t"))
+	switch {
+	case c.Key == "":
+		return bad(at, "the key is missing")
+	case !labelRegexp().MatchString(c.Key):
+		return bad(start, "%s is no key", Quote(c.Key))
+	case strings.HasPrefix(c.Key, "gpu.") && !slices.Contains(ConstraintKeys, c.Key):
+		return bad(start, "there is no %s, but %s", c.Key, orList(ConstraintKeys[1:4]))
+	}
+	i := slices.IndexFunc(constraintOps, func(op string) bool { return strings.HasPrefix(text[at:], op) })
+	if i < 0 {
+		return bad(at, "there is no operator %s, but %s", Quote(text[at:at+1]), orList(constraintOps))
+	}
+	c.Op = constraintOps[i]
+	rest := text[at+len(c.Op):]
+	value := len(text) - len(strings.TrimLeft(rest, " \t"))
+	c.Value = strings.TrimSpace(rest)
+	if quoted, err := strconv.Unquote(c.Value); err == nil && c.Value[0] == '"' {
+		c.Value = quoted
+	} else if j := strings.IndexAny(c.Value, `"=!<>`); j >= 0 {
+		return bad(value+j, "%s is in the way", Quote(c.Value[j:j+1]))
+	}
+	if c.Value == "" {
+		return bad(value, "the value is missing")
+	}
+	c.Number, c.IsNumber = ParseNumber(c.Value)
+	wantsNumber := slices.Contains([]string{KeyGPUCount, KeyGPUMemory, KeyMemory, KeyCPUs, KeySlots}, c.Key)
+	compares := c.Op != "==" && c.Op != "!="
+	switch {
+	case !c.IsNumber && wantsNumber:
+		return bad(value, "%s is compared with a number or a size such as 512GiB, and %s is none", c.Key, Quote(c.Value))
+	case compares && (c.Key == KeyName || c.Key == KeyGPUModel):
+		return bad(at, "%s is a text, which %s does not compare", c.Key, c.Op)
+	case compares && !c.IsNumber:
+		return bad(value, "%s compares numbers, and %s is none", c.Op, Quote(c.Value))
+	}
+	return c, nil
+}
+
+// String returns the constraint as people write it.
+func (c Constraint) String() string { return c.Key + " " + c.Op + " " + c.Value }
+
+// sizeUnits are the units of sizes: powers of 1024, and of 1000.
+var sizeUnits = []struct {
+	name  string
+	bytes float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+}
+
+// ParseNumber reads a number, or a size in bytes such as 512GiB.
+func ParseNumber(text string) (float64, bool) {
+	unit := 1.0
+	for _, u := range sizeUnits {
+		if number, ok := strings.CutSuffix(text, u.name); ok {
+			text, unit = strings.TrimSpace(number), u.bytes
+			break
+		}
+	}
+	if text == "" || strings.Trim(text, "0123456789.") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return n * unit, err == nil
+}
+
+// ParseSize reads a size in bytes, such as 512GiB or 80GB.
+func ParseSize(text string) (int64, error) {
+	n, ok := ParseNumber(text)
+	if !ok || n >= 1<<62 {
+		return 0, valueError{Quote(text) + " is no size", "write it like 512GiB or 80GB"}
+	}
+	return int64(n), nil
+}
+
+// Priorities of runs go from 1, which comes first, to LastPriority.
+const (
+	DefaultPriority = 3
+	LastPriority    = 5
+)
