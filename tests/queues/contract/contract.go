@@ -1,0 +1,367 @@
+// Package contract has what programs rely on of a queue of closures, as one script for the
+// queue of package queues and for the real one: what tests of clients find with the former
+// holds with the latter.
+package contract
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Queue is one that is open, and what a test has done to it. Its tasks call two closures
+// at a time or more. They have the functions square(i), fail(text), counter(start), which
+// makes what count(counter) counts in, and hold(name), which goes on until Release(name).
+type Queue struct {
+	Server closurequeue.Server
+	Run    spec.BarrierRun
+	// Open returns another client of it.
+	Open func() *closurequeue.Queue
+	// Release has the calls of hold(name) return.
+	Release func(name string)
+	// ContinueAsNew has it go on in another execution, for which it may need a client.
+	ContinueAsNew func(*closurequeue.Queue)
+	// End ends its run.
+	End func()
+}
+
+// script is a run of the script.
+type script struct {
+	Queue
+	*testing.T
+	client *closurequeue.Client
+	q      *closurequeue.Queue
+	ctx    context.Context
+	// ended are the outcomes that there have to be, by ID: a value, or an error.
+	ended map[uint64]string
+}
+
+// Check runs the script.
+func Check(t *testing.T, q Queue) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	s := &script{Queue: q, T: t, ctx: ctx, ended: map[uint64]string{}, client: closurequeue.NewClient(q.Server, q.Run), q: q.Open()}
+	t.Cleanup(s.q.Close)
+	start, err := s.client.Here(ctx)
+	require.NoError(t, err)
+	for _, part := range []struct {
+		name string
+		run  func(*script)
+	}{
+		{"values", values}, {"refusals", refusals}, {"errors", failures}, {"keys", keys}, {"cancelling", cancelling},
+		{"pauses", pauses}, {"resources", resources}, {"another execution", anotherExecution}, {"the end of the run", theEnd},
+	} {
+		if !t.Run(part.name, func(t *testing.T) {
+			own := *s
+			own.T = t
+			part.run(&own)
+		}) {
+			return // what follows would wait
+		}
+	}
+	t.Run("following", func(t *testing.T) {
+		own := *s
+		own.T = t
+		following(&own, start)
+	})
+}
+
+func of(function string, args ...any) closure.Closure {
+	b, err := json.Marshal(append([]any{}, args...))
+	if err != nil {
+		panic(err)
+	}
+	return closure.Closure{Function: function, Args: b}
+}
+
+func (s *script) schedule(c closure.Closure) (*closurequeue.Remote, uint64) {
+	s.Helper()
+	r, err := s.q.Schedule(s.ctx, c)
+	require.NoError(s, err)
+	id, err := r.ID(s.ctx)
+	require.NoError(s, err)
+	return r, id
+}
+
+// value waits for the value of a closure.
+func (s *script) value(want string, r *closurequeue.Remote) {
+	s.Helper()
+	v, err := r.Wait(s.ctx)
+	require.NoError(s, err)
+	assert.JSONEq(s, want, string(v))
+	id, err := r.ID(s.ctx)
+	require.NoError(s, err)
+	s.ended[id] = want
+}
+
+// failed waits for the error of a closure.
+func (s *script) failed(kind, message string, r *closurequeue.Remote) {
+	s.Helper()
+	_, err := r.Wait(s.ctx)
+	e := s.asError(err)
+	if kind != "" { // that of the function's own depends on its language
+		assert.Equal(s, kind, e.Kind)
+	}
+	assert.Contains(s, e.Message, message)
+	id, err := r.ID(s.ctx)
+	require.NoError(s, err)
+	s.ended[id] = message
+}
+
+func (s *script) asError(err error) *closure.Error {
+	s.Helper()
+	var e *closure.Error
+	require.ErrorAs(s, err, &e)
+	return e
+}
+
+// awaits waits until the queue stands as it has to.
+func (s *script) awaits(what string, stands func(closure.QueueStatus) bool) {
+	s.Helper()
+	require.Eventually(s, func() bool {
+		status, err := s.q.Status(s.ctx)
+		return err == nil && stands(status)
+	}, time.Minute, 10*time.Millisecond, what)
+}
+
+func values(s *script) {
+	before, err := s.q.Status(s.ctx)
+	require.NoError(s, err)
+	assert.Equal(s, closure.QueueCounts{}, before.Counts)
+	require.NoError(s, s.q.Join(s.ctx), "nothing was scheduled")
+	for i := range 20 {
+		r, id := s.schedule(of("square", i))
+		assert.Equal(s, uint64(i)+1, id, "in the order in which they were scheduled")
+		square, err := json.Marshal(i * i)
+		require.NoError(s, err)
+		s.value(string(square), r)
+	}
+	require.NoError(s, s.q.Join(s.ctx))
+	done, err := s.q.Done(s.ctx)
+	require.NoError(s, err)
+	assert.True(s, done)
+	after, err := s.q.Status(s.ctx)
+	require.NoError(s, err)
+	assert.EqualValues(s, 20, after.Counts.Scheduled)
+	assert.EqualValues(s, 20, after.Counts.Finished)
+}
+
+// What the queue does not take has no ID, and is no error of the queue.
+func refusals(s *script) {
+	for want, c := range map[string]closure.Closure{
+		`no task has registered a function "nothing"`: of("nothing"),
+		"there is no resource 77":                     {Function: "square", Args: []byte(`[{"` + closure.ResourceKey + `": 77}]`), Resources: []uint64{77}},
+	} {
+		r, err := s.q.Schedule(s.ctx, c)
+		if err == nil {
+			_, err = r.ID(s.ctx)
+			_ = s.q.Raised()
+		}
+		var refused *closure.RefusedError
+		require.ErrorAs(s, err, &refused)
+		require.ErrorContains(s, err, want)
+	}
+	_, err := s.q.Fetch(s.ctx, 1_000_000)
+	require.ErrorContains(s, err, "there is no closure 1000000; 20 were scheduled")
+	require.NoError(s, s.q.Join(s.ctx))
+}
+
+// An error cancels what else there is, and is told once.
+func failures(s *script) {
+	holds, _ := s.schedule(of("hold", "never"))
+	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
+	fails, _ := s.schedule(of("fail", "on purpose"))
+	s.failed("", "on purpose", fails)
+	assert.Equal(s, "on purpose", s.asError(s.q.Join(s.ctx)).Message)
+	s.failed(closure.ErrCancelled, closure.TextCancelled, holds)
+	require.NoError(s, s.q.Join(s.ctx), "it was told")
+	alone, _ := s.schedule(closure.Closure{Function: "fail", Args: []byte(`["alone"]`), Options: &closure.Options{Detached: true}})
+	s.failed("", "alone", alone)
+	require.NoError(s, s.q.Join(s.ctx), "of a detached one nobody else hears")
+}
+
+// A closure with the key of another one is that closure, unless that has failed and is to
+// be tried again.
+func keys(s *script) {
+	keyed := func(function string, arg any, o closure.Options) *closurequeue.Remote {
+		c := of(function, arg)
+		o.Detached = true
+		c.Options = &o
+		r, _ := s.schedule(c)
+		return r
+	}
+	first := keyed("square", 5, closure.Options{Key: "key"})
+	s.value("25", first)
+	second := keyed("square", 6, closure.Options{Key: "key"})
+	s.value("25", second)
+	a, err := first.ID(s.ctx)
+	require.NoError(s, err)
+	b, err := second.ID(s.ctx)
+	require.NoError(s, err)
+	assert.Equal(s, a, b)
+	s.failed("", "the first time", keyed("fail", "the first time", closure.Options{Key: "fails"}))
+	s.failed("", "the first time", keyed("square", 7, closure.Options{Key: "fails"}))
+	s.value("49", keyed("square", 7, closure.Options{Key: "fails", Retry: true}))
+}
+
+func cancelling(s *script) {
+	holds, id := s.schedule(of("hold", "cancelled"))
+	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
+	a, err := s.q.Cancel(s.ctx, id)
+	require.NoError(s, err)
+	assert.Equal(s, 1, a.Cancelled+a.Told)
+	s.failed(closure.ErrCancelled, closure.TextCancelled, holds)
+	a, err = s.q.Cancel(s.ctx, id, 1)
+	require.NoError(s, err)
+	assert.Zero(s, a.Cancelled+a.Told, "they have ended")
+	require.NoError(s, s.q.Join(s.ctx))
+}
+
+func pauses(s *script) {
+	status, err := s.q.Pause(s.ctx, "for a test")
+	require.NoError(s, err)
+	assert.Equal(s, closure.QueuePaused, status.State)
+	waits, _ := s.schedule(of("square", 8))
+	goes, id := s.schedule(of("square", 9))
+	a, err := s.q.Cancel(s.ctx, id)
+	require.NoError(s, err)
+	assert.Equal(s, 1, a.Cancelled, "nobody had it yet")
+	s.failed(closure.ErrCancelled, closure.TextCancelled, goes)
+	_, err = s.q.Resume(s.ctx)
+	require.NoError(s, err)
+	s.value("64", waits)
+	require.NoError(s, s.q.Join(s.ctx))
+}
+
+// A resource is made where it is used, once, and is there until nobody needs it.
+func resources(s *script) {
+	id, err := s.q.CreateResource(s.ctx, closure.Resource{Function: "counter", Args: []byte("[10]")})
+	require.NoError(s, err)
+	text, err := json.Marshal([]any{map[string]uint64{closure.ResourceKey: id}})
+	require.NoError(s, err)
+	counted := map[string]int{}
+	for range 5 {
+		r, _ := s.schedule(closure.Closure{Function: "count", Args: text, Resources: []uint64{id}})
+		v, err := r.Wait(s.ctx)
+		require.NoError(s, err)
+		var task string
+		var n int
+		require.NoError(s, json.Unmarshal(v, &[]any{&task, &n}))
+		counted[task]++
+		assert.Equal(s, 10+counted[task], n, "each task has one")
+	}
+	s.q.Release(id)
+	s.awaits("the resource is gone", func(q closure.QueueStatus) bool { return q.Counts.Resource == 0 })
+}
+
+// A queue that goes on in another execution has what it had, and values of earlier ones are
+// found by any client.
+func anotherExecution(s *script) {
+	holds, id := s.schedule(of("hold", "long"))
+	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
+	before, err := s.q.Status(s.ctx)
+	require.NoError(s, err)
+	s.ContinueAsNew(s.q)
+	after, err := s.q.Status(s.ctx)
+	require.NoError(s, err)
+	require.Greater(s, len(after.Executions), len(before.Executions))
+	found, err := s.client.Find(s.ctx, id)
+	require.NoError(s, err)
+	assert.Empty(s, found, "it goes on")
+	s.Release("long")
+	s.value(`"long"`, holds)
+	s.found()
+}
+
+// found checks the outcomes that another client finds.
+func (s *script) found() {
+	s.Helper()
+	var ids []uint64
+	for id := range s.ended {
+		ids = append(ids, id)
+	}
+	found, err := s.client.Find(s.ctx, ids...)
+	require.NoError(s, err)
+	for id, want := range s.ended {
+		s.outcome(want, found[id])
+	}
+	q := s.Open()
+	defer q.Close()
+	r, err := q.Fetch(s.ctx, 4)
+	require.NoError(s, err)
+	s.value("9", r)
+}
+
+func (s *script) outcome(want string, o closure.Outcome) {
+	s.Helper()
+	switch {
+	case o.Error != nil:
+		assert.Contains(s, o.Error.Message, want, o.ID)
+	case o.Kind == closure.OutcomeCancelled:
+		assert.Equal(s, closure.TextCancelled, want, o.ID)
+	default:
+		assert.JSONEq(s, want, string(o.Value), o.ID)
+	}
+}
+
+// After the end of the run nothing is taken, and everything is known.
+func theEnd(s *script) {
+	holds, id := s.schedule(of("hold", "for ever"))
+	s.End()
+	_, err := holds.Wait(s.ctx)
+	s.ended[id] = s.asError(err).Message
+	s.awaits("it has ended", func(q closure.QueueStatus) bool { return q.State == closure.QueueEnded })
+	_, err = s.client.Schedule(s.ctx, closure.ScheduleRequest{Client: "late", Batch: 1, Closures: []closure.Closure{of("square", 1)}})
+	require.ErrorIs(s, err, closurequeue.ErrRunEnded)
+	status, err := s.q.Status(s.ctx)
+	require.NoError(s, err)
+	c := status.Counts
+	assert.Equal(s, c.Scheduled, c.Finished+c.Failed+c.Cancelled)
+	s.found()
+}
+
+// following: whoever follows the history from a position before the first closure is told
+// of all, and the first thing that it is told of each is what counts.
+func following(s *script, from closurequeue.Position) {
+	again, err := closurequeue.ParsePosition(from.String())
+	require.NoError(s, err)
+	require.Equal(s, from, again)
+	all := map[uint64]bool{}
+	for id := range s.ended {
+		all[id] = true
+	}
+	told := map[uint64]closure.Outcome{}
+	var places []closurequeue.Position
+	err = s.client.Follow(s.ctx, from, func(n closurequeue.News) error {
+		places = append(places, n.At)
+		n.Each(all, func(o closure.Outcome) {
+			if _, before := told[o.ID]; !before {
+				told[o.ID] = o
+			}
+		})
+		return nil
+	})
+	require.ErrorIs(s, err, closurequeue.ErrRunEnded)
+	for id, want := range s.ended {
+		if assert.Contains(s, told, id) {
+			s.outcome(want, told[id])
+		}
+	}
+	// From a place in the middle it goes on with the next one.
+	middle := len(places) / 2
+	var rest []closurequeue.Position
+	err = s.client.Follow(s.ctx, places[middle], func(n closurequeue.News) error {
+		rest = append(rest, n.At)
+		return nil
+	})
+	require.ErrorIs(s, err, closurequeue.ErrRunEnded)
+	assert.Equal(s, places[middle+1:], rest)
+}
