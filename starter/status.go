@@ -47,6 +47,8 @@ type Status struct {
 	Silent []SilentHost `json:"silent,omitempty"`
 	// OnDisconnect is what the hosts do while they hear nothing of the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
+	// Services are those of the hosts of an open run; see [Run.Services].
+	Services []spec.HostService `json:"-"`
 	// Result is set once the run has ended and left one.
 	Result *spec.RunResult `json:"result,omitempty"`
 	// Message says why an ended run has no result.
@@ -113,6 +115,16 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
+// Services returns how the files of the run are read that are on its hosts, also after its
+// end. A host that does not serve them is left out.
+func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
+	answer, err := r.query(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Services, nil
+}
+
 func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -129,7 +141,7 @@ func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result = answer.State, answer.Generation, answer.Result
-	s.Stopping, s.OnDisconnect = answer.Stopping, answer.OnDisconnect
+	s.Stopping, s.OnDisconnect, s.Services = answer.Stopping, answer.OnDisconnect, answer.Services
 	for _, t := range answer.Tasks {
 		// The heartbeat knows better once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}

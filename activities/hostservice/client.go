@@ -73,20 +73,19 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Host returns the name of the host.
 func (c *Client) Host() string { return c.service.Host }
 
-// Attempts lists the processes that have files on the host; see [tasklog.Attempts].
-func (c *Client) Attempts(ctx context.Context) (map[int][]int, error) {
+// List lists the processes that have files on the host.
+func (c *Client) List(ctx context.Context) (l Listing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*answerTakes)
 	defer cancel()
 	response, err := c.ask(ctx, http.MethodGet, "", nil)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	defer response.Body.Close()
-	var l Listing
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxListing)).Decode(&l); err != nil {
-		return nil, c.failed(err)
+		return l, c.failed(err)
 	}
-	return l.Attempts, nil
+	return l, nil
 }
 
 // ReadFile returns a whole file of a process: stdout, stderr, error or result. That it
@@ -148,9 +147,14 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 }
 
 func (c *Client) failed(err error) error {
+	// Without the address, which we name.
 	var of *url.Error
 	if errors.As(err, &of) {
-		err = of.Err // without the address, which we name
+		err = of.Err
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		err = dial.Err
 	}
 	return fmt.Errorf("host %s at %s: %w", c.service.Host, c.service.Address, err)
 }

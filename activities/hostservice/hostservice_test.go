@@ -140,8 +140,9 @@ func TestAllThatIsThere(t *testing.T) {
 	h.write(1, 1, tasklog.StdoutFile, "three\nfou")
 	h.write(0, 12, tasklog.StdoutFile, strings.Repeat("x", 1<<20))
 	c := h.client(h.service())
-	attempts, err := c.Attempts(t.Context())
+	listing, err := c.List(t.Context())
 	require.NoError(t, err)
+	attempts := listing.Attempts
 	assert.Equal(t, map[int][]int{1: {0, 1}, 12: {0}}, attempts)
 
 	f := c.Follow(s.deliver, s.options(FollowOptions{}))
@@ -289,7 +290,7 @@ func TestWhoMayRead(t *testing.T) {
 		service.Token = token
 		c := h.client(service)
 		for _, ask := range []func() error{
-			func() error { _, err := c.Attempts(t.Context()); return err },
+			func() error { _, err := c.List(t.Context()); return err },
 			func() error { _, err := c.ReadFile(t.Context(), 0, 0, "stdout"); return err },
 			func() error { _, err := c.ReadFile(t.Context(), 7, 7, "result"); return err },
 			func() error { return c.Follow(nil, FollowOptions{}).Stop(t.Context()) },
@@ -303,11 +304,11 @@ func TestWhoMayRead(t *testing.T) {
 
 	wrong := right
 	wrong.Fingerprint = strings.Repeat("ab", 32)
-	_, err := h.client(wrong).Attempts(t.Context())
+	_, err := h.client(wrong).List(t.Context())
 	assert.ErrorIs(t, err, errCertificate)
 	assert.ErrorIs(t, h.client(wrong).Follow(nil, FollowOptions{}).Stop(t.Context()), errCertificate, "at once")
 
-	_, err = h.client(right).Attempts(t.Context())
+	_, err = h.client(right).List(t.Context())
 	assert.NoError(t, err)
 	info, err := os.Stat(filepath.Join(h.state, identityFile))
 	require.NoError(t, err)
@@ -372,8 +373,9 @@ func TestPrunedAttempts(t *testing.T) {
 	}
 	require.NoError(t, tasklog.Prune(h.dir, 0, tasklog.KeepAttempts))
 	c := h.client(h.service())
-	attempts, err := c.Attempts(t.Context())
+	listing, err := c.List(t.Context())
 	require.NoError(t, err)
+	attempts := listing.Attempts
 	from, to, ok := tasklog.Pruned(attempts[0])
 	assert.Equal(t, []any{1, 4, true}, []any{from, to, ok})
 	_, err = c.ReadFile(t.Context(), 0, 3, "stdout")
@@ -405,7 +407,7 @@ func TestSlowReader(t *testing.T) {
 	<-begun
 	// The service answers others meanwhile.
 	for range 20 {
-		_, err := h.client(h.service()).Attempts(t.Context())
+		_, err := h.client(h.service()).List(t.Context())
 		require.NoError(t, err)
 	}
 	assert.Less(t, way.passed.Load(), int64(size/2))
@@ -421,7 +423,7 @@ func TestTooManyRequests(t *testing.T) {
 	for range maxRequests {
 		h.requests <- struct{}{}
 	}
-	_, err := h.client(h.service()).Attempts(t.Context())
+	_, err := h.client(h.service()).List(t.Context())
 	assert.ErrorContains(t, err, "too many requests")
 	assert.False(t, isFinal(err))
 	for range maxRequests {

@@ -17,6 +17,8 @@ import (
 
 // Listing says which processes of a run have files on a host.
 type Listing struct {
+	// Dir is the directory of the run's logs on the host.
+	Dir string `json:"dir"`
 	// Attempts are the numbers of the processes, ascending, by the rank of their task; see
 	// [tasklog.Pruned] for those that are missing.
 	Attempts map[int][]int `json:"attempts"`
@@ -58,7 +60,7 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request, g grant) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(Listing{Attempts: attempts})
+	_ = json.NewEncoder(w).Encode(Listing{g.Dir, attempts})
 }
 
 func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
@@ -112,7 +114,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 	if err != nil {
 		write(record{Error: err.Error()}, nil)
 	}
-	write(record{End: &Listing{Attempts: attempts}}, nil)
+	write(record{End: &Listing{g.Dir, attempts}}, nil)
 }
 
 // follow gives the sink the output of the run that there is, and then, with goOn, what

@@ -55,8 +55,9 @@ func (l *logReader) logFiles(s *starter.Status) []logFiles {
 				own, attempts = append(own, f), append(attempts, attempt)
 			}
 		}
+		meant := l.selected.of(s, map[int][]int{t.Rank: attempts})
 		for _, f := range own {
-			f.meant = l.selected.means(f.attempt, attempts)
+			f.meant = meant.HasAttempt(t.Rank, f.attempt)
 			files = append(files, f)
 		}
 		// A run that has ended without a result, or that nobody executes, does not say
@@ -95,6 +96,12 @@ func (l *logReader) namesLeftOut(s *starter.Status) (some bool) {
 	names := map[string][]string{} // by place
 	for _, f := range l.logFiles(s) {
 		place := whyNotHere(f)
+		if place != "" {
+			if l.isRead(f) {
+				continue
+			}
+			place += l.whyNotServed(f)
+		}
 		if place == "" || !f.meant {
 			continue
 		}
@@ -110,7 +117,7 @@ func (l *logReader) namesLeftOut(s *starter.Status) (some bool) {
 	if len(places) == 0 {
 		return some
 	}
-	text := fmt.Sprintf("logs of run %s that cannot be read on this machine are left out:", l.run.ID)
+	text := fmt.Sprintf("logs of run %s that cannot be read are left out:", l.run.ID)
 	for _, place := range places {
 		text += "\n" + strings.Join(names[place], ", ") + place
 	}

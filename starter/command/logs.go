@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,11 +20,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const logsHelp = `Shows the output of the processes of a run, as far as its files can be read on this
-machine: all of them or those of the named tasks and types, restarts included, each
-line with its task. Of a task that is started again and again the first attempt and
-the latest 20 are kept; what was removed is said on stderr. Tasks whose files are
-elsewhere are named with their host, and the exit code is then 125.
+const logsHelp = `Shows the output of the processes of a run: all of them or those of the named tasks
+and types, restarts included, each line with its task. Of a task that is started again
+and again the first attempt and the latest 20 are kept; what was removed is said on
+stderr.
+
+Files that are not on this machine are read from the host worker that has them, if it
+serves them (clusterrun worker --listen). Tasks whose output cannot be had, or not all
+of it, are named with their host, and the exit code is then 125.
 
 --since goes by what the host noted every few seconds (1 in small runs, 8 in
 large ones), so it may show that much more than was written since, and never less.
@@ -43,7 +46,7 @@ func (a *app) logsCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "logs [flags] RUN [TASK|TYPE...]",
-		Short: "Show the output of a run's processes on this host",
+		Short: "Show the output of a run's processes",
 		Long:  logsHelp,
 		Example: `  clusterrun logs iris-x2k4 worker-1
   clusterrun logs -f --stderr iris-x2k4
@@ -51,8 +54,11 @@ func (a *app) logsCommand() *cobra.Command {
 		Args: someArgs(1, "RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			selected.names = args[1:]
-			if selected.onlyOut && selected.onlyErr {
-				selected.onlyOut, selected.onlyErr = false, false
+			if selected.OnlyStdout && selected.OnlyStderr {
+				selected.OnlyStdout, selected.OnlyStderr = false, false
+			}
+			if selected.Tail < 0 || selected.Tail == 0 && cmd.Flags().Changed("tail") {
+				return usagef("--tail %d: give 1 or more", selected.Tail)
 			}
 			if err := selected.parseAttempts(attempts); err != nil {
 				return err
@@ -65,15 +71,17 @@ func (a *app) logsCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			l := &logReader{app: a, run: starter.Get(c, args[0], execution), selected: selected, follow: follow, there: map[int][]int{}, named: map[logFiles]bool{}}
+			l := newLogReader(a, starter.Get(c, args[0], execution), selected)
+			l.follow = follow
 			return l.show(cmd.Context())
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run has ended")
-	cmd.Flags().BoolVar(&selected.onlyOut, "stdout", false, "only what was written to stdout")
-	cmd.Flags().BoolVar(&selected.onlyErr, "stderr", false, "only what was written to stderr")
+	cmd.Flags().BoolVar(&selected.OnlyStdout, "stdout", false, "only what was written to stdout")
+	cmd.Flags().BoolVar(&selected.OnlyStderr, "stderr", false, "only what was written to stderr")
 	cmd.Flags().StringSliceVar(&attempts, "attempt", nil, "only the `N`-th processes of the tasks, from 0, or \"last\"; may be repeated")
 	cmd.Flags().StringVar(&since, "since", "", "only what was written since then: a `TIME` ago, such as 10m, or one like 2026-01-31T12:00:00Z")
+	cmd.Flags().IntVar(&selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process, and with -f those that come")
 	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
 	return cmd
 }
@@ -85,13 +93,28 @@ type logReader struct {
 	selected logSelection
 	follow   bool
 
-	deliver func(tasklog.Chunk)
-	dirs    []os.FileInfo // that are read
-	readers []*tasklog.Follower
-	there   map[int][]int     // see [tasklog.Attempts]
-	named   map[logFiles]bool // see namesLeftOut
-	// broken: something that is here could not be read.
+	deliver  func(tasklog.Chunk)
+	dirs     []os.FileInfo // that are read
+	readers  []*tasklog.Follower
+	hosts    map[string]*logHost // by the address of their service
+	there    map[int][]int       // see [tasklog.Attempts]
+	named    map[logFiles]bool   // see namesLeftOut
+	finished bool                // all that there is of the hosts has been read
+	// broken: something that can be had could not be read.
 	broken atomic.Bool
+
+	mu      sync.Mutex
+	sources map[logProcess]any // which one delivers the output of a process
+}
+
+// logProcess is one process of a run.
+type logProcess struct{ rank, attempt int }
+
+func newLogReader(a *app, run *starter.Run, selected logSelection) *logReader {
+	return &logReader{
+		app: a, run: run, selected: selected, hosts: map[string]*logHost{},
+		there: map[int][]int{}, named: map[logFiles]bool{}, sources: map[logProcess]any{},
+	}
 }
 
 func (l *logReader) show(ctx context.Context) error {
@@ -107,7 +130,8 @@ func (l *logReader) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.read(s, dirs)
+	l.read(ctx, s, dirs)
+	defer l.closeHosts()
 	if err := l.selected.checkAttempts(s, l.there); err != nil {
 		return err
 	}
@@ -125,10 +149,13 @@ func (l *logReader) show(ctx context.Context) error {
 			return context.Cause(following)
 		}
 	}
+	if err := l.finishHosts(following); err != nil {
+		return context.Cause(following)
+	}
 	if err := finish(); err != nil {
 		return err
 	}
-	if l.namesLeftOut(s) || l.broken.Load() {
+	if l.namesLeftOut(s) || l.broken.Load() || l.missesSome() {
 		return &exitError{code: exitMachinery}
 	}
 	if mistake != nil {
@@ -139,10 +166,10 @@ func (l *logReader) show(ctx context.Context) error {
 
 // sayPruned names the attempts that are meant and that have been removed since.
 func (l *logReader) sayPruned(s *starter.Status) {
-	wanted, _ := l.selected.ranks(s)
+	meant := l.selected.of(s, l.there)
 	for _, t := range s.Tasks {
 		from, to, pruned := tasklog.Pruned(l.there[t.Rank])
-		if pruned && (wanted == nil || wanted[t.Rank]) && l.selected.means(from, l.there[t.Rank]) {
+		if pruned && meant.HasTask(t.Rank) && meant.HasAttempt(t.Rank, from) {
 			l.say("%s: attempts %d to %d have been removed; of a task, the first attempt and the latest %d are kept", t.Name, from, to, tasklog.KeepAttempts)
 		}
 	}
@@ -159,10 +186,11 @@ func (l *logReader) find(ctx context.Context) (*starter.Status, []string, error)
 		if wanted, err := l.selected.ranks(s); err != nil && len(wanted) == 0 {
 			return nil, nil, err
 		}
+		l.learnServices(ctx, s)
 		dirs := l.runDirs(s)
 		known := slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir != "" })
 		switch {
-		case len(dirs) > 0 || l.follow && s.Open && known:
+		case len(dirs) > 0 || len(s.Services) > 0 || l.follow && s.Open && known:
 			return s, dirs, nil
 		case !l.follow || !s.Open:
 			if l.namesLeftOut(s) {
@@ -209,7 +237,8 @@ func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.S
 		switch now, err := l.run.Status(ctx); {
 		case err == nil:
 			s = now
-			l.read(s, l.runDirs(s))
+			l.learnServices(ctx, s)
+			l.read(ctx, s, l.runDirs(s))
 		case over:
 			return nil, err
 		}
@@ -219,8 +248,8 @@ func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.S
 	}
 }
 
-// read begins to read those of the directories that are not read yet.
-func (l *logReader) read(s *starter.Status, dirs []string) {
+// read begins to read those of the directories, and of the hosts, that are not read yet.
+func (l *logReader) read(ctx context.Context, s *starter.Status, dirs []string) {
 	var added []string
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
@@ -232,21 +261,43 @@ func (l *logReader) read(s *starter.Status, dirs []string) {
 		if err != nil {
 			l.unreadable(err)
 		}
-		// A new map: readers have the old one.
-		l.there = maps.Clone(l.there)
-		for rank, n := range numbers {
-			l.there[rank] = slices.Sorted(slices.Values(slices.Concat(l.there[rank], n)))
-		}
+		l.found(numbers)
 	}
+	hosts := l.addHosts(ctx, s)
+	selection := l.selected.of(s, l.there)
 	for _, dir := range added {
-		options := tasklog.FollowOptions{Select: l.selected.streams(s, l.there), OnError: l.unreadable}
-		if at := l.selected.since; !at.IsZero() {
-			options.From = tasklog.Since(dir, at)
-		}
+		options := tasklog.FollowOptions{Select: selection.Has, From: selection.From(dir), OnError: l.unreadable}
 		if l.global.json {
 			options.Hold = tasklog.WholeLines
 		}
-		l.readers = append(l.readers, tasklog.Follow(dir, l.deliver, options))
+		l.readers = append(l.readers, tasklog.Follow(dir, l.from(dir), options))
+	}
+	for _, h := range hosts {
+		l.follows(h, selection, l.follow && s.Open)
+	}
+}
+
+// found notes processes that have files.
+func (l *logReader) found(attempts map[int][]int) {
+	for rank, n := range attempts {
+		l.there[rank] = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.there[rank], n))))
+	}
+}
+
+// from returns the sink of a source. What two of them have, as where a directory is here
+// and served as well, is taken of the first that delivers it.
+func (l *logReader) from(source any) func(tasklog.Chunk) {
+	return func(c tasklog.Chunk) {
+		p := logProcess{c.Rank, c.Attempt}
+		l.mu.Lock()
+		if l.sources[p] == nil {
+			l.sources[p] = source
+		}
+		mine := l.sources[p] == source
+		l.mu.Unlock()
+		if mine {
+			l.deliver(c)
+		}
 	}
 }
 

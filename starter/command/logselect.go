@@ -14,13 +14,9 @@ import (
 // logSelection says which part of a run's logs is wanted.
 type logSelection struct {
 	// names are tasks and types of tasks; none: all.
-	names            []string
-	onlyOut, onlyErr bool
-	// attempts are numbers of processes; none: all. last adds each task's last.
-	attempts []int
-	last     bool
-	// since: what was written before is left out; zero: nothing is.
-	since time.Time
+	names []string
+	// Selection has what was given by flags.
+	tasklog.Selection
 }
 
 // lastAttempt is what stands for the last process of each task.
@@ -30,14 +26,14 @@ const lastAttempt = "last"
 func (l *logSelection) parseAttempts(values []string) error {
 	for _, v := range values {
 		if v == lastAttempt {
-			l.last = true
+			l.Last = true
 			continue
 		}
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {
 			return usagef("--attempt %q: give the number of a process, from 0, or %s", v, lastAttempt)
 		}
-		l.attempts = append(l.attempts, n)
+		l.Attempts = append(l.Attempts, n)
 	}
 	return nil
 }
@@ -48,13 +44,13 @@ func (l *logSelection) parseSince(value string, now time.Time) error {
 		return nil
 	}
 	if d, err := time.ParseDuration(value); err == nil && d >= 0 {
-		l.since = now.Add(-d)
+		l.Since = now.Add(-d)
 		return nil
 	}
 	// Without a zone it is the local one's.
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05"} {
 		if at, err := time.ParseInLocation(layout, value, time.Local); err == nil {
-			l.since = at
+			l.Since = at
 			return nil
 		}
 	}
@@ -86,45 +82,39 @@ func (l *logSelection) ranks(s *starter.Status) (map[int]bool, error) {
 	return wanted, nil
 }
 
-// streams returns what reports whether a stream of a run is meant; there are the processes
-// whose files are here, by the rank of their task.
-func (l *logSelection) streams(s *starter.Status, there map[int][]int) func(tasklog.Stream) bool {
-	wanted, _ := l.ranks(s)
-	return func(st tasklog.Stream) bool {
-		switch {
-		case wanted != nil && !wanted[st.Rank], st.Stderr && l.onlyOut, !st.Stderr && l.onlyErr:
-			return false
+// of returns the selection for a run; there are the processes that have files, by the rank
+// of their task.
+func (l *logSelection) of(s *starter.Status, there map[int][]int) tasklog.Selection {
+	of := l.Selection
+	if wanted, _ := l.ranks(s); wanted != nil {
+		of.Ranks = slices.Sorted(maps.Keys(wanted))
+	}
+	of.Latest = map[int]int{}
+	for rank, attempts := range there {
+		if len(attempts) > 0 {
+			of.Latest[rank] = attempts[len(attempts)-1]
 		}
-		return l.means(st.Attempt, there[st.Rank])
 	}
-}
-
-// means reports whether the process with that number is meant, where those are there.
-func (l *logSelection) means(attempt int, there []int) bool {
-	if len(l.attempts) == 0 && !l.last || slices.Contains(l.attempts, attempt) {
-		return true
-	}
-	// One that starts while we follow is a later last.
-	return l.last && (len(there) == 0 || attempt >= there[len(there)-1])
+	return of
 }
 
 // checkAttempts refuses attempts of an ended run that are not there.
 func (l *logSelection) checkAttempts(s *starter.Status, there map[int][]int) error {
-	if s.Open || len(l.attempts) == 0 {
+	if s.Open || len(l.Attempts) == 0 {
 		return nil
 	}
-	wanted, _ := l.ranks(s)
+	meant := l.of(s, there)
 	known := map[int]bool{}
 	for rank, numbers := range there {
 		for _, n := range numbers {
-			if wanted == nil || wanted[rank] {
+			if meant.HasTask(rank) {
 				known[n] = true
 			}
 		}
 	}
-	for _, n := range l.attempts {
+	for _, n := range l.Attempts {
 		if !known[n] {
-			return usagef("--attempt %d: there are logs of attempts %v here", n, slices.Sorted(maps.Keys(known)))
+			return usagef("--attempt %d: there are logs of attempts %v", n, slices.Sorted(maps.Keys(known)))
 		}
 	}
 	return nil

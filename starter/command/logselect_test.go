@@ -25,7 +25,7 @@ func TestSince(t *testing.T) {
 	} {
 		var l logSelection
 		require.NoError(t, l.parseSince(value, now), value)
-		assert.True(t, want.Equal(l.since), "%s: %s", value, l.since)
+		assert.True(t, want.Equal(l.Since), "%s: %s", value, l.Since)
 	}
 	for _, value := range []string{"-10m", "yesterday", "10"} {
 		var l logSelection
@@ -38,8 +38,8 @@ func TestSince(t *testing.T) {
 func TestAttemptsOnTheCommandLine(t *testing.T) {
 	var l logSelection
 	require.NoError(t, l.parseAttempts([]string{"0", "last", "12"}))
-	assert.Equal(t, []int{0, 12}, l.attempts)
-	assert.True(t, l.last)
+	assert.Equal(t, []int{0, 12}, l.Attempts)
+	assert.True(t, l.Last)
 	for _, value := range []string{"-1", "first", ""} {
 		assert.ErrorContains(t, l.parseAttempts([]string{value}), "or last", value)
 	}
@@ -66,14 +66,14 @@ func TestWhichLogs(t *testing.T) {
 		"a task":         {logSelection{names: []string{"worker-1"}}, []tasklog.Stream{stream(0, 1)}, []tasklog.Stream{stream(0, 0), stream(0, 2)}},
 		"a type":         {logSelection{names: []string{"worker"}}, []tasklog.Stream{stream(0, 0), stream(0, 1)}, []tasklog.Stream{stream(0, 2), stream(0, 9)}},
 		"both":           {logSelection{names: []string{"worker-1", "ps"}}, []tasklog.Stream{stream(0, 1), stream(0, 2)}, []tasklog.Stream{stream(0, 0)}},
-		"an attempt":     {logSelection{attempts: []int{1}}, []tasklog.Stream{stream(1, 0)}, []tasklog.Stream{stream(0, 0), stream(3, 0)}},
-		"the last":       {logSelection{last: true}, []tasklog.Stream{stream(3, 0), stream(0, 1), stream(4, 0), stream(0, 9)}, []tasklog.Stream{stream(1, 0)}},
-		"first and last": {logSelection{attempts: []int{0}, last: true}, []tasklog.Stream{stream(0, 0), stream(3, 0)}, []tasklog.Stream{stream(1, 0)}},
-		"stderr":         {logSelection{onlyErr: true}, []tasklog.Stream{errs}, []tasklog.Stream{stream(0, 0)}},
-		"stdout":         {logSelection{onlyOut: true}, []tasklog.Stream{stream(0, 0)}, []tasklog.Stream{errs}},
+		"an attempt":     {logSelection{Selection: tasklog.Selection{Attempts: []int{1}}}, []tasklog.Stream{stream(1, 0)}, []tasklog.Stream{stream(0, 0), stream(3, 0)}},
+		"the last":       {logSelection{Selection: tasklog.Selection{Last: true}}, []tasklog.Stream{stream(3, 0), stream(0, 1), stream(4, 0), stream(0, 9)}, []tasklog.Stream{stream(1, 0)}},
+		"first and last": {logSelection{Selection: tasklog.Selection{Attempts: []int{0}, Last: true}}, []tasklog.Stream{stream(0, 0), stream(3, 0)}, []tasklog.Stream{stream(1, 0)}},
+		"stderr":         {logSelection{Selection: tasklog.Selection{OnlyStderr: true}}, []tasklog.Stream{errs}, []tasklog.Stream{stream(0, 0)}},
+		"stdout":         {logSelection{Selection: tasklog.Selection{OnlyStdout: true}}, []tasklog.Stream{stream(0, 0)}, []tasklog.Stream{errs}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shown := c.l.streams(status, there)
+			shown := c.l.of(status, there).Has
 			for _, s := range c.shown {
 				assert.True(t, shown(s), "%+v", s)
 			}
@@ -87,9 +87,9 @@ func TestWhichLogs(t *testing.T) {
 	assert.Len(t, wanted, 1, "those that there are are shown all the same")
 	assert.EqualError(t, err, "the command line has 2 problems:\nrun iris-1 has no task and no type worker-2; `clusterrun status iris-1` shows those there are\n"+
 		"run iris-1 has no task and no type evaluator; `clusterrun status iris-1` shows those there are")
-	assert.EqualError(t, (&logSelection{names: []string{"worker"}, attempts: []int{2}}).checkAttempts(status, there),
-		"--attempt 2: there are logs of attempts [0 1 3] here")
+	assert.EqualError(t, (&logSelection{names: []string{"worker"}, Selection: tasklog.Selection{Attempts: []int{2}}}).checkAttempts(status, there),
+		"--attempt 2: there are logs of attempts [0 1 3]")
 	open := *status
 	open.Open = true
-	assert.NoError(t, (&logSelection{attempts: []int{2}}).checkAttempts(&open, there), "it may yet come")
+	assert.NoError(t, (&logSelection{Selection: tasklog.Selection{Attempts: []int{2}}}).checkAttempts(&open, there), "it may yet come")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -28,5 +29,5 @@ func TestLogsNameTheAttemptsThatWereRemoved(t *testing.T) {
 	}
 	assert.Equal(t, "clusterrun: ps-0: attempts 1 to 30 have been removed; of a task, the first attempt and the latest 20 are kept\n", said(logSelection{}))
 	assert.Empty(t, said(logSelection{names: []string{"worker"}}))
-	assert.Empty(t, said(logSelection{last: true}))
+	assert.Empty(t, said(logSelection{Selection: tasklog.Selection{Last: true}}))
 }

@@ -1,0 +1,190 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+)
+
+// logHost is a host that serves its files.
+type logHost struct {
+	name   string
+	client *hostservice.Client
+	// here reports whether its files can be read on this machine.
+	here bool
+	// attempts are the processes that have files there; see [tasklog.Attempts].
+	attempts map[int][]int
+	reader   *hostservice.Follower // nil: it is here, or could not be reached yet
+	// err is why it could not be read, or not to the end; said, that this was said.
+	err  error
+	said bool
+}
+
+// learnServices asks a run that has ended how its hosts serve its files, where some are
+// not here.
+func (l *logReader) learnServices(ctx context.Context, s *starter.Status) {
+	if s.Open || len(l.hosts) > 0 && s.Generation == 0 {
+		return
+	}
+	files := l.logFiles(s)
+	if len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return whyNotHere(f) != "" && !l.isRead(f) }) {
+		return
+	}
+	// A run that nobody executes any more does not answer; what is left out is named.
+	s.Services, _ = l.run.Services(ctx)
+}
+
+// addHosts asks the hosts that are not read yet what they have, all at the same time, and
+// returns those whose files are not here.
+func (l *logReader) addHosts(ctx context.Context, s *starter.Status) (added []*logHost) {
+	files := l.logFiles(s)
+	var asked sync.WaitGroup
+	var hosts []*logHost
+	for _, service := range s.Services {
+		h := l.hosts[service.Address]
+		switch {
+		case h == nil && (l.isHere(s, files, service.Host) || !l.isMeant(s, service.Host)):
+			continue
+		case h == nil:
+			h = &logHost{name: service.Host, client: hostservice.NewClient(service, s.ExecutionID)}
+			l.hosts[service.Address] = h
+		case h.here || h.reader != nil:
+			continue
+		}
+		hosts = append(hosts, h)
+		asked.Go(func() { h.ask(ctx) })
+	}
+	asked.Wait()
+	for _, h := range hosts {
+		if h.err == nil && !h.here {
+			l.found(h.attempts)
+			added = append(added, h)
+		}
+	}
+	return added
+}
+
+// isHere reports whether all files of a host that the run speaks of are here, so that it
+// need not be asked.
+func (l *logReader) isHere(s *starter.Status, files []logFiles, host string) bool {
+	if s.Generation > 0 {
+		return false // it may have some that the run does not speak of any more
+	}
+	some := false
+	for _, f := range files {
+		if f.host == host || f.host == "" {
+			if some = true; whyNotHere(f) != "" {
+				return false
+			}
+		}
+	}
+	return some
+}
+
+// isMeant reports whether a host may have output that is wanted.
+func (l *logReader) isMeant(s *starter.Status, host string) bool {
+	meant := l.selected.of(s, nil)
+	return s.Generation > 0 || slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool {
+		return meant.HasTask(t.Rank) && (t.Host == host || t.Host == "")
+	})
+}
+
+func (h *logHost) ask(ctx context.Context) {
+	listing, err := h.client.List(ctx)
+	if h.err = err; err != nil {
+		return
+	}
+	h.attempts = listing.Attempts
+	for rank, attempts := range listing.Attempts {
+		for _, n := range attempts {
+			// No two hosts have the same process of a task.
+			if info, err := os.Stat(tasklog.ProcessDir(listing.Dir, n, rank)); err == nil && info.IsDir() {
+				h.here = true
+				return
+			}
+		}
+	}
+}
+
+// follows begins to read a host.
+func (l *logReader) follows(h *logHost, selection tasklog.Selection, live bool) {
+	h.reader = h.client.Follow(l.from(h), hostservice.FollowOptions{
+		Selection: selection, WholeLines: l.global.json, Live: live, OnError: l.unreadable,
+		OnTrouble: func(err error) {
+			if err == nil {
+				l.say("the output of %s is read again", h.name)
+			} else {
+				l.say("the output of %s cannot be read now: %s", h.name, err)
+			}
+		},
+	})
+}
+
+// finishHosts reads all that is left on all hosts. It fails only with ctx.
+func (l *logReader) finishHosts(ctx context.Context) error {
+	var all sync.WaitGroup
+	for _, h := range l.hosts {
+		if h.reader != nil {
+			all.Go(func() { h.err = h.reader.Stop(ctx) })
+		}
+	}
+	all.Wait()
+	l.finished = true
+	for _, h := range l.hosts {
+		if h.reader != nil && h.err == nil {
+			h.attempts = h.reader.Attempts()
+		}
+	}
+	return ctx.Err()
+}
+
+func (l *logReader) closeHosts() {
+	for _, h := range l.hosts {
+		h.client.Close()
+	}
+}
+
+// missesSome names the hosts of which not all could be read, and reports whether there
+// are any.
+func (l *logReader) missesSome() (some bool) {
+	for _, h := range l.hosts {
+		if h.err == nil || h.here {
+			continue
+		}
+		if some = true; !h.said {
+			l.say("%s", l.color.bad(fmt.Sprintf("the output is incomplete: %s", h.err)))
+		}
+	}
+	return some
+}
+
+// isRead reports whether the files of a process are read from a host that serves them.
+func (l *logReader) isRead(f logFiles) bool {
+	for _, h := range l.hosts {
+		if h.err == nil && h.reader != nil && (h.name == f.host && !l.finished || slices.Contains(h.attempts[f.rank], f.attempt)) {
+			return true
+		}
+	}
+	return false
+}
+
+// whyNotServed returns why files that are not here are not read from their host either.
+func (l *logReader) whyNotServed(f logFiles) string {
+	for _, h := range l.hosts {
+		switch {
+		case h.name != f.host:
+		case h.err != nil:
+			h.said = true
+			return "; " + h.err.Error()
+		default:
+			return "; they are not there any more"
+		}
+	}
+	return ", which no host worker serves"
+}

@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// apart is a log directory that is another one for each program, as on different
+// machines: the one of its current directory.
+const apart = "/proc/self/cwd/logs"
+
+// Two host workers whose files nobody else can read: all output comes from their
+// services, while the run goes on and after its end, each line once and with its task.
+func TestOutputFromEveryHost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	serve := []string{"--listen", "127.0.0.1", "--log-dir", apart}
+	b := f.StartWorker(t, append([]string{"--host-name", "host-b"}, serve...)...)
+	c := f.StartWorker(t, append([]string{"--host-name", "host-c"}, serve...)...)
+	const lines = 500
+	script := fmt.Sprintf(`for i in $(seq %d); do echo "$CLUSTERRUN_TASK line $i"; done; echo "no newline yet" >&2; printf half
+		echo up > $DIR/up-$CLUSTERRUN_TASK; until [ -e $DIR/end ]; do sleep 0.05; done; echo " whole"; printf 'the end' >&2`, lines)
+	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{{
+		Type: "worker", Addresses: []string{"host-b", "host-c", "host-b", "host-c"}, Command: []string{"bash", "-c", script},
+	}}})
+	follow := f.StartCLI(t, "logs", "-f", run.GetID())
+	for i := range 4 {
+		f.file(fmt.Sprintf("up-worker-%d", i))
+	}
+	want := func(task int) (stdout []string) {
+		for i := 1; i <= lines; i++ {
+			stdout = append(stdout, fmt.Sprintf("[worker-%d]:    worker-%d line %d", task, task, i))
+		}
+		return append(stdout, fmt.Sprintf("[worker-%d]:    half whole", task))
+	}
+	of := func(text string, task int) []string {
+		return slices.DeleteFunc(linesWith(text), func(line string) bool { return !strings.HasPrefix(line, fmt.Sprintf("[worker-%d]:", task)) })
+	}
+	harness.Eventually(t, "all is followed so far", func() bool { return strings.Count(follow.Stdout(), " line 500\n") == 4 })
+
+	// One service is away in the middle of a line.
+	require.NoError(t, syscall.Kill(b.Side(), syscall.SIGKILL))
+	b.AwaitReady()
+	touch(t, f, "end")
+	assert.Zero(t, follow.ExitCode(), follow.Stderr())
+	r := f.result(run)
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+
+	code, after, afterErr := f.CLI(t, "logs", run.GetID())
+	require.Zero(t, code, afterErr)
+	for task := range 4 {
+		assert.Equal(t, want(task), joinHalves(of(follow.Stdout(), task)), "followed")
+		assert.Equal(t, want(task), of(after, task), "afterwards")
+		stderr := []string{fmt.Sprintf("[worker-%d]:    no newline yet", task), fmt.Sprintf("[worker-%d]:    the end", task)}
+		assert.Equal(t, stderr, of(follow.Stderr(), task))
+		assert.Equal(t, stderr, of(afterErr, task))
+	}
+
+	code, stdout, stderr := f.CLI(t, "logs", run.GetID(), "--tail", "2", "--stdout", "--attempt", "last", "worker-1", "worker-2")
+	assert.Zero(t, code, stderr)
+	assert.ElementsMatch(t, append(want(1)[lines-1:], want(2)[lines-1:]...), linesWith(stdout))
+	code, stdout, stderr = f.CLI(t, "logs", run.GetID(), "--json", "--stderr", "worker-3")
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, `{"task":"worker-3","attempt":0,"stream":"stderr","line":"no newline yet"}`+"\n"+
+		`{"task":"worker-3","attempt":0,"stream":"stderr","line":"the end","partial":true}`+"\n", stdout)
+
+	// A host that is gone is named, and the others are still read.
+	c.Kill(syscall.SIGTERM)
+	require.Zero(t, c.ExitCode())
+	code, stdout, stderr = f.CLI(t, "logs", run.GetID())
+	assert.Equal(t, 125, code)
+	assert.Equal(t, want(0), of(stdout, 0))
+	assert.Equal(t, want(2), of(stdout, 2))
+	assert.Empty(t, of(stdout, 1))
+	assert.Contains(t, stderr, "left out:\n  worker-1, worker-3 on host-c, in "+apart)
+	assert.Contains(t, stderr, "connection refused")
+	code, stdout, stderr = f.CLI(t, "logs", run.GetID(), "worker-2")
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, want(2), linesWith(stdout), "the host that is gone has none of it")
+
+	// Whoever answers at the address is another.
+	address := strings.TrimSpace(readFile(t, filepath.Join(c.State, "worker", "hostservice.port")))
+	f.StartWorker(t, "--host-name", "host-c", "--listen", "127.0.0.1:"+address, "--log-dir", apart)
+	code, _, stderr = f.CLI(t, "logs", run.GetID(), "worker-1")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, "the certificate is not the one that the run knows")
+
+	code, _, stderr = f.CLI(t, "worker", "--state-dir", t.TempDir(), "--host-name", "host-d", "--listen", "127.0.0.1:"+address)
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, "--listen 127.0.0.1:"+address+": another program listens there; give another port")
+}
+
+// joinHalves joins an unfinished line that was shown with its rest.
+func joinHalves(lines []string) []string {
+	for i, line := range lines {
+		if i > 0 && strings.HasSuffix(lines[i-1], " half") {
+			_, rest, _ := strings.Cut(line, ":    ")
+			return append(append(slices.Clone(lines[:i-1]), lines[i-1]+rest), lines[i+1:]...)
+		}
+	}
+	return lines
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
