@@ -15,7 +15,7 @@ import (
 // Next answers a process of a task; see [taskapi.Closures].
 func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
 	b.mu.Lock()
-	p, answer, err := b.hear(ctx, task, in)
+	p, answer, err := b.receive(ctx, task, in)
 	if err != nil || answer != nil {
 		b.mu.Unlock()
 		if err != nil {
@@ -44,8 +44,9 @@ func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresReque
 	return <-w.answer, nil
 }
 
-// hear takes in a request. It answers, or leaves a request that waits.
-func (b *Broker) hear(ctx context.Context, task string, in taskapi.ClosuresRequest) (*process, *taskapi.ClosuresAnswer, error) {
+// receive notes what a request says. It returns the answer, or nil where the request has
+// to wait. b.mu must be held.
+func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRequest) (*process, *taskapi.ClosuresAnswer, error) {
 	key := processKey{task, in.Process}
 	switch {
 	case b.isClosed():

@@ -70,7 +70,7 @@ type tie struct {
 
 func (x *tie) follow(ctx context.Context, now *news.Item[Stopping]) {
 	for {
-		x.hear(now.Value)
+		x.receive(now.Value)
 		select {
 		case <-now.Later():
 			now = now.Next()
@@ -80,8 +80,8 @@ func (x *tie) follow(ctx context.Context, now *news.Item[Stopping]) {
 	}
 }
 
-// hear takes in what the run says.
-func (x *tie) hear(now Stopping) {
+// receive notes what the run says, unless it has said something later.
+func (x *tie) receive(now Stopping) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if now.Seq <= x.said.Seq {

@@ -15,7 +15,7 @@ const maxPlainLists = 256 << 10
 
 // listed is a task with a list of functions.
 type listed interface {
-	// functions are the list, and its place among those that are written apart, from 1.
+	// functions are the list, and its place among those that splitLists returns, from 1.
 	functions() (task string, list *[]string, place *int)
 }
 
@@ -25,7 +25,7 @@ func (w *WorkerStatus) functions() (string, *[]string, *int) { return w.Task, &w
 // MarshalJSON writes lists of functions once where they are long.
 func (m ServingMessage) MarshalJSON() ([]byte, error) {
 	type plain ServingMessage
-	m.Serving, m.Lists = apart[ServingTask, *ServingTask](m.Serving)
+	m.Serving, m.Lists = splitLists[ServingTask, *ServingTask](m.Serving)
 	return json.Marshal(plain(m))
 }
 
@@ -37,13 +37,13 @@ func (m *ServingMessage) UnmarshalJSON(text []byte) error {
 	}
 	lists := m.Lists
 	m.Lists = nil
-	return together[ServingTask, *ServingTask](m.Serving, lists)
+	return joinLists[ServingTask, *ServingTask](m.Serving, lists)
 }
 
 // MarshalJSON writes lists of functions once where they are long.
 func (s QueueStatus) MarshalJSON() ([]byte, error) {
 	type plain QueueStatus
-	s.Workers, s.Lists = apart[WorkerStatus, *WorkerStatus](s.Workers)
+	s.Workers, s.Lists = splitLists[WorkerStatus, *WorkerStatus](s.Workers)
 	return json.Marshal(plain(s))
 }
 
@@ -55,7 +55,7 @@ func (s *QueueStatus) UnmarshalJSON(text []byte) error {
 	}
 	lists := s.Lists
 	s.Lists = nil
-	return together[WorkerStatus, *WorkerStatus](s.Workers, lists)
+	return joinLists[WorkerStatus, *WorkerStatus](s.Workers, lists)
 }
 
 type listedPointer[T any] interface {
@@ -63,8 +63,9 @@ type listedPointer[T any] interface {
 	listed
 }
 
-// apart takes the lists out of the tasks, of which it makes a copy, unless they are short.
-func apart[T any, P listedPointer[T]](tasks []T) ([]T, [][]string) {
+// splitLists returns a copy of the tasks without their lists of functions, and the lists,
+// each once. Tasks with short lists are returned as they are.
+func splitLists[T any, P listedPointer[T]](tasks []T) ([]T, [][]string) {
 	size := 0
 	for i := range tasks {
 		_, list, _ := P(&tasks[i]).functions()
@@ -93,8 +94,8 @@ func apart[T any, P listedPointer[T]](tasks []T) ([]T, [][]string) {
 	return short, lists
 }
 
-// together is its inverse. The tasks share the lists.
-func together[T any, P listedPointer[T]](tasks []T, lists [][]string) error {
+// joinLists is the inverse of splitLists. The tasks share the lists.
+func joinLists[T any, P listedPointer[T]](tasks []T, lists [][]string) error {
 	for i := range tasks {
 		task, list, place := P(&tasks[i]).functions()
 		switch {

@@ -27,9 +27,9 @@ const (
 	stayFor = 1000
 )
 
-// shallGoOn reports whether the history is long enough to continue as new. A queue that was
-// too large tries again when half of its closures have ended.
-func (q *queue) shallGoOn(ctx workflow.Context) bool {
+// shouldContinue reports whether the history is long enough to continue as new. A queue
+// that was too large tries again when half of its closures have ended.
+func (q *queue) shouldContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if !info.GetContinueAsNewSuggested() {
 		return false
@@ -37,20 +37,20 @@ func (q *queue) shallGoOn(ctx workflow.Context) bool {
 	return q.stayed == 0 || info.GetCurrentHistoryLength() >= q.stayed+stayFor || q.machine.Shrunk()
 }
 
-// goOn continues as new. Leases that are open then stay on their hosts: the next
+// continueAsNew continues as new. Leases that are open then stay on their hosts: the next
 // execution names them again. First nothing new is given out, so that no event comes
 // between this decision and the server's taking it.
 //
 // A queue that is too large for that stays, which is no error, and takes no closures
 // until enough of them have ended. That is rare: most of what it has is bounded, but
 // not, for example, options, each of which is only a few bytes.
-func (q *queue) goOn(ctx workflow.Context) error {
+func (q *queue) continueAsNew(ctx workflow.Context) error {
 	q.continuing = true
 	q.machine.Quiet(true)
 	if _, err := workflow.AwaitWithTimeout(ctx, settle, func() bool { return q.open == 0 }); err != nil {
 		return err
 	}
-	if err := newsFirst(ctx); err != nil {
+	if err := yield(ctx); err != nil {
 		return err
 	}
 	q.carryOut(ctx) // what it decided by itself

@@ -72,13 +72,13 @@ func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
 		q.carryOut(free)
 		q.describe(free)
 		if q.machine.State() == closure.QueueEnded {
-			if err := newsFirst(free); err != nil {
+			if err := yield(free); err != nil {
 				return nil, err
 			}
 			return &closure.QueueResult{Counts: q.machine.Counts(), Executions: q.allExecutions(free)}, nil
 		}
-		if q.shallGoOn(free) {
-			if err := q.goOn(free); err != nil {
+		if q.shouldContinue(free) {
+			if err := q.continueAsNew(free); err != nil {
 				return nil, err
 			}
 			continue
@@ -101,11 +101,11 @@ func (q *queue) listen(ctx workflow.Context) {
 	}
 }
 
-// newsFirst has everything taken in that this workflow task has brought. Without it what
-// came together with the news that ends this execution would be lost: the main coroutine
-// goes first, and a signal that another one waits for is in no channel any more. The one
-// that begins here goes last.
-func newsFirst(ctx workflow.Context) error {
+// yield returns once every other coroutine has run, and with that all signals of this
+// workflow task are taken in. Those that came together with the event that ends this
+// execution would be lost: the main coroutine runs first, and a signal that another one
+// waits for is in no channel any more. The coroutine that begins here runs last.
+func yield(ctx workflow.Context) error {
 	all := false
 	workflow.Go(ctx, func(workflow.Context) { all = true })
 	return workflow.Await(ctx, func() bool { return all })
