@@ -5,20 +5,91 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // class is the hosts that demands with the same patterns and constraints can have, whatever
-// their state.
+// their state; of demands that are bound to hosts, those hosts.
 type class struct {
 	hosts []*host
 	err   error // a constraint that does not parse
+	// sums are over the hosts, as they were at a moment: there is no more than that until
+	// the next decision.
+	at   moment
+	sums sums
+}
+
+// moment is a time in a decision: what is guarded changes during it.
+type moment struct{ decision, guards int }
+
+// sums bound what runs can have of the hosts of a class.
+type sums struct {
+	// slots are those that are free, and unguarded those that are so for runs which may
+	// not pass; empty are those of hosts that nobody uses.
+	slots, unguarded, empty int
+	largest                 int       // of a host
+	latest                  time.Time // end of a guard
+}
+
+// sumsOf returns the sums over the hosts of a class.
+func (m *Machine) sumsOf(c *class) *sums {
+	if c.at == m.moment {
+		return &c.sums
+	}
+	c.at, c.sums = m.moment, sums{}
+	s := &c.sums
+	for _, h := range c.hosts {
+		if !h.ready || h.slots <= 0 || h.exclusive {
+			continue
+		}
+		s.slots += h.slots
+		s.largest = max(s.largest, h.slots)
+		if h.users == 0 {
+			s.empty += h.slots
+		}
+		if !h.guard.on {
+			s.unguarded += h.slots
+			continue
+		}
+		s.unguarded += max(0, min(h.slots, h.guard.rest.slots))
+		if h.guard.until.After(s.latest) {
+			s.latest = h.guard.until
+		}
+	}
+	return s
+}
+
+// hopeless reports whether a run cannot have its room now, without a search. It may be false
+// where there is none.
+func (m *Machine) hopeless(r *run) bool {
+	if len(r.held) > 0 {
+		return false
+	}
+	s, sh := m.sumsOf(m.class(r)), &r.shape
+	slots := s.slots
+	switch {
+	case sh.max == 1 && s.largest < sh.tasks, sh.perHost > s.largest && sh.tasks >= sh.perHost:
+		return true
+	case r.demand.Exclusive:
+		slots = s.empty
+	}
+	if !r.endsBy(m.now, s.latest) {
+		slots = min(slots, s.unguarded)
+	}
+	return slots < sh.tasks
 }
 
 // classOf returns the hosts for a demand.
 func (m *Machine) classOf(d *Demand) *class {
 	key := strings.Join(d.Select, "\x00") + "\x01" + strings.Join(d.Constraints, "\x00")
+	bound := !slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Host == "" })
+	if bound {
+		for _, g := range d.Groups {
+			key += "\x01" + g.Host
+		}
+	}
 	if c := m.classes[key]; c != nil {
 		return c
 	}
@@ -31,6 +102,9 @@ func (m *Machine) classOf(d *Demand) *class {
 		}
 	}
 	for _, h := range m.hosts {
+		if bound && !slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Host == h.Name }) {
+			continue
+		}
 		if selects(d.Select, h.Name) && !slices.ContainsFunc(constraints, func(q spec.Constraint) bool { return !meets(&h.Host, q) }) {
 			c.hosts = append(c.hosts, h)
 		}

@@ -22,6 +22,7 @@ type host struct {
 	exclusive bool // one of them has it for itself
 	// guard is what runs that come first leave of the room to others; see [Machine.decide].
 	guard guard
+	ready bool // during a decision
 }
 
 // held is what a run holds on a host.
@@ -154,7 +155,7 @@ func (m *Machine) joined(e Joined) []Action {
 		}
 	}
 	for _, r := range m.waiting {
-		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
+		m.dropRefusals(r, func(f refusal) bool { return f.host == h.Name })
 	}
 	h.count()
 	return actions

@@ -22,7 +22,14 @@ type Machine struct {
 	// settled is when the hosts there are count as all there are.
 	settled time.Time
 	classes map[string]*class
-	seats   []seat // for one search after the other
+	// seats and choice are for one search after the other.
+	seats  []seat
+	choice []*seat
+	// changes counts what makes hosts open for runs, or not.
+	changes int
+	moment  moment
+	// open is the number of ready hosts that no run guards in this decision.
+	open int
 }
 
 // run is a run that waits, or that was given room.
@@ -43,6 +50,9 @@ type run struct {
 	held []*host
 	// asked is set until the hosts were first looked at: could they ever meet the demand?
 	asked bool
+	// could is whether it could start if all hosts were empty, at the time of judged.
+	judged int
+	could  bool
 	// told is set once the run was asked to give back what it holds.
 	told bool
 }
@@ -75,12 +85,16 @@ const queueFull = "the queue of the fleet is full: try again when fewer runs wai
 
 // New returns a fleet without hosts.
 func New() *Machine {
-	return &Machine{runs: map[Run]*run{}, classes: map[string]*class{}}
+	return &Machine{runs: map[Run]*run{}, classes: map[string]*class{}, changes: 1}
 }
 
 // Step takes in what happened, and returns what is to be done, in this order.
 func (m *Machine) Step(e Event) []Action {
 	var actions []Action
+	switch e.(type) {
+	case Joined, Silent, Left, Cordoned, Uncordoned:
+		m.changes++
+	}
 	switch e := e.(type) {
 	case Joined:
 		m.goOn(e.Now)
@@ -121,7 +135,17 @@ func (m *Machine) goOn(now time.Time) {
 		m.now = now
 	}
 	for _, r := range m.waiting {
-		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return !m.now.Before(f.until) })
+		m.dropRefusals(r, func(f refusal) bool { return !m.now.Before(f.until) })
+	}
+}
+
+// dropRefusals has hosts that refused a run be asked again.
+func (m *Machine) dropRefusals(r *run, over func(refusal) bool) {
+	if n := len(r.refusals); n > 0 {
+		r.refusals = slices.DeleteFunc(r.refusals, over)
+		if len(r.refusals) < n {
+			r.judged = 0
+		}
 	}
 }
 
@@ -193,7 +217,7 @@ func (m *Machine) meet(id Run, generation int) *run {
 
 // set gives a run a demand.
 func (r *run) set(d Demand) {
-	r.demand, r.shape, r.class = d, shapeOf(d), nil
+	r.demand, r.shape, r.class, r.judged = d, shapeOf(d), nil, 0
 	r.demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
 }
 
@@ -232,6 +256,7 @@ func (m *Machine) refused(e Refused) {
 	r.try++
 	r.ends = time.Time{}
 	if e.Host != "" {
+		r.judged = 0
 		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == e.Host })
 		r.refusals = append(r.refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts)})
 		r.refusals = r.refusals[max(0, len(r.refusals)-maxRefusals):]

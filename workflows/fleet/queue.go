@@ -47,34 +47,44 @@ func (m *Machine) decide() []Action {
 	return actions
 }
 
+// unguard begins a decision: no host is guarded.
 func (m *Machine) unguard() {
+	m.moment = moment{decision: m.moment.decision + 1}
+	m.open = 0
 	for _, h := range m.hosts {
-		h.guard = guard{}
+		h.guard, h.ready = guard{}, h.state() == HostReady
+		if h.ready {
+			m.open++
+		}
 	}
 }
 
 // try returns places where a run may go now, or none.
 func (m *Machine) try(r *run) []place {
-	seats, slots := m.seats[:0], 0
-	for _, h := range m.class(r).hosts {
-		if free := m.roomFor(r, h); free.slots > 0 {
-			seats = append(seats, seat{host: h, from: free, prefer: r.preference(h)})
-			slots += min(free.slots, r.shape.tasks)
+	if m.hopeless(r) {
+		return nil
+	}
+	return m.search(r, m.class(r).hosts, func(h *host) room { return m.roomFor(r, h) })
+}
+
+// search returns places for a run on hosts with the room that each has, or none.
+func (m *Machine) search(r *run, hosts []*host, rooms func(*host) room) []place {
+	m.seats = m.seats[:0]
+	for _, h := range hosts {
+		if free := rooms(h); free.slots > 0 {
+			m.seats = append(m.seats, seat{host: h, from: free, prefer: r.preference(h)})
 		}
 	}
-	m.seats = seats
+	m.choice = m.choice[:0]
+	slots := 0
+	for i := range m.seats {
+		m.choice = append(m.choice, &m.seats[i])
+		slots += min(m.seats[i].from.slots, r.shape.tasks)
+	}
 	if slots < r.shape.tasks {
 		return nil
 	}
-	return r.shape.places(pointers(seats))
-}
-
-func pointers(seats []seat) []*seat {
-	list := make([]*seat, len(seats))
-	for i := range seats {
-		list[i] = &seats[i]
-	}
-	return list
+	return r.shape.places(m.choice)
 }
 
 func (m *Machine) class(r *run) *class {
@@ -94,7 +104,8 @@ func (r *run) preference(h *host) int {
 
 // open reports whether a host gets tasks of a run.
 func (r *run) open(h *host) bool {
-	return h.state() == HostReady && !slices.ContainsFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
+	return h.state() == HostReady &&
+		(len(r.refusals) == 0 || !slices.ContainsFunc(r.refusals, func(f refusal) bool { return f.host == h.Name }))
 }
 
 // roomFor returns the room that a run may have on a host now.
@@ -124,7 +135,7 @@ func (r *run) endsBy(now, then time.Time) bool {
 // grant gives a run its places.
 func (m *Machine) grant(r *run, places []place) {
 	m.unqueue(r)
-	r.state, r.places = granted, places
+	r.state, r.places, r.class = granted, places, nil
 	m.granted = append(m.granted, r)
 	if r.demand.MaxRunTime > 0 {
 		r.ends = m.now.Add(r.demand.MaxRunTime)
@@ -180,22 +191,20 @@ func (r *run) placeOn(host string) *place {
 // protect has a run that waits guard the hosts that it could use. One that could not start
 // if all of them were empty guards nothing: it does not wait for other runs.
 func (m *Machine) protect(r *run) {
-	hosts := make([]*host, 0, len(m.class(r).hosts))
-	fresh := false
-	for _, h := range m.class(r).hosts {
-		if r.open(h) {
-			hosts = append(hosts, h)
-			fresh = fresh || !h.guard.on
-		}
-	}
-	if !fresh || r.shape.places(r.seatsIn(hosts, (*host).all)) == nil {
+	if m.open == 0 || !slices.ContainsFunc(m.class(r).hosts, func(h *host) bool { return h.ready && !h.guard.on }) {
 		return
 	}
+	hosts := m.openFor(r)
+	if !slices.ContainsFunc(hosts, func(h *host) bool { return !h.guard.on }) || !m.couldStart(r, hosts) {
+		return
+	}
+	m.moment.guards++
 	turn, places := m.turn(r, hosts)
 	for _, h := range hosts {
 		rest := r.restOf(h, turn, places)
 		if !h.guard.on {
 			h.guard = guard{on: true, until: turn, rest: rest}
+			m.open--
 			continue
 		}
 		if turn.Before(h.guard.until) {
@@ -205,15 +214,23 @@ func (m *Machine) protect(r *run) {
 	}
 }
 
-// seatsIn returns seats on hosts with the room that each has.
-func (r *run) seatsIn(hosts []*host, rooms func(*host) room) []*seat {
-	seats := make([]seat, 0, len(hosts))
-	for _, h := range hosts {
-		if free := rooms(h); free.slots > 0 {
-			seats = append(seats, seat{host: h, from: free, prefer: r.preference(h)})
+// openFor returns the hosts that get tasks of a run, if there is room.
+func (m *Machine) openFor(r *run) []*host {
+	list := make([]*host, 0, len(m.class(r).hosts))
+	for _, h := range m.class(r).hosts {
+		if r.open(h) {
+			list = append(list, h)
 		}
 	}
-	return pointers(seats)
+	return list
+}
+
+// couldStart reports whether a run could start if the hosts that are open for it were empty.
+func (m *Machine) couldStart(r *run, hosts []*host) bool {
+	if r.judged != m.changes {
+		r.judged, r.could = m.changes, m.search(r, hosts, (*host).all) != nil
+	}
+	return r.could
 }
 
 // turn returns when a run could start on hosts, by the ends that are known, and where; zero:
@@ -230,13 +247,13 @@ func (m *Machine) turn(r *run, hosts []*host) (time.Time, []place) {
 	slices.SortFunc(ends, time.Time.Compare)
 	ends = slices.CompactFunc(ends, time.Time.Equal)
 	at := func(t time.Time) []place {
-		return r.shape.places(r.seatsIn(hosts, func(h *host) room {
+		return m.search(r, hosts, func(h *host) room {
 			free, alone := h.roomAt(r, t)
 			if r.demand.Exclusive && !alone {
 				return room{}
 			}
 			return free
-		}))
+		})
 	}
 	i, _ := slices.BinarySearchFunc(ends, true, func(t time.Time, _ bool) int {
 		if at(t) == nil {

@@ -22,7 +22,7 @@ func (m *Machine) why(r *run) string {
 	if err := m.class(r).err; err != nil {
 		return text + ": " + err.Error()
 	}
-	if r.shape.places(r.seatsIn(m.class(r).hosts, func(h *host) room { return m.unguarded(r, h) })) != nil {
+	if m.search(r, m.class(r).hosts, func(h *host) room { return m.unguarded(r, h) }) != nil {
 		return text + ": there is room, which runs that come first have use for"
 	}
 	return text + ": " + m.missing(r)
@@ -134,7 +134,7 @@ func (m *Machine) Impossible(d Demand) error {
 	if err := m.class(r).err; err != nil {
 		return err
 	}
-	if r.shape.places(r.seatsIn(hosts, (*host).all)) != nil {
+	if m.search(r, hosts, (*host).all) != nil {
 		return nil
 	}
 	return textError(m.tooSmall(r, hosts))
@@ -161,8 +161,7 @@ func (m *Machine) tooSmall(r *run, hosts []*host) string {
 	if len(hosts) == 0 {
 		return fmt.Sprintf("no host of the fleet can ever have %s%s", wants(d, r.shape.tasks), m.whoIsThere())
 	}
-	seats := r.seatsIn(hosts, (*host).all)
-	slices.SortFunc(seats, func(a, b *seat) int { return roomiest(a, b) })
+	seats := m.choice // of the search that found nothing
 	for _, s := range seats {
 		s.clear()
 		s.fits = s.fitting(&r.shape, sizes(&r.shape))

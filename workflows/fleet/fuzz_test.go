@@ -1,0 +1,433 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// FuzzMachine feeds a fleet any events in any order, and holds it to what the runs rely on:
+// no host has more than it has room for, none gets tasks that is not ready, each run gets all
+// that it asked for, once, and none delays one that comes before it.
+func FuzzMachine(f *testing.F) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
+	for range 60 {
+		script := make([]byte, 600)
+		for i := range script {
+			script[i] = byte(random.Uint32())
+		}
+		f.Add(script)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 3000 {
+			t.Skip("longer ones find nothing new, and slowly")
+		}
+		newFuzzed(t, data).run()
+	})
+}
+
+type fuzzed struct {
+	t             *testing.T
+	data          []byte
+	machine, twin *Machine
+	now           time.Time
+	hosts         []Host
+	// granted is the last grant of each run, and demands what it asked for.
+	granted map[Run]Grant
+	placed  map[Run]bool
+	asked   map[Run]Asked
+}
+
+func newFuzzed(t *testing.T, data []byte) *fuzzed {
+	f := &fuzzed{
+		t: t, data: data, machine: New(), twin: New(), now: time.Unix(1000, 0),
+		granted: map[Run]Grant{}, placed: map[Run]bool{}, asked: map[Run]Asked{},
+	}
+	for i := range 6 {
+		h := Host{Name: fmt.Sprint("h", i), Instance: "i", Slots: []int{4, 8, 2, 8, 1, 0}[i], Labels: map[string]string{"rack": fmt.Sprint(i % 2)}}
+		for range []int{0, 4, 0, 2, 0, 1}[i] {
+			h.GPUs = append(h.GPUs, GPU{Model: "H100", Memory: 80 << 30})
+		}
+		f.hosts = append(f.hosts, h)
+	}
+	return f
+}
+
+func (f *fuzzed) byte() byte {
+	if len(f.data) == 0 {
+		return 0
+	}
+	b := f.data[0]
+	f.data = f.data[1:]
+	return b
+}
+
+func (f *fuzzed) number(below int) int { return int(f.byte()) % below }
+func (f *fuzzed) anyRun() Run          { return Run{WorkflowID: fmt.Sprint("r", f.number(12)), RunID: "1"} }
+func (f *fuzzed) anyHost() Host        { return f.hosts[f.number(len(f.hosts))] }
+
+func (f *fuzzed) demand() Demand {
+	d := Demand{Priority: 1 + f.number(5)}
+	for range 1 + f.number(3) {
+		g := Group{Tasks: 1 + f.number(7)}
+		switch f.number(8) {
+		case 0:
+			g.Host = f.anyHost().Name
+		case 1:
+			g.GPUs = AllGPUs
+		case 2, 3:
+			g.GPUs, g.Pool = 1+f.number(3), f.number(2)
+		}
+		d.Groups = append(d.Groups, g)
+	}
+	switch f.number(12) {
+	case 0:
+		d.MaxHosts = 1 + f.number(3)
+	case 1:
+		d.MinHosts = 1 + f.number(3)
+		d.MaxHosts = d.MinHosts
+	case 2:
+		d.PerHost = 1 + f.number(4)
+	case 3:
+		d.Select = []string{"h[0-3]"}
+	case 4:
+		d.Constraints = []string{"rack == 1"}
+	case 5:
+		d.Constraints = []string{"gpu.model == H100", "gpu.count >= 2"}
+	case 6:
+		d.Exclusive = true
+	}
+	d.Spread = f.number(4) == 0
+	if f.number(2) == 0 {
+		d.MaxRunTime = time.Duration(1+f.number(20)) * time.Minute
+	}
+	if f.number(4) == 0 {
+		d.Prefer = []string{f.anyHost().Name, f.anyHost().Name}
+	}
+	return d
+}
+
+func (f *fuzzed) event() Event {
+	switch f.number(20) {
+	case 0, 1, 2:
+		return f.join(f.anyHost())
+	case 3:
+		return Silent{Name: f.anyHost().Name, Instance: "i", Now: f.now}
+	case 4:
+		return Left{Name: f.anyHost().Name, Instance: "i", Now: f.now}
+	case 5:
+		return Cordoned{Name: f.anyHost().Name, Drain: f.number(2) == 0, Now: f.now}
+	case 6, 7:
+		return Uncordoned{Name: f.anyHost().Name, Now: f.now}
+	case 8, 9, 10, 11:
+		run := f.anyRun()
+		a, known := f.asked[run]
+		if !known || f.placed[run] {
+			generation := 0
+			if known {
+				generation = a.Generation + 1
+			}
+			a = Asked{Run: run, Generation: generation, Demand: f.demand(), Since: f.now.Add(-time.Duration(f.number(50)) * time.Second), Last: f.number(9) == 0}
+		}
+		a.Now = f.now
+		return a
+	case 12, 13, 14:
+		run := f.anyRun()
+		return Placed{Run: run, Generation: f.asked[run].Generation, Now: f.now}
+	case 15:
+		run := f.anyRun()
+		return Refused{Run: run, Generation: f.asked[run].Generation, Host: f.anyHost().Name, Reason: "no", Now: f.now}
+	case 16:
+		return Freed{Run: f.anyRun(), Now: f.now}
+	case 17:
+		return Freed{Run: f.anyRun(), Host: f.anyHost().Name, Now: f.now}
+	default:
+		f.now = f.now.Add(time.Duration(f.byte()) * 3 * time.Second)
+		return Passed{Now: f.now}
+	}
+}
+
+// join is a host that says the truth: what was placed there and is not freed.
+func (f *fuzzed) join(h Host) Joined {
+	j := Joined{Host: h, Now: f.now}
+	if known := f.machine.host(h.Name); known != nil {
+		for _, o := range known.holds {
+			j.Holds = append(j.Holds, o.Holding)
+		}
+	}
+	return j
+}
+
+func (f *fuzzed) run() {
+	for len(f.data) > 0 {
+		f.step(f.event())
+	}
+	f.finish()
+}
+
+// finish has all hosts ready and all runs end one after the other: those that wait must have
+// their turn then.
+func (f *fuzzed) finish() {
+	f.now = f.now.Add(time.Hour)
+	for _, h := range f.hosts {
+		f.step(f.join(h))
+		f.step(Uncordoned{Name: h.Name, Now: f.now})
+	}
+	f.now = f.now.Add(time.Hour)
+	for range 100 {
+		f.step(Passed{Now: f.now})
+		for run := range 12 {
+			id := Run{WorkflowID: fmt.Sprint("r", run), RunID: "1"}
+			r := f.machine.runs[id]
+			switch {
+			case r == nil:
+			case r.state != waiting:
+				f.step(Freed{Run: id, Now: f.now})
+			case len(r.held) > 0: // as a Return asks it to
+				f.step(Freed{Run: id, Host: r.held[0].Name, Now: f.now})
+			}
+		}
+	}
+	for _, w := range f.machine.Queue() {
+		if f.machine.Impossible(f.asked[w.Run].Demand) == nil {
+			f.t.Fatalf("%v waits on an empty fleet: %s", w.Run, w.Why)
+		}
+	}
+	if n := len(f.machine.runs); n != len(f.machine.waiting) {
+		f.t.Fatalf("%d runs are kept, and %d wait", n, len(f.machine.waiting))
+	}
+}
+
+func (f *fuzzed) step(e Event) {
+	t := f.t
+	if f.byte()%4 == 0 {
+		f.twin = f.copied(f.twin)
+	}
+	again := false // the grant of before may be said again
+	switch e := e.(type) {
+	case Joined:
+		if err := f.machine.CheckJoin(e); err != nil {
+			t.Fatal(err)
+		}
+	case Asked:
+		again = true
+		f.asked[e.Run] = e
+		if f.placed[e.Run] {
+			delete(f.placed, e.Run)
+			delete(f.granted, e.Run)
+		}
+	case Placed:
+		if _, ok := f.granted[e.Run]; ok {
+			f.placed[e.Run] = true
+		}
+	case Refused:
+		if !f.placed[e.Run] {
+			delete(f.granted, e.Run)
+		}
+	case Freed:
+		if e.Host == "" {
+			delete(f.granted, e.Run)
+			delete(f.placed, e.Run)
+			delete(f.asked, e.Run)
+		}
+	}
+	actions := f.machine.Step(e)
+	if twin := f.twin.Step(e); !reflect.DeepEqual(asJSON(t, actions), asJSON(t, twin)) {
+		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, asJSON(t, actions), asJSON(t, twin))
+	}
+	var fresh []Run
+	for _, a := range actions {
+		g, ok := a.(Grant)
+		if !ok {
+			continue
+		}
+		if g.Refusal != "" {
+			delete(f.asked, g.Run)
+			continue
+		}
+		if last, granted := f.granted[g.Run]; granted && (!again || !reflect.DeepEqual(last, g)) {
+			t.Fatalf("%#v: %v is granted twice: %v, %v", e, g.Run, last, g)
+		} else if granted {
+			continue
+		}
+		f.granted[g.Run] = g
+		fresh = append(fresh, g.Run)
+		f.checkGrant(g)
+	}
+	f.checkRoom()
+	f.checkOrder(e, fresh)
+	if one, other := asJSON(t, f.machine.Queue()), asJSON(t, f.twin.Queue()); one != other {
+		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, one, other)
+	}
+	if one, other := asJSON(t, f.machine.Hosts()), asJSON(t, f.twin.Hosts()); one != other {
+		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, one, other)
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (f *fuzzed) copied(m *Machine) *Machine {
+	var s Snapshot
+	if err := json.Unmarshal([]byte(asJSON(f.t, m.Snapshot())), &s); err != nil {
+		f.t.Fatal(err)
+	}
+	return Resume(s)
+}
+
+// checkGrant holds a grant against what was asked for.
+func (f *fuzzed) checkGrant(g Grant) {
+	t, d := f.t, f.asked[g.Run].Demand
+	type taskAt struct {
+		place int
+		group *Group
+	}
+	byRank := map[int]taskAt{}
+	for at, p := range g.Places {
+		h := f.machine.host(p.Host)
+		if h == nil || h.state() != HostReady {
+			t.Fatalf("%v is granted on %s, which is not ready", g.Run, p.Host)
+		}
+		if at > 0 && g.Places[at-1].Ranks[0].First > p.Ranks[0].First {
+			t.Fatalf("not in the order of ranks: %v", g)
+		}
+		n := 0
+		for _, r := range p.Ranks {
+			for rank := r.First; rank < r.End; rank++ {
+				if _, twice := byRank[rank]; twice {
+					t.Fatalf("rank %d is placed twice: %v", rank, g)
+				}
+				byRank[rank] = taskAt{place: at}
+				n++
+			}
+		}
+		if d.PerHost > 0 && n > d.PerHost {
+			t.Fatalf("%d tasks on %s: %v", n, p.Host, g)
+		}
+		if !selects(d.Select, p.Host) {
+			t.Fatalf("%s was not selected: %v", p.Host, g)
+		}
+		for _, text := range d.Constraints {
+			c, err := spec.ParseConstraint(text)
+			if err != nil || !meets(&h.Host, c) {
+				t.Fatalf("%s does not meet %s: %v", p.Host, text, g)
+			}
+		}
+		if d.Exclusive && h.users != 1 {
+			t.Fatalf("%v is not alone on %s", g.Run, p.Host)
+		}
+	}
+	rank := 0
+	for i := range d.Groups {
+		for range d.Groups[i].Tasks {
+			at, placed := byRank[rank]
+			if !placed {
+				t.Fatalf("rank %d is placed nowhere: %v", rank, g)
+			}
+			if host := d.Groups[i].Host; host != "" && host != g.Places[at.place].Host {
+				t.Fatalf("rank %d is bound to %s: %v", rank, host, g)
+			}
+			rank++
+		}
+	}
+	if len(byRank) != rank {
+		t.Fatalf("%d tasks are placed, of %d", len(byRank), rank)
+	}
+	if n := len(g.Places); n < d.MinHosts || d.MaxHosts > 0 && n > d.MaxHosts {
+		t.Fatalf("%d hosts: %v, %#v", n, g, d)
+	}
+}
+
+// checkRoom holds what is held and granted against what the hosts have.
+func (f *fuzzed) checkRoom() {
+	for _, h := range f.machine.hosts {
+		used, alone := room{}, false
+		h.each(func(_ *run, s room, exclusive bool) {
+			used = room{used.slots + s.slots, used.gpus + s.gpus}
+			alone = alone || exclusive
+		})
+		if used.slots > h.all().slots || used.gpus > len(h.GPUs) || alone && h.users > 1 {
+			f.t.Fatalf("host %s has too much: %v, %d users", h.Name, used, h.users)
+		}
+	}
+}
+
+// checkOrder finds a grant that delays a run which comes before it and waits: one that could
+// have started earlier, or with fewer others gone, without it.
+func (f *fuzzed) checkOrder(e Event, fresh []Run) {
+	for _, id := range fresh {
+		r := f.machine.runs[id]
+		// The first that waits before it.
+		i := slices.IndexFunc(f.machine.waiting, func(w *run) bool {
+			return before(w, r) < 0 && f.machine.couldStart(w, f.machine.openFor(w))
+		})
+		if i < 0 {
+			continue
+		}
+		head := f.machine.waiting[i]
+		with, _ := f.machine.turn(head, f.machine.openFor(head))
+		places := r.places
+		f.machine.takeBack(r)
+		without, _ := f.machine.turn(head, f.machine.openFor(head))
+		if !without.IsZero() && (with.IsZero() || with.After(without)) {
+			f.t.Fatalf("%#v: %v delays %v from %v to %v", e, r.id, head.id, without, with)
+		}
+		if without.IsZero() {
+			f.checkAnyEnd(head, r, places)
+		}
+		f.machine.grant(r, places)
+	}
+}
+
+// checkAnyEnd has some of the runs end, in any order: where the head could start without r,
+// it can with it.
+func (f *fuzzed) checkAnyEnd(head, r *run, places []place) {
+	ends := map[*run]time.Time{}
+	for _, h := range f.machine.hosts {
+		h.each(func(o *run, _ room, _ bool) {
+			if _, seen := ends[o]; !seen {
+				ends[o] = o.ends
+				if o != r && f.byte()%2 == 0 {
+					o.ends = f.now.Add(-time.Second)
+				} else {
+					o.ends = time.Time{}
+				}
+			}
+		})
+	}
+	hosts := f.machine.openFor(head)
+	fits := func() bool {
+		return f.machine.search(head, hosts, func(h *host) room {
+			free, alone := h.roomAt(head, f.now)
+			if head.demand.Exclusive && !alone {
+				return room{}
+			}
+			return free
+		}) != nil
+	}
+	without := fits()
+	end := r.ends
+	r.ends = time.Time{}
+	f.machine.grant(r, places)
+	r.ends = time.Time{}
+	with := fits()
+	f.machine.takeBack(r)
+	r.ends = end
+	for o, end := range ends {
+		o.ends = end
+	}
+	if without && !with {
+		f.t.Fatalf("%v is in the way of %v", r.id, head.id)
+	}
+}
