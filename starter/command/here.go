@@ -41,8 +41,28 @@ func prepareHere(s *spec.RunSpec) error {
 				"start a `clusterrun worker --host-name %s` there, and use `clusterrun submit` or run --remote", path, host, host))
 		}
 	}
+	if what := elsewhere(s); what != "" {
+		e.problems = append(e.problems, what+": run starts everything on this machine; use `clusterrun submit` or run --remote")
+	}
 	if len(e.problems) > 0 {
 		return e
 	}
 	return nil
+}
+
+// elsewhere names the field of a spec that wants more hosts than this machine, or chooses
+// among them.
+func elsewhere(s *spec.RunSpec) string {
+	h := s.Hosts
+	switch {
+	case h.Count != nil && *h.Count > 1:
+		return fmt.Sprintf("hosts.count is %d", *h.Count)
+	case h.PerHost != nil && *h.PerHost < len(s.TaskList()):
+		return fmt.Sprintf("hosts.per_host is %d, for %d tasks", *h.PerHost, len(s.TaskList()))
+	case len(h.Select) > 0:
+		return "hosts.select chooses hosts"
+	case len(h.Constraints) > 0:
+		return "hosts.constraints choose hosts"
+	}
+	return ""
 }

@@ -67,3 +67,21 @@ func TestPrepareHere(t *testing.T) {
 	assert.Contains(t, usage.problems[0], `tasks[0].addresses[1]: "192.0.2.1" is not this machine`)
 	assert.Contains(t, usage.problems[1], "clusterrun worker --host-name elsewhere.example")
 }
+
+func TestPrepareHereRefusesOtherHosts(t *testing.T) {
+	for want, hosts := range map[string]spec.Hosts{
+		"":                              {Count: new(1), PerHost: new(2), Strategy: spec.StrategySpread, Exclusive: true},
+		"hosts.count is 2":              {Count: new(2)},
+		"hosts.per_host is 1, for 2":    {PerHost: new(1)},
+		"hosts.select chooses hosts":    {Select: []string{"a"}},
+		"hosts.constraints choose host": {Constraints: []string{"cpus > 1"}},
+	} {
+		err := prepareHere(&spec.RunSpec{Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}}, Hosts: hosts})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "clusterrun submit")
+	}
+}

@@ -289,11 +289,7 @@ func (f *fuzzed) copied(m *Machine) *Machine {
 // checkGrant holds a grant against what was asked for.
 func (f *fuzzed) checkGrant(g Grant) {
 	t, d := f.t, f.asked[g.Run].Demand
-	type taskAt struct {
-		place int
-		group *Group
-	}
-	byRank := map[int]taskAt{}
+	byRank := map[int]int{} // the place of each task
 	for at, p := range g.Places {
 		h := f.machine.host(p.Host)
 		if h == nil || h.state() != HostReady {
@@ -308,7 +304,7 @@ func (f *fuzzed) checkGrant(g Grant) {
 				if _, twice := byRank[rank]; twice {
 					t.Fatalf("rank %d is placed twice: %v", rank, g)
 				}
-				byRank[rank] = taskAt{place: at}
+				byRank[rank] = at
 				n++
 			}
 		}
@@ -335,7 +331,7 @@ func (f *fuzzed) checkGrant(g Grant) {
 			if !placed {
 				t.Fatalf("rank %d is placed nowhere: %v", rank, g)
 			}
-			if host := d.Groups[i].Host; host != "" && host != g.Places[at.place].Host {
+			if host := d.Groups[i].Host; host != "" && host != g.Places[at].Host {
 				t.Fatalf("rank %d is bound to %s: %v", rank, host, g)
 			}
 			rank++

@@ -4,7 +4,11 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 
 // DemandOf returns what a run needs. The spec is validated and has its defaults.
 func DemandOf(s *spec.RunSpec) Demand {
-	d := Demand{}
+	h := s.Hosts
+	d := Demand{
+		Select: h.Select, Constraints: h.Constraints, Spread: h.Strategy == spec.StrategySpread, Exclusive: h.Exclusive,
+		PerHost: valueOf(h.PerHost), MinHosts: valueOf(h.Count), MaxHosts: valueOf(h.Count), Priority: valueOf(s.Priority),
+	}
 	if s.MaxRunTime != nil {
 		d.MaxRunTime = s.MaxRunTime.Std()
 	}
@@ -55,4 +59,11 @@ func groupOf(s *spec.RunSpec, t spec.Task, pools map[string]int) Group {
 func sameNeed(a, b Group) bool {
 	a.Tasks = b.Tasks
 	return a == b
+}
+
+func valueOf(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }

@@ -50,7 +50,7 @@ func IsLabel(name string) bool {
 // ParseConstraint reads "key op value". The value may stand in double quotes.
 func ParseConstraint(text string) (Constraint, error) {
 	bad := func(at int, format string, args ...any) (Constraint, error) {
-		return Constraint{}, valueError{fmt.Sprintf("%s: %s at position %d", Quote(text), fmt.Sprintf(format, args...), at+1), constraintRemedy}
+		return Constraint{}, valueError{fmt.Sprintf("%s, position %d: %s", Quote(text), at+1, fmt.Sprintf(format, args...)), constraintRemedy}
 	}
 	if len(text) > maxConstraint {
 		return bad(maxConstraint, "is longer than %d bytes", maxConstraint)
@@ -135,9 +135,3 @@ func ParseSize(text string) (int64, error) {
 	}
 	return int64(n), nil
 }
-
-// Priorities of runs go from 1, which comes first, to LastPriority.
-const (
-	DefaultPriority = 3
-	LastPriority    = 5
-)

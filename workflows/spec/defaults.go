@@ -12,6 +12,8 @@ const (
 	DefaultOnFailure        = OnFailureStop
 	DefaultRestartScope     = RestartScopeTask
 	DefaultPlacementTimeout = Duration(time.Minute)
+	DefaultPriority         = 3
+	DefaultStrategy         = StrategyPack
 	DefaultBarriers         = BarriersServer
 	DefaultStopSignal       = "SIGTERM"
 	DefaultStopGrace        = Duration(30 * time.Second)

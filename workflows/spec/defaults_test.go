@@ -20,6 +20,8 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		OnFailure:         OnFailureStop,
 		RestartScope:      RestartScopeTask,
 		PlacementTimeout:  new(DefaultPlacementTimeout),
+		Priority:          new(3),
+		Hosts:             Hosts{Strategy: StrategyPack},
 		Barriers:          BarriersServer,
 		Stop:              Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace)},
 		StopTogether:      StopTogether{Grace: new(DefaultTogetherGrace), CleanErrors: []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}},
@@ -40,7 +42,7 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 		DependenceOnChief: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
 		Stop: Stop{Signal: "KILL", Grace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
 		Logs: Logs{Redirects: "0", Tee: "1", Prefix: "x"}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
-		Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
+		Priority: new(1), Hosts: Hosts{Strategy: StrategySpread}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
 	}
 	d := s.WithDefaults()
 	want := *s

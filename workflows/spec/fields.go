@@ -35,7 +35,7 @@ var fields = []field{
 	},
 	{
 		of: "TaskGroup.count", syntax: elsewhere,
-		doc:     "The number of tasks. They are placed together on one host. Default 1. Not together with addresses.",
+		doc:     "The number of tasks. They go wherever there is room, on as few hosts as possible, unless hosts says otherwise. Default 1. Not together with addresses.",
 		example: "count: 2", least: new(1), most: new(MaxTasks),
 	},
 	{
@@ -208,6 +208,55 @@ var fields = []field{
 		doc:     "How long a host may take to accept its tasks before the run fails with a PlacementError.",
 		example: "placement_timeout: 1m",
 		flag:    "placement-timeout", usage: "`TIME` for hosts to accept their tasks",
+	},
+	{
+		of: "RunSpec.priority", def: DefaultPriority,
+		doc:     "Which of the runs that wait for room comes first: from 1, the first, to 5. Those of one priority come in the order in which they began to wait.",
+		example: "priority: 3", least: new(FirstPriority), most: new(LastPriority),
+		flag: "priority", usage: "`NUMBER` from 1, which comes first, to 5, among the runs that wait for room",
+	},
+	{
+		of:      "RunSpec.hosts",
+		doc:     "On which hosts the tasks are, and on how many; a number alone is the count. Default: wherever there is room, on as few hosts as possible.",
+		example: "hosts: {count: 3, per_host: 3}", remedy: "write a number, or for example {count: 4, per_host: 8}",
+	},
+	{
+		of:      "Hosts.count",
+		doc:     "The number of hosts. The tasks are shared out evenly among them where there is room for that.",
+		example: "count: 4", least: new(1), most: new(MaxTasks), remedy: "write one number, such as 4; a range such as 2:4 comes later",
+		flag: "hosts", usage: "`NUMBER` of hosts of the tasks (default: as few as there is room on)",
+	},
+	{
+		of:      "Hosts.per_host",
+		doc:     "The number of tasks on each host, with neighbouring ranks; the last one has what is left.",
+		example: "per_host: 8", least: new(1), most: new(MaxTasks),
+		flag: "per-host", usage: "`NUMBER` of tasks on each host",
+	},
+	{
+		of: "Hosts.select", filled: true,
+		doc:     "The names of the hosts that may have tasks, or patterns with *, ? and [a-z]: one of them has to match.",
+		example: `select: ["gpu-[1-9]"]`,
+		flag:    "select", usage: "only hosts with these `NAMES`, which may have *, ? and [a-z]",
+	},
+	{of: "Hosts.select[]", syntax: hostPatternSyntax},
+	{
+		of: "Hosts.constraints", filled: true,
+		doc:     `What each host has to meet, as KEY OP VALUE: the keys are name, gpu.model, gpu.count, gpu.memory, memory, cpus, slots and the labels of hosts, and the operators == != >= <= > <. Sizes are like 512GiB.`,
+		example: `constraints: ["gpu.model == H100", "memory >= 512GiB", "rack == r7"]`,
+		flag:    "constraint", repeated: true, usage: "only hosts that meet this `CONSTRAINT`, such as \"gpu.model == H100\", \"memory >= 512GiB\" or \"rack == r7\"; may be repeated",
+	},
+	{of: "Hosts.constraints[]", syntax: constraintSyntax},
+	{
+		of: "Hosts.strategy", def: DefaultStrategy, enum: names(strategies),
+		doc:     "Whether one host is filled after the other, or the tasks are dealt out one by one over as many hosts as possible.",
+		example: "strategy: spread",
+		flag:    "strategy", usage: "fill one host after the other, or deal the tasks out over many: `pack|spread`",
+	},
+	{
+		of: "Hosts.exclusive", def: false,
+		doc:     "Whether nobody else has tasks on the hosts meanwhile.",
+		example: "exclusive: true",
+		flag:    "exclusive", usage: "nobody else has tasks on the hosts meanwhile",
 	},
 	{
 		of: "RunSpec.barriers", def: DefaultBarriers,

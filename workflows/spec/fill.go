@@ -24,6 +24,9 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == disconnectType {
 		return c.fillDisconnect(path, key, n, v)
 	}
+	if v.Type() == hostsType && n.kind == kindNumber {
+		return c.fill(fieldPath(path, "count"), "Hosts.count", n, v.FieldByName("Count"))
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		e := reflect.New(v.Type().Elem())
@@ -195,6 +198,8 @@ func typeTitle(t reflect.Type) string {
 		return "a duration"
 	case t == resourcesType:
 		return "auto or a list"
+	case t == hostsType:
+		return "a number or an object"
 	case t.Kind() == reflect.Pointer:
 		return typeTitle(t.Elem())
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:

@@ -14,21 +14,23 @@ type syntax struct {
 }
 
 var (
-	nameSyntax       = matching(namePattern, "name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
-	unsetSyntax      = matching(unsetPattern, "name of a variable", "write one such as LD_PRELOAD, or the start of several and a *, such as NCCL_*")
-	typeSyntax       = syntax{typePattern, elsewhere.check}
-	commandSyntax    = syntax{check: rule((*checker).checkCommand)}
-	argsSyntax       = syntax{check: rule((*checker).checkArgs)}
-	pathSyntax       = syntax{absolutePattern, rule((*checker).checkDir)}
-	envSyntax        = syntax{check: rule((*checker).checkEnv)}
-	signalSyntax     = syntax{signalPattern, rule((*checker).checkSignal)}
-	errorKindSyntax  = syntax{`^[^\x00]+$`, rule((*checker).checkErrorKind)}
-	lineFilterSyntax = syntax{check: rule((*checker).checkLineFilter)}
-	prefixSyntax     = syntax{check: rule((*checker).checkPrefix)}
-	stdSyntax        = syntax{stdPattern, elsewhere.check}
-	devicesSyntax    = syntax{devicesPattern, rule((*checker).checkDevices)}
-	cpusSyntax       = syntax{cpusPattern, rule((*checker).checkCPUs)}
-	disconnectSyntax = syntax{check: rule((*checker).checkDisconnect)}
+	nameSyntax        = matching(namePattern, "name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
+	unsetSyntax       = matching(unsetPattern, "name of a variable", "write one such as LD_PRELOAD, or the start of several and a *, such as NCCL_*")
+	typeSyntax        = syntax{typePattern, elsewhere.check}
+	commandSyntax     = syntax{check: rule((*checker).checkCommand)}
+	argsSyntax        = syntax{check: rule((*checker).checkArgs)}
+	pathSyntax        = syntax{absolutePattern, rule((*checker).checkDir)}
+	envSyntax         = syntax{check: rule((*checker).checkEnv)}
+	signalSyntax      = syntax{signalPattern, rule((*checker).checkSignal)}
+	errorKindSyntax   = syntax{`^[^\x00]+$`, rule((*checker).checkErrorKind)}
+	lineFilterSyntax  = syntax{check: rule((*checker).checkLineFilter)}
+	prefixSyntax      = syntax{check: rule((*checker).checkPrefix)}
+	stdSyntax         = syntax{stdPattern, elsewhere.check}
+	devicesSyntax     = syntax{devicesPattern, rule((*checker).checkDevices)}
+	cpusSyntax        = syntax{cpusPattern, rule((*checker).checkCPUs)}
+	hostPatternSyntax = syntax{check: rule((*checker).checkHostPattern)}
+	constraintSyntax  = syntax{check: rule((*checker).checkConstraint)}
+	disconnectSyntax  = syntax{check: rule((*checker).checkDisconnect)}
 	// elsewhere is for values that are checked together with others.
 	elsewhere = syntax{check: func(*checker, string, any) {}}
 )

@@ -21,6 +21,8 @@ type RunSpec struct {
 	MaxRunTime        *Duration         `json:"max_run_time,omitempty"`
 	Timeout           *Duration         `json:"timeout,omitempty"`
 	PlacementTimeout  *Duration         `json:"placement_timeout,omitempty"`
+	Priority          *int              `json:"priority,omitempty"`
+	Hosts             Hosts             `json:"hosts,omitzero"`
 	Barriers          Barriers          `json:"barriers,omitempty"`
 	Stop              Stop              `json:"stop,omitzero"`
 	OnDisconnect      OnDisconnect      `json:"on_disconnect,omitempty"`
@@ -33,9 +35,8 @@ type RunSpec struct {
 	CPUs              Resources         `json:"cpus,omitzero"`
 }
 
-// TaskGroup is the tasks of one type. It has either a count, and the tasks are
-// placed together on one host, or addresses, and each task runs on the host
-// its address names.
+// TaskGroup is the tasks of one type. It has either a count, and the tasks go wherever
+// there is room, or addresses, and each task runs on the host its address names.
 type TaskGroup struct {
 	Type      string              `json:"type"`
 	Count     *int                `json:"count,omitempty"`

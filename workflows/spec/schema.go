@@ -21,8 +21,8 @@ import (
 //   - comparisons between places: a type or an address given twice, a task
 //     that neither it nor its group nor the run gives a command, max_restarts
 //     without auto_restart, local barriers of tasks that are pinned to several
-//     hosts;
-//   - the syntax of addresses and prefixes, ranges that run backwards, and
+//     hosts, numbers and names of hosts that do not go with the tasks;
+//   - the syntax of addresses, prefixes, patterns of hosts and constraints, ranges that run backwards, and
 //     durations that are too long, or 0 where that is not allowed;
 //   - sizes in bytes of arguments and variables, the values of variables that
 //     mean something to clusterrun, and names in logs.filter;
@@ -78,9 +78,17 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 	default:
 		panic("spec: no schema for a " + t.String())
 	}
-	head := object{{"type", name}}
+	types := []string{name}
+	if t == hostsType {
+		types = append(types, "integer") // the count alone
+		o = append(o, entry{"minimum", 1})
+	}
 	if nullable {
-		head = object{{"type", []string{name, "null"}}}
+		types = append(types, "null")
+	}
+	head := object{{"type", types}}
+	if len(types) == 1 {
+		head = object{{"type", name}}
 	}
 	if f.doc != "" {
 		head = append(head, entry{"description", f.doc})

@@ -25,6 +25,7 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkTasks(s)
 	c.checkRestarts(s)
 	c.checkBarriers(s)
+	c.checkHosts(s)
 	c.checkLogs(s)
 	c.checkSize(s)
 }
