@@ -28,7 +28,7 @@ type queues struct {
 
 func (*queues) Tell(context.Context, closure.QueueInput, closure.ServingMessage) error { return nil }
 
-func (q *queues) Left(context.Context, spec.BarrierRun) (bool, error) {
+func (q *queues) Left(context.Context, spec.RunRef) (bool, error) {
 	q.asked()
 	return false, nil
 }
@@ -89,8 +89,8 @@ func (s *serving) do(activity func(context.Context) error) {
 	require.NoError(s.t, err)
 }
 
-func (s *serving) of() spec.BarrierRun {
-	return spec.BarrierRun{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
+func (s *serving) of() spec.RunRef {
+	return spec.RunRef{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
 }
 
 func (s *serving) leases() *temporal.Leases {

@@ -25,7 +25,7 @@ func TestBarriersOfTheRunItself(t *testing.T) {
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
 	c.On("QueryWorkflow", mock.Anything, mock.Anything, "", mock.Anything).Return(nil, context.DeadlineExceeded)
 	c.On("GetWorkflowHistory", mock.Anything, "iris-1", "execution", false, mock.Anything).Return(historyOf(t, validSpec()))
-	id := spec.BarrierID(spec.BarrierRun{WorkflowID: "iris-1", RunID: "execution", Generation: 2}, "end of epoch/1", 6)
+	id := spec.BarrierID(spec.RunRef{WorkflowID: "iris-1", RunID: "execution", Generation: 2}, "end of epoch/1", 6)
 	c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool {
 		return assert.Contains(t, r.GetQuery(), "STARTS_WITH 'iris-1/barrier/execution/'")
 	})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{

@@ -94,6 +94,6 @@ func (r *Run) spec(ctx context.Context, execution string) (*spec.RunSpec, error)
 }
 
 // firstOf names the run by its first execution, as its queue does.
-func (r *Run) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.BarrierRun {
-	return spec.BarrierRun{WorkflowID: r.ID, RunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId())}
+func (r *Run) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.RunRef {
+	return spec.RunRef{WorkflowID: r.ID, RunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId())}
 }

@@ -45,7 +45,7 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 			q, err := starter.Get(c, "iris-1", "").Closures(t.Context())
 			require.NoError(t, err)
 			q.Close()
-			test.want.Run = spec.BarrierRun{WorkflowID: "iris-1", RunID: "first"}
+			test.want.Run = spec.RunRef{WorkflowID: "iris-1", RunID: "first"}
 			assert.Equal(t, test.want, in)
 		})
 	}

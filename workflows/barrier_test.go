@@ -29,7 +29,7 @@ type barrierTest struct {
 func newBarrierTest(t *testing.T, participants ...string) *barrierTest {
 	var suite testsuite.WorkflowTestSuite
 	b := &barrierTest{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t}
-	b.in = spec.BarrierInput{Run: spec.BarrierRun{WorkflowID: "iris", RunID: "e"}, Name: "epoch", Round: 3, Participants: participants}
+	b.in = spec.BarrierInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "e"}, Name: "epoch", Round: 3, Participants: participants}
 	b.RegisterActivityWithOptions(func(context.Context, spec.BarrierCheckInput) (spec.BarrierCheckOutput, error) {
 		return spec.BarrierCheckOutput{}, nil
 	}, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})

@@ -93,7 +93,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 // finds out by itself, a minute later at most; see ClosuresCheck.
 func (r *clusterRun) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
-		Run: spec.BarrierRun{
+		Run: spec.RunRef{
 			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.firstExecution(ctx),
 		},
 		Over: fmt.Sprintf("run %s has ended", workflow.GetInfo(ctx).WorkflowExecution.ID),

@@ -53,7 +53,7 @@ type Config struct {
 
 // Arrival is a task at a barrier.
 type Arrival struct {
-	Run        spec.BarrierRun
+	Run        spec.RunRef
 	Task, Name string
 	// Key names this call of the process. A call that is made again because its
 	// connection broke has the same key, and gets the same answer.
@@ -100,11 +100,11 @@ const runEnded = "the run has ended"
 
 type runKey struct{ workflowID, runID string }
 
-func keyOf(r spec.BarrierRun) runKey { return runKey{r.WorkflowID, r.RunID} }
+func keyOf(r spec.RunRef) runKey { return runKey{r.WorkflowID, r.RunID} }
 
 // run has the barriers of one generation of a run.
 type run struct {
-	spec.BarrierRun
+	spec.RunRef
 	meetings map[string]*meeting
 	used     int // counts uses of meetings, for the one used longest ago
 }
@@ -204,7 +204,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 	}
 	if r == nil || r.Generation != w.Run.Generation {
 		// What waited in another generation has been stopped with it.
-		r = &run{BarrierRun: w.Run, meetings: map[string]*meeting{}}
+		r = &run{RunRef: w.Run, meetings: map[string]*meeting{}}
 		b.runs[keyOf(w.Run)] = r
 	}
 	m := r.meetings[w.Name]

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-var run = spec.BarrierRun{WorkflowID: "iris", RunID: "0123abcd-0"}
+var run = spec.RunRef{WorkflowID: "iris", RunID: "0123abcd-0"}
 
 func newHost(t *testing.T, s barriers.Server, state string) *barriers.Barriers {
 	t.Helper()

@@ -67,7 +67,7 @@ type memory struct {
 // withdrawal has to be delivered, one goroutine serves it.
 type meeting struct {
 	b    *Barriers
-	run  spec.BarrierRun
+	run  spec.RunRef
 	name string
 	used int // of Barriers.mu
 
@@ -85,7 +85,7 @@ type meeting struct {
 	wake chan struct{}
 }
 
-func newMeeting(b *Barriers, run spec.BarrierRun, name string, next int) *meeting {
+func newMeeting(b *Barriers, run spec.RunRef, name string, next int) *meeting {
 	return &meeting{
 		b: b, run: run, name: name, next: next, last: map[string]memory{}, wake: make(chan struct{}, 1),
 	}

@@ -38,8 +38,8 @@ type store struct {
 
 // numbers is the content of a file.
 type numbers struct {
-	Run   spec.BarrierRun `json:"run"`
-	Names map[string]int  `json:"names"`
+	Run   spec.RunRef    `json:"run"`
+	Names map[string]int `json:"names"`
 }
 
 func openStore(stateDir string, log *zap.Logger) (*store, error) {
@@ -72,7 +72,7 @@ func openStore(stateDir string, log *zap.Logger) (*store, error) {
 }
 
 // number returns the next round of a barrier, as far as is known.
-func (s *store) number(run spec.BarrierRun, name string) int {
+func (s *store) number(run spec.RunRef, name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.files[keyOf(run)]; n != nil && n.Run == run {
@@ -81,7 +81,7 @@ func (s *store) number(run spec.BarrierRun, name string) int {
 	return 0
 }
 
-func (s *store) set(run spec.BarrierRun, name string, next int) {
+func (s *store) set(run spec.RunRef, name string, next int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.files[keyOf(run)]
@@ -96,7 +96,7 @@ func (s *store) set(run spec.BarrierRun, name string, next int) {
 	s.touch(keyOf(run))
 }
 
-func (s *store) forget(run spec.BarrierRun, name string) {
+func (s *store) forget(run spec.RunRef, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.files[keyOf(run)]; n != nil && n.Run == run {

@@ -35,13 +35,13 @@ type Client struct {
 	Warn func(request string, err error)
 
 	server Server
-	run    spec.BarrierRun
+	run    spec.RunRef
 	id     string
 }
 
 // NewClient returns a client of the queue of a run, which may not be there. execution of
 // run is the first one of the run.
-func NewClient(s Server, run spec.BarrierRun) *Client {
+func NewClient(s Server, run spec.RunRef) *Client {
 	return &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
 }
 

@@ -61,7 +61,7 @@ type Queue struct {
 // Open attaches to the queue of a run, and makes it if there is none. A queue that
 // ended with its run is attached to for its values only. execution of run is the
 // first one of the run.
-func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue, error) {
+func Open(ctx context.Context, s Server, run spec.RunRef, o Options) (*Queue, error) {
 	c := NewClient(s, run)
 	if err := c.Open(ctx, o); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func Open(ctx context.Context, s Server, run spec.BarrierRun, o Options) (*Queue
 
 // Attach attaches to the queue of a run if there is one; else what is asked of it has
 // the error [ErrNoQueue].
-func Attach(s Server, run spec.BarrierRun) *Queue {
+func Attach(s Server, run spec.RunRef) *Queue {
 	return attach(NewClient(s, run), Options{QueueSize: 1})
 }
 

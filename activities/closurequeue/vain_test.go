@@ -53,7 +53,7 @@ func TestARequestInVainIsToldOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := closurequeue.NewClient(&test.server, spec.BarrierRun{WorkflowID: "iris", RunID: "first"})
+				c := closurequeue.NewClient(&test.server, spec.RunRef{WorkflowID: "iris", RunID: "first"})
 				var told []string
 				c.Warn = func(request string, err error) {
 					assert.Equal(t, closure.UpdateCancelClosures, request)

@@ -21,7 +21,7 @@ var _ taskapi.Barriers = acrossHosts{}
 func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Release, error) {
 	came := time.Now()
 	release, err := b.meetings.Arrive(ctx, barriers.Arrival{
-		Run:  spec.BarrierRun{WorkflowID: a.Run.WorkflowID, RunID: a.Run.RunID, Generation: a.Generation},
+		Run:  spec.RunRef{WorkflowID: a.Run.WorkflowID, RunID: a.Run.RunID, Generation: a.Generation},
 		Task: a.Task, Name: a.Name, Key: a.Key, Participants: a.Participants, Here: a.Here, Timeout: a.Timeout,
 	})
 	if err != nil {

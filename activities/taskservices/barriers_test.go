@@ -52,7 +52,7 @@ func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	_, err := across.Arrive(t.Context(), a)
 	require.ErrorContains(t, err, "the server refused the arrival: too large")
 	in, m := <-s.inputs, <-s.messages
-	assert.Equal(t, spec.BarrierRun{WorkflowID: "iris", RunID: "1", Generation: 3}, in.Run)
+	assert.Equal(t, spec.RunRef{WorkflowID: "iris", RunID: "1", Generation: 3}, in.Run)
 	assert.Equal(t, []string{"worker-0", "worker-1"}, in.Participants)
 	assert.Equal(t, []spec.BarrierArrival{{Task: "worker-0", Key: "k", Timeout: time.Minute}}, m.Arrived)
 }

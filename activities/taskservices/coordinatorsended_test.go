@@ -21,7 +21,7 @@ type servedQueue struct {
 	server *fakes.Server
 }
 
-func (q *servedQueue) Client(run spec.BarrierRun) (*closurequeue.Client, error) {
+func (q *servedQueue) Client(run spec.RunRef) (*closurequeue.Client, error) {
 	return closurequeue.NewClient(q.server, run), nil
 }
 

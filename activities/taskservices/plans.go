@@ -52,8 +52,8 @@ func (c *Config) here(run supervisor.RunKey) (Run, bool) {
 }
 
 // ofQueue names the run as its queue of closures does.
-func (r *Run) ofQueue() spec.BarrierRun {
-	return spec.BarrierRun{WorkflowID: r.WorkflowID, RunID: r.RunID}
+func (r *Run) ofQueue() spec.RunRef {
+	return spec.RunRef{WorkflowID: r.WorkflowID, RunID: r.RunID}
 }
 
 func taskOf(k supervisor.Key) taskapi.ID {

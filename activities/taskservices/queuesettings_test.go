@@ -28,7 +28,7 @@ func (q *toldQueues) Tell(_ context.Context, in closure.QueueInput, _ closure.Se
 	return nil
 }
 
-func (q *toldQueues) Client(run spec.BarrierRun) (*closurequeue.Client, error) {
+func (q *toldQueues) Client(run spec.RunRef) (*closurequeue.Client, error) {
 	return closurequeue.NewClient(nil, run), nil
 }
 
@@ -41,7 +41,7 @@ func (q *toldQueues) Open(ctx context.Context, _ *closurequeue.Client, in closur
 // A host opens the queue of a run with what the run's spec says, whether a task serves
 // first or coordinates (SEED-34, SEED-53).
 func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
-	run := spec.BarrierRun{WorkflowID: servedRun.WorkflowID, RunID: servedRun.RunID}
+	run := spec.RunRef{WorkflowID: servedRun.WorkflowID, RunID: servedRun.RunID}
 	for name, test := range map[string]struct {
 		settings  spec.Closures
 		env, host string

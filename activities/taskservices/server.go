@@ -38,16 +38,16 @@ type Queues interface {
 	// none. It returns [ErrQueueClosed] if the queue has ended.
 	Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error
 	// Left reports whether the queue of a run is open.
-	Left(ctx context.Context, run spec.BarrierRun) (bool, error)
+	Left(ctx context.Context, run spec.RunRef) (bool, error)
 	// Over says how a run has ended, whichever execution it was in. It is empty while
 	// the run is open.
-	Over(ctx context.Context, run spec.BarrierRun) (string, error)
+	Over(ctx context.Context, run spec.RunRef) (string, error)
 	// End tells a queue, if there is one, that its run has ended, and waits until the
 	// queue has ended, too.
-	End(ctx context.Context, run spec.BarrierRun, over string) error
+	End(ctx context.Context, run spec.RunRef, over string) error
 	// Client returns a client of the queue of a run. It fails while there is no
 	// connection to the server.
-	Client(run spec.BarrierRun) (*closurequeue.Client, error)
+	Client(run spec.RunRef) (*closurequeue.Client, error)
 	// Open opens the queue of a client with that input if there is none.
 	Open(ctx context.Context, c *closurequeue.Client, in closure.QueueInput) error
 }

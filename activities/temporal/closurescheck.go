@@ -29,7 +29,7 @@ func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (clos
 
 // Over implements [taskservices.Queues]. A run that went on in another execution has the same first
 // one.
-func (s *Queues) Over(ctx context.Context, run spec.BarrierRun) (string, error) {
+func (s *Queues) Over(ctx context.Context, run spec.RunRef) (string, error) {
 	c, err := s.server.connected()
 	if err != nil {
 		return "", err
@@ -56,7 +56,7 @@ func (s *Queues) Over(ctx context.Context, run spec.BarrierRun) (string, error) 
 }
 
 // Left implements [taskservices.Queues].
-func (s *Queues) Left(ctx context.Context, run spec.BarrierRun) (bool, error) {
+func (s *Queues) Left(ctx context.Context, run spec.RunRef) (bool, error) {
 	c, err := s.server.connected()
 	if err != nil {
 		return false, err

@@ -100,6 +100,6 @@ func (l *Leases) ReleaseResources(ctx context.Context, in closure.ReleasedResour
 }
 
 // runOf returns the key of the run of a queue.
-func runOf(ctx context.Context, run spec.BarrierRun) supervisor.RunKey {
+func runOf(ctx context.Context, run spec.RunRef) supervisor.RunKey {
 	return supervisor.RunKey{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: run.WorkflowID, RunID: run.RunID}
 }

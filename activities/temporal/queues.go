@@ -52,7 +52,7 @@ func (s *Queues) Tell(ctx context.Context, in closure.QueueInput, m closure.Serv
 const lookAgain = 50 * time.Millisecond
 
 // End implements [taskservices.Queues].
-func (s *Queues) End(ctx context.Context, run spec.BarrierRun, over string) error {
+func (s *Queues) End(ctx context.Context, run spec.RunRef, over string) error {
 	c, err := s.server.connected()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Queues) End(ctx context.Context, run spec.BarrierRun, over string) erro
 }
 
 // Client implements [taskservices.Queues].
-func (s *Queues) Client(run spec.BarrierRun) (*closurequeue.Client, error) {
+func (s *Queues) Client(run spec.RunRef) (*closurequeue.Client, error) {
 	c, err := s.server.connected()
 	if err != nil {
 		return nil, err

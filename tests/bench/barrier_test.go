@@ -24,7 +24,7 @@ import (
 type barrierPlace struct {
 	*harness.Server
 	b     *testing.B
-	run   spec.BarrierRun
+	run   spec.RunRef
 	tasks []string
 	hosts []*harness.BarrierHost
 	bare  []client.Client
@@ -34,7 +34,7 @@ const barrierQueue = "barriers"
 
 func newBarrierPlace(b *testing.B, hosts int) *barrierPlace {
 	b.Helper()
-	p := &barrierPlace{Server: harness.StartServer(b, "--headless"), b: b, run: spec.BarrierRun{WorkflowID: "nobody", RunID: "0123abcd-0"}}
+	p := &barrierPlace{Server: harness.StartServer(b, "--headless"), b: b, run: spec.RunRef{WorkflowID: "nobody", RunID: "0123abcd-0"}}
 	p.BarrierWorker(b, barrierQueue)
 	for i := range hosts {
 		p.tasks = append(p.tasks, fmt.Sprint("worker-", i))
@@ -139,7 +139,7 @@ func BenchmarkTenThousandBarriers(b *testing.B) {
 			d, err := c.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID())
 			return err == nil && len(d.GetPendingActivities()) == 2
 		})
-		p := &barrierPlace{Server: s, b: b, run: spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()}, tasks: []string{"worker-0", "worker-1"}}
+		p := &barrierPlace{Server: s, b: b, run: spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}, tasks: []string{"worker-0", "worker-1"}}
 		for i := range p.tasks {
 			p.hosts = append(p.hosts, s.StartBarrierHost(b, spec.TaskQueue, fmt.Sprint("fake-", i), b.TempDir()))
 		}

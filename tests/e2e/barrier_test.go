@@ -25,7 +25,7 @@ type meetingPlace struct {
 	*harness.Server
 	t      *testing.T
 	queue  string
-	run    spec.BarrierRun
+	run    spec.RunRef
 	tasks  []string
 	hosts  []*harness.BarrierHost
 	states []string
@@ -43,7 +43,7 @@ func meetingPlaceOn(t *testing.T, s *harness.Server, hosts int) *meetingPlace {
 	// A run that nobody executes: it is open, and says nothing of its tasks.
 	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "nobody", TaskQueue: "nobody"}, spec.WorkflowType)
 	require.NoError(t, err)
-	p.run = spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()}
+	p.run = spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}
 	p.BarrierWorker(t, p.queue)
 	for i := range hosts {
 		p.tasks = append(p.tasks, fmt.Sprint("worker-", i))
@@ -320,7 +320,7 @@ func TestBarrierParticipantEnds(t *testing.T) {
 			harness.Shell("worker", 2, fmt.Sprintf("if [ $CLUSTERRUN_TASK = worker-1 ]; then while [ ! -e %s ]; do sleep 0.05; done; exit 3; fi; exec sleep 300", end)),
 		}})
 	require.NoError(t, err)
-	p.run = spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()}
+	p.run = spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}
 	p.tasks = []string{"worker-0", "worker-1"}
 	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
 	p.awaitWaiting("epoch", 0, 1)
@@ -355,7 +355,7 @@ func TestBarriersCommand(t *testing.T) {
 	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "it's-run", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
 		&spec.RunSpec{Tasks: []spec.TaskGroup{harness.Shell("worker", 2, "exec sleep 300")}})
 	require.NoError(t, err)
-	p.run = spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()}
+	p.run = spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}
 	p.tasks = []string{"worker-0", "worker-1"}
 
 	code, _, stderr := p.CLI(t, "barriers", run.GetID())

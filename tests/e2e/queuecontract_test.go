@@ -20,7 +20,7 @@ func TestAQueueKeepsItsContract(t *testing.T) {
 	run := f.serve(2)
 	f.awaitServing(f.coordinator(run), 2)
 	contract.Check(t, contract.Queue{
-		Server: f.client, Run: spec.BarrierRun{WorkflowID: run.GetID(), RunID: run.GetRunID()},
+		Server: f.client, Run: spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()},
 		Open: func() *closurequeue.Queue {
 			q, err := starter.Get(f.client, run.GetID(), "").Closures(bounded(t))
 			require.NoError(t, err)

@@ -29,7 +29,7 @@ func TestRecordBarriers(t *testing.T) {
 	run, err := c.SignalWithStartWorkflow(t.Context(), "run", spec.SignalArrive, spec.BarrierMessage{}, client.StartWorkflowOptions{ID: "run", TaskQueue: p.queue}, spec.BarrierWorkflowType,
 		spec.BarrierInput{Participants: []string{"nobody"}})
 	require.NoError(t, err)
-	p.run = spec.BarrierRun{WorkflowID: "run", RunID: run.GetRunID()}
+	p.run = spec.RunRef{WorkflowID: "run", RunID: run.GetRunID()}
 	checked := func(name string) {
 		harness.Eventually(t, "the check is under way", func() bool {
 			d, err := c.DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, name, 0), "")

@@ -24,7 +24,7 @@ import (
 )
 
 // Run is the run of the queue.
-var Run = spec.BarrierRun{WorkflowID: "iris", RunID: "first-execution"}
+var Run = spec.RunRef{WorkflowID: "iris", RunID: "first-execution"}
 
 // Server has one queue and calls its closures itself.
 type Server struct {

@@ -44,8 +44,8 @@ type ServingTask struct {
 // the host, and the next lease that names them takes over.
 type Lease struct {
 	// Queue is the workflow ID of the queue, and Run the run.
-	Queue string          `json:"queue"`
-	Run   spec.BarrierRun `json:"run"`
+	Queue string      `json:"queue"`
+	Run   spec.RunRef `json:"run"`
 	// Closures are those to be called, and those that the host holds already, by
 	// ID. It takes one it does not hold for new.
 	Closures  []Closure  `json:"closures"`
@@ -82,30 +82,30 @@ type LeaseBeat struct {
 // any more. Those being called are told, and their process is restarted after Grace.
 // They end, as cancelled or otherwise, in their leases.
 type CancelLease struct {
-	Queue    string          `json:"queue"`
-	Run      spec.BarrierRun `json:"run"`
-	Closures []uint64        `json:"closures"`
-	Grace    time.Duration   `json:"grace"`
+	Queue    string        `json:"queue"`
+	Run      spec.RunRef   `json:"run"`
+	Closures []uint64      `json:"closures"`
+	Grace    time.Duration `json:"grace"`
 }
 
 // ReleasedResources is the input of [ActivityReleaseResources]. It is for a host that
 // has no lease at the moment; others learn the same from a [Lease].
 type ReleasedResources struct {
-	Queue    string          `json:"queue"`
-	Run      spec.BarrierRun `json:"run"`
-	Released [][2]uint64     `json:"released"`
+	Queue    string      `json:"queue"`
+	Run      spec.RunRef `json:"run"`
+	Released [][2]uint64 `json:"released"`
 }
 
 // EndInput is the input of [ActivityEndClosures].
 type EndInput struct {
-	Run  spec.BarrierRun `json:"run"` // with its first execution
-	Over string          `json:"over"`
+	Run  spec.RunRef `json:"run"` // with its first execution
+	Over string      `json:"over"`
 }
 
 // CheckInput is the input of [ActivityClosuresCheck]. The activity fails, and is
 // tried again, as long as the run is open.
 type CheckInput struct {
-	Run spec.BarrierRun `json:"run"` // with its first execution
+	Run spec.RunRef `json:"run"` // with its first execution
 }
 
 // CheckOutput is its result.

@@ -16,7 +16,7 @@ func QueueID(workflowID, execution string) string {
 // QueueInput is the input of the workflow [QueueType].
 type QueueInput struct {
 	// Run is the run, with its first execution.
-	Run spec.BarrierRun `json:"run"`
+	Run spec.RunRef `json:"run"`
 	// QueueSize replaces [spec.DefaultQueueSize]. Negative: no limit but that of bytes.
 	QueueSize int `json:"queue_size,omitempty"`
 	// TransientUnavailable is how many times another task may not answer before that
@@ -30,7 +30,7 @@ type QueueInput struct {
 // spec's own come first, as for the tasks.
 //
 // With an error, which says what is wrong with a variable, the rest holds.
-func NewQueueInput(s *spec.RunSpec, run spec.BarrierRun, env func(name string) string) (QueueInput, error) {
+func NewQueueInput(s *spec.RunSpec, run spec.RunRef, env func(name string) string) (QueueInput, error) {
 	in := QueueInput{Run: run}
 	switch size := s.Closures.QueueSize; {
 	case size == nil || *size == spec.DefaultQueueSize:

@@ -12,7 +12,7 @@ import (
 // SEED-34, SEED-53: what the spec says goes to the queue, and the seed's variable is the
 // default.
 func TestQueueInput(t *testing.T) {
-	run := spec.BarrierRun{WorkflowID: "iris", RunID: "first"}
+	run := spec.RunRef{WorkflowID: "iris", RunID: "first"}
 	chief := func(env map[string]string) []spec.TaskGroup {
 		return []spec.TaskGroup{{Type: "worker", Count: new(2)}, {Type: "chief", Env: env}}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Who is missing can still come unless the run says otherwise.
 func TestJudgeMissing(t *testing.T) {
-	run := spec.BarrierRun{WorkflowID: "iris", RunID: "e", Generation: 1}
+	run := spec.RunRef{WorkflowID: "iris", RunID: "e", Generation: 1}
 	in := spec.BarrierCheckInput{Run: run, Missing: []string{"worker-0", "worker-1", "worker-2", "worker-9"}}
 	tasks := []spec.TaskStatus{
 		{Name: "worker-0", State: spec.TaskRunning},

@@ -14,9 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// BarrierRun names the run, and the generation of it, that a barrier is of.
-// Each generation has barriers of its own.
-type BarrierRun struct {
+// RunRef names a run for the workflows beside it, and the generation of it: each has
+// barriers of its own. A queue of closures is of all of them, and has none.
+type RunRef struct {
 	WorkflowID string `json:"workflow_id"`
 	// RunID is the execution. Runs that had the same workflow ID one after
 	// another have different ones.
@@ -27,9 +27,9 @@ type BarrierRun struct {
 // BarrierInput is the input of a round: whoever arrives first opens it with the
 // participants it knows.
 type BarrierInput struct {
-	Run   BarrierRun `json:"run"`
-	Name  string     `json:"name"`
-	Round int        `json:"round"` // from 0
+	Run   RunRef `json:"run"`
+	Name  string `json:"name"`
+	Round int    `json:"round"` // from 0
 	// Participants are the tasks that have to arrive, sorted.
 	Participants []string `json:"participants"`
 }
@@ -147,8 +147,8 @@ type BarrierWaiter struct {
 
 // BarrierCheckInput is the input of [ActivityBarrierCheck].
 type BarrierCheckInput struct {
-	Run     BarrierRun `json:"run"`
-	Missing []string   `json:"missing"`
+	Run     RunRef   `json:"run"`
+	Missing []string `json:"missing"`
 }
 
 // BarrierCheckOutput says who of the missing has ended for good.
@@ -186,14 +186,14 @@ func CheckBarrierName(name string) error {
 }
 
 // Over says that the generation is.
-func (r BarrierRun) Over() string {
+func (r RunRef) Over() string {
 	return fmt.Sprintf("generation %d of run %s is over", r.Generation, r.WorkflowID)
 }
 
 // BarrierID returns the workflow ID of a round, which people count from 1. The execution
 // of the run is in it so that a later run of the same ID never meets rounds that an
 // earlier one left.
-func BarrierID(run BarrierRun, name string, round int) string {
+func BarrierID(run RunRef, name string, round int) string {
 	escaped := url.PathEscape(name)
 	if len(escaped) > MaxBarrierName {
 		sum := sha256.Sum256([]byte(name))

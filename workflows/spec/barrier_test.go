@@ -10,7 +10,7 @@ import (
 )
 
 func TestBarrierID(t *testing.T) {
-	run := BarrierRun{WorkflowID: "iris", RunID: "0123abcd-4567-89ab", Generation: 2}
+	run := RunRef{WorkflowID: "iris", RunID: "0123abcd-4567-89ab", Generation: 2}
 	require.Equal(t, "iris/barrier/0123abcd/2/epoch/8", BarrierID(run, "epoch", 7))
 	require.Equal(t, "iris/barrier/0123abcd/2/a%2Fb%20c/1", BarrierID(run, "a/b c", 0))
 	require.True(t, strings.HasPrefix(BarrierID(run, "epoch", 7), BarrierIDPrefix("iris", "0123abcd-4567-89ab")))

@@ -22,7 +22,7 @@ import (
 // makes what count(counter) counts in, and hold(name), which goes on until Release(name).
 type Queue struct {
 	Server closurequeue.Server
-	Run    spec.BarrierRun
+	Run    spec.RunRef
 	// Open returns another client of it.
 	Open func() *closurequeue.Queue
 	// Release has the calls of hold(name) return.
