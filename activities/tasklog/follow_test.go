@@ -576,3 +576,18 @@ func TestOutputIsSeenAtOnce(t *testing.T) {
 	assert.Less(t, fastest, time.Second)
 	stop(t, f)
 }
+
+// What is drained is whole lines, too, wherever a piece that is read at once ends: another
+// source may deliver in between.
+func TestDrainedPiecesAreWholeLines(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, MakeDir(ProcessDir(dir, 0, 0)))
+	text := strings.Repeat(strings.Repeat("x", 99)+"\n", 3*readSize/100) + "the end"
+	require.NoError(t, os.WriteFile(filepath.Join(ProcessDir(dir, 0, 0), StdoutFile), []byte(text), 0o644))
+	var pieces []string
+	require.NoError(t, Follow(dir, func(c Chunk) { pieces = append(pieces, string(c.Data)) }, FollowOptions{}).Stop(t.Context()))
+	assert.Equal(t, text, strings.Join(pieces, ""))
+	for _, p := range pieces[:len(pieces)-1] {
+		assert.Equal(t, "\n", p[len(p)-1:])
+	}
+}

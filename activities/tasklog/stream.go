@@ -88,7 +88,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 		whole := bytes.LastIndexByte(data, '\n') + 1
 		if rest := n - whole; rest == 0 {
 			f.release(s)
-		} else if all || rest >= maxHeld || f.heldLongEnough(s, data[whole:], whole > 0) {
+		} else if all && n < len(f.buf) || rest >= maxHeld || f.heldLongEnough(s, data[whole:], whole > 0) {
 			whole = n
 			f.release(s)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func BenchmarkTee(b *testing.B) {
 			if contenders[name] == nil || name == "torchrun" && len(whole[name]) == 2 {
 				continue
 			}
-			t := readTee(b, home, contenders[name])
+			t := readTee(b, home, contenders[name], func() []int { return ownProcesses(home) })
 			whole[name], steady[name] = append(whole[name], t.whole), append(steady[name], t.steady)
 			switch name {
 			case "torchrun":
@@ -107,8 +108,9 @@ type teeFigures struct {
 	wrong         int // lines that were torn, lost or out of order
 }
 
-// readTee runs a command and checks each line of its stdout.
-func readTee(b *testing.B, home string, argv []string) teeFigures {
+// readTee runs a command and checks each line of its stdout. watched are the processes of
+// which it reads the memory, beside the command.
+func readTee(b *testing.B, home string, argv []string, watched func() []int) teeFigures {
 	b.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = harness.Env(home), home
@@ -118,7 +120,9 @@ func readTee(b *testing.B, home string, argv []string) teeFigures {
 	require.NoError(b, err)
 	started := time.Now()
 	require.NoError(b, cmd.Start())
-	memory := sampleMemory(home)
+	memory := sampleMemory(func() []int {
+		return slices.Compact(slices.Sorted(slices.Values(append(watched(), cmd.Process.Pid))))
+	})
 	in := bufio.NewReaderSize(pipe, 256<<10)
 	next := map[string]*int{}
 	want := numberedLine(0)
@@ -171,17 +175,16 @@ func number(line []byte) (n int) {
 	return n
 }
 
-// memory samples the resident memory of the processes of a home, by their
-// environment, but not of those that write.
+// memory samples the resident memory of processes.
 type memory struct {
-	home    string
+	watched func() []int
 	started chan struct{}
 	stop    chan struct{}
 	grown   chan float64
 }
 
-func sampleMemory(home string) *memory {
-	m := &memory{home: home, started: make(chan struct{}), stop: make(chan struct{}), grown: make(chan float64, 1)}
+func sampleMemory(watched func() []int) *memory {
+	m := &memory{watched: watched, started: make(chan struct{}), stop: make(chan struct{}), grown: make(chan float64, 1)}
 	go m.run()
 	return m
 }
@@ -202,7 +205,7 @@ func (m *memory) run() {
 		m.grown <- 0
 		return
 	}
-	pids := ownProcesses(m.home)
+	pids := m.watched()
 	before := residentMiB(pids)
 	most := before
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -218,6 +221,7 @@ func (m *memory) run() {
 	}
 }
 
+// ownProcesses are those of a home, by their environment, but not those that write.
 func ownProcesses(home string) (pids []int) {
 	for _, pid := range harness.Alive("HOME=" + home) {
 		if line := harness.Cmdline(pid); strings.Contains(line, "clusterrun") && !strings.Contains(line, "write-lines") ||
