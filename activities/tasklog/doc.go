@@ -35,6 +35,9 @@
 // that makes a tail trustworthy: what is on disk when it is called has been
 // delivered when it returns.
 //
+// A [Selection] says which part of a run's output is wanted, here and to those who read it
+// from another host.
+//
 // A [Console] writes lines with the prefix of their task, whole, to stdout and
 // stderr. A line is handed on once it is whole, has grown past 64 KiB, has been
 // unfinished for a second, or the stream is drained. An unfinished line keeps

@@ -23,6 +23,16 @@ func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("error file %w", err)
 	}
+	if source, err := os.Stat(from); err == nil {
+		if old, err := os.Stat(to); err == nil && os.SameFile(source, old) {
+			return false, nil
+		}
+	}
+	return HandOnContent(b, to, exitCode)
+}
+
+// HandOnContent is [HandOn] for the content of an error file that is elsewhere.
+func HandOnContent(b []byte, to string, exitCode int) (replaced bool, err error) {
 	if exitCode != 0 {
 		b = withErrorCode(b, exitCode)
 	}
@@ -32,9 +42,6 @@ func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 		return false, fmt.Errorf("error file %s is not a file", to)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fmt.Errorf("error file %w", err)
-	}
-	if source, statErr := os.Stat(from); err == nil && statErr == nil && os.SameFile(source, old) {
-		return false, nil
 	}
 	if writeErr := atomicfile.Write(to, b, 0o644); writeErr != nil {
 		return false, fmt.Errorf("error file %s: %w", to, writeErr)

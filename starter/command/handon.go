@@ -2,11 +2,15 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
+	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -19,6 +23,12 @@ func (a *app) handOn(f *spec.ProcessFailure) {
 		return
 	}
 	replaced, err := tasklog.HandOn(f.ErrorFile, to, f.ExitCode)
+	if errors.Is(err, fs.ErrNotExist) && a.elsewhere != nil {
+		var b []byte
+		if b, err = a.elsewhere(f); err == nil {
+			replaced, err = tasklog.HandOnContent(b, to, f.ExitCode)
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !exists(f.ErrorFile):
 		a.say("the error file of %s is on %s and is not copied to %s", f.Task, dash(f.Host), to)
@@ -27,6 +37,27 @@ func (a *app) handOn(f *spec.ProcessFailure) {
 	case replaced:
 		a.say("replaced %s with the error file of %s", to, f.Task)
 	}
+}
+
+// errorFile returns the error file of a failure of a run from the host that has it.
+func errorFile(ctx context.Context, r *starter.Run, f *spec.ProcessFailure) ([]byte, error) {
+	_, attempt, rank, ok := tasklog.SplitProcessDir(filepath.Dir(f.ErrorFile))
+	s, err := r.Status(ctx)
+	if err != nil || !ok {
+		return nil, cmp.Or(err, fs.ErrNotExist)
+	}
+	services, err := r.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, service := range services {
+		if service.Host == f.Host {
+			c := hostservice.NewClient(service, s.ExecutionID)
+			defer c.Close()
+			return c.ReadFile(ctx, rank, attempt, "error")
+		}
+	}
+	return nil, fs.ErrNotExist
 }
 
 func exists(path string) bool {

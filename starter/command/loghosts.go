@@ -115,7 +115,7 @@ func (h *logHost) ask(ctx context.Context) {
 // follows begins to read a host.
 func (l *logReader) follows(h *logHost, selection tasklog.Selection, live bool) {
 	h.reader = h.client.Follow(l.from(h), hostservice.FollowOptions{
-		Selection: selection, WholeLines: l.global.json, Live: live, OnError: l.unreadable,
+		Selection: selection, WholeLines: l.asJSON(), Live: live, OnError: l.unreadable,
 		OnTrouble: func(err error) {
 			if err == nil {
 				l.say("the output of %s is read again", h.name)

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,7 +91,12 @@ type logReader struct {
 	run      *starter.Run
 	selected logSelection
 	follow   bool
+	// spec is that of a run that is shown as one of this machine; nil: all is shown.
+	spec *spec.RunSpec
+	// notify is told when the server goes away; see [app.sayUnreachable].
+	notify func(error)
 
+	tasks    placedTasks
 	deliver  func(tasklog.Chunk)
 	dirs     []os.FileInfo // that are read
 	readers  []*tasklog.Follower
@@ -112,7 +116,7 @@ type logProcess struct{ rank, attempt int }
 
 func newLogReader(a *app, run *starter.Run, selected logSelection) *logReader {
 	return &logReader{
-		app: a, run: run, selected: selected, hosts: map[string]*logHost{},
+		app: a, run: run, selected: selected, notify: a.sayUnreachable, hosts: map[string]*logHost{},
 		there: map[int][]int{}, named: map[logFiles]bool{}, sources: map[logProcess]any{},
 	}
 }
@@ -126,7 +130,7 @@ func (l *logReader) show(ctx context.Context) error {
 	if mistake != nil {
 		l.say("%s", l.color.bad(mistake.Error()))
 	}
-	finish, err := l.sink(s)
+	finish, err := l.sink()
 	if err != nil {
 		return err
 	}
@@ -178,11 +182,15 @@ func (l *logReader) sayPruned(s *starter.Status) {
 // find waits, if the logs are to be followed, until the run has some, here or
 // elsewhere.
 func (l *logReader) find(ctx context.Context) (*starter.Status, []string, error) {
-	for {
+	for tries := 1; ; tries++ {
 		s, err := l.run.Status(ctx)
-		if err != nil {
+		switch {
+		case err != nil && l.spec != nil && tries < mostTries && retry.Sleep(ctx, lookAgain) == nil:
+			continue // the run has only just been started: the server comes back
+		case err != nil:
 			return nil, nil, err
 		}
+		l.tasks.learn(s)
 		if wanted, err := l.selected.ranks(s); err != nil && len(wanted) == 0 {
 			return nil, nil, err
 		}
@@ -210,6 +218,8 @@ const (
 	// again, and lookSeldom how soon one is whose tasks may be started anew elsewhere.
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
+	// mostTries is how often a run that this command has started is asked.
+	mostTries = 40
 )
 
 // toTheEnd follows the run until it has ended, and returns its last status.
@@ -218,7 +228,7 @@ func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.S
 	go func() {
 		defer close(ended)
 		// However it ends: its logs are what was asked for.
-		_, _ = l.run.WaitNotify(ctx, l.sayUnreachable)
+		_, _ = l.run.WaitNotify(ctx, l.notify)
 	}()
 	for {
 		l.namesLeftOut(s)
@@ -237,6 +247,7 @@ func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.S
 		switch now, err := l.run.Status(ctx); {
 		case err == nil:
 			s = now
+			l.tasks.learn(s)
 			l.learnServices(ctx, s)
 			l.read(ctx, s, l.runDirs(s))
 		case over:
@@ -267,7 +278,7 @@ func (l *logReader) read(ctx context.Context, s *starter.Status, dirs []string) 
 	selection := l.selected.of(s, l.there)
 	for _, dir := range added {
 		options := tasklog.FollowOptions{Select: selection.Has, From: selection.From(dir), OnError: l.unreadable}
-		if l.global.json {
+		if l.asJSON() {
 			options.Hold = tasklog.WholeLines
 		}
 		l.readers = append(l.readers, tasklog.Follow(dir, l.from(dir), options))
@@ -304,39 +315,4 @@ func (l *logReader) from(source any) func(tasklog.Chunk) {
 func (l *logReader) unreadable(err error) {
 	l.broken.Store(true)
 	l.say("%s", err)
-}
-
-// sink sets what shows the lines, and returns what ends that.
-func (l *logReader) sink(s *starter.Status) (finish func() error, err error) {
-	names := map[int]string{}
-	fields := map[int]spec.PrefixFields{}
-	for _, t := range s.Tasks {
-		names[t.Rank] = t.Name
-		fields[t.Rank] = spec.PrefixFields{Type: t.Type, Index: t.Index}
-	}
-	if l.global.json {
-		lines := tasklog.NewJSONLines(l.out, func(rank int) string { return nameOf(names, rank) })
-		l.deliver = lines.Deliver
-		return lines.Close, nil
-	}
-	format, err := spec.ParsePrefix(spec.DefaultPrefix)
-	if err != nil {
-		return nil, err
-	}
-	console := tasklog.NewConsole(l.out, l.err, tasklog.ConsoleOptions{Prefix: func(rank, _ int) string {
-		f, ok := fields[rank]
-		if !ok {
-			f = spec.PrefixFields{Type: "rank", Index: rank}
-		}
-		return format.Format(f)
-	}})
-	l.deliver = console.Deliver
-	return console.Close, nil
-}
-
-func nameOf(names map[int]string, rank int) string {
-	if name, ok := names[rank]; ok {
-		return name
-	}
-	return "rank-" + strconv.Itoa(rank)
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Main runs the command line of this process and returns its exit code.
@@ -36,5 +38,7 @@ type app struct {
 	color    palette        // for stderr
 	voice    voice
 	noStatus bool // no status line, although stderr may be a terminal
-	owned    bool // the run is part of a program, whose user did not ask for one
+	// elsewhere reads the error file of a failure from another host; nil: it is here.
+	elsewhere func(*spec.ProcessFailure) ([]byte, error)
+	owned     bool // the run is part of a program, whose user did not ask for one
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -65,7 +66,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 	if dir != "" {
 		o.follow = tasklog.Follow(dir, o.deliver, tasklog.FollowOptions{
 			Select:  selection(tasks, s),
-			OnNext:  o.announce(tasks, s),
+			OnNext:  a.announce(s, func(rank int) string { return tasks.task(rank).Name() }),
 			OnError: func(err error) { a.say("%s", err) },
 		})
 	}
@@ -81,16 +82,16 @@ func (o *output) deliver(c tasklog.Chunk) {
 	o.console.Deliver(c)
 }
 
-// announce says that processes are started again: a whole group once.
-func (o *output) announce(tasks *taskIndex, s *spec.RunSpec) func(rank, attempt int) {
-	announced := 0
+// announce returns what says that processes are started again: a whole group once.
+func (a *app) announce(s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
+	var announced atomic.Int64
 	return func(rank, attempt int) {
+		now := announced.Load()
 		switch {
 		case s.RestartScope != spec.RestartScopeGroup:
-			o.app.say("%s", o.app.color.dim(fmt.Sprintf("%s is started again (attempt_%d)", tasks.task(rank).Name(), attempt)))
-		case attempt > announced:
-			announced = attempt
-			o.app.say("%s", o.app.color.dim(fmt.Sprintf("the group is started again (attempt_%d)", attempt)))
+			a.say("%s", a.color.dim(fmt.Sprintf("%s is started again (attempt_%d)", name(rank), attempt)))
+		case int64(attempt) > now && announced.CompareAndSwap(now, int64(attempt)):
+			a.say("%s", a.color.dim(fmt.Sprintf("the group is started again (attempt_%d)", attempt)))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -21,7 +20,8 @@ command; what follows the command's name is the command's.
 Processes run in the current directory unless --dir or the spec says otherwise,
 with the environment of this shell. With --remote they run on other hosts: with
 the environment of their host worker, and what --env, -x and --env-from-shell send
-of this shell's.
+of this shell's. Their output comes from there; a success of which some cannot be had
+exits with 125, and with -q none is asked for.
 
 A task in the --foreground has this terminal to itself, for a debugger or a shell:
 keys such as Ctrl-C are its own, and Ctrl-] three times within a second stops the
@@ -110,7 +110,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
 	cmd.Flags().StringVar(&o.foreground, "foreground", "", "the `TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
-	cmd.Flags().BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, and wait; their output stays there")
+	cmd.Flags().BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show what is written there, and wait")
 	cmd.Flags().StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
 	cmd.Flags().IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run schedules closures as with `clusterrun coordinate`; the run ends with it")
 	_ = cmd.Flags().MarkHidden(coordinatorFlag)
@@ -145,19 +145,4 @@ func checkRun(id string) error {
 		return usagef("%q is no run ID: it has characters that are not ASCII; `clusterrun list` shows the runs there are", id)
 	}
 	return nil
-}
-
-// runRemote is submit and wait.
-func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
-	c, _, err := a.dial(cmd.Context())
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	r, err := a.submit(cmd.Context(), c, s, starter.Options{ID: o.id, Queue: o.queue})
-	if err != nil {
-		return err
-	}
-	a.say("run %s is started; Ctrl-C ends the waiting, `clusterrun stop %s` the run", r.ID, r.ID)
-	return a.await(cmd.Context(), r)
 }

@@ -1,12 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func (a *app) waitCommand() *cobra.Command {
@@ -26,17 +28,23 @@ Ctrl-C ends the waiting, not the run.
 				return err
 			}
 			defer c.Close()
-			return a.await(cmd.Context(), starter.Get(c, args[0], execution))
+			return a.await(cmd.Context(), starter.Get(c, args[0], execution), nil)
 		},
 	}
 	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
 	return cmd
 }
 
-// await waits for a run and reports its end. Its error has the exit code.
-func (a *app) await(ctx context.Context, r *starter.Run) error {
+// await waits for a run and, where that is given, until its output has been shown, and
+// reports its end. Its error has the exit code, that of the output last.
+func (a *app) await(ctx context.Context, r *starter.Run, shown <-chan error) error {
 	result, err := r.WaitNotify(ctx, a.sayUnreachable)
-	return a.report(r.ID, result, err)
+	var incomplete error
+	if shown != nil {
+		incomplete = <-shown
+	}
+	a.elsewhere = func(f *spec.ProcessFailure) ([]byte, error) { return errorFile(ctx, r, f) }
+	return cmp.Or(a.report(r.ID, result, err), incomplete)
 }
 
 // sayUnreachable tells when the server goes away, or the run does not get on,

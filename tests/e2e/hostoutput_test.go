@@ -75,6 +75,18 @@ func TestOutputFromEveryHost(t *testing.T) {
 	assert.Equal(t, `{"task":"worker-3","attempt":0,"stream":"stderr","line":"no newline yet"}`+"\n"+
 		`{"task":"worker-3","attempt":0,"stream":"stderr","line":"the end","partial":true}`+"\n", stdout)
 
+	// run --remote shows it as run does, and the error file comes from its host, too.
+	of2 := `{"tasks": [{"type": "worker", "addresses": ["host-b", "host-c"], "command": ["bash", "-c", ` +
+		`"echo hello; cd /proc/$PPID/cwd; [ $RANK = 0 ] || { echo '{\"message\": \"boom\"}' > $CLUSTERRUN_ERROR_FILE; exit 3; }"]}]}`
+	path, errorFile := filepath.Join(f.dir, "two.json"), filepath.Join(f.dir, "error.json")
+	require.NoError(t, os.WriteFile(path, []byte(of2), 0o644))
+	p := harness.Start(t, f.dir, harness.Env(f.dir, "TEMPORAL_ADDRESS="+f.Address, "TORCHELASTIC_ERROR_FILE="+errorFile),
+		harness.Clusterrun(t), "run", "--remote", path)
+	assert.Equal(t, 3, p.ExitCode(), p.Stderr())
+	assert.ElementsMatch(t, []string{"[worker-0]:    hello", "[worker-1]:    hello"}, linesWith(p.Stdout()))
+	assert.Contains(t, p.Stderr(), "boom")
+	assert.JSONEq(t, `{"message": "boom"}`, readFile(t, errorFile))
+
 	// A host that is gone is named, and the others are still read.
 	c.Kill(syscall.SIGTERM)
 	require.Zero(t, c.ExitCode())

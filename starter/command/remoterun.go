@@ -1,0 +1,51 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// runRemote is submit, and then logs -f and wait at the same time.
+func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
+	c, _, err := a.dial(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r, err := a.submit(cmd.Context(), c, s, starter.Options{ID: o.id, Queue: o.queue})
+	if err != nil {
+		return err
+	}
+	a.say("run %s is started; Ctrl-C ends the waiting, `clusterrun stop %s` the run", r.ID, r.ID)
+	ctx := cmd.Context()
+	shown := make(chan error, 1)
+	if o.quiet || s.Logs.Dir == spec.NullDir {
+		shown <- nil
+	} else {
+		go func() { shown <- a.showRemote(ctx, r, s.WithDefaults()) }()
+	}
+	return a.await(ctx, r, shown)
+}
+
+// showRemote shows the output of a run on other hosts to its end, as [app.show] does that of
+// one on this machine. It fails if some is missing, which it has said.
+func (a *app) showRemote(ctx context.Context, r *starter.Run, s *spec.RunSpec) error {
+	l := newLogReader(a, r, logSelection{})
+	l.follow, l.spec, l.notify = true, s, func(error) {}
+	err := l.show(ctx)
+	var incomplete *exitError
+	switch {
+	case err == nil, errors.As(err, &incomplete):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // why there is nothing to show is for the run's result to say
+	}
+	a.say("the output is incomplete: %s", err)
+	return &exitError{code: exitMachinery}
+}
