@@ -18,7 +18,6 @@ type Ready struct {
 	UI        string    `json:"ui,omitempty"`
 	Namespace string    `json:"namespace"`
 	Database  string    `json:"database"`
-	Version   string    `json:"version"`
 	Server    string    `json:"server_version"`
 	Started   time.Time `json:"started"`
 }

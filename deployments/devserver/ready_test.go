@@ -30,7 +30,7 @@ func TestReadyFileComesWithTheServerAndGoesWithIt(t *testing.T) {
 	assert.Equal(t, "default", r.Namespace)
 	assert.Regexp(t, `^127\.0\.0\.1:\d+$`, r.Address)
 	assert.Empty(t, r.UI, "headless")
-	assert.NotEmpty(t, r.Version)
+	assert.NotEmpty(t, r.Server)
 	assert.WithinRange(t, r.Started, before, time.Now())
 	p.client()
 

@@ -123,7 +123,6 @@ func (s *server) ready(started time.Time) Ready {
 		Address:   s.frontend(),
 		Namespace: s.opts.Namespace,
 		Database:  s.db.name(),
-		Version:   Version,
 		Server:    headers.ServerVersion,
 		Started:   started.UTC(),
 	}

@@ -7,10 +7,8 @@ import (
 	"go.temporal.io/server/common/headers"
 )
 
-// Version is set by the release build with -ldflags -X.
-var Version = "dev"
-
+// versionLine names what this program is made of. A version of its own it has none: it
+// comes with clusterrun, whose `clusterrun version` has one.
 func versionLine() string {
-	return fmt.Sprintf("clusterrun-devserver %s (Temporal server %s, Web UI %s)",
-		Version, headers.ServerVersion, uiversion.UIVersion)
+	return fmt.Sprintf("clusterrun-devserver (Temporal server %s, Web UI %s)", headers.ServerVersion, uiversion.UIVersion)
 }

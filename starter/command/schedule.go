@@ -37,9 +37,9 @@ value. Every ARG is JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with 
 The arguments of a closure may have 256 KiB; pass larger data in files.
 
 With --from, closures are read from a file, one JSON object in each line, such as
-{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}}, which may have
-"options", as for 'clusterrun coordinate'; the flags are for all of them. While the queue is full this waits. When a
-line is wrong, those before it are in the queue already.
+{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}, "options": {"key": "3"}},
+with options as for 'clusterrun coordinate'; the flags are for all of them. While the queue
+is full this waits. When a line is wrong, those before it are in the queue already.
 
 A --key makes a closure the same as the one that was scheduled with it before, for as long
 as the run lives, unless that was cancelled. One that has failed raises its error again; with
