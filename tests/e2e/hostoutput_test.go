@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,10 +77,15 @@ func TestOutputFromEveryHost(t *testing.T) {
 		`{"task":"worker-3","attempt":0,"stream":"stderr","line":"the end","partial":true}`+"\n", stdout)
 
 	// run --remote shows it as run does, and the error file comes from its host, too.
-	of2 := `{"tasks": [{"type": "worker", "addresses": ["host-b", "host-c"], "command": ["bash", "-c", ` +
-		`"echo hello; cd /proc/$PPID/cwd; [ $RANK = 0 ] || { echo '{\"message\": \"boom\"}' > $CLUSTERRUN_ERROR_FILE; exit 3; }"]}]}`
+	two, err := json.Marshal(&spec.RunSpec{Tasks: []spec.TaskGroup{{
+		Type: "worker", Addresses: []string{"host-b", "host-c"}, Env: map[string]string{"DIR": f.dir},
+		Command: []string{"bash", "-c", `echo hello; if [ $RANK = 0 ]; then touch $DIR/said; exit; fi
+			until [ -e $DIR/said ]; do sleep 0.05; done
+			cd /proc/$PPID/cwd; echo '{"message": "boom"}' > $CLUSTERRUN_ERROR_FILE; exit 3`},
+	}}})
+	require.NoError(t, err)
 	path, errorFile := filepath.Join(f.dir, "two.json"), filepath.Join(f.dir, "error.json")
-	require.NoError(t, os.WriteFile(path, []byte(of2), 0o644))
+	require.NoError(t, os.WriteFile(path, two, 0o644))
 	p := harness.Start(t, f.dir, harness.Env(f.dir, "TEMPORAL_ADDRESS="+f.Address, "TORCHELASTIC_ERROR_FILE="+errorFile),
 		harness.Clusterrun(t), "run", "--remote", path)
 	assert.Equal(t, 3, p.ExitCode(), p.Stderr())
