@@ -19,7 +19,8 @@ var levels = [][]string{
 	{"starter/command", "starter/pool"},
 	{"starter/coordinate"},
 	{"starter/clustercoordinator"},
-	{"starter", "starter/rundir"},
+	{"starter", "starter/remotehosts"},
+	{"starter/rundir"},
 	{"workers"},
 	{"workers/connect"},
 	{"workers/embedded"},
@@ -34,6 +35,7 @@ var levels = [][]string{
 	{"activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
 	{"workflows/closure"},
+	{"starter/hostlist"},
 	{"workflows/spec", "workflows/markdown"},
 	{"workflows/shorten", "workflows/plural"},
 }

@@ -197,6 +197,9 @@ func (s *side) logRoot() string {
 // stops their processes.
 func (s *side) close(ctx context.Context, host *activities.Host, reply supervisor.ClosingReply) {
 	s.log.Info("the supervisor is closing")
+	if reply.OwnerGone && s.NoWorkflows {
+		return // the owner was the way to the server
+	}
 	// The supervisor bounds all of this: it ends us when it has waited enough.
 	if reply.OwnerGone && s.Owned {
 		for _, run := range host.CancelRuns(ctx) {

@@ -30,8 +30,12 @@ func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
 		l.voice.giveUp()
 		said = &exitError{code: end.code()}
 	}
-	if (!told || !shown) && codeOf(said) == exitOK {
+	switch {
+	case codeOf(said) != exitOK:
+	case !told || !shown:
 		said = &exitError{code: codeOfSignal(l.interrupted.first)}
+	case l.broken.Load():
+		said = &exitError{code: exitMachinery}
 	}
 	return said
 }
@@ -76,6 +80,7 @@ func (l *localRun) await(f func()) bool {
 func (l *localRun) finish(end *ending) (shown bool) {
 	var worker sync.WaitGroup
 	worker.Go(l.endWorker)
+	l.endHosts()
 	if end.result == nil {
 		// Without a result nobody has seen the end of all processes. They have
 		// ended, and all their output is there, when the worker has.

@@ -10,7 +10,7 @@ import (
 // prepareHere completes a spec for a run on this machine, and refuses tasks of
 // other machines: nobody but us polls its private queues, so they could only
 // time out.
-func prepareHere(s *spec.RunSpec) error {
+func prepareHere(s *spec.RunSpec, o runOptions) error {
 	if s.Dir == "" {
 		dir, err := os.Getwd()
 		if err != nil {
@@ -20,6 +20,9 @@ func prepareHere(s *spec.RunSpec) error {
 			return err
 		}
 		s.Dir = dir
+	}
+	if o.others != nil {
+		return prepareElsewhere(s, o)
 	}
 	own, err := os.Hostname()
 	if err != nil {

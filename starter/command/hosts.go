@@ -1,112 +1,161 @@
 package command
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/clusterrun/clusterrun/starter/hostlist"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// hostSlots is one host of mpirun's -H or of a hostfile.
-type hostSlots struct {
-	name  string
-	slots int // 0: not given
+// otherHosts is what the command line says of a run that is not on this machine alone.
+type otherHosts struct {
+	hosts []hostlist.Host
+	// flag is what named them.
+	flag string
+	// count is the number of tasks. 0: one for each slot, or as the spec has it.
+	count int
+	// perHost is how many each host takes, in the words of --nproc-per-node. Empty: as many
+	// as it has slots.
+	perHost       string
+	oversubscribe bool
+	// inSpec reports whether the spec, or --task, says how many tasks there are.
+	inSpec bool
+	// placed reports whether every task has its host.
+	placed bool
 }
 
-// parseHosts reads mpirun's -H: HOST[:SLOTS],….
-func parseHosts(text string) ([]hostSlots, error) {
-	var hosts []hostSlots
-	for item := range strings.SplitSeq(text, ",") {
-		h, err := parseHost(strings.TrimSpace(item))
-		if err != nil {
-			return nil, fmt.Errorf("-H %q: %w", text, err)
-		}
-		if h.slots == 0 {
-			h.slots = 1 // as mpirun has it; a host named twice has two
-		}
-		hosts = append(hosts, h)
+// refuseOthers refuses hosts for a run that finds its host workers on a queue.
+func (f *specFlags) refuseOthers(what string) error {
+	if f.others == nil {
+		return nil
 	}
-	return hosts, nil
+	return usagef("%s: %s finds its hosts on the queue and starts none; leave it out, and name tasks of a host with --task TYPE=HOST:PORT, or use run, which reaches hosts by ssh", f.others.flag, what)
 }
 
-// parseHostfile reads a hostfile of Open MPI (host slots=4) or MPICH (host:4).
-func parseHostfile(r io.Reader) ([]hostSlots, error) {
-	var hosts []hostSlots
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		fields := strings.Fields(line)
-		if len(fields) == 0 {
-			continue
+// hostList returns the hosts of -H or --hostfile. None: neither was given.
+func (f *specFlags) hostList() (hosts []hostlist.Host, flag string, err error) {
+	switch {
+	case f.given("host") && f.given("hostfile"):
+		return nil, "", fmt.Errorf("-H and --hostfile both say which hosts there are; give one of them")
+	case f.given("host"):
+		flag = "-H " + f.hosts
+		hosts, err = hostlist.Parse(f.hosts)
+	case f.given("hostfile"):
+		flag = "--hostfile " + f.hostfile
+		file, openErr := os.Open(f.hostfile)
+		if openErr != nil {
+			return nil, "", fmt.Errorf("--hostfile: %w", openErr)
 		}
-		h, err := parseHost(fields[0])
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+		defer file.Close()
+		if hosts, err = hostlist.ParseFile(file); err != nil {
+			err = fmt.Errorf("%s: %w", flag, err)
 		}
-		for _, f := range fields[1:] {
-			key, value, _ := strings.Cut(f, "=")
-			switch key {
-			case "slots":
-				if h.slots, err = parseSlots(value); err != nil {
-					return nil, fmt.Errorf("line %d: %w", n, err)
-				}
-			case "max_slots", "max-slots":
-			default:
-				return nil, fmt.Errorf("line %d: %q is not understood; write HOST slots=N or HOST:N", n, f)
+	}
+	if hosts == nil || err != nil {
+		return nil, "", err
+	}
+	own, err := os.Hostname()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the name of this machine: %w", err)
+	}
+	hosts = hostlist.Merge(hosts, own, isThisMachine)
+	for i := range hosts {
+		if h := &hosts[i]; h.Here && h.Slots == 0 {
+			h.Slots = runtime.NumCPU() // as Open MPI has it
+		}
+	}
+	return hosts, flag, nil
+}
+
+// place gives each task of the spec its host. machines are what the hosts have, by name;
+// where they were not asked yet, and have to be, nothing is placed.
+func (o *otherHosts) place(s *spec.RunSpec, machines map[string]machine) error {
+	hosts := append([]hostlist.Host{}, o.hosts...)
+	for i := range hosts {
+		h := &hosts[i]
+		m, known := machines[h.Name]
+		if h.Here {
+			m, known = here(), true
+		}
+		asked := h.Slots == 0
+		switch o.perHost {
+		case "auto", "cpu", "gpu":
+			asked = true
+		}
+		if asked && !known {
+			return nil
+		}
+		if h.Slots == 0 {
+			h.Slots = m.cpus
+		}
+		if o.perHost != "" {
+			n, err := parseNProc(o.perHost, m)
+			if err != nil {
+				return fmt.Errorf("host %s: %w", h.Name, err)
+			}
+			if *h, err = hostlist.Limit(*h, n, o.oversubscribe); err != nil {
+				return err
 			}
 		}
-		if h.slots == 0 {
-			h.slots = runtime.NumCPU() // as Open MPI has it
+	}
+	n, _ := hostlist.Slots(hosts)
+	if o.count > 0 {
+		n = o.count
+	}
+	if !o.inSpec {
+		s.Tasks[0].Count, s.Tasks[0].Addresses = &n, nil
+	}
+	if err := hostlist.Fill(s.Tasks, hosts, o.oversubscribe); err != nil {
+		return err
+	}
+	o.placed = true
+	return s.Validate()
+}
+
+// prepareElsewhere completes a spec for a run whose hosts are not this machine alone.
+func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
+	if strings.TrimSpace(o.launch.agent) == "" {
+		return usagef("--launch-agent is empty; give a program that is called as ssh is")
+	}
+	if what := elsewhere(s); what != "" {
+		return usagef("%s: %s says which hosts there are, and takes as many tasks there as they have slots; leave one of the two out", what, o.others.flag)
+	}
+	if s.OnDisconnect == "" {
+		// A connection that is lost is not made again, also of a single host.
+		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultStopAfter))
+	}
+	return o.place(s, nil)
+}
+
+// place gives each task its host, as far as that is known, and refuses what is wrong with
+// it.
+func (o runOptions) place(s *spec.RunSpec, machines map[string]machine) error {
+	if err := o.others.place(s, machines); err != nil {
+		return usagef("%s", err)
+	}
+	if t, ok := s.Task(o.foreground); ok {
+		host, _, _ := spec.SplitAddress(t.Address) // none: the slots of some host are not known
+		if !isThisMachine(host) {
+			return usagef("--foreground %s: the task is on another host, which has no terminal to give; leave it out, or have the task on this machine", o.foreground)
 		}
-		hosts = append(hosts, h)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if len(hosts) == 0 {
-		return nil, fmt.Errorf("it names no host; write HOST slots=N, one a line")
-	}
-	return hosts, nil
+	return nil
 }
 
-func parseHost(text string) (hostSlots, error) {
-	name, slots, given := strings.Cut(text, ":")
-	h := hostSlots{name: name}
-	if name == "" {
-		return h, fmt.Errorf("a host's name is empty; write HOST or HOST:SLOTS")
-	}
-	if !given {
-		return h, nil
-	}
-	n, err := parseSlots(slots)
-	h.slots = n
-	return h, err
+// elsewhere returns the hosts that are other machines.
+func (o *otherHosts) elsewhere() []hostlist.Host {
+	return slices.DeleteFunc(slices.Clone(o.hosts), func(h hostlist.Host) bool { return h.Here })
 }
 
-func parseSlots(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is no number of slots; give 1 or more", text)
-	}
-	return n, nil
-}
-
-// slotsHere adds up the slots of this machine and refuses other hosts.
-func slotsHere(flag string, hosts []hostSlots) (int, error) {
-	total := 0
-	for _, h := range hosts {
-		if !isThisMachine(h.name) {
-			return 0, fmt.Errorf("%s: %s is not this machine; several hosts come later, until then name tasks of other hosts with --task TYPE=HOST:PORT, start a `clusterrun worker` there, and use `clusterrun submit`", flag, h.name)
-		}
-		total += h.slots
-	}
-	return total, nil
+// hasThisMachine reports whether this machine is one of the hosts.
+func (o *otherHosts) hasThisMachine() bool {
+	return o != nil && len(o.elsewhere()) < len(o.hosts)
 }
 
 // isThisMachine reports whether a host's name means the machine we are on.
@@ -120,7 +169,12 @@ func isThisMachine(name string) bool {
 			return true
 		}
 	}
-	ip := net.ParseIP(name)
+	return isOwnAddress(name)
+}
+
+// isOwnAddress reports whether a text is an IP address of this machine.
+func isOwnAddress(text string) bool {
+	ip := net.ParseIP(text)
 	if ip == nil {
 		return false
 	}

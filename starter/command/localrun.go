@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -38,7 +40,9 @@ type localRun struct {
 	dir    *rundir.Dir
 	server server
 	client client.Client
-	worker *hostWorker // from start on the same; others run meanwhile that stop it
+	launch *launch            // of hosts
+	worker *hostWorker        // from start on the same; others run meanwhile that stop it
+	hosts  *remotehosts.Hosts // the others; nil: all tasks are here
 	run    *starter.Run
 	output *output
 
@@ -51,6 +55,7 @@ type localRun struct {
 	stopAsked   chan struct{} // closed with the first signal
 	alone       sync.Once     // stopAlone
 	troubled    atomic.Bool   // the server does not answer, or the run does not get on
+	broken      atomic.Bool   // not all output of other hosts is here
 	late        chan struct{} // closed by giveUp
 	giveUp      func()        // a run that was stopped here has not ended in time
 	owner       *owner        // whoever coordinates the run; may be nil
@@ -155,7 +160,21 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
 	}
 	queue := spec.PrivateQueue(strings.ToLower(rand.Text()[:16]))
+	if o.others != nil {
+		if l.launch, err = l.launchHosts(ctx, queue, o); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil && l.hosts == nil {
+				cancel()
+				l.launch.abandon()
+			}
+		}()
+	}
 	if err := l.connect(ctx, queue, o); err != nil {
+		return err
+	}
+	if err := l.awaitHosts(ctx, o); err != nil {
 		return err
 	}
 	// Before the run is: whoever finds it abandoned has to know of it.
@@ -170,9 +189,14 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	if l.output, err = l.show(l.run, l.spec, o.quiet); err != nil {
+	spare := ""
+	if l.hosts != nil {
+		spare = filepath.Join(l.dir.Path, "output")
+	}
+	if l.output, err = l.show(l.run, l.spec, o.quiet, spare); err != nil {
 		return err
 	}
+	l.copyOutput()
 	return l.lendTerminal(o)
 }
 
@@ -199,9 +223,18 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 			return err
 		}
 		l.server = s
+		l.launch.serve(s)
 		if l.worker == nil {
+			advertise := ""
+			if o.others.hasThisMachine() {
+				if err := l.awaitHosts(ctx, o); err != nil {
+					return err
+				}
+				advertise = ownAddress(l.hosts.Facts())
+			}
 			l.worker, err = startHostWorker(workers.Options{
-				StateDir: l.dir.Path, Queue: queue, Owned: true, LogRoot: l.logsDir(), Server: s.Options, Debug: l.debug(),
+				Advertise: advertise,
+				StateDir:  l.dir.Path, Queue: queue, Owned: true, LogRoot: l.logsDir(), Server: s.Options, Debug: l.debug(),
 				OwnersOutput: !o.quiet && l.std.given(), Foreground: l.foreground,
 			}, l.std)
 			if err != nil {
@@ -233,6 +266,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	}()
 	go l.watchDisks(waiting)
 	exited := l.worker.exited
+	lost := l.hosts.Lost()
 	for {
 		select {
 		case end := <-ended:
@@ -252,6 +286,8 @@ func (l *localRun) supervise(ctx context.Context) ending {
 			if end := l.workerDied(ctx, err); end != nil {
 				return *end
 			}
+		case err := <-lost:
+			l.lostHost(err)
 		case <-l.late:
 			return l.leftBehind()
 		}
@@ -305,6 +341,7 @@ func (l *localRun) abort() {
 		defer done()
 		_ = l.run.Cancel(ctx)
 	}
+	l.hosts.Close()
 	l.endWorker()
 	if l.client != nil {
 		l.client.Close()

@@ -21,6 +21,7 @@ type output struct {
 	console *tasklog.Console
 	follow  *tasklog.Follower // nil where nothing is shown
 	logs    string            // where they are, for people
+	dir     string            // where they are followed; empty: nowhere
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
@@ -28,8 +29,9 @@ type output struct {
 // statusEvery is how often the status line is made anew.
 const statusEvery = time.Second
 
-// show starts to show the output of a run on this machine.
-func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, error) {
+// show starts to show the output of a run of this command. Where a run has no log directory,
+// its output on other hosts is copied to the directory spare; empty: there is none.
+func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool, spare string) (*output, error) {
 	s = s.WithDefaults()
 	tasks := newTaskIndex(run, s)
 	labels, err := newLabels(tasks, s)
@@ -51,10 +53,15 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 		Prefix: labels.prefix, Timestamps: s.Logs.Timestamps, Shared: shared,
 	})
 	a.voice.through(o.console)
-	dir := ""
+	root := logRoot(a, s)
+	if root == spec.NullDir {
+		root = spare
+	}
+	if root != "" {
+		o.dir = tasklog.RunDir(root, run.ID, run.ExecutionID)
+	}
 	if o.logs = "no logs are kept"; s.Logs.Dir != spec.NullDir {
-		dir = tasklog.RunDir(logRoot(a, s), run.ID, run.ExecutionID)
-		o.logs = "logs in " + dir
+		o.logs = "logs in " + o.dir
 	}
 	if quiet {
 		return o, nil
@@ -63,8 +70,8 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool) (*output, erro
 	if !a.owned {
 		a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), s.Dir, o.logs)))
 	}
-	if dir != "" {
-		o.follow = tasklog.Follow(dir, o.deliver, tasklog.FollowOptions{
+	if o.dir != "" {
+		o.follow = tasklog.Follow(o.dir, o.deliver, tasklog.FollowOptions{
 			Select:  selection(tasks, s),
 			OnNext:  a.announce(s, func(rank int) string { return tasks.task(rank).Name() }),
 			OnError: func(err error) { a.say("%s", err) },
@@ -194,18 +201,43 @@ func counts(s *starter.Status) string {
 // taskIndex knows the tasks of a run by rank, those that were added while it
 // lives too.
 type taskIndex struct {
-	run *starter.Run
+	run    *starter.Run
+	own    string             // the name of this host
+	places map[int]hostedTask // of the tasks of the spec, by rank
 
 	mu    sync.Mutex
 	tasks map[int]spec.Task
 }
 
+// hostedTask is the place of a task on its host.
+type hostedTask struct {
+	host      string
+	localRank int
+}
+
 func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
-	x := &taskIndex{run: run, tasks: map[int]spec.Task{}}
+	own, _ := os.Hostname() // a machine without a name has only itself
+	x := &taskIndex{run: run, own: own, places: map[int]hostedTask{}, tasks: map[int]spec.Task{}}
+	on := map[string]int{} // how many tasks a host has
 	for _, t := range s.TaskList() {
 		x.tasks[t.Rank] = t
+		host, _, err := spec.SplitAddress(t.Address)
+		if err != nil || spec.IsLoopback(host) {
+			host = own
+		}
+		x.places[t.Rank] = hostedTask{host, on[host]}
+		on[host]++
 	}
 	return x
+}
+
+// place returns the place of a task. One that was added to the run has no local rank of its
+// own.
+func (x *taskIndex) place(rank int) hostedTask {
+	if p, ok := x.places[rank]; ok {
+		return p
+	}
+	return hostedTask{x.own, rank}
 }
 
 // task returns the task of a rank. Where nobody knows it, its type is "rank".
@@ -239,7 +271,6 @@ func (x *taskIndex) learn(s *starter.Status) {
 type labels struct {
 	tasks  *taskIndex
 	format spec.Prefix
-	host   string
 }
 
 func newLabels(tasks *taskIndex, s *spec.RunSpec) (*labels, error) {
@@ -247,29 +278,29 @@ func newLabels(tasks *taskIndex, s *spec.RunSpec) (*labels, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("find the name of this machine: %w", err)
-	}
-	return &labels{tasks: tasks, format: format, host: host}, nil
+	return &labels{tasks: tasks, format: format}, nil
 }
 
 // prefix returns the start of the lines of one process.
 func (l *labels) prefix(rank, attempt int) string {
-	t := l.tasks.task(rank)
+	t, p := l.tasks.task(rank), l.tasks.place(rank)
 	return l.format.Format(spec.PrefixFields{
-		Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: t.Rank, Attempt: attempt, Host: l.host,
+		Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: p.localRank, Attempt: attempt, Host: p.host,
 	})
 }
 
-// selection returns which streams are tailed. All tasks are on this host, so that
-// local ranks are ranks.
+// selection returns which streams are tailed. On other hosts those are, too, that would go
+// straight to our output here.
 func selection(tasks *taskIndex, s *spec.RunSpec) func(tasklog.Stream) bool {
 	tee := map[int]spec.Std{} // by rank
 	return func(st tasklog.Stream) bool {
 		shown, ok := tee[st.Rank]
 		if !ok {
-			shown = s.StreamsOf(tasks.task(st.Rank), st.Rank).Tee
+			p := tasks.place(st.Rank)
+			streams := s.StreamsOf(tasks.task(st.Rank), p.localRank)
+			if shown = streams.Tee; p.host != tasks.own {
+				shown |= streams.Console
+			}
 			tee[st.Rank] = shown
 		}
 		if st.Stderr {

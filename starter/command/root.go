@@ -69,7 +69,7 @@ func (a *app) root() *cobra.Command {
 		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{a.scheduleCommand(), a.fetchCommand(), a.joinCommand(), a.doneCommand(), a.closuresCommand(), a.coordinateCommand()}},
 		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.workerCommand()}},
 		{"task", "Within a task:", []*cobra.Command{a.taskCommand()}},
-		{"", "", []*cobra.Command{a.versionCommand(), a.specTopic(), a.superviseCommand(), a.sideCommand()}},
+		{"", "", []*cobra.Command{a.versionCommand(), a.specTopic(), a.superviseCommand(), a.sideCommand(), a.remoteHostCommand()}},
 	}
 	for _, g := range groups {
 		if g.id != "" {

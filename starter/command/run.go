@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const runHelp = `Runs a cluster on this machine and waits for its end. The output of all
+const runHelp = `Runs a cluster on this machine, or on hosts that ssh reaches, and waits for its end. The output of all
 processes is shown, each line with the task it comes from; at the end it says how
 every one of them ended, the root cause first, and exits as that did.
 
@@ -22,6 +22,13 @@ with the environment of this shell. With --remote they run on other hosts: with
 the environment of their host worker, and what --env, -x and --env-from-shell send
 of this shell's. Their output comes from there; a success of which some cannot be had
 exits with 125, and with -q none is asked for.
+
+With -H or --hostfile they run on those hosts, which need nothing but sshd and this
+program: by slot, in the same directory, and with what ssh gives them for an
+environment. Their output and their logs come here. A host that cannot be had is
+told of with the reason, and then nothing is started. Another program than ssh
+(--launch-agent) is called as PROGRAM [ARGUMENT...] HOST COMMAND, and has a shell
+there execute COMMAND with its own stdin and stdout.
 
 A task in the --foreground has this terminal to itself, for a debugger or a shell:
 keys such as Ctrl-C are its own, and Ctrl-] three times within a second stops the
@@ -54,7 +61,12 @@ const runExamples = `  # Four processes of one program
 
   # As with torchrun and mpirun; torchrun's restarts are those of the whole group
   clusterrun run --nproc-per-node 4 --max-restarts 3 python3 train.py
-  clusterrun run -np 4 -H localhost:4 ./solver`
+  clusterrun run -np 4 -H localhost:4 ./solver
+
+  # On two hosts by ssh: eight tasks each; one for each GPU there; from a file
+  clusterrun run -H a:8,b:8 -- python3 train.py
+  clusterrun run -H a,b --nproc-per-node gpu python3 train.py
+  clusterrun run --hostfile hosts --copy-binary --launch-agent "ssh -J gate" ./solver`
 
 // runOptions are the flags of run beyond those that make a spec.
 type runOptions struct {
@@ -65,6 +77,9 @@ type runOptions struct {
 	quiet      bool
 	// coordinator is the descriptor on which a program coordinates the run; 0: none.
 	coordinator int
+	// others are the hosts, where some are other machines. nil: all is on this one.
+	others *otherHosts
+	launch launchOptions
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -72,7 +87,7 @@ func (a *app) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:     "run [flags] SPEC | [--] COMMAND [ARG...]",
-		Short:   "Run a cluster on this machine, show its output, and exit as it did",
+		Short:   "Run a cluster here or on hosts by ssh, show its output, and exit as it did",
 		Long:    runHelp,
 		Example: runExamples,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,6 +102,9 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			if o.remote {
+				if err := f.refuseOthers("run --remote"); err != nil {
+					return err
+				}
 				a.sayUnsent(cmd, args, s)
 				return a.runRemote(cmd, s, o)
 			}
@@ -96,7 +114,10 @@ func (a *app) runCommand() *cobra.Command {
 			if _, _, err := a.external(); err != nil {
 				return err
 			}
-			if err := prepareHere(s); err != nil {
+			if o.others = f.others; o.others != nil {
+				a.sayUnsent(cmd, args, s)
+			}
+			if err := prepareHere(s, o); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < lifelineFD {
@@ -107,6 +128,9 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false)
 	f.register(cmd.Flags())
+	cmd.Flags().BoolVar(&f.oversubscribe, "oversubscribe", false, "with -H or --hostfile: more tasks than slots")
+	cmd.Flags().StringVar(&o.launch.agent, "launch-agent", "ssh", "`PROGRAM` by which other hosts are reached, with its arguments: called with a host and a command, as ssh is")
+	cmd.Flags().BoolVar(&o.launch.copyBinary, "copy-binary", false, "have other hosts execute this very program: a copy in ~/.cache/clusterrun, made where it is missing")
 	cmd.Flags().StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
 	cmd.Flags().StringVar(&o.foreground, "foreground", "", "the `TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")

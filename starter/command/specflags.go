@@ -2,11 +2,12 @@ package command
 
 import (
 	"fmt"
-	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/clusterrun/clusterrun/starter/hostlist"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -21,7 +22,11 @@ type specFlags struct {
 	nnodes       string
 	hosts        string
 	hostfile     string
-	tasks        []string
+	// oversubscribe lets hosts have more tasks than slots.
+	oversubscribe bool
+	// others are the hosts, where some are other machines.
+	others *otherHosts
+	tasks  []string
 
 	env, export  []string
 	envFromShell bool
@@ -37,9 +42,9 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.np, "np", "n", 1, "`NUMBER` of tasks, of type worker unless a file says otherwise; also -np")
 	fs.StringArrayVar(&f.tasks, "task", nil, "tasks of one type, as `TYPE=COUNT` or TYPE=HOST:PORT,...; may be repeated, the order is rank order")
 	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "as -n, in torchrun's words: `NUMBER`, gpu for one task per GPU, cpu for one per CPU, or auto: gpu where there are any, else cpu")
-	fs.StringVar(&f.nnodes, "nnodes", "", "`NUMBER` of hosts, in torchrun's words: 1 for now")
-	fs.StringVarP(&f.hosts, "host", "H", "", "`HOST[:SLOTS],...` in mpirun's words: this machine for now")
-	fs.StringVar(&f.hostfile, "hostfile", "", "`FILE` in mpirun's form: this machine for now")
+	fs.StringVar(&f.nnodes, "nnodes", "", "`NUMBER` of hosts, in torchrun's words: 1, or as many as -H or --hostfile names")
+	fs.StringVarP(&f.hosts, "host", "H", "", "the hosts of the run, as `HOST[:SLOTS],...` in mpirun's words; run reaches others than this machine by ssh")
+	fs.StringVar(&f.hostfile, "hostfile", "", "`FILE` with the hosts, in mpirun's form; a host without slots has as many as CPUs")
 	for _, flag := range spec.Flags() {
 		addFlag(fs, flag)
 		switch flag.Name {
@@ -74,7 +79,7 @@ func (f *specFlags) apply(s *spec.RunSpec) []string {
 		}
 		note(err)
 	}
-	n, err := f.count()
+	n, err := f.count(s)
 	note(err)
 	switch {
 	case err != nil && len(s.Tasks) == 0:
@@ -134,10 +139,18 @@ func (f *specFlags) applyRestarts(s *spec.RunSpec) {
 	}
 }
 
-// count returns the number of tasks, in whichever words it was given. nil: in none.
-func (f *specFlags) count() (*int, error) {
-	if f.given("nnodes") && f.nnodes != "1" && f.nnodes != "1:1" {
-		return nil, fmt.Errorf("--nnodes %s: a run from this command is on this machine alone; several hosts come later. Give --nnodes 1", f.nnodes)
+// count returns the number of tasks, in whichever words it was given. nil: in none. Where
+// hosts are named that only they themselves can tell more of, it is 1 until then.
+func (f *specFlags) count(s *spec.RunSpec) (*int, error) {
+	hosts, flag, err := f.hostList()
+	if err != nil {
+		return nil, err
+	}
+	if f.given("nnodes") && f.nnodes != "1" && f.nnodes != "1:1" && f.nnodes != strconv.Itoa(len(hosts)) {
+		return nil, fmt.Errorf("--nnodes %s: the hosts of a run from this command are this machine, or those that -H or --hostfile names; name %s there", f.nnodes, f.nnodes)
+	}
+	if hostlist.Elsewhere(hosts) {
+		return f.countElsewhere(s, hosts, flag)
 	}
 	var n *int
 	if f.given("np") {
@@ -153,43 +166,33 @@ func (f *specFlags) count() (*int, error) {
 		}
 		n = &m
 	}
-	slots, err := f.slots()
+	slots, _ := hostlist.Slots(hosts)
 	switch {
-	case err != nil:
-		return nil, err
 	case slots == 0:
 		return n, nil
 	case n == nil:
 		return &slots, nil
-	case *n > slots:
-		return nil, fmt.Errorf("%d tasks need %d slots, and -H or --hostfile gives this machine %d; write -H localhost:%d", *n, *n, slots, *n)
+	case *n > slots && !f.oversubscribe:
+		return nil, fmt.Errorf("%d tasks need %d slots, and -H or --hostfile gives this machine %d; write -H localhost:%d, or --oversubscribe", *n, *n, slots, *n)
 	}
 	return n, nil
 }
 
-func (f *specFlags) slots() (int, error) {
-	switch {
-	case f.given("host") && f.given("hostfile"):
-		return 0, fmt.Errorf("-H and --hostfile both say which hosts there are; give one of them")
-	case f.given("host"):
-		hosts, err := parseHosts(f.hosts)
-		if err != nil {
-			return 0, err
-		}
-		return slotsHere("-H "+f.hosts, hosts)
-	case f.given("hostfile"):
-		file, err := os.Open(f.hostfile)
-		if err != nil {
-			return 0, fmt.Errorf("--hostfile: %w", err)
-		}
-		defer file.Close()
-		hosts, err := parseHostfile(file)
-		if err != nil {
-			return 0, fmt.Errorf("--hostfile %s: %w", f.hostfile, err)
-		}
-		return slotsHere("--hostfile "+f.hostfile, hosts)
+// countElsewhere is count for hosts of which some are other machines.
+func (f *specFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag string) (*int, error) {
+	f.others = &otherHosts{hosts: hosts, flag: flag, oversubscribe: f.oversubscribe}
+	if f.given("nproc-per-node") {
+		f.others.perHost = f.nprocPerNode
 	}
-	return 0, nil
+	switch counted := len(s.Tasks) > 1 || len(s.Tasks) == 1 && (s.Tasks[0].Count != nil || len(s.Tasks[0].Addresses) > 0); {
+	case f.given("np"):
+		f.others.count = f.np
+		return &f.np, nil
+	case counted && f.others.perHost == "":
+		f.others.inSpec = true
+		return nil, nil
+	}
+	return new(1), nil
 }
 
 // inFlags names the flag in a problem with what a flag gave: that is what whoever

@@ -84,7 +84,9 @@ func (l *localRun) stopAlone() {
 			return
 		}
 		l.say("%s does not get run %s stopped; its processes are stopped without it", l.server, l.id)
-		l.worker.stopAll(stopsOf(l.spec))
+		how := stopsOf(l.spec)
+		l.worker.stopAll(how)
+		go l.hosts.StopAll(context.Background(), how)
 	})
 }
 
@@ -116,6 +118,7 @@ func (l *localRun) kill(ctx context.Context) {
 	grace := spec.Duration(0)
 	if _, err := l.run.TerminateAll(ctx, spec.TerminateAllRequest{Signal: "SIGKILL", Grace: &grace}); err != nil {
 		l.worker.cut()
+		l.hosts.Cut()
 		time.AfterFunc(cutBound, l.giveUp)
 	}
 }

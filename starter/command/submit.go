@@ -40,6 +40,9 @@ Exit codes:
 			if err != nil {
 				return err
 			}
+			if err := f.refuseOthers("submit"); err != nil {
+				return err
+			}
 			if cmd.Flags().Changed("foreground") {
 				return usagef("--foreground is for run: a submitted run has no terminal to give")
 			}

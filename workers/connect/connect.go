@@ -6,6 +6,7 @@ package connect
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strings"
@@ -41,7 +42,9 @@ type Options struct {
 // Client resolves the options into the SDK's.
 func (o Options) Client() (client.Options, error) {
 	if o.Socket != "" {
-		return client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace, Identity: o.Identity}, nil
+		c := client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace, Identity: o.Identity}
+		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, redial)
+		return c, nil
 	}
 	c, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{
 		ConfigFilePath:    o.ConfigFile,
@@ -86,12 +89,14 @@ func follow(c *client.Options, home embedded.Home) {
 	// is the home.
 	c.HostPort = passthrough + c.HostPort
 	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialMost},
-			MinConnectTimeout: dialBound,
-		}))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }), redial)
 }
+
+// redial paces attempts to reach a server that asking costs nothing.
+var redial = grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialMost},
+	MinConnectTimeout: dialBound,
+})
 
 // dialBound is how long a connection may take to come about. A server that is
 // being started is waited for.
@@ -115,6 +120,25 @@ func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Durati
 		return nil, fmt.Errorf("no Temporal server answers at %s (give another with --address or TEMPORAL_ADDRESS): %w", address, err)
 	}
 	return cl, nil
+}
+
+// Conn makes a connection to the server for a client that speaks plain text to us: TLS is
+// on this side of it.
+func (o Options) Conn(ctx context.Context) (net.Conn, error) {
+	if o.Embedded != "" {
+		return embedded.Home{Dir: o.Embedded}.Dial(ctx)
+	}
+	c, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	address := orDefault(strings.TrimPrefix(c.HostPort, "dns:///"))
+	if c.ConnectionOptions.TLS == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	config := c.ConnectionOptions.TLS.Clone()
+	config.NextProtos = []string{"h2"}
+	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 }
 
 func orDefault(address string) string {

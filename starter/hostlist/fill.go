@@ -1,0 +1,130 @@
+package hostlist
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Slots returns the slots of all hosts. ok is false while those of one are not known.
+func Slots(hosts []Host) (n int, ok bool) {
+	for _, h := range hosts {
+		if h.Slots == 0 {
+			return 0, false
+		}
+		n += h.Slots
+	}
+	return n, true
+}
+
+// Limit has each host take n tasks. One that was given fewer slots is refused, unless they
+// may have more than they have.
+func Limit(h Host, n int, oversubscribe bool) (Host, error) {
+	if !h.Implied && h.Slots > 0 && h.Slots < n && !oversubscribe {
+		return h, fmt.Errorf("%s on host %s need as many slots, and it is given %d; give it more, or --oversubscribe",
+			plural.Of(n, "task", "tasks"), h.Name, h.Slots)
+	}
+	h.Slots = n
+	return h, nil
+}
+
+// Fill gives every task the host that it runs on, in the order of ranks: the slots of the
+// first host, then those of the next. Tasks that have an address keep it, and take a slot of
+// that host.
+func Fill(groups []spec.TaskGroup, hosts []Host, oversubscribe bool) error {
+	room := make([]int, len(hosts))
+	for i, h := range hosts {
+		room[i] = h.Slots
+	}
+	tasks, free := 0, 0
+	for i, g := range groups {
+		if len(g.Addresses) == 0 {
+			free += g.Size()
+		}
+		tasks += g.Size()
+		for j, address := range g.Addresses {
+			at, err := indexOf(hosts, address)
+			if err != nil {
+				return fmt.Errorf("tasks[%d].addresses[%d]: %w", i, j, err)
+			}
+			room[at]--
+			if name, port, _ := spec.SplitAddress(address); name != hosts[at].Name {
+				g.Addresses[j] = hosts[at].Name // else any host could have it
+				if port > 0 {
+					g.Addresses[j] = net.JoinHostPort(hosts[at].Name, strconv.Itoa(port))
+				}
+			}
+		}
+	}
+	total, _ := Slots(hosts)
+	if tasks > total && !oversubscribe {
+		return fmt.Errorf("%s need %s, and -H or --hostfile gives %d (%s); give more slots, fewer tasks, or --oversubscribe",
+			plural.Of(tasks, "task", "tasks"), plural.Of(tasks, "slot", "slots"), total, listed(hosts))
+	}
+	for i := range room {
+		if room[i] < 0 && !oversubscribe {
+			return fmt.Errorf("host %s has %s, and %d tasks have its address; give it more slots, or --oversubscribe",
+				hosts[i].Name, plural.Of(hosts[i].Slots, "slot", "slots"), hosts[i].Slots-room[i])
+		}
+		room[i] = max(room[i], 0)
+	}
+	spread(room, free)
+	at := 0
+	for i := range groups {
+		g := &groups[i]
+		if len(g.Addresses) > 0 {
+			continue
+		}
+		for range g.Size() {
+			for room[at] == 0 {
+				at++
+			}
+			room[at]--
+			g.Addresses = append(g.Addresses, hosts[at].Name)
+		}
+		if len(g.Addresses) > 0 {
+			g.Count = nil
+		}
+	}
+	return nil
+}
+
+// spread adds slots until there are n, the same number to each host where that can be.
+func spread(room []int, n int) {
+	for _, r := range room {
+		n -= r
+	}
+	for i := 0; n > 0; i++ {
+		room[i%len(room)]++
+		n--
+	}
+}
+
+// indexOf returns the host that an address names. One of the loopback interface is this
+// machine.
+func indexOf(hosts []Host, address string) (int, error) {
+	name, _, err := spec.SplitAddress(address)
+	if err != nil {
+		return 0, err
+	}
+	at := slices.IndexFunc(hosts, func(h Host) bool { return h.Name == name || h.Here && spec.IsLoopback(name) })
+	if at < 0 {
+		return 0, fmt.Errorf("%q is on none of the hosts of -H or --hostfile (%s); add the host there", address, listed(hosts))
+	}
+	return at, nil
+}
+
+// listed says "a:2, b:4".
+func listed(hosts []Host) string {
+	var names []string
+	for _, h := range hosts {
+		names = append(names, fmt.Sprintf("%s:%d", h.Name, h.Slots))
+	}
+	const most = 8
+	return shorten.List(names, most)
+}

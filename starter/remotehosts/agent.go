@@ -1,0 +1,76 @@
+package remotehosts
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Command is the subcommand of clusterrun that a host executes for a run.
+const Command = "remote-host"
+
+// The lines by which the script and the program on the host speak before the connection
+// begins. What a login shell writes before them is passed over.
+const (
+	sendLine  = "clusterrun: send the program"
+	readyLine = "clusterrun: ready"
+)
+
+// notThere is the exit code of the script where there is no clusterrun.
+const notThere = 127
+
+const (
+	// connectTimeout bounds how long ssh tries to connect.
+	connectTimeout = 10 * time.Second
+	// aliveEvery is how often ssh asks whether the other side is there, and aliveMost how
+	// often in vain before it gives up.
+	aliveEvery = 5 * time.Second
+	aliveMost  = 6
+)
+
+// commandLine returns how an agent is called. To ssh we add that it must not ask anybody
+// anything, and that it notices a dead link; what the user gives it comes first, and wins.
+func commandLine(agent []string, login, script string) []string {
+	argv := append([]string{}, agent...)
+	if filepath.Base(agent[0]) == "ssh" {
+		argv = append(argv, "-T", "-x",
+			"-o", "BatchMode=yes",
+			"-o", fmt.Sprintf("ConnectTimeout=%d", int(connectTimeout.Seconds())),
+			"-o", fmt.Sprintf("ServerAliveInterval=%d", int(aliveEvery.Seconds())),
+			"-o", fmt.Sprintf("ServerAliveCountMax=%d", aliveMost),
+		)
+	}
+	return append(argv, login, script)
+}
+
+// binary is our own program, to be copied.
+type binary struct {
+	path   string
+	digest string
+	size   int64
+}
+
+// script returns what a host executes, for a shell of any kind: the program at the path that
+// ours has here, or else the one in PATH. One that does not know the subcommand says which
+// version it is.
+func script(program string) string {
+	return "exec /bin/sh -c " + quote(fmt.Sprintf(
+		`p=%s; [ -x "$p" ] || p=$(command -v clusterrun) || exit %d; "$p" %s; c=$?; [ $c = 2 ] && "$p" version >&2; exit $c`,
+		quote(program), notThere, Command))
+}
+
+// copyScript is like script for a program that the host has or gets in a private directory
+// named by its digest.
+func copyScript(b binary) string {
+	return "exec /bin/sh -c " + quote(fmt.Sprintf(
+		`umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/clusterrun/%s"; p="$d/clusterrun"; t="$d/new.$(uname -n).$$"; `+
+			`[ -x "$p" ] || { mkdir -p "$d" && echo %s && head -c %d >"$t" && [ "$(wc -c <"$t")" -eq %d ] && chmod 700 "$t" && mv -f "$t" "$p"; } || { rm -f "$t"; exit 126; }; `+
+			`exec "$p" %s`,
+		b.digest, quote(sendLine), b.size, b.size, Command))
+}
+
+// quote quotes a text for a shell.
+func quote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,152 @@
+package remotehosts
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCommandLine(t *testing.T) {
+	assert.Equal(t, []string{
+		"/usr/bin/ssh", "-F", "config", "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
+		"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=6", "ann@a", "script",
+	}, commandLine([]string{"/usr/bin/ssh", "-F", "config"}, "ann@a", "script"))
+	assert.Equal(t, []string{"rsh", "-l", "ann", "a", "script"}, commandLine([]string{"rsh", "-l", "ann"}, "a", "script"),
+		"what is not ssh gets no options of ssh")
+}
+
+// program writes a program that says how it is called, and ends so.
+func program(t *testing.T, path, code string) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho \""+filepath.Base(filepath.Dir(path))+" $*\"\nexit "+code+"\n"), 0o700))
+	return path
+}
+
+// execute has a shell execute a script as sshd does, with the given home and PATH.
+func execute(t *testing.T, shell, text, home, path, stdin string) (out string, code int) {
+	t.Helper()
+	cmd := exec.Command(shell, "-c", text)
+	cmd.Env = []string{"HOME=" + home, "PATH=" + path + ":/usr/bin:/bin"}
+	cmd.Stdin = strings.NewReader(stdin)
+	b, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil {
+		require.ErrorAs(t, err, &exit)
+	}
+	return string(b), cmd.ProcessState.ExitCode()
+}
+
+func TestScript(t *testing.T) {
+	for _, shell := range []string{"sh", "bash", "csh", "fish", "zsh"} {
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
+		}
+		t.Run(shell, func(t *testing.T) {
+			dir := t.TempDir()
+			ours := filepath.Join(dir, "it's ours", "clusterrun")
+			out, code := execute(t, shell, script(ours), dir, filepath.Join(dir, "bin"), "")
+			assert.Equal(t, notThere, code)
+			assert.Empty(t, out)
+
+			program(t, filepath.Join(dir, "bin", "clusterrun"), "3")
+			out, code = execute(t, shell, script(ours), dir, filepath.Join(dir, "bin"), "")
+			assert.Equal(t, 3, code, "it ends as the program does")
+			assert.Equal(t, "bin remote-host\n", out)
+
+			program(t, ours, "2")
+			out, code = execute(t, shell, script(ours), dir, filepath.Join(dir, "bin"), "")
+			assert.Equal(t, 2, code)
+			assert.Equal(t, "it's ours remote-host\nit's ours version\n", out, "the path that ours has comes first; one that does not know the subcommand says its version")
+		})
+	}
+}
+
+func TestCopyScript(t *testing.T) {
+	dir := t.TempDir()
+	text := "#!/bin/sh\necho copied $*\n"
+	b := binary{digest: "d1", size: int64(len(text))}
+	out, code := execute(t, "sh", copyScript(b), dir, "", text[:10])
+	assert.Equal(t, 126, code, "the program was cut off")
+	assert.Equal(t, sendLine+"\n", out)
+	cached := filepath.Join(dir, ".cache", "clusterrun", "d1")
+	left, err := os.ReadDir(cached)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+
+	out, code = execute(t, "sh", copyScript(b), dir, "", text+"what follows")
+	assert.Zero(t, code)
+	assert.Equal(t, sendLine+"\ncopied remote-host\n", out)
+	out, code = execute(t, "sh", copyScript(b), dir, "", "")
+	assert.Zero(t, code)
+	assert.Equal(t, "copied remote-host\n", out, "it is there")
+	info, err := os.Stat(cached)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+}
+
+func TestReason(t *testing.T) {
+	exit := func(code string) error { return exec.Command("sh", "-c", "exit "+code).Run() }
+	c := Config{Agent: []string{"/usr/bin/ssh"}, Version: "clusterrun 2"}
+	for _, r := range []struct {
+		err  error
+		said []string
+		want string
+	}{
+		{exit("255"), []string{"No ED25519 host key is known for a.", "Host key verification failed."},
+			"ssh: No ED25519 host key is known for a.; Host key verification failed.; connect once by hand, to see its key and accept it"},
+		{exit("255"), []string{"root@a: Permission denied (publickey)."},
+			"ssh: root@a: Permission denied (publickey).; ssh has to get there without a password: use a key, or an agent that has it"},
+		{exit("127"), nil, "there is no clusterrun, neither at the path it has here nor in the PATH of a command of ssh; install it, or use --copy-binary"},
+		{exit("127"), []string{"sh: exec: not found"}, "ssh: sh: exec: not found"},
+		{exit("2"), []string{"clusterrun: there is no command", "clusterrun 1, go1"},
+			"its program is another one, clusterrun 1, go1, and this one is clusterrun 2; install the same, or use --copy-binary"},
+		{exit("2"), []string{"usage: agent"}, "ssh: usage: agent"},
+		{exit("1"), nil, "ssh: exit status 1"},
+		{nil, nil, "ssh has ended"},
+	} {
+		assert.Equal(t, r.want, c.reason(r.err, r.said))
+	}
+}
+
+func TestTail(t *testing.T) {
+	var said tail
+	for range 2000 {
+		_, _ = said.Write([]byte("noise\r\n"))
+	}
+	_, _ = said.Write([]byte("\none\r\n  two\nthree"))
+	assert.Equal(t, []string{"one", "two", "three"}, said.lines())
+	assert.LessOrEqual(t, len(said.text), maxSaid)
+}
+
+// What a login shell writes is passed over, up to a bound.
+func TestAwaitReady(t *testing.T) {
+	read := func(text string) error {
+		return new(host).awaitReady(bufio.NewReaderSize(strings.NewReader(text), 64), Config{})
+	}
+	assert.NoError(t, read("Welcome to a, a machine with a long greeting\n\n"+readyLine+"\r\n"))
+	assert.ErrorContains(t, read("Welcome\n"), "EOF")
+	assert.ErrorContains(t, read(strings.Repeat("Welcome\n", maxNoise)), "have it write nothing to stdout")
+}
+
+func TestTheProgramIsSentWhenItIsAskedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(path, []byte("all of it"), 0o600))
+	var sent bytes.Buffer
+	h := &host{process: &process{stdin: nopCloser{&sent}}}
+	in := bufio.NewReader(strings.NewReader(sendLine + "\n" + readyLine + "\n"))
+	require.NoError(t, h.awaitReady(in, Config{Program: binary{path: path, size: 9}}))
+	assert.Equal(t, "all of it", sent.String())
+}
+
+type nopCloser struct{ *bytes.Buffer }
+
+func (nopCloser) Close() error { return errors.New("not called") }

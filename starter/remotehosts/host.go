@@ -1,0 +1,214 @@
+package remotehosts
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// host is one host of a run, from the side of the command.
+type host struct {
+	name, login string
+	process     *process
+	client      *http.Client
+	ending      chan struct{} // closed when we have it end
+	endOnce     sync.Once
+	copied      chan struct{} // closed when copyOutput has returned; nil: it was not called
+	incomplete  error         // what it has returned
+}
+
+// start brings the host up: its agent, the program there, a host worker. It leaves nothing
+// where it fails.
+func (h *host) start(ctx context.Context, c Config, o workers.Options) (Facts, error) {
+	text := script(c.Program.path)
+	if c.Copy {
+		text = copyScript(c.Program)
+	}
+	var err error
+	if h.process, err = startProcess(commandLine(c.Agent, h.login, text)); err != nil {
+		return Facts{}, fmt.Errorf("%s: %w", c.Agent[0], err)
+	}
+	stop := context.AfterFunc(ctx, h.process.kill)
+	facts, err := h.greet(ctx, c, o)
+	if err == nil && !stop() {
+		err = context.Cause(ctx) // it is being killed
+	}
+	if err != nil {
+		h.process.kill()
+	}
+	return facts, err
+}
+
+func (h *host) greet(ctx context.Context, c Config, o workers.Options) (Facts, error) {
+	var facts Facts
+	in := bufio.NewReader(h.process.stdout)
+	if err := h.awaitReady(in, c); err != nil {
+		return facts, h.whyNot(ctx, c, err)
+	}
+	conn := &pipes{Reader: in, Writer: h.process.stdin, close: func() { _ = h.process.stdin.Close() }}
+	dialed := make(chan net.Conn, 1)
+	dialed <- conn
+	h.client = &http.Client{Transport: &http.Transport{
+		Protocols: protocols(),
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			select {
+			case conn := <-dialed:
+				return conn, nil
+			default:
+				return nil, errLost
+			}
+		},
+	}}
+	response, err := h.postJSON(ctx, "/start", startRequest{Version: c.Version, Options: o})
+	var refused *refusedError
+	if errors.As(err, &refused) && refused.code == http.StatusConflict {
+		return facts, errors.New(c.otherVersion(refused.text))
+	}
+	if err == nil {
+		err = json.NewDecoder(response.Body).Decode(&facts)
+		_ = response.Body.Close()
+	}
+	if err != nil {
+		return facts, h.whyNot(ctx, c, err)
+	}
+	return facts, nil
+}
+
+// errLost is returned for requests to a host whose connection has ended.
+var errLost = errors.New("its connection has ended")
+
+// otherVersion says what is wrong with the program of a host.
+func (c Config) otherVersion(version string) string {
+	return fmt.Sprintf("its program is another one, %s, and this one is %s; install the same, or use --copy-binary", version, c.Version)
+}
+
+// maxNoise bounds what a login shell may write before the program does.
+const maxNoise = 64 << 10
+
+// awaitReady reads until the program on the host has its say, and sends it there before if
+// it is asked for.
+func (h *host) awaitReady(in *bufio.Reader, c Config) error {
+	for read := 0; read < maxNoise; {
+		line, err := in.ReadSlice('\n')
+		read += len(line)
+		switch string(bytes.TrimSpace(line)) {
+		case readyLine:
+			return nil
+		case sendLine:
+			if err := h.send(c.Program); err != nil {
+				return err
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+	return errors.New("its shell writes too much before the program starts; have it write nothing to stdout where there is no terminal")
+}
+
+func (h *host) send(b binary) error {
+	f, err := os.Open(b.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.CopyN(h.process.stdin, f, b.size)
+	return err
+}
+
+// whyNot returns why the host did not come up: what its agent says, if it has ended.
+func (h *host) whyNot(ctx context.Context, c Config, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	select {
+	case <-h.process.exited:
+	case <-time.After(time.Second):
+		return err
+	}
+	return errors.New(c.reason(h.process.err, h.process.said.lines()))
+}
+
+// end has the host end, and returns when it is gone, or ctx is done. Its output has been
+// copied then, or is incomplete.
+func (h *host) end(ctx context.Context) {
+	h.cut(func() {
+		if response, err := h.post(ctx, "/end", nil); err == nil {
+			_ = response.Body.Close()
+			if h.copied != nil {
+				select {
+				case <-h.copied:
+				case <-ctx.Done():
+				}
+			}
+		}
+	})
+	select {
+	case <-h.process.exited:
+	case <-ctx.Done():
+		h.process.kill()
+	}
+}
+
+// cut ends the connection, after what is to be done before: the host stops everything then.
+// It does so once.
+func (h *host) cut(before func()) {
+	h.endOnce.Do(func() {
+		close(h.ending)
+		before()
+		_ = h.process.stdin.Close()
+	})
+}
+
+// stopAll has the host stop all its processes without the server.
+func (h *host) stopAll(ctx context.Context, how supervisor.StopAll) error {
+	response, err := h.postJSON(ctx, "/stop", how)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	return err
+}
+
+// refusedError is an answer that is no success.
+type refusedError struct {
+	code int
+	text string
+}
+
+func (e *refusedError) Error() string { return e.text }
+
+func (h *host) postJSON(ctx context.Context, path string, in any) (*http.Response, error) {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	return h.post(ctx, path, bytes.NewReader(b))
+}
+
+// post makes a request. The answer is one of success.
+func (h *host) post(ctx context.Context, path string, body io.Reader) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	response, err := h.client.Do(r)
+	if err != nil || response.StatusCode < 300 {
+		return response, err
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxSaid))
+	return nil, &refusedError{code: response.StatusCode, text: strings.TrimSpace(string(text))}
+}

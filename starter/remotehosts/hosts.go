@@ -1,0 +1,269 @@
+package remotehosts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// Config says how hosts are reached.
+type Config struct {
+	// Agent is the launch agent with its arguments.
+	Agent []string
+	// Copy has the hosts execute our own program, which they get where they have not.
+	Copy bool
+	// Version is that of our program, which theirs must have.
+	Version string
+	// Program is our own program; see [OwnProgram].
+	Program binary
+	// Dial makes a connection to the Temporal server.
+	Dial func(context.Context) (net.Conn, error)
+}
+
+// OwnProgram returns the program that we are. Its digest is found only where it is to be
+// copied.
+func OwnProgram(toCopy bool) (binary, error) {
+	path, err := os.Executable()
+	if err != nil || !toCopy {
+		return binary{path: path}, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return binary{}, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	return binary{path: path, digest: hex.EncodeToString(sum.Sum(nil)), size: size}, err
+}
+
+// Host names a host, and says which host worker it gets.
+type Host struct {
+	Name, Login string
+	// Options are those of the host worker but for directories and the server, of which
+	// only the namespace is told.
+	Options workers.Options
+}
+
+// startBound is how long a host may take to come up.
+const startBound = 30 * time.Second
+
+// others is how long the other hosts have when one has failed, so that all that fail are
+// told of together.
+const others = 3 * time.Second
+
+// Hosts are the hosts of a run. Its methods may be called on nil, which has none.
+type Hosts struct {
+	config Config
+	all    []*host
+	facts  []Facts
+	errs   []error
+	lost   chan error
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+}
+
+// Launch brings up the hosts, all at the same time, and returns when all of them answer. If
+// one does not, none is left, and the error has a line for each that did not. awaited is
+// called with the names of those that take long.
+func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []string)) (*Hosts, error) {
+	s := &Hosts{config: c, facts: make([]Facts, len(hosts)), errs: make([]error, len(hosts)), lost: make(chan error, len(hosts))}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	bounded, done := context.WithTimeoutCause(ctx, startBound, fmt.Errorf("%s did not get through within %s", c.Agent[0], startBound))
+	defer done()
+	bounded, giveUp := context.WithCancelCause(bounded)
+	defer giveUp(nil)
+	var mu sync.Mutex
+	waiting := map[int]bool{}
+	var starting sync.WaitGroup
+	for i, h := range hosts {
+		one := &host{name: h.Name, login: h.Login, ending: make(chan struct{})}
+		s.all = append(s.all, one)
+		waiting[i] = true
+		starting.Go(func() {
+			facts, err := one.start(bounded, c, h.Options)
+			mu.Lock()
+			defer mu.Unlock()
+			delete(waiting, i)
+			s.facts[i], s.errs[i] = facts, err
+			if err != nil {
+				time.AfterFunc(others, func() { giveUp(errors.New("it had not answered when another host had failed")) })
+			}
+		})
+	}
+	slow := time.AfterFunc(slowStart, func() {
+		mu.Lock()
+		var names []string
+		for i, h := range hosts {
+			if waiting[i] {
+				names = append(names, h.Name)
+			}
+		}
+		mu.Unlock()
+		if len(names) > 0 {
+			awaited(names)
+		}
+	})
+	defer slow.Stop()
+	starting.Wait()
+	if err := s.failure(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	for _, h := range s.all {
+		go h.tunnel(s.ctx, c.Dial)
+		go s.watch(h)
+	}
+	return s, nil
+}
+
+// slowStart is after how long it is told which hosts are waited for.
+const slowStart = 2 * time.Second
+
+// failure returns the errors of all hosts that did not come up.
+func (s *Hosts) failure() error {
+	var lines []string
+	for i, err := range s.errs {
+		if err != nil {
+			lines = append(lines, fmt.Sprintf("host %s: %s", s.all[i].name, err))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// watch tells when a host is lost.
+func (s *Hosts) watch(h *host) {
+	select {
+	case <-h.ending:
+	case <-h.process.exited:
+		select {
+		case <-h.ending:
+		default:
+			s.lost <- fmt.Errorf("host %s: %s", h.name, s.config.reason(h.process.err, h.process.said.lines()))
+		}
+	}
+}
+
+// Facts returns what the hosts say of themselves, in the order in which they were given.
+func (s *Hosts) Facts() []Facts { return s.facts }
+
+// Lost tells of each host whose connection has ended although nobody wanted that.
+func (s *Hosts) Lost() <-chan error {
+	if s == nil {
+		return nil
+	}
+	return s.lost
+}
+
+// CopyOutput begins to copy the logs of a run into dir, the directory of its own logs here.
+// It returns at once; tell is called with what cannot be copied.
+func (s *Hosts) CopyOutput(workflowID, runID, dir string, tell func(error)) {
+	in := outputRequest{WorkflowID: workflowID, RunID: runID}
+	for _, h := range s.all {
+		h.copied = make(chan struct{})
+		go func() {
+			defer close(h.copied)
+			h.incomplete = h.copyOutput(s.ctx, in, dir, func(err error) { tell(fmt.Errorf("host %s: %w", h.name, err)) })
+		}()
+	}
+}
+
+// StopAll has all hosts stop their processes without the server. A host that cannot be told
+// is cut off.
+func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
+	if s == nil {
+		return
+	}
+	s.each(func(h *host) {
+		if h.stopAll(ctx, how) != nil {
+			h.cut(func() {})
+		}
+	})
+}
+
+// Cut ends all connections: each host kills its processes. It does not wait.
+func (s *Hosts) Cut() {
+	if s == nil {
+		return
+	}
+	for _, h := range s.all {
+		h.cut(func() {})
+	}
+}
+
+// IncompleteError is returned for hosts of whose output not all is here.
+type IncompleteError struct {
+	Host string
+	Err  error
+}
+
+func (e *IncompleteError) Error() string {
+	return fmt.Sprintf("the output of host %s is incomplete: %s", e.Host, e.Err)
+}
+
+func (e *IncompleteError) Unwrap() error { return e.Err }
+
+// End ends all hosts when all their output is here, or ctx is done. It returns an
+// [IncompleteError] for each of which something is missing.
+func (s *Hosts) End(ctx context.Context) error {
+	defer s.cancel()
+	errs := make([]error, len(s.all))
+	var all sync.WaitGroup
+	for i, h := range s.all {
+		all.Go(func() {
+			h.end(ctx)
+			if h.copied == nil {
+				return
+			}
+			<-h.copied // the connection is at its end, and so is this
+			if h.incomplete != nil {
+				errs[i] = &IncompleteError{Host: h.name, Err: h.incomplete}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Close ends everything.
+func (s *Hosts) Close() {
+	if s == nil {
+		return
+	}
+	s.each(func(h *host) {
+		if h.process != nil {
+			h.cut(func() {})
+			select {
+			case <-h.process.exited:
+			case <-time.After(lastMoment):
+				h.process.kill()
+			}
+		}
+	})
+	s.cancel()
+}
+
+// lastMoment is how long an agent may take to end when its stdin has.
+const lastMoment = 3 * time.Second
+
+func (s *Hosts) each(f func(*host)) {
+	var all sync.WaitGroup
+	for _, h := range s.all {
+		all.Go(func() { f(h) })
+	}
+	all.Wait()
+}

@@ -1,0 +1,231 @@
+package remotehosts
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// hostVariable has the test binary be the program on a host: what it names is the directory
+// of the host.
+const hostVariable = "REMOTEHOSTS_TEST_HOST"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(hostVariable)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	err := Serve(context.Background(), os.Stdin, os.Stdout, ServeConfig{
+		Version: "1", Parent: dir,
+		StartWorker: func(o workers.Options, died func(error)) (Worker, error) {
+			if o.Host == "bad" {
+				return nil, errors.New("this host is bad")
+			}
+			return &fakeWorker{o, died}, nil
+		},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// fakeWorker does at its end what the server tells it to.
+type fakeWorker struct {
+	workers.Options
+	died func(error)
+}
+
+func (w *fakeWorker) StopAll(how supervisor.StopAll) {
+	w.died(fmt.Errorf("told to stop with signal %d", how.Signal))
+}
+
+// Stop writes the logs of a process, with what the server answers to its name.
+func (w *fakeWorker) Stop(context.Context) {
+	answer := "no answer"
+	if c, err := net.Dial("unix", w.Server.Socket); err == nil {
+		fmt.Fprintln(c, w.Host)
+		answer, _ = bufio.NewReader(c).ReadString('\n')
+		c.Close()
+	}
+	dir := tasklog.ProcessDir(tasklog.RunDir(w.LogRoot, "run", "execution"), 0, int(w.Host[0]-'a'))
+	_ = tasklog.MakeDir(dir)
+	_ = os.WriteFile(filepath.Join(dir, tasklog.StdoutFile), []byte(strings.Repeat(answer, 1e5)+"unfinished"), 0o600)
+	_ = os.WriteFile(filepath.Join(dir, tasklog.ErrorFile), []byte("{}"), 0o600)
+}
+
+// newConfig returns a configuration of hosts that are processes of this machine, and of a
+// server that greets whoever sends his name.
+func newConfig(t *testing.T) (c Config, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { server.Close() })
+	go func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				name, _ := bufio.NewReader(conn).ReadString('\n')
+				fmt.Fprint(conn, "hello "+name)
+			}()
+		}
+	}()
+	agent := filepath.Join(dir, "agent")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(agent, []byte("#!/bin/sh\necho Welcome\n"+
+		hostVariable+"="+dir+"/$1 "+self+"\n"), 0o700))
+	return Config{
+		Agent: []string{agent}, Version: "1",
+		Dial: func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", server.Addr().String())
+		},
+	}, dir
+}
+
+func named(names ...string) (hosts []Host) {
+	for _, name := range names {
+		hosts = append(hosts, Host{Name: name, Login: name, Options: workers.Options{Host: name}})
+	}
+	return hosts
+}
+
+// left returns what is left of runs on a host.
+func left(t *testing.T, dir, host string) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, host))
+	require.NoError(t, err)
+	return entries
+}
+
+func noneAwaited([]string) {}
+
+func TestHosts(t *testing.T) {
+	c, dir := newConfig(t)
+	s, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
+	require.NoError(t, err)
+	require.Len(t, s.Facts(), 2)
+	assert.Positive(t, s.Facts()[1].CPUs)
+	assert.NotEmpty(t, s.Facts()[1].Address)
+	require.Len(t, left(t, dir, "a"), 1)
+	info, err := os.Stat(filepath.Join(dir, "a", left(t, dir, "a")[0].Name()))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "nobody else gets to the server through it")
+
+	logs := t.TempDir()
+	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) })
+	require.NoError(t, s.End(t.Context()))
+	for rank, name := range []string{"a", "b"} {
+		got, err := os.ReadFile(filepath.Join(tasklog.ProcessDir(logs, 0, rank), tasklog.StdoutFile))
+		require.NoError(t, err)
+		assert.True(t, strings.Repeat("hello "+name+"\n", 1e5)+"unfinished" == string(got), "%d bytes", len(got))
+		assert.FileExists(t, filepath.Join(tasklog.ProcessDir(logs, 0, rank), tasklog.ErrorFile))
+		assert.Empty(t, left(t, dir, name))
+	}
+	assert.Empty(t, s.Lost())
+	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
+}
+
+// One that cannot be had leaves none.
+func TestAHostThatDoesNotStart(t *testing.T) {
+	c, dir := newConfig(t)
+	_, err := Launch(t.Context(), c, named("a", "bad"), noneAwaited)
+	require.EqualError(t, err, "host bad: this host is bad")
+	for _, host := range []string{"a", "bad"} {
+		require.Eventually(t, func() bool { return len(left(t, dir, host)) == 0 }, 10*time.Second, time.Millisecond, host)
+	}
+}
+
+func TestAHostOfAnotherVersion(t *testing.T) {
+	c, dir := newConfig(t)
+	c.Version = "2"
+	_, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
+	require.EqualError(t, err, "host a: its program is another one, 1, and this one is 2; install the same, or use --copy-binary\n"+
+		"host b: its program is another one, 1, and this one is 2; install the same, or use --copy-binary")
+	assert.NoDirExists(t, filepath.Join(dir, "a"))
+}
+
+func TestAHostThatHangs(t *testing.T) {
+	c, _ := newConfig(t)
+	c.Agent = []string{"sleep", "1000", "#"} // sleep: invalid time interval
+	_, err := Launch(t.Context(), c, named("a"), noneAwaited)
+	require.ErrorContains(t, err, "host a: sleep: ")
+
+	hang := filepath.Join(t.TempDir(), "hang")
+	require.NoError(t, os.WriteFile(hang, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700))
+	c.Agent = []string{hang}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err = Launch(ctx, c, named("a"), func(names []string) {
+		assert.Equal(t, []string{"a"}, names)
+		cancel(errors.New("it takes too long"))
+	})
+	require.EqualError(t, err, "host a: it takes too long")
+}
+
+// A host that is lost is told of, and its output is not complete.
+func TestALostHost(t *testing.T) {
+	c, dir := newConfig(t)
+	s, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
+	require.NoError(t, err)
+	s.CopyOutput("run", "execution", t.TempDir(), func(err error) { t.Error(err) })
+	s.all[1].process.kill()
+	require.EqualError(t, <-s.Lost(), "host b: agent: signal: killed")
+	require.Eventually(t, func() bool { return len(left(t, dir, "b")) == 0 }, 10*time.Second, time.Millisecond, "it sees that")
+	err = s.End(t.Context())
+	var incomplete *IncompleteError
+	require.ErrorAs(t, err, &incomplete)
+	require.EqualError(t, err, "the output of host b is incomplete: its connection has ended")
+}
+
+// Hosts can be told to stop without the server, and say why they end.
+func TestStopAll(t *testing.T) {
+	c, _ := newConfig(t)
+	s, err := Launch(t.Context(), c, named("a"), noneAwaited)
+	require.NoError(t, err)
+	defer s.Close()
+	s.StopAll(t.Context(), supervisor.StopAll{Stop: supervisor.Stop{Signal: 7}})
+	require.EqualError(t, <-s.Lost(), "host a: agent: told to stop with signal 7")
+}
+
+func TestFacts(t *testing.T) {
+	f := factsOf([]string{"SSH_CONNECTION=10.0.0.1 5555 10.0.0.2 22", "CUDA_VISIBLE_DEVICES="})
+	assert.Equal(t, "10.0.0.1", f.Peer)
+	assert.Equal(t, "10.0.0.2", f.Address)
+	assert.Equal(t, "CUDA_VISIBLE_DEVICES", f.GPUsLimitedBy)
+	own, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, own, factsOf([]string{"SSH_CONNECTION=127.0.0.1 5555 127.0.0.1 22"}).Address, "others cannot reach that")
+	assert.Equal(t, own, factsOf(nil).Address)
+}
+
+// A host writes nowhere but into the logs of the run.
+func TestOutputStaysInTheLogs(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("a")}, map[string]bool{}))
+	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("b")}, map[string]bool{}))
+	got, err := os.ReadFile(filepath.Join(dir, "attempt_0/0/stdout.log"))
+	require.NoError(t, err)
+	assert.Equal(t, "ab", string(got))
+	for _, path := range []string{"../x", "/etc/x", "a/../../x"} {
+		assert.ErrorContains(t, appendTo(dir, piece{Path: path}, map[string]bool{}), "outside of the logs", path)
+	}
+}

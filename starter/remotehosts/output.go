@@ -1,0 +1,168 @@
+package remotehosts
+
+import (
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+)
+
+// unfinished is how long the end of a line waits on its host for the rest: the command has
+// more patience.
+const unfinished = 20 * time.Millisecond
+
+// output sends the logs of the run as they grow, until the host worker has ended and all of
+// them are sent.
+func (s *service) output(w http.ResponseWriter, r *http.Request) {
+	var in outputRequest
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if _, ok := s.running(w); !ok {
+		return
+	}
+	out := &sender{pieces: gob.NewEncoder(flushed{w, http.NewResponseController(w)})}
+	out.send(piece{}) // the headers are on their way with it
+	dir := tasklog.RunDir(s.logs(), in.WorkflowID, in.RunID)
+	follower := tasklog.Follow(dir, func(c tasklog.Chunk) {
+		name := tasklog.StdoutFile
+		if c.Stderr {
+			name = tasklog.StderrFile
+		}
+		out.send(piece{Path: filepath.Join(tasklog.ProcessDir("", c.Attempt, c.Rank), name), Data: c.Data})
+	}, tasklog.FollowOptions{
+		Hold:    unfinished,
+		OnError: func(err error) { out.send(piece{Problem: err.Error()}) },
+	})
+	select {
+	case <-s.ended:
+		_ = follower.Stop(context.WithoutCancel(r.Context())) // it has all the time that the reader takes
+		if err := sendRest(dir, out); err != nil {
+			out.send(piece{Problem: err.Error()})
+		}
+		out.send(piece{End: true})
+	case <-r.Context().Done():
+		_ = follower.Stop(r.Context())
+	}
+}
+
+// sender writes pieces. After an error nothing is sent: whoever reads sees that the end is
+// missing.
+type sender struct {
+	mu     sync.Mutex
+	pieces *gob.Encoder
+	broken bool
+}
+
+func (s *sender) send(p piece) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.broken {
+		s.broken = s.pieces.Encode(p) != nil
+	}
+}
+
+// sendRest sends what is no output of a process: errors, results, times, stacks.
+func sendRest(dir string, out *sender) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !d.Type().IsRegular(), d.Name() == tasklog.StdoutFile, d.Name() == tasklog.StderrFile:
+			return nil
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		return sendFile(path, name, out)
+	})
+}
+
+func sendFile(path, name string, out *sender) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 {
+			out.send(piece{Path: name, Data: buf[:n]})
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// copyOutput copies the logs of the run into dir, the directory of the run here. It returns
+// nil when it has all of them. tell is called with what could not be read there.
+func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tell func(error)) error {
+	response, err := h.postJSON(ctx, "/output", in)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	pieces := gob.NewDecoder(response.Body)
+	known := map[string]bool{} // directories
+	for {
+		var p piece
+		if pieces.Decode(&p) != nil {
+			return errLost
+		}
+		switch {
+		case p.End:
+			return nil
+		case p.Problem != "":
+			tell(errors.New(p.Problem))
+		case p.Path == "":
+		default:
+			if err := appendTo(dir, p, known); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// appendTo appends a piece to its file.
+func appendTo(dir string, p piece, known map[string]bool) error {
+	if !filepath.IsLocal(p.Path) {
+		return fmt.Errorf("it sends %q, which is outside of the logs", p.Path)
+	}
+	path := filepath.Join(dir, p.Path)
+	if parent := filepath.Dir(path); !known[parent] {
+		if err := tasklog.MakeDir(parent); err != nil {
+			return err
+		}
+		known[parent] = true
+		if _, _, rank, ok := tasklog.SplitProcessDir(parent); ok {
+			if err := tasklog.Prune(dir, rank, tasklog.KeepAttempts+1); err != nil {
+				return err
+			}
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(p.Data)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,131 @@
+package remotehosts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is an agent that was started.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout io.ReadCloser
+	said   *tail
+	exited chan struct{} // closed when it has ended
+	err    error         // how; to be read after that
+}
+
+// startProcess starts an agent. It ends with us, however we end, and signals of our terminal
+// do not reach it.
+func startProcess(argv []string) (*process, error) {
+	p := &process{cmd: exec.Command(argv[0], argv[1:]...), said: &tail{}, exited: make(chan struct{})}
+	p.cmd.Stderr = p.said
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	// What ssh leaves in the background, to share its connection, has our pipes.
+	p.cmd.WaitDelay = time.Second
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	started := make(chan error, 1)
+	go func() {
+		// The signal comes when the thread ends that has started the process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			if err := p.cmd.Wait(); !errors.Is(err, exec.ErrWaitDelay) {
+				p.err = err
+			}
+			close(p.exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// kill ends it at once.
+func (p *process) kill() { _ = p.cmd.Process.Kill() }
+
+// maxSaid is how much of what an agent says is kept.
+const maxSaid = 4 << 10
+
+// tail keeps the last of what is written.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if extra := len(t.text) - maxSaid; extra > 0 {
+		t.text = append(t.text[:0], t.text[extra:]...)
+	}
+	return len(b), nil
+}
+
+// lines returns the last lines.
+func (t *tail) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines []string
+	for line := range bytes.Lines(t.text) {
+		if text := strings.TrimSpace(string(line)); text != "" {
+			lines = append(lines, text)
+		}
+	}
+	const most = 3
+	return lines[max(0, len(lines)-most):]
+}
+
+// remedies are what to do about what ssh says.
+var remedies = []struct{ said, remedy string }{
+	{"has changed and you have requested strict checking", "find out why, before you remove the old key"},
+	{"Host key verification failed", "connect once by hand, to see its key and accept it"},
+	{"Permission denied", "ssh has to get there without a password: use a key, or an agent that has it"},
+	{"Could not resolve hostname", "correct the name"},
+}
+
+// reason says why the agent of a host has ended: in its own words, where it has some.
+func (c Config) reason(err error, said []string) string {
+	name := filepath.Base(c.Agent[0])
+	var exit *exec.ExitError
+	code := -1
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	}
+	text := strings.Join(said, "; ")
+	for _, r := range remedies {
+		if strings.Contains(text, r.said) {
+			return fmt.Sprintf("%s: %s; %s", name, text, r.remedy)
+		}
+	}
+	switch {
+	case code == notThere && text == "":
+		return "there is no clusterrun, neither at the path it has here nor in the PATH of a command of " + name + "; install it, or use --copy-binary"
+	case code == 2 && len(said) > 0 && strings.HasPrefix(said[len(said)-1], "clusterrun "):
+		return c.otherVersion(said[len(said)-1])
+	case text != "":
+		return name + ": " + text
+	case err == nil:
+		return name + " has ended"
+	}
+	return fmt.Sprintf("%s: %s", name, err)
+}

@@ -1,0 +1,51 @@
+package remotehosts
+
+import (
+	"net/http"
+
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// startRequest asks a host to start a host worker.
+type startRequest struct {
+	Version string          `json:"version"`
+	Options workers.Options `json:"options"` // but for directories and the server
+}
+
+// Facts is what a host says of itself.
+type Facts struct {
+	Hostname string `json:"hostname"`
+	CPUs     int    `json:"cpus"`
+	GPUs     int    `json:"gpus"`
+	// GPUsLimitedBy is the variable that limits the GPUs, where one does.
+	GPUsLimitedBy string `json:"gpus_limited_by,omitempty"`
+	// Address is the one by which others reach this host.
+	Address string `json:"address"`
+	// Peer is the address by which this host sees the machine of the command. None: the
+	// agent does not say.
+	Peer string `json:"peer,omitempty"`
+}
+
+// outputRequest names the run whose logs are copied.
+type outputRequest struct {
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id"`
+}
+
+// piece is a part of a file of the logs, to be appended there.
+type piece struct {
+	// Path is below the directory of the run.
+	Path string
+	Data []byte
+	// Problem says that something could not be read.
+	Problem string
+	// End says that there is no more, of any file.
+	End bool
+}
+
+// protocols is HTTP/2 without TLS: who reads the pipes has started us.
+func protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}

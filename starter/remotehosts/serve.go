@@ -1,0 +1,212 @@
+package remotehosts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/resources"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/starter/rundir"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Worker is a host worker that ends with us.
+type Worker interface {
+	// StopAll has it stop all processes, and end.
+	StopAll(supervisor.StopAll)
+	// Stop has it stop all processes as those of an owner that is gone, and waits for its
+	// end, or for ctx.
+	Stop(ctx context.Context)
+}
+
+// ServeConfig is what a host needs to serve a run.
+type ServeConfig struct {
+	// Version is that of this program. A command of another one is refused.
+	Version string
+	// Parent is the directory below which the run gets one of its own.
+	Parent string
+	// StartWorker starts a host worker. died is called when it is dead for good.
+	StartWorker func(o workers.Options, died func(error)) (Worker, error)
+}
+
+const (
+	// workerStop bounds the wait for the end of the host worker.
+	workerStop = 10 * time.Second
+	// silence is after how long without an answer to a ping the command is taken for gone:
+	// long enough for one that a person has suspended.
+	silence = 15 * time.Minute
+)
+
+// Serve serves the command at the other end of in and out until that has gone or ctx ends.
+// Nothing of the run is left then.
+func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, c ServeConfig) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s := &service{ServeConfig: c, fail: fail, ended: make(chan struct{})}
+	defer s.close()
+	if _, err := fmt.Fprintln(out, readyLine); err != nil {
+		return err
+	}
+	conn := &onlyConn{closed: make(chan struct{})}
+	conn.Conn = &pipes{Reader: in, Writer: out, close: func() { close(conn.closed) }}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /start", s.start)
+	mux.HandleFunc("POST /connections", s.connect)
+	mux.HandleFunc("POST /output", s.output)
+	mux.HandleFunc("POST /stop", s.stop)
+	mux.HandleFunc("POST /end", s.end)
+	server := http.Server{
+		Handler: mux, Protocols: protocols(),
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: time.Minute, PingTimeout: silence},
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: silence,
+	}
+	go func() { _ = server.Serve(conn) }()
+	select {
+	case <-ctx.Done():
+	case <-conn.closed:
+	}
+	_ = server.Close()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// service is a host at the service of one run.
+type service struct {
+	ServeConfig
+	fail context.CancelCauseFunc
+
+	mu     sync.Mutex
+	dir    *rundir.Dir
+	socket *net.UnixListener
+	worker Worker
+
+	ending sync.Once
+	ended  chan struct{} // closed when the host worker has ended
+}
+
+func (s *service) start(w http.ResponseWriter, r *http.Request) {
+	var in startRequest
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if in.Version != s.Version {
+		http.Error(w, s.Version, http.StatusConflict)
+		return
+	}
+	facts := factsOf(os.Environ())
+	if err := s.startWorker(in.Options, facts); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(facts)
+}
+
+// startWorker starts the host worker in a directory of its own.
+func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir != nil {
+		return errors.New("there is a host worker already")
+	}
+	if s.dir, err = rundir.Create(s.Parent); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	o.StateDir, o.LogRoot = s.dir.Path, s.logs()
+	o.Server = connect.Options{Namespace: o.Server.Namespace, Socket: filepath.Join(s.dir.Path, "server.sock")}
+	o.Advertise = cmp.Or(o.Advertise, facts.Address)
+	if s.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: o.Server.Socket, Net: "unix"}); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	s.worker, err = s.StartWorker(o, s.fail)
+	return err
+}
+
+func (s *service) logs() string { return filepath.Join(s.dir.Path, "logs") }
+
+// factsOf returns what this host is. The environment is sshd's.
+func factsOf(environ []string) Facts {
+	g := resources.ReadGPUs(environ)
+	f := Facts{CPUs: runtime.NumCPU(), GPUs: len(g.Visible), GPUsLimitedBy: g.LimitedBy}
+	f.Hostname, _ = os.Hostname() // an address is there without it
+	f.Address = f.Hostname
+	for _, variable := range environ {
+		// "client address, client port, server address, server port"
+		value, ok := strings.CutPrefix(variable, "SSH_CONNECTION=")
+		if fields := strings.Fields(value); ok && len(fields) == 4 {
+			if f.Peer = fields[0]; !spec.IsLoopback(fields[2]) {
+				f.Address = fields[2]
+			}
+		}
+	}
+	return f
+}
+
+// running returns the host worker, and answers the request where there is none.
+func (s *service) running(w http.ResponseWriter) (Worker, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.worker == nil {
+		http.Error(w, "no host worker was started", http.StatusConflict)
+	}
+	return s.worker, s.worker != nil
+}
+
+func (s *service) stop(w http.ResponseWriter, r *http.Request) {
+	var how supervisor.StopAll
+	if err := json.NewDecoder(r.Body).Decode(&how); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if worker, ok := s.running(w); ok {
+		worker.StopAll(how)
+	}
+}
+
+func (s *service) end(w http.ResponseWriter, _ *http.Request) {
+	if _, ok := s.running(w); ok {
+		s.endWorker()
+	}
+}
+
+// endWorker ends the host worker and all processes, and has output end after it.
+func (s *service) endWorker() {
+	s.ending.Do(func() {
+		ctx, done := context.WithTimeout(context.Background(), workerStop)
+		defer done()
+		s.worker.Stop(ctx)
+		close(s.ended)
+	})
+}
+
+// close leaves nothing of the run.
+func (s *service) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.socket != nil {
+		_ = s.socket.Close() // what was behind it is gone
+	}
+	if s.worker != nil {
+		s.endWorker()
+	}
+	if s.dir != nil {
+		_ = s.dir.Remove()
+	}
+}

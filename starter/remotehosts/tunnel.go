@@ -1,0 +1,106 @@
+package remotehosts
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+)
+
+// connect answers when the host worker wants a connection to the server, and is that
+// connection then.
+func (s *service) connect(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.running(w); !ok {
+		return
+	}
+	conn, err := acceptFor(r.Context(), s.socket)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	control := http.NewResponseController(w)
+	if err := control.Flush(); err != nil {
+		_ = conn.Close()
+		return
+	}
+	defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })()
+	// The answer ends when we return: when the worker has no more to say.
+	go func() {
+		_, _ = io.Copy(conn, r.Body)
+		_ = conn.CloseWrite()
+	}()
+	_, _ = io.Copy(flushed{w, control}, conn)
+	_ = conn.Close()
+}
+
+// acceptFor takes a connection, unless ctx is done before. Only one call at a time is made.
+func acceptFor(ctx context.Context, l *net.UnixListener) (*net.UnixConn, error) {
+	type accepted struct {
+		conn *net.UnixConn
+		err  error
+	}
+	c := make(chan accepted)
+	go func() {
+		conn, err := l.AcceptUnix()
+		select {
+		case c <- accepted{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = conn.Close()
+			}
+		}
+	}()
+	select {
+	case a := <-c:
+		return a.conn, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// exchange is the two bodies of a request as one stream.
+type exchange struct {
+	io.ReadCloser
+	*io.PipeWriter
+}
+
+func (e exchange) CloseWrite() error { return e.PipeWriter.Close() }
+
+func (e exchange) Close() error { return errors.Join(e.ReadCloser.Close(), e.PipeWriter.Close()) }
+
+// flushed sends each write at once.
+type flushed struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (f flushed) Write(b []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(b)
+	if err == nil {
+		err = f.control.Flush()
+	}
+	return n, err
+}
+
+// tunnel makes the connections to the server that the host worker wants, until ctx is done
+// or the host is lost.
+func (h *host) tunnel(ctx context.Context, dial func(context.Context) (net.Conn, error)) {
+	for ctx.Err() == nil {
+		theirs, ours := io.Pipe()
+		response, err := h.post(ctx, "/connections", theirs)
+		if err != nil {
+			return // the end of the connection is told elsewhere
+		}
+		go func() {
+			there := exchange{response.Body, ours}
+			server, err := dial(ctx)
+			if err != nil {
+				_ = there.Close() // it will try again
+				return
+			}
+			defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+			join(there, server.(stream))
+		}()
+	}
+}

@@ -1,0 +1,180 @@
+package harness
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// SSHHost is a machine with sshd: a network namespace of this one, with a directory for the
+// state of clusterrun.
+type SSHHost struct {
+	Name, Address string
+	State         string // directory of clusterrun's state there
+	sshd          *Process
+	netns         string
+}
+
+// SSHHosts are such machines on one network, which are this machine's only by ssh.
+type SSHHosts struct {
+	t       testing.TB
+	Dir     string
+	Hosts   []*SSHHost
+	Address string // of this machine on their network
+	// Agent is the command line of ssh that knows their names and keys, and nothing of the
+	// user's.
+	Agent string
+}
+
+// sshNetworks counts those of this process.
+var sshNetworks atomic.Int32
+
+// StartSSHHosts starts n of them, called a, b, c and so on, with sshd started by the given
+// command, if there is one. The test is skipped where that cannot be done.
+func StartSSHHosts(t testing.TB, n int, by ...string) *SSHHosts {
+	t.Helper()
+	const sshd = "/usr/sbin/sshd"
+	for _, program := range []string{sshd, "ssh", "ssh-keygen", "ip"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("there is no %s", program)
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root makes network namespaces")
+	}
+	s := &SSHHosts{t: t, Dir: t.TempDir()}
+	s.Agent = "ssh -F " + s.path("ssh_config")
+	number := int(sshNetworks.Add(1))
+	bridge := fmt.Sprintf("cr%d%c", os.Getpid(), 'a'+number%26)
+	subnet := freeSubnet(t, number)
+	s.Address = subnet + ".1"
+	if out, err := exec.Command("ip", "link", "add", bridge, "type", "bridge").CombinedOutput(); err != nil {
+		t.Skipf("no bridge can be made here: %s", out)
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", bridge).Run() })
+	s.run("ip", "addr", "add", s.Address+"/24", "dev", bridge)
+	s.run("ip", "link", "set", bridge, "up")
+	for _, key := range []string{"id", "hostkey"} {
+		s.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", s.path(key))
+	}
+	config := fmt.Sprintf("Host *\n User root\n IdentityFile %s\n IdentitiesOnly yes\n UserKnownHostsFile %s\n GlobalKnownHostsFile /dev/null\n StrictHostKeyChecking yes\n ControlPath none\n",
+		s.path("id"), s.path("known_hosts"))
+	known := ""
+	for i := range n {
+		h := &SSHHost{Name: string(rune('a' + i)), Address: fmt.Sprintf("%s.%d", subnet, i+2)}
+		s.Hosts = append(s.Hosts, h)
+		s.start(h, bridge, i, by)
+		config = fmt.Sprintf("Host %s\n HostName %s\n", h.Name, h.Address) + config
+		known += h.Address + " " + s.read("hostkey.pub")
+	}
+	s.Write("ssh_config", config)
+	s.Write("known_hosts", known)
+	for _, h := range s.Hosts {
+		Eventually(t, "sshd of "+h.Name, func() bool {
+			require.False(t, h.sshd.Exited(), "sshd has ended: %s", h.sshd.Stderr())
+			c, err := net.DialTimeout("tcp", h.Address+":22", time.Second)
+			if err == nil {
+				c.Close()
+			}
+			return err == nil
+		})
+	}
+	return s
+}
+
+func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
+	s.t.Helper()
+	h.netns = fmt.Sprintf("%s%s", bridge, h.Name)
+	wire, theirs := fmt.Sprintf("%sw%d", bridge, i), fmt.Sprintf("%sx%d", bridge, i)
+	s.run("ip", "netns", "add", h.netns)
+	s.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", h.netns).Run() })
+	s.run("ip", "link", "add", wire, "type", "veth", "peer", "name", theirs, "netns", h.netns)
+	s.run("ip", "link", "set", wire, "master", bridge, "up")
+	s.run("ip", "-n", h.netns, "addr", "add", h.Address+"/24", "dev", theirs)
+	s.run("ip", "-n", h.netns, "link", "set", theirs, "up")
+	s.run("ip", "-n", h.netns, "link", "set", "lo", "up")
+	h.State = s.path("state-" + h.Name)
+	require.NoError(s.t, os.MkdirAll("/run/sshd", 0o755)) // sshd wants it
+	config := s.Write("sshd_config-"+h.Name, strings.Join([]string{
+		"ListenAddress " + h.Address, "HostKey " + s.path("hostkey"), "AuthorizedKeysFile " + s.path("id.pub"),
+		"PidFile none", "UsePAM no", "StrictModes no", "PermitRootLogin yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
+		"MaxStartups 100", "AllowTcpForwarding no", "AllowStreamLocalForwarding no",
+		// The home keeps what the user has his shells do out of it.
+		fmt.Sprintf("SetEnv HOME=%s PATH=%s CLUSTERRUN_STATE_DIR=%s XDG_CACHE_HOME=%s", s.Dir, os.Getenv("PATH"), h.State, s.path("cache-"+h.Name)),
+	}, "\n")+"\n")
+	argv := append([]string{"nsenter", "--net=/run/netns/" + h.netns}, by...)
+	h.sshd = Start(s.t, "/", Env("/root"), append(argv, "/usr/sbin/sshd", "-D", "-e", "-f", config)...)
+}
+
+// Cut takes the host off the network.
+func (s *SSHHosts) Cut(h *SSHHost) {
+	s.t.Helper()
+	s.run("ip", "-n", h.netns, "link", "set", "lo", "down")
+	s.run("ip", "netns", "exec", h.netns, "sh", "-c", `for i in /sys/class/net/cr*; do ip link set "${i##*/}" down; done`)
+}
+
+// Processes returns the processes of the host beside its sshd, by what is in their network
+// namespace.
+func (s *SSHHosts) Processes(h *SSHHost) (list []string) {
+	s.t.Helper()
+	out, err := exec.Command("ip", "netns", "pids", h.netns).Output()
+	require.NoError(s.t, err)
+	for _, pid := range strings.Fields(string(out)) {
+		b, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		line := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+		if line != "" && !strings.Contains(line, "sshd") {
+			list = append(list, pid+" "+line)
+		}
+	}
+	return list
+}
+
+// Write writes a file of the machines, and returns its path.
+func (s *SSHHosts) Write(name, text string) string {
+	s.t.Helper()
+	require.NoError(s.t, os.WriteFile(s.path(name), []byte(text), 0o700))
+	return s.path(name)
+}
+
+func (s *SSHHosts) path(name string) string { return filepath.Join(s.Dir, name) }
+
+func (s *SSHHosts) read(name string) string {
+	s.t.Helper()
+	b, err := os.ReadFile(s.path(name))
+	require.NoError(s.t, err)
+	return string(b)
+}
+
+func (s *SSHHosts) run(argv ...string) {
+	s.t.Helper()
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	require.NoError(s.t, err, "%s: %s", strings.Join(argv, " "), out)
+}
+
+// freeSubnet returns the first three numbers of a network that this machine is not on.
+func freeSubnet(t testing.TB, number int) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for i := range 250 {
+		// Another test of this process may be about to take the one before.
+		subnet := fmt.Sprintf("10.213.%d", (os.Getpid()+11*number+i)%250)
+		used := false
+		for _, a := range addresses {
+			used = used || strings.HasPrefix(a.String(), subnet+".")
+		}
+		if !used {
+			return subnet
+		}
+	}
+	t.Skip("every network is in use")
+	return ""
+}
