@@ -39,41 +39,31 @@ func (s *stops) RequestStop(ctx context.Context, by taskapi.ID, request spec.Tog
 	if request.Key == "" {
 		request.Key = rand.Text() // it may have to be sent more than once
 	}
-	run := supervisor.RunKey(by.Run)
-	leave, err := s.enter(ctx, run)
+	r, leave, err := s.enter(ctx, by)
 	if err != nil {
 		return spec.Stopping{}, err
 	}
 	defer leave()
-	r, err := s.runOf(by)
-	if err != nil {
-		return spec.Stopping{}, err
-	}
 	if r.Stopping != nil && r.Stopping.Stop {
 		return *r.Stopping, nil
 	}
-	return s.ask(ctx, r, RunUpdate{
-		ID:   fmt.Sprintf("%s/%d/%s/%s", spec.UpdateStopTogether, by.Generation, by.Task, request.Key),
-		Name: spec.UpdateStopTogether, Input: request,
-	})
+	return s.ask(ctx, r, updateOf(by, spec.UpdateStopTogether, request.Key, request))
 }
 
 // ClearStop implements [taskapi.Stops].
 func (s *stops) ClearStop(ctx context.Context, by taskapi.ID) (spec.Stopping, error) {
-	run := supervisor.RunKey(by.Run)
-	leave, err := s.enter(ctx, run)
+	r, leave, err := s.enter(ctx, by)
 	if err != nil {
 		return spec.Stopping{}, err
 	}
 	defer leave()
-	r, err := s.runOf(by)
-	if err != nil {
-		return spec.Stopping{}, err
-	}
-	return s.ask(ctx, r, RunUpdate{
-		ID:   fmt.Sprintf("%s/%d/%s/%s", spec.UpdateClearStop, by.Generation, by.Task, rand.Text()),
-		Name: spec.UpdateClearStop, Input: spec.ClearStopRequest{Task: by.Task, Generation: by.Generation},
-	})
+	return s.ask(ctx, r, updateOf(by, spec.UpdateClearStop, rand.Text(), spec.ClearStopRequest{Task: by.Task, Generation: by.Generation}))
+}
+
+// updateOf returns the update by which a task asks its run. With the same key it is the
+// same one.
+func updateOf(by taskapi.ID, name, key string, input any) RunUpdate {
+	return RunUpdate{ID: fmt.Sprintf("%s/%d/%s/%s", name, by.Generation, by.Task, key), Name: name, Input: input}
 }
 
 // askAgain is how long a host waits before it asks a run again that did not answer.
@@ -122,8 +112,10 @@ func (s *stops) learn(run supervisor.RunKey, now spec.Stopping) (spec.Stopping, 
 	return *r.Stopping, nil
 }
 
-// enter waits until nobody else of this host asks the run.
-func (s *stops) enter(ctx context.Context, run supervisor.RunKey) (leave func(), err error) {
+// enter waits until no other task of this host asks the run, and returns what is known of
+// that here then.
+func (s *stops) enter(ctx context.Context, by taskapi.ID) (r Run, leave func(), err error) {
+	run := supervisor.RunKey(by.Run)
 	s.mu.Lock()
 	gate := s.gates[run]
 	if gate == nil {
@@ -136,10 +128,14 @@ func (s *stops) enter(ctx context.Context, run supervisor.RunKey) (leave func(),
 	s.mu.Unlock()
 	select {
 	case gate <- struct{}{}:
-		return func() { <-gate }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("other tasks of this host were waiting for the run to answer: %w", ctx.Err())
+		return r, nil, fmt.Errorf("other tasks of this host were waiting for the run to answer: %w", ctx.Err())
 	}
+	leave = func() { <-gate }
+	if r, err = s.runOf(by); err != nil {
+		leave()
+	}
+	return r, leave, err
 }
 
 // forget drops the gate of a run that nobody asks any more.

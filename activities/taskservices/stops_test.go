@@ -178,7 +178,7 @@ func TestAskingOutlivesAnOutage(t *testing.T) {
 // While one asks, the others wait in line, and give up when nobody waits for them.
 func TestWaitingInLine(t *testing.T) {
 	h := newServices(t, Config{Runs: newRun(t)})
-	leave, err := h.stops.enter(t.Context(), servedRun)
+	_, leave, err := h.stops.enter(t.Context(), by("worker-1"))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

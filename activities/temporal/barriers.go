@@ -31,27 +31,14 @@ func NewBarriers(s *Server, queue string) *Barriers { return &Barriers{server: s
 
 var _ barriers.Server = (*Barriers)(nil)
 
-// Tell implements [barriers.Server] by signal-with-start. An ID that was closed is
-// never started again, so that a message for a closed round is refused by the
-// server and not by a race.
+// Tell implements [barriers.Server] by signal-with-start.
 func (s *Barriers) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
-	c, err := s.server.connected()
-	if err != nil {
-		return err
-	}
-	id := spec.BarrierID(in.Run, in.Name, in.Round)
-	_, err = c.SignalWithStartWorkflow(ctx, id, spec.SignalArrive, m, client.StartWorkflowOptions{
-		ID: id, TaskQueue: s.queue,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+	return final(s.server.tell(ctx, spec.SignalArrive, m, client.StartWorkflowOptions{
+		ID: spec.BarrierID(in.Run, in.Name, in.Round), TaskQueue: s.queue,
 		WorkflowExecutionTimeout: maxBarrierRound,
 		WorkflowTaskTimeout:      spec.WorkflowTaskTimeout,
 		StaticSummary:            "barrier " + markdown.Name(in.Name),
-	}, spec.BarrierWorkflowType, in)
-	var closed *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &closed) {
-		return barriers.ErrClosed
-	}
-	return final(err)
+	}, spec.BarrierWorkflowType, in, barriers.ErrClosed))
 }
 
 // Withdraw implements [barriers.Server].

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -30,22 +29,11 @@ var _ taskservices.Queues = (*Queues)(nil)
 
 // Tell implements [taskservices.Queues] by signal-with-start.
 func (s *Queues) Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error {
-	c, err := s.server.connected()
-	if err != nil {
-		return err
-	}
-	id := closure.QueueID(in.Run.WorkflowID, in.Run.RunID)
-	_, err = c.SignalWithStartWorkflow(ctx, id, closure.SignalServing, m, client.StartWorkflowOptions{
-		ID: id, TaskQueue: s.queue,
-		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WorkflowTaskTimeout:   closure.TaskTimeout,
-		StaticSummary:         "closures of run " + markdown.Name(in.Run.WorkflowID),
-	}, closure.QueueType, in)
-	var closed *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &closed) {
-		return taskservices.ErrQueueClosed
-	}
-	return err
+	return s.server.tell(ctx, closure.SignalServing, m, client.StartWorkflowOptions{
+		ID: closure.QueueID(in.Run.WorkflowID, in.Run.RunID), TaskQueue: s.queue,
+		WorkflowTaskTimeout: closure.TaskTimeout,
+		StaticSummary:       "closures of run " + markdown.Name(in.Run.WorkflowID),
+	}, closure.QueueType, in, taskservices.ErrQueueClosed)
 }
 
 // lookAgain is how long End waits before it looks again whether a queue has ended.

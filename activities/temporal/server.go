@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -45,6 +46,23 @@ func (s *Server) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, 
 		return err
 	}
 	return c.RecordActivityHeartbeat(ctx, taskToken, details...)
+}
+
+// tell sends a signal to a workflow, which begins with it where there is none. An ID that
+// was closed is never started again, so that a signal that comes too late is refused, with
+// the error closed, by the server and not by a race.
+func (s *Server) tell(ctx context.Context, signal string, message any, o client.StartWorkflowOptions, workflow string, in any, closed error) error {
+	c, err := s.connected()
+	if err != nil {
+		return err
+	}
+	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	_, err = c.SignalWithStartWorkflow(ctx, o.ID, signal, message, o, workflow, in)
+	var ended *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &ended) {
+		return closed
+	}
+	return err
 }
 
 // identityPatience is how long a server may take to say who it is.
