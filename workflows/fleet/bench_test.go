@@ -81,7 +81,7 @@ func mixed(r *rand.Rand) Demand {
 	switch r.IntN(8) {
 	case 0:
 		d.Constraints = []string{"gpu.model == H100"}
-		d.Groups[0].GPUs = 1 + r.IntN(8)
+		d.Groups[0] = Group{Tasks: min(32, d.Groups[0].Tasks), GPUs: 1 + r.IntN(8)}
 	case 1:
 		d.Constraints = []string{fmt.Sprint("rack == r", r.IntN(10))}
 	case 2:
@@ -91,8 +91,7 @@ func mixed(r *rand.Rand) Demand {
 	case 4:
 		d.Exclusive = true
 	case 5:
-		d.Groups = append([]Group{{Tasks: 1}}, d.Groups...)
-		d.Groups[1].GPUs = 2
+		d.Groups = []Group{{Tasks: 1}, {Tasks: min(32, d.Groups[0].Tasks), GPUs: 2}}
 	case 6:
 		d.MaxHosts = 1
 		d.Groups[0].Tasks = min(64, d.Groups[0].Tasks)
@@ -108,5 +107,20 @@ func anyHeld(m *Machine, r *rand.Rand) Run {
 		if h := m.hosts[i]; len(h.holds) > 0 {
 			return h.holds[r.IntN(len(h.holds))].Run
 		}
+	}
+}
+
+// BenchmarkQueue measures what all the runs that wait are told.
+func BenchmarkQueue(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
+	m, now := New(), time.Unix(1000, 0)
+	for i := range 200 {
+		m.Step(Joined{Host: benchHost(i), Now: now})
+	}
+	for i := 0; len(m.waiting) < 1000; i++ {
+		m.Step(Asked{Run: Run{fmt.Sprint("run-", i), "1"}, Demand: mixed(random), Since: now, Now: now})
+	}
+	for b.Loop() {
+		m.Queue()
 	}
 }

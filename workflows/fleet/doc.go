@@ -2,23 +2,54 @@
 // room on them, in which order, and what each of them gets. It is pure: events go in,
 // actions come out, and whoever feeds it carries them out.
 //
+//	          Asked                    Placed
+//	(unknown) ─────► waiting ─► granted ─────► holding ─► (unknown)
+//	                  ▲  ▲  Grant │             │  Freed
+//	                  │  └────────┘ Refused     │
+//	                  └─────────────────────────┘ Asked, for the next generation
+//
 // # Hosts
 //
-// A host worker joins with what it has ([Host]) and what runs hold there. A second living
-// one of the same name is refused. One that falls silent keeps what it holds, and gets
-// nothing more, until it joins again: another instance, or another boot, says what is left.
+// A host worker joins with what it has ([Host]) and what runs hold there, which replaces
+// what the fleet believed; grants that are not placed yet stay counted. A second living one
+// of the same name is refused ([Machine.CheckJoin]). One that falls silent keeps what it
+// holds, and gets nothing more, until it joins again: another instance, or another boot,
+// says what is left. A cordon belongs to the name, and outlives the host worker.
 //
 // # Runs
 //
-// A run asks for room for all of its tasks, and is granted all of it at once or nothing:
-// no run holds hosts while it waits for others, so runs never wait for each other in a
-// circle. The host has the last word. If it refuses, the run returns the whole grant with
-// the reason, asks again with the age it had, and is not sent to that host again.
+// A run asks for room for all of its tasks, and is granted all of it at once or nothing.
+// The host has the last word. If it refuses, the run returns the whole grant with the
+// reason, waits again with the age it had, and is not sent to that host for five minutes,
+// unless the host joins again before. What no hosts of the fleet could ever meet, however
+// empty, is refused at once, but not while hosts may be on their way: half a minute after
+// the last new one.
+//
+// A run keeps the room of its last generation for the next one. If that does not fit, it
+// is asked to give the old room back ([Return]): so no run holds hosts while it waits for
+// others, and runs never wait for each other in a circle.
+//
+// # Places
+//
+// As few hosts as possible, those that fit best: tasks without GPUs keep off hosts that have
+// some. With a number of hosts the tasks are shared out evenly, and with [Demand.Spread] one
+// by one over as many hosts as possible. Hosts of the last generation come first, in its
+// order, so that rank 0 stays where it is. The search is greedy: with tasks that need
+// different numbers of GPUs it may find no places where there are some, but then
+// [Machine.Impossible] says so before the run waits.
 //
 // # Order
 //
-// Priority comes first, 1 before 5, then age. The first run that does not fit, the head,
-// bounds those behind it: a smaller run passes only where it cannot delay the head, because
-// the head has no use for that room, or because the smaller one's max_run_time is over
-// before the head could start.
+// Priority comes first, 1 before 5, then age. A run that does not fit guards each host that
+// it could use and that no run before it guards. A run behind it gets room on a guarded host
+// only if it cannot delay the one that guards it:
+//
+//   - Where the ends of those who hold the room are known, by their max_run_time, the one
+//     that guards has its turn when enough of them are over. Until then another may use
+//     any room, if its own max_run_time is over by then, and longer what is not needed then.
+//   - Where they are not known, another may use only what the one that guards could not use
+//     if the host were empty.
+//
+// A run that could not start if all hosts that are ready were empty guards nothing: it waits
+// for hosts, and not for other runs.
 package fleet

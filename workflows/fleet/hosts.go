@@ -94,6 +94,8 @@ func (m *Machine) CheckJoin(e Joined) error {
 	switch {
 	case e.Host.Name == "" || e.Host.Instance == "":
 		return fmt.Errorf("a host has a name and an instance")
+	case e.Host.Slots < 0:
+		return fmt.Errorf("host %s has %d slots: give 1 or more, or 0 for no bound", e.Host.Name, e.Host.Slots)
 	case h != nil && h.Instance != e.Host.Instance && !h.silent:
 		return fmt.Errorf("host %s is in the fleet already, with another host worker: give this one another name with --name, or stop that one", h.Name)
 	case h == nil && len(m.hosts) >= maxHosts && m.longestSilent() == nil:

@@ -72,7 +72,7 @@ func (m *Machine) search(r *run, hosts []*host, rooms func(*host) room) []place 
 	m.seats = m.seats[:0]
 	for _, h := range hosts {
 		if free := rooms(h); free.slots > 0 {
-			m.seats = append(m.seats, seat{host: h, from: free, prefer: r.preference(h)})
+			m.seats = append(m.seats, seat{host: h, number: len(m.seats), from: free, prefer: r.preference(h)})
 		}
 	}
 	m.choice = m.choice[:0]

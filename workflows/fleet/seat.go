@@ -7,9 +7,10 @@ import (
 
 // seat is a host while places for a run are looked for.
 type seat struct {
-	host *host
-	room // what is left
-	from room
+	host   *host
+	number int // in the order of names
+	room       // what is left
+	from   room
 	// fits is how many of the tasks could be there, if no other had any.
 	fits int
 	// prefer is the place of the host among those that the run prefers.
@@ -116,7 +117,7 @@ func (s *seat) fitting(sh *shape, left []int) int {
 // bestFit orders seats by what they have left: preferred ones first, then those whose GPUs
 // and slots are used best.
 func bestFit(a, b *seat) int {
-	return cmp.Or(cmp.Compare(a.prefer, b.prefer), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.slots, b.slots), cmp.Compare(a.host.Name, b.host.Name))
+	return cmp.Or(cmp.Compare(a.prefer, b.prefer), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.slots, b.slots), cmp.Compare(a.number, b.number))
 }
 
 // roomiest orders seats by how many of the tasks they take, those that take most first.

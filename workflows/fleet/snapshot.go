@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Snapshot is what a fleet takes along from one execution of its workflow to the next.
 type Snapshot struct {
@@ -8,15 +11,18 @@ type Snapshot struct {
 	Met     int            `json:"met,omitempty"`
 	Settled time.Time      `json:"settled,omitzero"`
 	Hosts   []SnapshotHost `json:"hosts,omitempty"`
-	Cordons []named        `json:"cordons,omitempty"`
+	// GPUs are those of hosts, once for all that have the same.
+	GPUs    [][]GPU `json:"gpus,omitempty"`
+	Cordons []named `json:"cordons,omitempty"`
 	// Runs are those that wait, in their order, then those with a grant that is not placed,
 	// and then those that hold something.
 	Runs []SnapshotRun `json:"runs,omitempty"`
 }
 
-// SnapshotHost is a host.
+// SnapshotHost is a host. GPUs is where in [Snapshot.GPUs] its GPUs are.
 type SnapshotHost struct {
 	Host   Host           `json:"host"`
+	GPUs   int            `json:"gpus"`
 	Silent bool           `json:"silent,omitempty"`
 	Since  time.Time      `json:"since,omitzero"`
 	Cordon *cordon        `json:"cordon,omitempty"`
@@ -64,7 +70,7 @@ type SnapshotPlace struct {
 
 // Snapshot returns the fleet as it is.
 func (m *Machine) Snapshot() Snapshot {
-	s := Snapshot{Now: m.now, Met: m.met, Settled: m.settled, Cordons: append([]named(nil), m.cordons...)}
+	s := Snapshot{Now: m.now, Met: m.met, Settled: m.settled, Cordons: slices.Clone(m.cordons)}
 	index := map[*run]int{} // for look-ups only
 	keep := func(r *run) int {
 		i, there := index[r]
@@ -82,7 +88,12 @@ func (m *Machine) Snapshot() Snapshot {
 		keep(r)
 	}
 	for _, h := range m.hosts {
-		sh := SnapshotHost{Host: h.Host, Silent: h.silent, Since: h.since}
+		kind := slices.IndexFunc(s.GPUs, func(gpus []GPU) bool { return slices.Equal(gpus, h.GPUs) })
+		if kind < 0 {
+			kind, s.GPUs = len(s.GPUs), append(s.GPUs, h.GPUs)
+		}
+		sh := SnapshotHost{Host: h.Host, GPUs: kind, Silent: h.silent, Since: h.since}
+		sh.Host.GPUs = nil
 		if h.cordon.On {
 			sh.Cordon = new(h.cordon)
 		}
@@ -113,7 +124,7 @@ func (r *run) snapshot() SnapshotRun {
 // Resume returns the fleet that a snapshot was taken of.
 func Resume(s Snapshot) *Machine {
 	m := New()
-	m.now, m.met, m.settled, m.cordons = s.Now, s.Met, s.Settled, append([]named(nil), s.Cordons...)
+	m.now, m.met, m.settled, m.cordons = s.Now, s.Met, s.Settled, slices.Clone(s.Cordons)
 	runs := make([]*run, len(s.Runs))
 	for i, q := range s.Runs {
 		r := &run{
@@ -138,6 +149,7 @@ func Resume(s Snapshot) *Machine {
 	}
 	for _, sh := range s.Hosts {
 		h := &host{Host: sh.Host, silent: sh.Silent, since: sh.Since}
+		h.GPUs = s.GPUs[sh.GPUs]
 		if sh.Cordon != nil {
 			h.cordon = *sh.Cordon
 		}

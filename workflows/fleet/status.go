@@ -31,9 +31,13 @@ func (m *Machine) Hosts() []HostStatus {
 }
 
 // Queue returns the runs that wait, in their order.
-func (m *Machine) Queue() []Waiting {
-	list := make([]Waiting, 0, len(m.waiting))
-	for i, r := range m.waiting {
+func (m *Machine) Queue() []Waiting { return m.Front(len(m.waiting)) }
+
+// Front returns the first runs of the queue, at most so many: to say what a thousand of them
+// wait for takes some time.
+func (m *Machine) Front(most int) []Waiting {
+	list := make([]Waiting, 0, min(most, len(m.waiting)))
+	for i, r := range m.waiting[:min(most, len(m.waiting))] {
 		list = append(list, Waiting{
 			Run: r.id, Generation: r.generation, Position: i + 1, Priority: r.demand.Priority,
 			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r),

@@ -23,9 +23,23 @@ func (m *Machine) why(r *run) string {
 		return text + ": " + err.Error()
 	}
 	if m.search(r, m.class(r).hosts, func(h *host) room { return m.unguarded(r, h) }) != nil {
-		return text + ": there is room, which runs that come first have use for"
+		return text + ": there is room, but " + m.inFront(r)
 	}
 	return text + ": " + m.missing(r)
+}
+
+// inFront names the run because of which one that has room waits.
+func (m *Machine) inFront(r *run) string {
+	for _, w := range m.waiting {
+		if before(w, r) >= 0 {
+			break
+		}
+		open := m.openFor(w)
+		if slices.ContainsFunc(m.openFor(r), func(h *host) bool { return slices.Contains(open, h) }) && m.couldStart(w, open) {
+			return fmt.Sprintf("run %s comes first and has use for it", shorten.Text(w.id.WorkflowID, maxWords))
+		}
+	}
+	return "runs that come first have use for it"
 }
 
 // unguarded returns the room that a run may have on a host when it is first in the queue.
@@ -79,34 +93,54 @@ func (m *Machine) missing(r *run) string {
 		}
 	}
 	if len(hosts) == 0 {
-		return "no host of the fleet is such a one" + m.whoIsThere()
+		return "no host of the fleet is like that" + m.whoIsThere()
 	}
-	var free, closed []string
-	full := 0
+	var free, closed, full listed
 	for _, h := range hosts {
 		room := m.unguarded(r, h)
 		at := slices.IndexFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
 		switch state := h.state(); {
 		case state != HostReady:
-			closed = append(closed, fmt.Sprintf("%s %s", h.Name, state))
+			closed.add("%s %s", h.Name, state)
 		case at >= 0:
-			closed = append(closed, fmt.Sprintf("%s refused it (%s)", h.Name, shorten.Text(r.refusals[at].reason, maxWords)))
+			closed.add("%s refused it (%s)", h.Name, shorten.Text(r.refusals[at].reason, maxWords))
+		case room.slots <= 0 && r.demand.Exclusive && h.slots > 0:
+			full.add("%s in use", h.Name)
 		case room.slots <= 0:
-			full++
+			full.add("%s full", h.Name)
 		case r.shape.hasGPUs:
-			free = append(free, fmt.Sprintf("%d and %s free on %s", room.slots, plural.Of(room.gpus, "GPU", "GPUs"), h.Name))
+			free.add("%s and %s free on %s", slotsText(room.slots), plural.Of(room.gpus, "GPU", "GPUs"), h.Name)
+		case room.slots >= noBound:
+			free.add("no bound on %s", h.Name)
 		default:
-			free = append(free, fmt.Sprintf("%d free on %s", room.slots, h.Name))
+			free.add("%d free on %s", room.slots, h.Name)
 		}
 	}
-	parts := slices.Concat(free[:min(len(free), maxNamed)], closed[:min(len(closed), maxNamed)])
-	if more := len(free) + len(closed) - len(parts); more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	if full > 0 {
-		parts = append(parts, plural.Of(full, "host full", "hosts full"))
+	all := slices.Concat(free.texts, closed.texts, full.texts)
+	parts := all[:min(len(all), maxNamed)]
+	if more := free.n + closed.n + full.n - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more without room for it", more))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// listed is the first few of a list of texts, and the number of all of them.
+type listed struct {
+	texts []string
+	n     int
+}
+
+func (l *listed) add(format string, args ...any) {
+	if l.n++; len(l.texts) < maxNamed {
+		l.texts = append(l.texts, fmt.Sprintf(format, args...))
+	}
+}
+
+func slotsText(n int) string {
+	if n >= noBound {
+		return "any number of slots"
+	}
+	return plural.Of(n, "slot", "slots")
 }
 
 func (m *Machine) noHost(name string) string {
@@ -167,20 +201,34 @@ func (m *Machine) tooSmall(r *run, hosts []*host) string {
 		s.fits = s.fitting(&r.shape, sizes(&r.shape))
 	}
 	slices.SortFunc(seats, roomiest)
-	largest := seats[0]
-	most := r.shape.max
-	switch {
-	case r.shape.perHost > 0 && (r.shape.tasks+r.shape.perHost-1)/r.shape.perHost > len(hosts):
-		return fmt.Sprintf("%s would do, %d are wanted: %s", plural.Of(len(hosts), "host", "hosts"), (r.shape.tasks+r.shape.perHost-1)/r.shape.perHost, wants(d, r.shape.tasks))
-	case r.shape.min > len(hosts):
-		return fmt.Sprintf("%s would do, %d are wanted", plural.Of(len(hosts), "host", "hosts"), r.shape.min)
+	sh, largest := &r.shape, seats[0]
+	wanted := sh.min
+	if sh.perHost > 0 {
+		wanted = (sh.tasks + sh.perHost - 1) / sh.perHost
+	}
+	room := slices.IndexFunc(seats, func(s *seat) bool { return s.fits < max(1, min(sh.perHost, sh.tasks)) })
+	if room < 0 {
+		room = len(seats)
 	}
 	total := 0
-	for _, s := range seats[:min(most, len(seats))] {
+	for _, s := range seats[:min(sh.max, len(seats))] {
 		total += s.fits
 	}
-	if len(hosts) == 1 || most == 1 {
-		return fmt.Sprintf("host %s has %s, %d are wanted", largest.host.Name, plural.Of(largest.fits, "slot", "slots"), r.shape.tasks)
+	switch {
+	case largest.fits == 0:
+		return fmt.Sprintf("no host can take a task: %s are wanted", wants(d, sh.tasks))
+	case wanted > room && sh.perHost > 0:
+		return fmt.Sprintf("%s for %s on each, %d are wanted", plural.Of(room, "host has room", "hosts have room"),
+			plural.Of(min(sh.perHost, sh.tasks), "task", "tasks"), wanted)
+	case wanted > room:
+		return fmt.Sprintf("%s room, %d are wanted", plural.Of(room, "host has", "hosts have"), wanted)
 	}
-	return fmt.Sprintf("%s have %s together, %d are wanted", plural.Of(min(most, len(seats)), "host", "hosts"), plural.Of(total, "slot", "slots"), r.shape.tasks)
+	who, has := fmt.Sprintf("%d hosts together", min(sh.max, len(seats))), "have"
+	if len(seats) == 1 || sh.max == 1 {
+		who, has, total = "host "+largest.host.Name, "has", largest.fits
+	}
+	if sh.hasGPUs {
+		return fmt.Sprintf("%s %s room for %s with their GPUs, %d are wanted", who, has, plural.Of(total, "task", "tasks"), sh.tasks)
+	}
+	return fmt.Sprintf("%s %s %s, %d are wanted", who, has, plural.Of(total, "slot", "slots"), sh.tasks)
 }

@@ -1,0 +1,84 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A payload may have 2 MiB: what goes along of a fleet of 2,000 hosts with 4,000 runs, and
+// 1,000 more that wait, is below that.
+func TestSnapshotFitsIntoAPayload(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
+	m, now := New(), time.Unix(1_800_000_000, 123_000_000)
+	id := func(i int) Run {
+		return Run{WorkflowID: fmt.Sprintf("training-%s-%06d", strings.Repeat("x", 12), i), RunID: fmt.Sprintf("%036d", i)}
+	}
+	for i := range maxHosts {
+		j := Joined{Host: benchHost(i), Now: now}
+		j.Host.Instance, j.Host.Boot, j.Host.Address = fmt.Sprintf("%026d", i), fmt.Sprintf("%036d", i), "10.0.12.123"
+		for k := range 2 {
+			j.Holds = append(j.Holds, Holding{Run: id(2*i + k), Tasks: 2})
+		}
+		j.Host.Slots = 4
+		m.Step(j)
+	}
+	for i := range 1000 {
+		d := mixed(random)
+		d.Groups[0].Tasks = min(d.Groups[0].Tasks, 4)
+		m.Step(Asked{Run: id(10_000 + i), Demand: d, Since: now, Now: now})
+	}
+	require.Len(t, m.waiting, 1000)
+	b, err := json.Marshal(m.Snapshot())
+	require.NoError(t, err)
+	require.Less(t, len(b), 2<<20)
+	t.Logf("%d KiB", len(b)>>10)
+}
+
+// The cordons of hosts that are gone are bounded, and so are silent hosts that nobody uses.
+func TestHostsThatAreGoneAreBounded(t *testing.T) {
+	m, now := New(), time.Unix(1000, 0)
+	for i := range maxHosts + 10 {
+		now = now.Add(time.Second)
+		h := Host{Name: hostName(i), Instance: "i", Slots: 1}
+		require.NoError(t, m.CheckJoin(Joined{Host: h, Now: now}), i)
+		m.Step(Joined{Host: h, Now: now})
+		m.Step(Cordoned{Name: h.Name, Now: now})
+		m.Step(Silent{Name: h.Name, Instance: "i", Now: now})
+	}
+	require.Len(t, m.hosts, maxHosts)
+	require.Nil(t, m.host(hostName(0)))
+	require.NotNil(t, m.host(hostName(maxHosts+9)))
+	require.Len(t, m.cordons, 10)
+	for i := range maxHosts {
+		m.Step(Joined{Host: Host{Name: hostName(i + 10), Instance: "i", Slots: 1}, Now: now})
+	}
+	err := m.CheckJoin(Joined{Host: Host{Name: "one-more", Instance: "i"}, Now: now})
+	require.ErrorContains(t, err, "the fleet has 2000 hosts, and no more can join")
+	for i := range maxHosts {
+		m.Step(Left{Name: hostName(i + 10), Instance: "i", Now: now})
+	}
+	require.Len(t, m.cordons, maxCordons)
+	require.Empty(t, m.hosts)
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	m, now := New(), time.Unix(1000, 0)
+	var last []Action
+	for i := range maxWaiting + 1 {
+		last = m.Step(Asked{Run: Run{fmt.Sprint(i), "1"}, Demand: Demand{Groups: []Group{{Tasks: 1}}}, Since: now, Now: now})
+	}
+	require.Equal(t, []Action{Grant{Run: Run{fmt.Sprint(maxWaiting), "1"}, Refusal: queueFull}}, last)
+	require.Len(t, m.Front(3), 3)
+	require.Equal(t, 3, m.Front(3)[2].Position)
+	for i := range maxWaiting {
+		m.Step(Freed{Run: Run{fmt.Sprint(i), "1"}, Now: now})
+	}
+	require.Empty(t, m.runs)
+	require.Empty(t, m.Queue())
+}
