@@ -11,10 +11,12 @@ import (
 	"syscall"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
 // portFile has the port that was chosen last, in the state directory: runs know it, and a
-// host worker that is started again is to be found there.
+// host worker that is started again is to be found there. So it is one that the kernel gives
+// to no outgoing connection meanwhile.
 const portFile = "hostservice.port"
 
 // listen opens the address. Without a port, or with port 0, it is the one of the last time
@@ -33,7 +35,7 @@ func listen(stateDir, address string) (net.Listener, error) {
 			return l, nil
 		}
 	}
-	l, err := listenAt(net.JoinHostPort(host, "0"))
+	l, err := listenAnywhere(host)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +46,21 @@ func listen(stateDir, address string) (net.Listener, error) {
 	return l, nil
 }
 
+func listenAnywhere(host string) (net.Listener, error) {
+	for port := range supervisor.FreePorts() {
+		l, err := listenAt(net.JoinHostPort(host, strconv.Itoa(port)))
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return l, err
+		}
+	}
+	return listenAt(net.JoinHostPort(host, "0"))
+}
+
 func listenAt(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("--listen %s: another program listens there; give another port, or none to have a free one", address)
+		return nil, portTaken{address, err}
 	case err != nil:
 		return nil, fmt.Errorf("--listen %s: %w", address, err)
 	}
@@ -56,6 +68,18 @@ func listenAt(address string) (net.Listener, error) {
 }
 
 func portOf(a net.Addr) string { return strconv.Itoa(a.(*net.TCPAddr).Port) }
+
+// portTaken is returned where another program listens.
+type portTaken struct {
+	address string
+	error
+}
+
+func (e portTaken) Error() string {
+	return fmt.Sprintf("--listen %s: another program listens there; give another port, or none to have a free one", e.address)
+}
+
+func (e portTaken) Unwrap() error { return e.error }
 
 // advertised returns the address that clients are told: as it is wished, by default that
 // at which we listen, and where those are all of this machine's, the one by which it

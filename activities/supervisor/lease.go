@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -271,16 +270,12 @@ func (p *runPorts) hold(port int, probe bool) (bool, error) {
 // holdAny leases ports of any number, below the range that the kernel uses for outgoing
 // connections.
 func (p *runPorts) holdAny(count int, avoid []int) ([]int, error) {
-	low, high := portRange()
-	reserved := reservedPorts()
-	got := make([]int, 0, count)   // to letGo, nil would be all
-	start := rand.IntN(high - low) //nolint:gosec // no secret: whoever looks for ports may begin elsewhere
-	for i := range high - low {
+	got := make([]int, 0, count) // to letGo, nil would be all
+	for port := range anyPorts() {
 		if len(got) == count {
 			break
 		}
-		port := low + (start+i)%(high-low)
-		if _, ok := p.held[port]; ok || reserved(port) || slices.Contains(avoid, port) {
+		if _, ok := p.held[port]; ok || slices.Contains(avoid, port) {
 			continue
 		}
 		fd, err := bindLease(port)
@@ -307,6 +302,7 @@ func (p *runPorts) holdAny(count int, avoid []int) ([]int, error) {
 	}
 	if len(got) < count {
 		p.letGo(got)
+		low, high := portRange()
 		return nil, refuse(ErrPortTaken, fmt.Sprintf("only %d of %d ports are free between %d and %d", len(got), count, low, high-1))
 	}
 	return got, nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -194,4 +195,22 @@ func TestGiveUpDoesNotOvertakeItsCall(t *testing.T) {
 			require.FailNow(t, "a call that was given up goes on waiting")
 		}
 	}
+}
+
+func TestFreePortsAreLeasedToNobody(t *testing.T) {
+	low, high := portRange()
+	first := 0
+	for port := range FreePorts() {
+		assert.True(t, low <= port && port < high, port)
+		_, err := bindLease(port)
+		assert.ErrorIs(t, err, unix.EADDRINUSE, "it is kept meanwhile")
+		if first != 0 {
+			assert.NotEqual(t, first, port)
+			break
+		}
+		first = port
+	}
+	fd, err := bindLease(first)
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(fd))
 }

@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"errors"
+	"iter"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -88,6 +90,39 @@ func choosePorts(local string) (low, high int) {
 		return last + 1, 65536
 	default:
 		return lowestPort, 32768 // all of them are ephemeral: the probe must do
+	}
+}
+
+// anyPorts returns the ports to choose from that the administrator does not keep for
+// something, beginning anywhere.
+func anyPorts() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		low, high := portRange()
+		reserved := reservedPorts()
+		start := rand.IntN(high - low) //nolint:gosec // no secret: whoever looks for ports may begin elsewhere
+		for i := range high - low {
+			if port := low + (start+i)%(high-low); !reserved(port) && !yield(port) {
+				return
+			}
+		}
+	}
+}
+
+// FreePorts returns ports that no run has leased, below the range that the kernel uses for
+// outgoing connections. None is leased to a run until the next one is asked for.
+func FreePorts() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for port := range anyPorts() {
+			fd, err := bindLease(port)
+			if err != nil {
+				continue
+			}
+			more := yield(port)
+			_ = unix.Close(fd)
+			if !more {
+				return
+			}
+		}
 	}
 }
 
