@@ -23,6 +23,8 @@ type host struct {
 	// guard is what runs that come first leave of the room to others; see [Machine.decide].
 	guard guard
 	ready bool // during a decision
+	// firstUse and lastUse bound its part of the uses of the fleet; see [Machine.turn].
+	firstUse, lastUse int
 }
 
 // held is what a run holds on a host.
@@ -271,6 +273,9 @@ func (m *Machine) drop(h *host, r *run) {
 // share returns what counts for a run on a host: of what it holds there and what it was
 // granted the larger, because the one becomes the other.
 func (h *host) share(r *run) (s room, alone bool) {
+	if len(r.held) == 0 && r.state != granted {
+		return room{}, false
+	}
 	if i, there := h.holding(r); there {
 		s, alone = room{h.holds[i].Tasks, h.holds[i].GPUs}, h.holds[i].Exclusive
 	}

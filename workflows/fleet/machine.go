@@ -25,6 +25,9 @@ type Machine struct {
 	// seats and choice are for one search after the other.
 	seats  []seat
 	choice []*seat
+	// uses and ends are for one look ahead after the other.
+	uses []use
+	ends []int64
 	// changes counts what makes hosts open for runs, or not.
 	changes int
 	moment  moment

@@ -233,30 +233,39 @@ func (m *Machine) couldStart(r *run, hosts []*host) bool {
 	return r.could
 }
 
+// use is the room that a run has on a host, until a known end or, at 0, nobody knows when.
+type use struct {
+	room
+	alone bool
+	end   int64 // in nanoseconds
+}
+
 // turn returns when a run could start on hosts, by the ends that are known, and where; zero:
 // nobody knows.
 func (m *Machine) turn(r *run, hosts []*host) (time.Time, []place) {
-	var ends []time.Time
+	m.uses, m.ends = m.uses[:0], m.ends[:0]
 	for _, h := range hosts {
-		h.each(func(o *run, _ room, _ bool) {
-			if o != r && !o.ends.IsZero() {
-				ends = append(ends, o.ends)
+		h.firstUse = len(m.uses)
+		h.each(func(o *run, s room, alone bool) {
+			if o == r {
+				return
 			}
-		})
-	}
-	slices.SortFunc(ends, time.Time.Compare)
-	ends = slices.CompactFunc(ends, time.Time.Equal)
-	at := func(t time.Time) []place {
-		return m.search(r, hosts, func(h *host) room {
-			free, alone := h.roomAt(r, t)
-			if r.demand.Exclusive && !alone {
-				return room{}
+			u := use{s, alone, 0}
+			if !o.ends.IsZero() {
+				u.end = o.ends.UnixNano()
+				m.ends = append(m.ends, u.end)
 			}
-			return free
+			m.uses = append(m.uses, u)
 		})
+		h.lastUse = len(m.uses)
 	}
-	i, _ := slices.BinarySearchFunc(ends, true, func(t time.Time, _ bool) int {
-		if at(t) == nil {
+	slices.Sort(m.ends)
+	ends := slices.Compact(m.ends)
+	at := func(end int64) []place {
+		return m.search(r, hosts, func(h *host) room { return h.after(end, m.uses[h.firstUse:h.lastUse], r.demand.Exclusive) })
+	}
+	i, _ := slices.BinarySearchFunc(ends, true, func(end int64, _ bool) int {
+		if at(end) == nil {
 			return -1
 		}
 		return 1
@@ -264,7 +273,25 @@ func (m *Machine) turn(r *run, hosts []*host) (time.Time, []place) {
 	if i == len(ends) {
 		return time.Time{}, nil
 	}
-	return ends[i], at(ends[i])
+	return time.Unix(0, ends[i]).UTC(), at(ends[i])
+}
+
+// after returns the room of a host once all uses are over that have ended by then; for a run
+// that wants the host for itself there is none before all are.
+func (h *host) after(end int64, uses []use, exclusive bool) room {
+	free := h.all()
+	for i := range uses {
+		u := &uses[i]
+		switch {
+		case u.end != 0 && u.end <= end:
+			continue
+		case u.alone || exclusive:
+			return room{}
+		}
+		free.slots -= u.slots
+		free.gpus -= u.gpus
+	}
+	return room{max(0, free.slots), max(0, free.gpus)}
 }
 
 // restOf returns the room on a host that a run has no use for at its turn, or, where that is
