@@ -9,6 +9,8 @@
 //	localrun.go  a run on this machine: private host worker, output, verdict;
 //	             hostworker.go, interrupt.go, stopping.go, conclude.go, disk.go,
 //	             abandoned.go and report.go are its parts
+//	runhosts.go, remotehost.go
+//	             a run on other hosts by ssh: the command's side, and the host's
 //	voice.go, outlet.go
 //	             our messages, and our outputs with the first error of each
 //

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"runtime"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter/hostlist"
+	"github.com/clusterrun/clusterrun/starter/remotehosts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -169,23 +169,5 @@ func isThisMachine(name string) bool {
 			return true
 		}
 	}
-	return isOwnAddress(name)
-}
-
-// isOwnAddress reports whether a text is an IP address of this machine.
-func isOwnAddress(text string) bool {
-	ip := net.ParseIP(text)
-	if ip == nil {
-		return false
-	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, a := range addresses {
-		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
-			return true
-		}
-	}
-	return false
+	return remotehosts.IsOwnAddress(name)
 }

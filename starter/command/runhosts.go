@@ -142,7 +142,7 @@ func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 // they see it, where it is one of ours. Empty: its name will have to do.
 func ownAddress(facts []remotehosts.Facts) string {
 	for _, f := range facts {
-		if !spec.IsLoopback(f.Peer) && isOwnAddress(f.Peer) {
+		if !spec.IsLoopback(f.Peer) && remotehosts.IsOwnAddress(f.Peer) {
 			return f.Peer
 		}
 	}

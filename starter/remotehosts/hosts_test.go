@@ -207,14 +207,16 @@ func TestStopAll(t *testing.T) {
 }
 
 func TestFacts(t *testing.T) {
-	f := factsOf([]string{"SSH_CONNECTION=10.0.0.1 5555 10.0.0.2 22", "CUDA_VISIBLE_DEVICES="})
+	isOwn := func(address string) bool { return address == "10.0.0.2" || address == "127.0.0.1" }
+	f := factsOf([]string{"SSH_CONNECTION=10.0.0.1 5555 10.0.0.2 22", "CUDA_VISIBLE_DEVICES="}, isOwn)
 	assert.Equal(t, "10.0.0.1", f.Peer)
 	assert.Equal(t, "10.0.0.2", f.Address)
 	assert.Equal(t, "CUDA_VISIBLE_DEVICES", f.GPUsLimitedBy)
 	own, err := os.Hostname()
 	require.NoError(t, err)
-	assert.Equal(t, own, factsOf([]string{"SSH_CONNECTION=127.0.0.1 5555 127.0.0.1 22"}).Address, "others cannot reach that")
-	assert.Equal(t, own, factsOf(nil).Address)
+	assert.Equal(t, own, factsOf([]string{"SSH_CONNECTION=127.0.0.1 5555 127.0.0.1 22"}, isOwn).Address, "others cannot reach that")
+	assert.Equal(t, own, factsOf([]string{"SSH_CONNECTION=10.0.0.1 5555 10.0.0.9 22"}, isOwn).Address, "it is of a session on another machine")
+	assert.Equal(t, own, factsOf(nil, isOwn).Address)
 }
 
 // A host writes nowhere but into the logs of the run.

@@ -11,17 +11,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/resources"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Worker is a host worker that ends with us.
@@ -111,7 +107,7 @@ func (s *service) start(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, s.Version, http.StatusConflict)
 		return
 	}
-	facts := factsOf(os.Environ())
+	facts := factsOf(os.Environ(), IsOwnAddress)
 	if err := s.startWorker(in.Options, facts); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -140,24 +136,6 @@ func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 }
 
 func (s *service) logs() string { return filepath.Join(s.dir.Path, "logs") }
-
-// factsOf returns what this host is. The environment is sshd's.
-func factsOf(environ []string) Facts {
-	g := resources.ReadGPUs(environ)
-	f := Facts{CPUs: runtime.NumCPU(), GPUs: len(g.Visible), GPUsLimitedBy: g.LimitedBy}
-	f.Hostname, _ = os.Hostname() // an address is there without it
-	f.Address = f.Hostname
-	for _, variable := range environ {
-		// "client address, client port, server address, server port"
-		value, ok := strings.CutPrefix(variable, "SSH_CONNECTION=")
-		if fields := strings.Fields(value); ok && len(fields) == 4 {
-			if f.Peer = fields[0]; !spec.IsLoopback(fields[2]) {
-				f.Address = fields[2]
-			}
-		}
-	}
-	return f
-}
 
 // running returns the host worker, and answers the request where there is none.
 func (s *service) running(w http.ResponseWriter) (Worker, bool) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,7 +49,11 @@ func (h *onHosts) left() (list []string) {
 	return list
 }
 
-// gone waits until nothing is left of a run, for as long as its end may take.
+// endTakes bounds the end of a host: it takes two seconds for programs that heed no signal,
+// and longer on a busy machine.
+const endTakes = 30 * time.Second
+
+// gone waits until nothing is left of a run.
 func (h *onHosts) gone() {
 	h.t.Helper()
 	var left []string
@@ -57,7 +62,7 @@ func (h *onHosts) gone() {
 			h.t.Logf("left: %s", strings.Join(left, "\n"))
 		}
 	}()
-	harness.Within(h.t, 5*time.Second, "all hosts are as they were", func() bool {
+	harness.Within(h.t, endTakes, "all hosts are as they were", func() bool {
 		left = h.left()
 		return len(left) == 0
 	})
@@ -182,7 +187,7 @@ else:
 				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 		}
-		harness.Within(t, 5*time.Second, "the processes on b are gone", func() bool { return len(h.Processes(b)) == 0 })
+		harness.Within(t, endTakes, "the processes on b are gone", func() bool { return len(h.Processes(b)) == 0 })
 		// The run gives b up only when nothing can be left there. A person need not wait for it.
 		for _, s := range []struct {
 			signal syscall.Signal
@@ -208,6 +213,24 @@ else:
 		assert.Zero(t, p.ExitCode())
 		h.gone()
 	})
+}
+
+// A host that is cut off stops its processes although nobody can tell it to, and the command
+// says that it is not there.
+func TestAHostBySSHIsCutOff(t *testing.T) {
+	t.Parallel()
+	h := newOnHosts(t, 2)
+	b := h.Hosts[1]
+	p := h.start(h.args(h.Agent, "--on-disconnect", "5s", "-H", "a,b", "--", "bash", "-c", "echo running; exec sleep 4711")...)
+	running(t, p, 2)
+	isTask := func(line string) bool { return strings.HasSuffix(line, "sleep 4711") }
+	require.True(t, slices.ContainsFunc(h.Processes(b), isTask))
+	h.Cut(b)
+	harness.Eventually(t, "the task on b is stopped", func() bool { return !slices.ContainsFunc(h.Processes(b), isTask) })
+	harness.Eventually(t, "ssh gives up", func() bool { return strings.Contains(p.Stderr(), "host b: ssh: ") })
+	assert.Regexp(t, `host b: ssh: Timeout, server .* not responding`, p.Stderr())
+	p.Kill(syscall.SIGKILL)
+	harness.Within(t, endTakes, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
 }
 
 // keep returns the lines that begin so.
@@ -303,7 +326,7 @@ func TestWaitingForHostsIsStopped(t *testing.T) {
 		b, err := os.ReadFile(pids)
 		require.NoError(t, err)
 		for _, pid := range strings.Fields(string(b)) {
-			harness.Within(t, 5*time.Second, "the agent is gone", func() bool {
+			harness.Within(t, endTakes, "the agent is gone", func() bool {
 				_, err := os.Stat("/proc/" + pid)
 				return err != nil
 			})

@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ type SSHHost struct {
 	Name, Address string
 	State         string // directory of clusterrun's state there
 	sshd          *Process
-	netns         string
+	netns, wire   string
 }
 
 // SSHHosts are such machines on one network, which are this machine's only by ssh.
@@ -93,11 +95,21 @@ func StartSSHHosts(t testing.TB, n int, by ...string) *SSHHosts {
 func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 	s.t.Helper()
 	h.netns = fmt.Sprintf("%s%s", bridge, h.Name)
-	wire, theirs := fmt.Sprintf("%sw%d", bridge, i), fmt.Sprintf("%sx%d", bridge, i)
+	theirs := fmt.Sprintf("%sx%d", bridge, i)
+	h.wire = fmt.Sprintf("%sw%d", bridge, i)
 	s.run("ip", "netns", "add", h.netns)
-	s.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", h.netns).Run() })
-	s.run("ip", "link", "add", wire, "type", "veth", "peer", "name", theirs, "netns", h.netns)
-	s.run("ip", "link", "set", wire, "master", bridge, "up")
+	s.t.Cleanup(func() {
+		// One that was cut off goes on.
+		out, _ := exec.Command("ip", "netns", "pids", h.netns).Output()
+		for _, text := range strings.Fields(string(out)) {
+			if pid, err := strconv.Atoi(text); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		_ = exec.Command("ip", "netns", "del", h.netns).Run()
+	})
+	s.run("ip", "link", "add", h.wire, "type", "veth", "peer", "name", theirs, "netns", h.netns)
+	s.run("ip", "link", "set", h.wire, "master", bridge, "up")
 	s.run("ip", "-n", h.netns, "addr", "add", h.Address+"/24", "dev", theirs)
 	s.run("ip", "-n", h.netns, "link", "set", theirs, "up")
 	s.run("ip", "-n", h.netns, "link", "set", "lo", "up")
@@ -117,8 +129,7 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 // Cut takes the host off the network.
 func (s *SSHHosts) Cut(h *SSHHost) {
 	s.t.Helper()
-	s.run("ip", "-n", h.netns, "link", "set", "lo", "down")
-	s.run("ip", "netns", "exec", h.netns, "sh", "-c", `for i in /sys/class/net/cr*; do ip link set "${i##*/}" down; done`)
+	s.run("ip", "link", "set", h.wire, "down")
 }
 
 // Processes returns the processes of the host beside its sshd, by what is in their network

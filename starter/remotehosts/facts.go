@@ -1,0 +1,54 @@
+package remotehosts
+
+import (
+	"net"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/resources"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// factsOf returns what this host is, as far as isOwn knows its addresses. The environment is
+// that in which the agent has started us.
+func factsOf(environ []string, isOwn func(string) bool) Facts {
+	g := resources.ReadGPUs(environ)
+	f := Facts{CPUs: runtime.NumCPU(), GPUs: len(g.Visible), GPUsLimitedBy: g.LimitedBy}
+	f.Hostname, _ = os.Hostname() // an address is there without it
+	f.Address = f.Hostname
+	for _, variable := range environ {
+		// "client address, client port, server address, server port"
+		value, ok := strings.CutPrefix(variable, "SSH_CONNECTION=")
+		fields := strings.Fields(value)
+		// Another agent may pass on the variable of a session on another machine.
+		if !ok || len(fields) != 4 || !isOwn(fields[2]) {
+			continue
+		}
+		if f.Peer = fields[0]; !spec.IsLoopback(fields[2]) {
+			f.Address = fields[2]
+		}
+	}
+	return f
+}
+
+// IsOwnAddress reports whether a text is an IP address of this machine.
+func IsOwnAddress(text string) bool {
+	ip := net.ParseIP(text)
+	if ip == nil {
+		return false
+	}
+	if ip.IsLoopback() {
+		return true
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return true
+		}
+	}
+	return false
+}
