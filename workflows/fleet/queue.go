@@ -32,7 +32,9 @@ func (m *Machine) decide() []Action {
 		}
 		places := m.try(r)
 		if places == nil {
-			m.protect(r)
+			if !r.last {
+				m.protect(r)
+			}
 			continue
 		}
 		m.grant(r, places)
