@@ -32,15 +32,13 @@ const (
 	batchOutcomes = 4 * closure.MaxBatch
 )
 
-// Feed gives the history of a queue to one who asks for it piece by piece, and who
-// remembers where it is: another feed goes on from there. It reads a little ahead and
-// no more, so what it keeps is bounded, however slowly it is asked.
+// Feed returns the history of a queue in batches to a caller that remembers its position:
+// another feed goes on from there. It reads one piece of news ahead and no more, so what
+// it keeps is bounded, however slow the caller is.
 type Feed struct {
 	client *Client
-	// gate has the element of who asks.
+	// gate has an element while Next runs, which alone may use the fields below.
 	gate chan struct{}
-
-	// For the holder of the gate:
 
 	// before is where last begins, which was given last: it may have to be given again.
 	before Position
@@ -52,7 +50,7 @@ type Feed struct {
 	reader *reading
 }
 
-// reading is one who reads. err is there once news is closed.
+// reading is the state of a goroutine that reads. err is set before news is closed.
 type reading struct{ err error }
 
 // NewFeed returns a feed of the queue of a client.

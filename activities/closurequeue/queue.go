@@ -185,12 +185,12 @@ func (q *Queue) cancelPending() int {
 	return n
 }
 
-// Pause has nothing more be given out.
+// Pause pauses the queue, which then gives out no closures.
 func (q *Queue) Pause(ctx context.Context, reason string) (closure.QueueStatus, error) {
 	return q.client.Pause(ctx, closure.PauseRequest{Paused: true, Reason: reason})
 }
 
-// Resume takes a pause back.
+// Resume ends a pause.
 func (q *Queue) Resume(ctx context.Context) (closure.QueueStatus, error) {
 	return q.client.Pause(ctx, closure.PauseRequest{})
 }

@@ -62,8 +62,7 @@ func (t *Times) Note() {
 	}
 }
 
-// NoteEnd looks at the output of a process that has ended then. It may be asked
-// long after.
+// NoteEnd notes the output of a process that ended at that time, which may be long ago.
 func (t *Times) NoteEnd(ended time.Time) {
 	if t.dir != "" {
 		t.mu.Lock()
