@@ -41,8 +41,11 @@ type ControlOutput struct {
 // they see the processes end and judge what it means.
 func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, error) {
 	run := runOf(ctx, in.Run)
-	if in.Op == lifecycle.ControlSettle {
+	switch in.Op {
+	case lifecycle.ControlSettle:
 		return h.settle(ctx, run, in)
+	case lifecycle.ControlUnreserve:
+		return ControlOutput{}, h.unreserve(run, in.Generation)
 	}
 	p, err := h.plans.get(run)
 	if errors.Is(err, errNoPlan) || err == nil && (p.Released || p.Generation != in.Generation) {

@@ -12,7 +12,7 @@ import (
 // is started here, which is when the workflow's own timer starts.
 func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
 	p, err := h.plans.get(run)
-	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == bootID() {
+	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == BootID() {
 		return p, err
 	}
 	return h.plans.change(run, func(p *plan) error {
@@ -24,7 +24,7 @@ func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
 			p.DeadlineWall = from.Add(p.Spec.MaxRunTime.Std() - p.Elapsed)
 		}
 		// The clock since boot does not jump; after another boot it starts anew.
-		p.Deadline, p.BootID = supervisor.BootNanos()+int64(p.DeadlineWall.Sub(h.now())), bootID()
+		p.Deadline, p.BootID = supervisor.BootNanos()+int64(p.DeadlineWall.Sub(h.now())), BootID()
 		return nil
 	})
 }
@@ -41,9 +41,9 @@ func (p *plan) killAt() int64 {
 	return p.Deadline + int64(time.Second)
 }
 
-// bootID tells this boot of the machine from others; clocks since boot compare
+// BootID tells this boot of the machine from others; clocks since boot compare
 // only within one.
-func bootID() string {
+func BootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

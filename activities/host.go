@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
 // Config is what a [Host] needs.
@@ -55,6 +56,9 @@ type Config struct {
 	// Queues are the queues of closures that tasks here serve and schedule. None: they
 	// cannot.
 	Queues taskservices.Queues
+	// Fleet is told of what a run holds here no longer, where nobody else tells it. None:
+	// this host is in no fleet.
+	Fleet Fleet
 	// Queue is that of this host worker's own activities.
 	Queue string
 	Log   *zap.Logger
@@ -73,6 +77,12 @@ type Server interface {
 	// Identity tells the server, and its database, from others. It is empty where the
 	// server does not say.
 	Identity(ctx context.Context, namespace string) (string, error)
+}
+
+// Fleet is what a host asks of its fleet.
+type Fleet interface {
+	// Freed says that the run holds nothing on this host any more.
+	Freed(ctx context.Context, run fleet.Run) error
 }
 
 // Host has the activities of one host.

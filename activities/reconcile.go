@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	server "github.com/clusterrun/clusterrun/activities/temporal"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -126,6 +127,9 @@ func (h *Host) abandon(p *plan, why string) error {
 	}
 	h.services.Release(ctx, p.Run)
 	h.collectRest(ctx, p)
+	if err := h.free(ctx, p); err != nil {
+		return err
+	}
 	if err := h.plans.drop(p.Run); err != nil {
 		return err
 	}
@@ -133,6 +137,18 @@ func (h *Host) abandon(p *plan, why string) error {
 		h.services.EndAbandoned(ctx, p.forServices())
 	}
 	return nil
+}
+
+// free gives the slots of a run back that has not done so itself, and tells the fleet. The
+// plan stays until the fleet knows.
+func (h *Host) free(ctx context.Context, p *plan) error {
+	if p.Released || h.Fleet == nil {
+		return nil
+	}
+	if err := h.unreserve(p.Run, p.Generation); err != nil {
+		return err
+	}
+	return h.Fleet.Freed(ctx, fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID})
 }
 
 // awaited reports whether the run has an activity open on this host worker's own queue,

@@ -136,7 +136,7 @@ func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *pl
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
 		Run:   run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
-		LogRoot: h.logRoot(in.Spec), BootID: bootID(), Reserved: h.now(),
+		LogRoot: h.logRoot(in.Spec), BootID: BootID(), Reserved: h.now(),
 	}
 	if before != nil {
 		oldest := in.Generation - supervisor.KeepProcesses
@@ -151,6 +151,21 @@ func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *pl
 		p.Firsts[in.Generation] = in.First
 	}
 	return p
+}
+
+// unreserve gives back the slots of a run that has left this host, or has not come off. Its
+// plan and ports stay until the run is released: it may come again.
+func (h *Host) unreserve(run supervisor.RunKey, generation int) error {
+	_, err := h.plans.change(run, func(p *plan) error {
+		if p.Generation <= generation {
+			p.Tasks, p.Added = nil, nil
+		}
+		return nil
+	})
+	if errors.Is(err, errNoPlan) {
+		return nil
+	}
+	return err
 }
 
 func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {

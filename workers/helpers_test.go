@@ -5,31 +5,27 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fakeServer is a Temporal server that knows who polls, and remembers what it is told.
+// fakeServer is a Temporal server with a fleet, which remembers what it is told.
 type fakeServer struct {
 	client.Client
 	t *testing.T
 
 	mu sync.Mutex
-	// polled is when the queue of a host was polled, by the identity of who did.
-	polled map[string]time.Time
-	// probe answers the activity on a queue; nil: nobody polls any.
-	probe  func(queue string) error
-	probed []string
+	// hosts are those of the fleet; nil: there is none.
+	hosts []fleet.HostStatus
 	// told are the requests, and fail the errors that they have first.
 	told []proto.Message
 	fail []error
@@ -43,39 +39,16 @@ func (f *fakeServer) WorkflowService() workflowservice.WorkflowServiceClient {
 	return &fakeService{fakeServer: f}
 }
 
-func (f *fakeServer) DescribeTaskQueue(_ context.Context, queue string, kind enumspb.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.polled == nil {
-		return nil, errors.New("the server does not tell")
+func (f *fakeServer) QueryWorkflowWithOptions(_ context.Context, q *client.QueryWorkflowWithOptionsRequest) (*client.QueryWorkflowWithOptionsResponse, error) {
+	if f.hosts == nil {
+		return nil, errors.New("the fleet does not answer")
 	}
-	if queue != "q/host/host-a" || kind != enumspb.TASK_QUEUE_TYPE_ACTIVITY {
-		f.t.Errorf("it was asked for the %s queue %s", kind, queue)
+	if q.WorkflowID != "q/fleet" || q.QueryType != spec.QueryHosts {
+		f.t.Errorf("it was asked for %s of %s", q.QueryType, q.WorkflowID)
 	}
-	d := &workflowservice.DescribeTaskQueueResponse{}
-	for who, at := range f.polled {
-		d.Pollers = append(d.Pollers, &taskqueuepb.PollerInfo{Identity: who, LastAccessTime: timestamppb.New(at)})
-	}
-	return d, nil
+	p, err := converter.GetDefaultDataConverter().ToPayloads(f.hosts)
+	return &client.QueryWorkflowWithOptionsResponse{QueryResult: client.NewValue(p)}, err
 }
-
-func (f *fakeServer) ExecuteActivity(_ context.Context, o client.StartActivityOptions, _ any, _ ...any) (client.ActivityHandle, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.probed = append(f.probed, o.TaskQueue)
-	if f.probe == nil {
-		return nil, errors.New("there are no activities of their own")
-	}
-	return probed{err: f.probe(o.TaskQueue)}, nil
-}
-
-// probed is an activity that has ended.
-type probed struct {
-	client.ActivityHandle
-	err error
-}
-
-func (p probed) Get(context.Context, any) error { return p.err }
 
 // fakeService is its service.
 type fakeService struct {

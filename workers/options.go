@@ -22,6 +22,11 @@ type Options struct {
 	Owned bool `json:"owned,omitempty"`
 	// Slots bounds the tasks on this host. 0: no bound.
 	Slots int `json:"slots,omitempty"`
+	// Memory, in bytes, GPUs and Labels are what the fleet is told of this host. Default:
+	// the memory and the GPUs that are found.
+	Memory int64             `json:"memory,omitempty"`
+	GPUs   *int              `json:"gpus,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
 	// LogRoot is where runs without a log directory of their own keep their
 	// logs. Default: logs, below StateDir.
 	LogRoot string `json:"log_root,omitempty"`

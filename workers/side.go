@@ -78,13 +78,19 @@ func (s *side) run(ctx context.Context) error {
 	defer server.Close()
 	rounds, queues := temporal.NewBarriers(server, s.Queue), temporal.NewQueues(server, s.Queue)
 	files := s.openFiles()
-	host, err := activities.NewHost(activities.Config{
+	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
 		Files: files, Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
-	})
+	}
+	var member *temporal.Membership
+	if !s.Owned {
+		member = temporal.NewMembership(server, s.Queue, s.inventory())
+		config.Fleet = member
+	}
+	host, err := activities.NewHost(config)
 	if err != nil {
 		return err
 	}
@@ -102,22 +108,12 @@ func (s *side) run(ctx context.Context) error {
 	}
 	s.client = c
 	server.Connect(c)
-	// The queues of one that brings its own are nobody else's.
-	var taken error
-	if !s.Owned {
-		taken = checkName(ctx, c, s.Queue, s.Host, s.supervisor.Instance())
-	}
-	running, err := s.startWorkers(host, temporal.NewLeases(server, host.Brokers()), rounds, queues, taken == nil)
+	running, err := s.startWorkers(host, temporal.NewLeases(server, host.Brokers()), rounds, queues, member)
 	if err != nil {
 		return err
 	}
-	nameIsFree := make(chan struct{})
-	if taken != nil {
-		s.log.Error("This host worker takes no new tasks.", zap.Error(taken))
-		go func() {
-			s.awaitName(ctx)
-			close(nameIsFree)
-		}()
+	if member != nil {
+		go member.Keep(ctx, host.Holds, s.sayMembership())
 	}
 	go s.takeOver(ctx, inherited)
 	host.Reconcile()
@@ -132,15 +128,15 @@ func (s *side) run(ctx context.Context) error {
 	}()
 	select {
 	case <-ctx.Done():
-	case <-nameIsFree:
-		running.stop()
-		return errors.New("the name of this host worker is free now")
 	case reply := <-closing:
 		// Its processes end with it should it die now.
 		closed, done := context.WithCancel(ctx)
 		go func() {
 			defer done()
 			s.close(closed, host, reply)
+			if member != nil {
+				member.Leave()
+			}
 		}()
 		select {
 		case <-closed.Done():
@@ -209,6 +205,26 @@ func (s *side) close(ctx context.Context, host *activities.Host, reply superviso
 	host.AwaitIdle(ctx)
 }
 
+// sayMembership returns what says, once each time that it changes, whether the fleet takes
+// this host.
+func (s *side) sayMembership() func(error) {
+	said := ""
+	return func(err error) {
+		now := ""
+		if err != nil {
+			now = err.Error()
+		}
+		if now == said {
+			return
+		}
+		if said = now; err != nil {
+			s.log.Error("this host worker takes no new tasks", zap.Error(err))
+		} else {
+			s.log.Info("the fleet has this host worker again")
+		}
+	}
+}
+
 // polling is the set of workers of a side.
 type polling []worker.Worker
 
@@ -222,24 +238,26 @@ func (p polling) stop() {
 }
 
 // startWorkers polls the queues of DESIGN §4: workflows, reservations for any
-// host and for this one, and everything else for this very host worker. One that has not its
-// name for itself goes on with the tasks that it has, and takes no others.
-func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, rounds *temporal.Barriers, queues *temporal.Queues, reserves bool) (polling, error) {
+// host and for this one where it is private, and everything else for this very host worker.
+func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (polling, error) {
 	var all polling
 	if !s.NoWorkflows {
 		flows := worker.New(s.client, s.Queue, s.workflowOptions())
 		flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+		flows.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
 		flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
 		flows.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 		all = append(all, flows)
 	}
-	var reserving []string
-	if reserves {
-		reserving = []string{spec.HostsQueue(s.Queue), spec.HostQueue(s.Queue, s.Host)}
+	anywhere := []string{spec.HostsQueue(s.Queue)}
+	if member == nil {
+		anywhere = append(anywhere, spec.HostQueue(s.Queue, s.Host))
 	}
-	for _, queue := range reserving {
+	for _, queue := range anywhere {
 		w := worker.New(s.client, queue, reserveOptions())
-		w.RegisterActivityWithOptions(host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
+		if member == nil {
+			w.RegisterActivityWithOptions(host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
+		}
 		w.RegisterActivityWithOptions(queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 		all = append(all, w)
 	}
@@ -255,7 +273,10 @@ func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, roun
 	tasks.RegisterActivityWithOptions(leases.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
 	tasks.RegisterActivityWithOptions(queues.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
 	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
-	tasks.RegisterActivityWithOptions(s.Probe, activity.RegisterOptions{Name: spec.ActivityProbe})
+	if member != nil {
+		tasks.RegisterActivityWithOptions(member.HostLease, activity.RegisterOptions{Name: spec.ActivityHostLease})
+		tasks.RegisterActivityWithOptions(member.FleetCheck, activity.RegisterOptions{Name: spec.ActivityFleetCheck})
+	}
 	all = append(all, tasks)
 	for i, w := range all {
 		if err := w.Start(); err != nil {

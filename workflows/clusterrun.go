@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -28,7 +29,8 @@ func ClusterRun(ctx workflow.Context, input converter.RawValue, from *Resumption
 		noteVerdict(ctx, spec.VerdictFailed)
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 	}
-	r := newRun(ctx, s, from)
+	r := newRun(ctx, s.WithDefaults(), from)
+	r.patient = s.PlacementTimeout == nil
 	if err := r.register(ctx); err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func decode(input converter.RawValue) (*spec.RunSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.WithDefaults(), nil
+	return s, nil
 }
 
 // clusterRun is the state of one run.
@@ -76,6 +78,12 @@ type clusterRun struct {
 	former []*host
 	// lost are the queues of hosts that went under a task.
 	lost map[string]bool
+	// draining are the names of hosts that the group is to leave.
+	draining map[string]bool
+	// answers are those of the fleet that nobody has read yet.
+	answers []fleet.Answer
+	// patient reports whether the run waits for a place without limit.
+	patient bool
 	// unsettled are the queues of hosts that gave no account of a task of the last
 	// generation.
 	unsettled map[string]bool
@@ -123,6 +131,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 		machine:   lifecycle.New(s, s.TaskList()),
 		queue:     workflow.GetInfo(ctx).TaskQueueName,
 		lost:      map[string]bool{},
+		draining:  map[string]bool{},
 		unsettled: map[string]bool{},
 		placed:    map[string]*host{},
 		addresses: map[string]string{},
@@ -144,6 +153,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	if r.execution > 0 {
 		r.step(free, lifecycle.Resumed{Elapsed: workflow.Now(free).Sub(r.started)})
 	}
+	r.listen(free)
 	if r.execution > 0 && !r.machine.Placing() {
 		r.tellAgain(free)
 	} else {
@@ -182,10 +192,11 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		r.next = nil
 		r.step(free, lifecycle.Cancel{})
 	}
-	switch {
-	case r.next != nil:
+	if r.next != nil {
 		return nil, nil
-	case r.invalid != nil:
+	}
+	r.leaveFleet(free)
+	if r.invalid != nil {
 		return nil, r.invalid
 	}
 	return r.outcome()

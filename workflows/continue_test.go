@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -38,6 +39,7 @@ func newWorld(t *testing.T) *world {
 	var suite testsuite.WorkflowTestSuite
 	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), hosts: []string{"a"}, onRelease: func(int) {}}
 	w.SetTestTimeout(time.Minute)
+	w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
 	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	w.SetContinueAsNewSuggested(true)
 	register := func(name string, f any) {

@@ -112,7 +112,7 @@ func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 		Machine: r.machine.Snapshot(), Started: r.started,
 		Run: r.firstExecution(ctx), Execution: r.execution + 1,
 		Hosts: r.held(r.hosts), Former: r.held(r.former), Addresses: r.addresses,
-		Lost: sortedKeys(r.lost), Unsettled: sortedKeys(r.unsettled),
+		Lost: sortedKeys(r.lost), Unsettled: sortedKeys(r.unsettled), Draining: sortedKeys(r.draining),
 		Output: lastOf(r.output, keepOutputBytes),
 	}
 }
@@ -143,6 +143,9 @@ func (r *clusterRun) takeOver(from *Resumption) {
 	}
 	for _, queue := range from.Unsettled {
 		r.unsettled[queue] = true
+	}
+	for _, host := range from.Draining {
+		r.draining[host] = true
 	}
 	if from.Addresses != nil { // none was placed
 		r.addresses = from.Addresses

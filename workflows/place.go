@@ -31,9 +31,8 @@ type host struct {
 	groups []int
 }
 
-// place reserves the hosts: all tasks that are not pinned on one, each pinned
-// one where its address says. Hosts that could be had when another could not
-// stay in r.hosts, to be given back.
+// place reserves the hosts for the tasks of a generation, and tells them the cluster.
+// Hosts that could be had when another could not stay in r.hosts, to be given back.
 func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 	if p.after > 0 {
 		if err := workflow.Sleep(ctx, p.after); err != nil {
@@ -44,31 +43,46 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 		return err
 	}
 	before := r.hosts
+	defer func() { r.leave(before) }()
+	started := workflow.Now(ctx)
+	var failure error
+	if spec.IsPrivateQueue(r.queue) {
+		failure = r.placeWherePinned(ctx, p)
+	} else {
+		failure = r.placeInFleet(ctx, p)
+	}
+	clear(r.placed)
+	for _, h := range r.hosts {
+		for _, t := range h.tasks {
+			r.placed[t.Name()] = h
+		}
+	}
+	if failure == nil && !spec.IsPrivateQueue(r.queue) {
+		r.unreserve(ctx, r.left(before), p.generation)
+	}
+	if failure == nil {
+		failure = r.checkBarriers()
+	}
+	if failure == nil && len(r.hosts) > 1 {
+		failure = r.prepare(ctx, p.generation, r.spec.PlacementTimeout.Std()-workflow.Now(ctx).Sub(started))
+	}
+	return failure
+}
+
+// placeWherePinned reserves the hosts that the run has brought along: all tasks that are
+// not pinned on one, each pinned one where its address says.
+func (r *clusterRun) placeWherePinned(ctx workflow.Context, p placement) error {
 	asked := slices.Concat(r.hosts, r.former)
 	r.hosts = groupByHost(r.spec.TaskList())
-	defer func() { r.leave(before) }()
-	alone := len(r.hosts) == 1
-	deadline := r.spec.PlacementTimeout.Std()
-	started := workflow.Now(ctx)
-
 	if err := r.checkSize(ctx); err != nil {
 		return err
 	}
+	deadline := r.spec.PlacementTimeout.Std()
 	asking, giveUp := workflow.WithCancel(ctx)
 	futures := make([]future[activities.ReserveOutput], len(r.hosts))
 	for i, h := range r.hosts {
 		h.groups = []int{i}
-		in := activities.ReserveInput{
-			Run: r.began, Spec: r.spec, Group: i, Generation: p.generation, First: p.first,
-			Stopping: r.standing(),
-		}
-		if !r.started.IsZero() {
-			in.Elapsed = started.Sub(r.started)
-		}
-		if !alone {
-			in.Tasks = names(h.tasks)
-		}
-		futures[i] = r.reserve(asking, h, in, r.queueBefore(asked, i), deadline)
+		futures[i] = r.reserve(asking, h, r.reserveInput(ctx, p, h, i), r.queueBefore(asked, i), deadline)
 	}
 	onRefusal(ctx, futures, giveUp)
 	var failure error
@@ -80,26 +94,35 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 			}
 			continue
 		}
-		h.out, h.name = out, out.Host
-		h.queue = spec.InstanceQueue(r.queue, out.Host, out.Instance)
-		for j, t := range h.tasks {
-			r.addresses[t.Name()] = out.Addresses[j]
-		}
+		r.reserved(h, out)
 	}
 	r.hosts = mergeSame(r.hosts)
-	clear(r.placed)
-	for _, h := range r.hosts {
-		for _, t := range h.tasks {
-			r.placed[t.Name()] = h
-		}
-	}
-	if failure == nil {
-		failure = r.checkBarriers()
-	}
-	if failure == nil && !alone {
-		failure = r.prepare(ctx, p.generation, deadline-workflow.Now(ctx).Sub(started))
-	}
 	return failure
+}
+
+// reserveInput returns what a host is asked for. Where it is the only one it is asked for
+// all tasks, and knows the whole cluster with it.
+func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, group int) activities.ReserveInput {
+	in := activities.ReserveInput{
+		Run: r.began, Spec: r.spec, Group: group, Generation: p.generation, First: p.first,
+		Stopping: r.standing(),
+	}
+	if !r.started.IsZero() {
+		in.Elapsed = workflow.Now(ctx).Sub(r.started)
+	}
+	if len(r.hosts) > 1 {
+		in.Tasks = names(h.tasks)
+	}
+	return in
+}
+
+// reserved notes what a host has reserved.
+func (r *clusterRun) reserved(h *host, out activities.ReserveOutput) {
+	h.out, h.name = out, out.Host
+	h.queue = spec.InstanceQueue(r.queue, out.Host, out.Instance)
+	for i, t := range h.tasks {
+		r.addresses[t.Name()] = out.Addresses[i]
+	}
 }
 
 // onRefusal gives the other reservations up once a host has refused the spec, which
@@ -118,10 +141,7 @@ func onRefusal(ctx workflow.Context, futures []future[activities.ReserveOutput],
 // reserve asks a host for its tasks. The host worker that had them before is
 // asked first, where there is one; if it does not answer soon, any other will do.
 func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.ReserveInput, before string, deadline time.Duration) future[activities.ReserveOutput] {
-	summary := fmt.Sprintf("%s for %s", plural.Of(len(h.tasks), "task", "tasks"), markdown.Name(h.title()))
-	if in.Generation > 0 {
-		summary += fmt.Sprintf(", generation %d", in.Generation)
-	}
+	summary := reserveSummary(h, in.Generation)
 	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[activities.ReserveOutput] {
 		return call(placing(ctx, queue, deadline, summary), spec.ActivityReserve, (*activities.Host).Reserve, in)
 	}
@@ -138,6 +158,14 @@ func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.Reserv
 		settable.Set(out, err)
 	})
 	return future[activities.ReserveOutput]{answer}
+}
+
+func reserveSummary(h *host, generation int) string {
+	s := fmt.Sprintf("%s for %s", plural.Of(len(h.tasks), "task", "tasks"), markdown.Name(h.title()))
+	if generation > 0 {
+		s += fmt.Sprintf(", generation %d", generation)
+	}
+	return s
 }
 
 // checkBarriers refuses local barriers of tasks that have come to several hosts: at

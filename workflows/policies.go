@@ -19,6 +19,9 @@ const (
 	heartbeatTimeout = 20 * time.Second
 	// reserveTakes is how long a host may take for one try at a reservation.
 	reserveTakes = 20 * time.Second
+	// reserveWait is how long a host that the fleet has granted may take to come back for
+	// its reservation.
+	reserveWait = 30 * time.Second
 	// startCheckTakes bounds the check of a task before it is started. Commands wait 15 s
 	// for the answer.
 	startCheckTakes = 10 * time.Second
@@ -39,6 +42,20 @@ func placing(ctx workflow.Context, queue string, deadline time.Duration, summary
 		StartToCloseTimeout: min(deadline, reserveTakes),
 		RetryPolicy:         every(time.Second),
 		Summary:             summary,
+	})
+}
+
+// reservingAt is for Reserve on a host that the fleet has granted. Its refusal is for the
+// fleet to hear, which knows another host or has the run wait.
+func reservingAt(ctx workflow.Context, queue, summary string) workflow.Context {
+	retries := every(time.Second)
+	retries.NonRetryableErrorTypes = []string{spec.ErrPlacement}
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		ScheduleToCloseTimeout: reserveWait,
+		StartToCloseTimeout:    reserveTakes,
+		RetryPolicy:            retries,
+		Summary:                summary,
 	})
 }
 
@@ -120,7 +137,7 @@ func capturing(ctx workflow.Context, queue, summary string) workflow.Context {
 		TaskQueue:              queue,
 		StartToCloseTimeout:    captureTakes,
 		ScheduleToCloseTimeout: captureTakes,
-		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
+		RetryPolicy:            once(),
 		Summary:                summary,
 	})
 }
@@ -148,6 +165,9 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 		Summary:                "end the queue of closures",
 	})
 }
+
+// once is for what another attempt is no answer to.
+func once() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
 
 func every(d time.Duration) *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: d, BackoffCoefficient: 1}

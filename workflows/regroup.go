@@ -51,9 +51,10 @@ type Resumption struct {
 	Former []HeldHost `json:"former,omitempty"`
 	// Addresses are those of the tasks, by name.
 	Addresses map[string]string `json:"addresses,omitempty"`
-	// Lost and Unsettled are queues of hosts.
+	// Lost and Unsettled are queues of hosts, and Draining their names.
 	Lost      []string `json:"lost,omitempty"`
 	Unsettled []string `json:"unsettled,omitempty"`
+	Draining  []string `json:"draining,omitempty"`
 	// Output are the last lines of the output so far.
 	Output []string `json:"output,omitempty"`
 }

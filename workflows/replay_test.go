@@ -21,6 +21,7 @@ import (
 func TestReplay(t *testing.T) {
 	types := map[string]any{
 		spec.WorkflowType:        workflows.ClusterRun,
+		spec.FleetWorkflowType:   workflows.Fleet,
 		spec.BarrierWorkflowType: workflows.Barrier,
 		closure.QueueType:        closurequeue.Workflow,
 	}
@@ -34,10 +35,14 @@ func TestReplay(t *testing.T) {
 			defer f.Close()
 			history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
 			require.NoError(t, err)
-			name := history.Events[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()
+			begun := history.Events[0].GetWorkflowExecutionStartedEventAttributes()
+			name := begun.GetWorkflowType().GetName()
 			r := worker.NewWorkflowReplayer()
 			r.RegisterWorkflowWithOptions(types[name], workflow.RegisterOptions{Name: name})
-			require.NoError(t, r.ReplayWorkflowHistory(nil, history))
+			require.NoError(t, r.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
+				// A run takes what its fleet says only if it is for this execution.
+				OriginalExecution: workflow.Execution{ID: begun.GetWorkflowId(), RunID: begun.GetOriginalExecutionRunId()},
+			}))
 			replayed[name] = true
 		})
 	}

@@ -63,8 +63,8 @@ type memory struct {
 	answer
 }
 
-// meeting is one barrier as this host sees it. One goroutine serves it while a task waits
-// there or a withdrawal is to be delivered.
+// meeting is one barrier as this host sees it. While somebody waits at it, or a
+// withdrawal has to be delivered, one goroutine serves it.
 type meeting struct {
 	b    *Barriers
 	run  spec.RunRef

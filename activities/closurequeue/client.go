@@ -30,8 +30,8 @@ type Server interface {
 // Client sends requests to the queue of a run and reads its history. It has no state;
 // its methods may be called at the same time.
 type Client struct {
-	// Warn is called with a request that has failed for a while, and why. It is set before
-	// the client is used, and may be nil.
+	// Warn is told of a request that has been tried in vain for a while, and why, and is
+	// set before the client is used. None: nobody is told.
 	Warn func(request string, err error)
 
 	server Server
@@ -110,7 +110,7 @@ func (c *Client) Cancel(ctx context.Context, r closure.CancelRequest) (closure.C
 	return update[closure.CancelAnswer](ctx, c, closure.UpdateCancelClosures, r)
 }
 
-// Pause pauses the queue, which then gives out no closures, or resumes it.
+// Pause has nothing more be given out, or again.
 func (c *Client) Pause(ctx context.Context, r closure.PauseRequest) (closure.QueueStatus, error) {
 	return update[closure.QueueStatus](ctx, c, closure.UpdatePauseQueue, r)
 }
@@ -126,8 +126,8 @@ func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 	return n
 }
 
-// Status returns the status of the queue. That of a queue that has ended comes from its
-// result: there may be no worker any more that answers a query.
+// Status asks the queue how it stands. For one that has ended its result says so:
+// nobody may be there any more to answer.
 func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	var notFound *serviceerror.NotFound

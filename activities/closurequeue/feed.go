@@ -32,13 +32,15 @@ const (
 	batchOutcomes = 4 * closure.MaxBatch
 )
 
-// Feed returns the history of a queue in batches to a caller that remembers its position:
-// another feed goes on from there. It reads one piece of news ahead and no more, so what
-// it keeps is bounded, however slow the caller is.
+// Feed gives the history of a queue to one who asks for it piece by piece, and who
+// remembers where it is: another feed goes on from there. It reads a little ahead and
+// no more, so what it keeps is bounded, however slowly it is asked.
 type Feed struct {
 	client *Client
-	// gate has an element while Next runs, which alone may use the fields below.
+	// gate has the element of who asks.
 	gate chan struct{}
+
+	// For the holder of the gate:
 
 	// before is where last begins, which was given last: it may have to be given again.
 	before Position
@@ -50,7 +52,7 @@ type Feed struct {
 	reader *reading
 }
 
-// reading is the state of a goroutine that reads. err is set before news is closed.
+// reading is one who reads. err is there once news is closed.
 type reading struct{ err error }
 
 // NewFeed returns a feed of the queue of a client.

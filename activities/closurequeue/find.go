@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Find returns the outcomes of the closures that have ended, however long ago, and does
-// not wait for the others. A closure whose outcome nobody keeps any more has the error
-// [closure.ErrNotFound].
+// Find has the outcomes of those closures that have ended, however long ago. It does
+// not wait for the others. One whose outcome nobody keeps any more has ended with the
+// error [closure.ErrNotFound].
 func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Outcome, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
@@ -127,8 +127,7 @@ func lost(id uint64, why string) closure.Outcome {
 	}}
 }
 
-// search reads the history of an execution, as far as there is one, until more returns
-// false.
+// search reads what there is of an execution while more says so.
 func (c *Client) search(ctx context.Context, execution string, more func(News) bool) error {
 	var read reader
 	events := c.server.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// follow begins to follow the history, once. It is called before anything is sent: later,
-// the outcome could be in an execution that is over.
+// follow has the history followed from now on. Who has something sent has it followed
+// before: else the outcome could be in an execution that is over by then.
 func (q *Queue) follow(ctx context.Context) error {
 	select {
 	case q.following <- struct{}{}:

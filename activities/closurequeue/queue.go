@@ -185,12 +185,12 @@ func (q *Queue) cancelPending() int {
 	return n
 }
 
-// Pause pauses the queue, which then gives out no closures.
+// Pause has nothing more be given out.
 func (q *Queue) Pause(ctx context.Context, reason string) (closure.QueueStatus, error) {
 	return q.client.Pause(ctx, closure.PauseRequest{Paused: true, Reason: reason})
 }
 
-// Resume ends a pause.
+// Resume takes a pause back.
 func (q *Queue) Resume(ctx context.Context) (closure.QueueStatus, error) {
 	return q.client.Pause(ctx, closure.PauseRequest{})
 }

@@ -138,8 +138,7 @@ func (q *Queue) Raised() error {
 	return q.takeRaised()
 }
 
-// takeRaised returns the error of the queue, if there is one, and clears it. q.mu must be
-// held.
+// takeRaised returns the error that has to be told; once. q.mu must be held.
 func (q *Queue) takeRaised() error {
 	err := q.raised
 	q.raised = nil

@@ -33,7 +33,7 @@ var ErrRunEnded = errors.New("the run has ended; its closures cannot be schedule
 // update sends a request to the queue until it has an answer: a server may be away,
 // and the execution that took the request may have continued as new meanwhile.
 func update[A any](ctx context.Context, c *Client, name string, request any) (A, error) {
-	var failing failing
+	var vain vain
 	for again := tries; ; {
 		var a A
 		began := time.Now()
@@ -52,7 +52,7 @@ func update[A any](ctx context.Context, c *Client, name string, request any) (A,
 		if err := c.final(ctx, err); err != nil {
 			return a, err
 		}
-		if failing.warn(began, err) && c.Warn != nil {
+		if vain.tell(began, err) && c.Warn != nil {
 			c.Warn(name, withHint(err))
 		}
 		if err := again.Sleep(ctx); err != nil {
@@ -62,20 +62,20 @@ func update[A any](ctx context.Context, c *Client, name string, request any) (A,
 }
 
 const (
-	// warnAfter is how long a request may fail before somebody is warned, and warnAgain
-	// the time between warnings.
+	// warnAfter is for how long a request is tried in vain before somebody is told, and
+	// warnAgain after which time again.
 	warnAfter, warnAgain = 5 * time.Second, time.Minute
-	// longTry is longer than a try takes that a server refuses: it had taken the request.
+	// longTry is longer than a try in vain takes: the server had taken the request.
 	longTry = 30 * time.Second
 )
 
-// failing is since when all tries of a request have failed, and when that was last told.
-type failing struct{ since, told time.Time }
+// vain is for how long a request has been tried in vain.
+type vain struct{ since, told time.Time }
 
-// warn notes that a try failed, which began at that time, and reports whether to warn of it.
-// An error of the workflow itself is no trouble: it continues as new, as it often does while
-// a join waits.
-func (v *failing) warn(began time.Time, err error) bool {
+// tell notes that a try was in vain which began then, and reports whether to tell that.
+// What the workflow itself answers is no trouble: it goes on in another execution, as it
+// often does while a join waits.
+func (v *vain) tell(began time.Time, err error) bool {
 	now := time.Now()
 	var application *temporal.ApplicationError
 	if v.since.IsZero() || now.Sub(began) > longTry || errors.As(err, &application) {
@@ -88,9 +88,9 @@ func (v *failing) warn(began time.Time, err error) bool {
 	return true
 }
 
-// withHint adds the remedy to an error that a setting of the server causes: by default it
-// takes ten updates of a workflow at a time. Each join that waits is one, and each schedule
-// that waits for room.
+// withHint adds what to do about an error that a setting of the server causes: by default
+// it takes ten updates of a workflow at a time, and every join that waits is one, as is a
+// schedule for which there is no room.
 func withHint(err error) error {
 	var exhausted *serviceerror.ResourceExhausted
 	if errors.As(err, &exhausted) && strings.Contains(exhausted.Message, "in-flight updates") {
@@ -99,7 +99,7 @@ func withHint(err error) error {
 	return err
 }
 
-// final returns an error that another try would not change, and nil for any other.
+// final returns the error that another try would not change, if this is one.
 func (c *Client) final(ctx context.Context, err error) error {
 	var (
 		application *temporal.ApplicationError

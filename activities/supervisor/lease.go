@@ -90,6 +90,9 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 		if i < len(r.Tasks) {
 			task = r.Tasks[i]
 		}
+		if j := slices.Index(r.Ports[:i], port); j >= 0 && j < len(r.Tasks) {
+			return fail(errShared(port, task, r.Tasks[j]))
+		}
 		if err := run.ports.sharedWith(key, port, task); err != nil {
 			return fail(err)
 		}

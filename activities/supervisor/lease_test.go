@@ -170,6 +170,8 @@ func TestAPortThatTwoTasksOfARunWantIsRefusedForGood(t *testing.T) {
 		_, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed(run), Generation: generation, Group: group, Ports: []int{port}, Tasks: []string{task}})
 		return err
 	}
+	_, err = a.client.Lease(a.ctx(), LeaseRequest{Run: runNamed("w"), Ports: []int{port, port}, Tasks: []string{"worker-0", "ps-0"}})
+	require.ErrorIs(t, err, ErrPortShared, "in one reservation")
 	require.NoError(t, lease(a, "x", 0, 0, "worker-0"))
 	require.NoError(t, lease(a, "x", 0, 0, "worker-0"), "again")
 	want := "worker-0 and ps-0 are both pinned to port " + strconv.Itoa(port) + " of this machine"

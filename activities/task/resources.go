@@ -76,15 +76,14 @@ func (r *resources) release(ranges []wire.ReleasedResources) {
 	}
 }
 
-// leave notes that a call, or the building, does not use the resource any more. mu must be
-// held.
+// leave says that a call has ended, or the building. mu must be held, as is
+// dropUnused.
 func (r *resources) leave(one *resource) {
 	one.uses--
 	r.dropUnused(one)
 }
 
-// dropUnused closes what was built, where it can be closed, once it is released and not in
-// use. mu must be held.
+// dropUnused closes what was built, if it can be closed and nobody has it any more.
 func (r *resources) dropUnused(one *resource) {
 	if !one.released || one.uses > 0 || !one.value.IsValid() {
 		return

@@ -371,7 +371,7 @@ func (s *server) forget(id uint64) {
 	}
 }
 
-// cancel ends the call of a closure, or keeps it from beginning.
+// cancel ends a call, or has a closure not be called.
 func (s *server) cancel(one wire.CallCancel) {
 	c := s.calls[one.ID]
 	if c == nil || c.told != nil {

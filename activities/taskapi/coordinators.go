@@ -9,10 +9,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Coordinators pass the requests of processes that schedule closures to the queue of their
-// run. They keep nothing of a process: it has the name of a client of the queue, numbers
-// its requests, and knows how far it has read. While the server is away they retry until
-// ctx is done.
+// Coordinators bring what processes of tasks ask, which schedule closures, to the
+// queue of their run. Nothing of a process has to be kept for that: it has a name, which
+// is the one of a client of the queue, numbers its requests, and knows how far it has
+// read. A server that is away is waited for until ctx ends.
 type Coordinators interface {
 	// Open makes the queue if there is none. The process is the one with that number of
 	// the task: what those before it have created there nobody needs any more.

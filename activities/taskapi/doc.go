@@ -26,25 +26,27 @@
 //
 // # Stopping together
 //
-// Any task can ask all tasks of the run to stop, with an error or without one. The request
-// goes to the run ([Stops]), which decides what it means. The run tells every host its state
-// ([Server.SetStopping]), and the host tells its tasks: no task asks a server whether to
-// stop. Each stop and each clear is a new state, with a higher number. Hosts and clients
-// ignore a lower one, so that nothing goes back after a restart.
+// Any task can ask for all tasks of the run to stop, with an error or without one. The
+// request goes to the run ([Stops]), which decides what it means; the run has every host
+// told how it stands ([Server.SetStopping]), and tasks are told by their host. Whether
+// to stop is therefore a question that no server has to be asked. A state of it has a
+// number that grows with every stop and every clear; what has a lower one is older, for
+// hosts and for clients, so that nobody goes back after a restart.
 //
-//   - The answer to a request is the state, too, and is known here at once: the task that
+//   - The answer to a request, too, is how the run stands, and is known here at once: who
 //     asked finds the stop before the run has told the host.
-//   - A wait is one request, which the host answers with the next state, after a minute
-//     at the latest. Our clients send one for each process, for all who wait in it. They
-//     follow every state, so that they do not miss a stop that is cleared at once.
+//   - A wait is one request that the host answers when there is something new, after a
+//     minute at the latest. Our clients have one for each process, whoever waits in it.
+//     Who waits follows every state, so that a stop is not missed that is cleared at
+//     once.
 //   - A request that the run does not answer within 50 s is refused, to be sent again.
-//   - When the run is released on this host, or the task's generation is over, all waits
-//     are answered with that.
+//   - When the run is released on this host, or the task's generation is over, all
+//     who wait are told so.
 //
 // # Local barriers
 //
-// A barrier is local if its arrivals, or the spec of the run, say so. The arrivals at others
-// go to [Barriers], if there are any.
+// A barrier is local when its arrivals ask for that, and every barrier of a run is
+// whose spec says so. Others are brought to [Barriers], where there are any.
 //
 // A barrier has a name and is used in rounds. An arrival joins the open round,
 // also that of a process that was started again. When all participants are there

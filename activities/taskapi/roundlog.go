@@ -94,8 +94,9 @@ func parseReleased(line string) (released, bool) {
 	return rec, err == nil
 }
 
-// append records a round, with the keys of each participant. It is quick, and its failure
-// does not fail the barrier: the record matters only after a crash at this very moment.
+// append writes a round down, with the keys of each participant. It has to be quick,
+// and must not fail the barrier: without it only a crash at this very moment would be
+// noticed.
 func (l *roundLog) append(number int, name string, participants []string, keys map[string][]string) {
 	if l.err != nil || l.file == nil {
 		return

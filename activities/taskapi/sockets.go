@@ -52,8 +52,9 @@ func sharedDirs() []string {
 	return append(dirs, filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
 }
 
-// privateDir makes a directory that nobody else can read. If it exists it must be ours:
-// another owner could replace our sockets.
+// privateDir makes a directory that only we may look into. One that is there
+// already has to be ours: whoever owns it could put their sockets in the place of
+// ours.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("sockets of tasks: %w", err)

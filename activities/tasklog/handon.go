@@ -14,7 +14,7 @@ import (
 // HandOn copies the error file of a process to the place where the launcher that
 // started us looks for ours, as torch's launcher does: byte for byte, except that
 // torch's own form of it gets the exit code of the process as message.errorCode
-// where that is not 0. replaced reports whether there was a file already, which it replaces.
+// where that is not 0. A file that is there already is replaced; replaced says so.
 //
 // Where the process left no error file, the error is [fs.ErrNotExist] and
 // nothing is written.

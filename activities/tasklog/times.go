@@ -62,7 +62,8 @@ func (t *Times) Note() {
 	}
 }
 
-// NoteEnd notes the output of a process that ended at that time, which may be long ago.
+// NoteEnd looks at the output of a process that has ended then. It may be asked
+// long after.
 func (t *Times) NoteEnd(ended time.Time) {
 	if t.dir != "" {
 		t.mu.Lock()

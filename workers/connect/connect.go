@@ -43,7 +43,6 @@ type Options struct {
 func (o Options) Client() (client.Options, error) {
 	if o.Socket != "" {
 		c := client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace, Identity: o.Identity}
-		c.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // that is up to ssh
 		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, redial)
 		return c, nil
 	}

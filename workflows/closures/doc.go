@@ -87,12 +87,12 @@
 // that came after it, and a schedule that raises has its own closures
 // cancelled. What is put back while there is an error is cancelled.
 //
-// TensorFlow has one coordinator; here there may be several clients. The client whose
-// request began the drain gets the error with that request only. But the drain cancels what
-// the others have scheduled, too, and the request may be that of a client that is gone, such
-// as a coordinator that was killed while it joined. So the error is also raised by the next
-// request of each other client that waits, or has scheduled closures since the queue was
-// last empty.
+// The seed has one coordinator, and here may be several clients. Of the one whose request
+// began the drain only that request gets the error. But the drain has cancelled what the
+// others had scheduled, and a client may be gone whose request still waits, as that of a
+// coordinator that was killed while it joined. So each other client that waits, or has
+// scheduled closures since nothing was open for the last time, is owed the error: its
+// first request from then on raises it.
 //
 // Each error that is raised to a client begins an epoch of that client. What it had
 // scheduled before it could know, and what arrives only now, belongs to the old one and

@@ -206,8 +206,8 @@ func (q *Queue) fresh(r *request) (n, bytes int) {
 	return n, bytes
 }
 
-// known returns the earlier closure with the key of these options, unless the new one is to
-// be called in its place.
+// known returns the closure that has the key of another one, unless that one is to be called
+// in its place.
 func (q *Queue) known(o *closure.Options) (keyed, bool) {
 	if o == nil {
 		return keyed{}, false

@@ -15,6 +15,9 @@ import (
 type class struct {
 	hosts []*host
 	err   error // a constraint that does not parse
+	// lax reports whether tasks may do without GPUs: none of the hosts has any, or none a
+	// driver that is known.
+	lax bool
 	// sums are over the hosts, as they were at a moment: there is no more than that until
 	// the next decision.
 	at   moment
@@ -109,6 +112,7 @@ func (m *Machine) classOf(d *Demand) *class {
 			c.hosts = append(c.hosts, h)
 		}
 	}
+	c.lax = !slices.ContainsFunc(c.hosts, func(h *host) bool { return len(h.GPUs) > 0 })
 	return c
 }
 

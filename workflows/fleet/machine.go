@@ -56,8 +56,6 @@ type run struct {
 	// could is whether it could start if all hosts were empty, at the time of judged.
 	judged int
 	could  bool
-	// last is set while a run that waits no longer is looked at: it guards nothing.
-	last bool
 	// told is set once the run was asked to give back what it holds.
 	told bool
 }
@@ -199,7 +197,7 @@ func (m *Machine) asked(e Asked) []Action {
 		return []Action{Grant{Run: e.Run, Generation: e.Generation, Try: r.try, Refusal: queueFull}}
 	}
 	m.enqueue(r)
-	if r.last = e.Last; !r.last {
+	if !e.Last {
 		return nil
 	}
 	actions := m.decide()

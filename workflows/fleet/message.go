@@ -8,6 +8,13 @@ type Message struct {
 	Freed   *Freed   `json:"freed,omitempty"`
 }
 
+// Answer is what a fleet tells a run. One of the fields is set.
+type Answer struct {
+	Grant  *Grant  `json:"grant,omitempty"`
+	Move   *Move   `json:"move,omitempty"`
+	Return *Return `json:"return,omitempty"`
+}
+
 // LeaseInput names the host whose place in a fleet an activity holds, until it returns.
 type LeaseInput struct {
 	Host     string `json:"host"`

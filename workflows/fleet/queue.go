@@ -32,9 +32,7 @@ func (m *Machine) decide() []Action {
 		}
 		places := m.try(r)
 		if places == nil {
-			if !r.last {
-				m.protect(r)
-			}
+			m.protect(r)
 			continue
 		}
 		m.grant(r, places)
@@ -74,7 +72,7 @@ func (m *Machine) search(r *run, hosts []*host, rooms func(*host) room) []place 
 	m.seats = m.seats[:0]
 	for _, h := range hosts {
 		if free := rooms(h); free.slots > 0 {
-			m.seats = append(m.seats, seat{host: h, number: len(m.seats), from: free, prefer: r.preference(h)})
+			m.seats = append(m.seats, seat{host: h, number: len(m.seats), from: free, lax: m.class(r).lax, prefer: r.preference(h)})
 		}
 	}
 	m.choice = m.choice[:0]
@@ -303,7 +301,7 @@ func (r *run) restOf(h *host, turn time.Time, places []place) room {
 		if r.demand.Exclusive {
 			return room{}
 		}
-		s := seat{host: h, from: h.all()}
+		s := seat{host: h, from: h.all(), lax: r.class.lax}
 		s.clear()
 		s.fill(&r.shape, sizes(&r.shape))
 		used := s.tasks

@@ -13,6 +13,7 @@ type seat struct {
 	from   room
 	// fits is how many of the tasks could be there, if no other had any.
 	fits int
+	lax  bool // see class
 	// prefer is the place of the host among those that the run prefers.
 	prefer int
 	// tasks is how many are there, of counts by group, and claims are the GPUs that pools
@@ -57,9 +58,11 @@ func (s *seat) claim(g *group, n int) int {
 	at := slices.IndexFunc(s.claims, func(c claim) bool { return c.pool == g.Pool })
 	if at < 0 {
 		c := claim{pool: g.Pool, gpus: g.GPUs}
-		if g.GPUs == AllGPUs {
-			c.gpus = len(s.host.GPUs)
-			c.all = c.gpus == 0
+		switch has := len(s.host.GPUs); {
+		case has == 0 && s.lax:
+			c.gpus, c.all = 0, true
+		case g.GPUs == AllGPUs:
+			c.gpus = max(has, 1)
 		}
 		if c.gpus > s.gpus {
 			return 0

@@ -144,13 +144,13 @@ func slotsText(n int) string {
 }
 
 func (m *Machine) noHost(name string) string {
-	return fmt.Sprintf("there is no host %s in the fleet%s", name, m.whoIsThere())
+	return fmt.Sprintf("no host worker has joined as %s%s; start one there with `clusterrun worker`, or correct the address", name, m.whoIsThere())
 }
 
 // whoIsThere names the hosts, behind a sentence.
 func (m *Machine) whoIsThere() string {
 	if len(m.hosts) == 0 {
-		return ", which has none"
+		return ", and no other"
 	}
 	var names []string
 	for _, h := range m.hosts {
@@ -190,6 +190,13 @@ func (m *Machine) tooSmall(r *run, hosts []*host) string {
 			return fmt.Sprintf("host %s is not one of those that are wanted: %s", g.Host, wants(d, r.shape.tasks))
 		case h.all().slots < pinned[g.Host]:
 			return fmt.Sprintf("host %s has %s, %d are wanted", h.Name, plural.Of(h.Slots, "slot", "slots"), pinned[g.Host])
+		}
+	}
+	if len(pinned) == 1 && r.shape.max == 1 {
+		for _, g := range d.Groups {
+			if g.Host != "" {
+				return fmt.Sprintf("host %s has %s, %d are wanted on one host", g.Host, plural.Of(m.host(g.Host).Slots, "slot", "slots"), r.shape.tasks)
+			}
 		}
 	}
 	if len(hosts) == 0 {

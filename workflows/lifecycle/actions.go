@@ -66,6 +66,8 @@ const (
 	// ControlSettle ends what a host may still run of a generation and returns once that is
 	// gone. The workflow sends it, not the machine.
 	ControlSettle ControlOp = "settle"
+	// ControlUnreserve gives back what a host has reserved for a generation, or earlier.
+	ControlUnreserve ControlOp = "unreserve"
 	// ControlTell carries [Tell].
 	ControlTell ControlOp = "tell"
 )

@@ -29,10 +29,9 @@ const (
 
 	// SignalArrive brings a round arrivals and withdrawals.
 	SignalArrive = "arrive"
-	// SignalFleet tells a fleet what a run wants, has or has no more, and SignalGrant tells
-	// the run what it gets.
+	// SignalFleet tells a fleet what a run wants, has or has no more, and a run what its
+	// fleet has to say.
 	SignalFleet = "fleet"
-	SignalGrant = "grant"
 
 	UpdateTerminateTask = "terminate-task"
 	UpdateTerminateAll  = "terminate-all"
@@ -61,8 +60,6 @@ const (
 	// which of the runs of a fleet have ended without a word.
 	ActivityHostLease  = "HostLease"
 	ActivityFleetCheck = "FleetCheck"
-	// ActivityProbe shows that a host worker is there.
-	ActivityProbe = "Probe"
 	// ActivityBarrierCheck looks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
 )

@@ -43,8 +43,8 @@ func (c *Coordinator) Tie(o Outside) (untie func()) {
 	}
 }
 
-// telling returns the channel to close when the stop of the round has been passed on. It
-// is nil if nobody is to be told, or another call does it. mu must be held.
+// telling must be called with mu held. It returns what to close when the stop of the round
+// has been passed on; nil: nobody has to be told, or others do it.
 func (c *Coordinator) telling(r *round) chan struct{} {
 	if c.outside == nil || r.told != nil {
 		return nil

@@ -12,8 +12,8 @@ type Thread struct {
 	done <-chan struct{}
 }
 
-// NewThread returns a thread for something that was started elsewhere. It has ended when
-// done is closed. Nothing waits for it unless it is registered, or passed to Join.
+// NewThread stands for something that was started elsewhere and whose end is the
+// closing of done. It has to be registered, or named to Join, to be waited for.
 func NewThread(name string, done <-chan struct{}) *Thread { return &Thread{name, done} }
 
 // Name returns what the thread is called in errors.

@@ -1,0 +1,73 @@
+package resources
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Memory returns how much memory this host worker may use, in bytes: that of the machine, or
+// what its control groups allow where that is less. 0: it is not known.
+func Memory() int64 { return readMemory("/") }
+
+func readMemory(root string) int64 {
+	least := memTotal(root)
+	for _, path := range memoryLimits(root) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+		if err == nil && n > 0 && (least == 0 || n < least) {
+			least = n // "max" is no number, and the largest one of version 1 is no limit
+		}
+	}
+	return least
+}
+
+func memTotal(root string) int64 {
+	f, err := os.Open(filepath.Join(root, "proc/meminfo"))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// memoryLimits returns the files with the limits of the control groups that this process is
+// in, those above them included.
+func memoryLimits(root string) []string {
+	b, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return nil
+	}
+	var files []string
+	for line := range strings.Lines(string(b)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		dir, name := "sys/fs/cgroup", "memory.max"
+		if fields[1] != "" {
+			if fields[1] != "memory" {
+				continue
+			}
+			dir, name = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		}
+		for at := filepath.Clean("/" + fields[2]); ; at = filepath.Dir(at) {
+			files = append(files, filepath.Join(root, dir, at, name))
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return files
+}

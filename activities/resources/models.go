@@ -1,0 +1,37 @@
+package resources
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Models returns what the driver calls the GPUs that this host worker is to use, in no
+// order; where it does not say, the name is empty.
+func (g GPUs) Models() []string { return g.models("/") }
+
+func (g GPUs) models(root string) []string {
+	models := make([]string, len(g.Visible))
+	listed, _ := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information")) // the pattern is right
+	for i := range models {
+		if i < len(listed) {
+			models[i] = modelIn(listed[i])
+		}
+	}
+	return models
+}
+
+func modelIn(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if model, ok := strings.CutPrefix(lines.Text(), "Model:"); ok {
+			return strings.TrimSpace(model)
+		}
+	}
+	return ""
+}

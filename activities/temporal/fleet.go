@@ -1,0 +1,206 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Membership keeps a host in the fleet of its queue.
+type Membership struct {
+	server *Server
+	queue  string
+	host   fleet.Host
+
+	mu sync.Mutex
+	// open counts the leases: of two the older is about to hear that it is over. changed
+	// has an element after open has changed.
+	open    int
+	changed chan struct{}
+	// leaves is closed once the host leaves in order.
+	leaves chan struct{}
+}
+
+// NewMembership returns that of a host in the fleet of the queue.
+func NewMembership(s *Server, queue string, h fleet.Host) *Membership {
+	return &Membership{
+		server: s, queue: queue, host: h,
+		changed: make(chan struct{}, 1), leaves: make(chan struct{}),
+	}
+}
+
+const (
+	// leaseTakes is how long after it has joined a host waits for its lease, and before it
+	// joins again where a lease has ended: a fleet that continues in another execution
+	// gives the next by itself.
+	leaseTakes, leaseFollows = 20 * time.Second, 2 * time.Second
+	// hostBeats is how often a host says that it is there, a third of the time after which
+	// it is silent.
+	hostBeats = 5 * time.Second
+)
+
+// Keep joins the fleet, and joins it again whenever it has lost its place, until ctx is done.
+// holds is asked each time for what runs hold on this host. It tells refused of each refusal, and of nil when it has joined.
+func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, refused func(error)) {
+	again := retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
+	for ctx.Err() == nil {
+		if err := m.join(ctx, holds()); err != nil {
+			refused(err)
+			_ = again.Sleep(ctx)
+			continue
+		}
+		refused(nil)
+		again.Reset()
+		wait := leaseTakes
+		for m.await(ctx, true, wait) && m.await(ctx, false, 0) {
+			wait = leaseFollows
+		}
+	}
+}
+
+// await waits until this host has a lease, or has none, and reports whether that came before
+// the time was up; 0: it is never up.
+func (m *Membership) await(ctx context.Context, leased bool, wait time.Duration) bool {
+	var over <-chan time.Time
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		over = t.C
+	}
+	for {
+		m.mu.Lock()
+		now := m.open > 0
+		m.mu.Unlock()
+		if now == leased {
+			return true
+		}
+		select {
+		case <-m.changed:
+		case <-over:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (m *Membership) count(leases int) {
+	m.mu.Lock()
+	m.open += leases
+	m.mu.Unlock()
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Leave has the lease end in order, so that the fleet does not wait for this host.
+func (m *Membership) Leave() { close(m.leaves) }
+
+// join starts the fleet where there is none.
+func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
+	c, err := m.server.connected()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseTakes)
+	defer cancel()
+	id := spec.FleetID(m.queue)
+	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: id, TaskQueue: m.queue,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowTaskTimeout:      spec.WorkflowTaskTimeout,
+		StaticSummary:            "the hosts of queue " + m.queue,
+	}, spec.FleetWorkflowType, (*fleet.Snapshot)(nil))
+	h, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateName: spec.UpdateJoin, WaitForStage: client.WorkflowUpdateStageCompleted,
+			Args: []any{fleet.Joined{Host: m.host, Holds: holds}},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return h.Get(ctx, nil)
+}
+
+// Freed tells the fleet that a run holds nothing here any more. A fleet that is not there learns it when this host
+// joins the next one.
+func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
+	c, err := m.server.connected()
+	if err != nil {
+		return err
+	}
+	err = c.SignalWorkflow(ctx, spec.FleetID(m.queue), "", spec.SignalFleet, fleet.Message{Freed: &fleet.Freed{Run: run, Host: m.host.Name}})
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return nil
+	}
+	return err
+}
+
+// HostLease is the activity that lasts as long as this host is there. Its heartbeats go
+// through the client: only an answer of the server ends it.
+func (m *Membership) HostLease(ctx context.Context, in fleet.LeaseInput) error {
+	if in.Instance != m.host.Instance {
+		return temporal.NewNonRetryableApplicationError("this is another host worker", "Superseded", nil)
+	}
+	m.count(1)
+	defer m.count(-1)
+	token := activity.GetInfo(ctx).TaskToken
+	ticker := time.NewTicker(hostBeats)
+	defer ticker.Stop()
+	for {
+		beating, cancel := context.WithTimeout(ctx, hostBeats)
+		err := m.server.RecordActivityHeartbeat(beating, token)
+		cancel()
+		if temporal.IsCanceledError(err) || IsGone(err) {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err() // the server has said so without being asked
+		case <-m.leaves:
+			return nil
+		case <-activity.GetWorkerStopChannel(ctx):
+			// The next side joins again.
+			return temporal.NewNonRetryableApplicationError("the host worker is being restarted", "HostWorkerAway", nil)
+		}
+	}
+}
+
+// FleetCheck is the activity that looks which of some runs have ended. While none has it
+// fails with an error that has the server try it again: attempts cost no history.
+func (m *Membership) FleetCheck(ctx context.Context, in fleet.CheckInput) (fleet.CheckOutput, error) {
+	var out fleet.CheckOutput
+	for _, run := range in.Runs {
+		d, err := m.server.DescribeRun(ctx, run.WorkflowID, run.RunID)
+		var notFound *serviceerror.NotFound
+		switch {
+		case errors.As(err, &notFound):
+		case err != nil:
+			return out, err
+		case d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+			continue
+		}
+		out.Ended = append(out.Ended, run)
+	}
+	if len(out.Ended) == 0 {
+		return out, temporal.NewApplicationErrorWithOptions("all of them still wait", "Unchanged",
+			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	}
+	return out, nil
+}

@@ -1,0 +1,33 @@
+package workers
+
+import (
+	"cmp"
+	"os"
+	"runtime"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/resources"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// inventory returns what this host has, as far as the options do not say.
+func (s *side) inventory() fleet.Host {
+	h := fleet.Host{
+		Name: s.Host, Instance: s.supervisor.Instance(), Boot: activities.BootID(), Version: spec.Version,
+		Address: cmp.Or(s.Advertise, s.Host), Slots: s.Slots, CPUs: runtime.GOMAXPROCS(0), Memory: s.Memory, Labels: s.Labels,
+	}
+	if h.Memory == 0 {
+		h.Memory = resources.Memory()
+	}
+	var models []string
+	if s.GPUs != nil {
+		models = make([]string, *s.GPUs)
+	} else {
+		models = resources.ReadGPUs(os.Environ()).Models()
+	}
+	for _, model := range models {
+		h.GPUs = append(h.GPUs, fleet.GPU{Model: model})
+	}
+	return h
+}

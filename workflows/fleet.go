@@ -1,0 +1,308 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Fleet knows the hosts of a queue, and gives them to the runs that want them. The first
+// host that joins starts it. Package fleet has the rules, and [spec.FleetID] its workflow
+// ID.
+//
+// Each host has an activity open for as long as it is there, whose heartbeats leave nothing
+// in the history; its end is how the fleet learns that the host is gone. A fleet that was
+// terminated is started again by its hosts, which know what runs hold there, and runs that
+// wait ask again.
+func Fleet(ctx workflow.Context, from *fleet.Snapshot) error {
+	f := &fleetOf{
+		machine:  fleet.New(),
+		queue:    workflow.GetInfo(ctx).TaskQueueName,
+		selector: workflow.NewSelector(ctx),
+		leases:   map[string]*hostLease{},
+	}
+	if from != nil {
+		f.machine = fleet.Resume(*from)
+	}
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	if err := f.register(free); err != nil {
+		return err
+	}
+	for _, h := range f.machine.Hosts() {
+		if h.State != fleet.HostSilent {
+			f.lease(free, h.Host)
+		}
+	}
+	messages := workflow.GetSignalChannel(free, spec.SignalFleet)
+	f.selector.AddReceive(messages, func(c workflow.ReceiveChannel, _ bool) {
+		var m fleet.Message
+		c.Receive(free, &m)
+		f.take(free, m)
+	})
+	f.selector.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { f.cancelled = true })
+	for !f.cancelled {
+		for m := (fleet.Message{}); messages.ReceiveAsync(&m); m = (fleet.Message{}) {
+			f.take(free, m)
+		}
+		f.wake(free)
+		f.check(free)
+		f.describe(free)
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && f.sending == 0 && workflow.AllHandlersFinished(ctx) && !f.selector.HasPending() {
+			next := f.machine.Snapshot()
+			return workflow.NewContinueAsNewError(ctx, Fleet, &next)
+		}
+		f.selector.Select(free)
+	}
+	return ctx.Err()
+}
+
+// fleetOf is the state of the fleet of a queue.
+type fleetOf struct {
+	machine  *fleet.Machine
+	queue    string
+	selector workflow.Selector
+	// leases are those of hosts, by name.
+	leases   map[string]*hostLease
+	checking bool
+	// wakes is when the timer is over that stopWake ends.
+	wakes    time.Time
+	stopWake workflow.CancelFunc
+	// sending counts the signals that are on their way.
+	sending   int
+	cancelled bool
+}
+
+// hostLease is an activity that lasts as long as a host is there.
+type hostLease struct {
+	instance string
+	stop     workflow.CancelFunc
+}
+
+// register has the fleet answer.
+func (f *fleetOf) register(ctx workflow.Context) error {
+	return errors.Join(
+		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHosts, func() ([]fleet.HostStatus, error) {
+			return f.machine.Hosts(), nil
+		}, workflow.QueryHandlerOptions{Description: "The hosts, and what runs hold there."}),
+		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, func() ([]fleet.Waiting, error) {
+			return f.machine.Queue(), nil
+		}, workflow.QueryHandlerOptions{Description: "The runs that wait, in their order, and why."}),
+		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryPlan, func(d fleet.Demand) (fleet.Grant, error) {
+			places, err := f.machine.Plan(d)
+			if err != nil {
+				return fleet.Grant{Refusal: err.Error()}, nil
+			}
+			return fleet.Grant{Places: places}, nil
+		}, workflow.QueryHandlerOptions{Description: "Where a run would go now."}),
+		handle(ctx, spec.UpdateJoin, "Adds a host.", f.machine.CheckJoin, f.join),
+		handle(ctx, spec.UpdateCordon, "Keeps new tasks from a host, and drains it.", f.machine.CheckCordon,
+			func(ctx workflow.Context, c fleet.Cordoned) {
+				c.Now = workflow.Now(ctx)
+				f.step(ctx, c)
+			}),
+		handle(ctx, spec.UpdateUncordon, "Takes a cordon or a drain back.", f.machine.CheckUncordon,
+			func(ctx workflow.Context, u fleet.Uncordoned) {
+				u.Now = workflow.Now(ctx)
+				f.step(ctx, u)
+			}),
+	)
+}
+
+// handle has an update done if check has nothing against it.
+func handle[Q any](ctx workflow.Context, name, description string, check func(Q) error, do func(workflow.Context, Q)) error {
+	return workflow.SetUpdateHandlerWithOptions(ctx, name, func(ctx workflow.Context, q Q) error {
+		do(ctx, q)
+		return nil
+	}, workflow.UpdateHandlerOptions{
+		Description: description,
+		Validator: func(_ workflow.Context, q Q) error {
+			if err := check(q); err != nil {
+				return refused(err)
+			}
+			return nil
+		},
+	})
+}
+
+func (f *fleetOf) join(ctx workflow.Context, j fleet.Joined) {
+	j.Now = workflow.Now(ctx)
+	f.step(ctx, j)
+	f.lease(ctx, j.Host)
+}
+
+func (f *fleetOf) take(ctx workflow.Context, m fleet.Message) {
+	now := workflow.Now(ctx)
+	switch {
+	case m.Asked != nil:
+		m.Asked.Now = now
+		f.step(ctx, *m.Asked)
+	case m.Placed != nil:
+		m.Placed.Now = now
+		f.step(ctx, *m.Placed)
+	case m.Refused != nil:
+		m.Refused.Now = now
+		f.step(ctx, *m.Refused)
+	case m.Freed != nil:
+		m.Freed.Now = now
+		f.step(ctx, *m.Freed)
+	}
+}
+
+// step feeds the machine and carries out what it answers.
+func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
+	for _, a := range f.machine.Step(e) {
+		switch a := a.(type) {
+		case fleet.Grant:
+			f.tell(ctx, a.Run, fleet.Answer{Grant: &a})
+		case fleet.Move:
+			f.tell(ctx, a.Run, fleet.Answer{Move: &a})
+		case fleet.Return:
+			f.tell(ctx, a.Run, fleet.Answer{Return: &a})
+		}
+	}
+}
+
+// wake has the machine hear when the time has come that it waits for.
+func (f *fleetOf) wake(ctx workflow.Context) {
+	at := f.machine.Wake()
+	if at.Equal(f.wakes) {
+		return
+	}
+	if f.stopWake != nil {
+		f.stopWake()
+		f.stopWake = nil
+	}
+	if f.wakes = at; at.IsZero() {
+		return
+	}
+	ctx, f.stopWake = workflow.WithCancel(ctx)
+	timer := workflow.NewTimerWithOptions(ctx, at.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: "looks at the queue again"})
+	f.selector.AddFuture(timer, func(timer workflow.Future) {
+		if timer.Get(ctx, nil) == nil {
+			f.wakes = time.Time{}
+			f.step(ctx, fleet.Passed{Now: workflow.Now(ctx)})
+		}
+	})
+}
+
+// tell signals a run. One that is not there any more wants nothing.
+func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
+	f.sending++
+	// Not the execution: the run may go on in another one.
+	sent := workflow.SignalExternalWorkflow(ctx, run.WorkflowID, "", spec.SignalFleet, what)
+	f.selector.AddFuture(sent, func(sent workflow.Future) {
+		f.sending--
+		if sent.Get(ctx, nil) != nil {
+			f.step(ctx, fleet.Freed{Run: run, Now: workflow.Now(ctx)})
+		}
+	})
+}
+
+const (
+	// leaseTimeout is how long a host may be silent, and leaseWait how long one that has
+	// joined may take to begin.
+	leaseTimeout, leaseWait = 15 * time.Second, 15 * time.Second
+	// checkTakes is how long one check goes on, and checkAgain the time between two of its
+	// looks; maxChecked bounds its runs.
+	checkTakes, checkAgain, maxChecked = 30 * time.Second, 5 * time.Second, 200
+)
+
+// lease has a host hold its place from now on, in place of an earlier lease.
+func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
+	if old := f.leases[h.Name]; old != nil {
+		old.stop()
+	}
+	actx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              spec.InstanceQueue(f.queue, h.Name, h.Instance),
+		ScheduleToStartTimeout: leaseWait,
+		StartToCloseTimeout:    tenYears,
+		HeartbeatTimeout:       leaseTimeout,
+		RetryPolicy:            once(),
+		Summary:                "host " + markdown.Name(h.Name),
+	}))
+	l := &hostLease{h.Instance, stop}
+	f.leases[h.Name] = l
+	held := workflow.ExecuteActivity(actx, spec.ActivityHostLease, fleet.LeaseInput{Host: h.Name, Instance: h.Instance})
+	f.selector.AddFuture(held, func(held workflow.Future) {
+		if f.leases[h.Name] != l {
+			return // it has joined again
+		}
+		delete(f.leases, h.Name)
+		now := workflow.Now(ctx)
+		if held.Get(ctx, nil) == nil {
+			f.step(ctx, fleet.Left{Name: h.Name, Instance: h.Instance, Now: now})
+		} else {
+			f.step(ctx, fleet.Silent{Name: h.Name, Instance: h.Instance, Now: now})
+		}
+	})
+}
+
+// check has a host look whether the runs that are first in line, or have not said that they
+// are placed, have ended without a word. It looks again and again as other attempts of the
+// activity, which cost no history, and with the runs of then after a while.
+func (f *fleetOf) check(ctx workflow.Context) {
+	runs := f.machine.Unplaced(maxChecked)
+	host, there := f.anyHost()
+	if f.checking || len(runs) == 0 || !there {
+		return
+	}
+	actx := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              spec.InstanceQueue(f.queue, host.Name, host.Instance),
+		StartToCloseTimeout:    checkTakes,
+		ScheduleToCloseTimeout: checkTakes,
+		RetryPolicy:            every(checkAgain),
+		Summary:                "do they still wait: " + plural.Of(len(runs), "run", "runs"),
+	})
+	f.checking = true
+	done := workflow.ExecuteActivity(actx, spec.ActivityFleetCheck, fleet.CheckInput{Runs: runs})
+	f.selector.AddFuture(done, func(done workflow.Future) {
+		f.checking = false
+		var out fleet.CheckOutput
+		if done.Get(ctx, &out) != nil {
+			return
+		}
+		for _, run := range out.Ended {
+			f.step(ctx, fleet.Freed{Run: run, Now: workflow.Now(ctx)})
+		}
+	})
+}
+
+// anyHost returns a host that can be asked, the first by name.
+func (f *fleetOf) anyHost() (fleet.Host, bool) {
+	for _, h := range f.machine.Hosts() {
+		if h.State != fleet.HostSilent && f.leases[h.Name] != nil {
+			return h.Host, true
+		}
+	}
+	return fleet.Host{}, false
+}
+
+// describe writes the fleet where the Web UI shows it.
+func (f *fleetOf) describe(ctx workflow.Context) {
+	hosts, queue := f.machine.Hosts(), f.machine.Queue()
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**, %s\n\n| host | state | slots used | GPUs used | runs |\n|---|---|---|---|---|\n",
+		plural.Of(len(hosts), "host", "hosts"), plural.Of(len(queue), "run waits", "runs wait"))
+	for _, h := range hosts[:min(len(hosts), detailRows)] {
+		slots := "no bound"
+		if h.Slots > 0 {
+			slots = fmt.Sprintf("%d of %d", h.Used, h.Slots)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %d of %d | %d |\n", markdown.Cell(h.Name), h.State, slots, h.UsedGPUs, len(h.GPUs), len(h.Holds))
+	}
+	if len(queue) > 0 {
+		b.WriteString("\n| position | run | priority | why |\n|---|---|---|---|\n")
+		for _, w := range queue[:min(len(queue), detailNames)] {
+			fmt.Fprintf(&b, "| %d | %s | %d | %s |\n", w.Position, markdown.Cell(w.Run.WorkflowID), w.Priority, markdown.Cell(w.Why))
+		}
+	}
+	workflow.SetCurrentDetails(ctx, b.String())
+}
