@@ -112,6 +112,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
 	}
 	s.merge(d)
+	s.waitingInFleet(ctx, r.client)
 	return s, nil
 }
 

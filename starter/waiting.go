@@ -1,12 +1,14 @@
 package starter
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
 
 	failurepb "go.temporal.io/api/failure/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -17,8 +19,11 @@ type Waiting struct {
 	Host string `json:"host,omitempty"`
 	// Queue is the task queue of the host workers that are asked.
 	Queue string `json:"queue"`
-	// Refusal is what the last of them said; empty: none has answered yet.
+	// Refusal is what the last of them said, or what the fleet waits for; empty: none has
+	// answered yet.
 	Refusal string `json:"refusal,omitempty"`
+	// Position is the one in the queue of the fleet, from 1; 0: it is not in the queue.
+	Position int `json:"position,omitempty"`
 	// Until is when the run gives up.
 	Until time.Time `json:"until,omitzero"`
 }
@@ -43,6 +48,23 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 	}
 	slices.SortFunc(all, func(a, b Waiting) int { return strings.Compare(a.Queue, b.Queue) })
 	return all
+}
+
+// waitingInFleet finds what a run waits for in the queue of its fleet.
+func (s *Status) waitingInFleet(ctx context.Context, c client.Client) {
+	if s.State != spec.RunPlacing || len(s.Waiting) > 0 || spec.IsPrivateQueue(s.Queue) {
+		return
+	}
+	queue, err := GetFleet(c, s.Queue).Waiting(ctx)
+	if err != nil {
+		s.Waiting = []Waiting{{Queue: s.Queue, Refusal: err.Error()}}
+		return
+	}
+	for _, w := range queue {
+		if w.Run.WorkflowID == s.RunID && w.Run.RunID == s.ExecutionID {
+			s.Waiting = []Waiting{{Queue: s.Queue, Refusal: w.Why, Position: w.Position}}
+		}
+	}
 }
 
 // failureText returns why an attempt of an activity failed, for people.

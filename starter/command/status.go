@@ -114,6 +114,9 @@ func (a *app) printStatus(s *starter.Status) {
 
 // waitingLine returns what a run waits for, why, and for how long.
 func waitingLine(w starter.Waiting, now time.Time) string {
+	if w.Position > 0 {
+		return fmt.Sprintf("%s (position %d in queue %s)", strings.TrimPrefix(w.Refusal, "waits for "), w.Position, w.Queue)
+	}
 	place := "any host"
 	if w.Host != "" {
 		place = "host " + w.Host

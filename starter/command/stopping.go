@@ -107,8 +107,8 @@ func stopsOf(s *spec.RunSpec) supervisor.StopAll {
 	return all
 }
 
-// kill asks the run to kill its processes. If it does not answer at once, the supervisor
-// kills them.
+// kill has the run kill its processes; where that cannot be had at once, the
+// supervisor does it.
 func (l *localRun) kill(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, killAnswer)
 	defer done()

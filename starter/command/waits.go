@@ -9,9 +9,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// tellWaits says why a queue that the user waits for does not move, where it will not by
-// itself: it is paused, or has closures that no task serves. It says so whenever that
-// changes, until ctx is done.
+// tellWaits says of a queue that is waited for what keeps it from going on, where nothing
+// of the queue itself will end that: it is paused, or has closures that no task serves. It
+// says so when that changes, until ctx ends.
 func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueStatus, error), say func(string)) {
 	last := ""
 	for after := askFirst; retry.Sleep(ctx, after) == nil; after = askAgain {

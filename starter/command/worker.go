@@ -15,9 +15,10 @@ import (
 
 func (a *app) workerCommand() *cobra.Command {
 	var (
-		host, queue, logDir string
-		listen, advertise   string
-		slots               int
+		host, queue, logDir, memory string
+		listen, advertise           string
+		slots, gpus                 int
+		labels                      map[string]string
 	)
 	cmd := &cobra.Command{
 		Use:   "worker [flags]",
@@ -32,6 +33,7 @@ Exit codes:
   2    mistake in the command line
   125  the state directory or the host name is in use, or the worker failed`,
 		Example: `  clusterrun worker --address temporal.example:7233 --slots 8
+  clusterrun worker --label rack=r7 --slots 16
   clusterrun worker --host-name host-a   # specs pin tasks to it with "host-a:2222"`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,7 +60,19 @@ Exit codes:
 			}
 			o := workers.Options{
 				StateDir: a.workerDir(), Host: host, Queue: queue, Slots: slots, LogRoot: logDir, Debug: a.debug(),
-				Listen: listen, ListenAs: advertise,
+				Listen: listen, ListenAs: advertise, Labels: labels,
+			}
+			if cmd.Flags().Changed("gpus") {
+				if gpus < 0 {
+					return usagef("--gpus %d: give 0 or more", gpus)
+				}
+				o.GPUs = &gpus
+			}
+			if memory != "" {
+				var err error
+				if o.Memory, err = spec.ParseSize(memory); err != nil {
+					return usagef("--memory: %v", err)
+				}
 			}
 			if advertise != "" {
 				var err error
@@ -70,7 +84,10 @@ Exit codes:
 		},
 	}
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
-	cmd.Flags().IntVar(&slots, "slots", runtime.NumCPU(), "most tasks at a time (`NUMBER`); 0 for no bound")
+	cmd.Flags().IntVar(&slots, "slots", runtime.GOMAXPROCS(0), "most tasks at a time (`NUMBER`); 0 for no bound")
+	cmd.Flags().StringToStringVar(&labels, "label", nil, "a label by which specs find this host, as `KEY=VALUE`; may be repeated")
+	cmd.Flags().IntVar(&gpus, "gpus", 0, "`NUMBER` of GPUs that tasks may have (default: those that are found)")
+	cmd.Flags().StringVar(&memory, "memory", "", "memory that tasks may have, as a `SIZE` such as 64GiB, for constraints (default: what is found)")
 	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
 	cmd.Flags().StringVar(&logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
 	cmd.Flags().StringVar(&listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+

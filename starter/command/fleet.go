@@ -1,0 +1,216 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// onFleet calls do with the fleet of a queue.
+func (a *app) onFleet(ctx context.Context, queue string, do func(*starter.Fleet) error) error {
+	c, _, err := a.dialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(starter.GetFleet(c, queue))
+}
+
+func queueFlag(cmd *cobra.Command, queue *string) {
+	cmd.Flags().StringVar(queue, "queue", spec.TaskQueue, "task `QUEUE` of the hosts")
+}
+
+func (a *app) hostsCommand() *cobra.Command {
+	var queue string
+	cmd := &cobra.Command{
+		Use:   "hosts [flags]",
+		Short: "Show the hosts of a queue, and what runs on them",
+		Long: `Shows the hosts that have joined a queue with ` + "`clusterrun worker`" + `: how many of their
+slots and GPUs are in use and by which runs, their labels and versions. A host that has
+not been heard of for 15 s is silent: it gets no tasks until it is back.
+
+` + exitCodesOfRequests,
+		Example: `  clusterrun hosts
+  clusterrun hosts --json | jq -r '.[] | select(.state != "ready") | .name'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
+				hosts, err := f.Hosts(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.global.json {
+					return a.printJSON(hosts)
+				}
+				a.printHosts(hosts)
+				return nil
+			})
+		},
+	}
+	queueFlag(cmd, &queue)
+	return cmd
+}
+
+func (a *app) printHosts(hosts []fleet.HostStatus) {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "HOST\tSTATE\tSINCE\tSLOTS\tGPUS\tMEMORY\tVERSION\tLABELS\tRUNS")
+	now := time.Now()
+	for _, h := range hosts {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, ago(now, h.Since),
+			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), dash(h.Version), dash(labelsColumn(h.Labels)), dash(runsColumn(h.Holds)))
+	}
+	w.Flush()
+	for _, h := range hosts {
+		if h.Reason != "" || !h.Deadline.IsZero() {
+			line := fmt.Sprintf("%s is %s", h.Name, h.State)
+			if h.Reason != "" {
+				line += ": " + h.Reason
+			}
+			if !h.Deadline.IsZero() {
+				line += fmt.Sprintf(" (until %s)", h.Deadline.Local().Format("2006-01-02 15:04:05"))
+			}
+			fmt.Fprintln(a.out, line)
+		}
+	}
+}
+
+// share returns how much of something is in use.
+func share(used, all int) string {
+	if all == 0 {
+		return fmt.Sprintf("%d of any", used)
+	}
+	return fmt.Sprintf("%d of %d", used, all)
+}
+
+func gpusColumn(h fleet.HostStatus) string {
+	if len(h.GPUs) == 0 {
+		return "-"
+	}
+	text := fmt.Sprintf("%d of %d", h.UsedGPUs, len(h.GPUs))
+	if model := h.GPUs[0].Model; model != "" {
+		text += " " + model
+	}
+	return text
+}
+
+func bytesColumn(n int64) string {
+	const gib = 1 << 30
+	switch {
+	case n == 0:
+		return "-"
+	case n < 10*gib:
+		return fmt.Sprintf("%.1f GiB", float64(n)/gib)
+	default:
+		return fmt.Sprintf("%d GiB", n/gib)
+	}
+}
+
+func labelsColumn(labels map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, key+"="+labels[key])
+	}
+	return strings.Join(list, ",")
+}
+
+func runsColumn(holds []fleet.Holding) string {
+	const most = 4
+	var list []string
+	for i, h := range holds {
+		if i == most {
+			list = append(list, fmt.Sprintf("%d more", len(holds)-most))
+			break
+		}
+		list = append(list, fmt.Sprintf("%s (%d)", h.Run.WorkflowID, h.Tasks))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (a *app) hostCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "host COMMAND",
+		Short: "Take a host out of service, and back",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(a.cordonCommand(false), a.cordonCommand(true), a.uncordonCommand())
+	return cmd
+}
+
+func (a *app) cordonCommand(drain bool) *cobra.Command {
+	var queue, reason string
+	var deadline time.Duration
+	cmd := &cobra.Command{
+		Use:   "cordon [flags] HOST",
+		Short: "Give a host no new tasks",
+		Long: `Gives a host no new tasks. Those that it has go on, and so does the host worker.
+` + "`clusterrun host uncordon`" + ` takes it back.
+
+` + exitCodesOfRequests,
+		Example: `  clusterrun host cordon gpu-3 --reason "new driver on Monday"`,
+		Args:    oneArg("HOST"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := fleet.Cordoned{Name: args[0], Reason: reason, Drain: drain}
+			if deadline < 0 {
+				return usagef("--deadline %s: give a time from now, such as 30m", deadline)
+			}
+			if deadline > 0 {
+				q.Deadline = time.Now().Add(deadline).Round(time.Second)
+			}
+			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
+				if err := f.Cordon(cmd.Context(), q); err != nil {
+					return err
+				}
+				if drain {
+					a.say("host %s is draining; `clusterrun hosts` shows what is left on it", args[0])
+				} else {
+					a.say("host %s gets no new tasks", args[0])
+				}
+				return nil
+			})
+		},
+	}
+	if drain {
+		cmd.Use, cmd.Short = "drain [flags] HOST", "Give a host no new tasks, and have its groups move elsewhere"
+		cmd.Long = `Gives a host no new tasks. Groups that have tasks there (restart_scope: group) are
+started again on other hosts, as soon as there is room; other runs are left to end.
+` + "`clusterrun host uncordon`" + ` takes it back.
+
+` + exitCodesOfRequests
+		cmd.Example = `  clusterrun host drain gpu-3 --reason "memory errors" --deadline 2h`
+		cmd.Flags().DurationVar(&deadline, "deadline", 0, "until when the host is to be empty, for people (`TIME` from now)")
+	}
+	queueFlag(cmd, &queue)
+	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, for people")
+	return cmd
+}
+
+func (a *app) uncordonCommand() *cobra.Command {
+	var queue string
+	cmd := &cobra.Command{
+		Use:   "uncordon [flags] HOST",
+		Short: "Give a host tasks again",
+		Long:  "Takes back `clusterrun host cordon` and `drain`.\n\n" + exitCodesOfRequests,
+		Args:  oneArg("HOST"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
+				if err := f.Uncordon(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+				a.say("host %s gets tasks again", args[0])
+				return nil
+			})
+		},
+	}
+	queueFlag(cmd, &queue)
+	return cmd
+}

@@ -1,0 +1,112 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Fleet is the hosts of a queue, and the runs that wait for room on them.
+type Fleet struct {
+	Queue  string
+	client client.Client
+}
+
+// GetFleet returns the fleet of a queue; empty: of the default one.
+func GetFleet(c client.Client, queue string) *Fleet {
+	if queue == "" {
+		queue = spec.TaskQueue
+	}
+	return &Fleet{Queue: queue, client: c}
+}
+
+// NoFleetError reports that a queue has no hosts.
+type NoFleetError struct{ Queue string }
+
+func (e *NoFleetError) Error() string {
+	return fmt.Sprintf("no host has joined the queue %s on this server; start one there with `clusterrun worker`", e.Queue)
+}
+
+// Hosts lists the hosts by name.
+func (f *Fleet) Hosts(ctx context.Context) ([]fleet.HostStatus, error) {
+	return queryFleet[[]fleet.HostStatus](ctx, f, spec.QueryHosts)
+}
+
+// Waiting lists the runs that wait for room, in their order.
+func (f *Fleet) Waiting(ctx context.Context) ([]fleet.Waiting, error) {
+	return queryFleet[[]fleet.Waiting](ctx, f, spec.QueryQueue)
+}
+
+// Plan says where the tasks of a spec would go now, or why nowhere.
+func (f *Fleet) Plan(ctx context.Context, s *spec.RunSpec) (fleet.Grant, error) {
+	return queryFleet[fleet.Grant](ctx, f, spec.QueryPlan, fleet.DemandOf(s.WithDefaults()))
+}
+
+// Cordon keeps new tasks from a host, and drains it where asked to.
+func (f *Fleet) Cordon(ctx context.Context, q fleet.Cordoned) error {
+	return f.update(ctx, spec.UpdateCordon, q)
+}
+
+// Uncordon takes a cordon or a drain back.
+func (f *Fleet) Uncordon(ctx context.Context, host string) error {
+	return f.update(ctx, spec.UpdateUncordon, fleet.Uncordoned{Name: host})
+}
+
+func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) (A, error) {
+	var answer A
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	out, err := f.client.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
+		WorkflowID: spec.FleetID(f.Queue), QueryType: name, Args: args,
+		// One that was terminated knows only what was.
+		QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
+	})
+	switch {
+	case err != nil:
+		return answer, f.requestError(err)
+	case out.QueryRejected != nil:
+		return answer, &NoFleetError{Queue: f.Queue}
+	}
+	if err := out.QueryResult.Get(&answer); err != nil {
+		return answer, fmt.Errorf("the fleet of queue %s is of another version: %w", f.Queue, err)
+	}
+	return answer, nil
+}
+
+func (f *Fleet) update(ctx context.Context, name string, arg any) error {
+	handle, err := f.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: spec.FleetID(f.Queue), UpdateName: name, Args: []any{arg},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(ctx, nil)
+	}
+	return f.requestError(err)
+}
+
+// requestError returns in our words why a fleet did not answer.
+func (f *Fleet) requestError(err error) error {
+	var (
+		refused *temporal.ApplicationError
+		slow    *client.WorkflowUpdateServiceTimeoutOrCanceledError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused):
+		return &RefusedError{Reason: refused.Message(), Invalid: refused.Type() == spec.ErrInvalidRequest}
+	case isNotFound(err):
+		return &NoFleetError{Queue: f.Queue}
+	case errors.As(err, &slow), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the fleet of queue %s does not answer: none of its hosts is there; is a `clusterrun worker` running? %w", f.Queue, err)
+	default:
+		return fmt.Errorf("the fleet of queue %s: %w", f.Queue, err)
+	}
+}
