@@ -53,7 +53,7 @@ func TestPlacement(t *testing.T) {
 		r := f.result(f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(2 * time.Second), Tasks: []spec.TaskGroup{
 			group("worker", 1, "true"), {Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}}))
 		assert.Equal(t, spec.ErrPlacement, r.ErrorType)
-		assert.Contains(t, r.Message, "ps-0 could not be placed on host nowhere")
+		assert.Contains(t, r.Message, "worker-0, ps-0 could not be placed: waits for 2 slots: no host worker has joined as nowhere: there are host-a")
 		assert.Contains(t, r.Message, "clusterrun worker")
 		assert.Equal(t, 125, r.ExitCode)
 		assert.GreaterOrEqual(t, time.Since(started), 2*time.Second)

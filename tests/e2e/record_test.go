@@ -37,6 +37,7 @@ func recordDir(t *testing.T) string {
 func TestRecordHistories(t *testing.T) {
 	dir := recordDir(t)
 	f := newFixture(t)
+	f.StartWorker(t, "--host-name", "host-b")
 	record := func(name string, run client.WorkflowRun) {
 		_ = run.Get(t.Context(), nil) // they end in all ways there are
 		writeHistory(t, f, run, filepath.Join(dir, name+".json"))
@@ -54,7 +55,7 @@ func TestRecordHistories(t *testing.T) {
 	record("refused", f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
 		{Type: "worker", Command: []string{"no-such-program"}}, {Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}}))
 	record("two-hosts", f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
-		group("worker", 1, "true"), {Type: "ps", Addresses: []string{"host-a:28222"}, Command: []string{"true"}}}}))
+		{Type: "worker", Addresses: []string{"host-b"}, Command: []string{"true"}}, {Type: "ps", Addresses: []string{"host-a:28222"}, Command: []string{"true"}}}}))
 
 	run := f.start(&spec.RunSpec{Env: map[string]string{"NAME": "cancel"}, Tasks: []spec.TaskGroup{group("worker", 2, sleeping)}})
 	f.file("cancel-worker-1")
@@ -78,7 +79,7 @@ func TestRecordHistories(t *testing.T) {
 	again := `[ $CLUSTERRUN_GENERATION -gt 1 ] && exit 0; [ $RANK = 1 ] && exit 3; exec sleep 10000`
 	record("group", f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{group("worker", 2, again)}}))
 	record("group-two-hosts", f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
-		group("worker", 2, again), {Type: "ps", Addresses: []string{"host-a:28223"}, Command: []string{"bash", "-c", again}}}}))
+		{Type: "worker", Addresses: []string{"host-b", "host-b"}, Command: []string{"bash", "-c", again}}, {Type: "ps", Addresses: []string{"host-a:28223"}, Command: []string{"bash", "-c", again}}}}))
 
 	run = f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Env: map[string]string{"NAME": "group"}, Tasks: []spec.TaskGroup{
 		group("worker", 2, `echo up > $DIR/group-$RANK-$CLUSTERRUN_GENERATION; [ $CLUSTERRUN_GENERATION = 1 ] || exec sleep 10000; exit 5`)}, MaxRestarts: ptr(0)})
@@ -97,7 +98,7 @@ func TestRecordSettled(t *testing.T) {
 	b := f.StartWorker(t, "--host-name", "host-b")
 	up := `[ $CLUSTERRUN_GENERATION -gt 0 ] && exit 0; echo up > $DIR/up-$RANK; until [ -e $DIR/fail ]; do sleep 0.05; done; exit 3`
 	run := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
-		group("worker", 1, up), {Type: "ps", Addresses: []string{"host-b:28224"}, Command: []string{"bash", "-c", up}}}})
+		{Type: "worker", Addresses: []string{"host-a"}, Command: []string{"bash", "-c", up}}, {Type: "ps", Addresses: []string{"host-b:28224"}, Command: []string{"bash", "-c", up}}}})
 	f.file("up-0")
 	f.file("up-1")
 	side := b.Side()

@@ -209,10 +209,10 @@ func TestOperatorRequests(t *testing.T) {
 
 	t.Run("terminate says what it did to a run without a place, and status what that waits for", func(t *testing.T) {
 		f.t = t
-		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}})
+		run := f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{{Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}})
 		harness.Eventually(t, "it says what it waits for", func() bool {
 			_, out, _ := f.CLI(t, "status", run.GetID())
-			return strings.Contains(out, "\nwaiting for host nowhere (queue clusterrun/host/nowhere): no host worker has answered yet; given up in ")
+			return strings.Contains(out, "\nwaiting for 1 slot: no host worker has joined as nowhere: there are host-a; start one there with `clusterrun worker`, or correct the address (position 1 in queue clusterrun)\n")
 		})
 		code, stdout, stderr := f.CLI(t, "terminate", run.GetID())
 		require.Zero(t, code, stderr)

@@ -277,7 +277,7 @@ func TestStopTogetherOnTwoHosts(t *testing.T) {
 	f := newFixture(t)
 	other := f.StartWorker(t, "--host-name", "host-b")
 	run := f.stopRun("two", &spec.RunSpec{Tasks: []spec.TaskGroup{
-		group("worker", 1, upTo), {Type: "ps", Addresses: []string{"host-b:28341"}, Command: []string{"bash", "-c", upTo}}}}, "worker-0", "ps-0")
+		{Type: "worker", Addresses: []string{"host-a"}, Command: []string{"bash", "-c", upTo}}, {Type: "ps", Addresses: []string{"host-b:28341"}, Command: []string{"bash", "-c", upTo}}}}, "worker-0", "ps-0")
 	f.clusterrun("stop", "--together", run.GetID())
 	f.told(f.worker, run, 1)
 	f.told(other, run, 1)

@@ -107,8 +107,6 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 			}
 		}
 		_ = exec.Command("ip", "netns", "del", h.netns).Run()
-		// What a connection has still to send keeps the namespace, and with it the wire.
-		_ = exec.Command("ip", "link", "del", h.wire).Run()
 	})
 	s.run("ip", "link", "add", h.wire, "type", "veth", "peer", "name", theirs, "netns", h.netns)
 	s.run("ip", "link", "set", h.wire, "master", bridge, "up")

@@ -1,0 +1,248 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// fleetOf returns a fixture whose hosts are these, with so many slots each.
+func fleetOf(t *testing.T, slots int, names ...string) (*fixture, map[string]*harness.Worker) {
+	t.Helper()
+	f := newFixture(t)
+	hosts := map[string]*harness.Worker{}
+	for _, name := range names {
+		hosts[name] = f.StartWorker(t, "--host-name", name, "--slots", fmt.Sprint(slots), "--label", "rack="+name)
+	}
+	f.worker.Kill(syscall.SIGTERM)
+	f.worker.ExitCode()
+	harness.Eventually(t, "these are the hosts", func() bool { return len(f.hosts()) == len(names) })
+	return f, hosts
+}
+
+// hosts returns the hosts of the fleet, by name.
+func (f *fixture) hosts() map[string]fleet.HostStatus {
+	f.t.Helper()
+	hosts := map[string]fleet.HostStatus{}
+	code, stdout, stderr := f.CLI(f.t, "hosts", "--json")
+	if code != 0 {
+		f.t.Log(stderr)
+		return hosts
+	}
+	var list []fleet.HostStatus
+	require.NoError(f.t, json.Unmarshal([]byte(stdout), &list))
+	for _, h := range list {
+		hosts[h.Name] = h
+	}
+	return hosts
+}
+
+// queue returns the IDs of the runs that wait, in their order.
+func (f *fixture) queue() []string {
+	f.t.Helper()
+	waiting, err := starter.GetFleet(f.client, "").Waiting(context.Background())
+	if err != nil {
+		f.t.Log(err)
+	}
+	var ids []string
+	for _, w := range waiting {
+		ids = append(ids, w.Run.WorkflowID)
+	}
+	return ids
+}
+
+func (f *fixture) waitsBehind(runs ...client.WorkflowRun) {
+	f.t.Helper()
+	var want []string
+	for _, r := range runs {
+		want = append(want, r.GetID())
+	}
+	harness.Eventually(f.t, "they wait", func() bool { return fmt.Sprint(f.queue()) == fmt.Sprint(want) })
+}
+
+// waitFor is a program that says that it is there, and ends with the file.
+func waitFor(file string) string {
+	return fmt.Sprintf(`echo up > $DIR/%s-$RANK; until [ -e $DIR/%s ]; do sleep 0.05; done`, file, file)
+}
+
+// Tasks go wherever there is room, on as few hosts as possible, and what has no room waits
+// for it, in its order.
+func TestTheFleetPlacesAndQueues(t *testing.T) {
+	t.Parallel()
+	f, _ := fleetOf(t, 4, "a", "b", "c")
+
+	code, stdout, stderr := f.CLI(t, "plan", "-n", "8", "--", "true")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, "a: worker-0, worker-1, worker-2, worker-3\nb: worker-4, worker-5, worker-6, worker-7\n", stdout)
+
+	eight := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 8, `echo "\"$CLUSTERRUN_HOST $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK\"" > "$CLUSTERRUN_RESULT_FILE"; `+waitFor("eight"))}})
+	for i := range 8 {
+		f.file(fmt.Sprintf("eight-%d", i))
+	}
+	assert.Equal(t, 4, f.hosts()["a"].Used)
+	second := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 8, waitFor("second"))}})
+	f.waitsBehind(second)
+	third := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 5, "true")}})
+	f.waitsBehind(second, third)
+
+	code, stdout, stderr = f.CLI(t, "explain", third.GetID())
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "run "+third.GetID()+" waits for 5 slots: 4 free on c")
+	assert.Contains(t, stdout, "(position 2 in queue clusterrun)")
+	_, stdout, _ = f.CLI(t, "queue")
+	assert.Regexp(t, `(?m)^1 +`+second.GetID()+` +3 +8 `, stdout)
+	code, _, stderr = f.CLI(t, "plan", "-n", "20", "--", "true")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "3 hosts have 12 slots together, 20 are wanted")
+
+	// It is not the turn of the third while the second waits.
+	touch(t, f, "eight")
+	r := f.result(eight)
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	assert.Equal(t, `"a 3 4 0"`, string(task(r, "worker-3").Value))
+	assert.Equal(t, `"b 0 4 1"`, string(task(r, "worker-4").Value))
+	f.file("second-7")
+	f.waitsBehind(third)
+	touch(t, f, "second")
+	assert.Equal(t, spec.VerdictSucceeded, f.result(third).Verdict)
+}
+
+// Runs of two tasks on two hosts of one slot each go one after the other: each used to hold
+// one host and wait for the other.
+func TestGangsOfTwoDoNotBlockEachOther(t *testing.T) {
+	t.Parallel()
+	f, _ := fleetOf(t, 1, "a", "b")
+	var runs []client.WorkflowRun
+	for range 6 {
+		runs = append(runs, f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "sleep 0.1")}}))
+	}
+	for _, run := range runs {
+		r := f.result(run)
+		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+		assert.ElementsMatch(t, []string{"a", "b"}, []string{task(r, "worker-0").Host, task(r, "worker-1").Host})
+	}
+}
+
+// What ends a run that waits, or the fleet itself, holds nobody else up.
+func TestTheQueueOutlivesWhatEnds(t *testing.T) {
+	t.Parallel()
+	f, hosts := fleetOf(t, 1, "a", "b")
+	first := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, waitFor("first"))}})
+	f.file("first-1")
+	stopped := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
+	f.waitsBehind(stopped)
+	terminated := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
+	f.waitsBehind(stopped, terminated)
+	last := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
+	f.waitsBehind(stopped, terminated, last)
+
+	code, _, stderr := f.CLI(t, "stop", "--wait", stopped.GetID())
+	require.Zero(t, code, stderr)
+	f.waitsBehind(terminated, last)
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), terminated.GetID(), "", "no longer wanted"))
+	f.waitsBehind(last)
+
+	// Its hosts start the fleet again, which learns from them what is held, and the run
+	// asks again.
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), spec.FleetID(spec.TaskQueue), "", "broken on purpose"))
+	harness.Eventually(t, "the hosts are back", func() bool {
+		now := f.hosts()
+		return now["a"].Used == 1 && now["b"].Used == 1
+	})
+	f.waitsBehind(last)
+
+	// A host whose process is killed is silent, and has its place again when it is back.
+	side := hosts["b"].Side()
+	hosts["b"].Kill(syscall.SIGKILL)
+	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	began := time.Now()
+	harness.Eventually(t, "b is silent", func() bool { return f.hosts()["b"].State == fleet.HostSilent })
+	t.Logf("silent after %s", time.Since(began).Round(100*time.Millisecond))
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), first.GetID(), "", "its host is gone"))
+	hosts["b"].Restart()
+	assert.Equal(t, spec.VerdictSucceeded, f.result(last).Verdict)
+}
+
+// A group leaves a host that drains with its next generation, and uses no restart of its own
+// for that; a run that is no group stays.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	f, _ := fleetOf(t, 2, "a", "b")
+	moves := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(0), Tasks: []spec.TaskGroup{
+		group("worker", 1, `[ $CLUSTERRUN_GENERATION = 1 ] && echo "\"$CLUSTERRUN_HOST\"" > "$CLUSTERRUN_RESULT_FILE" && exit 0; echo up > $DIR/moves; exec sleep 10000`)}})
+	f.file("moves")
+	stays := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, waitFor("stays"))}})
+	f.file("stays-0")
+
+	code, _, stderr := f.CLI(t, "host", "drain", "a", "--reason", "memory errors", "--deadline", "1h")
+	require.Zero(t, code, stderr)
+	r := f.result(moves)
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	assert.Equal(t, `"b"`, string(task(r, "worker-0").Value))
+	assert.Equal(t, spec.TaskRunning, f.state(stays, "worker-0"))
+	_, stdout, _ := f.CLI(t, "hosts")
+	assert.Regexp(t, `(?m)^a +draining .*rack=a +`+stays.GetID()+` \(1\)$`, stdout)
+	assert.Contains(t, stdout, "a is draining: memory errors (until ")
+	touch(t, f, "stays")
+	assert.Equal(t, spec.VerdictSucceeded, f.result(stays).Verdict)
+
+	code, _, stderr = f.CLI(t, "host", "uncordon", "a")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, fleet.HostReady, f.hosts()["a"].State)
+	code, _, stderr = f.CLI(t, "host", "cordon", "nobody")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "nobody")
+}
+
+// What no host of the fleet could ever give is refused, with both numbers; a run that says
+// how long it waits for a place is told at the end of that what it waited for.
+func TestWhatTheFleetCannotGive(t *testing.T) {
+	t.Parallel()
+	f, _ := fleetOf(t, 2, "a")
+	run := f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Second), Tasks: []spec.TaskGroup{group("worker", 3, "true")}})
+	r := f.result(run)
+	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
+	assert.True(t, strings.HasPrefix(r.Message, "worker-0, worker-1, worker-2 could not be placed: waits for 3 slots: 2 free on a"), r.Message)
+
+	run = f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a", "a", "a"}, Command: []string{"true"}}}})
+	r = f.result(run)
+	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
+	assert.Contains(t, r.Message, "host a has 2 slots, 3 are wanted")
+}
+
+// TestRecordFleet writes the history of a fleet.
+func TestRecordFleet(t *testing.T) {
+	dir := recordDir(t)
+	f, hosts := fleetOf(t, 1, "a", "b")
+	first := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{group("worker", 1, waitFor("first"))}})
+	f.file("first-0")
+	second := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
+	f.waitsBehind(second)
+	code, _, stderr := f.CLI(t, "host", "drain", "b", "--reason", "recorded")
+	require.Zero(t, code, stderr)
+	code, _, stderr = f.CLI(t, "host", "uncordon", "b")
+	require.Zero(t, code, stderr)
+	hosts["b"].Kill(syscall.SIGTERM)
+	hosts["b"].ExitCode()
+	hosts["b"] = f.StartWorker(t, "--host-name", "b", "--slots", "1")
+	touch(t, f, "first")
+	f.result(first)
+	f.result(second)
+	run := f.client.GetWorkflow(t.Context(), spec.FleetID(spec.TaskQueue), "")
+	require.NoError(t, f.client.CancelWorkflow(t.Context(), run.GetID(), ""))
+	_ = run.Get(t.Context(), nil)
+	writeHistory(t, f, run, dir+"/fleet.json")
+}
