@@ -99,7 +99,7 @@ func (m *Machine) CheckJoin(e Joined) error {
 	case e.Host.Slots < 0:
 		return fmt.Errorf("host %s has %d slots: give 1 or more, or 0 for no bound", e.Host.Name, e.Host.Slots)
 	case h != nil && h.Instance != e.Host.Instance && !h.silent:
-		return fmt.Errorf("host %s is in the fleet already, with another host worker: give this one another name with --name, or stop that one", h.Name)
+		return fmt.Errorf("host %s is in the fleet already, with another host worker: give this one another with --host-name, or stop that one", h.Name)
 	case h == nil && len(m.hosts) >= maxHosts && m.longestSilent() == nil:
 		return fmt.Errorf("the fleet has %d hosts, and no more can join", len(m.hosts))
 	}
