@@ -287,10 +287,10 @@ func (f *fleetOf) anyHost() (fleet.Host, bool) {
 
 // describe writes the fleet where the Web UI shows it.
 func (f *fleetOf) describe(ctx workflow.Context) {
-	hosts, queue := f.machine.Hosts(), f.machine.Queue()
+	hosts, front := f.machine.Hosts(), f.machine.Front(detailNames)
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**, %s\n\n| host | state | slots used | GPUs used | runs |\n|---|---|---|---|---|\n",
-		plural.Of(len(hosts), "host", "hosts"), plural.Of(len(queue), "run waits", "runs wait"))
+		plural.Of(len(hosts), "host", "hosts"), plural.Of(f.machine.Waiting(), "run waits", "runs wait"))
 	for _, h := range hosts[:min(len(hosts), detailRows)] {
 		slots := "no bound"
 		if h.Slots > 0 {
@@ -298,9 +298,9 @@ func (f *fleetOf) describe(ctx workflow.Context) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d of %d | %d |\n", markdown.Cell(h.Name), h.State, slots, h.UsedGPUs, len(h.GPUs), len(h.Holds))
 	}
-	if len(queue) > 0 {
+	if len(front) > 0 {
 		b.WriteString("\n| position | run | priority | why |\n|---|---|---|---|\n")
-		for _, w := range queue[:min(len(queue), detailNames)] {
+		for _, w := range front {
 			fmt.Fprintf(&b, "| %d | %s | %d | %s |\n", w.Position, markdown.Cell(w.Run.WorkflowID), w.Priority, markdown.Cell(w.Why))
 		}
 	}

@@ -38,8 +38,8 @@ type Group struct {
 	// Host is the only one that these tasks may be on; empty: any.
 	Host string `json:"host,omitempty"`
 	// GPUs is how many the tasks take on each host where there are some of them, at least
-	// one for each; [AllGPUs]: all that a host has, if it has any. The groups of one pool
-	// share them.
+	// one for each; [AllGPUs]: all that a host has. The groups of one pool share
+	// them. Where no host that the run could have has any, tasks do without.
 	GPUs int `json:"gpus,omitempty"`
 	Pool int `json:"pool,omitempty"`
 }

@@ -46,6 +46,9 @@ func (m *Machine) Front(most int) []Waiting {
 	return list
 }
 
+// Waiting returns how many runs wait.
+func (m *Machine) Waiting() int { return len(m.waiting) }
+
 // Holds returns what a run holds, or was granted, by the names of hosts.
 func (m *Machine) Holds(id Run) []Held {
 	r := m.runs[id]
