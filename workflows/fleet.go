@@ -96,11 +96,12 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 			return f.machine.Queue(), nil
 		}, workflow.QueryHandlerOptions{Description: "The runs that wait, in their order, and why."}),
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryPlan, func(d fleet.Demand) (fleet.Grant, error) {
-			places, err := f.machine.Plan(d)
-			if err != nil {
-				return fleet.Grant{Refusal: err.Error()}, nil
+			places, why := f.machine.Plan(d)
+			g := fleet.Grant{Places: places}
+			if why != nil {
+				g.Refusal = why.Error()
 			}
-			return fleet.Grant{Places: places}, nil
+			return g, nil
 		}, workflow.QueryHandlerOptions{Description: "Where a run would go now."}),
 		handle(ctx, spec.UpdateJoin, "Adds a host.", f.machine.CheckJoin, f.join),
 		handle(ctx, spec.UpdateCordon, "Keeps new tasks from a host, and drains it.", f.machine.CheckCordon,

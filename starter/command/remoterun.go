@@ -18,12 +18,20 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 		return err
 	}
 	defer c.Close()
+	if s.PlacementTimeout == nil {
+		// Somebody is there and waits; submit is for those who are not.
+		patience := spec.DefaultPlacementTimeout
+		s.PlacementTimeout = &patience
+	}
 	r, err := a.submit(cmd.Context(), c, s, starter.Options{ID: o.id, Queue: o.queue})
 	if err != nil {
 		return err
 	}
 	a.say("run %s is started; Ctrl-C ends the waiting, `clusterrun stop %s` the run", r.ID, r.ID)
 	ctx := cmd.Context()
+	placing, placed := context.WithCancel(ctx)
+	defer placed()
+	go a.sayPlacing(placing, r)
 	shown := make(chan error, 1)
 	if o.quiet || s.Logs.Dir == spec.NullDir {
 		shown <- nil

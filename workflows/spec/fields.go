@@ -205,9 +205,9 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.placement_timeout", def: DefaultPlacementTimeout, from: positive,
-		doc:     "How long a host may take to accept its tasks before the run fails with a PlacementError.",
+		doc:     "How long the run waits for hosts before it fails with a PlacementError. A run that was submitted to a queue waits without limit where this is not given.",
 		example: "placement_timeout: 1m",
-		flag:    "placement-timeout", usage: "`TIME` for hosts to accept their tasks",
+		flag:    "placement-timeout", usage: "`TIME` to wait for hosts; default with submit: without limit",
 	},
 	{
 		of: "RunSpec.priority", def: DefaultPriority,

@@ -1,0 +1,37 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// lookAtPlace is how often a command that waits for a run looks what that waits for.
+const lookAtPlace = 2 * time.Second
+
+// sayPlacing says what a run waits for, whenever that changes, until it has a place.
+func (a *app) sayPlacing(ctx context.Context, r *starter.Run) {
+	said := ""
+	for retry.Sleep(ctx, lookAtPlace) == nil {
+		s, err := r.Status(ctx)
+		var gone *starter.NotFoundError
+		switch {
+		case errors.As(err, &gone):
+			return
+		case err != nil || s.Unanswered:
+			continue // others tell of a server that is away
+		case s.State != spec.RunPlacing:
+			return
+		case len(s.Waiting) == 0:
+			continue
+		}
+		if line := waitingLine(s.Waiting[0], time.Now()); s.Waiting[0].Position > 0 && line != said {
+			said = line
+			a.say("%s", a.color.dim("waiting for "+line))
+		}
+	}
+}
