@@ -28,6 +28,7 @@ func Fleet(ctx workflow.Context, from *fleet.Snapshot) error {
 		queue:    workflow.GetInfo(ctx).TaskQueueName,
 		selector: workflow.NewSelector(ctx),
 		leases:   map[string]*hostLease{},
+		updated:  workflow.NewBufferedChannel(ctx, 1),
 	}
 	if from != nil {
 		f.machine = fleet.Resume(*from)
@@ -47,6 +48,7 @@ func Fleet(ctx workflow.Context, from *fleet.Snapshot) error {
 		c.Receive(free, &m)
 		f.take(free, m)
 	})
+	f.selector.AddReceive(f.updated, func(c workflow.ReceiveChannel, _ bool) { c.Receive(free, nil) })
 	f.selector.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { f.cancelled = true })
 	for !f.cancelled {
 		for m := (fleet.Message{}); messages.ReceiveAsync(&m); m = (fleet.Message{}) {
@@ -69,6 +71,9 @@ type fleetOf struct {
 	machine  *fleet.Machine
 	queue    string
 	selector workflow.Selector
+	// updated has an element after an update: a selector that waits knows nothing of what
+	// has been added to it since.
+	updated workflow.Channel
 	// leases are those of hosts, by name.
 	leases   map[string]*hostLease
 	checking bool
@@ -103,13 +108,13 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 			}
 			return g, nil
 		}, workflow.QueryHandlerOptions{Description: "Where a run would go now."}),
-		handle(ctx, spec.UpdateJoin, "Adds a host.", f.machine.CheckJoin, f.join),
-		handle(ctx, spec.UpdateCordon, "Keeps new tasks from a host, and drains it.", f.machine.CheckCordon,
+		handle(ctx, f, spec.UpdateJoin, "Adds a host.", f.machine.CheckJoin, f.join),
+		handle(ctx, f, spec.UpdateCordon, "Keeps new tasks from a host, and drains it.", f.machine.CheckCordon,
 			func(ctx workflow.Context, c fleet.Cordoned) {
 				c.Now = workflow.Now(ctx)
 				f.step(ctx, c)
 			}),
-		handle(ctx, spec.UpdateUncordon, "Takes a cordon or a drain back.", f.machine.CheckUncordon,
+		handle(ctx, f, spec.UpdateUncordon, "Takes a cordon or a drain back.", f.machine.CheckUncordon,
 			func(ctx workflow.Context, u fleet.Uncordoned) {
 				u.Now = workflow.Now(ctx)
 				f.step(ctx, u)
@@ -118,9 +123,10 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 }
 
 // handle has an update done if check has nothing against it.
-func handle[Q any](ctx workflow.Context, name, description string, check func(Q) error, do func(workflow.Context, Q)) error {
+func handle[Q any](ctx workflow.Context, f *fleetOf, name, description string, check func(Q) error, do func(workflow.Context, Q)) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, name, func(ctx workflow.Context, q Q) error {
 		do(ctx, q)
+		f.updated.SendAsync(nil)
 		return nil
 	}, workflow.UpdateHandlerOptions{
 		Description: description,
