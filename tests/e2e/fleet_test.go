@@ -22,7 +22,11 @@ import (
 // fleetOf returns a fixture whose hosts are these, with so many slots each.
 func fleetOf(t *testing.T, slots int, names ...string) (*fixture, map[string]*harness.Worker) {
 	t.Helper()
-	f := newFixture(t)
+	return fleetOn(t, newFixture(t), slots, names...)
+}
+
+func fleetOn(t *testing.T, f *fixture, slots int, names ...string) (*fixture, map[string]*harness.Worker) {
+	t.Helper()
 	hosts := map[string]*harness.Worker{}
 	for _, name := range names {
 		hosts[name] = f.StartWorker(t, "--host-name", name, "--slots", fmt.Sprint(slots), "--label", "rack="+name)
@@ -134,6 +138,35 @@ func TestGangsOfTwoDoNotBlockEachOther(t *testing.T) {
 		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 		assert.ElementsMatch(t, []string{"a", "b"}, []string{task(r, "worker-0").Host, task(r, "worker-1").Host})
 	}
+}
+
+// A fleet goes on in other executions while runs come and go, and its hosts with it.
+func TestTheFleetContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	f, _ := fleetOn(t, fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=60")), 1, "a", "b")
+	began := f.fleetExecution()
+	var runs []client.WorkflowRun
+	for range 10 {
+		runs = append(runs, f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "sleep 0.2")}}))
+	}
+	for _, run := range runs {
+		r := f.result(run)
+		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	}
+	assert.NotEqual(t, began, f.fleetExecution())
+	harness.Eventually(t, "both hosts are there, and free", func() bool {
+		hosts := f.hosts()
+		a, b := hosts["a"], hosts["b"]
+		return a.State == fleet.HostReady && b.State == fleet.HostReady && a.Used+b.Used == 0
+	})
+}
+
+// fleetExecution returns the execution that the fleet has now.
+func (f *fixture) fleetExecution() string {
+	f.t.Helper()
+	d, err := f.client.DescribeWorkflowExecution(f.t.Context(), spec.FleetID(spec.TaskQueue), "")
+	require.NoError(f.t, err)
+	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
 // What ends a run that waits, or the fleet itself, holds nobody else up.
