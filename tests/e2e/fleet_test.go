@@ -110,7 +110,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	assert.Regexp(t, `(?m)^1 +`+second.GetID()+` +3 +8 `, stdout)
 	code, _, stderr = f.CLI(t, "plan", "-n", "20", "--", "true")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "3 hosts have 12 slots together, 20 are wanted")
+	assert.Contains(t, stderr, "3 hosts together have 12 slots, 20 are wanted")
 
 	// It is not the turn of the third while the second waits.
 	touch(t, f, "eight")

@@ -222,7 +222,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"no UTF-8":          {[]string{"run", "--", "echo", "\xff\xfe"}, "UTF-8"},
 		"unknown flag":      {[]string{"run", "--tasks", "3", "--", "true"}, "--tasks"},
 		"several hosts":     {[]string{"run", "--nnodes", "2", "--", "true"}, "nnodes"},
-		"other hosts":       {[]string{"run", "-H", "elsewhere:4", "--", "true"}, "elsewhere"},
+		"no slots":          {[]string{"run", "-H", "elsewhere:0", "--", "true"}, "slots"},
 		"a spec not there":  {[]string{"run", "nothing.yaml"}, "nothing.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

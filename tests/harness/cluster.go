@@ -189,7 +189,7 @@ func Shell(typ string, count int, script string) spec.TaskGroup {
 // Result waits for a run and reads its result however it closed.
 func Result(t testing.TB, run client.WorkflowRun) spec.RunResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var result spec.RunResult
 	err := run.Get(ctx, &result)
