@@ -1,10 +1,11 @@
 // Package workflows contains the ClusterRun workflow, of which one execution is one
-// run, and the Barrier workflow, of which one execution is one round of a barrier.
+// run, the Fleet workflow, which knows the hosts of a queue, and the Barrier workflow, of
+// which one execution is one round of a barrier.
 //
 // It decides nothing. What happens to a run goes as an event into the pure machine of
 // package lifecycle, and this package carries out the actions that the machine returns:
-// it starts and cancels activities, sets timers and answers updates. Barrier does the
-// same for package rendezvous.
+// it starts and cancels activities, sets timers and answers updates. Fleet does the same
+// for package fleet, and Barrier for package rendezvous.
 //
 //	            ┌────────── update, cancellation, timer, activity ended
 //	            ▼
@@ -13,7 +14,8 @@
 //	   ▼          ▼                     └────────────────────┘
 //	InvalidRunSpec  PlacementError       RunTask, Control
 //
-// clusterrun.go has the life of a run from one end to the other, place.go its hosts,
+// clusterrun.go has the life of a run from one end to the other, place.go its hosts and
+// grant.go how it gets them from the fleet, fleet.go that,
 // launch.go the RunTask activities, requests.go the updates and the query, handover.go
 // the change to another execution, release.go the end, and policies.go the options of
 // all activities.
@@ -23,9 +25,16 @@
 //
 // # Placement
 //
-// Tasks without an address go together to one host that takes them; an address names its
-// host. Tasks of both kinds may land on the same host, which is then one host of the run
-// with one order of local ranks. Two tasks may turn out to be pinned to one port of one
+// A run on a queue that is shared asks the fleet, by a signal to its workflow, and is told
+// by a signal which tasks go to which host worker. The hosts have the last word: if one
+// refuses, the others give back what they reserved, and the run asks again. The next
+// generation of a group stays where it is, unless a host was lost or drains.
+//
+// A run with hosts of its own asks nobody. Tasks without an address go together to one
+// host that takes them; an address names its host. Tasks of both kinds may land on the
+// same host, which is then one host of the run with one order of local ranks.
+//
+// Two tasks may turn out to be pinned to one port of one
 // machine, under two names of it and on two host workers. The supervisors notice, by the
 // names of the sockets that hold ports, and the run is refused at once; a port that
 // another run holds is waited for.
