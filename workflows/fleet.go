@@ -75,7 +75,8 @@ type fleetOf struct {
 	// has been added to it since.
 	updated workflow.Channel
 	// leases are those of hosts, by name.
-	leases   map[string]*hostLease
+	leases map[string]*hostLease
+	// checking reports whether a check is open.
 	checking bool
 	// wakes is when the timer is over that stopWake ends.
 	wakes    time.Time
@@ -86,10 +87,7 @@ type fleetOf struct {
 }
 
 // hostLease is an activity that lasts as long as a host is there.
-type hostLease struct {
-	instance string
-	stop     workflow.CancelFunc
-}
+type hostLease struct{ stop workflow.CancelFunc }
 
 // register has the fleet answer.
 func (f *fleetOf) register(ctx workflow.Context) error {
@@ -235,7 +233,7 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 		RetryPolicy:            once(),
 		Summary:                "host " + markdown.Name(h.Name),
 	}))
-	l := &hostLease{h.Instance, stop}
+	l := &hostLease{stop}
 	f.leases[h.Name] = l
 	held := workflow.ExecuteActivity(actx, spec.ActivityHostLease, fleet.LeaseInput{Host: h.Name, Instance: h.Instance})
 	f.selector.AddFuture(held, func(held workflow.Future) {

@@ -51,7 +51,8 @@ const (
 )
 
 // Keep joins the fleet, and joins it again whenever it has lost its place, until ctx is done.
-// holds is asked each time for what runs hold on this host. It tells refused of each refusal, and of nil when it has joined.
+// holds is asked each time for what runs hold on this host. It tells refused of each
+// refusal, and of nil when it has joined.
 func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, refused func(error)) {
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 	for ctx.Err() == nil {
@@ -136,8 +137,8 @@ func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	return h.Get(ctx, nil)
 }
 
-// Freed tells the fleet that a run holds nothing here any more. A fleet that is not there learns it when this host
-// joins the next one.
+// Freed tells the fleet that a run holds nothing here any more. A fleet that is not there
+// learns it when this host joins the next one.
 func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 	c, err := m.server.connected()
 	if err != nil {

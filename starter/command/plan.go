@@ -2,13 +2,11 @@ package command
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -76,32 +74,4 @@ func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant) error {
 		return &exitError{code: 1}
 	}
 	return nil
-}
-
-// hostTasks are the tasks of a run on one host.
-type hostTasks struct {
-	Host  string   `json:"host"`
-	Tasks []string `json:"tasks"`
-}
-
-func (h hostTasks) list() string {
-	const most = 8
-	return shorten.List(h.Tasks, most)
-}
-
-// tasksByHost returns the tasks of a run on each of its hosts, in the order of ranks.
-func tasksByHost(s *starter.Status) []hostTasks {
-	var hosts []hostTasks
-	for _, t := range s.Tasks {
-		if t.Host == "" {
-			continue
-		}
-		i := slices.IndexFunc(hosts, func(h hostTasks) bool { return h.Host == t.Host })
-		if i < 0 {
-			i = len(hosts)
-			hosts = append(hosts, hostTasks{Host: t.Host})
-		}
-		hosts[i].Tasks = append(hosts[i].Tasks, t.Name)
-	}
-	return hosts
 }

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var execution string
+	cmd := &cobra.Command{
+		Use:   "explain [flags] RUN",
+		Short: "Say why a run waits, or where it is",
+		Long: `Says what a run waits for and what its position in the queue is, or on which hosts it
+has been placed.
+
+` + exitCodesOfRequests,
+		Example: "  clusterrun explain iris-x2k4",
+		Args:    oneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, _, err := a.dialExisting(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			s, err := starter.Get(c, args[0], execution).Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.global.json {
+				return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "waiting": s.Waiting, "hosts": tasksByHost(s)})
+			}
+			a.printWhere(s)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
+	return cmd
+}
+
+func (a *app) printWhere(s *starter.Status) {
+	switch {
+	case len(s.Waiting) > 0:
+		for _, w := range s.Waiting {
+			fmt.Fprintf(a.out, "run %s waits for %s\n", s.RunID, waitingLine(w, time.Now()))
+		}
+	case !s.Open:
+		fmt.Fprintf(a.out, "run %s has ended\n", s.RunID)
+	default:
+		hosts := tasksByHost(s)
+		if len(hosts) == 0 {
+			fmt.Fprintf(a.out, "run %s: %s\n", s.RunID, s.State)
+		}
+		for _, h := range hosts {
+			fmt.Fprintf(a.out, "%s: %s\n", h.Host, h.list())
+		}
+	}
+}
+
+// hostTasks are the tasks of a run on one host.
+type hostTasks struct {
+	Host  string   `json:"host"`
+	Tasks []string `json:"tasks"`
+}
+
+func (h hostTasks) list() string {
+	const most = 8
+	return shorten.List(h.Tasks, most)
+}
+
+// tasksByHost returns the tasks of a run on each of its hosts, in the order of ranks.
+func tasksByHost(s *starter.Status) []hostTasks {
+	var hosts []hostTasks
+	for _, t := range s.Tasks {
+		if t.Host == "" {
+			continue
+		}
+		i := slices.IndexFunc(hosts, func(h hostTasks) bool { return h.Host == t.Host })
+		if i < 0 {
+			i = len(hosts)
+			hosts = append(hosts, hostTasks{Host: t.Host})
+		}
+		hosts[i].Tasks = append(hosts[i].Tasks, t.Name)
+	}
+	return hosts
+}
