@@ -75,7 +75,7 @@ func (h hostTasks) list() string {
 
 // tasksByHost returns the tasks of a run on each of its hosts, in the order of ranks.
 func tasksByHost(s *starter.Status) []hostTasks {
-	var hosts []hostTasks
+	hosts := []hostTasks{}
 	for _, t := range s.Tasks {
 		if t.Host == "" {
 			continue
