@@ -255,16 +255,27 @@ func (m *Machine) refused(e Refused) {
 	if r == nil || r.state != granted || r.generation != e.Generation || e.Try < r.try && e.Try > 0 {
 		return
 	}
+	earlier := m.joinedSince(r.placeOn(e.Host))
 	m.takeBack(r)
 	r.try++
 	r.ends = time.Time{}
-	if e.Host != "" {
+	if e.Host != "" && !earlier {
 		r.judged = 0
 		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == e.Host })
 		r.refusals = append(r.refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts)})
 		r.refusals = r.refusals[max(0, len(r.refusals)-maxRefusals):]
 	}
 	m.enqueue(r)
+}
+
+// joinedSince reports whether another host worker has joined with the name of the host since
+// that place was granted: what came of the place says nothing of this one.
+func (m *Machine) joinedSince(p *place) bool {
+	if p == nil {
+		return false
+	}
+	h := m.host(p.Host)
+	return h != nil && h.Instance != p.Instance
 }
 
 func (m *Machine) freed(e Freed) {
