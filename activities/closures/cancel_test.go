@@ -217,8 +217,10 @@ func TestATimeoutBeginsWithTheCall(t *testing.T) {
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.done(quick(1))
 		l.get(t)
-		short := closure.Options{Timeout: closure.TimeoutOf(time.Second)}
-		l = h.lease(newClosure(2), newClosure(3), with(newClosure(4), short), newClosure(5))
+		here := closure.Options{Task: "worker-0"} // so it lies here
+		short := here
+		short.Timeout = closure.TimeoutOf(time.Second)
+		l = h.lease(with(newClosure(2), here), with(newClosure(3), here), with(newClosure(4), short), with(newClosure(5), here))
 		time.Sleep(time.Hour)
 		require.Equal(t, []uint64{2, 3}, p.take(1, 0))
 		p.done(quick(2), quick(3))

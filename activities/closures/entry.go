@@ -35,8 +35,9 @@ type entry struct {
 	// earlier broker, until a lease names it.
 	known bool
 	state state
-	// index is its place in the heap, while it is queued.
-	index int
+	// While it is queued: its place in the heap, and since when.
+	index  int
+	queued time.Time
 
 	// While it is given:
 	process *process
@@ -102,6 +103,7 @@ func (b *Broker) drop(e *entry) {
 func (b *Broker) enqueue(e *entry) {
 	e.stopTimer()
 	e.state, e.process, e.call, e.begun, e.told = queued, nil, 0, false, untold
+	e.queued = time.Now()
 	b.queue.push(e)
 }
 

@@ -43,20 +43,42 @@ func TestWhoIsBackSoonHasWhatWaited(t *testing.T) {
 		p.take(0, 0)
 		waits := other.waiting(1)
 		h.ProcessEnded("worker-0", "")
-		l := h.lease(closuresFrom(1, 2)...)
+		l := h.lease(newClosure(1))
 		time.Sleep(strandedAfter / 2)
 		p = h.process("worker-0", "b", 1)
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		time.Sleep(2 * strandedAfter)
-		assert.True(t, l.waits(), "who serves it is busy")
+		assert.True(t, l.waits(), "it is called")
 		p.done(value(1))
-		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(1, "worker-0")}, Rest: []uint64{2}, Idle: true}, l.get(t))
-		l = h.lease(newClosure(2))
-		require.Equal(t, []uint64{2}, p.take(1, 0))
-		p.done(value(2))
-		assert.Equal(t, valued(2, "worker-0"), one(t, l.get(t)))
+		assert.Equal(t, valued(1, "worker-0"), one(t, l.get(t)))
 		h.Broker.Close()
 		<-waits
+	})
+}
+
+// What lies behind a long call is given back, so that another host may call it, but for
+// what only a task of this host may call.
+func TestWhatLiesBehindALongCallIsGivenBack(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		time.Sleep(settleAfter)
+		p := h.process("worker-0", "a", 1)
+		pinned := newClosure(3)
+		pinned.Options = &closure.Options{Task: "worker-0"}
+		l := h.lease(newClosure(1), newClosure(2), pinned)
+		require.Equal(t, []uint64{1}, p.take(1, 0))
+		assert.Equal(t, closure.LeaseResult{
+			Outcomes: []closure.Outcome{{ID: 2, Kind: closure.OutcomeLost, Error: &closure.Error{
+				Kind: closure.ErrLost, Message: "the tasks of this host are busy", Closure: 2,
+			}}},
+			Rest: []uint64{1, 3},
+		}, l.get(t))
+		l = h.lease(newClosure(1), pinned)
+		time.Sleep(3 * strandedAfter)
+		assert.True(t, l.waits())
+		p.done(value(1))
+		require.Equal(t, []uint64{3}, p.take(1, 0))
+		p.done(value(3))
+		l.get(t)
 	})
 }
 

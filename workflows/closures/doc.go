@@ -37,7 +37,9 @@
 // How many closures a host may hold is its window. It begins at the host's slots, so a few
 // closures are spread over all hosts. It doubles when a lease comes back from a host that
 // was idle although its window was full, and more is waiting; so a flood goes out in
-// hundreds. It halves when a host finishes little of what lies with it. Hosts are filled
+// hundreds. It halves when a host finishes little of what lies with it. What lies behind a
+// long call for a second the host gives back, and its window is its slots again: another
+// host may be idle. Hosts are filled
 // evenly, the one with least for its slots first. A host whose lease was lost is doubted
 // until it is heard of: it gets a single closure when nobody else has room. When that is
 // lost, too, it gets nothing until it says again that tasks serve there.

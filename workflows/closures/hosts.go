@@ -183,9 +183,14 @@ const ahead = 200
 // lease: in steps, because a few short calls say little about those that come, and
 // it grows only where the whole window was used and more is queued. Of a host that
 // does not tell its pace, one that was idle can hold twice as much, and one that
-// finished little of what it holds needs less.
+// finished little of what it holds needs less. One that gives some back is given no more
+// than it can call at once.
 func (q *Queue) adapt(h *host, r closure.LeaseResult) {
 	if q.paused || q.drain != nil {
+		return
+	}
+	if slices.ContainsFunc(r.Outcomes, func(o closure.Outcome) bool { return o.Kind == closure.OutcomeLost && !o.Started }) {
+		h.window = h.slots // it has more than it can call
 		return
 	}
 	want := h.window
