@@ -3,12 +3,14 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -93,7 +95,37 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 	case takingOver(d):
 		return nil // it is looked at again
 	}
-	return h.stopUnlisted(ctx, p, before.Processes, d)
+	pending, err := h.pendingHere(ctx, d)
+	if err != nil {
+		return err
+	}
+	return h.stopUnlisted(ctx, p, before.Processes, pending)
+}
+
+// errNotBegun: a group of the run has still to start its activities. It is looked at again.
+var errNotBegun = errors.New("a group of the run has not begun yet")
+
+// pendingHere returns the activities that are open in the workflow of a run and in those of
+// its groups on this host.
+func (h *Host) pendingHere(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
+	pending := d.GetPendingActivities()
+	for _, c := range d.GetPendingChildren() {
+		if c.GetWorkflowTypeName() != spec.GroupWorkflowType || spec.HostOfGroup(c.GetWorkflowId()) != h.Name {
+			continue
+		}
+		if c.GetRunId() == "" {
+			return nil, errNotBegun
+		}
+		group, err := h.Server.DescribeRun(ctx, c.GetWorkflowId(), c.GetRunId())
+		if err != nil {
+			return nil, err
+		}
+		if begins(group) {
+			return nil, errNotBegun
+		}
+		pending = slices.Concat(pending, group.GetPendingActivities())
+	}
+	return pending, nil
 }
 
 // holdsAny spares the server: a run with a lease on one of its tasks hears of
@@ -153,9 +185,9 @@ func (h *Host) free(ctx context.Context, p *plan) error {
 
 // awaited reports whether the run has an activity open on this host worker's own queue,
 // or is not done placing its tasks.
-func (h *Host) awaited(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
+func (h *Host) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	own := "/" + h.Name + "/" + h.Instance
-	for _, a := range d.GetPendingActivities() {
+	for _, a := range pending {
 		if name := a.GetActivityType().GetName(); name == spec.ActivityReserve || name == spec.ActivityPrepare ||
 			strings.HasSuffix(a.GetActivityOptions().GetTaskQueue().GetName(), own) {
 			return true
@@ -182,13 +214,13 @@ func (h *Host) heard(err error) {
 
 // stopUnlisted stops processes whose activity the open run does not list. They are
 // older than the list.
-func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor.Process, d *workflowservice.DescribeWorkflowExecutionResponse) error {
+func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor.Process, pending []*workflowpb.PendingActivityInfo) error {
 	if len(processes) == 0 {
 		now, err := h.plans.get(p.Run)
 		if err != nil || now.Generation != p.Generation {
 			return err // reserved anew meanwhile, or given back
 		}
-		if h.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !h.awaited(d) {
+		if h.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !h.awaited(pending) {
 			return h.abandon(p, "the reservation lapsed: the run has no task here")
 		}
 		return nil
@@ -198,7 +230,7 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor
 		generation int
 	}
 	listed := map[taskOfGeneration]bool{}
-	for _, a := range d.GetPendingActivities() {
+	for _, a := range pending {
 		if a.GetActivityType().GetName() == spec.ActivityRunTask {
 			if task, generation, ok := spec.TaskOfActivity(a.GetActivityId()); ok {
 				listed[taskOfGeneration{task, generation}] = true
@@ -218,15 +250,20 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor
 	return h.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
 }
 
-// takenOver is the shortest history of an execution that has taken over the tasks of a run,
+// begun is the shortest history of an execution that has started the activities of its tasks,
 // which it does with its first workflow task: it was started, and the task was scheduled,
 // started and completed.
-const takenOver = 4
+const begun = 4
 
 // takingOver: the execution goes on with a run, and may not have got so far as to take
 // over its tasks. The server may put its first workflow task off for a second.
 func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	info := d.GetWorkflowExecutionInfo()
 	first := info.GetFirstRunId()
-	return first != "" && first != info.GetExecution().GetRunId() && (d.GetPendingWorkflowTask() != nil || info.GetHistoryLength() < takenOver)
+	return first != "" && first != info.GetExecution().GetRunId() && begins(d)
+}
+
+// begins reports whether an execution may have its first workflow task before it.
+func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
+	return d.GetPendingWorkflowTask() != nil || d.GetWorkflowExecutionInfo().GetHistoryLength() < begun
 }

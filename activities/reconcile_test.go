@@ -35,13 +35,18 @@ func (s *stopped) Stop(_ context.Context, r supervisor.StopRequest) (supervisor.
 type describes struct {
 	Server
 	run *workflowservice.DescribeWorkflowExecutionResponse
+	// groups are those of the run, by ID.
+	groups map[string]*workflowservice.DescribeWorkflowExecutionResponse
 	// answering is called before each answer.
 	answering func()
 	// id is that of its namespace.
 	id string
 }
 
-func (d *describes) DescribeRun(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (d *describes) DescribeRun(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if group, ok := d.groups[id]; ok {
+		return group, nil
+	}
 	if d.answering != nil {
 		d.answering()
 	}
@@ -86,6 +91,31 @@ func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	require.Len(t, s.stops, 1)
 	assert.Equal(t, []supervisor.ProcessRef{living("worker-1", 0, 2).Ref()}, s.stops[0].Processes)
 	assert.Equal(t, supervisor.ReasonCollateral, s.stops[0].Reason)
+}
+
+// The tasks of a large run are listed by its groups. One that has still to begin says
+// nothing of them, and those of other hosts are not asked.
+func TestTasksOfGroupsAreListedThere(t *testing.T) {
+	here, there := spec.GroupID("run", "1-2", 0, "host-a", 0), spec.GroupID("run", "1-2", 0, "host-b", 0)
+	group := open(spec.TaskActivityID("worker-1", 0, 0))
+	group.WorkflowExecutionInfo.HistoryLength = begun - 1
+	server := &describes{run: open(spec.TaskActivityID("worker-0", 0, 0)), groups: map[string]*workflowservice.DescribeWorkflowExecutionResponse{here: group}}
+	child := &workflowpb.PendingChildExecutionInfo{WorkflowTypeName: spec.GroupWorkflowType, WorkflowId: here}
+	server.run.PendingChildren = []*workflowpb.PendingChildExecutionInfo{
+		{WorkflowTypeName: spec.GroupWorkflowType, WorkflowId: there}, child,
+	}
+	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0), living("worker-1", 0, 0), living("worker-2", 0, 0)}}}
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
+	require.NoError(t, err)
+	p := &plan{Run: servedRun, Spec: (&spec.RunSpec{}).WithDefaults()}
+	require.ErrorIs(t, h.reconcile(t.Context(), p), errNotBegun, "it is not started")
+	child.RunId = "0123"
+	require.ErrorIs(t, h.reconcile(t.Context(), p), errNotBegun, "it has not had its first workflow task")
+	assert.Empty(t, s.stops)
+	group.WorkflowExecutionInfo.HistoryLength = begun
+	require.NoError(t, h.reconcile(t.Context(), p))
+	require.Len(t, s.stops, 1)
+	assert.Equal(t, []supervisor.ProcessRef{living("worker-2", 0, 0).Ref()}, s.stops[0].Processes)
 }
 
 func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {

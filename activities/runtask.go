@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ import (
 
 // RunTaskInput names a task to run.
 type RunTaskInput struct {
+	// Workflow is the ID of the workflow of the run, where that is not the one that asks.
+	Workflow string `json:"workflow,omitempty"`
 	// Run is as in [ReserveInput], and Execution counts the executions of the workflow
 	// that have had the task, from 0.
 	Run        string `json:"run,omitempty"`
@@ -58,6 +61,7 @@ var errAway = errors.New("the host worker let go of the process; it goes on and 
 func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, error) {
 	info := activity.GetInfo(ctx)
 	run := runOf(ctx, in.Run)
+	run.WorkflowID = cmp.Or(in.Workflow, run.WorkflowID)
 	key := supervisor.Key{Run: run, Generation: in.Generation, Task: in.Task}
 	h.attach(key)
 	defer h.detach(key)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -111,7 +112,11 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		s.Unanswered = true
 		s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
 	}
-	s.merge(d)
+	pending, err := r.pending(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("describe run %s: %w", r.ID, err)
+	}
+	s.merge(pending)
 	s.waitingInFleet(ctx, r.client)
 	return s, nil
 }
@@ -191,9 +196,28 @@ func (s *Status) fillFromSpec(started *spec.RunSpec, err error) {
 	}
 }
 
+// pending returns the activities that are open in the workflow of a run and in those of its
+// groups.
+func (r *Run) pending(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
+	pending := d.GetPendingActivities()
+	for _, c := range d.GetPendingChildren() {
+		if c.GetWorkflowTypeName() != spec.GroupWorkflowType || c.GetRunId() == "" {
+			continue
+		}
+		group, err := r.client.DescribeWorkflowExecution(ctx, c.GetWorkflowId(), c.GetRunId())
+		if isNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		pending = slices.Concat(pending, group.GetPendingActivities())
+	}
+	return pending, nil
+}
+
 // merge adds what the pending activities know: a task's process and restarts
 // are in the heartbeats of its activity, where they cost the run no history.
-func (s *Status) merge(d *workflowservice.DescribeWorkflowExecutionResponse) {
+func (s *Status) merge(pending []*workflowpb.PendingActivityInfo) {
 	tasks := map[string]*TaskStatus{}
 	for i := range s.Tasks {
 		if id := s.Tasks[i].Activity; id != "" {
@@ -203,8 +227,8 @@ func (s *Status) merge(d *workflowservice.DescribeWorkflowExecutionResponse) {
 			tasks[s.Tasks[i].Name] = &s.Tasks[i]
 		}
 	}
-	s.Waiting = waiting(s.Queue, d.GetPendingActivities())
-	for _, a := range d.GetPendingActivities() {
+	s.Waiting = waiting(s.Queue, pending)
+	for _, a := range pending {
 		t := tasks[a.GetActivityId()]
 		if t == nil && s.Unanswered {
 			name, _, _ := spec.TaskOfActivity(a.GetActivityId())
@@ -229,7 +253,7 @@ func (s *Status) merge(d *workflowservice.DescribeWorkflowExecutionResponse) {
 			t.LastFailure = failureText(a.GetLastFailure())
 		}
 	}
-	s.Silent = silentHosts(time.Now(), d.GetPendingActivities(), func(id string) string {
+	s.Silent = silentHosts(time.Now(), pending, func(id string) string {
 		if t := tasks[id]; t != nil {
 			return t.Host
 		}

@@ -82,6 +82,8 @@ type clusterRun struct {
 	draining map[string]bool
 	// answers are those of the fleet that nobody has read yet.
 	answers []fleet.Answer
+	// specBytes is the size of the spec, where several hosts are told it.
+	specBytes int
 	// patient reports whether the run waits for a place without limit.
 	patient bool
 	// unsettled are the queues of hosts that gave no account of a task of the last
@@ -169,9 +171,16 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		c.Receive(free, &q)
 		r.serve(free, q)
 	})
+	r.selector.AddReceive(workflow.GetSignalChannel(free, spec.SignalEnded), func(c workflow.ReceiveChannel, _ bool) {
+		var ends []TaskEnd
+		c.Receive(free, &ends)
+		r.endedAll(free, ends)
+	})
 	for {
 		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0) {
-			r.describe(free)
+			if !r.selector.HasPending() { // for it takes a while where there are many tasks
+				r.describe(free)
+			}
 			if r.handOver(free) {
 				break
 			}
@@ -233,7 +242,7 @@ func isInvalid(err error) bool {
 
 // step feeds the machine and carries out what it answers.
 func (r *clusterRun) step(ctx workflow.Context, e lifecycle.Event) {
-	for _, a := range r.machine.Step(e) {
+	for _, a := range r.launchAll(ctx, r.machine.Step(e)) {
 		r.carryOut(ctx, a)
 	}
 }

@@ -41,6 +41,8 @@ func newWorld(t *testing.T) *world {
 	w.SetTestTimeout(time.Minute)
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
 	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
+	hearEnds(w.TestWorkflowEnvironment)
 	w.SetContinueAsNewSuggested(true)
 	register := func(name string, f any) {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})

@@ -1,6 +1,7 @@
 // Package workflows contains the ClusterRun workflow, of which one execution is one
-// run, the Fleet workflow, which knows the hosts of a queue, and the Barrier workflow, of
-// which one execution is one round of a barrier.
+// run, the TaskGroup workflow, which carries tasks of a large run on one host, the Fleet
+// workflow, which knows the hosts of a queue, and the Barrier workflow, of which one
+// execution is one round of a barrier.
 //
 // It decides nothing. What happens to a run goes as an event into the pure machine of
 // package lifecycle, and this package carries out the actions that the machine returns:
@@ -16,7 +17,7 @@
 //
 // clusterrun.go has the life of a run from one end to the other, place.go its hosts and
 // grant.go how it gets them from the fleet, fleet.go that,
-// launch.go the RunTask activities, requests.go the updates and the query, handover.go
+// launch.go the RunTask activities, taskgroup.go those of large runs, requests.go the updates and the query, handover.go
 // the change to another execution, release.go the end, and policies.go the options of
 // all activities.
 //
@@ -79,6 +80,21 @@
 // generation is placed, its host must settle (end and fence off what is there), for as
 // long as it takes until nothing can be there any more.
 //
+// # Large runs
+//
+// A workflow may have 2,000 activities open, its history 51,200 events, and it begins a
+// workflow task again during which more than 100 events come. So a run that launches more
+// than 250 tasks at once has a TaskGroup workflow carry those of each host, of at most 250:
+// it starts their RunTask activities, and tells the run in batches how they ended. It
+// decides nothing and starts nothing later: what is launched alone, as by start-task, is
+// carried by the run itself. A host sees no difference but in whose activity it is.
+//
+// Groups belong to one execution of the run, like its activities. The server terminates
+// them when that closes, however it does: the hosts then find that nobody knows the
+// attempts any more, and ask whether the run goes on. The alternative, groups that outlive
+// the execution, would have to find out by themselves that their run is gone, and a run
+// would not hear of the end of a group that an earlier execution had started.
+//
 // # Long runs
 //
 // When the server suggests it, a run continues in another execution of its workflow, with
@@ -89,7 +105,7 @@
 // tasks all end is about to end itself. If something happens at the very moment, the
 // server refuses the change and the run handles that first.
 //
-// The server closes the activities with the old execution; their attempts find that
+// The server closes the activities and groups with the old execution; their attempts find that
 // nobody knows them and leave the processes alone. The next execution launches all live
 // tasks again, and its attempts find the processes alive, or ended and not yet judged.
 // Hosts know a run by its first execution, which activities carry, so plans, journals,

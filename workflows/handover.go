@@ -20,6 +20,9 @@ const (
 	// manyRequests and eventsOfTask say when a history is long because of requests, and
 	// not because of the tasks alone: a large run whose tasks all end is about to end.
 	manyRequests, eventsOfTask = 500, 8
+	// mostEvents is where that ends: the server terminates a workflow with 51,200, or with
+	// 10,000 signals.
+	mostEvents = 20_000
 	// leavingTakes is how long requests are refused at a time, to get to a moment in which
 	// none is being met. One of a host that is away may take longer.
 	leavingTakes = 10 * time.Second
@@ -54,7 +57,7 @@ func (r *clusterRun) handOver(ctx workflow.Context) bool {
 func (r *clusterRun) isLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.GetContinueAsNewSuggested() && r.machine.Quiet() &&
-		(r.requests >= manyRequests || info.GetCurrentHistoryLength() >= eventsOfTask*r.machine.Size()) &&
+		(r.requests >= manyRequests || info.GetCurrentHistoryLength() >= min(eventsOfTask*r.machine.Size(), mostEvents)) &&
 		r.machine.AddedSize() <= maxAddedBytes
 }
 

@@ -42,6 +42,7 @@ func newAdopting(t *testing.T) *adopting {
 		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
 	}, activity.RegisterOptions{Name: spec.ActivityReserve, DisableAlreadyRegisteredCheck: true})
 	w.RegisterActivityWithOptions(func(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+		in.Workflow = "" // only those of groups say it
 		w.ran = append(w.ran, in)
 		if in.Task == "brief-0" {
 			return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -14,46 +15,63 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// launch is an open RunTask activity.
+// launch is a launch of a task whose end the run has not heard of.
 type launch struct {
-	id     string
+	id string // of its RunTask activity
+	// cancel cancels that. In a group it cancels those of all its tasks, for the machine
+	// stops all tasks or none.
 	cancel workflow.CancelFunc
 }
 
+// launch starts the RunTask activity of a task in the workflow of the run itself.
 func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	name := a.Task.Name()
 	h := r.hostOf(name)
-	r.placed[name] = h
-	l := &launch{id: spec.TaskActivityID(name, a.Generation, a.Launch)}
 	actx, cancel := workflow.WithCancel(ctx)
-	l.cancel = cancel
-	r.launches[name] = l
-	in := activities.RunTaskInput{Run: r.began, Execution: r.execution, Task: name, Generation: a.Generation, Launch: a.Launch}
+	r.placed[name], r.launches[name] = h, newLaunch(a, cancel)
+	at := r.carrierOn(h)
+	f := at.runTask(actx, r.runTaskInput(a))
+	r.selector.AddFuture(f.Future, func(workflow.Future) {
+		out, err := f.get(ctx)
+		r.ended(ctx, TaskEnd{Task: name, Generation: a.Generation, Launch: a.Launch, Exit: at.exitFrom(out, err)})
+	})
+}
+
+func newLaunch(a lifecycle.Launch, cancel workflow.CancelFunc) *launch {
+	return &launch{id: spec.TaskActivityID(a.Task.Name(), a.Generation, a.Launch), cancel: cancel}
+}
+
+func (r *clusterRun) runTaskInput(a lifecycle.Launch) activities.RunTaskInput {
+	in := activities.RunTaskInput{Run: r.began, Execution: r.execution, Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch}
 	if a.Added {
 		// Started by an operator, perhaps with another command than the spec has.
 		in.Added = &a.Task
 	}
-	summary := fmt.Sprintf("%s on %s", markdown.Name(name), markdown.Name(h.name))
-	if a.Generation > 0 {
-		summary += fmt.Sprintf(", generation %d", a.Generation)
+	return in
+}
+
+// TaskEnd is how a launch of a task ended, for the machine.
+type TaskEnd struct {
+	Task       string     `json:"task"`
+	Generation int        `json:"generation,omitempty"`
+	Launch     int        `json:"launch,omitempty"`
+	Exit       *spec.Exit `json:"exit,omitempty"`
+}
+
+// ended tells the machine how a launch ended. A group may say so twice.
+func (r *clusterRun) ended(ctx workflow.Context, e TaskEnd) {
+	h, l := r.placed[e.Task], r.launches[e.Task]
+	if l == nil || l.id != spec.TaskActivityID(e.Task, e.Generation, e.Launch) {
+		return
 	}
-	if a.Launch > 0 {
-		summary += fmt.Sprintf(", start %d", a.Launch+1)
+	delete(r.launches, e.Task)
+	if e.Exit == nil {
+		r.unsettled[h.queue] = true
 	}
-	actx = running(actx, h.queue, l.id, summary, r.spec.StopAfter(len(r.hosts)), r.givenUp(len(r.hosts)))
-	f := call(actx, spec.ActivityRunTask, (*activities.Host).RunTask, in)
-	r.selector.AddFuture(f.Future, func(workflow.Future) {
-		out, err := f.get(ctx)
-		delete(r.launches, name)
-		exit := exitFrom(out, err, r.givenUpText(h.name))
-		if exit == nil {
-			r.unsettled[h.queue] = true
-		}
-		if exit != nil && exit.Cause == spec.CauseHostLost {
-			r.lost[h.queue] = true
-		}
-		r.step(ctx, lifecycle.TaskEnded{Task: name, Generation: a.Generation, Launch: a.Launch, Host: h.name, Exit: exit})
-	})
+	if e.Exit != nil && e.Exit.Cause == spec.CauseHostLost {
+		r.lost[h.queue] = true
+	}
+	r.step(ctx, lifecycle.TaskEnded{Task: e.Task, Generation: e.Generation, Launch: e.Launch, Host: h.name, Exit: e.Exit})
 }
 
 // stop cancels activities; a host takes that as: stop with grace.
@@ -65,11 +83,37 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 	}
 }
 
+// Carrier carries launches out on one host: it starts their RunTask activities, in the
+// workflow of the run or of a group, and knows what their ends mean.
+type Carrier struct {
+	Host  string `json:"host"`
+	Queue string `json:"queue"`
+	// StopAfter and GivenUp are as in [running].
+	StopAfter time.Duration `json:"stop_after,omitempty"`
+	GivenUp   time.Duration `json:"given_up,omitempty"`
+}
+
+func (r *clusterRun) carrierOn(h *host) Carrier {
+	return Carrier{Host: h.name, Queue: h.queue, StopAfter: r.spec.StopAfter(len(r.hosts)), GivenUp: r.givenUp(len(r.hosts))}
+}
+
+func (c Carrier) runTask(ctx workflow.Context, in activities.RunTaskInput) future[activities.RunTaskOutput] {
+	summary := fmt.Sprintf("%s on %s", markdown.Name(in.Task), markdown.Name(c.Host))
+	if in.Generation > 0 {
+		summary += fmt.Sprintf(", generation %d", in.Generation)
+	}
+	if in.Launch > 0 {
+		summary += fmt.Sprintf(", start %d", in.Launch+1)
+	}
+	ctx = running(ctx, c.Queue, spec.TaskActivityID(in.Task, in.Generation, in.Launch), summary, c.StopAfter, c.GivenUp)
+	return call(ctx, spec.ActivityRunTask, (*activities.Host).RunTask, in)
+}
+
 // exitFrom reads how the process ended from how the activity did. A host's own
 // account is in the details of errors. Where there is none the machine is told
 // so: the activity was cancelled while no process ran, or between a failure and
 // the restart, and Release will have the rest.
-func exitFrom(out activities.RunTaskOutput, err error, givenUp string) *spec.Exit {
+func (c Carrier) exitFrom(out activities.RunTaskOutput, err error) *spec.Exit {
 	var exit spec.Exit
 	var app *temporal.ApplicationError
 	var cancelled *temporal.CanceledError
@@ -88,7 +132,7 @@ func exitFrom(out activities.RunTaskOutput, err error, givenUp string) *spec.Exi
 	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 		return &spec.Exit{
 			ExitCode: -1, Cause: spec.CauseHostLost,
-			Message: givenUp,
+			Message: fmt.Sprintf("host %s did not come back within %s", c.Host, spec.Duration(c.GivenUp.Round(time.Second))),
 		}
 	}
 	return nil

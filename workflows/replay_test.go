@@ -21,6 +21,7 @@ import (
 func TestReplay(t *testing.T) {
 	types := map[string]any{
 		spec.WorkflowType:        workflows.ClusterRun,
+		spec.GroupWorkflowType:   workflows.TaskGroup,
 		spec.FleetWorkflowType:   workflows.Fleet,
 		spec.BarrierWorkflowType: workflows.Barrier,
 		closure.QueueType:        closurequeue.Workflow,

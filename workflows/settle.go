@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -46,9 +45,4 @@ func (r *clusterRun) givenUp(hosts int) time.Duration {
 		return 0
 	}
 	return f.Passed()
-}
-
-// givenUpText returns the message for a host that was given up.
-func (r *clusterRun) givenUpText(host string) string {
-	return fmt.Sprintf("host %s did not come back within %s", host, spec.Duration(r.givenUp(len(r.hosts)).Round(time.Second)))
 }

@@ -35,6 +35,8 @@ type togetherWorld struct {
 	told map[string][]spec.Stopping
 	// tokens are those of the open activities, by task.
 	tokens map[string][]byte
+	// groups are the workflow IDs of what carries them.
+	groups map[string]string
 	// reserved is what reservations were told.
 	reserved []*spec.Stopping
 }
@@ -43,11 +45,13 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 	var suite testsuite.WorkflowTestSuite
 	w := &togetherWorld{
 		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t,
-		told: map[string][]spec.Stopping{}, tokens: map[string][]byte{},
+		told: map[string][]spec.Stopping{}, tokens: map[string][]byte{}, groups: map[string]string{},
 	}
 	w.SetTestTimeout(time.Minute)
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
 	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
+	hearEnds(w.TestWorkflowEnvironment)
 	register := func(name string, f any) {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
@@ -74,6 +78,7 @@ func (w *togetherWorld) runTask(ctx context.Context, in activities.RunTaskInput)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tokens[in.Task] = activity.GetInfo(ctx).TaskToken
+	w.groups[in.Task] = activity.GetInfo(ctx).WorkflowExecution.ID
 	return activities.RunTaskOutput{}, activity.ErrResultPending
 }
 
@@ -85,9 +90,11 @@ func (w *togetherWorld) end(code int, tasks ...string) {
 			err = temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, spec.Exit{Cause: spec.CauseOrigin, ExitCode: code})
 		}
 		w.mu.Lock()
-		token := w.tokens[task]
+		token, group := w.tokens[task], w.groups[task]
 		w.mu.Unlock()
 		require.NoError(w.t, w.CompleteActivity(token, out, err))
+		// The environment wakes the run alone.
+		_ = w.SignalWorkflowByID(group, "wake", nil)
 	}
 }
 

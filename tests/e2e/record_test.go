@@ -144,6 +144,19 @@ func TestRecordContinued(t *testing.T) {
 	record("handed-over", run)
 }
 
+// TestRecordGroups writes the histories of a run that groups carry, and of one of those.
+func TestRecordGroups(t *testing.T) {
+	dir := recordDir(t)
+	f := newFixture(t)
+	run, _ := f.largeRun(spec.RunSpec{Stop: spec.Stop{Signal: "SIGKILL"}})
+	groups := f.groups(run)
+	slices.Sort(groups) // the last has two tasks
+	f.endFirst(0, 3)
+	_, _ = run.Wait(t.Context())
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), run.ID, ""), filepath.Join(dir, "in-groups.json"))
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), groups[len(groups)-1], ""), filepath.Join(dir, "task-group.json"))
+}
+
 // unreplayed are fields of events that replaying does not read.
 var unreplayed = []protoreflect.Name{"task_id", "user_metadata", "links", "identity", "request_id", "header", "history_size_bytes", "worker_version", "sticky_attributes", "metering_metadata"}
 

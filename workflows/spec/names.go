@@ -10,6 +10,9 @@ const (
 	// BarrierWorkflowType is the type of the workflow that is one round of a
 	// barrier; see [BarrierID].
 	BarrierWorkflowType = "Barrier"
+	// GroupWorkflowType is the type of the workflow that carries tasks of a large run on
+	// one of its hosts; see [GroupID].
+	GroupWorkflowType = "TaskGroup"
 	// FleetWorkflowType is the type of the workflow that knows the hosts of a queue and
 	// which runs wait for room on them; see [FleetID].
 	FleetWorkflowType = "Fleet"
@@ -32,6 +35,9 @@ const (
 	// SignalFleet tells a fleet what a run wants, has or has no more, and a run what its
 	// fleet has to say.
 	SignalFleet = "fleet"
+
+	// SignalEnded tells a run how tasks of one of its groups have ended.
+	SignalEnded = "ended"
 
 	UpdateTerminateTask = "terminate-task"
 	UpdateTerminateAll  = "terminate-all"

@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// many is how many tasks need groups: two on one host, or one on each of two hosts.
+const many = 252
+
+// largeRun starts a run of so many tasks that groups carry them, and waits until all
+// processes live. Each sleeps; the first ends with the code that the file names.
+func (f *fixture) largeRun(s spec.RunSpec) (*starter.Run, []int) {
+	f.t.Helper()
+	s.Tasks = []spec.TaskGroup{
+		{Type: "first", Command: []string{"/bin/sh", "-c", `until [ -e $DIR/end-$CLUSTERRUN_RESTART_COUNT ]; do sleep 0.1; done; exit $(cat $DIR/end-$CLUSTERRUN_RESTART_COUNT)`}},
+		{Type: "worker", Count: ptr(many - 1), Command: []string{"/bin/sh", "-c", "exec sleep 1000"}},
+	}
+	run := f.start(&s)
+	return starter.Get(f.client, run.GetID(), run.GetRunID()), f.sleeping(many - 1)
+}
+
+// sleeping waits until that many processes of the tasks live, beside the first.
+func (f *fixture) sleeping(n int) (pids []int) {
+	f.t.Helper()
+	harness.Eventually(f.t, fmt.Sprintf("%d processes sleep", n), func() bool {
+		pids = nil
+		for _, pid := range harness.Alive(f.mark) {
+			if harness.Cmdline(pid) == "sleep 1000 " {
+				pids = append(pids, pid)
+			}
+		}
+		return len(pids) == n
+	})
+	return pids
+}
+
+// endFirst has the first task end, after so many restarts, with that code.
+func (f *fixture) endFirst(restarts, code int) {
+	f.t.Helper()
+	require.NoError(f.t, os.WriteFile(fmt.Sprintf("%s/end-%d", f.dir, restarts), fmt.Append(nil, code), 0o600))
+}
+
+// groups returns the open groups of a run.
+func (f *fixture) groups(run *starter.Run) []string {
+	f.t.Helper()
+	d, err := f.client.DescribeWorkflowExecution(f.t.Context(), run.ID, "")
+	require.NoError(f.t, err)
+	var ids []string
+	for _, c := range d.GetPendingChildren() {
+		if c.GetWorkflowTypeName() == spec.GroupWorkflowType && c.GetRunId() != "" {
+			ids = append(ids, c.GetWorkflowId())
+		}
+	}
+	return ids
+}
+
+func (f *fixture) ended(ids []string) {
+	f.t.Helper()
+	for _, id := range ids {
+		harness.Eventually(f.t, "the group has closed", func() bool {
+			d, err := f.client.DescribeWorkflowExecution(f.t.Context(), id, "")
+			return err == nil && d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+		})
+	}
+}
+
+// What an operator sees and does is the same as with few tasks: on two hosts, of which one
+// loses the Temporal side of its host worker for a while.
+func TestALargeRun(t *testing.T) {
+	f, hosts := fleetOf(t, many/2, "a", "b")
+	run, pids := f.largeRun(spec.RunSpec{AutoRestart: true, OnFailure: spec.OnFailureContinue})
+	require.Len(t, f.groups(run), 2)
+	f.endFirst(0, 3)
+	var status *starter.Status
+	harness.Eventually(t, "the first was started again, and the host workers tell of all", func() bool {
+		var err error
+		status, err = run.Status(t.Context())
+		require.NoError(t, err)
+		for _, task := range status.Tasks {
+			if task.PID == 0 || (task.Type == "first") != (task.Restarts == 1) {
+				return false
+			}
+		}
+		return true
+	})
+	require.Len(t, status.Tasks, many)
+
+	require.NoError(t, syscall.Kill(hosts["b"].Side(), syscall.SIGKILL))
+	_, err := run.TerminateTask(t.Context(), spec.TaskRequest{Tasks: []string{"worker-0"}, Signal: "SIGKILL"})
+	require.NoError(t, err)
+	f.endFirst(1, 0)
+	harness.Eventually(t, "the run knows that the first has ended", func() bool {
+		status, err := run.Status(t.Context())
+		return err == nil && status.Tasks[0].State == spec.TaskEnded
+	})
+	_, err = run.StartTask(t.Context(), spec.StartTaskRequest{Task: "first-0", Command: []string{"sleep", "1000"}})
+	require.NoError(t, err)
+	again := f.sleeping(many)
+	kept := 0
+	for _, pid := range pids {
+		if slices.Contains(again, pid) {
+			kept++
+		}
+	}
+	assert.Equal(t, len(pids)-1, kept, "only the process that was terminated is another one")
+
+	groups := f.groups(run)
+	require.NoError(t, run.Cancel(t.Context()))
+	r, err := run.Wait(t.Context())
+	require.NotNil(t, r, "%v", err)
+	assert.Equal(t, spec.VerdictCancelled, r.Verdict, r.Message)
+	for _, task := range r.Tasks {
+		require.NotNil(t, task.Exit, task.Name)
+		assert.Equal(t, spec.CauseOperator, task.Exit.Cause, task.Name)
+	}
+	f.ended(groups)
+	f.alive(0)
+}
+
+// A failure in restart scope "group" starts all tasks again, and a final one stops all.
+func TestALargeGroupIsStartedAgain(t *testing.T) {
+	f := newFixture(t)
+	run, before := f.largeRun(spec.RunSpec{AutoRestart: true, RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(1), Stop: spec.Stop{Signal: "SIGKILL"}})
+	require.Len(t, f.groups(run), 2)
+	f.endFirst(0, 3)
+	harness.Eventually(t, "the next generation runs", func() bool {
+		status, err := run.Status(t.Context())
+		require.NoError(t, err)
+		return status.Generation == 1 && status.State == spec.RunRunning
+	})
+	for _, pid := range f.sleeping(many - 1) {
+		assert.NotContains(t, before, pid)
+	}
+	f.endFirst(1, 4)
+	r, err := run.Wait(t.Context())
+	require.NotNil(t, r, "%v", err)
+	assert.Equal(t, spec.VerdictFailed, r.Verdict)
+	assert.Equal(t, 4, r.ExitCode)
+	require.NotNil(t, r.FirstFailure)
+	assert.Equal(t, "first-0", r.FirstFailure.Task)
+	f.alive(0)
+}
+
+// Whoever ends a run without its knowledge ends its groups and its processes.
+func TestALargeRunIsTerminated(t *testing.T) {
+	f := newFixture(t)
+	run, _ := f.largeRun(spec.RunSpec{})
+	groups := f.groups(run)
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.ID, "", "enough"))
+	f.alive(0)
+	f.ended(groups)
+}
+
+// A group that somebody terminates takes its tasks along, and the run gives no other reason.
+func TestAGroupIsTerminated(t *testing.T) {
+	f := newFixture(t)
+	run, _ := f.largeRun(spec.RunSpec{})
+	groups := f.groups(run)
+	require.Len(t, groups, 2)
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), groups[1], "", "enough"))
+	r, err := run.Wait(t.Context())
+	require.NotNil(t, r, "%v", err)
+	assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)
+	f.ended(groups)
+	f.alive(0)
+}
+
+// A large run that has got many requests goes on in another execution, with other groups
+// and the same processes.
+func TestALargeRunGoesOnInAnotherExecution(t *testing.T) {
+	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=150"))
+	run, pids := f.largeRun(spec.RunSpec{})
+	before := f.groups(run)
+	var operators sync.WaitGroup
+	for range 4 {
+		operators.Go(func() {
+			for range 130 {
+				_, err := run.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	operators.Wait()
+	harness.Eventually(t, "it goes on", func() bool { return len(executionsOf(t, f, run.ID, run.ExecutionID)) > 1 })
+	f.ended(before)
+	harness.Eventually(t, "other groups have its tasks", func() bool { return len(f.groups(run)) == 2 })
+	assert.ElementsMatch(t, pids, f.sleeping(many-1))
+	f.endFirst(0, 5)
+	err := f.client.GetWorkflow(context.Background(), run.ID, "").Get(context.Background(), nil)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, spec.ErrUnexpectedExit, failed.Type(), failed.Message())
+	f.alive(0)
+}

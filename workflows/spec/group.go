@@ -1,0 +1,24 @@
+package spec
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// GroupID returns the workflow ID of a group of a run: the nth of those that an execution
+// of the run's workflow starts on that host in a generation.
+func GroupID(workflowID, execution string, generation int, host string, n int) string {
+	execution, _, _ = strings.Cut(execution, "-")
+	return fmt.Sprintf("%s/group/%s/%d/%s/%d", workflowID, execution, generation, url.PathEscape(host), n)
+}
+
+// HostOfGroup returns the host of the group with that workflow ID.
+func HostOfGroup(id string) string {
+	parts := strings.Split(id, "/")
+	host, err := url.PathUnescape(parts[max(0, len(parts)-2)])
+	if err != nil {
+		return ""
+	}
+	return host
+}

@@ -1,0 +1,154 @@
+package workflows
+
+import (
+	"slices"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/markdown"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// maxOwn is how many launches one workflow carries out at once.
+const maxOwn = 250
+
+// groupsAbove is how many launches a run carries out at once by itself. More are carried out
+// by groups. Tests change it.
+var groupsAbove = maxOwn
+
+// GroupInput is the input of [TaskGroup].
+type GroupInput struct {
+	Carrier Carrier `json:"carrier"`
+	// Common is what all RunTask activities are told.
+	Common   activities.RunTaskInput `json:"common"`
+	Launches []GroupLaunch           `json:"launches"`
+}
+
+// GroupLaunch is what one RunTask activity is told besides.
+type GroupLaunch struct {
+	Task   string     `json:"task"`
+	Launch int        `json:"launch,omitempty"`
+	Added  *spec.Task `json:"added,omitempty"`
+}
+
+// TaskGroup carries launches of a large run out on one host. It decides nothing: a
+// cancellation stops all of its tasks, and the run learns how they ended from signals,
+// while others live, and from the result.
+//
+// At most one signal is on its way: what ends meanwhile goes with the next, for a run that
+// gets more than 100 events during one workflow task has to begin that again. The result
+// repeats what the run may not have heard.
+func TaskGroup(ctx workflow.Context, in GroupInput) ([]TaskEnd, error) {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	run := workflow.GetInfo(ctx).ParentWorkflowExecution
+	selector := workflow.NewSelector(free)
+	open := len(in.Launches)
+	var unheard []TaskEnd
+	telling, news := false, false
+	for _, l := range in.Launches {
+		task := in.Common
+		task.Task, task.Launch, task.Added = l.Task, l.Launch, l.Added
+		f := in.Carrier.runTask(ctx, task)
+		selector.AddFuture(f.Future, func(workflow.Future) {
+			out, err := f.get(free)
+			unheard = append(unheard, TaskEnd{Task: l.Task, Generation: task.Generation, Launch: l.Launch, Exit: in.Carrier.exitFrom(out, err)})
+			open, news = open-1, true
+		})
+	}
+	for open > 0 {
+		selector.Select(free)
+		if selector.HasPending() || open == 0 || telling || !news {
+			continue
+		}
+		told := len(unheard)
+		telling, news = true, false
+		signal := workflow.SignalExternalWorkflow(free, run.ID, run.RunID, spec.SignalEnded, unheard)
+		selector.AddFuture(signal, func(f workflow.Future) {
+			telling = false
+			if err := f.Get(free, nil); err != nil {
+				workflow.GetLogger(free).Warn("the run does not hear how tasks ended", "error", err)
+				return
+			}
+			unheard = slices.Clone(unheard[told:])
+		})
+	}
+	return unheard, nil
+}
+
+// launchAll carries out the launches of one step of the machine, where they are too many
+// for the workflow of the run, and returns the other actions.
+func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action) []lifecycle.Action {
+	var launches []lifecycle.Launch
+	var others []lifecycle.Action
+	for _, a := range actions {
+		if l, ok := a.(lifecycle.Launch); ok {
+			launches = append(launches, l)
+		} else {
+			others = append(others, a)
+		}
+	}
+	if len(launches) <= groupsAbove || workflow.GetVersion(ctx, "task-groups", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return actions
+	}
+	var hosts []*host
+	on := map[*host][]lifecycle.Launch{}
+	for _, l := range launches {
+		h := r.hostOf(l.Task.Name())
+		if on[h] == nil {
+			hosts = append(hosts, h)
+		}
+		on[h] = append(on[h], l)
+	}
+	for _, h := range hosts {
+		n := 0
+		for some := range slices.Chunk(on[h], maxOwn) {
+			r.startGroup(ctx, h, n, some)
+			n++
+		}
+	}
+	return others
+}
+
+// startGroup starts the nth group on a host in this execution and generation. The server
+// terminates it with this execution, as it closes its activities.
+func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches []lifecycle.Launch) {
+	info := workflow.GetInfo(ctx)
+	in := GroupInput{Carrier: r.carrierOn(h), Common: activities.RunTaskInput{
+		Workflow: info.WorkflowExecution.ID, Run: r.firstExecution(ctx), Execution: r.execution, Generation: r.machine.Generation(),
+	}}
+	gctx, cancel := workflow.WithCancel(ctx)
+	for _, a := range launches {
+		name := a.Task.Name()
+		r.placed[name], r.launches[name] = h, newLaunch(a, cancel)
+		task := r.runTaskInput(a)
+		in.Launches = append(in.Launches, GroupLaunch{Task: name, Launch: a.Launch, Added: task.Added})
+	}
+	group := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(gctx, workflow.ChildWorkflowOptions{
+		WorkflowID:          spec.GroupID(info.WorkflowExecution.ID, info.OriginalRunID, in.Common.Generation, h.name, n),
+		ParentClosePolicy:   enumspb.PARENT_CLOSE_POLICY_TERMINATE,
+		WaitForCancellation: true,
+		StaticSummary:       plural.Of(len(launches), "task", "tasks") + " on " + markdown.Name(h.name),
+	}), spec.GroupWorkflowType, in)
+	r.selector.AddFuture(group, func(f workflow.Future) {
+		var ends []TaskEnd
+		if err := f.Get(ctx, &ends); err != nil {
+			// Nobody knows how its tasks ended, or whether they did.
+			workflow.GetLogger(ctx).Warn("a group was closed", "host", h.name, "error", err)
+			for _, a := range launches {
+				ends = append(ends, TaskEnd{Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch})
+			}
+		}
+		r.endedAll(ctx, ends)
+	})
+}
+
+// endedAll takes what a group says of its tasks.
+func (r *clusterRun) endedAll(ctx workflow.Context, ends []TaskEnd) {
+	for _, e := range ends {
+		r.ended(ctx, e)
+	}
+}

@@ -1,0 +1,39 @@
+package workflows_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A run behaves the same whoever carries its tasks. The environment of the tests cannot
+// terminate a group that has not begun; tests/e2e has a run that goes on with its groups.
+func TestInGroups(t *testing.T) {
+	workflows.AlwaysInGroups(t)
+	for name, test := range map[string]func(*testing.T){
+		"TimeoutWhileARunThatGoesOnIsPlaced":              TestTimeoutWhileARunThatGoesOnIsPlaced,
+		"AGroupThatIsLongKeepsItsHosts":                   TestAGroupThatIsLongKeepsItsHosts,
+		"ARunDoesNotGoOnInTheMiddleOfARequest":            TestARunDoesNotGoOnInTheMiddleOfARequest,
+		"NothingIsPlacedBeforeTheLastGenerationIsSettled": TestNothingIsPlacedBeforeTheLastGenerationIsSettled,
+		"StopTogether":                   TestStopTogether_CO01_CO08,
+		"Stragglers":                     TestStragglers_CO06_SEED61,
+		"ClearStop":                      TestClearStop_CO13,
+		"StopTogetherIsRefused":          TestStopTogetherIsRefused,
+		"TheNextGenerationKnowsOfAClear": TestTheNextGenerationKnowsOfAClear,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// hearEnds has runs in a test hear what their groups signal.
+func hearEnds(env *testsuite.TestWorkflowEnvironment) {
+	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalEnded, mock.Anything).
+		Return(func(_, _, _, name string, ends any) error {
+			env.SignalWorkflow(name, ends)
+			return nil
+		}).Maybe()
+}
