@@ -202,8 +202,13 @@ func (r *clusterRun) hostsAt(places []fleet.Place) []*host {
 func (r *clusterRun) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused, error) {
 	futures := make([]future[activities.ReserveOutput], len(r.hosts))
 	asking, giveUp := workflow.WithCancel(ctx)
+	var sending pace
 	for i, h := range r.hosts {
+		if err := sending.await(ctx, r.specBytes); err != nil {
+			return nil, err
+		}
 		futures[i] = call(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), spec.ActivityReserve, (*activities.Host).Reserve, r.reserveInput(ctx, p, h, h.groups[0]))
+		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
 	var refused *fleet.Refused

@@ -80,9 +80,14 @@ func (r *clusterRun) placeWherePinned(ctx workflow.Context, p placement) error {
 	deadline := r.spec.PlacementTimeout.Std()
 	asking, giveUp := workflow.WithCancel(ctx)
 	futures := make([]future[activities.ReserveOutput], len(r.hosts))
+	var sending pace
 	for i, h := range r.hosts {
+		if err := sending.await(ctx, r.specBytes); err != nil {
+			return err
+		}
 		h.groups = []int{i}
 		futures[i] = r.reserve(asking, h, r.reserveInput(ctx, p, h, i), r.queueBefore(asked, i), deadline)
+		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
 	var failure error
@@ -186,10 +191,16 @@ func (r *clusterRun) checkBarriers() error {
 // prepare tells every host of several the whole cluster.
 func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Duration) error {
 	in := activities.PrepareInput{Run: r.began, Generation: generation, Cluster: r.cluster()}
+	size := sizeOf(in)
 	futures := make([]workflow.Future, len(r.hosts))
+	var sending pace
 	for i, h := range r.hosts {
+		if err := sending.await(ctx, size); err != nil {
+			return err
+		}
 		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+markdown.Name(h.name))
 		futures[i] = workflow.ExecuteActivity(actx, spec.ActivityPrepare, in)
+		sending.started = append(sending.started, futures[i])
 	}
 	var failure error
 	for i, h := range r.hosts {

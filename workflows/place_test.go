@@ -105,5 +105,5 @@ func TestTheSizeOfASpecIsRecorded(t *testing.T) {
 		return r.Message
 	}
 	assert.Contains(t, place(1000), "asked")
-	assert.Contains(t, place(2<<20), "too large for 2 hosts: each is told 2048 KiB")
+	assert.Contains(t, place(12<<20), "too large for 2 hosts: each is told 12288 KiB")
 }

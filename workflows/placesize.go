@@ -9,19 +9,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxPlacing bounds what all hosts together are told, in bytes: the commands of
-// one workflow task travel in one message of at most 4 MiB.
-const maxPlacing = 3 << 20
+const (
+	// maxStarted bounds the inputs of activities that one workflow task starts, in bytes:
+	// its commands travel in one message of at most 4 MiB.
+	maxStarted = 3 << 20
+	// maxPlacing bounds what all hosts together are told of a generation, in bytes. The
+	// server terminates a run whose history has 50 MiB.
+	maxPlacing = 20 << 20
+)
 
-// checkSize refuses what could never be sent. Larger runs need a workflow for
-// each host.
+// checkSize refuses what has no room in a history.
 func (r *clusterRun) checkSize(ctx workflow.Context) error {
 	if len(r.hosts) == 1 {
 		return nil
 	}
-	// What Prepare tells of a task is about this long, its address apart.
-	const member = 160
-	each := r.specSize(ctx) + member*len(r.spec.TaskList())
+	// What Prepare tells of a task and of a host is about this long.
+	const member, host = 20, 200
+	r.specBytes = r.specSize(ctx)
+	each := r.specBytes + member*r.machine.Size() + host*len(r.hosts)
 	if each*len(r.hosts) <= maxPlacing {
 		return nil
 	}
@@ -38,4 +43,29 @@ func (r *clusterRun) specSize(ctx workflow.Context) int {
 		return maxPlacing // what cannot be read back cannot be sent
 	}
 	return size
+}
+
+// pace holds the start of activities with large inputs back until some of those before have
+// been answered, and have thus been sent.
+type pace struct {
+	size    int
+	started []workflow.Future
+}
+
+// await returns when an input of that size can be sent.
+func (p *pace) await(ctx workflow.Context, size int) error {
+	p.size += size
+	if p.size <= maxStarted || len(p.started) == 0 {
+		return nil
+	}
+	err := workflow.Await(ctx, func() bool {
+		for _, f := range p.started {
+			if f.IsReady() {
+				return true
+			}
+		}
+		return false
+	})
+	p.size, p.started = size, nil
+	return err
 }

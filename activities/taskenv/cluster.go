@@ -31,7 +31,7 @@ func (m Member) Name() string { return spec.TaskName(m.Type, m.Index) }
 // kept on every host of the run.
 type Cluster struct {
 	// Members are in rank order.
-	Members []Member `json:"members"`
+	Members Members `json:"members"`
 	// RPCLayer goes into TF_CONFIG.
 	RPCLayer string `json:"rpc_layer,omitempty"`
 	// MasterAddr is the host of rank 0, without a port. MasterPort and JAXPort
