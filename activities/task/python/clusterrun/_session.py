@@ -38,11 +38,11 @@ class Unsent:
 
     __slots__ = ("number", "value", "raw", "epoch", "detached", "cancelled")
 
-    def __init__(self, number: int, value: RemoteValue, raw: bytes, epoch: int, detached: bool) -> None:
-        self.number = number  # of those that were scheduled, from 1
+    def __init__(self, value: RemoteValue, raw: bytes, detached: bool) -> None:
+        self.number = 0  # of what comes later a higher one
         self.value = value
         self.raw = raw
-        self.epoch = epoch
+        self.epoch = 0
         self.detached = detached
         self.cancelled = False  # to be, once it has an ID
 
@@ -67,7 +67,11 @@ class Session:
     """A client of the queue of the run. One thread sends what is scheduled, in batches;
     another follows what has come of it. What is sent has a number, so that it can be
     sent again when the answer gets lost, and the queue answers it the same. Where the
-    history of the queue was read to is known here, and the host need not remember it."""
+    history of the queue was read to is known here, and the host need not remember it.
+
+    The handler of a signal may raise an exception between any two lines of the main thread.
+    So what is scheduled, and who joins, is one entry of a collection each, and nothing is
+    counted beside it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -85,8 +89,8 @@ class Session:
         self.sent_now: List[Unsent] = []  # on their way, so many of which
         self.sending = 0  # have no answer yet
         self.batch = 0
-        self.scheduled = 0  # so many closures were,
-        self.passed = 0  # and so many of them the queue has answered for
+        self.numbers = itertools.count(1)
+        self.passed = 0  # so many of them the queue has answered for
         self.open: Dict[int, Open] = {}
         self.attached = 0  # of those: not detached
         self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that came before the ID
@@ -95,16 +99,15 @@ class Session:
         self.epoch = 0
         self.raised: Optional[BaseException] = None  # an error that has to be told
         self.failed = False  # a function has, and nobody was told
-        self.joining = 0
         self.stop: Optional[Dict[str, Any]] = None  # why the tasks of the run are to stop
-        self.joins: Set[Line] = set()  # on which somebody waits
+        self.joins: Set[Line] = set()  # one for each that waits
         self.calls = itertools.count(1)
         self.abandoned: List[int] = []  # calls of joins that were interrupted
         self.resources = itertools.count(1)
         # Held by who creates one: the queue remembers the numbers of the latest requests.
         self.creating = threading.Lock()
         self.kept: Set[int] = set()  # resources that somebody here refers to
-        # Those that nobody does, and how many closures had been scheduled until then.
+        # Those that nobody does, and the number up to which closures may use them.
         self.released: Deque[Tuple[int, int]] = collections.deque()
         self.releasing = 0  # on their way
         self.release_at = 0.0  # others may come until then
@@ -112,6 +115,7 @@ class Session:
         self.counts = {"closure_execution": 0, "remote_value_fetch": 0}
         self.dog: Optional[WatchDog] = None
         self.started = False
+        self.threads: List[threading.Thread] = []
         self.lines = [Line(path), Line(path)]
         opened = self.ask("open", {})
         self.at = opened["at"]
@@ -153,13 +157,26 @@ class Session:
         that serve end, and what is queued stays there."""
         if self.stop is not None:
             raise wait_ended(self.stop)
-        condition.wait(seconds)
+        try:
+            condition.wait(seconds)
+        except BaseException:
+            # That of a signal may come when wait has just released the lock, or before it
+            # has taken it again.
+            if not self.lock._is_owned():  # type: ignore[attr-defined]
+                self.lock.acquire()
+            raise
 
     def start(self) -> None:
-        if not self.started:
-            self.started = True
-            threading.Thread(target=self.send, name="clusterrun-schedule", daemon=True).start()
-            threading.Thread(target=self.receive, name="clusterrun-outcomes", daemon=True).start()
+        if self.started:
+            return
+        self.threads = self.threads or [
+            threading.Thread(target=self.send, name="clusterrun-schedule", daemon=True),
+            threading.Thread(target=self.receive, name="clusterrun-outcomes", daemon=True),
+        ]
+        for thread in self.threads:
+            with contextlib.suppress(RuntimeError):  # it was, when a signal came
+                thread.start()
+        self.started = True
 
     def close(self) -> None:
         """End the threads. No closure is unsent then, and nobody waits for anything."""
@@ -199,7 +216,7 @@ class Session:
         self.work, self.wanted, self.room, self.ended = (threading.Condition(self.lock) for _ in range(4))
         for line in self.lines:
             line.hang_up()
-        self.joining = 0
+        self.joins.clear()
         self.dog = None
         self.end("this coordinator is that of the parent process; make another one here")
 
@@ -210,45 +227,54 @@ class Session:
             raw = closure.encode()
         except UnicodeEncodeError:  # a surrogate, of a file's name perhaps
             raw = json.dumps(json.loads(closure)).encode()
-        with self.lock:
-            while True:
-                self.check()
-                if not detached:
-                    self.tell()
-                if (detached or not self.joining) and self.unanswered() < max(1, self.free) and self.bytes < _MAX_UNSENT_BYTES:
-                    break
-                self.wait(self.room)
-            value = RemoteValue(coordinator)
-            self.scheduled += 1
-            one = Unsent(self.scheduled, value, raw, self.epoch, detached)
-            self.unsent.append(one)
-            self.bytes += len(raw)
-            self.start()
-            if len(self.unsent) == 1:
-                self.work.notify()
-            try:
+        value = RemoteValue(coordinator)
+        one = Unsent(value, raw, detached)
+        try:
+            with self.lock:
+                while True:
+                    self.check()
+                    if not detached:
+                        self.tell()
+                    if (detached or not self.joins) and self.unanswered() < max(1, self.free) and self.bytes < _MAX_UNSENT_BYTES:
+                        break
+                    self.wait(self.room)
+                self.start()
+                one.number, one.epoch = next(self.numbers), self.epoch
+                self.unsent.append(one)
+                self.bytes += len(raw)
+                self.work.notify_all()
                 # One that the queue has no room for waits there.
                 while self.unanswered() > self.free and not value._id and value._status is RemoteValueStatus.NOT_READY and not self.over:
                     self.wait(self.room)
-            except BaseException:  # such as KeyboardInterrupt: nobody has the value
-                self.take_back(one)
-                raise
-            return value
+                return value
+        except BaseException:  # such as KeyboardInterrupt: nobody has the value
+            self.take_back(one)
+            raise
 
     def unanswered(self) -> int:
-        return self.scheduled - self.passed
+        return len(self.unsent) + self.sending
+
+    def answered(self, until: int) -> bool:
+        """Whether the queue has answered for the closures up to a number."""
+        first = self.sent_now[-self.sending] if self.sending else self.unsent[0] if self.unsent else None
+        return first is None or first.number > until
 
     def take_back(self, one: Unsent) -> None:
-        one.cancelled = True
-        if one in self.unsent:
-            self.unsent.remove(one)
-            self.unsent_cancelled(one)
-            self.room.notify_all()
-            self.ended.notify_all()
+        """Cancel a closure that nobody has the value of, if it was scheduled at all."""
+        with self.lock:
+            one.cancelled = True  # where it is on its way
+            if one in self.unsent:
+                self.unsent.remove(one)
+                self.unsent_cancelled(one)
+                self.room.notify_all()
+                self.ended.notify_all()
+            key = one.value._id if one.value._status is RemoteValueStatus.NOT_READY else 0
+        if key:
+            self.ask("cancel", {"closures": [key]})
 
     def unsent_cancelled(self, one: Unsent) -> None:
+        one.cancelled = True
         one.value._settle({"id": 0, "kind": "cancelled"})
-        self.passed += 1
         self.bytes -= len(one.raw)
 
     def tell(self) -> None:
@@ -323,7 +349,7 @@ class Session:
             if size > _MAX_BATCH_BYTES or one.epoch != batch[0].epoch or one.detached != batch[0].detached:
                 break
             batch.append(self.unsent.popleft())
-        self.bytes -= sum(len(one.raw) for one in batch)
+        self.bytes = sum(len(one.raw) for one in self.unsent)
         return batch
 
     def deliver(self, batch: List[Unsent]) -> None:
@@ -541,18 +567,17 @@ class Session:
 
     def join(self) -> None:
         line = Line(self.path)
-        with self.lock:
-            self.joining += 1
         try:
             with self.lock:
-                until = self.scheduled
-                while self.passed < until and self.raised is None and not self.over:
+                self.joins.add(line)
+                self.work.notify_all()  # a signal may have kept schedule from it
+                until = next(self.numbers)
+                while not self.answered(until) and self.raised is None and not self.over:
                     self.wait(self.ended)
                 self.check()
                 self.tell()
                 stop = self.stop
                 if stop is None:
-                    self.joins.add(line)
                     call = self.abandoned.pop() if self.abandoned else next(self.calls)
             if stop is None:
                 try:
@@ -569,10 +594,9 @@ class Session:
             if not self.done():
                 raise wait_ended(stop)
         finally:
+            self.joins.discard(line)
             line.hang_up()
             with self.lock:
-                self.joins.discard(line)
-                self.joining -= 1
                 self.room.notify_all()
 
     def done(self) -> bool:
@@ -580,7 +604,7 @@ class Session:
             self.check()
             self.tell()
             now = time.monotonic()
-            if self.passed < self.scheduled or (self.attached and not self.failed and now - self.asked < _ASK_DONE):
+            if self.unanswered() or (self.attached and not self.failed and now - self.asked < _ASK_DONE):
                 return False
             self.asked, self.failed = now, False
             call = next(self.calls)
@@ -638,7 +662,7 @@ class Session:
             self.kept.remove(resource)
             if not self.released:
                 self.release_at = time.monotonic() + _GATHER_RELEASES
-            self.released.append((self.scheduled, resource))
+            self.released.append((next(self.numbers), resource))
             self.work.notify()
 
     def cancel(self, values: Optional[List[RemoteValue]]) -> None:
@@ -679,7 +703,7 @@ class Session:
                 self.drop(resource)
             self.release_at = 0.0
             self.work.notify()
-            while (self.passed < self.scheduled or self.released or self.releasing) and not self.over and time.monotonic() < end:
+            while (self.unanswered() or self.released or self.releasing) and not self.over and time.monotonic() < end:
                 self.ended.wait(end - time.monotonic())
 
 
