@@ -45,7 +45,7 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 		}
 	}
 	if what := elsewhere(s); what != "" {
-		e.problems = append(e.problems, what+": run starts everything on this machine; use `clusterrun submit` or run --remote")
+		e.problems = append(e.problems, what+": run starts everything on this machine, or where -H says; use `clusterrun submit` or run --remote")
 	}
 	if len(e.problems) > 0 {
 		return e
@@ -57,9 +57,10 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 // among them.
 func elsewhere(s *spec.RunSpec) string {
 	h := s.Hosts
+	_, most := h.Count.Bounds()
 	switch {
-	case h.Count != nil && *h.Count > 1:
-		return fmt.Sprintf("hosts.count is %d", *h.Count)
+	case most > 1:
+		return fmt.Sprintf("hosts.count (or --nnodes) is %s", h.Count)
 	case h.PerHost != nil && *h.PerHost < len(s.TaskList()):
 		return fmt.Sprintf("hosts.per_host is %d, for %d tasks", *h.PerHost, len(s.TaskList()))
 	case len(h.Select) > 0:

@@ -41,11 +41,12 @@ func TestPrepareHere(t *testing.T) {
 
 func TestPrepareHereRefusesOtherHosts(t *testing.T) {
 	for want, hosts := range map[string]spec.Hosts{
-		"":                              {Count: new(1), PerHost: new(2), Strategy: spec.StrategySpread, Exclusive: true},
-		"hosts.count is 2":              {Count: new(2)},
-		"hosts.per_host is 1, for 2":    {PerHost: new(1)},
-		"hosts.select chooses hosts":    {Select: []string{"a"}},
-		"hosts.constraints choose host": {Constraints: []string{"cpus > 1"}},
+		"":                                 {Count: "1", PerHost: new(2), Strategy: spec.StrategySpread, Exclusive: true},
+		"hosts.count (or --nnodes) is 2":   {Count: "2"},
+		"hosts.count (or --nnodes) is 1:2": {Count: "1:2"},
+		"hosts.per_host is 1, for 2":       {PerHost: new(1)},
+		"hosts.select chooses hosts":       {Select: []string{"a"}},
+		"hosts.constraints choose host":    {Constraints: []string{"cpus > 1"}},
 	} {
 		err := prepareHere(&spec.RunSpec{Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}}, Hosts: hosts}, runOptions{})
 		if want == "" {

@@ -59,7 +59,11 @@ func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant) error {
 		hosts = append(hosts, h)
 	}
 	if a.global.json {
-		if err := a.printJSON(map[string]any{"hosts": hosts, "waits": plan.Refusal}); err != nil {
+		out := map[string]any{"hosts": hosts, "waits": plan.Refusal}
+		if s.IsElastic() {
+			out["range"] = s.Hosts.Count
+		}
+		if err := a.printJSON(out); err != nil {
 			return err
 		}
 	} else {
@@ -68,10 +72,22 @@ func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant) error {
 		}
 		if plan.Refusal != "" {
 			a.say("%s", plan.Refusal)
+		} else if s.IsElastic() {
+			a.say("%s", elasticPlan(s, len(hosts)))
 		}
 	}
 	if plan.Refusal != "" {
 		return &exitError{code: 1}
 	}
 	return nil
+}
+
+// elasticPlan says when an elastic run begins that has room on so many hosts.
+func elasticPlan(s *spec.RunSpec, hosts int) string {
+	least, most := s.Hosts.Count.Bounds()
+	if hosts == most {
+		return fmt.Sprintf("it begins at once, on %d hosts, the most that it may have; %d are enough for it", hosts, least)
+	}
+	return fmt.Sprintf("it waits %s for room on %d hosts, and begins on %d then; %d are enough for it",
+		s.WithDefaults().Elastic.JoinWait, most, hosts, least)
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -42,7 +41,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.np, "np", "n", 1, "`NUMBER` of tasks, of type worker unless a file says otherwise; also -np")
 	fs.StringArrayVar(&f.tasks, "task", nil, "tasks of one type, as `TYPE=COUNT` or TYPE=HOST:PORT,...; may be repeated, the order is rank order")
 	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "as -n, in torchrun's words: `NUMBER`, gpu for one task per GPU, cpu for one per CPU, or auto: gpu where there are any, else cpu")
-	fs.StringVar(&f.nnodes, "nnodes", "", "`NUMBER` of hosts, in torchrun's words: 1, or as many as -H or --hostfile names")
+	fs.StringVar(&f.nnodes, "nnodes", "", "`NUMBER` of hosts, in torchrun's words, or MIN:MAX for an elastic run: with --nproc-per-node tasks on each, restarted together")
 	fs.StringVarP(&f.hosts, "host", "H", "", "the hosts of the run, as `HOST[:SLOTS],...` in mpirun's words; run reaches others than this machine by ssh")
 	fs.StringVar(&f.hostfile, "hostfile", "", "`FILE` with the hosts, in mpirun's form; a host without slots has as many as CPUs")
 	for _, flag := range spec.Flags() {
@@ -128,6 +127,12 @@ func (f *specFlags) applyChief(s *spec.RunSpec) error {
 // these are restarts of all workers together: the ranks of a process group cannot go on
 // with a new peer.
 func (f *specFlags) applyRestarts(s *spec.RunSpec) {
+	if f.given("nnodes") && s.IsElastic() && s.RestartScope == "" {
+		s.RestartScope = spec.RestartScopeGroup
+		if s.MaxRestarts == nil {
+			s.MaxRestarts = new(0)
+		}
+	}
 	if !f.given("max-restarts") || *s.MaxRestarts <= 0 {
 		return
 	}
@@ -146,8 +151,14 @@ func (f *specFlags) count(s *spec.RunSpec) (*int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.given("nnodes") && f.nnodes != "1" && f.nnodes != "1:1" && f.nnodes != strconv.Itoa(len(hosts)) {
-		return nil, fmt.Errorf("--nnodes %s: the hosts of a run from this command are this machine, or those that -H or --hostfile names; name %s there", f.nnodes, f.nnodes)
+	if f.given("nnodes") {
+		most, err := f.applyNodes(s, len(hosts))
+		switch {
+		case err != nil:
+			return nil, err
+		case most > 1 && len(hosts) == 0:
+			return f.countOnNodes(s, most)
+		}
 	}
 	if hostlist.Elsewhere(hosts) {
 		return f.countElsewhere(s, hosts, flag)

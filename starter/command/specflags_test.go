@@ -42,7 +42,7 @@ func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error)
 func TestReferenceNamesFlags(t *testing.T) {
 	f := &specFlags{}
 	f.register(pflag.NewFlagSet("run", pflag.ContinueOnError))
-	names := regexp.MustCompile(`--?([a-zA-Z][a-z-]*)[,.]`).FindAllStringSubmatch(spec.Reference(), -1)
+	names := regexp.MustCompile(`\s--?([a-zA-Z][a-z-]*)[,.]`).FindAllStringSubmatch(spec.Reference(), -1)
 	require.Greater(t, len(names), len(spec.Flags()))
 	for _, name := range names {
 		known := f.flags.Lookup(name[1])
@@ -98,6 +98,7 @@ func TestRestartsInTorchrunsWords(t *testing.T) {
 	}{
 		{[]string{"--nproc-per-node", "2", "--max-restarts", "3"}, spec.RestartScopeGroup, false},
 		{[]string{"--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "0"}, "", false},
+		{[]string{"--nnodes", "1:2", "--nproc-per-node", "2"}, spec.RestartScopeGroup, false},
 		{[]string{"--nproc-per-node", "2", "--max-restarts", "3", "--restart-scope", "task"}, spec.RestartScopeTask, true},
 		{[]string{"-n", "2", "--max-restarts", "3"}, "", true},
 		{[]string{"-n", "2", "--max-restarts", "3", "--restart-scope", "group"}, spec.RestartScopeGroup, false},

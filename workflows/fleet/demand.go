@@ -12,6 +12,12 @@ type Demand struct {
 	MaxHosts int `json:"max_hosts,omitempty"`
 	// PerHost is the number of tasks on each host, but for the last; 0: as it comes.
 	PerHost int `json:"per_host,omitempty"`
+	// Elastic reports whether the run has only as many of the tasks, by rank, as there are
+	// on its hosts. Groups are those on MaxHosts.
+	Elastic bool `json:"elastic,omitempty"`
+	// JoinWait is how long an elastic run that has room on MinHosts waits for room on
+	// MaxHosts.
+	JoinWait time.Duration `json:"join_wait,omitempty"`
 	// Select are patterns of names of hosts ([path.Match]), and Constraints what hosts
 	// must meet, all of them.
 	Select      []string `json:"select,omitempty"`
@@ -71,7 +77,11 @@ type Waiting struct {
 	Position int       `json:"position"`
 	Priority int       `json:"priority"`
 	Since    time.Time `json:"since"`
-	Tasks    int       `json:"tasks"`
+	// Tasks are those of an elastic run on the fewest of its Hosts, which is a range such
+	// as 2:4. Begins is when one that has room on enough of them waits for more no longer.
+	Tasks  int       `json:"tasks"`
+	Hosts  string    `json:"hosts,omitempty"`
+	Begins time.Time `json:"begins,omitzero"`
 	// Why says what is missing, and where.
 	Why string `json:"why"`
 }

@@ -38,6 +38,15 @@
 // different numbers of GPUs it may find no places where there are some, but then
 // [Machine.Impossible] says so before the run waits.
 //
+// # Elastic runs
+//
+// An elastic run has the same number of tasks on each of its hosts, and as many hosts as
+// there is room on, within its bounds. It waits for room on the fewest, as if it wanted no
+// more, and gets the most that there is. Where that is less than it may have, it is granted
+// only when there has been room on the fewest for [Demand.JoinWait]; until then it guards
+// every host that it could use. Later generations come with the bounds and the wait that
+// the run has chosen for them.
+//
 // # Order
 //
 // Priority comes first, 1 before 5, then age. A run that does not fit guards each host that

@@ -86,7 +86,7 @@ func (f *fuzzed) demand() Demand {
 		}
 		d.Groups = append(d.Groups, g)
 	}
-	switch f.number(12) {
+	switch f.number(13) {
 	case 0:
 		d.MaxHosts = 1 + f.number(3)
 	case 1:
@@ -102,6 +102,10 @@ func (f *fuzzed) demand() Demand {
 		d.Constraints = []string{"gpu.model == H100", "gpu.count >= 2"}
 	case 6:
 		d.Exclusive = true
+	case 12:
+		d.Groups = []Group{{Tasks: 8, GPUs: f.number(3)}}
+		d.Elastic, d.MinHosts, d.MaxHosts, d.PerHost = true, 1+f.number(3), 4, 2
+		d.JoinWait = time.Duration(f.number(3)) * time.Minute
 	}
 	d.Spread = f.number(4) == 0
 	if f.number(2) == 0 {
@@ -181,6 +185,7 @@ func (f *fuzzed) finish() {
 	}
 	f.now = f.now.Add(time.Hour)
 	for range 100 {
+		f.now = f.now.Add(time.Minute)
 		f.step(Passed{Now: f.now})
 		for run := range 12 {
 			id := Run{WorkflowID: fmt.Sprint("r", run), RunID: "1"}
@@ -324,6 +329,10 @@ func (f *fuzzed) checkGrant(g Grant) {
 			t.Fatalf("%v is not alone on %s", g.Run, p.Host)
 		}
 	}
+	if n := len(g.Places); n < d.MinHosts || d.MaxHosts > 0 && n > d.MaxHosts {
+		t.Fatalf("%d hosts: %v, %#v", n, g, d)
+	}
+	d = d.on(len(g.Places))
 	rank := 0
 	for i := range d.Groups {
 		for range d.Groups[i].Tasks {
@@ -339,9 +348,6 @@ func (f *fuzzed) checkGrant(g Grant) {
 	}
 	if len(byRank) != rank {
 		t.Fatalf("%d tasks are placed, of %d", len(byRank), rank)
-	}
-	if n := len(g.Places); n < d.MinHosts || d.MaxHosts > 0 && n > d.MaxHosts {
-		t.Fatalf("%d hosts: %v, %#v", n, g, d)
 	}
 }
 

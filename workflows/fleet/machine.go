@@ -58,6 +58,9 @@ type run struct {
 	could  bool
 	// told is set once the run was asked to give back what it holds.
 	told bool
+	// enough is since when there has been room on enough hosts for an elastic run that
+	// waits for more; zero: there is none.
+	enough time.Time
 }
 
 type runState int
@@ -166,6 +169,9 @@ func (m *Machine) Wake() (at time.Time) {
 		for _, f := range r.refusals {
 			sooner(f.until)
 		}
+		if !r.enough.IsZero() {
+			sooner(r.begins())
+		}
 	}
 	return at
 }
@@ -183,9 +189,12 @@ func (m *Machine) asked(e Asked) []Action {
 	m.unqueue(r)
 	m.takeBack(r)
 	if e.Generation > r.generation {
-		r.try, r.refusals, r.told = 0, nil, false
+		r.try, r.refusals, r.told, r.enough = 0, nil, false, time.Time{}
 	}
 	r.generation, r.try = e.Generation, max(r.try, e.Try)
+	if e.Last {
+		e.Demand.JoinWait = 0
+	}
 	r.set(e.Demand)
 	r.since, r.ends = e.Since, time.Time{}
 	r.asked = e.Generation == 0
@@ -220,7 +229,7 @@ func (m *Machine) meet(id Run, generation int) *run {
 
 // set gives a run a demand.
 func (r *run) set(d Demand) {
-	r.demand, r.shape, r.class, r.judged = d, shapeOf(d), nil, 0
+	r.demand, r.shape, r.class, r.judged = d, shapeOf(d.on(d.MinHosts)), nil, 0
 	r.demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
 }
 

@@ -5,9 +5,13 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 // DemandOf returns what a run needs. The spec is validated and has its defaults.
 func DemandOf(s *spec.RunSpec) Demand {
 	h := s.Hosts
+	least, most := h.Count.Bounds()
 	d := Demand{
 		Select: h.Select, Constraints: h.Constraints, Spread: h.Strategy == spec.StrategySpread, Exclusive: h.Exclusive,
-		PerHost: valueOf(h.PerHost), MinHosts: valueOf(h.Count), MaxHosts: valueOf(h.Count), Priority: valueOf(s.Priority),
+		PerHost: valueOf(h.PerHost), MinHosts: least, MaxHosts: most, Priority: valueOf(s.Priority),
+	}
+	if s.IsElastic() {
+		d.Elastic, d.PerHost, d.JoinWait = true, s.TasksPerHost(), s.Elastic.JoinWait.Std()
 	}
 	if s.MaxRunTime != nil {
 		d.MaxRunTime = s.MaxRunTime.Std()

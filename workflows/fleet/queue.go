@@ -30,7 +30,7 @@ func (m *Machine) decide() []Action {
 				continue
 			}
 		}
-		places := m.try(r)
+		places := m.offer(r)
 		if places == nil {
 			m.protect(r)
 			continue
@@ -202,6 +202,10 @@ func (m *Machine) protect(r *run) {
 	turn, places := m.turn(r, hosts)
 	for _, h := range hosts {
 		rest := r.restOf(h, turn, places)
+		if !r.enough.IsZero() {
+			// It has its turn soon, and could use any of the hosts.
+			turn, rest = r.begins(), r.restOf(h, time.Time{}, nil)
+		}
 		if !h.guard.on {
 			h.guard = guard{on: true, until: turn, rest: rest}
 			m.open--

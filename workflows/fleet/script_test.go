@@ -40,7 +40,7 @@ import (
 // where a demand is made of
 //
 //	tasks=N, or pinned=HOST:N,…   gpus=N|all   then=N  more tasks, without GPUs
-//	hosts=N|MIN:MAX  per-host=N  select=PATTERN  constraint=…  spread  exclusive
+//	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive
 //	priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -342,6 +342,10 @@ func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
 			}
 		case "per-host":
 			d.PerHost = number()
+		case "elastic":
+			if d.Elastic = true; value != "" {
+				d.JoinWait, err = time.ParseDuration(value)
+			}
 		case "select":
 			d.Select = append(d.Select, value)
 		case "constraint":

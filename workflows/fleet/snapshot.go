@@ -52,6 +52,7 @@ type SnapshotRun struct {
 	Places     []SnapshotPlace   `json:"places,omitempty"`
 	New        bool              `json:"new,omitempty"`
 	Told       bool              `json:"told,omitempty"`
+	Enough     time.Time         `json:"enough,omitzero"`
 }
 
 // SnapshotRefusal is a host that is left out for a run.
@@ -107,7 +108,7 @@ func (m *Machine) Snapshot() Snapshot {
 
 func (r *run) snapshot() SnapshotRun {
 	s := SnapshotRun{
-		Run: r.id, Number: r.number, Generation: r.generation, Try: r.try, State: r.state, Since: r.since, Ends: r.ends, New: r.asked, Told: r.told,
+		Run: r.id, Number: r.number, Generation: r.generation, Try: r.try, State: r.state, Since: r.since, Ends: r.ends, New: r.asked, Told: r.told, Enough: r.enough,
 	}
 	if r.state != holding {
 		s.Demand = new(r.demand)
@@ -128,7 +129,7 @@ func Resume(s Snapshot) *Machine {
 	runs := make([]*run, len(s.Runs))
 	for i, q := range s.Runs {
 		r := &run{
-			id: q.Run, number: q.Number, generation: q.Generation, try: q.Try, state: q.State, since: q.Since, ends: q.Ends, asked: q.New, told: q.Told,
+			id: q.Run, number: q.Number, generation: q.Generation, try: q.Try, state: q.State, since: q.Since, ends: q.Ends, asked: q.New, told: q.Told, enough: q.Enough,
 		}
 		if q.Demand != nil {
 			r.set(*q.Demand)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -38,10 +39,17 @@ func (m *Machine) Queue() []Waiting { return m.Front(len(m.waiting)) }
 func (m *Machine) Front(most int) []Waiting {
 	list := make([]Waiting, 0, min(most, len(m.waiting)))
 	for i, r := range m.waiting[:min(most, len(m.waiting))] {
-		list = append(list, Waiting{
+		w := Waiting{
 			Run: r.id, Generation: r.generation, Position: i + 1, Priority: r.demand.Priority,
 			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r),
-		})
+		}
+		if r.demand.Elastic {
+			w.Hosts = fmt.Sprintf("%d:%d", r.demand.MinHosts, r.demand.MaxHosts)
+		}
+		if !r.enough.IsZero() {
+			w.Begins = r.begins()
+		}
+		list = append(list, w)
 	}
 	return list
 }
@@ -78,7 +86,8 @@ func (m *Machine) Unplaced(most int) []Run {
 	return list
 }
 
-// Plan returns where a run would go if it asked now. The error says what is missing.
+// Plan returns where a run would go if it asked now, an elastic one as if it waited for no
+// more hosts. The error says what is missing.
 func (m *Machine) Plan(d Demand) ([]Place, error) {
 	if err := m.Impossible(d); err != nil {
 		return nil, err
@@ -91,7 +100,8 @@ func (m *Machine) Plan(d Demand) ([]Place, error) {
 			m.protect(w)
 		}
 	}
-	places := m.try(r)
+	r.demand.JoinWait = 0
+	places := m.offer(r)
 	if places == nil {
 		return nil, textError("the run would wait: it " + m.why(r))
 	}

@@ -18,6 +18,9 @@ const (
 // why says what a run waits for: "waits for 8 slots with gpu.model == H100: 4 free on gpu-1,
 // gpu-2 draining".
 func (m *Machine) why(r *run) string {
+	if !r.enough.IsZero() {
+		return m.whyJoining(r)
+	}
 	text := "waits for " + wants(&r.demand, r.shape.tasks)
 	if err := m.class(r).err; err != nil {
 		return text + ": " + err.Error()
@@ -54,8 +57,13 @@ func (m *Machine) unguarded(r *run, h *host) room {
 // wants says what a demand is for.
 func wants(d *Demand, tasks int) string {
 	var b strings.Builder
-	b.WriteString(plural.Of(tasks, "slot", "slots"))
+	if d.Elastic {
+		fmt.Fprintf(&b, "%s on each of %d to %d hosts", plural.Of(d.PerHost, "slot", "slots"), d.MinHosts, d.MaxHosts)
+	} else {
+		b.WriteString(plural.Of(tasks, "slot", "slots"))
+	}
 	switch {
+	case d.Elastic:
 	case d.PerHost > 0:
 		fmt.Fprintf(&b, ", %d on each host", d.PerHost)
 	case d.MaxHosts == 1:

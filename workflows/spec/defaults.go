@@ -14,6 +14,8 @@ const (
 	DefaultPlacementTimeout = Duration(time.Minute)
 	DefaultPriority         = 3
 	DefaultStrategy         = StrategyPack
+	DefaultJoinWait         = Duration(30 * time.Second)
+	DefaultGrow             = GrowNever
 	DefaultBarriers         = BarriersServer
 	DefaultStopSignal       = "SIGTERM"
 	DefaultStopGrace        = Duration(30 * time.Second)

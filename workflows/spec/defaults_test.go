@@ -22,6 +22,7 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		PlacementTimeout:  new(DefaultPlacementTimeout),
 		Priority:          new(3),
 		Hosts:             Hosts{Strategy: StrategyPack},
+		Elastic:           Elastic{JoinWait: new(DefaultJoinWait), Grow: GrowNever},
 		Barriers:          BarriersServer,
 		Stop:              Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace)},
 		StopTogether:      StopTogether{Grace: new(DefaultTogetherGrace), CleanErrors: []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}},
@@ -42,7 +43,7 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 		DependenceOnChief: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
 		Stop: Stop{Signal: "KILL", Grace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
 		Logs: Logs{Redirects: "0", Tee: "1", Prefix: "x"}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
-		Priority: new(1), Hosts: Hosts{Strategy: StrategySpread}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
+		Priority: new(1), Hosts: Hosts{Strategy: StrategySpread}, Elastic: Elastic{JoinWait: DurationOf(0), Grow: GrowNextGeneration}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
 	}
 	d := s.WithDefaults()
 	want := *s

@@ -44,6 +44,7 @@ const (
 	resourcesRemedy  = "write auto, or a list such as [0, 1, 2, 3]"
 	cpusRemedy       = `write auto, or a list such as [0, 1, 2, 3] or "0-3,8"`
 	disconnectRemedy = "write keep, or {stop_after: 2m}"
+	hostCountRemedy  = `write a number, such as 4, or a range, such as "2:4"`
 	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
 )
 

@@ -221,10 +221,10 @@ var fields = []field{
 		example: "hosts: {count: 3, per_host: 3}", remedy: "write a number, or for example {count: 4, per_host: 8}",
 	},
 	{
-		of:      "Hosts.count",
-		doc:     "The number of hosts. The tasks are shared out evenly among them where there is room for that.",
-		example: "count: 4", least: new(1), most: new(MaxTasks), remedy: "write one number, such as 4; a range such as 2:4 comes later",
-		flag: "hosts", usage: "`NUMBER` of hosts of the tasks (default: as few as there is room on)",
+		of: "Hosts.count", syntax: hostCountSyntax,
+		doc:     `The number of hosts, among which the tasks are shared out evenly where there is room for that; or a range such as "2:4", for an elastic run: it has at most four hosts and at least two, as many as there is room on, and the same number of tasks on each. The number of tasks is that on the most hosts; with fewer the last type has fewer tasks. Needs restart_scope: group.`,
+		example: "count: 4", remedy: hostCountRemedy,
+		flag: "hosts", usage: "`NUMBER` of hosts of the tasks, or MIN:MAX for an elastic run (default: as few as there is room on)",
 	},
 	{
 		of:      "Hosts.per_host",
@@ -257,6 +257,23 @@ var fields = []field{
 		doc:     "Whether nobody else has tasks on the hosts meanwhile.",
 		example: "exclusive: true",
 		flag:    "exclusive", usage: "nobody else has tasks on the hosts meanwhile",
+	},
+	{
+		of:      "RunSpec.elastic",
+		doc:     "How an elastic run, whose hosts.count is a range, comes to its hosts.",
+		example: "elastic: {join_wait: 30s, grow: next-generation}",
+	},
+	{
+		of: "Elastic.join_wait", def: DefaultJoinWait,
+		doc:     "How long a run that has room on enough hosts waits for room on more, at its start and when it has too few hosts left.",
+		example: "join_wait: 30s",
+		flag:    "join-wait", usage: "`TIME` for which an elastic run that has room on enough hosts waits for more",
+	},
+	{
+		of: "Elastic.grow", def: DefaultGrow, enum: names(grows),
+		doc:     "Whether a run that has lost hosts, or began with fewer than it may have, gets others with the next generation. Nothing is stopped for that. With never it goes on with those that are left while they are enough.",
+		example: "grow: next-generation",
+		flag:    "grow", usage: "whether an elastic run gets more hosts when its group starts again: `never|next-generation`",
 	},
 	{
 		of: "RunSpec.barriers", def: DefaultBarriers,

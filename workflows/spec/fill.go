@@ -24,7 +24,10 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == disconnectType {
 		return c.fillDisconnect(path, key, n, v)
 	}
-	if v.Type() == hostsType && n.kind == kindNumber {
+	if v.Type() == hostCountType {
+		return c.fillHostCount(path, key, n, v)
+	}
+	if v.Type() == hostsType && (n.kind == kindNumber || n.kind == kindText) {
 		return c.fill(fieldPath(path, "count"), "Hosts.count", n, v.FieldByName("Count"))
 	}
 	switch v.Kind() {
@@ -200,6 +203,8 @@ func typeTitle(t reflect.Type) string {
 		return "auto or a list"
 	case t == hostsType:
 		return "a number or an object"
+	case t == hostCountType:
+		return "a whole number or a range"
 	case t.Kind() == reflect.Pointer:
 		return typeTitle(t.Elem())
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:

@@ -1,10 +1,13 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
@@ -12,12 +15,45 @@ import (
 // Hosts says on which hosts the tasks are, and on how many. In YAML and JSON a number alone
 // is the count.
 type Hosts struct {
-	Count       *int     `json:"count,omitempty"`
-	PerHost     *int     `json:"per_host,omitempty"`
-	Select      []string `json:"select,omitempty"`
-	Constraints []string `json:"constraints,omitempty"`
-	Strategy    Strategy `json:"strategy,omitempty"`
-	Exclusive   bool     `json:"exclusive,omitempty"`
+	Count       HostCount `json:"count,omitempty"`
+	PerHost     *int      `json:"per_host,omitempty"`
+	Select      []string  `json:"select,omitempty"`
+	Constraints []string  `json:"constraints,omitempty"`
+	Strategy    Strategy  `json:"strategy,omitempty"`
+	Exclusive   bool      `json:"exclusive,omitempty"`
+}
+
+// HostCount is a number of hosts, such as "4", or the range of an elastic run, such as
+// "2:4". In JSON and YAML a number is one, too.
+type HostCount string
+
+// Bounds returns the fewest and the most hosts; 0 where none are given.
+func (h HostCount) Bounds() (least, most int) {
+	from, to, isRange := strings.Cut(string(h), ":")
+	least, _ = strconv.Atoi(from)
+	if !isRange {
+		return least, least
+	}
+	most, _ = strconv.Atoi(to)
+	return least, most
+}
+
+// MarshalJSON writes a number where there is no range.
+func (h HostCount) MarshalJSON() ([]byte, error) {
+	if decimal(string(h)) {
+		return []byte(h), nil
+	}
+	return json.Marshal(string(h))
+}
+
+// UnmarshalJSON reads what [HostCount.MarshalJSON] writes. What people write is read by
+// [Decode], which says what is wrong with it.
+func (h *HostCount) UnmarshalJSON(b []byte) error {
+	if decimal(string(b)) {
+		*h = HostCount(b)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(h))
 }
 
 // Strategy says how tasks are shared out among hosts.
@@ -36,7 +72,49 @@ var strategies = []Strategy{StrategyPack, StrategySpread}
 // Priorities of runs go from FirstPriority, which comes first, to LastPriority.
 const FirstPriority, LastPriority = 1, 5
 
-var hostsType = reflect.TypeFor[Hosts]()
+var (
+	hostsType     = reflect.TypeFor[Hosts]()
+	hostCountType = reflect.TypeFor[HostCount]()
+)
+
+func (c *checker) fillHostCount(path, key string, n *node, v reflect.Value) bool {
+	text := n.text
+	if number, ok := n.wholeNumber(); ok {
+		text = strconv.Itoa(number)
+	} else if n.kind != kindText {
+		return c.mismatch(path, key, n, v.Type())
+	}
+	v.SetString(text)
+	return true
+}
+
+func (c *checker) checkCountOfHosts(path string, h HostCount) {
+	if h == "" {
+		return
+	}
+	for text := range strings.SplitSeq(string(h), ":") {
+		n, err := strconv.Atoi(text)
+		if err != nil || strings.Count(string(h), ":") > 1 {
+			c.add(path, Quote(string(h))+" is no number of hosts", hostCountRemedy)
+			return
+		}
+		c.checkNumber(path, n, field{least: new(1), most: new(MaxTasks)})
+	}
+	if least, most := h.Bounds(); least > most {
+		c.add(path, fmt.Sprintf("%s has its fewest hosts above its most", Quote(string(h))), fmt.Sprintf(`write "%d:%d"`, most, least))
+	}
+}
+
+func hostCountSchema(f field, nullable bool) object {
+	forms := []object{
+		{{"type", "integer"}, {"minimum", 1}, {"maximum", MaxTasks}},
+		{{"type", "string"}, {"pattern", emptyOr(hostCountPattern, nullable)}},
+	}
+	if nullable {
+		forms = append(forms, object{{"type", "null"}})
+	}
+	return object{{"description", f.doc}, {"anyOf", forms}}
+}
 
 func (c *checker) checkHostPattern(p, pattern string) {
 	_, err := path.Match(pattern, "")
@@ -75,17 +153,18 @@ func (c *checker) checkHosts(s *RunSpec) {
 
 func (c *checker) checkHostCount(s *RunSpec, n int, pinned []string) {
 	h := s.Hosts
+	least, most := h.Count.Bounds()
 	switch {
-	case h.Count == nil || *h.Count < 1:
+	case c.isMalformed("hosts.count") || least < 1 || least > most:
 		return
-	case *h.Count > n:
-		c.add("hosts.count", fmt.Sprintf("is %d, and the run has only %d tasks", *h.Count, n), "have a task for each host, or fewer hosts")
-	case h.PerHost != nil && *h.PerHost > 0 && (n+*h.PerHost-1) / *h.PerHost != *h.Count:
-		c.add("hosts.per_host", fmt.Sprintf("%d tasks, %d on each host, do not make %d hosts", n, *h.PerHost, *h.Count),
-			fmt.Sprintf("have %d tasks, or leave out count or per_host", *h.Count**h.PerHost))
-	case len(pinned) > *h.Count:
-		c.add("hosts.count", fmt.Sprintf("is %d, and the addresses name %s", *h.Count, shorten.List(pinned, 3)), "leave it out, or correct the addresses")
-	case s.Barriers == BarriersLocal && *h.Count > 1:
-		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but hosts.count is %d", *h.Count), "write barriers: "+string(BarriersServer)+", or count: 1")
+	case most > n:
+		c.add("hosts.count", fmt.Sprintf("is %s, and the run has only %d tasks", h.Count, n), "have a task for each host, or fewer hosts")
+	case h.PerHost != nil && *h.PerHost > 0 && (n+*h.PerHost-1) / *h.PerHost != most:
+		c.add("hosts.per_host", fmt.Sprintf("%d tasks, %d on each host, do not make %d hosts", n, *h.PerHost, most),
+			fmt.Sprintf("have %d tasks, or leave out count or per_host", most**h.PerHost))
+	case len(pinned) > most:
+		c.add("hosts.count", fmt.Sprintf("is %s, and the addresses name %s", h.Count, shorten.List(pinned, 3)), "leave it out, or correct the addresses")
+	case s.Barriers == BarriersLocal && most > 1:
+		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but hosts.count is %s", h.Count), "write barriers: "+string(BarriersServer)+", or count: 1")
 	}
 }

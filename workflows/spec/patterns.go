@@ -31,6 +31,7 @@ var (
 	hostPatternSyntax = syntax{check: rule((*checker).checkHostPattern)}
 	constraintSyntax  = syntax{check: rule((*checker).checkConstraint)}
 	disconnectSyntax  = syntax{check: rule((*checker).checkDisconnect)}
+	hostCountSyntax   = syntax{check: rule((*checker).checkCountOfHosts)}
 	// elsewhere is for values that are checked together with others.
 	elsewhere = syntax{check: func(*checker, string, any) {}}
 )
@@ -70,6 +71,8 @@ const (
 	// device may also have a name, such as a GPU's UUID.
 	devicesPattern = `^(auto|[A-Za-z0-9][A-Za-z0-9._:/-]*(,[A-Za-z0-9][A-Za-z0-9._:/-]*)*)$`
 	cpusPattern    = `^(auto|\d+(-\d+)?(,\d+(-\d+)?)*)$`
+	// hostCountPattern is a [HostCount].
+	hostCountPattern = `^0*[1-9][0-9]*(:0*[1-9][0-9]*)?$`
 	// indexPattern is a task's index, the key of an override.
 	indexPattern = `^(0|[1-9][0-9]*)$`
 )

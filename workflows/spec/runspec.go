@@ -23,6 +23,7 @@ type RunSpec struct {
 	PlacementTimeout  *Duration         `json:"placement_timeout,omitempty"`
 	Priority          *int              `json:"priority,omitempty"`
 	Hosts             Hosts             `json:"hosts,omitzero"`
+	Elastic           Elastic           `json:"elastic,omitzero"`
 	Barriers          Barriers          `json:"barriers,omitempty"`
 	Stop              Stop              `json:"stop,omitzero"`
 	OnDisconnect      OnDisconnect      `json:"on_disconnect,omitempty"`

@@ -21,7 +21,8 @@ import (
 //   - comparisons between places: a type or an address given twice, a task
 //     that neither it nor its group nor the run gives a command, max_restarts
 //     without auto_restart, local barriers of tasks that are pinned to several
-//     hosts, numbers and names of hosts that do not go with the tasks;
+//     hosts, numbers and names of hosts that do not go with the tasks, and what an
+//     elastic run needs;
 //   - the syntax of addresses, prefixes, patterns of hosts and constraints, ranges that run backwards, and
 //     durations that are too long, or 0 where that is not allowed;
 //   - sizes in bytes of arguments and variables, the values of variables that
@@ -61,6 +62,8 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 		return resourcesSchema(f, nullable)
 	case t == disconnectType:
 		return disconnectSchema(f, nullable)
+	case t == hostCountType:
+		return hostCountSchema(f, nullable)
 	case t == durationType:
 		name, o = "string", object{{"pattern", durationPattern}}
 	case t.Kind() == reflect.String:
@@ -80,8 +83,8 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 	}
 	types := []string{name}
 	if t == hostsType {
-		types = append(types, "integer") // the count alone
-		o = append(o, entry{"minimum", 1})
+		types = append(types, "integer", "string") // the count alone
+		o = append(o, entry{"minimum", 1}, entry{"pattern", emptyOr(hostCountPattern, nullable)})
 	}
 	if nullable {
 		types = append(types, "null")

@@ -17,6 +17,9 @@ import (
 // lists the same rules.
 var beyondSchema = map[string]string{
 	"hosts_counts.yaml":             "hosts compared with the tasks",
+	"hosts_elastic.yaml":            "what an elastic run needs",
+	"elastic_types.yaml":            "what an elastic run needs",
+	"elastic_fixed.yaml":            "elastic without a range of hosts",
 	"on_disconnect_stop_after.yaml": "the least time",
 	"duplicate_keys.json":           "a key given twice",
 	"duplicate_keys.yaml":           "a key given twice",
@@ -133,6 +136,9 @@ func TestFieldExamplesDecode(t *testing.T) {
 		doc := "tasks: [{type: worker, count: 9}]\nauto_restart: true\ncommand: [x]\n"
 		name, _, _ := strings.Cut(f.example, ":")
 		doc = regexp.MustCompile(`(?m)^`+name+`: .*\n`).ReplaceAllString(doc, "")
+		if strings.Contains(key, "lastic") {
+			doc += "hosts: \"3:9\"\nrestart_scope: group\n"
+		}
 		switch typ, _, _ := strings.Cut(key, "."); typ {
 		case "RunSpec":
 			doc += f.example
@@ -148,7 +154,7 @@ func TestFieldExamplesDecode(t *testing.T) {
 			doc = "command: [x]\ntasks: [{type: worker, overrides: {0: {" + f.example + "}}}]"
 		case "StopTogether":
 			doc += "stop_together: {" + f.example + "}"
-		case "Stop", "Logs", "Closures":
+		case "Stop", "Logs", "Closures", "Hosts", "Elastic":
 			doc += strings.ToLower(typ) + ": {" + f.example + "}"
 		}
 		_, err := DecodeYAML([]byte(doc))

@@ -26,6 +26,7 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkRestarts(s)
 	c.checkBarriers(s)
 	c.checkHosts(s)
+	c.checkElastic(s)
 	c.checkLogs(s)
 	c.checkSize(s)
 }

@@ -1,0 +1,71 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/plural"
+)
+
+// on returns what an elastic run needs on so many hosts. Of other runs it is d.
+func (d Demand) on(hosts int) Demand {
+	if !d.Elastic {
+		return d
+	}
+	d.MinHosts, d.MaxHosts = hosts, hosts
+	groups, left := d.Groups, hosts*d.PerHost
+	d.Groups = nil
+	for _, g := range groups {
+		if g.Tasks = min(g.Tasks, left); g.Tasks > 0 {
+			d.Groups = append(d.Groups, g)
+			left -= g.Tasks
+		}
+	}
+	return d
+}
+
+// offer returns places where a run goes now, or none. An elastic one that has room on
+// enough hosts, but not on all, waits for more until it begins with those that there are.
+func (m *Machine) offer(r *run) []place {
+	places := m.try(r)
+	switch {
+	case !r.demand.Elastic:
+		return places
+	case places == nil:
+		r.enough = time.Time{}
+		return nil
+	case r.enough.IsZero():
+		r.enough = m.now
+	}
+	places = m.most(r, places)
+	if len(places) < r.demand.MaxHosts && m.now.Before(r.begins()) {
+		return nil
+	}
+	return places
+}
+
+// begins returns when an elastic run waits no longer for more hosts.
+func (r *run) begins() time.Time { return r.enough.Add(r.demand.JoinWait) }
+
+// most returns the places of an elastic run on as many hosts as there is room on; it has
+// found places on the fewest.
+func (m *Machine) most(r *run, places []place) []place {
+	least := r.shape
+	for fewest, most := r.demand.MinHosts, r.demand.MaxHosts; fewest < most; {
+		n := (fewest + most + 1) / 2
+		r.shape = shapeOf(r.demand.on(n))
+		if more := m.try(r); more != nil {
+			places, fewest = more, n
+		} else {
+			most = n - 1
+		}
+	}
+	r.shape = least
+	return places
+}
+
+// whyJoining says what an elastic run waits for that has room on enough hosts.
+func (m *Machine) whyJoining(r *run) string {
+	return fmt.Sprintf("waits for %s on each of %d hosts, and begins with fewer, but at least %d, at %s: %s",
+		plural.Of(r.demand.PerHost, "slot", "slots"), r.demand.MaxHosts, r.demand.MinHosts, r.begins().UTC().Format("15:04:05 UTC"), m.missing(r))
+}
