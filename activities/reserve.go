@@ -104,7 +104,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 			p = h.newPlan(run, in, p)
 			p.Server = server
 		}
-		if err := h.claimSlots(run, tasks); err != nil {
+		if err := h.claimSlots(run, in.Generation, tasks); err != nil {
 			return nil, err
 		}
 		p.Tasks = slices.Clone(p.Tasks)
@@ -186,14 +186,15 @@ func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {
 }
 
 // claimSlots checks the bound on tasks of this host. It is called while a plan is being
-// changed, so that two runs cannot both get the last slots.
-func (h *Host) claimSlots(run supervisor.RunKey, tasks []spec.Task) error {
+// changed, so that two runs cannot both get the last slots. Those that the run had in an
+// earlier generation, under other ranks perhaps, are free for this one.
+func (h *Host) claimSlots(run supervisor.RunKey, generation int, tasks []spec.Task) error {
 	if h.Slots == 0 {
 		return nil
 	}
 	used, want := 0, len(tasks)
 	for _, p := range h.plans.all() {
-		if p.Released {
+		if p.Released || p.Run == run && p.Generation < generation {
 			continue
 		}
 		used += len(p.Tasks) + len(p.Added)

@@ -46,6 +46,8 @@ type Status struct {
 	Ending  string       `json:"ending,omitempty"`
 	// Silent are the hosts of which nothing has been heard for a while.
 	Silent []SilentHost `json:"silent,omitempty"`
+	// Elastic is set where the number of hosts may change, while the run is open.
+	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is what the hosts do while they hear nothing of the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
 	// Services are those of the hosts of an open run; see [Run.Services].
@@ -147,7 +149,7 @@ func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result = answer.State, answer.Generation, answer.Result
-	s.Stopping, s.OnDisconnect, s.Services = answer.Stopping, answer.OnDisconnect, answer.Services
+	s.Stopping, s.OnDisconnect, s.Services, s.Elastic = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic
 	for _, t := range answer.Tasks {
 		// The heartbeat knows better once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}

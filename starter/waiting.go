@@ -52,7 +52,7 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 
 // waitingInFleet finds what a run waits for in the queue of its fleet.
 func (s *Status) waitingInFleet(ctx context.Context, c client.Client) {
-	if s.State != spec.RunPlacing || len(s.Waiting) > 0 || spec.IsPrivateQueue(s.Queue) {
+	if s.State != spec.RunPlacing && s.State != spec.RunRestarting || len(s.Waiting) > 0 || spec.IsPrivateQueue(s.Queue) {
 		return
 	}
 	queue, err := GetFleet(c, s.Queue).Waiting(ctx)

@@ -67,7 +67,9 @@ func decode(input converter.RawValue) (*spec.RunSpec, error) {
 
 // clusterRun is the state of one run.
 type clusterRun struct {
-	spec    *spec.RunSpec
+	spec *spec.RunSpec
+	// sized is the spec with the tasks of this generation; see [spec.RunSpec.Sized].
+	sized   *spec.RunSpec
 	machine *lifecycle.Machine
 	queue   string // of the workflow; those of hosts are named after it
 
@@ -84,6 +86,8 @@ type clusterRun struct {
 	answers []fleet.Answer
 	// specBytes is the size of the spec, where several hosts are told it.
 	specBytes int
+	// queued is when the run first asked the fleet: its age in the queue.
+	queued time.Time
 	// patient reports whether the run waits for a place without limit.
 	patient bool
 	// unsettled are the queues of hosts that gave no account of a task of the last
@@ -130,6 +134,7 @@ type clusterRun struct {
 func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun {
 	r := &clusterRun{
 		spec:      s,
+		sized:     s,
 		machine:   lifecycle.New(s, s.TaskList()),
 		queue:     workflow.GetInfo(ctx).TaskQueueName,
 		lost:      map[string]bool{},
@@ -229,7 +234,7 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 			r.started = now
 		}
 		r.noteHosts(ctx)
-		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started)})
+		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started), Tasks: r.size()})
 	default:
 		r.step(ctx, lifecycle.PlacementFailed{Message: reasonOf(placed)})
 	}

@@ -31,6 +31,10 @@
 // refuses, the others give back what they reserved, and the run asks again. The next
 // generation of a group stays where it is, unless a host was lost or drains.
 //
+// An elastic run asks for a range of hosts (elastic.go), and the generation has as many of
+// the tasks as the grant has room for: hosts are told a spec of just these. It asks for each
+// generation that has lost a host, or may have more, and keeps its age when it has to wait.
+//
 // A run with hosts of its own asks nobody. Tasks without an address go together to one
 // host that takes them; an address names its host. Tasks of both kinds may land on the
 // same host, which is then one host of the run with one order of local ranks.

@@ -19,6 +19,10 @@ import (
 // not, the others give back what they reserved, and the fleet is asked again.
 func (r *clusterRun) placeInFleet(ctx workflow.Context, p placement) error {
 	since := workflow.Now(ctx)
+	if r.queued.IsZero() {
+		r.queued = since
+	}
+	demand := r.demand()
 	if hosts := r.stay(); hosts != nil {
 		r.hosts = hosts
 		if refused, err := r.reserveAll(ctx, p); refused == nil {
@@ -27,7 +31,7 @@ func (r *clusterRun) placeInFleet(ctx workflow.Context, p placement) error {
 		r.unreserve(ctx, r.hosts, p.generation)
 	}
 	for try := 0; ; try++ {
-		places, err := r.ask(ctx, p, since, try)
+		places, err := r.ask(ctx, p, demand, since, try)
 		if err != nil {
 			return err
 		}
@@ -52,8 +56,12 @@ func (r *clusterRun) placeInFleet(ctx workflow.Context, p placement) error {
 	}
 }
 
-// stay returns the hosts of the last generation, if the group can stay where it is.
+// stay returns the hosts of the last generation, if the group can stay where it is, and
+// wants no more.
 func (r *clusterRun) stay() []*host {
+	if r.grows() {
+		return nil
+	}
 	for _, h := range r.hosts {
 		if h.queue == "" || r.lost[h.queue] || r.draining[h.name] {
 			return nil
@@ -64,8 +72,11 @@ func (r *clusterRun) stay() []*host {
 
 // ask returns where the fleet has room for the tasks, once it has. The question is repeated
 // now and then: a fleet that was terminated knows of nobody who waits.
-func (r *clusterRun) ask(ctx workflow.Context, p placement, since time.Time, try int) ([]fleet.Place, error) {
-	asked := fleet.Asked{Run: r.inFleet(ctx), Generation: p.generation, Try: try, Demand: fleet.DemandOf(r.spec), Since: since}
+func (r *clusterRun) ask(ctx workflow.Context, p placement, demand fleet.Demand, since time.Time, try int) ([]fleet.Place, error) {
+	asked := fleet.Asked{Run: r.inFleet(ctx), Generation: p.generation, Try: try, Demand: demand, Since: since}
+	if r.spec.IsElastic() {
+		asked.Since = r.queued
+	}
 	asked.Demand.Prefer, asked.Demand.WaitForHosts = r.preferred(), !r.patient
 	for again := askedAgain; ; again = min(2*again, askedRarely) {
 		left := r.waitsUntil(since).Sub(workflow.Now(ctx))
@@ -183,9 +194,10 @@ func (r *clusterRun) giveUp(ctx workflow.Context, generation int) {
 	}
 }
 
-// hostsAt returns the hosts of a grant with their tasks.
+// hostsAt returns the hosts of a grant with their tasks, which are those of the generation.
 func (r *clusterRun) hostsAt(places []fleet.Place) []*host {
 	tasks := r.spec.TaskList()
+	placed := 0
 	hosts := make([]*host, len(places))
 	for i, at := range places {
 		h := &host{name: at.Host, queue: spec.InstanceQueue(r.queue, at.Host, at.Instance), groups: []int{i}}
@@ -193,7 +205,9 @@ func (r *clusterRun) hostsAt(places []fleet.Place) []*host {
 			h.tasks = append(h.tasks, tasks[ranks.First:ranks.End]...)
 		}
 		hosts[i] = h
+		placed += len(h.tasks)
 	}
+	r.sized = r.spec.Sized(placed)
 	return hosts
 }
 

@@ -112,7 +112,7 @@ func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 		}
 	}
 	return &Resumption{
-		Machine: r.machine.Snapshot(), Started: r.started,
+		Machine: r.machine.Snapshot(), Started: r.started, Queued: r.queued,
 		Run: r.firstExecution(ctx), Execution: r.execution + 1,
 		Hosts: r.held(r.hosts), Former: r.held(r.former), Addresses: r.addresses,
 		Lost: sortedKeys(r.lost), Unsettled: sortedKeys(r.unsettled), Draining: sortedKeys(r.draining),

@@ -46,9 +46,13 @@ func (r *clusterRun) place(ctx workflow.Context, p placement) error {
 	defer func() { r.leave(before) }()
 	started := workflow.Now(ctx)
 	var failure error
-	if spec.IsPrivateQueue(r.queue) {
+	switch {
+	case spec.IsPrivateQueue(r.queue) && r.spec.IsElastic():
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+			"hosts.count is %s: an elastic run is for the hosts of a fleet; submit it to their queue, or give one number of hosts", r.spec.Hosts.Count), spec.ErrInvalidRunSpec, nil)
+	case spec.IsPrivateQueue(r.queue):
 		failure = r.placeWherePinned(ctx, p)
-	} else {
+	default:
 		failure = r.placeInFleet(ctx, p)
 	}
 	clear(r.placed)
@@ -109,7 +113,7 @@ func (r *clusterRun) placeWherePinned(ctx workflow.Context, p placement) error {
 // all tasks, and knows the whole cluster with it.
 func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, group int) activities.ReserveInput {
 	in := activities.ReserveInput{
-		Run: r.began, Spec: r.spec, Group: group, Generation: p.generation, First: p.first,
+		Run: r.began, Spec: r.sized, Group: group, Generation: p.generation, First: p.first,
 		Stopping: r.standing(),
 	}
 	if !r.started.IsZero() {
@@ -125,6 +129,7 @@ func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, gr
 func (r *clusterRun) reserved(h *host, out activities.ReserveOutput) {
 	h.out, h.name = out, out.Host
 	h.queue = spec.InstanceQueue(r.queue, out.Host, out.Instance)
+	r.found(h)
 	for i, t := range h.tasks {
 		r.addresses[t.Name()] = out.Addresses[i]
 	}
@@ -213,7 +218,7 @@ func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Dur
 
 // cluster returns what processes are told of a cluster on several hosts.
 func (r *clusterRun) cluster() taskenv.Cluster {
-	tasks := r.spec.TaskList()
+	tasks := r.sized.TaskList()
 	master := r.placed[tasks[0].Name()].out
 	c := taskenv.Cluster{
 		RPCLayer: r.spec.RPCLayer, Profiles: r.spec.EnvProfiles, Hosts: len(r.hosts),

@@ -49,6 +49,8 @@ type Resumption struct {
 	// Hosts are those of the run, and Former those that the group has left.
 	Hosts  []HeldHost `json:"hosts,omitempty"`
 	Former []HeldHost `json:"former,omitempty"`
+	// Queued is when the run first asked the fleet.
+	Queued time.Time `json:"queued,omitzero"`
 	// Addresses are those of the tasks, by name.
 	Addresses map[string]string `json:"addresses,omitempty"`
 	// Lost and Unsettled are queues of hosts, and Draining their names.
@@ -76,7 +78,10 @@ func lastOf(lines []string, most int) []string {
 func (r *clusterRun) resume(from *Resumption) {
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
 	r.takeOver(from)
-	r.started, r.output = from.Started, from.Output
+	r.started, r.queued, r.output = from.Started, from.Queued, from.Output
+	if size := from.Machine.Size; size > 0 {
+		r.sized = r.spec.Sized(size)
+	}
 	r.begins = placement{generation: from.Machine.Generation, first: from.Machine.First, after: r.machine.Waiting()}
 	for _, line := range r.output {
 		r.outputBytes += len(line)

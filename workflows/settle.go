@@ -17,20 +17,23 @@ import (
 // waited for.
 func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
 	var futures []future[activities.ControlOutput]
+	var asked []*host
 	for _, h := range hosts {
 		if !r.unsettled[h.queue] {
 			continue
 		}
 		actx := settling(ctx, h.queue, r.givenUp(len(hosts)), r.spec, "what "+h.name+" may have left")
+		asked = append(asked, h)
 		futures = append(futures, call(actx, spec.ActivityControl, (*activities.Host).Control, activities.ControlInput{
 			Run: r.began, Op: lifecycle.ControlSettle, Generation: r.machine.Generation() - 1, Tasks: names(h.tasks),
 		}))
 	}
-	for _, f := range futures {
+	for i, f := range futures {
 		if _, err := f.get(ctx); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
-			workflow.GetLogger(ctx).Warn("a host is given up", "error", err)
+			workflow.GetLogger(ctx).Warn("a host is given up", "host", asked[i].name, "error", err)
+			r.gone(asked[i])
 		}
 	}
 	clear(r.unsettled)

@@ -27,6 +27,7 @@ func (r *clusterRun) status() (spec.Status, error) {
 		}
 	}
 	status := spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Result: r.result}
+	status.Elastic = r.elasticStatus()
 	if len(r.hosts) > 0 && r.result == nil {
 		status.OnDisconnect = spec.OnDisconnectKeep
 		if after := r.spec.StopAfter(len(r.hosts)); after > 0 {
@@ -61,6 +62,9 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 	fmt.Fprintf(&b, "**%s**", status.State)
 	if status.Generation > 0 {
 		fmt.Fprintf(&b, " · generation %d", status.Generation)
+	}
+	if status.Elastic != nil {
+		fmt.Fprintf(&b, " · %s", status.Elastic)
 	}
 	if r.result != nil {
 		fmt.Fprintf(&b, " · %s\n%s", r.result.Verdict, markdown.Block(r.result.Message, maxDetailText))

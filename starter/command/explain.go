@@ -33,7 +33,7 @@ has been placed.
 				return err
 			}
 			if a.global.json {
-				return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "waiting": s.Waiting, "hosts": tasksByHost(s)})
+				return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s)})
 			}
 			a.printWhere(s)
 			return nil
@@ -58,6 +58,9 @@ func (a *app) printWhere(s *starter.Status) {
 		}
 		for _, h := range hosts {
 			fmt.Fprintf(a.out, "%s: %s\n", h.Host, h.list())
+		}
+		if s.Elastic != nil {
+			fmt.Fprintf(a.out, "elastic: %s\n", s.Elastic)
 		}
 	}
 }

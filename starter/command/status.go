@@ -66,6 +66,9 @@ func (a *app) printStatus(s *starter.Status) {
 		generation = fmt.Sprintf(", generation %d", s.Generation)
 	}
 	fmt.Fprintf(a.out, "run %s: %s%s, %s\n", s.RunID, state, generation, roughly(took))
+	if s.Elastic != nil {
+		fmt.Fprintf(a.out, "elastic: %s\n", s.Elastic)
+	}
 	for _, w := range s.Waiting {
 		fmt.Fprintf(a.out, "waiting for %s\n", waitingLine(w, time.Now()))
 	}

@@ -146,4 +146,8 @@
 // restart-task, which here restarts the whole group, do not count. Generations that fail
 // quickly follow each other more slowly, by the same rule as processes. The timers of the
 // run span all generations.
+//
+// A generation of an elastic run has as many tasks as its hosts have room for, those with
+// the lowest ranks ([Begin]). The others are not part of it: the run neither waits for them
+// nor tells of them.
 package lifecycle

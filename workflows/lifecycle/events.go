@@ -14,6 +14,9 @@ type Event interface{ event() }
 type Begin struct {
 	// Elapsed is the run time so far, where there was an earlier generation.
 	Elapsed time.Duration
+	// Tasks is how many tasks of the spec the generation has, those with the lowest ranks;
+	// 0: all. An elastic run has fewer on fewer hosts.
+	Tasks int
 }
 
 // Resumed comes first if the run continues in another execution of its workflow.

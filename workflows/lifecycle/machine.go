@@ -11,9 +11,11 @@ import (
 // code is not concurrent.
 type Machine struct {
 	spec  *spec.RunSpec
-	tasks []*task          // in rank order, then as they were added
-	named map[string]*task // the same by name, for look-ups only: ranging over a map has no order
-	phase phase
+	tasks []*task // in rank order, then as they were added
+	// listed is how many of them the spec lists.
+	listed int
+	named  map[string]*task // the same by name, for look-ups only: ranging over a map has no order
+	phase  phase
 	// decided is why the run ends. The first decision stands; what comes after it can
 	// only hasten the end.
 	decided   decision
@@ -39,6 +41,8 @@ type task struct {
 	// added reports whether the task differs from the spec: it is not in it, or an
 	// operator started it with another command.
 	added bool
+	// absent reports whether this generation has no such task: its hosts have room for fewer.
+	absent bool
 	// asked reports whether an operator asked the process to end.
 	asked bool
 	// ending reports whether that process is the last of the launch.
@@ -90,6 +94,7 @@ func New(s *spec.RunSpec, tasks []spec.Task) *Machine {
 	for _, t := range tasks {
 		m.add(t)
 	}
+	m.listed = len(tasks)
 	return m
 }
 
@@ -109,7 +114,7 @@ func (m *Machine) Step(e Event) []Action {
 	}
 	switch e := e.(type) {
 	case Begin:
-		m.begin(e.Elapsed)
+		m.begin(e)
 	case Resumed:
 		m.resumed(e)
 	case PlacementFailed:
@@ -156,13 +161,15 @@ func (m *Machine) Step(e Event) []Action {
 
 func (m *Machine) do(a Action) { m.todo = append(m.todo, a) }
 
-// begin launches all tasks. elapsed is the run time since the first generation began,
-// which may have been in an earlier execution of the workflow.
-func (m *Machine) begin(elapsed time.Duration) {
+// begin launches all tasks of a generation. The run time since the first one began may have
+// passed in an earlier execution of the workflow.
+func (m *Machine) begin(e Begin) {
 	if m.phase != placing {
 		return
 	}
 	m.phase = running
+	m.setSize(e.Tasks)
+	elapsed := e.Elapsed
 	// A limit of 0 passes before any process can start, so nothing is launched.
 	// Between two generations any limit may pass.
 	if d := m.spec.Timeout; d != nil && d.Std() <= elapsed {
@@ -175,7 +182,9 @@ func (m *Machine) begin(elapsed time.Duration) {
 		return
 	}
 	for _, t := range m.tasks {
-		m.launch(t)
+		if !t.absent {
+			m.launch(t)
+		}
 	}
 	m.startTimers(elapsed)
 }

@@ -209,7 +209,7 @@ func (m *Machine) others(w *writer, j judgement) {
 func (m *Machine) outOfTime(w *writer, j judgement) {
 	var names, late []string
 	for _, t := range m.tasks {
-		if t.ok() || j.failed(t) || t.endedBy(spec.CauseOperator) {
+		if t.absent || t.ok() || j.failed(t) || t.endedBy(spec.CauseOperator) {
 			continue
 		}
 		names, late = append(names, j.place(t)), append(late, t.Name())

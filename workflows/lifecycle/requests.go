@@ -76,6 +76,8 @@ func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 		switch t := m.named[name]; {
 		case t == nil:
 			err = m.errUnknown(name)
+		case t.absent:
+			err = m.errAbsent(t)
 		case fit != nil:
 			err = fit(t)
 		}
@@ -135,6 +137,10 @@ func (m *Machine) errUnknown(name string) error {
 	return fmt.Errorf("%s is not a task of this run; it has %s", name, list(names))
 }
 
+func (m *Machine) errAbsent(t *task) error {
+	return fmt.Errorf("%s is not in this generation, whose hosts have %d of the %d tasks", t.Name(), m.group.size, m.listed)
+}
+
 func checkSignal(name string) error {
 	if name == "" {
 		return nil
@@ -163,7 +169,10 @@ func (m *Machine) checkStart(e StartTask) error {
 		return errAgain
 	}
 	if known := m.named[t.Name()]; known != nil {
-		if known.live {
+		switch {
+		case known.absent:
+			return m.errAbsent(known)
+		case known.live:
 			return errors.New(spec.TaskRunningText(t.Name()))
 		}
 		return nil

@@ -33,6 +33,9 @@ func (m *Machine) result(e Released) spec.RunResult {
 	}
 	var invalid []string
 	for _, t := range m.tasks {
+		if t.absent {
+			continue
+		}
 		result := t.result(e)
 		result.StacksFile = m.stacks[t.Name()]
 		if f := failed[t.Name()]; f != nil {

@@ -26,7 +26,7 @@ import (
 //
 // and in events the lines
 //
-//	begin [elapsed=DURATION]
+//	begin [elapsed=DURATION]|[tasks=N]
 //	unplaced: TEXT                  no host took the tasks
 //	ended TASK HOW [launch=N] [generation=N]
 //	                                its activity closed; none given means the latest
@@ -174,6 +174,10 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 	}
 	switch words[0] {
 	case "begin":
+		if n, ok := strings.CutPrefix(arg(1), "tasks="); ok {
+			tasks, err := strconv.Atoi(n)
+			return lifecycle.Begin{Tasks: tasks}, err
+		}
 		elapsed, err := time.ParseDuration(strings.TrimPrefix(cmp.Or(arg(1), "elapsed=0s"), "elapsed="))
 		return lifecycle.Begin{Elapsed: elapsed}, err
 	case "resumed":

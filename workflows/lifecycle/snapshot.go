@@ -13,6 +13,7 @@ import (
 type Snapshot struct {
 	Generation int                    `json:"generation"`
 	First      int                    `json:"first"`
+	Size       int                    `json:"size,omitempty"`
 	Counted    int                    `json:"counted,omitempty"`
 	Quick      int                    `json:"quick,omitempty"`
 	Added      []spec.Task            `json:"added,omitempty"`
@@ -65,7 +66,7 @@ func (m *Machine) Quiet() bool { return m.phase == running && m.decided == undec
 func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
-		Generation: g.generation, First: g.first, Counted: g.counted, Quick: g.quick,
+		Generation: g.generation, First: g.first, Size: g.size, Counted: g.counted, Quick: g.quick,
 		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{},
 	}
 	for _, t := range m.tasks {
@@ -178,6 +179,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	}
 	m.together.seq, m.together.done = from.Stops, from.Cleared
 	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick}
+	m.setSize(from.Size)
 	for _, t := range m.tasks {
 		t.first, t.earlier = from.First, from.Exits[t.Name()]
 	}

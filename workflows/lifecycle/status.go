@@ -3,10 +3,13 @@ package lifecycle
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
 // Status returns the state of the run and of its tasks, without hosts and addresses,
-// which the machine does not know.
+// which the machine does not know. Those that the generation does not have are left out.
 func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 	tasks := make([]spec.TaskStatus, 0, len(m.tasks))
 	for _, t := range m.tasks {
+		if t.absent {
+			continue
+		}
 		s := spec.TaskStatus{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank, State: t.state()}
 		if t.exit != nil {
 			exit := *t.exit

@@ -1,6 +1,9 @@
 package spec
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // TaskState says where a task is in its life.
 type TaskState string
@@ -34,6 +37,8 @@ type Status struct {
 	Generation int          `json:"generation"`
 	Started    time.Time    `json:"started,omitzero"`
 	Tasks      []TaskStatus `json:"tasks"`
+	// Elastic is set where the number of hosts may change.
+	Elastic *ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is what the hosts do while they hear nothing of the server.
 	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
 	// Stopping is set while the tasks are stopping together.
@@ -42,6 +47,29 @@ type Status struct {
 	Services []HostService `json:"services,omitempty"`
 	// Result is set once the run has ended.
 	Result *RunResult `json:"result,omitempty"`
+}
+
+// ElasticStatus is the size of a generation of an elastic run.
+type ElasticStatus struct {
+	// Range is the fewest and the most hosts, such as 2:4.
+	Range HostCount `json:"range"`
+	// Hosts is how many this generation has, with so many Tasks; 0: it has none yet.
+	Hosts int `json:"hosts"`
+	Tasks int `json:"tasks"`
+	// Grow is whether the next generation may have more.
+	Grow Grow `json:"grow"`
+}
+
+// String says "3 of 2:4 hosts, world size 6".
+func (e ElasticStatus) String() string {
+	if e.Hosts == 0 {
+		return fmt.Sprintf("none of %s hosts", e.Range)
+	}
+	text := fmt.Sprintf("%d of %s hosts, world size %d", e.Hosts, e.Range, e.Tasks)
+	if _, most := e.Range.Bounds(); e.Hosts < most && e.Grow == GrowNextGeneration {
+		text += "; the next generation has more if there is room"
+	}
+	return text
 }
 
 // HostService is where and how the files of a run can be read that are on a host.

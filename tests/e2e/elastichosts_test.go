@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// member is a program that says what it was told of its generation, and ends with a file.
+const member = `echo "$$ $CLUSTERRUN_HOST $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT $TF_CONFIG" > $DIR/told-$CLUSTERRUN_GENERATION-$RANK
+until [ -e $DIR/end ]; do sleep 0.05; done`
+
+// generation waits for a generation on these hosts, with so many tasks on each, and checks
+// what its tasks were told. It returns their processes by host.
+func (f *fixture) generation(generation, perHost int, hosts ...string) map[string][]int {
+	f.t.Helper()
+	pids := map[string][]int{}
+	master := ""
+	for rank := range len(hosts) * perHost {
+		name := fmt.Sprintf("told-%d-%d", generation, rank)
+		harness.Within(f.t, 3*time.Minute, name+" is written", func() bool { return f.written(name) })
+		words := strings.SplitN(strings.TrimSpace(f.file(name)), " ", 10)
+		require.Len(f.t, words, 10)
+		pid, err := strconv.Atoi(words[0])
+		require.NoError(f.t, err)
+		host := hosts[rank/perHost]
+		pids[host] = append(pids[host], pid)
+		want := fmt.Sprint(host, " ", rank, " ", len(hosts)*perHost, " ", rank%perHost, " ", perHost, " ", rank/perHost, " ", len(hosts))
+		assert.Equal(f.t, want, strings.Join(words[1:8], " "), name)
+		if master == "" {
+			master = words[8]
+		}
+		assert.Equal(f.t, master, words[8], "the master of all is that of the first")
+		var tf struct {
+			Cluster map[string][]string
+			Task    struct{ Index int }
+		}
+		require.NoError(f.t, json.Unmarshal([]byte(words[9]), &tf))
+		assert.Len(f.t, tf.Cluster["worker"], len(hosts)*perHost)
+		assert.Equal(f.t, rank, tf.Task.Index)
+	}
+	assert.False(f.t, f.written(fmt.Sprintf("told-%d-%d", generation, len(hosts)*perHost)), "there are no more")
+	return pids
+}
+
+func (f *fixture) written(name string) bool {
+	info, err := os.Stat(filepath.Join(f.dir, name))
+	return err == nil && info.Size() > 0
+}
+
+// elastic is a run of members on a range of hosts.
+func elastic(count spec.HostCount, tasks int, grow spec.Grow) *spec.RunSpec {
+	return &spec.RunSpec{
+		Hosts: spec.Hosts{Count: count}, Elastic: spec.Elastic{JoinWait: spec.DurationOf(time.Second), Grow: grow},
+		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(0), OnDisconnect: spec.OnDisconnectStop(5 * time.Second),
+		Stop:  spec.Stop{Grace: spec.DurationOf(time.Second)},
+		Tasks: []spec.TaskGroup{group("worker", tasks, member)},
+	}
+}
+
+// An elastic run begins on the hosts that there are. On a lost host it goes on with those
+// that are left, without a restart of its budget, and with a later generation on one more.
+func TestElasticHosts(t *testing.T) {
+	t.Parallel()
+	f, hosts := fleetOf(t, 2, "a", "b", "c")
+	code, stdout, stderr := f.CLI(t, "plan", "--nnodes", "2:4", "--nproc-per-node", "2", "--", "true")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, "a: worker-0, worker-1\nb: worker-2, worker-3\nc: worker-4, worker-5\n", stdout)
+	assert.Contains(t, stderr, "it waits 30s for room on 4 hosts, and begins on 3 then; 2 are enough for it")
+
+	run := f.start(elastic("2:4", 8, spec.GrowNextGeneration))
+	first := f.generation(0, 2, "a", "b", "c")
+	_, stdout, _ = f.CLI(t, "status", run.GetID())
+	assert.Contains(t, stdout, "elastic: 3 of 2:4 hosts, world size 6; the next generation has more if there is room\n")
+	assert.NotContains(t, stdout, "worker-6")
+	_, err := f.tryUpdate(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-6"})
+	assert.ErrorContains(t, err, "worker-6 is not in this generation, whose hosts have 6 of the 8 tasks")
+
+	side := hosts["b"].Side()
+	hosts["b"].Kill(syscall.SIGKILL)
+	for _, pid := range append(first["b"], side) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // some end with the others
+	}
+	f.generation(1, 2, "a", "c")
+	s, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, &spec.ElasticStatus{Range: "2:4", Hosts: 2, Tasks: 4, Grow: spec.GrowNextGeneration}, s.Elastic)
+	assert.Len(t, s.Tasks, 4)
+
+	hosts["b"].Restart()
+	harness.Eventually(t, "b is back", func() bool { return f.hosts()["b"].State == fleet.HostReady })
+	f.update(run, spec.UpdateRestartTask, spec.TaskRequest{Tasks: []string{"worker-3"}})
+	f.generation(2, 2, "a", "c", "b")
+	_, stdout, _ = f.CLI(t, "explain", run.GetID())
+	assert.Contains(t, stdout, "b: worker-4, worker-5\nelastic: 3 of 2:4 hosts, world size 6;")
+	touch(t, f, "end")
+	r := f.result(run)
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	assert.Equal(t, 2, r.Generation)
+	assert.Len(t, r.Tasks, 6)
+}
+
+// With fewer hosts than it needs an elastic run goes back to the queue, and is there before
+// those that began to wait after it. Without growth it takes no host that is free.
+func TestElasticHostsBelowTheFewest(t *testing.T) {
+	t.Parallel()
+	f, hosts := fleetOf(t, 1, "a", "b", "c")
+	run := f.start(elastic("2:3", 3, spec.GrowNever))
+	f.generation(0, 1, "a", "b", "c")
+	later := f.start(&spec.RunSpec{Hosts: spec.Hosts{Count: "2"}, Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
+	f.waitsBehind(later)
+
+	leave := func(name string) {
+		hosts[name].Kill(syscall.SIGTERM)
+		hosts[name].ExitCode()
+	}
+	leave("a")
+	f.generation(1, 1, "b", "c")
+	f.StartWorker(t, "--host-name", "d", "--slots", "1")
+	f.update(run, spec.UpdateRestartTask, spec.TaskRequest{Tasks: []string{"worker-0"}})
+	f.generation(2, 1, "b", "c")
+	leave("c")
+	leave("b")
+	f.waitsBehind(run, later)
+	_, stdout, _ := f.CLI(t, "status", run.GetID())
+	assert.Contains(t, stdout, "elastic: none of 2:3 hosts\nwaiting for 1 slot on each of 2 to 3 hosts: 1 free on d (position 1 in queue clusterrun)\n")
+	_, stdout, _ = f.CLI(t, "queue", "--json")
+	assert.Contains(t, stdout, `"hosts": "2:3"`)
+	f.StartWorker(t, "--host-name", "e", "--slots", "1")
+	f.generation(3, 1, "d", "e")
+	touch(t, f, "end")
+	r := f.result(run)
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	assert.Equal(t, spec.VerdictSucceeded, f.result(later).Verdict)
+}
