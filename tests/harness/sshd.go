@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// SSHHost is a machine with sshd: a network namespace of this one, with a directory for the
-// state of clusterrun.
+// SSHHost is a machine with sshd: a network namespace of this one, with a host name and a
+// directory for the state of clusterrun.
 type SSHHost struct {
 	Name, Address string
 	State         string // directory of clusterrun's state there
@@ -69,10 +69,14 @@ func StartSSHHosts(t testing.TB, n int, by ...string) *SSHHosts {
 	}
 	config := fmt.Sprintf("Host *\n User root\n IdentityFile %s\n IdentitiesOnly yes\n UserKnownHostsFile %s\n GlobalKnownHostsFile /dev/null\n StrictHostKeyChecking yes\n ControlPath none\n",
 		s.path("id"), s.path("known_hosts"))
-	known := ""
+	known, names := "", "127.0.0.1 localhost\n"
 	for i := range n {
 		h := &SSHHost{Name: string(rune('a' + i)), Address: fmt.Sprintf("%s.%d", subnet, i+2)}
 		s.Hosts = append(s.Hosts, h)
+		names += h.Address + " " + h.Name + "\n"
+	}
+	s.Write("etc-hosts", names)
+	for i, h := range s.Hosts {
 		s.start(h, bridge, i, by)
 		config = fmt.Sprintf("Host %s\n HostName %s\n", h.Name, h.Address) + config
 		known += h.Address + " " + s.read("hostkey.pub")
@@ -123,6 +127,7 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 		fmt.Sprintf("SetEnv HOME=%s PATH=%s CLUSTERRUN_STATE_DIR=%s XDG_CACHE_HOME=%s", s.Dir, os.Getenv("PATH"), h.State, s.path("cache-"+h.Name)),
 	}, "\n")+"\n")
 	argv := append([]string{"nsenter", "--net=/run/netns/" + h.netns}, by...)
+	argv = append(argv, "unshare", "--uts", "--mount", "sh", "-c", `hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"`, h.Name, s.path("etc-hosts"))
 	h.sshd = Start(s.t, "/", Env("/root"), append(argv, "/usr/sbin/sshd", "-D", "-e", "-f", config)...)
 }
 
