@@ -53,3 +53,45 @@ func TestTFConfigOnThreeHosts(t *testing.T) {
 	}
 	h.gone()
 }
+
+// What is linked with MPI is started by mpirun, and whoever does not is told so: each process
+// would believe to be alone, and end well.
+func TestMPI(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"gcc", "mpirun"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("there is no %s", program)
+		}
+	}
+	l := newLocal(t)
+	// Debian's headers are a package of their own.
+	l.write("mpi.c", `
+#include <stdio.h>
+extern struct ompi_communicator_t ompi_mpi_comm_world;
+int MPI_Init(int *, char ***), MPI_Comm_rank(void *, int *), MPI_Comm_size(void *, int *), MPI_Finalize(void);
+int main(int argc, char **argv) {
+	int rank, size;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(&ompi_mpi_comm_world, &rank);
+	MPI_Comm_size(&ompi_mpi_comm_world, &size);
+	printf("rank %d of %d\n", rank, size);
+	return MPI_Finalize();
+}
+`)
+	compile := exec.Command("gcc", "-o", "mpi", "mpi.c", "-l:libmpi.so.40")
+	compile.Dir = l.home
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Skipf("no program for Open MPI can be made here: %s", out)
+	}
+	const warning = "./mpi is linked with libmpi.so.40: each of its processes would be rank 0 of 1 here, since only mpirun tells them of each other; write `clusterrun run -n 1 -- mpirun -n COUNT ./mpi`"
+	code, stdout, stderr := l.run("run", "-n", "2", "--", "./mpi")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 2, strings.Count(stdout, "rank 0 of 1\n"), stdout)
+	assert.Contains(t, stderr, warning)
+
+	code, stdout, stderr = l.run("run", "-n", "1", "--", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "./mpi")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "rank 0 of 2\n")
+	assert.Contains(t, stdout, "rank 1 of 2\n")
+	assert.NotContains(t, stderr, "is linked with")
+}
