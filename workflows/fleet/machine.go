@@ -48,6 +48,7 @@ type run struct {
 	since      time.Time
 	refusals   []refusal
 	places     []place
+	grantedAt  time.Time // when it was given them
 	ends       time.Time // zero: not known
 	// held are the hosts on which the run holds something, by name.
 	held []*host
@@ -264,11 +265,11 @@ func (m *Machine) refused(e Refused) {
 	if r == nil || r.state != granted || r.generation != e.Generation || e.Try < r.try && e.Try > 0 {
 		return
 	}
-	earlier := m.joinedSince(r.placeOn(e.Host))
+	back := m.isBack(e.Host, r.grantedAt)
 	m.takeBack(r)
 	r.try++
 	r.ends = time.Time{}
-	if e.Host != "" && !earlier {
+	if e.Host != "" && !back {
 		r.judged = 0
 		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == e.Host })
 		r.refusals = append(r.refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts)})
@@ -277,14 +278,11 @@ func (m *Machine) refused(e Refused) {
 	m.enqueue(r)
 }
 
-// joinedSince reports whether another host worker has joined with the name of the host since
-// that place was granted: what came of the place says nothing of this one.
-func (m *Machine) joinedSince(p *place) bool {
-	if p == nil {
-		return false
-	}
-	h := m.host(p.Host)
-	return h != nil && h.Instance != p.Instance
+// isBack reports whether a host has come back since then, as it was or as another host
+// worker: that it did not answer before says nothing of now.
+func (m *Machine) isBack(name string, since time.Time) bool {
+	h := m.host(name)
+	return h != nil && !h.silent && h.since.After(since)
 }
 
 func (m *Machine) freed(e Freed) {

@@ -136,6 +136,7 @@ func (r *run) endsBy(now, then time.Time) bool {
 func (m *Machine) grant(r *run, places []place) {
 	m.unqueue(r)
 	r.state, r.places, r.class = granted, places, nil
+	r.grantedAt = m.now
 	m.granted = append(m.granted, r)
 	if r.demand.MaxRunTime > 0 {
 		r.ends = m.now.Add(r.demand.MaxRunTime)

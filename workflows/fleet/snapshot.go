@@ -50,6 +50,7 @@ type SnapshotRun struct {
 	Ends       time.Time         `json:"ends,omitzero"`
 	Refusals   []SnapshotRefusal `json:"refusals,omitempty"`
 	Places     []SnapshotPlace   `json:"places,omitempty"`
+	GrantedAt  time.Time         `json:"granted_at,omitzero"`
 	New        bool              `json:"new,omitempty"`
 	Told       bool              `json:"told,omitempty"`
 	Enough     time.Time         `json:"enough,omitzero"`
@@ -108,7 +109,7 @@ func (m *Machine) Snapshot() Snapshot {
 
 func (r *run) snapshot() SnapshotRun {
 	s := SnapshotRun{
-		Run: r.id, Number: r.number, Generation: r.generation, Try: r.try, State: r.state, Since: r.since, Ends: r.ends, New: r.asked, Told: r.told, Enough: r.enough,
+		Run: r.id, Number: r.number, Generation: r.generation, Try: r.try, State: r.state, Since: r.since, Ends: r.ends, New: r.asked, Told: r.told, GrantedAt: r.grantedAt, Enough: r.enough,
 	}
 	if r.state != holding {
 		s.Demand = new(r.demand)
@@ -129,7 +130,7 @@ func Resume(s Snapshot) *Machine {
 	runs := make([]*run, len(s.Runs))
 	for i, q := range s.Runs {
 		r := &run{
-			id: q.Run, number: q.Number, generation: q.Generation, try: q.Try, state: q.State, since: q.Since, ends: q.Ends, asked: q.New, told: q.Told, enough: q.Enough,
+			id: q.Run, number: q.Number, generation: q.Generation, try: q.Try, state: q.State, since: q.Since, ends: q.Ends, asked: q.New, told: q.Told, grantedAt: q.GrantedAt, enough: q.Enough,
 		}
 		if q.Demand != nil {
 			r.set(*q.Demand)
