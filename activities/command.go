@@ -47,7 +47,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	if err != nil {
 		return supervisor.Command{}, err
 	}
-	dir := dirOf(t)
+	dir := l.dirOf(l.key.Run, l.plan.Spec, t)
 	streams := l.plan.Spec.StreamsOf(t, m.LocalRank)
 	return supervisor.Command{
 		Path: lookPath(t.Command[0], dir, env), Args: t.Command, Env: env, Dir: dir,
@@ -106,17 +106,4 @@ func (l *lease) output(s spec.Streams, stream spec.Std, file string) string {
 		return supervisor.OwnersOutput
 	}
 	return os.DevNull
-}
-
-// dirOf returns the working directory of a task: the host worker's own where the
-// spec names none.
-func dirOf(t spec.Task) string {
-	if t.Dir != "" {
-		return t.Dir
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "/"
-	}
-	return dir
 }

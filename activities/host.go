@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
+	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
@@ -92,6 +93,7 @@ type Host struct {
 	plans      *planStore
 	collectors collectors
 	services   *taskservices.Services
+	shipped    *shipped.Store
 
 	// strangers are the runs of which it was said that the server is another one.
 	strangers sync.Map // of supervisor.RunKey
@@ -117,6 +119,7 @@ func NewHost(c Config) (*Host, error) {
 	}
 	h := &Host{
 		Config:    c,
+		shipped:   shipped.Open(c.StateDir),
 		group:     background.NewGroup(),
 		plans:     plans,
 		attached:  map[supervisor.Key]int{},
@@ -125,6 +128,10 @@ func NewHost(c Config) (*Host, error) {
 		now:       time.Now,
 		lastHeard: time.Now(),
 	}
+	if c.Files != nil {
+		h.shipped = c.Files.Archives
+	}
+	h.shipped.Volatile = c.Owned
 	h.services, err = taskservices.New(taskservices.Config{
 		Host: c.Name, Queue: c.Queue, StateDir: c.StateDir, Plans: plans,
 		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.restart, Log: c.Log,

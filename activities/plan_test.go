@@ -61,7 +61,7 @@ func TestPreflightReportsEverything(t *testing.T) {
 	task := func(typ, dir string, command ...string) spec.Task {
 		return spec.Task{Type: typ, Command: command, Dir: dir, Env: map[string]string{"PATH": "/usr/bin:/bin:" + dir}}
 	}
-	problems := h.preflight(&spec.RunSpec{Logs: spec.Logs{Dir: plain}}, []spec.Task{
+	problems := h.preflight(supervisor.RunKey{}, &spec.RunSpec{Logs: spec.Logs{Dir: plain}}, []spec.Task{
 		task("good", dir, "tool"), task("relative", dir, "./tool"),
 		task("missing", dir, "no-such-program"), task("plain", dir, "./plain"), task("dir", dir, dir),
 		task("nowhere", filepath.Join(dir, "no"), "true"), task("file", plain, "true"),

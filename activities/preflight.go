@@ -19,7 +19,7 @@ import (
 // preflight checks on this host what a spec says of it: the working
 // directories, the programs, the place for logs. Whatever is wrong is found
 // here for all tasks at once, before the first one starts.
-func (h *Host) preflight(s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
+func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
 	of := map[string]int{} // the problem, by what is wrong, and for how many tasks
 	count := map[string]int{}
@@ -30,7 +30,7 @@ func (h *Host) preflight(s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
 		}
 	}
 	for _, t := range tasks {
-		dir := dirOf(t)
+		dir := h.dirOf(run, s, t)
 		if info, err := os.Stat(dir); err != nil {
 			report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, reasonOf(err)),
 				"make the directory there or name another")
@@ -65,7 +65,7 @@ func (h *Host) checkStart(p *plan, t *spec.Task) error {
 	if t == nil {
 		return h.cannotStart(spec.Problem{Path: "task", Message: "missing", Remedy: "name the task to start"})
 	}
-	problems := h.preflight(p.Spec, []spec.Task{*t})
+	problems := h.preflight(p.Run, p.Spec, []spec.Task{*t})
 	if len(problems) == 0 {
 		more, err := h.checkResourcesOf(p, *t)
 		if err != nil {
@@ -84,7 +84,7 @@ func (h *Host) checkAgain(p *plan, names []string) error {
 			tasks = append(tasks, t)
 		}
 	}
-	return h.cannotStart(h.preflight(p.Spec, tasks)...)
+	return h.cannotStart(h.preflight(p.Run, p.Spec, tasks)...)
 }
 
 // cannotStart refuses a request for good; nil where there are no problems.

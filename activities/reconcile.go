@@ -40,7 +40,12 @@ const (
 // until [Host.Close]. Their processes go on as long as the run wants them: only one
 // whose run is closed, or does not list the task's activity as pending any
 // more, is stopped. A server that cannot be asked decides nothing.
-func (h *Host) Reconcile() { h.group.Go(h.reconcileAll) }
+func (h *Host) Reconcile() {
+	h.group.Go(h.reconcileAll)
+	if !h.Owned {
+		h.group.Go(h.keepStore)
+	}
+}
 
 func (h *Host) reconcileAll(ctx context.Context) {
 	ticker := time.NewTicker(reconcileEvery)

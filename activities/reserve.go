@@ -36,6 +36,8 @@ type ReserveInput struct {
 	Run string `json:"run,omitempty"`
 	// Elapsed is the run time so far, of which max_run_time is the limit.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
+	// Shipped are hosts that have what the run ships, beside the one in its spec.
+	Shipped []spec.HostService `json:"shipped,omitempty"`
 	// Stopping is the last that was said of stopping together, in an earlier
 	// generation. None: nobody ever asked for it.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
@@ -54,6 +56,8 @@ type ReserveOutput struct {
 	JAXPort    int `json:"jax_port"`
 	// Service is how the files of the run are read that are here; nil: only here.
 	Service *spec.HostService `json:"service,omitempty"`
+	// Shipped is how others get what the run ships from here; nil: not from here.
+	Shipped *spec.HostService `json:"shipped,omitempty"`
 }
 
 // loopback is the address of tasks that all run on one host: nothing of theirs
@@ -80,11 +84,16 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err != nil {
 		return ReserveOutput{}, err
 	}
+	unlock, err := h.bring(ctx, run, in)
+	if err != nil {
+		return ReserveOutput{}, err
+	}
+	defer unlock()
 	problems, err := h.checkResources(run, in, tasks)
 	if err != nil {
 		return ReserveOutput{}, err
 	}
-	if problems = append(h.preflight(in.Spec, tasks), problems...); len(problems) > 0 {
+	if problems = append(h.preflight(run, in.Spec, tasks), problems...); len(problems) > 0 {
 		return ReserveOutput{}, temporal.NewNonRetryableApplicationError(
 			(&spec.InvalidSpecError{Problems: problems}).Error(), spec.ErrInvalidRunSpec, nil)
 	}
@@ -126,6 +135,9 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	}
 	if dir := p.runDir(); dir != "" && h.Files != nil {
 		out.Service = h.Files.Describe(run, dir)
+	}
+	if a := in.Spec.Ship.Archive; a != nil && h.Files != nil {
+		out.Shipped = h.Files.DescribeArchive(a.Digest)
 	}
 	return out, nil
 }

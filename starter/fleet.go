@@ -110,3 +110,17 @@ func (f *Fleet) requestError(err error) error {
 		return fmt.Errorf("the fleet of queue %s: %w", f.Queue, err)
 	}
 }
+
+// Likely returns the names of the hosts on which the tasks of a spec would be now; none where
+// there is no room.
+func (f *Fleet) Likely(ctx context.Context, s *spec.RunSpec) []string {
+	plan, err := f.Plan(ctx, s)
+	if err != nil {
+		return nil // why is for others to say
+	}
+	var names []string
+	for _, p := range plan.Places {
+		names = append(names, p.Host)
+	}
+	return names
+}

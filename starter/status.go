@@ -50,6 +50,8 @@ type Status struct {
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is what the hosts do while they hear nothing of the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
+	// Archive is what an open run ships.
+	Archive *spec.Archive `json:"archive,omitempty"`
 	// Services are those of the hosts of an open run; see [Run.Services].
 	Services []spec.HostService `json:"-"`
 	// Result is set once the run has ended and left one.
@@ -149,7 +151,7 @@ func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result = answer.State, answer.Generation, answer.Result
-	s.Stopping, s.OnDisconnect, s.Services, s.Elastic = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic
+	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive
 	for _, t := range answer.Tasks {
 		// The heartbeat knows better once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}

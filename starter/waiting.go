@@ -22,6 +22,8 @@ type Waiting struct {
 	// Refusal is what the last of them said, or what the fleet waits for; empty: none has
 	// answered yet.
 	Refusal string `json:"refusal,omitempty"`
+	// Fetching is how far a host has got with what the run ships.
+	Fetching *spec.Fetching `json:"fetching,omitempty"`
 	// Position is the one in the queue of the fleet, from 1; 0: it is not in the queue.
 	Position int `json:"position,omitempty"`
 	// Until is when the run gives up.
@@ -40,6 +42,10 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 		w := Waiting{Queue: a.GetActivityOptions().GetTaskQueue().GetName(), Refusal: failureText(a.GetLastFailure())}
 		if host, ok := strings.CutPrefix(w.Queue, spec.HostQueue(queue, "")); ok {
 			w.Host, _, _ = strings.Cut(host, "/")
+		}
+		var fetching spec.Fetching
+		if decode(a.GetHeartbeatDetails(), &fetching) {
+			w.Fetching = &fetching
 		}
 		if t := a.GetExpirationTime(); t != nil {
 			w.Until = t.AsTime()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/activities/shipped"
 )
 
 // listen opens the service of the files of runs; nil: there is to be none.
@@ -16,7 +17,9 @@ func (o Options) listen() (*hostservice.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hostservice.Listen(hostservice.Config{Host: o.Host, StateDir: o.StateDir, Listen: o.Listen, Advertise: o.ListenAs, Peer: peer})
+	return hostservice.Listen(hostservice.Config{
+		Host: o.Host, StateDir: o.StateDir, Listen: o.Listen, Advertise: o.ListenAs, Peer: peer, Archives: shipped.Open(o.StateDir),
+	})
 }
 
 // checkListen returns why the service could not listen.

@@ -6,19 +6,24 @@ import (
 	"runtime"
 
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/resources"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // inventory returns what this host has, as far as the options do not say.
-func (s *side) inventory() fleet.Host {
+func (s *side) inventory(files *hostservice.Server) fleet.Host {
 	h := fleet.Host{
 		Name: s.Host, Instance: s.supervisor.Instance(), Boot: activities.BootID(), Version: spec.Version,
 		Address: cmp.Or(s.Advertise, s.Host), Slots: s.Slots, CPUs: runtime.GOMAXPROCS(0), Memory: s.Memory, Labels: s.Labels,
 	}
 	if h.Memory == 0 {
 		h.Memory = resources.Memory()
+	}
+	if files != nil {
+		h.Store = files.DescribeStore()
+		h.Store.Host = "" // a fleet of 2,000 hosts has to fit into a payload
 	}
 	var models []string
 	if s.GPUs != nil {

@@ -87,7 +87,7 @@ func (s *side) run(ctx context.Context) error {
 	}
 	var member *temporal.Membership
 	if !s.Owned {
-		member = temporal.NewMembership(server, s.Queue, s.inventory())
+		member = temporal.NewMembership(server, s.Queue, s.inventory(files))
 		config.Fleet = member
 	}
 	host, err := activities.NewHost(config)

@@ -78,6 +78,8 @@ type clusterRun struct {
 	addresses map[string]string // by task name
 	// former are hosts of earlier generations that the group has left.
 	former []*host
+	// shipped are hosts that have what the run ships, the latest last.
+	shipped []spec.HostService
 	// lost are the queues of hosts that went under a task.
 	lost map[string]bool
 	// draining are the names of hosts that the group is to leave.

@@ -221,7 +221,7 @@ func (r *clusterRun) reserveAll(ctx workflow.Context, p placement) (*fleet.Refus
 		if err := sending.await(ctx, r.specBytes); err != nil {
 			return nil, err
 		}
-		futures[i] = call(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), spec.ActivityReserve, (*activities.Host).Reserve, r.reserveInput(ctx, p, h, h.groups[0]))
+		futures[i] = call(shipping(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), r.spec), spec.ActivityReserve, (*activities.Host).Reserve, r.reserveInput(ctx, p, h, h.groups[0]))
 		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)

@@ -116,7 +116,7 @@ func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 		Run: r.firstExecution(ctx), Execution: r.execution + 1,
 		Hosts: r.held(r.hosts), Former: r.held(r.former), Addresses: r.addresses,
 		Lost: sortedKeys(r.lost), Unsettled: sortedKeys(r.unsettled), Draining: sortedKeys(r.draining),
-		Output: lastOf(r.output, keepOutputBytes),
+		Shipped: r.shipped, Output: lastOf(r.output, keepOutputBytes),
 	}
 }
 
@@ -150,6 +150,7 @@ func (r *clusterRun) takeOver(from *Resumption) {
 	for _, host := range from.Draining {
 		r.draining[host] = true
 	}
+	r.shipped = from.Shipped
 	if from.Addresses != nil { // none was placed
 		r.addresses = from.Addresses
 	}

@@ -114,7 +114,7 @@ func (r *clusterRun) placeWherePinned(ctx workflow.Context, p placement) error {
 func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, group int) activities.ReserveInput {
 	in := activities.ReserveInput{
 		Run: r.began, Spec: r.sized, Group: group, Generation: p.generation, First: p.first,
-		Stopping: r.standing(),
+		Stopping: r.standing(), Shipped: r.shipped,
 	}
 	if !r.started.IsZero() {
 		in.Elapsed = workflow.Now(ctx).Sub(r.started)
@@ -125,10 +125,17 @@ func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, gr
 	return in
 }
 
+// maxShipped bounds the hosts that the next one is told of.
+const maxShipped = 4
+
 // reserved notes what a host has reserved.
 func (r *clusterRun) reserved(h *host, out activities.ReserveOutput) {
 	h.out, h.name = out, out.Host
 	h.queue = spec.InstanceQueue(r.queue, out.Host, out.Instance)
+	if s := out.Shipped; s != nil && !slices.Contains(r.shipped, *s) {
+		r.shipped = append(r.shipped, *s)
+		r.shipped = r.shipped[max(0, len(r.shipped)-maxShipped):]
+	}
 	r.found(h)
 	for i, t := range h.tasks {
 		r.addresses[t.Name()] = out.Addresses[i]
@@ -153,7 +160,7 @@ func onRefusal(ctx workflow.Context, futures []future[activities.ReserveOutput],
 func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.ReserveInput, before string, deadline time.Duration) future[activities.ReserveOutput] {
 	summary := reserveSummary(h, in.Generation)
 	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[activities.ReserveOutput] {
-		return call(placing(ctx, queue, deadline, summary), spec.ActivityReserve, (*activities.Host).Reserve, in)
+		return call(shipping(placing(ctx, queue, deadline, summary), r.spec), spec.ActivityReserve, (*activities.Host).Reserve, in)
 	}
 	if before == "" {
 		return ask(ctx, h.reserveQueue(r.queue), deadline)

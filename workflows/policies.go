@@ -22,6 +22,8 @@ const (
 	// reserveWait is how long a host that the fleet has granted may take to come back for
 	// its reservation.
 	reserveWait = 30 * time.Second
+	// shippingTakes is how long what a run ships may be on its way to a host.
+	shippingTakes = 30 * time.Minute
 	// startCheckTakes bounds the check of a task before it is started. Commands wait 15 s
 	// for the answer.
 	startCheckTakes = 10 * time.Second
@@ -31,6 +33,19 @@ const (
 	// releaseWait is how long a host may take to come back for its release.
 	releaseWait = time.Minute
 )
+
+// shipping gives a reservation time to bring what the run ships to the host. One that is lost
+// meanwhile is noticed by its heartbeats.
+func shipping(ctx workflow.Context, s *spec.RunSpec) workflow.Context {
+	if !s.Ships() {
+		return ctx
+	}
+	o := workflow.GetActivityOptions(ctx)
+	o.ScheduleToStartTimeout, o.HeartbeatTimeout = o.ScheduleToCloseTimeout, heartbeatTimeout
+	o.ScheduleToCloseTimeout += shippingTakes
+	o.StartToCloseTimeout = shippingTakes
+	return workflow.WithActivityOptions(ctx, o)
+}
 
 // placing is for Reserve and Prepare: any refusal is worth another try until the deadline.
 func placing(ctx workflow.Context, queue string, deadline time.Duration, summary string) workflow.Context {

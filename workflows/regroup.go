@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // placement says which generation of the group is to be placed, and after what
@@ -57,6 +58,8 @@ type Resumption struct {
 	Lost      []string `json:"lost,omitempty"`
 	Unsettled []string `json:"unsettled,omitempty"`
 	Draining  []string `json:"draining,omitempty"`
+	// Shipped are hosts that have what the run ships.
+	Shipped []spec.HostService `json:"shipped,omitempty"`
 	// Output are the last lines of the output so far.
 	Output []string `json:"output,omitempty"`
 }

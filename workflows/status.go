@@ -26,7 +26,7 @@ func (r *clusterRun) status() (spec.Status, error) {
 			t.Activity = l.id
 		}
 	}
-	status := spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Result: r.result}
+	status := spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Archive: r.spec.Ship.Archive, Result: r.result}
 	status.Elastic = r.elasticStatus()
 	if len(r.hosts) > 0 && r.result == nil {
 		status.OnDisconnect = spec.OnDisconnectKeep

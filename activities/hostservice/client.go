@@ -19,10 +19,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Client reads the files of one run on one host.
+// Client reads the files of one run on one host, or its archives.
 type Client struct {
 	service spec.HostService
 	url     string
+	run     string
 	http    *http.Client
 }
 
@@ -32,16 +33,23 @@ var errCertificate = errors.New("the certificate is not the one that the run kno
 const (
 	// answerTakes bounds the wait for a connection and for the beginning of an answer.
 	answerTakes = 5 * time.Second
+	// storingTakes bounds the wait for a host to have an archive on its disk.
+	storingTakes = time.Minute
 	// maxUnread bounds what is read ahead of an output that its sink does not take.
 	maxUnread = 1 << 20
 	// maxListing bounds a listing, and maxText what is read of the text of an error.
 	maxListing, maxText = 64 << 20, 4 << 10
 )
 
-// NewClient returns a client of the service for a run, by the ID of its first execution.
+// NewClient returns a client of the service for a run, by the ID of its first execution;
+// archives belong to none.
 func NewClient(s spec.HostService, run string) *Client {
+	answer := answerTakes
+	if run == "" {
+		answer = storingTakes
+	}
 	return &Client{
-		service: s, url: "https://" + s.Address + "/v1/runs/" + url.PathEscape(run),
+		service: s, url: "https://" + s.Address + "/v1", run: "/runs/" + url.PathEscape(run),
 		http: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport: &http.Transport{
@@ -53,7 +61,7 @@ func NewClient(s spec.HostService, run string) *Client {
 						return checkFingerprint(c.PeerCertificates, s.Fingerprint)
 					},
 				},
-				TLSHandshakeTimeout: answerTakes, ResponseHeaderTimeout: answerTakes, ForceAttemptHTTP2: true,
+				TLSHandshakeTimeout: answerTakes, ResponseHeaderTimeout: answer, ForceAttemptHTTP2: true,
 				HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: maxUnread, SendPingTimeout: pingAfter, PingTimeout: pingTakes},
 			},
 		},
@@ -119,7 +127,7 @@ func (e *statusError) Is(target error) bool {
 	return target == fs.ErrNotExist && (e.code == http.StatusNotFound || e.code == http.StatusGone)
 }
 
-// ask sends a request and returns a successful answer.
+// ask sends a request about the run and returns a successful answer.
 func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -129,9 +137,17 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 		}
 		content = bytes.NewReader(b)
 	}
+	return c.send(ctx, method, c.run+path, content, -1)
+}
+
+// send sends a request, with a body of that size; -1: that is for the body to say.
+func (c *Client) send(ctx context.Context, method, path string, content io.Reader, size int64) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, content)
 	if err != nil {
 		return nil, c.failed(err)
+	}
+	if size >= 0 {
+		request.ContentLength = size
 	}
 	request.Header.Set("Authorization", "Bearer "+c.service.Token)
 	response, err := c.http.Do(request)

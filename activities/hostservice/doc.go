@@ -8,6 +8,10 @@
 //	                                         a [Query] wants it: records, see below
 //	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}?offset=BYTES&follow=true
 //	                                         one file: stdout, stderr, error or result
+//	GET  /v1/archives/{digest}?offset=BYTES
+//	                                         what runs ship; see package shipped
+//	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for the hosts of a run until
+//	                                         that has ended; answers how it is read
 //
 // where run is the ID of the run's first execution.
 //
@@ -27,6 +31,10 @@
 // follower of files.
 //
 // # Who may read
+//
+// What follows is said of the files of runs. For archives it is the same: a token allows to
+// read one, by its digest, or to store some, and the fleet tells the latter to whoever may
+// ask it.
 //
 // A request needs a token (Authorization: Bearer). It names a run and the directory with
 // its files, and is signed with a key of the state directory. So the host keeps nothing for

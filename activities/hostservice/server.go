@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -34,6 +35,8 @@ type Config struct {
 	// for one that is free. Advertise is the same as others reach it; by default that,
 	// or the address by which this host reaches Peer.
 	Listen, Advertise, Peer string
+	// Archives are those that runs ship.
+	Archives *shipped.Store
 }
 
 // Server serves the files of the runs of a host.
@@ -66,9 +69,11 @@ func Listen(c Config) (*Server, error) {
 	s := &Server{Config: c, identity: id, address: address, requests: make(chan struct{}, maxRequests)}
 	s.listener = netutil.LimitListener(l, maxConnections)
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(s.list))
-	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(s.output))
-	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(s.file))
+	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(ofRun, s.list))
+	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(ofRun, s.output))
+	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(ofRun, s.file))
+	routes.HandleFunc("GET /v1/archives/{digest}", s.authorized(ofArchive, s.readArchive))
+	routes.HandleFunc("PUT /v1/archives/{digest}", s.authorized(toStore, s.storeArchive))
 	s.http = &http.Server{
 		Handler:           routes,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{id.certificate}, MinVersion: tls.VersionTLS13},
@@ -101,18 +106,32 @@ func (s *Server) Close() {
 
 // Describe returns how the files of a run are read that has its logs in dir.
 func (s *Server) Describe(run supervisor.RunKey, dir string) *spec.HostService {
-	return &spec.HostService{
-		Host: s.Host, Address: s.address, Fingerprint: s.fingerprint, Token: s.token(grant{Run: run, Dir: dir}),
-	}
+	return s.describe(grant{Run: run, Dir: dir})
 }
 
-// authorized has next answer the requests with a token for their run. Of all others
-// nobody learns what there is.
-func (s *Server) authorized(next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
+// DescribeArchive returns how an archive is read.
+func (s *Server) DescribeArchive(digest string) *spec.HostService {
+	return s.describe(grant{Archive: digest})
+}
+
+// DescribeStore returns how archives are stored here.
+func (s *Server) DescribeStore() *spec.HostService { return s.describe(grant{Store: true}) }
+
+func (s *Server) describe(g grant) *spec.HostService {
+	return &spec.HostService{Host: s.Host, Address: s.address, Fingerprint: s.fingerprint, Token: s.token(g)}
+}
+
+func ofRun(g grant, r *http.Request) bool     { return g.Run.RunID == r.PathValue("run") }
+func ofArchive(g grant, r *http.Request) bool { return g.Archive == r.PathValue("digest") }
+func toStore(g grant, _ *http.Request) bool   { return g.Store }
+
+// authorized has next answer the requests that their token allows. Of all others nobody
+// learns what there is.
+func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		g, ok := s.granted(token)
-		if !ok || g.Run.RunID != r.PathValue("run") {
+		if !ok || !allows(g, r) {
 			http.NotFound(w, r)
 			return
 		}

@@ -10,11 +10,15 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// grant is what a token allows to read.
+// grant is what a token allows: to read the files of a run, or an archive, or to store
+// archives.
 type grant struct {
-	Run supervisor.RunKey `json:"run"`
+	Run supervisor.RunKey `json:"run,omitzero"`
 	// Dir is the directory of the run's logs.
-	Dir string `json:"dir"`
+	Dir string `json:"dir,omitempty"`
+	// Archive is the digest of the archive.
+	Archive string `json:"archive,omitempty"`
+	Store   bool   `json:"store,omitempty"`
 }
 
 // token returns a grant with its signature.

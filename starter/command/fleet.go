@@ -50,6 +50,9 @@ not been heard of for 15 s is silent: it gets no tasks until it is back.
 					return err
 				}
 				if a.global.json {
+					for i := range hosts {
+						hosts[i].Store = nil // its token is for nobody to read
+					}
 					return a.printJSON(hosts)
 				}
 				a.printHosts(hosts)

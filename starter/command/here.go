@@ -11,7 +11,7 @@ import (
 // other machines: nobody but us polls its private queues, so they could only
 // time out.
 func prepareHere(s *spec.RunSpec, o runOptions) error {
-	if s.Dir == "" {
+	if s.Dir == "" && !s.Ships() {
 		dir, err := os.Getwd()
 		if err != nil {
 			return usagef("there is no current directory (%s); give one with --dir", err)

@@ -16,6 +16,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/rundir"
@@ -37,14 +38,15 @@ type localRun struct {
 	spec *spec.RunSpec
 	id   string
 
-	dir    *rundir.Dir
-	server server
-	client client.Client
-	launch *launch            // of hosts
-	worker *hostWorker        // from start on the same; others run meanwhile that stop it
-	hosts  *remotehosts.Hosts // the others; nil: all tasks are here
-	run    *starter.Run
-	output *output
+	dir     *rundir.Dir
+	server  server
+	client  client.Client
+	launch  *launch            // of hosts
+	worker  *hostWorker        // from start on the same; others run meanwhile that stop it
+	hosts   *remotehosts.Hosts // the others; nil: all tasks are here
+	archive *shipped.Archive   // what the run ships; nil: nothing
+	run     *starter.Run
+	output  *output
 
 	signals     <-chan os.Signal
 	stopping    []syscall.Signal // those that stop the run
@@ -102,6 +104,10 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 		l.id = starter.NewID(s.Name)
 	}
 	var err error
+	if l.archive, err = a.pack(ctx, s); err != nil {
+		return err
+	}
+	defer l.archive.Close()
 	if l.std, err = a.standardFiles(o, func(s os.Signal) {
 		select {
 		case signals <- s:
@@ -159,6 +165,12 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.dir, err = rundir.Create(l.runsDir()); err != nil {
 		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
 	}
+	if l.archive != nil {
+		// Where the private host worker will look for it.
+		if err := shipped.Open(l.dir.Path).Put(l.archive.Archive, l.archive.Reader()); err != nil {
+			return fmt.Errorf("state directory: %w", err)
+		}
+	}
 	queue := spec.PrivateQueue(strings.ToLower(rand.Text()[:16]))
 	if o.others != nil {
 		if l.launch, err = l.launchHosts(ctx, queue, o); err != nil {
@@ -175,6 +187,9 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return err
 	}
 	if err := l.awaitHosts(ctx, o); err != nil {
+		return err
+	}
+	if err := l.shipToHosts(ctx); err != nil {
 		return err
 	}
 	// Before the run is: whoever finds it abandoned has to know of it.

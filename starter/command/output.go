@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,7 +69,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool, spare string) 
 	}
 	a.whenBroken(func(err error) { a.say("%s; run %s goes on; %s", err, run.ID, o.logs) })
 	if !a.owned {
-		a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), s.Dir, o.logs)))
+		a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), place(s), o.logs)))
 	}
 	if o.dir != "" {
 		o.follow = tasklog.Follow(o.dir, o.deliver, tasklog.FollowOptions{
@@ -81,6 +82,14 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool, spare string) 
 		o.done.Go(func() { o.keepStatus(ctx) })
 	}
 	return o, nil
+}
+
+// place returns where the tasks of a run work, for people.
+func place(s *spec.RunSpec) string {
+	if s.Ships() && !filepath.IsAbs(s.Dir) {
+		return "a copy of " + filepath.Join(s.Ship.Dir, s.Dir)
+	}
+	return s.Dir
 }
 
 // deliver shows a chunk, after what was said before.

@@ -29,7 +29,7 @@ func (a *app) sayPlacing(ctx context.Context, r *starter.Run) {
 		case len(s.Waiting) == 0:
 			continue
 		}
-		if line := waitingLine(s.Waiting[0], time.Now()); s.Waiting[0].Position > 0 && line != said {
+		if line := waitingLine(s.Waiting[0], time.Now()); (s.Waiting[0].Position > 0 || s.Waiting[0].Fetching != nil) && line != said {
 			said = line
 			a.say("%s", a.color.dim("waiting for "+line))
 		}

@@ -5,8 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -17,7 +19,8 @@ func (a *app) planCommand() *cobra.Command {
 		Use:   "plan [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Say where a run would go now, and start nothing",
 		Long: `Says on which hosts of the queue the tasks of a run would be placed now, or what it
-would wait for. SPEC and flags are those of submit. Nothing is started or kept.
+would wait for, and what it would ship. SPEC and flags are those of submit. Nothing is
+started, sent or kept.
 
 Exit codes:
   0    there is room for it now
@@ -25,18 +28,25 @@ Exit codes:
   2    mistake in the command line, or an invalid run spec
   125  the server could not be reached, or the queue has no hosts`,
 		Example: `  clusterrun plan iris.yaml
-  clusterrun plan -n 16 -- python3 train.py`,
+  clusterrun plan -n 16 -- python3 train.py
+  clusterrun plan --ship . -n 16 -- python3 train.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.specOf(cmd, args, f)
 			if err != nil {
 				return err
+			}
+			var ships *shipped.Listing
+			if s.Ship.Dir != "" {
+				if ships, err = shipped.List(s.Ship.Dir, shipOptions(s)); err != nil {
+					return shipProblems(err)
+				}
 			}
 			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
 				plan, err := f.Plan(cmd.Context(), s)
 				if err != nil {
 					return err
 				}
-				return a.printPlan(s, plan)
+				return a.printPlan(s, plan, ships)
 			})
 		},
 	}
@@ -46,7 +56,7 @@ Exit codes:
 	return cmd
 }
 
-func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant) error {
+func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant, ships *shipped.Listing) error {
 	tasks := s.TaskList()
 	hosts := []hostTasks{}
 	for _, p := range plan.Places {
@@ -63,12 +73,18 @@ func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant) error {
 		if s.IsElastic() {
 			out["range"] = s.Hosts.Count
 		}
+		if ships != nil {
+			out["archive"] = map[string]any{"size": ships.Size, "files": ships.Files}
+		}
 		if err := a.printJSON(out); err != nil {
 			return err
 		}
 	} else {
 		for _, h := range hosts {
 			fmt.Fprintf(a.out, "%s: %s\n", h.Host, h.list())
+		}
+		if ships != nil {
+			a.say("it would ship %s in %s of %s", shipped.Size(ships.Size), plural.Of(ships.Files, "file", "files"), ships.Dir)
 		}
 		if plan.Refusal != "" {
 			a.say("%s", plan.Refusal)

@@ -13,6 +13,11 @@ import (
 
 // runRemote is submit, and then logs -f and wait at the same time.
 func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
+	archive, err := a.pack(cmd.Context(), s)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
 	c, _, err := a.dial(cmd.Context())
 	if err != nil {
 		return err
@@ -23,7 +28,7 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 		patience := spec.DefaultPlacementTimeout
 		s.PlacementTimeout = &patience
 	}
-	r, err := a.submit(cmd.Context(), c, s, starter.Options{ID: o.id, Queue: o.queue})
+	r, err := a.submit(cmd.Context(), c, s, archive, starter.Options{ID: o.id, Queue: o.queue})
 	if err != nil {
 		return err
 	}

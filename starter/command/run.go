@@ -23,6 +23,11 @@ the environment of their host worker, and what --env, -x and --env-from-shell se
 of this shell's. Their output comes from there; a success of which some cannot be had
 exits with 125, and with -q none is asked for.
 
+With --ship DIRECTORY they run in a copy of it, which each host unpacks into a private
+directory: without .git and what .gitignore names, and as it is now, whatever changes
+later. That directory is gone with the run here and with -H; with --remote it is there
+for as long as the run's logs.
+
 With -H or --hostfile they run on those hosts, which need nothing but sshd and this
 program: by slot, in the same directory, and with what ssh gives them for an
 environment. Their output and their logs come here. A host that cannot be had is
@@ -62,6 +67,10 @@ const runExamples = `  # Four processes of one program
   # As with torchrun and mpirun; torchrun's restarts are those of the whole group
   clusterrun run --nproc-per-node 4 --max-restarts 3 python3 train.py
   clusterrun run -np 4 -H localhost:4 ./solver
+
+  # In a copy of this directory, here or wherever there is room
+  clusterrun run --ship . -- python3 train.py
+  clusterrun run --remote --ship . --exclude '*.ckpt' -n 8 -- python3 train.py
 
   # On two hosts by ssh: eight tasks each; one for each GPU there; from a file
   clusterrun run -H a:8,b:8 -- python3 train.py

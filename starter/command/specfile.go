@@ -200,8 +200,12 @@ func absolute(s *spec.RunSpec) (problems []string) {
 		}
 		*path = abs
 	}
-	resolve(&s.Dir)
+	resolve(&s.Ship.Dir)
 	resolve(&s.Logs.Dir)
+	if s.Ships() {
+		return problems // working directories are in what is shipped
+	}
+	resolve(&s.Dir)
 	for i := range s.Tasks {
 		resolve(&s.Tasks[i].Dir)
 		for index, o := range s.Tasks[i].Overrides {

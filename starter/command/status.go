@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -69,6 +71,9 @@ func (a *app) printStatus(s *starter.Status) {
 	if s.Elastic != nil {
 		fmt.Fprintf(a.out, "elastic: %s\n", s.Elastic)
 	}
+	if s.Archive != nil {
+		fmt.Fprintf(a.out, "it ships %s\n", archiveLine(*s.Archive))
+	}
 	for _, w := range s.Waiting {
 		fmt.Fprintf(a.out, "waiting for %s\n", waitingLine(w, time.Now()))
 	}
@@ -124,11 +129,23 @@ func waitingLine(w starter.Waiting, now time.Time) string {
 	if w.Host != "" {
 		place = "host " + w.Host
 	}
+	if f := w.Fetching; f != nil {
+		verb := "fetches"
+		if f.Unpacking {
+			verb = "unpacks"
+		}
+		return fmt.Sprintf("host %s, which %s what the run ships: %s of %s", f.Host, verb, shipped.Size(f.Bytes), shipped.Size(f.Size))
+	}
 	text := fmt.Sprintf("%s (queue %s): %s", place, w.Queue, cmp.Or(w.Refusal, "no host worker has answered yet"))
 	if left := w.Until.Sub(now); !w.Until.IsZero() {
 		text += fmt.Sprintf("; given up in %s", roughly(max(0, left)))
 	}
 	return text
+}
+
+// archiveLine describes what a run ships.
+func archiveLine(a spec.Archive) string {
+	return fmt.Sprintf("%s in %s, SHA-256 %s", shipped.Size(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest)
 }
 
 // exitColumns returns the exit code, or the signal's name, and the cause.

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -26,7 +27,9 @@ those of run.
 
 The processes have the environment of their host worker, not that of this shell;
 --env, -x and --env-from-shell put variables into the spec, and so into the run's
-history.
+history. With --ship they run in a copy of a directory of this machine. One of the
+hosts has that before this command ends, and keeps it for the others until the run
+has ended; it has to serve files (see --listen of worker).
 
 Exit codes:
   0    the run is started; whether it succeeds is for wait to say
@@ -34,7 +37,8 @@ Exit codes:
   125  the server could not be reached`,
 		Example: `  clusterrun submit iris.yaml
   clusterrun wait $(clusterrun submit -n 4 --dir /srv/job -- python3 train.py)
-  clusterrun submit -x PYTHONPATH -x LEVEL=debug -- python3 -m train`,
+  clusterrun submit -x PYTHONPATH -x LEVEL=debug -- python3 -m train
+  clusterrun submit --ship . --exclude '*.ckpt' -n 8 -- python3 train.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.specOf(cmd, args, f)
 			if err != nil {
@@ -50,17 +54,26 @@ Exit codes:
 				return err
 			}
 			a.sayUnsent(cmd, args, s)
+			archive, err := a.pack(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			defer archive.Close()
 			c, _, err := a.dial(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			r, err := a.submit(cmd.Context(), c, s, starter.Options{ID: id, Queue: queue})
+			r, err := a.submit(cmd.Context(), c, s, archive, starter.Options{ID: id, Queue: queue})
 			if err != nil {
 				return err
 			}
 			if a.global.json {
-				return a.printJSON(map[string]string{"run_id": r.ID, "execution_id": r.ExecutionID})
+				out := map[string]any{"run_id": r.ID, "execution_id": r.ExecutionID}
+				if s.Ship.Archive != nil {
+					out["archive"] = s.Ship.Archive
+				}
+				return a.printJSON(out)
 			}
 			_, err = fmt.Fprintln(a.out, r.ID)
 			return err
@@ -93,8 +106,17 @@ func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.Run
 	return s, nil
 }
 
-// submit starts a run for others to execute, and warns when there are none.
-func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, o starter.Options) (*starter.Run, error) {
+// submit starts a run for others to execute, and warns when there are none. What it ships is
+// with one of them then.
+func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) (*starter.Run, error) {
+	if archive != nil {
+		if o.ID == "" {
+			o.ID = starter.NewID(s.Name)
+		}
+		if err := a.ship(ctx, c, s, archive, o); err != nil {
+			return nil, err
+		}
+	}
 	r, err := starter.Start(ctx, c, s, o)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
 
 // Host is what a host worker says of itself when it joins.
 type Host struct {
@@ -19,6 +23,9 @@ type Host struct {
 	Memory int64             `json:"memory,omitempty"`
 	GPUs   []GPU             `json:"gpus,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Store is how others have the host keep what a run ships, without its name; nil: they
+	// cannot.
+	Store *spec.HostService `json:"store,omitempty"`
 }
 
 // GPU is one of a host.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // A payload may have 2 MiB: what goes along of a fleet of 2,000 hosts with 4,000 runs, and
@@ -22,6 +24,7 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 	for i := range maxHosts {
 		j := Joined{Host: benchHost(i), Now: now}
 		j.Host.Instance, j.Host.Boot, j.Host.Address = fmt.Sprintf("%026d", i), fmt.Sprintf("%036d", i), "10.0.12.123"
+		j.Host.Store = &spec.HostService{Address: "10.0.12.123:41000", Fingerprint: strings.Repeat("f", 64), Token: strings.Repeat("t", 64)}
 		for k := range 2 {
 			j.Holds = append(j.Holds, Holding{Run: id(2*i + k), Tasks: 2})
 		}

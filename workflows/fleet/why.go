@@ -111,7 +111,7 @@ func (m *Machine) missing(r *run) string {
 		case state != HostReady:
 			closed.add("%s %s", h.Name, state)
 		case at >= 0:
-			closed.add("%s refused it (%s)", h.Name, shorten.Text(r.refusals[at].reason, maxWords))
+			closed.add("%s refused it (%s)", h.Name, shorten.Text(r.refusals[at].reason, 2*maxWords))
 		case room.slots <= 0 && r.demand.Exclusive && h.slots > 0:
 			full.add("%s in use", h.Name)
 		case room.slots <= 0:

@@ -16,7 +16,7 @@ var wire = []reflect.Type{
 	reflect.TypeFor[RunSpec](),
 	reflect.TypeFor[RunResult](),
 	reflect.TypeFor[Status](),
-	reflect.TypeFor[Heartbeat](),
+	reflect.TypeFor[Heartbeat](), reflect.TypeFor[Fetching](),
 	reflect.TypeFor[Task](),
 	reflect.TypeFor[TaskRequest](),
 	reflect.TypeFor[TerminateAllRequest](),

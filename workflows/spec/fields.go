@@ -55,8 +55,8 @@ var fields = []field{
 		example: `args: ["--epochs=3"]`,
 	},
 	{
-		of: "TaskGroup.dir", syntax: pathSyntax,
-		doc:     "Replaces the run's working directory. Absolute.",
+		of: "TaskGroup.dir", syntax: elsewhere,
+		doc:     "Replaces the run's working directory.",
 		example: "dir: /srv/ps",
 	},
 	{
@@ -112,8 +112,8 @@ var fields = []field{
 		example: `args: ["--debug"]`,
 	},
 	{
-		of: "Override.dir", syntax: pathSyntax,
-		doc:     "Replaces the group's working directory. Absolute.",
+		of: "Override.dir", syntax: elsewhere,
+		doc:     "Replaces the group's working directory.",
 		example: "dir: /srv/debug",
 	},
 	{
@@ -123,11 +123,56 @@ var fields = []field{
 	},
 
 	{
-		of: "RunSpec.dir", syntax: pathSyntax,
-		doc:     "Absolute working directory of the processes; it must exist on each host. Default: the host worker's own.",
+		of: "RunSpec.dir", syntax: elsewhere,
+		doc:     "Absolute working directory of the processes; it must exist on each host. Default: the host worker's own. With ship it may be a directory in what is shipped, such as src, and is by default all of it.",
 		example: "dir: /srv/job",
-		flag:    "dir", usage: "working `DIRECTORY` of the processes; default: the current one",
+		flag:    "dir", usage: "working `DIRECTORY` of the processes; default: the current one, and with --ship the copy of it",
 	},
+	{
+		of:      "RunSpec.ship",
+		doc:     "The directory that the run takes along: its files are packed when it is started, and each host unpacks them into a private directory, in which the tasks run. A text alone is dir. What .gitignore names stays behind, and so does .git.",
+		example: "ship: {dir: /home/ann/job, exclude: [\"*.ckpt\"]}", remedy: "write a directory, or for example {dir: ., exclude: [data]}",
+	},
+	{
+		of:      "Ship.dir",
+		doc:     "The directory. What it has is as it is when the run is started. A symbolic link that leaves it is refused.",
+		example: "dir: /home/ann/job",
+		flag:    "ship", usage: "take this `DIRECTORY` along: each host gets a copy of its files, without what .gitignore names, and the processes run there",
+	},
+	{
+		of: "Ship.exclude", filled: true,
+		doc:     "What else stays behind, in the syntax of .gitignore. A pattern that begins with ! takes along what .gitignore names.",
+		example: `exclude: ["*.ckpt", /data]`,
+		flag:    "exclude", repeated: true, usage: "with --ship: leave out what matches this `PATTERN`, written as in .gitignore; may be repeated",
+	},
+	{of: "Ship.exclude[]", syntax: excludeSyntax},
+	{
+		of: "Ship.limit", syntax: sizeSyntax,
+		doc:     "How much may be shipped. Default: " + DefaultShipLimit + ".",
+		example: "limit: 2GiB",
+		flag:    "ship-limit", usage: "with --ship: refuse more than this `SIZE` (default " + DefaultShipLimit + ")",
+	},
+	{
+		of:      "Ship.archive",
+		doc:     "What the directory was packed into, written by run and submit.",
+		example: "archive: {size: 10240, files: 3}",
+	},
+	{
+		of: "Archive.digest", syntax: matching(`^[0-9a-f]{64}$`, "SHA-256 in hex", "leave ship.archive to run and submit"),
+		doc:     "The SHA-256 of the archive, in hex.",
+		example: "digest: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+	},
+	{of: "Archive.size", doc: "The size of the archive in bytes.", example: "size: 10240", least: new(0)},
+	{of: "Archive.files", doc: "The number of files in it.", example: "files: 3", least: new(0)},
+	{
+		of:      "Ship.from",
+		doc:     "The host that has the archive until the run has ended, written by run and submit.",
+		example: `from: {host: gpu1, address: "10.0.0.7:41000"}`,
+	},
+	{of: "HostService.host", doc: "The name of the host.", example: "host: gpu1"},
+	{of: "HostService.address", doc: "Where it serves the archive.", example: `address: "10.0.0.7:41000"`},
+	{of: "HostService.fingerprint", doc: "The SHA-256 of its certificate, in hex.", example: "fingerprint: 9f86d081884c7d65"},
+	{of: "HostService.token", doc: "Allows to read the archive there.", example: "token: eyJydW4i"},
 	{
 		of: "RunSpec.env", syntax: envSyntax,
 		doc:     "Environment variables, over the host worker's own, cleaned environment.",

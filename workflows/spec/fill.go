@@ -30,6 +30,9 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == hostsType && (n.kind == kindNumber || n.kind == kindText) {
 		return c.fill(fieldPath(path, "count"), "Hosts.count", n, v.FieldByName("Count"))
 	}
+	if v.Type() == shipType && n.kind == kindText {
+		return c.fill(fieldPath(path, "dir"), "Ship.dir", n, v.FieldByName("Dir"))
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		e := reflect.New(v.Type().Elem())
@@ -205,6 +208,8 @@ func typeTitle(t reflect.Type) string {
 		return "a number or an object"
 	case t == hostCountType:
 		return "a whole number or a range"
+	case t == shipType:
+		return "a text or an object"
 	case t.Kind() == reflect.Pointer:
 		return typeTitle(t.Elem())
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:

@@ -20,6 +20,8 @@ var (
 	commandSyntax     = syntax{check: rule((*checker).checkCommand)}
 	argsSyntax        = syntax{check: rule((*checker).checkArgs)}
 	pathSyntax        = syntax{absolutePattern, rule((*checker).checkDir)}
+	sizeSyntax        = syntax{check: rule((*checker).checkSizeText)}
+	excludeSyntax     = syntax{`[^\x00]`, rule((*checker).checkExclude)}
 	envSyntax         = syntax{check: rule((*checker).checkEnv)}
 	signalSyntax      = syntax{signalPattern, rule((*checker).checkSignal)}
 	errorKindSyntax   = syntax{`^[^\x00]+$`, rule((*checker).checkErrorKind)}

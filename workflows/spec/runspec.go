@@ -9,6 +9,7 @@ type RunSpec struct {
 	Command           []string          `json:"command,omitempty"`
 	Tasks             []TaskGroup       `json:"tasks"`
 	Dir               string            `json:"dir,omitempty"`
+	Ship              Ship              `json:"ship,omitzero"`
 	Env               map[string]string `json:"env,omitempty"`
 	UnsetEnv          []string          `json:"unset_env,omitempty"`
 	RPCLayer          string            `json:"rpc_layer,omitempty"`

@@ -21,10 +21,11 @@ import (
 //   - comparisons between places: a type or an address given twice, a task
 //     that neither it nor its group nor the run gives a command, max_restarts
 //     without auto_restart, local barriers of tasks that are pinned to several
-//     hosts, numbers and names of hosts that do not go with the tasks, and what an
-//     elastic run needs;
-//   - the syntax of addresses, prefixes, patterns of hosts and constraints, ranges that run backwards, and
-//     durations that are too long, or 0 where that is not allowed;
+//     hosts, numbers and names of hosts that do not go with the tasks, what an
+//     elastic run needs, relative directories of a run that ships nothing, or that
+//     leave what it ships;
+//   - the syntax of addresses, prefixes, patterns of hosts, constraints and sizes, ranges that run backwards,
+//     and durations that are too long, or 0 where that is not allowed;
 //   - sizes in bytes of arguments and variables, the values of variables that
 //     mean something to clusterrun, and names in logs.filter;
 //   - devices and cpus given twice, and ranges of them that run backwards.
@@ -85,6 +86,10 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 	if t == hostsType {
 		types = append(types, "integer", "string") // the count alone
 		o = append(o, entry{"minimum", 1}, entry{"pattern", emptyOr(hostCountPattern, nullable)})
+	}
+	if t == shipType {
+		types = append(types, "string") // the directory alone
+		o = append(o, entry{"pattern", noNUL})
 	}
 	if nullable {
 		types = append(types, "null")

@@ -43,6 +43,8 @@ type Status struct {
 	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *Stopping `json:"stopping,omitempty"`
+	// Archive is what the run ships.
+	Archive *Archive `json:"archive,omitempty"`
 	// Services are those of the hosts of the run, and of hosts that it has left.
 	Services []HostService `json:"services,omitempty"`
 	// Result is set once the run has ended.
@@ -108,6 +110,16 @@ type Heartbeat struct {
 	LogDir   string    `json:"log_dir,omitempty"`
 	// Progress is how far the task says it has got.
 	Progress *Progress `json:"progress,omitempty"`
+}
+
+// Fetching is what Reserve reports while a host gets what the run ships: the details of its
+// heartbeats.
+type Fetching struct {
+	Host string `json:"host"`
+	// Bytes of Size have been unpacked, or fetched where Unpacking is false.
+	Bytes     int64 `json:"bytes"`
+	Size      int64 `json:"size"`
+	Unpacking bool  `json:"unpacking,omitempty"`
 }
 
 // Progress is how far a task has got, by its own account.

@@ -23,6 +23,7 @@ func (s *RunSpec) Validate() error {
 func (c *checker) checkSpec(s *RunSpec) {
 	c.checkFields("", reflect.ValueOf(s).Elem())
 	c.checkTasks(s)
+	c.checkDirs(s)
 	c.checkRestarts(s)
 	c.checkBarriers(s)
 	c.checkHosts(s)

@@ -1,0 +1,149 @@
+package hostservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// readArchive sends an archive from an offset on. Its length says where it ends.
+func (s *Server) readArchive(w http.ResponseWriter, r *http.Request, g grant) {
+	f, err := s.Archives.Read(g.Archive)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	offset, err := number(r.URL.Query().Get("offset"))
+	if err != nil || offset > info.Size() {
+		http.Error(w, "offset: give a number of bytes of the archive", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-tar")
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size()-offset, 10))
+	_, _ = io.Copy(w, io.NewSectionReader(f, offset, info.Size()-offset))
+}
+
+// storeArchive takes an archive and keeps it until the run of that workflow ID has ended. It
+// answers how it is read. One that is there is not read from the request.
+func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
+	digest, run := r.PathValue("digest"), r.URL.Query().Get("run")
+	if !isDigest(digest) || run == "" || r.ContentLength < 0 {
+		http.Error(w, "give the digest of the archive, its length, and the run", http.StatusBadRequest)
+		return
+	}
+	unlock, err := s.Archives.Lock(r.Context(), digest)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	// Before the archive is there: nobody removes it in between.
+	err = s.Archives.Keep(digest, run)
+	if err == nil {
+		err = s.Archives.Put(spec.Archive{Digest: digest, Size: int(r.ContentLength)}, r.Body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInsufficientStorage)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(s.DescribeArchive(digest))
+}
+
+func isDigest(text string) bool {
+	for _, c := range []byte(text) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(text) == 64
+}
+
+// StoreArchive has the host keep an archive until a run has ended, and returns how it is
+// read there. It closes the content.
+func (c *Client) StoreArchive(ctx context.Context, a spec.Archive, workflowID string, content io.ReadCloser) (*spec.HostService, error) {
+	path := "/archives/" + a.Digest + "?run=" + url.QueryEscape(workflowID)
+	response, err := c.send(ctx, http.MethodPut, path, content, int64(a.Size))
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var from spec.HostService
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxText)).Decode(&from); err != nil {
+		return nil, c.failed(err)
+	}
+	return &from, nil
+}
+
+// Sink is what an archive is read into. Len is how much of it is there.
+type Sink interface {
+	io.Writer
+	Len() int64
+}
+
+// ReadArchive reads what a sink does not have of an archive. Where the connection breaks it
+// goes on, and it gives up when nothing has come for a while. The error of a sink that does
+// not take it is returned as it is.
+func (c *Client) ReadArchive(ctx context.Context, a spec.Archive, sink Sink) error {
+	again := reconnect
+	for lastNews := time.Now(); ; {
+		before := sink.Len()
+		err := c.readArchive(ctx, a, sink)
+		if sink.Len() > before {
+			lastNews = time.Now()
+			again.Reset()
+		}
+		var broken *sinkError
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		case errors.As(err, &broken):
+			return broken.error
+		case isFinal(err), time.Since(lastNews) > giveUpAfter, again.Sleep(ctx) != nil:
+			return err
+		}
+	}
+}
+
+func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) error {
+	response, err := c.send(ctx, http.MethodGet, "/archives/"+a.Digest+"?offset="+strconv.FormatInt(sink.Len(), 10), nil, -1)
+	if err != nil {
+		var missing *statusError
+		if errors.As(err, &missing) && missing.code == http.StatusNotFound {
+			return c.failed(&statusError{missing.code, "it does not have what the run ships, or not for this run"})
+		}
+		return err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(sinkOf{sink}, response.Body)
+	var broken *sinkError
+	if err == nil || errors.As(err, &broken) {
+		return err
+	}
+	return c.failed(err)
+}
+
+// sinkOf tells the errors of a sink from others.
+type sinkOf struct{ Sink }
+
+type sinkError struct{ error }
+
+func (s sinkOf) Write(b []byte) (int, error) {
+	n, err := s.Sink.Write(b)
+	if err != nil {
+		err = &sinkError{err}
+	}
+	return n, err
+}

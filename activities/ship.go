@@ -1,0 +1,248 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// sweepEvery is how often the store looks for what nobody needs, and askEvery how often
+	// the server is asked whether runs have ended that have their archives from here.
+	sweepEvery, askEvery = 10 * time.Second, 5 * time.Minute
+	// startTakes is how long after its archive has come a run may take to be started.
+	startTakes = time.Hour
+	// tellEvery is how often it is said how far a host has got with what a run ships.
+	tellEvery = 2 * time.Second
+)
+
+// bring brings what the run ships into its directory on this host, from where it can be had.
+// It must not be removed before a plan has the run, until when unlock is not called.
+func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput) (unlock func(), err error) {
+	a := in.Spec.Ship.Archive
+	if !in.Spec.Ships() {
+		return func() {}, nil
+	}
+	if a == nil {
+		return nil, temporal.NewNonRetryableApplicationError((&spec.InvalidSpecError{Problems: []spec.Problem{{
+			Path: "ship", Message: "the directory is not packed", Remedy: "start the run with `clusterrun run` or `clusterrun submit`, which do that",
+		}}}).Error(), spec.ErrInvalidRunSpec, nil)
+	}
+	var now atomic.Pointer[spec.Fetching]
+	now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size)})
+	done := make(chan struct{})
+	defer close(done)
+	go tellHowFar(ctx, &now, done)
+	if unlock, err = h.shipped.Lock(ctx, a.Digest); err != nil {
+		return nil, err
+	}
+	err = h.fetch(ctx, *a, in.sources(), func(n int64) {
+		now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size), Bytes: n})
+	})
+	if err == nil {
+		logs := ""
+		if root := h.logRoot(in.Spec); root != spec.NullDir {
+			logs = tasklog.RunDir(root, run.WorkflowID, run.RunID)
+		}
+		err = h.shipped.Unpack(ctx, run, *a, logs, func(n int64) {
+			now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size), Bytes: n, Unpacking: true})
+		})
+	}
+	if err == nil || ctx.Err() != nil {
+		if err != nil {
+			unlock()
+		}
+		return unlock, err
+	}
+	unlock()
+	h.sweepShipped(nil) // what was fetched is in the way of others
+	return nil, temporal.NewApplicationErrorWithOptions(
+		fmt.Sprintf("what the run ships cannot be had: %v", err), spec.ErrPlacement,
+		// A run that has its own host has no other to go to.
+		temporal.ApplicationErrorOptions{NonRetryable: h.Owned})
+}
+
+// tellHowFar has the server know how far a host has got, until that is done.
+func tellHowFar(ctx context.Context, now *atomic.Pointer[spec.Fetching], done <-chan struct{}) {
+	ticker := time.NewTicker(tellEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			activity.RecordHeartbeat(ctx, now.Load())
+		case <-done:
+			return
+		}
+	}
+}
+
+// sources are those that have the archive: other hosts of the run, and the one that keeps it
+// for all of them.
+func (in ReserveInput) sources() []spec.HostService {
+	if in.Spec.Ship.From == nil {
+		return in.Shipped
+	}
+	return append([]spec.HostService{*in.Spec.Ship.From}, in.Shipped...)
+}
+
+// fetch fetches an archive that is not here from the first source that has it. Its digest is
+// locked.
+func (h *Host) fetch(ctx context.Context, a spec.Archive, sources []spec.HostService, progress func(int64)) error {
+	if h.shipped.Has(a.Digest) {
+		return nil
+	}
+	in, err := h.shipped.Create(a)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	var problems []string
+	for _, from := range sources {
+		if from.Host == h.Name {
+			continue // and it is not here any more
+		}
+		err := fetchFrom(ctx, from, a, in, progress)
+		var of *fs.PathError
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil, errors.As(err, &of):
+			return err // of this host's disk
+		}
+		problems = append(problems, err.Error())
+		var mismatch *shipped.DigestError
+		if errors.As(err, &mismatch) {
+			if err := in.Reset(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return errors.New("no host serves it; the host workers need --listen, where their server is on this machine")
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
+func fetchFrom(ctx context.Context, from spec.HostService, a spec.Archive, in *shipped.Incoming, progress func(int64)) error {
+	c := hostservice.NewClient(from, "")
+	defer c.Close()
+	if err := c.ReadArchive(ctx, a, reported{in, progress}); err != nil {
+		return err
+	}
+	if err := in.Commit(); err != nil {
+		return fmt.Errorf("host %s: %w", from.Host, err)
+	}
+	return nil
+}
+
+// reported tells how much has come.
+type reported struct {
+	*shipped.Incoming
+	progress func(int64)
+}
+
+func (r reported) Write(b []byte) (int, error) {
+	n, err := r.Incoming.Write(b)
+	r.progress(r.Len())
+	return n, err
+}
+
+// dirOf returns the working directory of a task: where the spec names none it is the
+// host worker's own, and of a run that ships one that.
+func (h *Host) dirOf(run supervisor.RunKey, s *spec.RunSpec, t spec.Task) string {
+	switch {
+	case s.Ships() && !filepath.IsAbs(t.Dir):
+		return filepath.Join(h.shipped.Dir(run), t.Dir)
+	case t.Dir != "":
+		return t.Dir
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "/"
+	}
+	return dir
+}
+
+// keepStore removes what nobody needs of what runs have shipped, until ctx is done.
+func (h *Host) keepStore(ctx context.Context) {
+	if err := h.shipped.Clear(); err != nil {
+		h.Log.Warn("what was being fetched stays", zap.Error(err))
+	}
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	var asked time.Time
+	for {
+		var over func(string, time.Time) bool
+		if time.Since(asked) > askEvery {
+			asked = time.Now()
+			over = func(workflowID string, since time.Time) bool { return h.isOver(ctx, workflowID, since) }
+		}
+		h.sweepShipped(over)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (h *Host) sweepShipped(over func(string, time.Time) bool) {
+	if h.Owned {
+		return // its directory is removed with the run, and others write there, too
+	}
+	err := h.shipped.Sweep(shipped.Needs{
+		Held: func(run supervisor.RunKey) bool {
+			_, err := h.plans.get(run)
+			return err == nil
+		},
+		Used: func(digest string) bool {
+			for _, p := range h.plans.all() {
+				if p.Spec != nil && p.Spec.Ship.Archive != nil && p.Spec.Ship.Archive.Digest == digest {
+					return true
+				}
+			}
+			return false
+		},
+		Over: over,
+	})
+	if err != nil {
+		h.Log.Warn("what runs have shipped stays", zap.Error(err))
+	}
+}
+
+// isOver reports whether a run has ended whose archive has come at that time. A server that
+// cannot be asked, or that is another one, decides nothing.
+func (h *Host) isOver(ctx context.Context, workflowID string, since time.Time) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	d, err := h.Server.DescribeRun(ctx, workflowID, "")
+	var notFound *serviceerror.NotFound
+	switch {
+	case errors.As(err, &notFound):
+		return h.now().Sub(since) > startTakes
+	case err != nil:
+		return false
+	}
+	info := d.GetWorkflowExecutionInfo()
+	// One that ended before is an earlier run of that ID.
+	return info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING &&
+		(info.GetCloseTime().AsTime().After(since) || h.now().Sub(since) > startTakes)
+}

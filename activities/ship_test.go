@@ -1,0 +1,261 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// source is a host that has what a run ships.
+type source struct {
+	*hostservice.Server
+	store *shipped.Store
+	state string
+}
+
+func newSource(t *testing.T, name string, archive *shipped.Archive) *source {
+	t.Helper()
+	s := &source{state: t.TempDir()}
+	s.store = shipped.Open(s.state)
+	if archive != nil {
+		require.NoError(t, s.store.Put(archive.Archive, archive.Reader()))
+	}
+	var err error
+	s.Server, err = hostservice.Listen(hostservice.Config{Host: name, StateDir: s.state, Listen: "127.0.0.1", Archives: s.store})
+	require.NoError(t, err)
+	go s.Serve(func(context.Context, supervisor.RunKey) {})
+	t.Cleanup(s.Close)
+	return s
+}
+
+func packed(t *testing.T, size int) *shipped.Archive {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), bytes.Repeat([]byte("x"), size), 0o600))
+	a, err := shipped.Pack(t.Context(), dir, t.TempDir(), shipped.Options{})
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func shippingTo(t *testing.T, state string) *Host {
+	t.Helper()
+	h, err := NewHost(Config{Name: "host-b", StateDir: state, LogRoot: filepath.Join(state, "logs"), Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	return h
+}
+
+var iris = supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"}
+
+// bringTo calls bring as Reserve does.
+func bringTo(t *testing.T, h *Host, a spec.Archive, from ...spec.HostService) error {
+	t.Helper()
+	in := ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Archive: &a}}, Shipped: from}
+	if len(from) > 0 {
+		in.Spec.Ship.From, in.Shipped = &from[0], from[1:]
+	}
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	reserve := func(ctx context.Context) error {
+		unlock, err := h.bring(ctx, iris, in)
+		if err == nil {
+			unlock()
+		}
+		return err
+	}
+	env.RegisterActivity(reserve)
+	_, err := env.ExecuteActivity(reserve)
+	return err
+}
+
+// leftIn lists the files in what a host keeps of runs.
+func leftIn(t *testing.T, state string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(state, "shipped"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if !errors.Is(err, fs.ErrNotExist) {
+		require.NoError(t, err)
+	}
+	return files
+}
+
+func TestWhatIsShippedIsFetchedOnce(t *testing.T) {
+	archive := packed(t, 100_000)
+	s, state := newSource(t, "host-a", archive), t.TempDir()
+	h := shippingTo(t, state)
+	require.NoError(t, bringTo(t, h, archive.Archive, *s.DescribeArchive(archive.Digest)))
+	info, err := os.Stat(filepath.Join(h.shipped.Dir(iris), "data"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 100_000, info.Size())
+	s.Close()
+	require.NoError(t, bringTo(t, h, archive.Archive, *s.DescribeArchive(archive.Digest)), "the next generation")
+	require.NoError(t, bringTo(t, shippingTo(t, state), archive.Archive), "the next host worker")
+
+	shipping := &spec.RunSpec{Ship: spec.Ship{Archive: &archive.Archive}}
+	assert.Equal(t, h.shipped.Dir(iris), h.dirOf(iris, shipping, spec.Task{}))
+	assert.Equal(t, filepath.Join(h.shipped.Dir(iris), "src"), h.dirOf(iris, shipping, spec.Task{Dir: "src"}))
+	assert.Equal(t, "/srv", h.dirOf(iris, shipping, spec.Task{Dir: "/srv"}))
+}
+
+func TestWhatIsShippedIsNotPacked(t *testing.T) {
+	in := ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Dir: "/home/ann/job"}}}
+	_, err := shippingTo(t, t.TempDir()).bring(t.Context(), iris, in)
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
+	assert.ErrorContains(t, err, "ship: the directory is not packed; start the run with `clusterrun run` or `clusterrun submit`, which do that")
+}
+
+// refusedAs is the error of a reservation that another host may take.
+func refusedAs(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	assert.Equal(t, spec.ErrPlacement, app.Type())
+	for _, text := range append(texts, "what the run ships cannot be had: ") {
+		assert.Contains(t, app.Message(), text)
+	}
+}
+
+func TestSourcesThatAreNoGood(t *testing.T) {
+	archive, other := packed(t, 5000), packed(t, 6000)
+	good, damaged, empty := newSource(t, "host-a", archive), newSource(t, "host-c", archive), newSource(t, "host-d", nil)
+	path := filepath.Join(damaged.state, "shipped", "archives", archive.Digest)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	b[700]++
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	gone := newSource(t, "host-e", archive)
+	gone.Close()
+	strange := *good.DescribeArchive(archive.Digest)
+	strange.Fingerprint = strings.Repeat("0", 64)
+
+	for name, c := range map[string]struct {
+		from spec.HostService
+		text string
+	}{
+		"another archive":          {*damaged.DescribeArchive(archive.Digest), "host host-c: the archive has the digest "},
+		"removed":                  {*empty.DescribeArchive(archive.Digest), "host host-d at 127.0.0.1:"},
+		"a token of another run":   {*good.DescribeArchive(other.Digest), "it does not have what the run ships, or not for this run"},
+		"a token for its files":    {*good.Describe(iris, "/logs"), "it does not have what the run ships, or not for this run"},
+		"a token to store":         {*good.DescribeStore(), "it does not have what the run ships, or not for this run"},
+		"another certificate":      {strange, "the certificate is not the one that the run knows"},
+		"a host that is not there": {*gone.DescribeArchive(archive.Digest), "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := t.TempDir()
+			h := shippingTo(t, state)
+			refusedAs(t, bringTo(t, h, archive.Archive, c.from), c.text)
+			assert.Empty(t, leftIn(t, state), "nothing is left")
+			require.NoError(t, bringTo(t, h, archive.Archive, c.from, *good.DescribeArchive(archive.Digest)), "another host has it")
+		})
+	}
+	refusedAs(t, bringTo(t, shippingTo(t, t.TempDir()), archive.Archive), "no host serves it; the host workers need --listen")
+}
+
+// The source is lost while a host fetches, which goes on with another one.
+func TestSourceIsLost(t *testing.T) {
+	archive := packed(t, 32<<20)
+	first, second := newSource(t, "host-a", archive), newSource(t, "host-c", archive)
+	h := shippingTo(t, t.TempDir())
+	var once sync.Once
+	var last int64
+	require.NoError(t, h.fetch(t.Context(), archive.Archive, []spec.HostService{
+		*first.DescribeArchive(archive.Digest), *second.DescribeArchive(archive.Digest),
+	}, func(n int64) {
+		assert.Greater(t, n, last, "what has come is not fetched again")
+		last = n
+		once.Do(first.Close)
+	}))
+	assert.EqualValues(t, archive.Size, last)
+	assert.True(t, h.shipped.Has(archive.Digest))
+}
+
+func TestNoRoomForWhatIsShipped(t *testing.T) {
+	archive := packed(t, 2<<20)
+	s := newSource(t, "host-a", archive)
+	for name, size := range map[string]string{"to fetch it": "size=1m", "to unpack it": "size=3m"} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			if err := unix.Mount("tmpfs", state, "tmpfs", 0, size); err != nil {
+				t.Skipf("a small disk cannot be mounted here: %v", err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(state, unix.MNT_DETACH) })
+			h := shippingTo(t, state)
+			refusedAs(t, bringTo(t, h, archive.Archive, *s.DescribeArchive(archive.Digest)), filepath.Join(state, "shipped"), syscall.ENOSPC.Error())
+			assert.Empty(t, leftIn(t, state), "what has come is not in the way")
+		})
+	}
+}
+
+// A run whose archive is here has ended when the server says so of that run.
+func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
+	now := time.Now()
+	h := &Host{now: func() time.Time { return now }}
+	closed := func(at time.Time) *workflowservice.DescribeWorkflowExecutionResponse {
+		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+			Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, CloseTime: timestamppb.New(at),
+		}}
+	}
+	running := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}}
+	lately, before := now.Add(-time.Minute), now.Add(-24*time.Hour)
+	for name, c := range map[string]struct {
+		server answering
+		since  time.Time
+		over   bool
+	}{
+		"it runs":                       {answering{running, nil}, before, false},
+		"it has ended":                  {answering{closed(now), nil}, lately, true},
+		"an earlier one has":            {answering{closed(before), nil}, lately, false},
+		"and it was never started":      {answering{closed(before.Add(-time.Hour)), nil}, before, true},
+		"it is about to be started":     {answering{nil, serviceerror.NewNotFound("")}, lately, false},
+		"it is not there any more":      {answering{nil, serviceerror.NewNotFound("")}, before, true},
+		"the server does not answer it": {answering{nil, serviceerror.NewUnavailable("")}, before, false},
+	} {
+		h.Server = c.server
+		assert.Equal(t, c.over, h.isOver(t.Context(), "iris", c.since), name)
+	}
+}
+
+// answering is a server that says this of every run.
+type answering struct {
+	description *workflowservice.DescribeWorkflowExecutionResponse
+	err         error
+}
+
+func (a answering) DescribeRun(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return a.description, a.err
+}
+func (answering) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
+func (answering) CancelRun(context.Context, string, string) error               { return nil }
+func (answering) Identity(context.Context, string) (string, error)              { return "", nil }

@@ -1,0 +1,117 @@
+package shipped
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+)
+
+const ignoreFile = ".gitignore"
+
+// ignored has the patterns of what stays behind. Those that come later win, and what is
+// excluded by hand is last.
+type ignored struct {
+	// above are the names of the directories from the root of the checkout down to the
+	// directory that is packed: patterns of the checkout match paths from there.
+	above    []string
+	patterns []gitignore.Pattern
+	excluded []gitignore.Pattern
+}
+
+// newIgnored reads the .gitignore files above dir, as far as its git checkout reaches.
+func newIgnored(dir string, exclude []string) (*ignored, error) {
+	g := &ignored{}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			if rel, err := filepath.Rel(at, dir); err == nil && rel != "." {
+				g.above = strings.Split(rel, "/")
+			}
+			break
+		}
+		if at == filepath.Dir(at) {
+			break // it is in no checkout
+		}
+	}
+	root := dir
+	for range g.above {
+		root = filepath.Dir(root)
+	}
+	for i := range g.above {
+		domain := g.above[:i]
+		f, err := os.Open(filepath.Join(root, filepath.Join(domain...), ignoreFile))
+		if err := g.readFrom(f, err, domain); err != nil {
+			return nil, err
+		}
+	}
+	for i := range g.above {
+		if g.match(g.above[:i+1], true) {
+			g.patterns = nil // the checkout has nothing to do with the directory itself
+		}
+	}
+	for _, pattern := range exclude {
+		g.excluded = append(g.excluded, gitignore.ParsePattern(pattern, g.above))
+	}
+	return g, nil
+}
+
+// enter reads the .gitignore of a directory that is about to be packed.
+func (g *ignored) enter(root *os.Root, dir string) error {
+	info, err := root.Lstat(path.Join(dir, ignoreFile))
+	if err == nil && !info.Mode().IsRegular() {
+		return nil // as git has it
+	}
+	f, err := root.Open(path.Join(dir, ignoreFile))
+	return g.readFrom(f, err, g.pathOf(dir))
+}
+
+func (g *ignored) readFrom(f *os.File, err error, domain []string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return g.read(f, domain)
+}
+
+func (g *ignored) read(r io.Reader, domain []string) error {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		line := strings.TrimSuffix(lines.Text(), "\r")
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+			g.patterns = append(g.patterns, gitignore.ParsePattern(line, domain))
+		}
+	}
+	return lines.Err()
+}
+
+// has reports whether a path below the directory stays behind.
+func (g *ignored) has(name string, isDir bool) bool {
+	return g.match(g.pathOf(name), isDir)
+}
+
+func (g *ignored) match(at []string, isDir bool) bool {
+	for _, p := range slices.Backward(slices.Concat(g.patterns, g.excluded)) {
+		if match := p.Match(at, isDir); match != gitignore.NoMatch {
+			return match == gitignore.Exclude
+		}
+	}
+	return false
+}
+
+// pathOf returns the names of a path from the root of the checkout.
+func (g *ignored) pathOf(name string) []string {
+	if name == "." {
+		return g.above
+	}
+	return slices.Concat(g.above, strings.Split(name, "/"))
+}

@@ -1,0 +1,291 @@
+package shipped
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Store keeps archives, and the directories of runs.
+type Store struct {
+	// Volatile reports whether a power cut may lose what is there.
+	Volatile bool
+
+	dir string
+	mu  sync.Mutex
+	// locks has an element in the channel of each digest that is locked.
+	locks map[string]chan struct{}
+}
+
+// Open returns the store in a state directory. It is made when something comes into it.
+func Open(stateDir string) *Store {
+	return &Store{dir: filepath.Join(stateDir, "shipped"), locks: map[string]chan struct{}{}}
+}
+
+func (s *Store) archives() string             { return filepath.Join(s.dir, "archives") }
+func (s *Store) archive(digest string) string { return filepath.Join(s.archives(), digest) }
+func (s *Store) uploads() string              { return filepath.Join(s.dir, "uploads") }
+func (s *Store) runs() string                 { return filepath.Join(s.dir, "runs") }
+func (s *Store) unfinished() string           { return filepath.Join(s.dir, "new") }
+
+// Dir returns the directory of a run.
+func (s *Store) Dir(run supervisor.RunKey) string {
+	return tasklog.RunDir(s.runs(), run.WorkflowID, run.RunID)
+}
+
+func (s *Store) lockOf(digest string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.locks[digest]
+	if !ok {
+		l = make(chan struct{}, 1)
+		s.locks[digest] = l
+	}
+	return l
+}
+
+// Lock has nobody else write or remove what belongs to a digest, until unlock is called.
+func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
+	l := s.lockOf(digest)
+	select {
+	case l <- struct{}{}:
+		return func() { <-l }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Has reports whether an archive is there.
+func (s *Store) Has(digest string) bool {
+	_, err := os.Lstat(s.archive(digest))
+	return err == nil
+}
+
+// Read opens an archive.
+func (s *Store) Read(digest string) (*os.File, error) { return os.Open(s.archive(digest)) }
+
+// Put stores an archive that is read from r, unless it is there.
+func (s *Store) Put(a spec.Archive, r io.Reader) error {
+	if s.Has(a.Digest) {
+		return nil
+	}
+	in, err := s.Create(a)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if _, err := io.Copy(in, r); err != nil {
+		return err
+	}
+	return in.Commit()
+}
+
+// Incoming is an archive that is being written.
+type Incoming struct {
+	want spec.Archive
+	path string
+	file *os.File
+	sum  hash.Hash
+	n    int64
+}
+
+// Create begins an archive.
+func (s *Store) Create(a spec.Archive) (*Incoming, error) {
+	for _, dir := range []string{s.unfinished(), s.archives()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.CreateTemp(s.unfinished(), "archive-*")
+	if err != nil {
+		return nil, err
+	}
+	return &Incoming{want: a, path: s.archive(a.Digest), file: f, sum: sha256.New()}, nil
+}
+
+// Len returns how much has been written.
+func (in *Incoming) Len() int64 { return in.n }
+
+// Write implements [io.Writer].
+func (in *Incoming) Write(b []byte) (int, error) {
+	if in.n+int64(len(b)) > int64(in.want.Size) {
+		return 0, fmt.Errorf("more comes than the %d bytes of the archive", in.want.Size)
+	}
+	n, err := in.file.Write(b)
+	in.n += int64(n)
+	_, _ = in.sum.Write(b[:n]) // never fails
+	return n, err
+}
+
+// DigestError is returned where an archive is not the one that was wanted.
+type DigestError struct{ Want, Got string }
+
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("the archive has the digest %s, and the run ships %s", e.Got, e.Want)
+}
+
+// Commit puts the archive into the store, if it is the one that was wanted.
+func (in *Incoming) Commit() error {
+	if got := hex.EncodeToString(in.sum.Sum(nil)); got != in.want.Digest {
+		return &DigestError{Want: in.want.Digest, Got: got}
+	}
+	if err := in.file.Sync(); err != nil {
+		return err
+	}
+	return os.Rename(in.file.Name(), in.path)
+}
+
+// Reset forgets what has been written.
+func (in *Incoming) Reset() error {
+	if err := in.file.Truncate(0); err != nil {
+		return err
+	}
+	in.n = 0
+	in.sum.Reset()
+	_, err := in.file.Seek(0, io.SeekStart)
+	return err
+}
+
+// Close removes what is not in the store.
+func (in *Incoming) Close() {
+	_ = in.file.Close()
+	_ = os.Remove(in.file.Name()) // it has another name if it was committed
+}
+
+// upload says that a run has its archive from here.
+type upload struct {
+	Run  string    `json:"run"` // workflow ID
+	Time time.Time `json:"time"`
+}
+
+// Keep keeps an archive until the run of that workflow ID has ended.
+func (s *Store) Keep(digest, workflowID string) error {
+	if err := os.MkdirAll(s.uploads(), 0o700); err != nil {
+		return err
+	}
+	b, err := json.Marshal(upload{Run: workflowID, Time: time.Now()})
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(workflowID))
+	return atomicfile.Write(filepath.Join(s.uploads(), digest+"-"+hex.EncodeToString(sum[:12])+".json"), b, 0o600)
+}
+
+// unpacked is what there is to know of the directory of a run.
+type unpacked struct {
+	Run    supervisor.RunKey `json:"run"`
+	Digest string            `json:"digest"`
+	// Logs is the log directory of the run; empty: it keeps none.
+	Logs string `json:"logs,omitempty"`
+}
+
+// Unpack unpacks an archive that is there into the directory of a run, unless that is there.
+// The digest must be locked. progress is called with how much has been unpacked. An archive
+// that turns out to be damaged is removed.
+func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archive, logs string, progress func(n int64)) (err error) {
+	dir := s.Dir(run)
+	if _, err := os.Lstat(dir); err == nil {
+		return nil
+	}
+	in, err := s.Read(a.Digest)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	for _, parent := range []string{s.unfinished(), filepath.Dir(dir)} {
+		if err := os.MkdirAll(parent, 0o700); err != nil {
+			return err
+		}
+	}
+	tmp, err := os.MkdirTemp(s.unfinished(), "run-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeAll(tmp))
+		}
+	}()
+	sum := sha256.New()
+	err = unpack(ctx, io.TeeReader(in, io.MultiWriter(sum, told(progress))), int64(a.Size), tmp)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_, _ = io.Copy(sum, in) // the rest, where it failed
+	if got := hex.EncodeToString(sum.Sum(nil)); got != a.Digest {
+		return errors.Join(&DigestError{Want: a.Digest, Got: got}, os.Remove(s.archive(a.Digest)))
+	}
+	if err == nil && !s.Volatile {
+		err = syncAll(tmp)
+	}
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(unpacked{run, a.Digest, logs})
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(dir+".json", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, dir)
+}
+
+// told calls a function with how much has been written.
+func told(progress func(int64)) io.Writer {
+	var n int64
+	return writerFunc(func(b []byte) (int, error) {
+		n += int64(len(b))
+		progress(n)
+		return len(b), nil
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// syncAll returns when no power cut can lose what is below a directory: what is there once is
+// not unpacked again.
+func syncAll(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := unix.Syncfs(int(d.Fd())); err != nil {
+		return &fs.PathError{Op: "sync", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// removeAll removes a tree, also where a program has taken its own permission away.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) //nolint:gosec // a directory
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

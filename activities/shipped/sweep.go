@@ -1,0 +1,108 @@
+package shipped
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+)
+
+// Needs say what a sweep has to leave.
+type Needs struct {
+	// Held reports whether the host has not done with a run.
+	Held func(supervisor.RunKey) bool
+	// Used reports whether a run that the host has not done with ships an archive.
+	Used func(digest string) bool
+	// Over reports whether a run has ended that has its archive from here since that time.
+	// It is asked where it matters only, and may not know. nil: nobody can say.
+	Over func(workflowID string, since time.Time) bool
+}
+
+// Clear removes what an earlier host worker was writing. Nobody may be writing.
+func (s *Store) Clear() error { return removeAll(s.unfinished()) }
+
+// Sweep removes what nobody needs. What is locked is left for the next time.
+func (s *Store) Sweep(n Needs) error {
+	return errors.Join(s.sweepRuns(n), s.sweepUploads(n), s.sweepArchives(n))
+}
+
+// whileUnlocked calls do while a digest is locked, unless somebody else has it.
+func (s *Store) whileUnlocked(digest string, do func() error) error {
+	l := s.lockOf(digest)
+	select {
+	case l <- struct{}{}:
+		defer func() { <-l }()
+		return do()
+	default:
+		return nil
+	}
+}
+
+func (s *Store) sweepRuns(n Needs) error {
+	notes, err := filepath.Glob(filepath.Join(s.runs(), "*", "*.json"))
+	for _, path := range notes {
+		var u unpacked
+		if readJSON(path, &u) != nil {
+			continue
+		}
+		err = errors.Join(err, s.whileUnlocked(u.Digest, func() error {
+			if n.Held(u.Run) || u.Logs != "" && exists(u.Logs) {
+				return nil
+			}
+			if err := removeAll(strings.TrimSuffix(path, ".json")); err != nil {
+				return err
+			}
+			err := os.Remove(path)
+			_ = os.Remove(filepath.Dir(path)) // fails while there are others
+			return err
+		}))
+	}
+	return err
+}
+
+func (s *Store) sweepUploads(n Needs) error {
+	notes, err := filepath.Glob(filepath.Join(s.uploads(), "*.json"))
+	for _, path := range notes {
+		var u upload
+		if readJSON(path, &u) == nil && n.Over != nil && n.Over(u.Run, u.Time) {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
+}
+
+func (s *Store) sweepArchives(n Needs) error {
+	archives, err := os.ReadDir(s.archives())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range archives {
+		digest := e.Name()
+		err = errors.Join(err, s.whileUnlocked(digest, func() error {
+			kept, err := filepath.Glob(filepath.Join(s.uploads(), digest+"-*.json"))
+			if err != nil || len(kept) > 0 || n.Used(digest) {
+				return err
+			}
+			return os.Remove(s.archive(digest))
+		}))
+	}
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}

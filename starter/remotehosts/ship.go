@@ -1,0 +1,54 @@
+package remotehosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// archive takes what the run ships, where the host worker looks for it.
+func (s *service) archive(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.running(w); !ok {
+		return
+	}
+	size, err := strconv.Atoi(r.URL.Query().Get("size"))
+	if err == nil {
+		err = shipped.Open(s.dir.Path).Put(spec.Archive{Digest: r.URL.Query().Get("digest"), Size: size}, r.Body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInsufficientStorage)
+	}
+}
+
+// Ship sends an archive to all hosts at the same time. read returns it from its beginning,
+// once for each host by its name, and is closed. It may be called on nil.
+func (s *Hosts) Ship(ctx context.Context, a spec.Archive, read func(host string) io.ReadCloser) error {
+	if s == nil {
+		return nil
+	}
+	errs := make(chan error, len(s.all))
+	s.each(func(h *host) { errs <- h.ship(ctx, a, read(h.name)) })
+	close(errs)
+	var all error
+	for err := range errs {
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+func (h *host) ship(ctx context.Context, a spec.Archive, content io.ReadCloser) error {
+	defer content.Close()
+	query := url.Values{"digest": {a.Digest}, "size": {strconv.Itoa(a.Size)}}
+	response, err := h.post(ctx, "/archive?"+query.Encode(), content)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", h.name, err)
+	}
+	return response.Body.Close()
+}
