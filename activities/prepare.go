@@ -19,8 +19,11 @@ type PrepareInput struct {
 	Cluster    taskenv.Cluster `json:"cluster"`
 }
 
-// Prepare keeps the cluster in the plan.
+// Prepare keeps the cluster in the plan, once the host of rank 0 can be reached.
 func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
+	if err := h.reachMaster(ctx, &in.Cluster); err != nil {
+		return err
+	}
 	_, err := h.plans.change(runOf(ctx, in.Run), func(p *plan) error {
 		if in.Generation != p.Generation {
 			return fmt.Errorf("generation %d of the run is not the one reserved here, %d is", in.Generation, p.Generation)

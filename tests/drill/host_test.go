@@ -51,6 +51,7 @@ func newHost(t *testing.T, i int, server string, limits Limits, dir string) *hos
 	h.argv = []string{
 		harness.Clusterrun(t), "worker", "--address", link.Address(), "--host-name", h.name, "--slots", fmt.Sprint(slots),
 		"--state-dir", filepath.Join(h.disk(FillState), "clusterrun"), "--log-dir", h.disk(FillLogs),
+		"--advertise", "127.0.0.1", // tasks here do not talk to each other
 	}
 	if h.netns != "" {
 		h.argv = append([]string{"nsenter", "--net=/run/netns/" + h.netns}, h.argv...)

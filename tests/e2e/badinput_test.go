@@ -63,7 +63,7 @@ func TestPlacement(t *testing.T) {
 		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
 			group("worker", 1, `echo "$TF_CONFIG" > $DIR/tf`), {Type: "ps", Addresses: []string{"host-a:28222"}, Command: []string{"true"}}}}))
 		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-		assert.Contains(t, f.file("tf"), `"host-a:28222"`)
+		assert.Contains(t, f.file("tf"), `"127.0.0.1:28222"`)
 	})
 	t.Run("a port that is taken", func(t *testing.T) {
 		f.t = t

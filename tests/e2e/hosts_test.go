@@ -36,11 +36,11 @@ func TestTwoHosts(t *testing.T) {
 		assert.Equal(t, "2", env["LOCAL_WORLD_SIZE"])
 		assert.Equal(t, "1", env["GROUP_RANK"])
 		assert.Equal(t, "2", env["GROUP_WORLD_SIZE"])
-		assert.Equal(t, "host-b", env["MASTER_ADDR"])
+		assert.Equal(t, "127.0.0.1", env["MASTER_ADDR"])
 		other := environment(f.file("env-worker-0"))
 		assert.Equal(t, env["MASTER_PORT"], other["MASTER_PORT"])
 		assert.Equal(t, clusterOf(env["TF_CONFIG"]), clusterOf(other["TF_CONFIG"]))
-		assert.Contains(t, env["TF_CONFIG"], `["host-b:28301","host-c:28302","host-b:28303"]`)
+		assert.Contains(t, env["TF_CONFIG"], `["127.0.0.1:28301","127.0.0.1:28302","127.0.0.1:28303"]`)
 	})
 
 	t.Run("failure", func(t *testing.T) {

@@ -54,6 +54,26 @@ func TestTFConfigOnThreeHosts(t *testing.T) {
 	h.gone()
 }
 
+// Before anything starts the hosts see whether they reach the one of rank 0 at the address that
+// they would be told.
+func TestRankZeroCannotBeReached(t *testing.T) {
+	t.Parallel()
+	h := newOnHosts(t, 2)
+	// A network on which only ssh goes through to a.
+	firewall := h.agent("firewall", `[ "$1" = a ] && ip netns exec `+h.Netns(h.Hosts[1])+` ip route replace unreachable `+h.Hosts[0].Address+`/32
+exec `+h.Agent+` "$@"`)
+	code, stdout, stderr := h.run(h.args(firewall, "--placement-timeout", "10s", "-H", "a,b", "--", "echo", "started")...)
+	assert.Equal(t, 125, code, stderr)
+	assert.Empty(t, stdout)
+	assert.Regexp(t, `worker-1 could not be placed on host b: host b cannot reach a, which has rank 0, by its address `+regexp.QuoteMeta(h.Hosts[0].Address)+` \(MASTER_ADDR\): dial tcp .*: no route to host; connect their networks`, stderr)
+	h.gone()
+
+	code, stdout, stderr = h.run(h.args(firewall, "-H", "a,b", "--env-profile", "tensorflow", "--", "echo", "started")...)
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 2, strings.Count(stdout, "started\n"), "without MASTER_ADDR nobody needs that address")
+	h.gone()
+}
+
 // What is linked with MPI is started by mpirun, and whoever does not is told so: each process
 // would believe to be alone, and end well.
 func TestMPI(t *testing.T) {

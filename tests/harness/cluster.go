@@ -115,11 +115,12 @@ type Worker struct {
 	env   []string
 }
 
-// StartWorker starts `clusterrun worker` and waits until it polls.
+// StartWorker starts `clusterrun worker` and waits until it polls. Its name is none of this
+// machine, so tasks of other hosts reach it by an address.
 func (s *Server) StartWorker(t testing.TB, args ...string) *Worker {
 	t.Helper()
 	w := &Worker{t: t, State: filepath.Join(t.TempDir(), "state"), Host: "host-a"}
-	w.argv = append([]string{Clusterrun(t), "worker", "--address", s.Address, "--state-dir", w.State, "--host-name", w.Host, "--slots", "0"}, args...)
+	w.argv = append([]string{Clusterrun(t), "worker", "--address", s.Address, "--state-dir", w.State, "--host-name", w.Host, "--slots", "0", "--advertise", "127.0.0.1"}, args...)
 	w.env = Env(t.TempDir())
 	w.Restart()
 	return w
