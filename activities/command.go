@@ -34,7 +34,8 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
-		Env: t.Env, Unset: l.plan.Spec.UnsetEnv,
+		TFConfigFile: files.path(tasklog.TFConfigFile),
+		Env:          t.Env, Unset: l.plan.Spec.UnsetEnv,
 	}
 	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {
 		return supervisor.Command{}, err
@@ -45,6 +46,9 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	}
 	env, err := taskenv.Environ(os.Environ(), process)
 	if err != nil {
+		return supervisor.Command{}, err
+	}
+	if err := writeTFConfig(process); err != nil {
 		return supervisor.Command{}, err
 	}
 	dir := l.dirOf(l.key.Run, l.plan.Spec, t)
@@ -58,6 +62,21 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		CPUs:       cpus,
 		KillAt:     l.plan.killAt(),
 	}, nil
+}
+
+// writeTFConfig writes the file of a TF_CONFIG that is too long for a variable.
+func writeTFConfig(p taskenv.Process) error {
+	if p.TFConfigFile == "" {
+		return nil
+	}
+	config, err := p.LongTFConfig()
+	if err != nil || config == "" {
+		return err
+	}
+	if err := os.MkdirAll(p.LogDir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(p.TFConfigFile, []byte(config), 0o644) //nolint:gosec // the task may be another user's
 }
 
 // restartCount returns what process number n of a task is told. In restart scope "group"

@@ -31,6 +31,7 @@ func ClusterRun(ctx workflow.Context, input converter.RawValue, from *Resumption
 	}
 	r := newRun(ctx, s.WithDefaults(), from)
 	r.patient = s.PlacementTimeout == nil
+	r.inputBytes = len(input.Payload().GetData())
 	if err := r.register(ctx); err != nil {
 		return nil, err
 	}
@@ -86,6 +87,8 @@ type clusterRun struct {
 	draining map[string]bool
 	// answers are those of the fleet that nobody has read yet.
 	answers []fleet.Answer
+	// inputBytes is the size of the spec as it came.
+	inputBytes int
 	// specBytes is the size of the spec, where several hosts are told it.
 	specBytes int
 	// queued is when the run first asked the fleet: its age in the queue.

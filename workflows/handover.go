@@ -26,6 +26,9 @@ const (
 	// leavingTakes is how long requests are refused at a time, to get to a moment in which
 	// none is being met. One of a host that is away may take longer.
 	leavingTakes = 10 * time.Second
+	// bytesOfTask is about what a running task takes along, and maxCarried what all do with
+	// the spec: the server takes 2 MiB.
+	bytesOfTask, maxCarried = 130, 1800 << 10
 	// maxAddedBytes bounds what tasks outside the spec, or with another command than there,
 	// may take along.
 	maxAddedBytes = 256 << 10
@@ -58,7 +61,7 @@ func (r *clusterRun) isLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.GetContinueAsNewSuggested() && r.machine.Quiet() &&
 		(r.requests >= manyRequests || info.GetCurrentHistoryLength() >= min(eventsOfTask*r.machine.Size(), mostEvents)) &&
-		r.machine.AddedSize() <= maxAddedBytes
+		r.machine.AddedSize() <= maxAddedBytes && r.inputBytes+bytesOfTask*r.machine.Size() <= maxCarried
 }
 
 // wakeWhenFinished has the loop of the run look again once all requests are answered.

@@ -11,8 +11,37 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// status answers the query of that name.
-func (r *clusterRun) status() (spec.Status, error) {
+// answerStatus answers the query of that name.
+func (r *clusterRun) answerStatus() (spec.Status, error) {
+	s := r.status()
+	for _, cut := range []func(*spec.TaskStatus){
+		func(t *spec.TaskStatus) {
+			if e := t.Exit; e != nil {
+				t.Exit = &spec.Exit{Restart: e.Restart, ExitCode: e.ExitCode, Signal: e.Signal, Cause: e.Cause}
+			}
+		},
+		func(t *spec.TaskStatus) { t.Address = "" },
+		func(t *spec.TaskStatus) { t.Exit = nil },
+	} {
+		if len(s.Tasks) < manyTasks || sizeOf(s) <= maxStatus {
+			break
+		}
+		for i := range s.Tasks {
+			cut(&s.Tasks[i])
+		}
+	}
+	return s, nil
+}
+
+const (
+	// maxStatus bounds the answer to the query, in bytes: the server takes 2 MiB.
+	maxStatus = 3 << 19
+	// manyTasks is the number of tasks below which it is smaller than that.
+	manyTasks = 500
+)
+
+// status returns where the run and its tasks are.
+func (r *clusterRun) status() spec.Status {
 	state, tasks := r.machine.Status()
 	if r.invalid != nil {
 		state = spec.RunEnded // a host refused the spec, and the machine never began
@@ -42,7 +71,7 @@ func (r *clusterRun) status() (spec.Status, error) {
 	if s := r.machine.Stopping(); s.Stop {
 		status.Stopping = &s
 	}
-	return status, nil
+	return status
 }
 
 const (
@@ -54,10 +83,7 @@ const (
 
 // describe writes the state of the run where the Web UI shows it.
 func (r *clusterRun) describe(ctx workflow.Context) {
-	status, err := r.status()
-	if err != nil {
-		return
-	}
+	status := r.status()
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**", status.State)
 	if status.Generation > 0 {

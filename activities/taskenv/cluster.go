@@ -47,8 +47,9 @@ type Cluster struct {
 
 // Member finds a task by name.
 func (c *Cluster) Member(task string) (Member, error) {
-	i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Name() == task })
-	if i < 0 {
+	typ, index, err := spec.ParseTaskName(task)
+	i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Index == index && m.Type == typ })
+	if err != nil || i < 0 {
 		return Member{}, fmt.Errorf("task %s is not in the cluster", task)
 	}
 	return c.Members[i], nil

@@ -32,6 +32,9 @@ type Process struct {
 	Generation           int
 	// ResultFile, ErrorFile and LogDir are paths on the host. No path: no variable.
 	ResultFile, ErrorFile, LogDir string
+	// TFConfigFile is the path of the file for a TF_CONFIG that is too long for a variable.
+	// No path: such a process cannot be started.
+	TFConfigFile string
 	// Socket is the path at which the process can ask its host.
 	Socket string
 	// Devices are the variables that say which GPUs the process sees, such as

@@ -216,6 +216,7 @@ func TestTheLargestRunFits(t *testing.T) {
 	_, err := Environ(nil, p)
 	assert.NoError(t, err)
 
+	p.Cluster.Members = slices.Clone(p.Cluster.Members)
 	for i := range p.Cluster.Members {
 		p.Cluster.Members[i].Address = strings.Repeat("n", 200) + ":65535"
 	}
@@ -260,4 +261,32 @@ func TestClusterAsJSON(t *testing.T) {
 	var back Cluster
 	require.NoError(t, json.Unmarshal(b, &back))
 	assert.Equal(t, *c, back)
+}
+
+// What is too long for a variable is in a file.
+func TestLongTFConfig(t *testing.T) {
+	p := process("worker-7")
+	p.Cluster.Members, p.TFConfigFile = members(10_000), "/logs/tf_config.json"
+	env := environ(t, nil, p)
+	assert.NotContains(t, env, "TF_CONFIG")
+	assert.Equal(t, "/logs/tf_config.json", env["CLUSTERRUN_TF_CONFIG_FILE"])
+	config, err := p.LongTFConfig()
+	require.NoError(t, err)
+	var c struct {
+		Cluster map[string][]string
+		Task    struct{ Index int }
+	}
+	require.NoError(t, json.Unmarshal([]byte(config), &c))
+	assert.Len(t, c.Cluster["worker"], 9_999)
+	assert.Equal(t, 7, c.Task.Index)
+
+	p.Env = map[string]string{"TF_CONFIG": "mine"}
+	config, err = p.LongTFConfig()
+	require.NoError(t, err)
+	assert.Empty(t, config)
+	p.Env, p.Cluster.Members = nil, members(100)
+	assert.NotContains(t, environ(t, nil, p), "CLUSTERRUN_TF_CONFIG_FILE")
+	config, err = p.LongTFConfig()
+	require.NoError(t, err)
+	assert.Empty(t, config)
 }

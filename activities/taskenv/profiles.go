@@ -4,25 +4,87 @@ import (
 	"cmp"
 	"encoding/json"
 	"net"
+	"slices"
 	"strconv"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tensorFlow sets TF_CONFIG.
+// tensorFlow sets TF_CONFIG, or where that is too long for a variable the path of the file
+// that has it.
 func tensorFlow(env map[string]string, p Process, m Member) error {
+	config, err := tfConfig(p.Cluster, m)
+	if err != nil {
+		return err
+	}
+	if p.TFConfigFile != "" && isTooLong(config) {
+		env[ownPrefix+"TF_CONFIG_FILE"] = p.TFConfigFile
+		return nil
+	}
+	env["TF_CONFIG"] = config
+	return nil
+}
+
+// LongTFConfig returns the text for p.TFConfigFile; empty if the process has none.
+func (p Process) LongTFConfig() (string, error) {
+	if _, own := p.Env["TF_CONFIG"]; own || !slices.Contains(p.Cluster.Profiles, spec.EnvTensorFlow) {
+		return "", nil
+	}
+	m, err := p.Cluster.Member(p.Task)
+	if err != nil {
+		return "", err
+	}
+	config, err := tfConfig(p.Cluster, m)
+	if err != nil || !isTooLong(config) {
+		return "", err
+	}
+	return config, nil
+}
+
+func isTooLong(config string) bool { return len("TF_CONFIG=")+len(config) >= maxVariable }
+
+func tfConfig(c *Cluster, m Member) (string, error) {
+	cluster, err := tfClusters.of(c.Members)
+	if err != nil {
+		return "", err
+	}
 	type task struct {
 		Type  string `json:"type"`
 		Index int    `json:"index"`
 	}
-	b, err := json.Marshal(struct {
-		Cluster  map[string]any `json:"cluster"`
-		Task     task           `json:"task"`
-		RPCLayer string         `json:"rpc_layer"`
-	}{tfCluster(p.Cluster.Members), task{m.Type, m.Index}, cmp.Or(p.Cluster.RPCLayer, "grpc")})
+	own, err := json.Marshal(struct {
+		Task     task   `json:"task"`
+		RPCLayer string `json:"rpc_layer"`
+	}{task{m.Type, m.Index}, cmp.Or(c.RPCLayer, "grpc")})
 	if err != nil {
-		return err
+		return "", err
 	}
-	env["TF_CONFIG"] = string(b)
-	return nil
+	return `{"cluster":` + cluster + "," + string(own[1:]), nil
+}
+
+// tfClusters keeps the part of TF_CONFIG that all tasks of a cluster have, of the last
+// cluster it was asked for: a host starts many of the same one after the other.
+var tfClusters lastTFCluster
+
+type lastTFCluster struct {
+	mu      sync.Mutex
+	members Members // never changed in place
+	text    string
+}
+
+func (l *lastTFCluster) of(members Members) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(members) > 0 && len(members) == len(l.members) && &members[0] == &l.members[0] {
+		return l.text, nil
+	}
+	text, err := json.Marshal(tfCluster(members))
+	if err != nil {
+		return "", err
+	}
+	l.members, l.text = members, string(text)
+	return l.text, nil
 }
 
 // tfCluster lists the addresses of each type by index, or maps the indices to

@@ -21,6 +21,8 @@ const (
 	StderrFile = "stderr.log"
 	ErrorFile  = "error.json"
 	ResultFile = "result.json"
+	// TFConfigFile has the TF_CONFIG that is too long for a variable.
+	TFConfigFile = "tf_config.json"
 )
 
 const attemptPrefix = "attempt_"

@@ -176,7 +176,7 @@ func TestEndings(t *testing.T) {
 	})
 }
 
-// A run has up to 1,000 tasks, all in one workflow.
+// A failure among many tasks is told apart from those that it stopped.
 func TestAThousandTasks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -51,6 +51,43 @@ func fit(r *spec.RunResult, limit int) {
 			r.Tasks[i].Failure = nil // Exit says the same
 		}
 	}
+	if size(r) <= limit {
+		return
+	}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		t.StacksFile = ""
+		if e := t.Exit; e != nil {
+			t.Exit = &spec.Exit{Restart: e.Restart, ExitCode: e.ExitCode, Signal: e.Signal, Cause: e.Cause}
+		}
+	}
+	leaveOut(r, size(r)-limit)
+}
+
+// leaveOut drops tasks with that many bytes from a result, and says so: the last ones, and
+// those first that have completed.
+func leaveOut(r *spec.RunResult, bytes int) {
+	out := make([]bool, len(r.Tasks))
+	var names []string
+	for _, completed := range []bool{true, false} {
+		for i := len(r.Tasks) - 1; i >= 0 && bytes > 0; i-- {
+			if t := &r.Tasks[i]; !out[i] && completed == (t.Exit != nil && t.Exit.Cause == spec.CauseCompleted) {
+				bytes -= sizeOf(t) + len(",")
+				out[i], names = true, append(names, t.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	var kept []spec.TaskResult
+	for i, t := range r.Tasks {
+		if !out[i] {
+			kept = append(kept, t)
+		}
+	}
+	r.Tasks = kept
+	r.Message = strings.TrimPrefix(r.Message+"\nThe run has too many tasks for its result, and these were left out: "+list(names)+".", "\n")
 }
 
 func cutMessages(r *spec.RunResult, most int) {

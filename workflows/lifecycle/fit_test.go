@@ -12,10 +12,10 @@ import (
 // The largest run, with everything as long as hosts let it be, has a result
 // that the server takes: over 2 MiB it would kill the run.
 func TestResultFits(t *testing.T) {
-	count := spec.MaxTasks
+	const count = 1000
 	s := (&spec.RunSpec{
 		Command: []string{"true"}, OnFailure: spec.OnFailureContinue,
-		Tasks: []spec.TaskGroup{{Type: strings.Repeat("w", 63), Count: &count}},
+		Tasks: []spec.TaskGroup{{Type: strings.Repeat("w", 63), Count: new(count)}},
 	}).WithDefaults()
 	m := New(s, s.TaskList())
 	m.Step(Begin{})
@@ -56,6 +56,38 @@ func TestResultFits(t *testing.T) {
 	}
 }
 
+// Of the tasks of a result that is still too large those are left out that completed, and
+// of the others the last ones.
+func TestTasksAreLeftOut(t *testing.T) {
+	var r spec.RunResult
+	for i := range spec.MaxTasks {
+		cause := spec.CauseCompleted
+		if i%4 == 0 {
+			cause = spec.CauseOrigin
+		}
+		r.Tasks = append(r.Tasks, spec.TaskResult{
+			Name: spec.TaskName("worker", i), Type: "worker", Index: i, Rank: i, Host: "host-a",
+			Exit: &spec.Exit{Cause: cause, PID: 4711, LogDir: strings.Repeat("d", 200)},
+		})
+	}
+	few := r
+	fit(&few, 200_000)
+	if s := size(&few); s > 201_000 || s < 150_000 {
+		t.Errorf("%d bytes", s)
+	}
+	if first := few.Tasks[0]; first.Name != "worker-0" || first.Exit.Cause != spec.CauseOrigin {
+		t.Errorf("the first is %v", first)
+	}
+	for _, task := range few.Tasks {
+		if task.Exit.Cause != spec.CauseOrigin {
+			t.Errorf("%s completed, and is not left out", task.Name)
+		}
+	}
+	if !strings.Contains(few.Message, "too many tasks for its result, and these were left out: worker-9999, worker-9998") {
+		t.Error(few.Message)
+	}
+}
+
 // What is left out is what is needed least.
 func TestFitOrder(t *testing.T) {
 	long := strings.Repeat("x", 1000)
@@ -78,7 +110,7 @@ func TestFitOrder(t *testing.T) {
 		{3700, "message 100, exits 2, value true, failure true"},
 		{2600, "message 100, exits 0, value true, failure true"},
 		{1700, "message 100, exits 0, value false, failure true"},
-		{100, "message 0, exits 0, value false, failure false"},
+		{1400, "message 0, exits 0, value false, failure false"},
 	} {
 		r := make()
 		fit(r, c.limit)

@@ -52,7 +52,7 @@ type RunningTask struct {
 }
 
 // maxSnapshot bounds a snapshot, in bytes as JSON. It is sent together with the spec, and
-// the server takes 2 MiB in all. A run may have a thousand tasks.
+// the server takes 2 MiB in all. That of a run of 10,000 running tasks is larger.
 const maxSnapshot = 400 << 10
 
 // snapshotExits is how many exits of a task a snapshot between two generations holds.

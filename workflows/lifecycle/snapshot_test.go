@@ -13,7 +13,7 @@ import (
 // A run of a thousand tasks that each had a lot to say takes along what fits.
 func TestSnapshotsAreBounded(t *testing.T) {
 	for _, words := range []int{10, 1024} {
-		s := (&spec.RunSpec{Command: []string{"x"}, RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(spec.MaxTasks)}}}).WithDefaults()
+		s := (&spec.RunSpec{Command: []string{"x"}, RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1000)}}}).WithDefaults()
 		m := New(s, s.TaskList())
 		m.Step(Begin{})
 		for _, task := range s.TaskList() {

@@ -59,9 +59,9 @@ func TestParseStdRanksBeyondNine(t *testing.T) {
 	got := masksOf(t, "10:1,11-13:2", 15)
 	assert.Equal(t, []Std{StdNone, StdOut, StdErr, StdErr, StdErr, StdNone}, got[9:])
 	assert.Equal(t, []Std{StdAll}, masksOf(t, "000:3", 1))
-	for _, text := range []string{"1000:1", "0-1000:1", "99999999999999999999:1"} {
+	for _, text := range []string{"10000:1", "0-10000:1", "99999999999999999999:1"} {
 		_, err := ParseStd(text)
-		assert.ErrorContains(t, err, "ranks go from 0 to 999", text)
+		assert.ErrorContains(t, err, "ranks go from 0 to 9999", text)
 	}
 	_, err := ParseStd("3-1:1")
 	assert.ErrorContains(t, err, "runs backwards")

@@ -9,7 +9,7 @@ import (
 )
 
 // MaxTasks bounds the tasks of a run.
-const MaxTasks = 1000
+const MaxTasks = 10_000
 
 // Validate holds the spec against every rule that does not need a host: what
 // a file system, a port or an installed program would say is found out where

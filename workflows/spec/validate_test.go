@@ -48,12 +48,12 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		"dir not UTF-8":      {func(s *RunSpec) { s.Dir = "/\xff" }, []string{`dir: "/�" is not valid UTF-8, and JSON would change it`}},
 		"count overflows": {func(s *RunSpec) {
 			s.Tasks = []TaskGroup{{Type: "a", Count: new(math.MaxInt)}, {Type: "b", Count: new(math.MaxInt)}}
-		}, []string{"tasks: 9223372036854775807 tasks; a run has up to 1000"}},
+		}, []string{"tasks: 9223372036854775807 tasks; a run has up to 10000"}},
 		"chiefs overflow": {func(s *RunSpec) {
 			s.Tasks = []TaskGroup{{Type: "chief", Count: new(math.MinInt)}, {Type: "ps", Count: new(1)}}
 		}, []string{"tasks[0].count: must be at least 1, is -9223372036854775808"}},
-		"1000 tasks":            {func(s *RunSpec) { s.Tasks[0].Count = new(1000) }, nil},
-		"1001 tasks":            {func(s *RunSpec) { s.Tasks[0].Count = new(1001) }, []string{"tasks: 1001 tasks; a run has up to 1000"}},
+		"10000 tasks":           {func(s *RunSpec) { s.Tasks[0].Count = new(10_000) }, nil},
+		"10001 tasks":           {func(s *RunSpec) { s.Tasks[0].Count = new(10_001) }, []string{"tasks: 10001 tasks; a run has up to 10000"}},
 		"largest argument":      {func(s *RunSpec) { s.Command = []string{"x", strings.Repeat("a", MaxStringBytes)} }, nil},
 		"argument too long":     {func(s *RunSpec) { s.Command = []string{"x", strings.Repeat("a", MaxStringBytes+1)} }, []string{"command[1]: has 131072 bytes; Linux takes up to 131071 in one argument or variable"}},
 		"largest variable":      {func(s *RunSpec) { s.Env = map[string]string{"A": strings.Repeat("a", MaxStringBytes-2)} }, nil},

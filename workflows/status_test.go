@@ -1,0 +1,39 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// The server takes the status of the largest run, whatever its tasks do. How they ended is
+// left out where there is no room for it.
+func TestTheStatusOfTheLargestRunFits(t *testing.T) {
+	s := (&spec.RunSpec{Command: []string{"x"}, OnFailure: spec.OnFailureContinue, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(spec.MaxTasks)}}}).WithDefaults()
+	r := &clusterRun{spec: s, machine: lifecycle.New(s, s.TaskList()), placed: map[string]*host{}, addresses: map[string]string{}, launches: map[string]*launch{}}
+	for i, a := range r.machine.Step(lifecycle.Begin{}) {
+		name := a.(lifecycle.Launch).Task.Name()
+		r.placed[name], r.addresses[name] = &host{name: fmt.Sprint("host-", i/40)}, fmt.Sprint("10.0.0.7:", 20000+i)
+		r.launches[name] = newLaunch(a.(lifecycle.Launch), nil)
+	}
+	status, err := r.answerStatus()
+	require.NoError(t, err)
+	assert.Less(t, sizeOf(status), maxStatus)
+	for i := range 2000 {
+		r.machine.Step(lifecycle.TaskEnded{Task: spec.TaskName("worker", i), Exit: &spec.Exit{
+			Cause: spec.CauseOrigin, ExitCode: 3, Message: strings.Repeat("m", 1000), LogDir: "/" + strings.Repeat("d", 100),
+		}})
+	}
+	status, err = r.answerStatus()
+	require.NoError(t, err)
+	assert.Less(t, sizeOf(status), maxStatus)
+	require.Len(t, status.Tasks, spec.MaxTasks)
+	assert.Equal(t, spec.TaskEnded, status.Tasks[0].State)
+	assert.Equal(t, spec.TaskRunning, status.Tasks[2000].State)
+}
