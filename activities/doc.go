@@ -3,8 +3,8 @@
 //
 // All activities are methods of [Host], one file each:
 //
-//	Reserve   takes tasks of a run: checks the programs and directories, leases
-//	          ports, keeps the plan of the run on disk
+//	Reserve   takes tasks of a run: brings what it ships, checks the programs and
+//	          directories, leases ports, keeps the plan of the run on disk
 //	Prepare   tells the host the whole cluster, if it spans several hosts
 //	RunTask   holds a lease on the process of one task for as long as it lives
 //	Control   a short operation: terminate, restart, signal, stacks, seal, check
