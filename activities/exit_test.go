@@ -62,9 +62,12 @@ func TestAttemptsOfALaunch(t *testing.T) {
 
 func TestBeatsComeTogether(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 700_000_000, time.UTC)
-	assert.Equal(t, 7300*time.Millisecond, untilBeat(at, 8*time.Second))
-	assert.Equal(t, 300*time.Millisecond, untilBeat(at, time.Second))
-	assert.Equal(t, time.Second, untilBeat(at.Truncate(time.Second), time.Second))
+	assert.Equal(t, 7300*time.Millisecond, untilBeat(at, 8*time.Second, 0))
+	assert.Equal(t, 300*time.Millisecond, untilBeat(at, time.Second, 0))
+	assert.Equal(t, time.Second, untilBeat(at.Truncate(time.Second), time.Second, 0))
+	assert.Equal(t, 7500*time.Millisecond, untilBeat(at, 8*time.Second, 200*time.Millisecond))
+	assert.Equal(t, 200*time.Millisecond, untilBeat(at, time.Second, 900*time.Millisecond))
+	assert.NotEqual(t, phaseOf("oyufdd7a"), phaseOf("oyufdd7b"))
 }
 
 func TestBeatInterval(t *testing.T) {

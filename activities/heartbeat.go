@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -35,11 +36,19 @@ func beatInterval(tasks int) time.Duration {
 	return min(max(time.Duration(tasks)*time.Second/manyTasks, minBeat), maxBeat)
 }
 
-// untilBeat returns an interval that ends on a whole second: the beats of a host come
-// together, a crowd a second, which wakes it up far less often than beats that
-// come one by one.
-func untilBeat(now time.Time, interval time.Duration) time.Duration {
-	return now.Add(interval).Truncate(time.Second).Sub(now)
+// untilBeat returns an interval that ends on a whole second and the phase of the host: the
+// beats of a host come together, a crowd a second, which wakes it up far less often than
+// beats that come one by one.
+func untilBeat(now time.Time, interval, phase time.Duration) time.Duration {
+	return now.Add(interval - phase).Truncate(time.Second).Add(phase).Sub(now)
+}
+
+// phaseOf returns the phase of a host worker: the crowds of many hosts do not come to the
+// server at the same moment.
+func phaseOf(instance string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(instance))
+	return time.Duration(h.Sum32()%1000) * time.Millisecond
 }
 
 // beater beats for one lease. Each beat has a goroutine of its own for as long
@@ -49,6 +58,7 @@ type beater struct {
 	process  supervisor.Process
 	due      *time.Timer
 	interval time.Duration
+	phase    time.Duration
 	times    *tasklog.Times
 	// answers has what the server said where that means something; a server that
 	// is away for a while means nothing.
@@ -59,7 +69,7 @@ type beater struct {
 func (l *lease) newBeater(p supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
-		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks)), times: tasklog.NewTimes(p.LogDir),
+		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir),
 		answers: make(chan error, 1), beating: make(chan struct{}, 1),
 	}
 	first := firstBeat
@@ -74,7 +84,7 @@ func (b *beater) stop() { b.due.Stop() }
 
 // beat sends one heartbeat, unless the one before is still on its way.
 func (b *beater) beat(ctx context.Context) {
-	b.due.Reset(untilBeat(time.Now(), b.interval))
+	b.due.Reset(untilBeat(time.Now(), b.interval, b.phase))
 	select {
 	case b.beating <- struct{}{}:
 	default:
