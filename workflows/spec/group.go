@@ -7,9 +7,9 @@ import (
 )
 
 // GroupID returns the workflow ID of a group of a run: the nth of those that an execution
-// of the run's workflow starts on that host in a generation.
+// of the run's workflow starts on that host in a generation. The whole ID of the execution
+// is in it: those that begin in the same minute have the same first digits.
 func GroupID(workflowID, execution string, generation int, host string, n int) string {
-	execution, _, _ = strings.Cut(execution, "-")
 	return fmt.Sprintf("%s/group/%s/%d/%s/%d", workflowID, execution, generation, url.PathEscape(host), n)
 }
 
