@@ -5,7 +5,7 @@
 //
 //	Reserve   takes tasks of a run: brings what it ships, checks the programs and
 //	          directories, leases ports, keeps the plan of the run on disk
-//	Prepare   tells the host the whole cluster, if it spans several hosts
+//	Prepare   tells the host the whole cluster, if it spans several hosts and rank 0 is reached
 //	RunTask   holds a lease on the process of one task for as long as it lives
 //	Control   a short operation: terminate, restart, signal, stacks, seal, check
 //	Release   releases the host and returns every exit of every process
