@@ -529,26 +529,6 @@ c.cancel(values)
 c.join()
 `)
 	})
-	t.Run("signal", func(t *testing.T) {
-		p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever})
-		h.client.size.Store(1)
-		h.queue.Limit(1)
-		p.coordinates(h, `
-def interrupt(*_):
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    raise KeyboardInterrupt
-signal.signal(signal.SIGALRM, interrupt)
-def fill(seconds):
-    # Python does not notice one that comes when it is about to wait for a lock.
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.01)
-    while True:
-        c.schedule("forever")
-for n in range(50):
-    raised(lambda: fill(0.0001 * (n + 1)), KeyboardInterrupt)
-    c.cancel()  # what the signal has kept from fill is cancelled, too
-    c.join()
-`)
-	})
 }
 
 // CC-60, CC-88: a coordinator that nobody has leaves nothing behind, and another one goes on.
