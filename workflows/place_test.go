@@ -48,6 +48,22 @@ func TestARefusalWaitsForNoOtherHost(t *testing.T) {
 	assert.Less(t, env.Now().Sub(begun), time.Minute)
 }
 
+// A run with hosts of its own has them for good.
+func TestAnElasticRunWantsAFleet(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
+	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	execute(t, env, spec.RunSpec{
+		Command: []string{"x"}, Hosts: spec.Hosts{Count: "1:2"}, RestartScope: spec.RestartScopeGroup,
+		Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}},
+	})
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, env.GetWorkflowError(), &app)
+	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
+	assert.Contains(t, app.Message(), "hosts.count is 1:2: an elastic run is for the hosts of a fleet")
+}
+
 // execute runs a spec to its end.
 func execute(t *testing.T, env *testsuite.TestWorkflowEnvironment, s spec.RunSpec) {
 	t.Helper()

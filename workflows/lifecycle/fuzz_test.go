@@ -149,7 +149,7 @@ func (w *world) event() Event {
 		if w.byte()%4 == 0 {
 			return Resumed{Elapsed: time.Second}
 		}
-		return Begin{}
+		return Begin{Tasks: int(w.byte() % 4)}
 	case 2, 3, 4, 5, 6:
 		return w.ended(w.task())
 	case 7:
@@ -466,12 +466,17 @@ func (w *world) checkStatus() {
 	live := w.machine.Live()
 	for i, s := range tasks {
 		switch {
-		case s.Rank != i:
+		case i > 0 && s.Rank <= tasks[i-1].Rank:
 			w.t.Fatalf("%s has rank %d at place %d", s.Name, s.Rank, i)
 		case slices.Contains(live, s.Name) != w.live[s.Name]:
 			w.t.Fatalf("%s: live %v", s.Name, live)
 		case w.live[s.Name] != (s.State == spec.TaskRunning || s.State == spec.TaskStopping):
 			w.t.Fatalf("%s is %s", s.Name, s.State)
+		}
+	}
+	for _, name := range live {
+		if w.machine.named[name].absent {
+			w.t.Fatalf("%s lives, which this generation does not have", name)
 		}
 	}
 	if (state == spec.RunEnded) != w.machine.Done() || w.machine.Done() != (w.finishes == 1) {
@@ -493,7 +498,7 @@ func (w *world) finish() {
 		w.t.Fatal("the run does not finish")
 	}
 	for _, name := range fuzzTasks {
-		if _, launched := w.launches[name]; launched && !slices.ContainsFunc(w.result.Tasks, func(r spec.TaskResult) bool { return r.Name == name }) {
+		if _, launched := w.launches[name]; launched && !w.machine.named[name].absent && !slices.ContainsFunc(w.result.Tasks, func(r spec.TaskResult) bool { return r.Name == name }) {
 			w.t.Fatalf("%s is not in the result", name)
 		}
 	}

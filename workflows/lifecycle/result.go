@@ -33,7 +33,7 @@ func (m *Machine) result(e Released) spec.RunResult {
 	}
 	var invalid []string
 	for _, t := range m.tasks {
-		if t.absent {
+		if t.absent && failed[t.Name()] == nil {
 			continue
 		}
 		result := t.result(e)
