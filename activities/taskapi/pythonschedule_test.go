@@ -470,9 +470,8 @@ c.join()
 func TestPythonTakesBackWhatASignalInterrupts(t *testing.T) {
 	const interrupted = `
 import itertools, linecache
-def raises_at(n):
+def raises_at(left):
     def trace(frame, event, arg):
-        nonlocal n
         name = frame.f_code.co_filename
         if not name.endswith(("/clusterrun/_session.py", "/threading.py")):
             return None
@@ -480,17 +479,19 @@ def raises_at(n):
         # No signal is handled just before these, or between a block and its finally or the
         # release of its lock.
         if event == "line" and not line.startswith("with ") and line not in ("try:", "return") and before != "finally:":
-            n -= 1
-            if n == 0:
+            left[0] -= 1
+            if left[0] == 0:
                 raise KeyboardInterrupt
         return trace
     return trace
 def goes_on(call):
     """Call it with an exception at each of its lines; once it has not come up, it has ended."""
     for n in itertools.count(1):
-        sys.settrace(raises_at(n))
+        left = [n]
+        sys.settrace(raises_at(left))
         try:
             call()
+            assert left[0] > 0, "the exception was lost"
             return
         except KeyboardInterrupt:
             yield n

@@ -174,8 +174,12 @@ class Session:
             threading.Thread(target=self.receive, name="clusterrun-outcomes", daemon=True),
         ]
         for thread in self.threads:
-            with contextlib.suppress(RuntimeError):  # it was, when a signal came
+            if thread.ident is not None:  # it was, when a signal came
+                continue
+            try:
                 thread.start()
+            except RuntimeError as e:  # may stand before the exception of a signal
+                raise e.__context__ or e
         self.started = True
 
     def close(self) -> None:
