@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -16,7 +17,7 @@ import (
 // return value.
 func Example() {
 	ctx := context.Background()
-	c, err := client.DialContext(ctx, client.Options{}) // 127.0.0.1:7233, as `clusterrun dev` serves
+	c, err := client.DialContext(ctx, envconfig.MustLoadDefaultClientOptions()) // the server of `eval "$(clusterrun env)"`
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func Example() {
 // Look at a run that was started elsewhere, and end one of its tasks.
 func ExampleGet() {
 	ctx := context.Background()
-	c, err := client.DialContext(ctx, client.Options{})
+	c, err := client.DialContext(ctx, envconfig.MustLoadDefaultClientOptions())
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -95,6 +95,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.DurationVar(&opts.Retention, "retention", opts.Retention, "how long closed runs are kept, as a `DURATION`; for a namespace that is created now")
 	f.DurationVar(&opts.IdleExit, "idle-exit", opts.IdleExit, "stop after no client has asked for anything for this `DURATION`; 0 means never")
 	f.StringVar(&opts.ReadyFile, "ready-file", opts.ReadyFile, "write address and pid as JSON to this `FILE` once clients can connect; removed at a clean stop")
+	f.StringVar(&opts.Key, "key", opts.Key, "certificate and key, in a `FILE`, of the server and of whoever may use it; made when missing. Without it everybody on this machine may")
+	f.StringVar(&opts.UIFor, "ui-for", opts.UIFor, "serve only a Web UI, that of the server at this `ADDRESS`")
 	f.IntVar(&opts.LifelineFD, "lifeline-fd", opts.LifelineFD, "stop when this inherited file descriptor `N` reaches its end; -1 means none")
 	f.StringVar(&opts.LogLevel, "log-level", opts.LogLevel, "`LEVEL` of the server's log on stderr: debug, info, warn, error")
 	f.BoolVar(&opts.JSON, "json", opts.JSON, "print the ready line as JSON")

@@ -19,7 +19,7 @@ const storeName = "sqlite"
 
 // serverConfig is Temporal's static configuration: one shard, everything in one
 // SQLite database, no archive, no metrics, no profiler, no HTTP API.
-func serverConfig(o Options, p ports, db *config.SQL) *config.Config {
+func serverConfig(o Options, p ports, db *config.SQL, k key) *config.Config {
 	frontend := address(o.IP, p.frontend)
 	service := func(port int) config.Service {
 		return config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: o.IP}}
@@ -27,6 +27,7 @@ func serverConfig(o Options, p ports, db *config.SQL) *config.Config {
 	return &config.Config{
 		Global: config.Global{
 			Membership: config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: o.IP},
+			TLS:        k.server(),
 		},
 		Persistence: config.Persistence{
 			DefaultStore:     storeName,

@@ -15,7 +15,8 @@
 //     server is refused instead of damaged (stamp.go).
 //   - An end: by a signal, when nobody has used it for a while (idle.go), or with the
 //     program that started it (endings.go). All are clean stops.
-//   - Loopback only (options.go), because whoever reaches it can run commands.
+//   - Loopback only (options.go), and with --key nobody but its user (key.go, gate.go):
+//     whoever uses it can run commands.
 //
 // # The way through
 //

@@ -27,6 +27,8 @@ type Options struct {
 	Retention  time.Duration // how long closed runs stay in a new namespace
 	IdleExit   time.Duration // 0: never
 	ReadyFile  string        // "": none
+	Key        string        // the file of the key that clients need; "": they need none
+	UIFor      string        // the address of a server that runs: only its Web UI is served
 	LifelineFD int           // an inherited file descriptor, or NoLifeline
 	LogLevel   string
 	JSON       bool // the ready line as JSON
@@ -96,8 +98,8 @@ func (o *Options) validateIP() error {
 		return usagef("--ip %q is not an IP address: give 127.0.0.1 or ::1", o.IP)
 	}
 	if !ip.IsLoopback() {
-		return usagef("--ip %s is not a loopback address: this server has no authentication, "+
-			"and whoever reaches it can run commands as you. Use a Temporal cluster to share one between machines", o.IP)
+		return usagef("--ip %s is not a loopback address: this server is for one user, "+
+			"and whoever reaches it with its key, or without --key, can run commands as you. Use a Temporal cluster to share one between machines", o.IP)
 	}
 	return nil
 }

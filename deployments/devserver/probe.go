@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -28,9 +28,9 @@ const (
 
 // awaitReady returns when a client can use the namespace: the frontend says that
 // it is healthy, it knows the namespace, and it reaches the shard with the runs.
-func awaitReady(ctx context.Context, frontend, namespace string) error {
+func awaitReady(ctx context.Context, frontend, namespace string, c credentials.TransportCredentials) error {
 	conn, err := grpc.NewClient("passthrough:///"+frontend,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(c),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: redial, Multiplier: 1, MaxDelay: redial}}),
 	)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -20,6 +21,18 @@ type Ready struct {
 	Database  string    `json:"database"`
 	Server    string    `json:"server_version"`
 	Started   time.Time `json:"started"`
+	// Host, Boot and UID are where it runs: the file may lie on a disk that several
+	// machines share.
+	Host string `json:"host,omitempty"`
+	Boot string `json:"boot,omitempty"`
+	UID  int    `json:"uid"`
+}
+
+// here says where this process runs.
+func (r *Ready) here() {
+	r.Host, _ = os.Hostname()
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	r.Boot, r.UID = strings.TrimSpace(string(boot)), os.Getuid()
 }
 
 // announce tells that clients can connect: first the file, then the line, so that
@@ -44,7 +57,7 @@ func announce(r Ready, o Options, stdout io.Writer) error {
 
 // writeReadyFile puts the whole document there at once: a reader finds either
 // none or a complete one. Only its owner may read it, because the address is all
-// that is needed to use the server.
+// that is needed to use a server without a key.
 func writeReadyFile(path string, r Ready) error {
 	doc, err := json.Marshal(r)
 	if err != nil {

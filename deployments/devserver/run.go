@@ -25,7 +25,11 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	}
 	defer end(nil)
 
-	err = claimAndServe(ctx, o, started, logger, stdout, end)
+	if o.UIFor != "" {
+		err = runUI(ctx, o, func(r Ready) error { return announce(r, o, stdout) })
+	} else {
+		err = claimAndServe(ctx, o, started, logger, stdout, end)
+	}
 	if ctx.Err() != nil {
 		fmt.Fprintf(stderr, "clusterrun-devserver: stopped: %v\n", context.Cause(ctx))
 		return nil
@@ -45,6 +49,10 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 		return err
 	}
 	defer db.release()
+	k, err := openKey(o.Key)
+	if err != nil {
+		return err
+	}
 	ports, err := choosePorts(o)
 	if err != nil {
 		return err
@@ -60,7 +68,7 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 	usage := &usage{limit: o.IdleExit, onIdle: func() {
 		end(fmt.Errorf("nobody has used it for %s (--idle-exit)", o.IdleExit))
 	}}
-	s, err := newServer(o, ports, db, logger, usage)
+	s, err := newServer(o, ports, k, db, logger, usage)
 	if err != nil {
 		return err
 	}

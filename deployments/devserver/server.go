@@ -28,6 +28,7 @@ type server struct {
 	opts     Options
 	db       *database
 	ports    ports
+	key      key
 	temporal temporal.Server
 	drain    *drain
 	logger   *serverLog
@@ -39,7 +40,7 @@ type server struct {
 
 // newServer builds the server; from here on its ports are bound, but nothing is
 // served yet.
-func newServer(o Options, p ports, db *database, logger *serverLog, u *usage) (*server, error) {
+func newServer(o Options, p ports, k key, db *database, logger *serverLog, u *usage) (*server, error) {
 	store := db.config()
 	if err := createNamespace(store, o); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func newServer(o Options, p ports, db *database, logger *serverLog, u *usage) (*
 	// takes a core for longer than everything else in a start.
 	worker.SetBinaryChecksum(versionLine())
 
-	cfg := serverConfig(o, p, store)
+	cfg := serverConfig(o, p, store, k)
 	authorizer, err := authorization.GetAuthorizerFromConfig(&cfg.Global.Authorization)
 	if err != nil {
 		return nil, fmt.Errorf("authorizer: %w", err)
@@ -57,7 +58,7 @@ func newServer(o Options, p ports, db *database, logger *serverLog, u *usage) (*
 	if err != nil {
 		return nil, fmt.Errorf("claim mapper: %w", err)
 	}
-	s := &server{opts: o, db: db, ports: p, logger: logger, drain: newDrain(), started: make(chan struct{})}
+	s := &server{opts: o, db: db, ports: p, key: k, logger: logger, drain: newDrain(), started: make(chan struct{})}
 	s.temporal, err = temporal.NewServer(
 		temporal.WithConfig(cfg),
 		temporal.ForServices(temporal.DefaultServices),
@@ -75,7 +76,7 @@ func newServer(o Options, p ports, db *database, logger *serverLog, u *usage) (*
 // start returns when clients can use the server. Temporal's own Start takes longer,
 // because it waits for the system workers, which no client needs: it goes on in the
 // background.
-func (s *server) start(ctx context.Context) error {
+func (s *server) start(ctx context.Context) (err error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	bound := time.AfterFunc(startBound, func() { giveUp(fmt.Errorf("not ready after %s; --log-level info tells more", startBound)) })
@@ -83,7 +84,10 @@ func (s *server) start(ctx context.Context) error {
 	s.logger.hush()
 	defer s.logger.speak()
 	if !s.opts.Headless {
-		s.ui = startUI(s.opts, s.ports)
+		if s.ui, err = startUI(s.opts, s.key, s.frontend(), s.ports.ui); err != nil {
+			close(s.started)
+			return err
+		}
 	}
 	go func() {
 		defer close(s.started)
@@ -92,10 +96,7 @@ func (s *server) start(ctx context.Context) error {
 		}
 	}()
 
-	err := awaitReady(ctx, s.frontend(), s.opts.Namespace)
-	if err == nil && s.ui != nil {
-		err = s.ui.awaitReady(ctx)
-	}
+	err = awaitReady(ctx, s.frontend(), s.opts.Namespace, s.key.credentials())
 	if ctx.Err() != nil {
 		return fmt.Errorf("starting the server: %w", context.Cause(ctx))
 	}
@@ -129,6 +130,7 @@ func (s *server) ready(started time.Time) Ready {
 	if s.ui != nil {
 		r.UI = s.ui.url
 	}
+	r.here()
 	return r
 }
 

@@ -2,63 +2,102 @@ package devserver
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"net"
 	"net/http"
-	"strings"
 	"time"
 
-	uiserver "github.com/temporalio/ui-server/v2/server"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/temporalio/ui-server/v2/server/api"
 	uiconfig "github.com/temporalio/ui-server/v2/server/config"
-	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
+	"github.com/temporalio/ui-server/v2/server/csrf"
+	"github.com/temporalio/ui-server/v2/server/headers"
+	"github.com/temporalio/ui-server/v2/server/route"
+	"github.com/temporalio/ui-server/v2/ui"
 )
 
 // webUI is Temporal's Web UI on a port of its own.
 type webUI struct {
-	server *uiserver.Server
+	server *http.Server
 	url    string
 }
 
-func startUI(o Options, p ports) *webUI {
-	host := o.IP
-	if strings.Contains(host, ":") { // the library does not bracket it
-		host = "[" + host + "]"
+// startUI serves the Web UI of a frontend on the port. Its library has a server too, but
+// that takes whoever connects, and ends the process when it cannot listen.
+func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
+	handler, err := uiHandler(o, k, frontend)
+	if err != nil {
+		return nil, err
 	}
-	server := uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
-		TemporalGRPCAddress: address(o.IP, p.frontend),
-		Host:                host,
-		Port:                p.ui,
+	l, err := net.Listen("tcp", address(o.IP, port))
+	if err != nil {
+		return nil, portError("--ui-port", o.IP, port, err)
+	}
+	g := gate{token: k.token(), port: l.Addr().(*net.TCPAddr).Port}
+	u := &webUI{
+		server: &http.Server{Handler: g.guard(handler), ReadHeaderTimeout: 10 * time.Second},
+		url:    g.link("http://" + l.Addr().String()),
+	}
+	go func() { _ = u.server.Serve(l) }()
+	return u, nil
+}
+
+// uiHandler returns the Web UI as its library puts it together.
+func uiHandler(o Options, k key, frontend string) (http.Handler, error) {
+	cfg := &uiconfig.Config{
+		TemporalGRPCAddress: frontend,
 		EnableUI:            true,
 		DefaultNamespace:    o.Namespace,
 		// It asks nobody outside for news and new versions.
 		DisableNewsFetch: true,
 		CORS:             uiconfig.CORS{CookieInsecure: true}, // there is no TLS on loopback
-		HideLogs:         true,
-	}))
-	// Start returns when the server is stopped; when it cannot listen it ends the
-	// process, which is why the port was tried before.
-	go func() { _ = server.Start() }()
-	return &webUI{server: server, url: "http://" + address(o.IP, p.ui)}
-}
-
-// awaitReady asks for the UI's health until it answers. The library does not say
-// when it listens.
-func (u *webUI) awaitReady(ctx context.Context) error {
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url+"/healthz", nil)
-		if err != nil {
-			return err
-		}
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
 	}
+	if !k.none() {
+		cfg.TLS = uiconfig.TLS{CaFile: k.file, CertFile: k.file, KeyFile: k.file, EnableHostVerification: true, ServerName: keyName}
+	}
+	provider, err := uiconfig.NewConfigProviderWithRefresh(cfg)
+	if err != nil {
+		return nil, err
+	}
+	assets, err := ui.Assets()
+	if err != nil {
+		return nil, err
+	}
+	if assets, err = fs.Sub(assets, "local"); err != nil {
+		return nil, err
+	}
+	e := echo.New()
+	e.Use(middleware.Recover(), middleware.Gzip(), middleware.Secure(),
+		csrf.EnsureTokenCookie(false), middleware.CSRFWithConfig(csrf.MiddlewareConfig(provider, false)))
+	route.SetHealthRoute(e)
+	if err := route.SetAPIRoutes(e, provider, []api.Middleware{headers.WithForwardHeaders([]string{"Caller-Type"})}); err != nil {
+		return nil, err
+	}
+	if err := route.SetUIRoutes(e, "", assets, provider); err != nil {
+		return nil, err
+	}
+	route.SetRenderRoute(e, "/")
+	return e, nil
 }
 
-func (u *webUI) stop() { u.server.Stop() }
+func (u *webUI) stop() { _ = u.server.Close() }
+
+// runUI serves the Web UI of a server that runs elsewhere.
+func runUI(ctx context.Context, o Options, ready func(Ready) error) error {
+	k, err := openKey(o.Key)
+	if err != nil {
+		return err
+	}
+	u, err := startUI(o, k, o.UIFor, o.UIPort)
+	if err != nil {
+		return err
+	}
+	defer u.stop()
+	if err := ready(Ready{Address: o.UIFor, UI: u.url, Namespace: o.Namespace}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return errors.Join(context.Cause(ctx))
+}

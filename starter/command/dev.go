@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -64,7 +65,7 @@ Exit codes:
 		Example: "  clusterrun dev\n  clusterrun submit iris.yaml   # in another terminal\n\n  clusterrun dev --detach\n  clusterrun submit iris.yaml   # in the same one",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, external, err := a.external(); err != nil {
+			if _, external, err := a.external(cmd.Context()); err != nil {
 				return err
 			} else if external {
 				return usagef("dev brings its own server, and another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out, or use `clusterrun worker` with it")
@@ -248,7 +249,7 @@ func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
 // itself, until stop is called.
 func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	d.port, d.uiPort = portOf(own.Address), portOf(strings.TrimPrefix(own.UI, "http://"))
+	d.port, d.uiPort = portOf(own.Address), portOfURL(own.UI)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -281,6 +282,15 @@ func portOf(address string) int {
 	_, port, _ := net.SplitHostPort(address)
 	n, _ := strconv.Atoi(port)
 	return n
+}
+
+// portOfURL returns the port of a URL, or 0.
+func portOfURL(text string) int {
+	u, err := url.Parse(text)
+	if err != nil {
+		return 0
+	}
+	return portOf(u.Host)
 }
 
 // announce tells that runs can be submitted.

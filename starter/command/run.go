@@ -120,7 +120,7 @@ func (a *app) runCommand() *cobra.Command {
 			if cmd.Flags().Changed("queue") {
 				return usagef("--queue is for --remote: without it the run is executed here")
 			}
-			if _, _, err := a.external(); err != nil {
+			if _, _, err := a.external(cmd.Context()); err != nil {
 				return err
 			}
 			if o.others = f.others; o.others != nil {

@@ -72,7 +72,7 @@ func (l *localRun) launchHosts(ctx context.Context, queue string, o runOptions) 
 	options := workers.Options{
 		Queue: queue, Owned: true, NoWorkflows: true, LogsCopiedTo: logRoot(l.app, l.spec), Debug: l.debug(),
 	}
-	if options.Server.Namespace, err = l.namespace(); err != nil {
+	if options.Server.Namespace, err = l.namespace(ctx); err != nil {
 		return nil, err
 	}
 	var hosts []remotehosts.Host
@@ -95,8 +95,8 @@ func (l *localRun) launchHosts(ctx context.Context, queue string, o runOptions) 
 
 // namespace returns the namespace of the run, and refuses a server whose credentials would
 // have to be on every host.
-func (l *localRun) namespace() (string, error) {
-	s, external, err := l.external()
+func (l *localRun) namespace(ctx context.Context) (string, error) {
+	s, external, err := l.external(ctx)
 	if err != nil || !external {
 		return client.DefaultNamespace, err
 	}

@@ -37,7 +37,7 @@ func (a *app) home() embedded.Home { return embedded.Home{Dir: a.serverDir()} }
 // That something listens on Temporal's usual port is no reason to use it: on a
 // shared machine it may be anybody's, and whoever serves a run says what is
 // executed.
-func (a *app) external() (s server, ok bool, err error) {
+func (a *app) external(ctx context.Context) (s server, ok bool, err error) {
 	s.Options = a.global.server
 	// Here, since this is what every command begins with that starts something, and none
 	// that programs call within a run.
@@ -49,6 +49,9 @@ func (a *app) external() (s server, ok bool, err error) {
 		return s, false, usagef("%s; correct the file, or choose another with --config-file", err)
 	}
 	if c.HostPort != "" {
+		if a.isOwn(ctx, c.HostPort) {
+			return server{Embedded: true}, false, nil
+		}
 		return s, true, nil
 	}
 	if names := serverSettings(s.Options); len(names) > 0 {
@@ -82,7 +85,7 @@ func serverSettings(o connect.Options) []string {
 // bringUp resolves the server and, where it is the embedded one, starts it
 // unless it runs.
 func (a *app) bringUp(ctx context.Context) (server, error) {
-	s, external, err := a.external()
+	s, external, err := a.external(ctx)
 	if err != nil || external {
 		return s, err
 	}
@@ -152,7 +155,7 @@ var errNoServer = errors.New("there are no runs: the embedded server was never s
 // dialExisting is dial for commands that only look at runs: where there is no
 // database yet, there is nothing to look at.
 func (a *app) dialExisting(ctx context.Context) (client.Client, server, error) {
-	s, external, err := a.external()
+	s, external, err := a.external(ctx)
 	if err != nil {
 		return nil, s, err
 	}

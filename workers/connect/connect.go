@@ -88,6 +88,7 @@ func follow(c *client.Options, home embedded.Home) {
 	// The address is for the server's eyes and for error messages: what is dialed
 	// is the home.
 	c.HostPort = passthrough + c.HostPort
+	c.ConnectionOptions.TLS = nil // on our side of the dialer
 	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }), redial)
 }

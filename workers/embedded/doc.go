@@ -13,6 +13,9 @@
 //     looks for one. So two commands never start two servers, and a look at the
 //     first lock never gets in the way of a server that is just taking it.
 //
+// Nobody but its user can use the server: its ports want to see the key in key.pem, which
+// it has made and which only the user can read.
+//
 // Servers come and go, and whoever uses one goes along: a client looks for the
 // server at each new connection ([Home.Dial]), so its port matters to nobody,
 // and each command that needs the server has it started again for as long as

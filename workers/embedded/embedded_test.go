@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/filelock"
 )
 
@@ -37,6 +38,7 @@ func fakeServer() int {
 	db := flag.String("db", "", "")
 	ready := flag.String("ready-file", "", "")
 	port := flag.Int("port", 0, "")
+	key := flag.String("key", "", "")
 	lifeline := flag.Int("lifeline-fd", -1, "")
 	_, _ = flag.Int("ui-port", 0, ""), flag.Bool("headless", false, "")
 	_ = flag.Duration("idle-exit", 0, "")
@@ -57,8 +59,12 @@ func fakeServer() int {
 	if err != nil {
 		return 1
 	}
+	if err := serveTLS(l, *key); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	time.Sleep(50 * time.Millisecond) // so that others can come in between
-	b, _ := json.Marshal(Server{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default"})
+	b, _ := json.Marshal(Server{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default", Boot: activities.BootID(), UID: os.Getuid()})
 	_ = os.WriteFile(*ready+".tmp", b, 0o600)
 	_ = os.Rename(*ready+".tmp", *ready)
 	signals := make(chan os.Signal, 1)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/retry"
 )
@@ -22,7 +23,15 @@ type Server struct {
 	UI        string    `json:"ui,omitempty"`
 	Namespace string    `json:"namespace"`
 	Started   time.Time `json:"started,omitzero"`
+	// Host, Boot and UID are where it runs.
+	Host string `json:"host,omitempty"`
+	Boot string `json:"boot,omitempty"`
+	UID  int    `json:"uid"`
 }
+
+// isHere reports whether the server runs on this machine as this user. A directory on a
+// disk that machines share may be that of another one.
+func (s *Server) isHere() bool { return s.Boot == activities.BootID() && s.UID == os.Getuid() }
 
 // Home is the directory of a user's embedded server.
 type Home struct {
@@ -36,6 +45,10 @@ func (h Home) Database() string { return filepath.Join(h.Dir, "clusterrun.db") }
 
 // Log returns the path of the server's log.
 func (h Home) Log() string { return filepath.Join(h.Dir, "server.log") }
+
+// Key returns the path of the certificate and its key: the server's, and those of whoever
+// may use it.
+func (h Home) Key() string { return filepath.Join(h.Dir, "key.pem") }
 
 func (h Home) readyFile() string { return filepath.Join(h.Dir, "ready.json") }
 func (h Home) dbLock() string    { return h.Database() + ".lock" }
@@ -75,8 +88,11 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 		}
 		// Read after the lock was seen held: whoever starts a server removes an
 		// old ready file before that server takes its lock.
-		if s := h.ready(); s != nil {
+		switch s := h.ready(); {
+		case s != nil && s.isHere():
 			return s, nil
+		case s != nil:
+			return nil, fmt.Errorf("the embedded server of %s runs on the host %s as the user %d; choose another directory with --state-dir", h.Dir, s.Host, s.UID)
 		}
 		if retry.Sleep(ctx, settleEvery) != nil {
 			return nil, fmt.Errorf("the embedded server (pid %s) holds its database but is not ready; its log is %s", h.holder(), h.Log())

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -15,7 +16,8 @@ import (
 
 // Dial connects to the server wherever it listens now. A client that makes its
 // connections so follows the server to another port, and never talks to a
-// stranger that has got the port of a server that was killed.
+// stranger that has got the port of a server that was killed. The connection is one of
+// TLS on which both sides have shown the key.
 func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	s, err := h.Find(ctx)
 	if err != nil {
@@ -24,8 +26,11 @@ func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	if s == nil {
 		return nil, errors.New("the embedded server does not run")
 	}
-	var d net.Dialer
-	return d.DialContext(ctx, "tcp", s.Address)
+	key, err := h.tls()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{Config: key}).DialContext(ctx, "tcp", s.Address)
 }
 
 // Keep starts the server in the background whenever it has ended, until ctx is

@@ -177,7 +177,7 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	args = append([]string{"--db", h.Database(), "--ready-file", h.readyFile()}, args...)
+	args = append([]string{"--db", h.Database(), "--ready-file", h.readyFile(), "--key", h.Key()}, args...)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = h.Dir
 	cmd.Env = environment()

@@ -1,0 +1,78 @@
+package devserver
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"strings"
+)
+
+// gate lets only its user into the Web UI: whoever has the token once has a cookie then.
+// It also keeps out the pages of others: those that ask by another name for this address,
+// and those that ask from another origin.
+type gate struct {
+	token string // "": everybody on this machine may come in
+	port  int
+}
+
+const tokenParameter = "token"
+
+// cookie returns the name of the cookie. Browsers send it to all ports of an address.
+func (g gate) cookie() string { return fmt.Sprintf("clusterrun-ui-%d", g.port) }
+
+// link returns the address that lets somebody in.
+func (g gate) link(base string) string {
+	if g.token == "" {
+		return base
+	}
+	return base + "/?" + tokenParameter + "=" + g.token
+}
+
+func (g gate) guard(inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isHere(r.Host) || r.Header.Get("Origin") != "" && !sameOrigin(r) {
+			http.Error(w, "This is not the name of the Web UI: use 127.0.0.1 or localhost.", http.StatusForbidden)
+			return
+		}
+		query := r.URL.Query()
+		if given := query.Get(tokenParameter); given != "" && g.is(given) {
+			http.SetCookie(w, &http.Cookie{
+				Name: g.cookie(), Value: g.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+				MaxAge: int(keyRotates.Seconds()),
+			})
+			query.Del(tokenParameter)
+			to := url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawQuery: query.Encode()}
+			http.Redirect(w, r, to.String(), http.StatusSeeOther)
+			return
+		}
+		if c, err := r.Cookie(g.cookie()); g.token != "" && (err != nil || !g.is(c.Value)) {
+			http.Error(w, "The Web UI is for the user who started it: open the link that `clusterrun ui` prints.", http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+func (g gate) is(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1
+}
+
+// isHere reports whether a Host header names this machine and no other name for it: one of
+// DNS may be anybody's.
+func isHere(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// sameOrigin reports whether a page of the Web UI asks.
+func sameOrigin(r *http.Request) bool {
+	origin, err := url.Parse(r.Header.Get("Origin"))
+	return err == nil && origin.Host == r.Host
+}

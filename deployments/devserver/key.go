@@ -1,0 +1,156 @@
+package devserver
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.temporal.io/server/common/config"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+const (
+	// keyName is the name in the certificate. Addresses change, and all are loopback.
+	keyName = "clusterrun"
+	// keyLasts is how long a certificate is valid: no server runs for longer. keyRotates
+	// is the age at which the next start makes another.
+	keyLasts, keyRotates = 10 * 365 * 24 * time.Hour, 30 * 24 * time.Hour
+)
+
+// key is what both sides of each connection show: whoever can read its file is the user.
+// The zero value is none, for a server that takes everybody.
+type key struct {
+	file string
+	pair tls.Certificate
+}
+
+// openKey reads the key of a file. It makes one where there is none, or one that is old.
+func openKey(file string) (key, error) {
+	if file == "" {
+		return key{}, nil
+	}
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = makeKey(file)
+	case err == nil && info.Mode().Perm()&0o077 != 0:
+		err = fmt.Errorf("%s may be read by others, who could run commands as you: chmod 600 it, or remove it for a new one", file)
+	case err == nil && time.Since(info.ModTime()) > keyRotates:
+		err = makeKey(file)
+	}
+	if err != nil {
+		return key{}, fmt.Errorf("--key: %w", err)
+	}
+	pair, err := tls.LoadX509KeyPair(file, file)
+	if err != nil {
+		return key{}, fmt.Errorf("--key: %s: %w; remove it for a new one", file, err)
+	}
+	return key{file, pair}, nil
+}
+
+// makeKey puts a certificate that vouches for itself and its key into the file at once:
+// clients read it at each connection.
+func makeKey(file string) error {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: keyName},
+		DNSNames: []string{keyName, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(keyLasts), // clocks are put right
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IsCA:        true, BasicConstraintsValid: true, MaxPathLenZero: true,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		return err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	for _, block := range []*pem.Block{{Type: "CERTIFICATE", Bytes: certificate}, {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := pem.Encode(&text, block); err != nil {
+			return err
+		}
+	}
+	// CreateTemp makes it 0600.
+	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // no longer there once it is renamed
+	_, err = tmp.Write(text.Bytes())
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), file)
+}
+
+func (k key) none() bool { return k.file == "" }
+
+// server returns what the server's ports ask of those who connect.
+func (k key) server() config.RootTLS {
+	if k.none() {
+		return config.RootTLS{}
+	}
+	client := config.ClientTLS{ServerName: keyName, RootCAFiles: []string{k.file}}
+	group := config.GroupTLS{
+		Server: config.ServerTLS{CertFile: k.file, KeyFile: k.file, ClientCAFiles: []string{k.file}, RequireClientAuth: true},
+		Client: client,
+	}
+	return config.RootTLS{
+		Frontend: group, Internode: group,
+		SystemWorker: config.WorkerTLS{CertFile: k.file, KeyFile: k.file, Client: client},
+	}
+}
+
+// credentials returns those of our own client.
+func (k key) credentials() credentials.TransportCredentials {
+	if k.none() {
+		return insecure.NewCredentials()
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(k.pair.Leaf)
+	return credentials.NewTLS(&tls.Config{
+		ServerName: keyName, RootCAs: roots, Certificates: []tls.Certificate{k.pair}, MinVersion: tls.VersionTLS13,
+	})
+}
+
+// token returns the word that the Web UI wants to hear, and "" without a key. It is the
+// same for as long as the key is, so that bookmarks and cookies outlive the server.
+func (k key) token() string {
+	if k.none() {
+		return ""
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(k.pair.PrivateKey)
+	if err != nil {
+		panic(err) // it was read a moment ago
+	}
+	sum := sha256.Sum256(append([]byte("clusterrun web ui "), secret...))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// Another user of the machine finds the port of the server, and that is all: nothing can be
+// listed, and no program started, as the one whose server it is.
+func TestAnotherUserOfTheMachine(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	l := newLocal(t)
+	code, _, stderr := l.run("run", "-n", "1", "--", "true")
+	require.Zero(t, code, stderr)
+	address := l.server().Address
+
+	// Where they can reach it.
+	dir, err := os.MkdirTemp("", "clusterrun-other-user-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	const nobody = 65534
+	require.NoError(t, os.Chown(dir, nobody, nobody))
+	program := filepath.Join(dir, "clusterrun")
+	copyProgram(t, harness.Clusterrun(t), program)
+	asNobody := func(args ...string) (int, string) {
+		t.Helper()
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir, cmd.Env = dir, harness.Env(dir)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		err := cmd.Run()
+		require.Error(t, err, said.String())
+		return cmd.ProcessState.ExitCode(), said.String()
+	}
+	for _, args := range [][]string{{"list"}, {"status", "true-1"}, {"run", "--remote", "-n", "1", "--", "id"}} {
+		code, said := asNobody(append([]string{program, "--address", address}, args...)...)
+		assert.Equal(t, 125, code, said)
+		assert.Contains(t, said, "no Temporal server answers at "+address, args)
+	}
+	_, said := asNobody("cat", filepath.Join(l.state(), "server", "key.pem"))
+	assert.Contains(t, said, "Permission denied")
+}
+
+func copyProgram(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	require.NoError(t, err)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	require.NoError(t, err)
+	_, err = io.Copy(out, in)
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+}
+
+// The temporal CLI uses the server with what `clusterrun env` prints, and so does
+// clusterrun itself, which follows it to another port.
+func TestTheTemporalCLIAtTheOwnServer(t *testing.T) {
+	t.Parallel()
+	cli := harness.TemporalCLI(t)
+	l := newLocal(t)
+	l.write("use.sh", `set -e
+eval "$(clusterrun env)"
+clusterrun run -n 1 --id first -- true
+temporal workflow list | grep -c first
+kill -9 $(sed 's/.*"pid":\([0-9]*\),.*/\1/' ~/.local/state/clusterrun/server/ready.json)
+export TEMPORAL_ADDRESS=127.0.0.1:1
+clusterrun list | grep -c first
+eval "$(clusterrun env)"
+temporal workflow describe --workflow-id first | grep -c COMPLETED
+`)
+	p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
+		"PATH="+filepath.Dir(harness.Clusterrun(t))+":"+filepath.Dir(cli)+":"+os.Getenv("PATH")), "bash", "use.sh")
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Equal(t, "1\n1\n1\n", p.Stdout())
+}

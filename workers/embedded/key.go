@@ -1,0 +1,25 @@
+package embedded
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+)
+
+// KeyName is the name in the server's certificate, wherever it listens.
+const KeyName = "clusterrun"
+
+// tls returns what a connection to the server needs. The key is read each time: a new
+// server may have made another.
+func (h Home) tls() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(h.Key(), h.Key())
+	if err != nil {
+		return nil, fmt.Errorf("the key of the embedded server: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(pair.Leaf)
+	return &tls.Config{
+		ServerName: KeyName, RootCAs: roots, Certificates: []tls.Certificate{pair},
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+	}, nil
+}

@@ -1,0 +1,114 @@
+package embedded
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// serveTLS greets those who have the key in the file, which is made anew.
+func serveTLS(l net.Listener, file string) error {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{KeyName},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		return err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	_ = pem.Encode(&text, &pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(text.Bytes(), text.Bytes())
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(pair.Leaf)
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"}}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_ = tls.Server(c, config).Handshake()
+				_, _ = c.Read(make([]byte, 1)) // until the client leaves
+			}()
+		}
+	}()
+	return nil
+}
+
+// Whoever has got the port of the server, and its ready file, has no key: nothing is said
+// to them.
+func TestAStrangerIsNotTakenForTheServer(t *testing.T) {
+	h := newHome(t)
+	s, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	c, err := h.Dial(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+
+	stranger, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer stranger.Close()
+	require.NoError(t, serveTLS(stranger, t.TempDir()+"/key.pem"))
+	s.Address = stranger.Addr().String()
+	writeReady(t, h, s)
+	_, err = h.Dial(t.Context())
+	var unknown *tls.CertificateVerificationError
+	require.ErrorAs(t, err, &unknown)
+}
+
+// The directory may lie on a disk that machines share: the server of another one, or of
+// another user or boot, is not taken for ours.
+func TestTheServerOfAnotherMachine(t *testing.T) {
+	h := newHome(t)
+	s, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	for _, other := range []Server{
+		{PID: s.PID, Address: s.Address, Host: "node-7", Boot: "another", UID: s.UID},
+		{PID: s.PID, Address: s.Address, Host: "node-7", Boot: s.Boot, UID: s.UID + 1},
+	} {
+		writeReady(t, h, &other)
+		_, err := h.Find(t.Context())
+		require.ErrorContains(t, err, "runs on the host node-7")
+		assert.ErrorContains(t, err, "--state-dir")
+	}
+	writeReady(t, h, s)
+}
+
+func writeReady(t *testing.T, h Home, s *Server) {
+	t.Helper()
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(h.readyFile(), text, 0o600))
+}
