@@ -211,6 +211,10 @@ func (f *fuzzed) finish() {
 
 func (f *fuzzed) step(e Event) {
 	t := f.t
+	// A question leaves nothing behind: only this one is asked it.
+	_, _ = f.machine.Plan(Demand{Priority: 2, Groups: []Group{{Tasks: 3}}, PerHost: 2, Elastic: true, MinHosts: 1, MaxHosts: 2})
+	_, _ = f.machine.Plan(Demand{Priority: 4, Groups: []Group{{Tasks: 4}}, Exclusive: true})
+	f.machine.Queue()
 	if f.byte()%4 == 0 {
 		f.twin = f.copied(f.twin)
 	}
