@@ -1,16 +1,13 @@
 package closure
 
 import (
-	"strings"
-
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // QueueID returns the workflow ID of the queue of a run; execution is the
 // Temporal run ID of the run's first execution.
 func QueueID(workflowID, execution string) string {
-	short, _, _ := strings.Cut(execution, "-")
-	return workflowID + "/closures/" + short
+	return workflowID + "/closures/" + spec.ShortRunID(execution)
 }
 
 // QueueInput is the input of the workflow [QueueType].

@@ -204,9 +204,12 @@ func BarrierID(run RunRef, name string, round int) string {
 
 // BarrierIDPrefix returns what the IDs of all rounds of one execution of a run begin with.
 func BarrierIDPrefix(workflowID, runID string) string {
-	execution, _, _ := strings.Cut(runID, "-")
-	return workflowID + "/barrier/" + execution + "/"
+	return workflowID + "/barrier/" + ShortRunID(runID) + "/"
 }
+
+// ShortRunID returns the part of a Temporal run ID that is random: the first part is the
+// same for all that begin within a minute, and a run may begin again at once.
+func ShortRunID(runID string) string { return runID[strings.LastIndexByte(runID, '-')+1:] }
 
 // NormalParticipants sorts them and leaves out repetitions.
 func NormalParticipants(tasks []string) []string {

@@ -10,10 +10,10 @@ import (
 )
 
 func TestBarrierID(t *testing.T) {
-	run := RunRef{WorkflowID: "iris", RunID: "0123abcd-4567-89ab", Generation: 2}
-	require.Equal(t, "iris/barrier/0123abcd/2/epoch/8", BarrierID(run, "epoch", 7))
-	require.Equal(t, "iris/barrier/0123abcd/2/a%2Fb%20c/1", BarrierID(run, "a/b c", 0))
-	require.True(t, strings.HasPrefix(BarrierID(run, "epoch", 7), BarrierIDPrefix("iris", "0123abcd-4567-89ab")))
+	run := RunRef{WorkflowID: "iris", RunID: "01a2051c-b91e-767e-97c7-4ee958adb375", Generation: 2}
+	require.Equal(t, "iris/barrier/4ee958adb375/2/epoch/8", BarrierID(run, "epoch", 7))
+	require.Equal(t, "iris/barrier/4ee958adb375/2/a%2Fb%20c/1", BarrierID(run, "a/b c", 0))
+	require.True(t, strings.HasPrefix(BarrierID(run, "epoch", 7), BarrierIDPrefix("iris", "01a2051c-b91e-767e-97c7-4ee958adb375")))
 	// Names of any length and script give short IDs, and different ones.
 	long := BarrierID(run, strings.Repeat("é", 100), 0)
 	require.Less(t, len(long), 100)
