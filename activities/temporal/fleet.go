@@ -3,6 +3,7 @@ package temporal
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,10 +57,14 @@ const (
 func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, refused func(error)) {
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 	for ctx.Err() == nil {
-		if err := m.join(ctx, holds()); err != nil {
+		held := holds()
+		if err := m.join(ctx, held); err != nil {
 			refused(err)
 			_ = again.Sleep(ctx)
 			continue
+		}
+		if !slices.Equal(held, holds()) {
+			continue // the fleet may have heard of what came or went before it heard this
 		}
 		refused(nil)
 		again.Reset()

@@ -1,0 +1,39 @@
+package temporal
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/mocks"
+
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+)
+
+// A run that gives this host back while it joins tells the fleet before the fleet hears what
+// is held: this host joins once more, or the fleet would believe that for ever.
+func TestAHostJoinsAgainWhenWhatIsHeldHasChanged(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	handle := &mocks.WorkflowUpdateHandle{}
+	handle.On("Get", mock.Anything, mock.Anything).Return(nil)
+	c := &mocks.Client{}
+	c.On("NewWithStartWorkflowOperation", mock.Anything, mock.Anything, mock.Anything).Return(nil)
+	held := []fleet.Holding{{Run: fleet.Run{WorkflowID: "iris", RunID: "1"}, Tasks: 2}}
+	var said [][]fleet.Holding
+	c.On("UpdateWithStartWorkflow", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {
+		o := args.Get(1).(client.UpdateWithStartWorkflowOptions)
+		said = append(said, o.UpdateOptions.Args[0].(fleet.Joined).Holds)
+		held = nil // the run gives it back
+	}).Return(handle, nil)
+	s := &Server{}
+	s.Connect(c)
+	NewMembership(s, "clusterrun", fleet.Host{Name: "a", Instance: "i"}).Keep(ctx,
+		func() []fleet.Holding { return held },
+		func(err error) {
+			assert.NoError(t, err)
+			cancel() // it has joined
+		})
+	assert.Equal(t, [][]fleet.Holding{{{Run: fleet.Run{WorkflowID: "iris", RunID: "1"}, Tasks: 2}}, nil}, said)
+}
