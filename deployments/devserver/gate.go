@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-
 	"strings"
 )
 
@@ -44,8 +43,12 @@ func (g gate) guard(inner http.Handler) http.Handler {
 				MaxAge: int(keyRotates.Seconds()),
 			})
 			query.Del(tokenParameter)
-			to := url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawQuery: query.Encode()}
-			http.Redirect(w, r, to.String(), http.StatusSeeOther)
+			// As it came: IDs of workflows have escaped slashes.
+			to := "/" + strings.TrimLeft(r.URL.EscapedPath(), "/")
+			if len(query) > 0 {
+				to += "?" + query.Encode()
+			}
+			http.Redirect(w, r, to, http.StatusSeeOther)
 			return
 		}
 		if c, err := r.Cookie(g.cookie()); g.token != "" && (err != nil || !g.is(c.Value)) {

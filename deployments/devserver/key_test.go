@@ -156,6 +156,12 @@ func TestTheWebUIIsForItsUser(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusOK, get(browser, p.ready.UI))
 	assert.Equal(t, http.StatusOK, get(browser, base+api), "it has a cookie now")
+	browser.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		assert.Equal(t, "/namespaces/default/workflows/clusterrun%2Ffleet?a=b", r.URL.RequestURI(), "the rest of a link stays")
+		return http.ErrUseLastResponse
+	}
+	get(browser, base+"/namespaces/default/workflows/clusterrun%2Ffleet?a=b&token="+link.Query().Get("token"))
+	browser.CheckRedirect = nil
 	for _, c := range jar.Cookies(link) {
 		assert.NotContains(t, c.Name, "token")
 	}
