@@ -35,28 +35,15 @@ func (r *clusterRun) grows() bool {
 	return r.spec.IsElastic() && r.spec.Elastic.Grow == spec.GrowNextGeneration && len(r.hosts) < most
 }
 
-// demand returns what the run asks the fleet for. Where an elastic one has enough hosts left
-// it goes on at once, with those that are left or, if it grows, with the most that there is
-// room on. Else it asks as it did at first.
+// demand returns what the run asks the fleet for.
 func (r *clusterRun) demand() fleet.Demand {
-	d := fleet.DemandOf(r.spec)
-	if !d.Elastic {
-		return d
-	}
 	left := 0
 	for _, h := range r.hosts {
 		if !r.lost[h.queue] {
 			left++
 		}
 	}
-	if left < d.MinHosts {
-		return d
-	}
-	d.JoinWait = 0
-	if r.spec.Elastic.Grow != spec.GrowNextGeneration {
-		d.MaxHosts = left
-	}
-	return d
+	return fleet.DemandOf(r.spec).With(left, r.spec.Elastic.Grow)
 }
 
 // gone notes that an elastic run goes on without a host.

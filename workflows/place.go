@@ -203,11 +203,10 @@ func (r *clusterRun) checkBarriers() error {
 // prepare tells every host of several the whole cluster.
 func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Duration) error {
 	in := activities.PrepareInput{Run: r.began, Generation: generation, Cluster: r.cluster()}
-	size := sizeOf(in)
 	futures := make([]workflow.Future, len(r.hosts))
 	var sending pace
 	for i, h := range r.hosts {
-		if err := sending.await(ctx, size); err != nil {
+		if err := sending.await(ctx, r.clusterSize()); err != nil {
 			return err
 		}
 		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+markdown.Name(h.name))

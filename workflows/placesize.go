@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -23,16 +24,21 @@ func (r *clusterRun) checkSize(ctx workflow.Context) error {
 	if len(r.hosts) == 1 {
 		return nil
 	}
-	// What Prepare tells of a task and of a host is about this long.
-	const member, host = 20, 200
 	r.specBytes = r.specSize(ctx)
-	each := r.specBytes + member*r.machine.Size() + host*len(r.hosts)
+	each := r.specBytes + r.clusterSize()
 	if each*len(r.hosts) <= maxPlacing {
 		return nil
 	}
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 		"the run is too large for %d hosts: each is told %d KiB, and together it may be %d KiB; use fewer hosts, or a shorter spec",
 		len(r.hosts), each>>10, maxPlacing>>10), spec.ErrPlacement, nil)
+}
+
+// clusterSize returns about how much Prepare tells a host, in bytes. It does not depend on
+// how this version writes that: a replay branches as the first time.
+func (r *clusterRun) clusterSize() int {
+	const member, host = 20, 200
+	return member*r.machine.Size() + host*len(r.hosts)
 }
 
 // specSize returns the size of the spec as JSON. The history keeps it: another version
@@ -59,12 +65,7 @@ func (p *pace) await(ctx workflow.Context, size int) error {
 		return nil
 	}
 	err := workflow.Await(ctx, func() bool {
-		for _, f := range p.started {
-			if f.IsReady() {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(p.started, workflow.Future.IsReady)
 	})
 	p.size, p.started = size, nil
 	return err

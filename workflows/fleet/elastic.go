@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // on returns what an elastic run needs on so many hosts. Of other runs it is d.
@@ -20,6 +21,20 @@ func (d Demand) on(hosts int) Demand {
 			d.Groups = append(d.Groups, g)
 			left -= g.Tasks
 		}
+	}
+	return d
+}
+
+// With returns what an elastic run asks for that has so many hosts left. Where these are
+// enough it goes on at once, with them or, if it grows, with the most that there is room on.
+// Else, and of other runs, it is d.
+func (d Demand) With(left int, grow spec.Grow) Demand {
+	if !d.Elastic || left < d.MinHosts {
+		return d
+	}
+	d.JoinWait = 0
+	if grow != spec.GrowNextGeneration {
+		d.MaxHosts = left
 	}
 	return d
 }

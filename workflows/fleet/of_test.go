@@ -50,3 +50,16 @@ func TestDemandOf(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAnElasticRunAsksForWithSomeHostsLeft(t *testing.T) {
+	d := fleet.Demand{Elastic: true, MinHosts: 2, MaxHosts: 4, PerHost: 1, JoinWait: time.Minute}
+	require.Equal(t, d, d.With(1, spec.GrowNextGeneration), "too few: as at first")
+	least := d
+	least.JoinWait, least.MaxHosts = 0, 3
+	require.Equal(t, least, d.With(3, spec.GrowNever))
+	most := d
+	most.JoinWait = 0
+	require.Equal(t, most, d.With(3, spec.GrowNextGeneration))
+	other := fleet.Demand{MinHosts: 2, MaxHosts: 2}
+	require.Equal(t, other, other.With(2, spec.GrowNever))
+}
