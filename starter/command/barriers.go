@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -11,8 +12,7 @@ import (
 )
 
 func (a *app) barriersCommand() *cobra.Command {
-	var execution string
-	cmd := &cobra.Command{
+	return a.onRun(&cobra.Command{
 		Use:   "barriers [flags] RUN",
 		Short: "Show who waits at the barriers of a run, and who is missing",
 		Long: `Shows the barriers at which tasks of a run wait: who is there and on which host, who
@@ -23,26 +23,17 @@ so a barrier that opened just now may not be there yet.
 ` + exitCodesOfRequests,
 		Example: `  clusterrun barriers iris-x2k4
   clusterrun barriers --json iris-x2k4 | jq -r '.barriers[].missing[].task'`,
-		Args: oneArg("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := a.dialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			barriers, err := starter.Get(c, args[0], execution).Barriers(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.global.json {
-				return a.printJSON(map[string]any{"run_id": args[0], "barriers": barriers})
-			}
-			a.printBarriers(args[0], barriers)
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
-	return cmd
+	}, func(ctx context.Context, r *starter.Run) error {
+		barriers, err := r.Barriers(ctx)
+		if err != nil {
+			return err
+		}
+		if a.global.json {
+			return a.printJSON(map[string]any{"run_id": r.ID, "barriers": barriers})
+		}
+		a.printBarriers(r.ID, barriers)
+		return nil
+	})
 }
 
 func (a *app) printBarriers(run string, barriers []starter.Barrier) {

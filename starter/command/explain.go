@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -12,8 +13,7 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	var execution string
-	cmd := &cobra.Command{
+	return a.onRun(&cobra.Command{
 		Use:   "explain [flags] RUN",
 		Short: "Say why a run waits, or where it is",
 		Long: `Says what a run waits for and what its position in the queue is, or on which hosts it
@@ -21,26 +21,17 @@ has been placed.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun explain iris-x2k4",
-		Args:    oneArg("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := a.dialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			s, err := starter.Get(c, args[0], execution).Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.global.json {
-				return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s)})
-			}
-			a.printWhere(s)
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
-	return cmd
+	}, func(ctx context.Context, r *starter.Run) error {
+		s, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if a.global.json {
+			return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s)})
+		}
+		a.printWhere(s)
+		return nil
+	})
 }
 
 func (a *app) printWhere(s *starter.Status) {

@@ -81,7 +81,7 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&attempts, "attempt", nil, "only the `N`-th processes of the tasks, from 0, or \"last\"; may be repeated")
 	cmd.Flags().StringVar(&since, "since", "", "only what was written since then: a `TIME` ago, such as 10m, or one like 2026-01-31T12:00:00Z")
 	cmd.Flags().IntVar(&selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process, and with -f those that come")
-	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
+	executionFlag(cmd, &execution)
 	return cmd
 }
 

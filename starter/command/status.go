@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,8 +19,7 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	var execution string
-	cmd := &cobra.Command{
+	return a.onRun(&cobra.Command{
 		Use:   "status [flags] RUN",
 		Short: "Show how a run and its tasks are doing",
 		Long: `Shows how a run is doing, and each of its tasks: state, host, process ID, restarts,
@@ -27,26 +27,17 @@ and how it ended.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun status iris-x2k4\n  clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == \"running\") | .pid'",
-		Args:    oneArg("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := a.dialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			s, err := starter.Get(c, args[0], execution).Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.global.json {
-				return a.printJSON(s)
-			}
-			a.printStatus(s)
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
-	return cmd
+	}, func(ctx context.Context, r *starter.Run) error {
+		s, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if a.global.json {
+			return a.printJSON(s)
+		}
+		a.printStatus(s)
+		return nil
+	})
 }
 
 func (a *app) printStatus(s *starter.Status) {

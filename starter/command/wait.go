@@ -12,8 +12,7 @@ import (
 )
 
 func (a *app) waitCommand() *cobra.Command {
-	var execution string
-	cmd := &cobra.Command{
+	return a.onRun(&cobra.Command{
 		Use:   "wait [flags] RUN",
 		Short: "Wait for the end of a run, and exit as it did",
 		Long: `Waits for the end of a run, says how it ended, and exits as clusterrun run does.
@@ -21,18 +20,9 @@ Ctrl-C ends the waiting, not the run.
 
 ` + exitCodesOfRuns,
 		Example: "  clusterrun wait iris-x2k4\n  clusterrun wait --json iris-x2k4 | jq .first_failure",
-		Args:    oneArg("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := a.dialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return a.await(cmd.Context(), starter.Get(c, args[0], execution), nil)
-		},
-	}
-	cmd.Flags().StringVar(&execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
-	return cmd
+	}, func(ctx context.Context, r *starter.Run) error {
+		return a.await(ctx, r, nil)
+	})
 }
 
 // await waits for a run and, where that is given, until its output has been shown, and
