@@ -17,7 +17,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.temporal.io/server/common/config"
@@ -98,17 +97,7 @@ func makeKey(file string) error {
 			return err
 		}
 	}
-	// CreateTemp makes it 0600.
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // no longer there once it is renamed
-	_, err = tmp.Write(text.Bytes())
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
+	return replaceFile(file, text.Bytes())
 }
 
 func (k key) none() bool { return k.file == "" }

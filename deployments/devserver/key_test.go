@@ -61,9 +61,6 @@ func TestOnlyWhoHasTheKeyIsServed(t *testing.T) {
 // healthOf asks a port of the server how it is.
 func healthOf(t *testing.T, address string, c credentials.TransportCredentials) error {
 	t.Helper()
-	if c.Info().SecurityProtocol == "tls" {
-		_ = c.OverrideServerName(keyName) //nolint:staticcheck // there is one name on all addresses
-	}
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(c))
 	require.NoError(t, err)
 	defer conn.Close()

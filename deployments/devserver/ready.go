@@ -55,25 +55,14 @@ func announce(r Ready, o Options, stdout io.Writer) error {
 	return err
 }
 
-// writeReadyFile puts the whole document there at once: a reader finds either
-// none or a complete one. Only its owner may read it, because the address is all
+// writeReadyFile says where the server is. Only its owner may read that: the address is all
 // that is needed to use a server without a key.
 func writeReadyFile(path string, r Ready) error {
 	doc, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	// CreateTemp makes it 0600.
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("--ready-file: %w", err)
-	}
-	defer os.Remove(tmp.Name()) // no longer there once it is renamed
-	_, err = tmp.Write(append(doc, '\n'))
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return fmt.Errorf("--ready-file: %w", err)
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
+	if err := replaceFile(path, append(doc, '\n')); err != nil {
 		return fmt.Errorf("--ready-file: %w", err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package devserver
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"net"
 	"net/http"
@@ -99,5 +98,5 @@ func runUI(ctx context.Context, o Options, ready func(Ready) error) error {
 		return err
 	}
 	<-ctx.Done()
-	return errors.Join(context.Cause(ctx))
+	return nil
 }
