@@ -26,13 +26,14 @@ type webUI struct {
 // startUI serves the Web UI of a frontend on the port. Its library has a server too, but
 // that takes whoever connects, and ends the process when it cannot listen.
 func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
-	handler, err := uiHandler(o, k, frontend)
-	if err != nil {
-		return nil, err
-	}
 	l, err := net.Listen("tcp", address(o.IP, port))
 	if err != nil {
 		return nil, portError("--ui-port", o.IP, port, err)
+	}
+	handler, err := uiHandler(o, k, frontend)
+	if err != nil {
+		l.Close()
+		return nil, err
 	}
 	g := gate{token: k.token(), port: l.Addr().(*net.TCPAddr).Port}
 	u := &webUI{

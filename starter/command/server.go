@@ -89,11 +89,9 @@ func (a *app) bringUp(ctx context.Context) (server, error) {
 	if err != nil || external {
 		return s, err
 	}
-	done := a.sayIfSlow("starting the embedded Temporal server ...")
-	defer done()
-	up, err := a.home().Ensure(ctx, "")
+	up, err := a.ensureOwn(ctx)
 	if err != nil {
-		return s, a.explain(err)
+		return s, err
 	}
 	return a.embedded(up), nil
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// KeyName is the name in the server's certificate, wherever it listens.
-const KeyName = "clusterrun"
+// keyName is the name in the server's certificate, wherever it listens.
+const keyName = "clusterrun"
 
 // tls returns what a connection to the server needs. The key is read each time: a new
 // server may have made another.
@@ -19,7 +19,7 @@ func (h Home) tls() (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(pair.Leaf)
 	return &tls.Config{
-		ServerName: KeyName, RootCAs: roots, Certificates: []tls.Certificate{pair},
+		ServerName: keyName, RootCAs: roots, Certificates: []tls.Certificate{pair},
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
 	}, nil
 }

@@ -78,7 +78,7 @@ func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 	return s, err
 }
 
-// Foreground is a server that ends with the process that started it.
+// Foreground is a server, or a Web UI, that ends with the process that started it.
 type Foreground struct {
 	Server
 	lifeline *os.File
@@ -111,22 +111,31 @@ func (h Home) startForeground(ctx context.Context, port, uiPort int, extra ...st
 	if err != nil {
 		return nil, err
 	}
-	theirs, ours, err := os.Pipe()
+	f, theirs, err := foreground(cmd)
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	cmd.ExtraFiles = []*os.File{theirs}
-	// Ctrl-C is for us: we decide in which order things stop.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	f := &Foreground{lifeline: ours, cmd: cmd, exited: make(chan error, 1)}
 	s, err := h.launch(ctx, cmd, f.exited)
 	if err != nil {
-		ours.Close()
+		f.lifeline.Close()
 		return nil, err
 	}
 	f.Server = *s
 	return f, nil
+}
+
+// foreground has a command end with this process, once it is started with the other end of
+// the lifeline as descriptor 3.
+func foreground(cmd *exec.Cmd) (f *Foreground, theirs *os.File, err error) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd.ExtraFiles = []*os.File{theirs}
+	// Ctrl-C is for us: we decide in which order things stop.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return &Foreground{lifeline: ours, cmd: cmd, exited: make(chan error, 1)}, theirs, nil
 }
 
 // Exited gives the error with which the server has ended, and is closed then.

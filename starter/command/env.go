@@ -1,0 +1,59 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// clientCertificate is the variable that says with which certificate a client comes.
+const clientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
+
+func (a *app) envCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print the environment by which the temporal CLI uses the embedded server",
+		Long: `Prints shell commands that set the variables which the temporal CLI, and programs
+with Temporal's SDKs, need to use this user's embedded server: its address, and the
+certificate without which it takes nobody. The server is started where it does not
+run. It leaves when nobody has used it for ten minutes; ` + "`clusterrun dev`" + ` keeps it.
+
+Whoever can read the file of the certificate can run commands as you.
+
+Exit codes:
+  0    printed
+  2    another server is named: this is about the embedded one
+  125  the server could not be started`,
+		Example: "  eval \"$(clusterrun env)\"\n  temporal workflow list\n\n  clusterrun env --json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.ownServer(cmd.Context(), "env")
+			if err != nil {
+				return err
+			}
+			key := a.home().Key()
+			variables := []string{
+				"TEMPORAL_ADDRESS", s.Address, "TEMPORAL_NAMESPACE", s.Namespace,
+				clientCertificate, key, "TEMPORAL_TLS_CLIENT_KEY_PATH", key, "TEMPORAL_TLS_SERVER_CA_CERT_PATH", key,
+			}
+			if a.global.json {
+				byName := map[string]string{}
+				for pair := range slices.Chunk(variables, 2) {
+					byName[pair[0]] = pair[1]
+				}
+				return a.printJSON(byName)
+			}
+			for pair := range slices.Chunk(variables, 2) {
+				if _, err := fmt.Fprintf(a.out, "export %s=%s\n", pair[0], quoted(pair[1])); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// quoted returns a text as a word of the shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

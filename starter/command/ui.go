@@ -1,0 +1,72 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) uiCommand() *cobra.Command {
+	var port int
+	cmd := &cobra.Command{
+		Use:   "ui [flags]",
+		Short: "Show the Web UI of the embedded server",
+		Long: `Serves Temporal's Web UI for this user's embedded server until Ctrl-C, and prints the
+link that lets a browser in; later the browser has a cookie. Where ` + "`clusterrun dev`" + `
+serves the Web UI already, its link is printed and that is all. The runs are those
+of the server that serves them in the background; nothing is stopped or moved.
+
+From another machine: ssh -L 8233:127.0.0.1:8233 HOST, and the same link.
+
+Exit codes:
+  0    stopped as asked, or the link of dev was printed
+  2    another server is named, or no port
+  125  the port is taken, or the Web UI failed`,
+		Example: "  clusterrun ui\n  clusterrun ui --port 0   # any that is free",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if port < 0 || port > 65535 {
+				return usagef("--port %d is not a port; give 1 to 65535, or 0 for any free one", port)
+			}
+			return a.serveUI(cmd.Context(), port)
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", 8233, "`PORT` of the Web UI")
+	return cmd
+}
+
+func (a *app) serveUI(ctx context.Context, port int) error {
+	ctx, done := endedBy(ctx)
+	defer done()
+	s, err := a.ownServer(ctx, "ui")
+	if err != nil {
+		return err
+	}
+	if s.UI != "" {
+		return a.printUI(s.UI)
+	}
+	a.keep(ctx, a.embedded(s))
+	ui, err := a.home().StartUI(ctx, s, port)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ui.Stop(context.WithoutCancel(ctx)) }()
+	if err := a.printUI(ui.UI); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-ui.Exited():
+		return fmt.Errorf("the Web UI ended by itself: %w", err)
+	}
+}
+
+func (a *app) printUI(url string) error {
+	if a.global.json {
+		return a.printJSON(map[string]string{"ui": url})
+	}
+	_, err := fmt.Fprintln(a.out, url)
+	return err
+}
