@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Policy says what a host runs. A nil Policy allows everything.
+type Policy struct {
+	// AllowedSigners is the file of keys, in the format of ssh-keygen(1).
+	AllowedSigners string `json:"allowed_signers,omitempty"`
+	// Audit is the file that gets a line for each start, refusal and request.
+	Audit string `json:"audit,omitempty"`
+	Rules []Rule `json:"rules"`
+}
+
+// Rule allows what its signers ask for within its bounds. A nil list bounds nothing, an
+// empty one allows nothing, unless said otherwise.
+type Rule struct {
+	// Signers are principals, or patterns of them, or [Unsigned].
+	Signers []string `json:"signers"`
+	// User is the name or the number of the Unix user the tasks run as. Empty: that of the
+	// host worker, unless this is root.
+	User string `json:"user,omitempty"`
+	// Programs are absolute paths.
+	Programs []string `json:"programs,omitzero"`
+	// Directories hold the working directories and the logs.
+	Directories []string `json:"directories,omitzero"`
+	// Env has the names of the variables that a spec may set. nil: none where Programs are
+	// bounded, or else any.
+	Env []string `json:"env,omitzero"`
+	// Secrets are those of the host that a spec may refer to. What is not named is not
+	// allowed.
+	Secrets Secrets `json:"secrets,omitzero"`
+	// Requests are those that can be made to running tasks.
+	Requests []Ask `json:"requests,omitzero"`
+	// Closures reports whether the tasks may be given closures, which nobody signs.
+	Closures bool `json:"closures,omitempty"`
+}
+
+// Secrets are the secrets of a host that specs may refer to.
+type Secrets struct {
+	// Env has names of variables of the host worker, and Files paths.
+	Env   []string `json:"env,omitzero"`
+	Files []string `json:"files,omitzero"`
+}
+
+// Unsigned is the signer of what nobody has signed.
+const Unsigned = "unsigned"
+
+// Ask is what a request asks of tasks that run.
+type Ask string
+
+// The values of [Ask]. To end a task is not among them: whoever reaches the server can end
+// the run anyway.
+const (
+	AskRestart  Ask = "restart"
+	AskSignal   Ask = "signal"
+	AskStacks   Ask = "stacks"
+	AskClosures Ask = "closures"
+)
+
+// Asks are the values of [Rule.Requests].
+var Asks = []Ask{AskRestart, AskSignal, AskStacks}
+
+// Request is a process that somebody wants to have started on this host.
+type Request struct {
+	// Signers are the principals of the key that has signed it; none: it is unsigned.
+	Signers []string
+	// Program is the file to execute, and Directories are those it works and writes in: all
+	// absolute, clean and without links in the way, or below [Shipped].
+	Program     string
+	Directories []string
+	// Env has the names of the variables that are set by the spec.
+	Env []string
+	// SecretEnv and SecretFiles are the secrets it refers to.
+	SecretEnv, SecretFiles []string
+	// AsRoot reports whether the host worker runs as root.
+	AsRoot bool
+	// Ask is what is asked of the process once it runs; empty: it is to be started.
+	Ask Ask
+}
+
+// Shipped is the directory in which a run has what it ships.
+const Shipped = "ship:/"
+
+// Decision is the answer to a [Request].
+type Decision struct {
+	Allowed bool
+	// Rule is the number of the rule that has decided, from 1. 0: none has.
+	Rule int
+	// User is whom the process is to run as; empty: the user of the host worker. It is
+	// root only where the rule says root or 0: a user of another name who has its uid is
+	// to be refused.
+	User string
+	// Secrets are those that the process may be given.
+	Secrets Secrets
+	// Reason says why not.
+	Reason string
+}
+
+// Decide returns the decision of the first rule that is for the request. It denies what no
+// rule is for.
+func (p *Policy) Decide(r Request) Decision {
+	if p == nil {
+		return Decision{Allowed: true, Secrets: Secrets{Env: []string{"*"}, Files: []string{"/**"}}}
+	}
+	var why []string
+	for i, rule := range p.Rules {
+		if !rule.isFor(r.Signers) {
+			continue
+		}
+		problem := rule.problem(r)
+		if problem == "" {
+			return Decision{Allowed: true, Rule: i + 1, User: rule.User, Secrets: rule.Secrets}
+		}
+		why = append(why, fmt.Sprintf("rule %d %s", i+1, problem))
+	}
+	if len(why) == 0 {
+		return Decision{Reason: "no rule is for " + Who(r.Signers)}
+	}
+	return Decision{Reason: strings.Join(why, "; ")}
+}
+
+// Who names signers in a sentence.
+func Who(signers []string) string {
+	if len(signers) == 0 {
+		return "what is " + Unsigned
+	}
+	return strings.Join(signers, ", ")
+}
+
+func (r *Rule) isFor(signers []string) bool {
+	if len(signers) == 0 {
+		return slices.Contains(r.Signers, Unsigned)
+	}
+	return slices.ContainsFunc(signers, func(s string) bool { return matchesAny(r.Signers, s) })
+}
+
+// problem returns why the rule is not for a request of its signers; empty if it is.
+func (r *Rule) problem(q Request) string {
+	env := r.Env
+	if env == nil && r.Programs != nil {
+		env = []string{}
+	}
+	for _, bound := range []struct {
+		allowed []string // nil: all
+		asked   []string
+		matches func(patterns []string, s string) bool
+		verb    string
+	}{
+		{r.Programs, []string{q.Program}, pathMatches, "does not allow the program"},
+		{r.Directories, q.Directories, dirMatches, "does not allow the directory"},
+		{env, q.Env, matchesAny, "does not let a spec set"},
+		{none(r.Secrets.Env), q.SecretEnv, matchesAny, "does not lend the variable"},
+		{none(r.Secrets.Files), q.SecretFiles, pathMatches, "does not lend the file"},
+	} {
+		if bound.allowed == nil {
+			continue
+		}
+		for _, s := range bound.asked {
+			if !bound.matches(bound.allowed, s) {
+				return bound.verb + " " + s
+			}
+		}
+	}
+	switch {
+	case q.AsRoot && r.User == "":
+		return "names no user, and the host worker runs as root"
+	case q.Ask == AskClosures && !r.Closures:
+		return "does not allow closures"
+	case q.Ask != "" && q.Ask != AskClosures && r.Requests != nil && !slices.Contains(r.Requests, q.Ask):
+		return "does not allow the request " + string(q.Ask)
+	}
+	return ""
+}
+
+// none makes a list that is not given one that allows nothing.
+func none(patterns []string) []string { return append([]string{}, patterns...) }
+
+// AllowsEnv reports whether a spec may refer to a variable of the host worker.
+func (s Secrets) AllowsEnv(name string) bool { return matchesAny(s.Env, name) }
+
+// AllowsFile reports whether a spec may refer to a file: an absolute, clean path without
+// links in the way.
+func (s Secrets) AllowsFile(file string) bool { return pathMatches(s.Files, file) }
+
+func matchesAny(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, s)
+		return err == nil && ok && p != Unsigned
+	})
+}
+
+func pathMatches(patterns []string, file string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		if dir, all := strings.CutSuffix(p, everythingBelow); all {
+			return isBelow(dir, file)
+		}
+		ok, err := path.Match(p, file)
+		return err == nil && ok
+	})
+}
+
+func dirMatches(patterns []string, dir string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		p = strings.TrimSuffix(p, everythingBelow)
+		return strings.TrimSuffix(p, "/") == strings.TrimSuffix(dir, "/") || isBelow(p, dir)
+	})
+}
+
+// everythingBelow ends a pattern of everything below a directory.
+const everythingBelow = "/**"
+
+// isBelow reports whether a path is below a directory that matches a pattern.
+func isBelow(pattern, file string) bool {
+	depth := strings.Count(strings.TrimSuffix(pattern, "/"), "/")
+	steps := strings.Split(file, "/")
+	if len(steps) <= depth+1 {
+		return false
+	}
+	ok, err := path.Match(strings.TrimSuffix(pattern, "/"), strings.Join(steps[:depth+1], "/"))
+	return err == nil && ok
+}
