@@ -31,7 +31,7 @@ func (p *plan) hurry(d time.Duration) time.Duration {
 
 // contact returns what a process of the task begins with. Where it needs contact the server has
 // answered for this very attempt a moment ago: an attempt that was frozen for a while may
-// be nobody's any more.
+// be nobody's any more. The answer may be the one that brought the attempt.
 func (l *lease) contact() (supervisor.Contact, error) {
 	after := l.plan.stopAfter()
 	if after == 0 {
@@ -40,6 +40,11 @@ func (l *lease) contact() (supervisor.Contact, error) {
 	signal, grace, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
 		return supervisor.Contact{}, err
+	}
+	if l.AskedAt != nil {
+		if at := l.AskedAt(l.token); at > 0 && time.Duration(supervisor.BootNanos()-at) < after/2 {
+			return supervisor.Contact{Until: at + after.Nanoseconds(), Signal: signal, Grace: grace}, nil
+		}
 	}
 	// There is no process to tell of, and that there was one must not be forgotten.
 	var details []any

@@ -19,7 +19,7 @@ func TestHurry(t *testing.T) {
 	p.Spec.OnDisconnect = ""
 	assert.Equal(t, beatPatience, p.hurry(beatPatience))
 	p.Cluster.Hosts = 2
-	assert.Equal(t, maxBeat, p.hurry(maxBeat))
+	assert.Equal(t, 8*time.Second, p.hurry(8*time.Second))
 }
 
 // The rules of a run count on it.

@@ -71,9 +71,10 @@ func TestBeatsComeTogether(t *testing.T) {
 }
 
 func TestBeatInterval(t *testing.T) {
-	assert.Equal(t, time.Second, beatInterval(1))
-	assert.Equal(t, 2*time.Second, beatInterval(64))
-	assert.Equal(t, 8*time.Second, beatInterval(1000))
+	assert.Equal(t, time.Second, beatInterval(1, 20*time.Second))
+	assert.Equal(t, 2*time.Second, beatInterval(64, 20*time.Second))
+	assert.Equal(t, 8*time.Second, beatInterval(1000, 20*time.Second))
+	assert.Equal(t, 24*time.Second, beatInterval(1000, time.Minute))
 }
 
 // An attempt at a run that this host has given back is told so once, not for ever.

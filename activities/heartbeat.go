@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
@@ -21,7 +22,6 @@ import (
 // has 32 beats a second at most.
 const (
 	minBeat = time.Second
-	maxBeat = 8 * time.Second
 	// beatPatience is how long the server may take to answer one.
 	beatPatience = 5 * time.Second
 	// firstBeat is how soon people see the pid. Not at once: a heartbeat costs the
@@ -32,8 +32,10 @@ const (
 	manyTasks = 32
 )
 
-func beatInterval(tasks int) time.Duration {
-	return min(max(time.Duration(tasks)*time.Second/manyTasks, minBeat), maxBeat)
+// beatInterval returns the time between two beats of a task, of that many in the run. Two
+// in a row may be lost.
+func beatInterval(tasks int, timeout time.Duration) time.Duration {
+	return min(max(time.Duration(tasks)*time.Second/manyTasks, minBeat), timeout*2/5)
 }
 
 // untilBeat returns an interval that ends on a whole second and the phase of the host: the
@@ -69,7 +71,7 @@ type beater struct {
 func (l *lease) newBeater(p supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
-		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir),
+		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir),
 		answers: make(chan error, 1), beating: make(chan struct{}, 1),
 	}
 	first := firstBeat

@@ -62,7 +62,10 @@ type Config struct {
 	Fleet Fleet
 	// Queue is that of this host worker's own activities.
 	Queue string
-	Log   *zap.Logger
+	// AskedAt returns when the server was asked for the activity with that token, in
+	// nanoseconds of CLOCK_BOOTTIME; 0: nobody knows. None: nobody knows of any.
+	AskedAt func(taskToken []byte) int64
+	Log     *zap.Logger
 }
 
 // Server is what a host asks of the Temporal server beside executing activities.

@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
 // heldTasks has, on disk, what the server has given to this side and has no answer to
@@ -26,9 +28,12 @@ import (
 // One file for each, named by its kind and made of the task's token. None is synced, for
 // a machine that crashed has no use for them, and one that cannot be written costs the
 // wait and nothing else.
+//
+// It also knows in memory when the server was asked for each activity.
 type heldTasks struct {
-	dir string
-	log *zap.Logger
+	dir   string
+	log   *zap.Logger
+	asked sync.Map // from an activity's token to the nanoseconds of CLOCK_BOOTTIME
 	// queue is done when the queue of cached workflows is noted.
 	queue sync.Once
 }
@@ -74,18 +79,19 @@ func (h *heldTasks) intercept(ctx context.Context, method string, req, reply any
 	if poll, ok := req.(*workflowservice.PollWorkflowTaskQueueRequest); ok && poll.GetTaskQueue().GetKind() == enumspb.TASK_QUEUE_KIND_STICKY {
 		h.queue.Do(func() { h.keep(heldQueue, []byte(poll.GetTaskQueue().GetName())) })
 	}
+	sent := supervisor.BootNanos()
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if err == nil {
-		h.received(reply)
+		h.received(reply, sent)
 	}
 	if err == nil || answered(err) {
 		switch r := req.(type) {
 		case *workflowservice.RespondActivityTaskCompletedRequest:
-			h.drop(heldActivity, r.GetTaskToken())
+			h.dropActivity(r.GetTaskToken())
 		case *workflowservice.RespondActivityTaskFailedRequest:
-			h.drop(heldActivity, r.GetTaskToken())
+			h.dropActivity(r.GetTaskToken())
 		case *workflowservice.RespondActivityTaskCanceledRequest:
-			h.drop(heldActivity, r.GetTaskToken())
+			h.dropActivity(r.GetTaskToken())
 		case *workflowservice.RespondWorkflowTaskCompletedRequest:
 			h.drop(heldWorkflow, r.GetTaskToken())
 		case *workflowservice.RespondWorkflowTaskFailedRequest:
@@ -95,9 +101,25 @@ func (h *heldTasks) intercept(ctx context.Context, method string, req, reply any
 	return err
 }
 
-func (h *heldTasks) received(reply any) {
+func (h *heldTasks) dropActivity(token []byte) {
+	h.asked.Delete(string(token))
+	h.drop(heldActivity, token)
+}
+
+// askedAt returns when the server was asked for the activity with the token, in nanoseconds
+// of CLOCK_BOOTTIME. The server gave it to this side later than that. 0: nobody knows.
+func (h *heldTasks) askedAt(token []byte) int64 {
+	sent, _ := h.asked.Load(string(token))
+	at, _ := sent.(int64)
+	return at
+}
+
+func (h *heldTasks) received(reply any, sent int64) {
 	switch r := reply.(type) {
 	case *workflowservice.PollActivityTaskQueueResponse:
+		if token := r.GetTaskToken(); len(token) > 0 {
+			h.asked.Store(string(token), sent)
+		}
 		h.keep(heldActivity, r.GetTaskToken())
 	case *workflowservice.PollWorkflowTaskQueueResponse:
 		if r.GetQuery() == nil { // whoever asks waits no longer than he likes

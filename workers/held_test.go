@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
 // called lets a call through to a server that gives one answer, and returns the kinds of
@@ -46,10 +48,16 @@ func TestWhatTheServerGivesIsNoted(t *testing.T) {
 	assert.Empty(t, called(t, h, poll, &workflowservice.PollActivityTaskQueueResponse{}, nil), "a poll that brought nothing")
 	assert.Equal(t, []string{"activity"}, called(t, h, poll, &workflowservice.PollActivityTaskQueueResponse{TaskToken: []byte("a")}, nil))
 
+	asked := h.askedAt([]byte("a"))
+	assert.Positive(t, asked)
+	assert.LessOrEqual(t, asked, supervisor.BootNanos())
+
 	answer := &workflowservice.RespondActivityTaskCompletedRequest{TaskToken: []byte("a")}
 	none := &workflowservice.RespondActivityTaskCompletedResponse{}
 	assert.Equal(t, []string{"activity"}, called(t, h, answer, none, status.Error(codes.Unavailable, "away")), "the server has no answer")
+	assert.Equal(t, asked, h.askedAt([]byte("a")))
 	assert.Empty(t, called(t, h, answer, none, nil))
+	assert.Zero(t, h.askedAt([]byte("a")))
 
 	called(t, h, poll, &workflowservice.PollActivityTaskQueueResponse{TaskToken: []byte("b")}, nil)
 	assert.Empty(t, called(t, h, &workflowservice.RespondActivityTaskFailedRequest{TaskToken: []byte("b")},

@@ -78,12 +78,14 @@ func (s *side) run(ctx context.Context) error {
 	defer server.Close()
 	rounds, queues := temporal.NewBarriers(server, s.Queue), temporal.NewQueues(server, s.Queue)
 	files := s.openFiles()
+	s.held = newHeldTasks(s.StateDir, s.log)
 	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
 		Files: files, Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
+		AskedAt: s.held.askedAt,
 	}
 	var member *temporal.Membership
 	if !s.Owned {
@@ -100,7 +102,6 @@ func (s *side) run(ctx context.Context) error {
 	if err := host.ServeTasks(ctx); err != nil {
 		return err
 	}
-	s.held = newHeldTasks(s.StateDir, s.log)
 	inherited := s.held.inherited()
 	c, err := s.dial(ctx)
 	if err != nil {

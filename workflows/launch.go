@@ -88,9 +88,12 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 type Carrier struct {
 	Host  string `json:"host"`
 	Queue string `json:"queue"`
-	// StopAfter and GivenUp are as in [running].
+	// StopAfter is how long the host lets processes go on without contact, and GivenUp how
+	// long it may be silent before nothing lives there; 0: without limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
+	// Crowd: each task of it may beat less often.
+	Crowd bool `json:"crowd,omitempty"`
 }
 
 func (r *clusterRun) carrierOn(h *host) Carrier {
@@ -105,7 +108,7 @@ func (c Carrier) runTask(ctx workflow.Context, in activities.RunTaskInput) futur
 	if in.Launch > 0 {
 		summary += fmt.Sprintf(", start %d", in.Launch+1)
 	}
-	ctx = running(ctx, c.Queue, spec.TaskActivityID(in.Task, in.Generation, in.Launch), summary, c.StopAfter, c.GivenUp)
+	ctx = c.running(ctx, spec.TaskActivityID(in.Task, in.Generation, in.Launch), summary)
 	return call(ctx, spec.ActivityRunTask, (*activities.Host).RunTask, in)
 }
 

@@ -17,6 +17,11 @@ const (
 	// heartbeatTimeout is how long a host worker may be silent before another
 	// attempt is offered to it. Its processes go on meanwhile.
 	heartbeatTimeout = 20 * time.Second
+	// crowdTimeout is the same for each of a crowd of tasks of a large run on one host:
+	// a server with a database in a file takes some hundred heartbeats a second. The host
+	// is heard of by one of them.
+	crowdTimeout = time.Minute
+	crowd        = 32
 	// reserveTakes is how long a host may take for one try at a reservation.
 	reserveTakes = 20 * time.Second
 	// reserveWait is how long a host that the fleet has granted may take to come back for
@@ -80,19 +85,22 @@ func reservingAt(ctx workflow.Context, queue, summary string) workflow.Context {
 //
 // Only a host that must have stopped the process by now is given up: it may have answered
 // a moment before the attempt was offered to it.
-func running(ctx workflow.Context, queue, id, summary string, stopAfter, givenUp time.Duration) workflow.Context {
+func (c Carrier) running(ctx workflow.Context, id, summary string) workflow.Context {
 	o := workflow.ActivityOptions{
 		ActivityID:          id,
-		TaskQueue:           queue,
+		TaskQueue:           c.Queue,
 		StartToCloseTimeout: tenYears,
 		HeartbeatTimeout:    heartbeatTimeout,
 		WaitForCancellation: true,
 		RetryPolicy:         every(time.Second),
 		Summary:             summary,
 	}
-	if givenUp > 0 {
-		o.HeartbeatTimeout = min(heartbeatTimeout, stopAfter)
-		o.ScheduleToStartTimeout = givenUp
+	if c.Crowd {
+		o.HeartbeatTimeout = crowdTimeout
+	}
+	if c.GivenUp > 0 {
+		o.HeartbeatTimeout = min(o.HeartbeatTimeout, c.StopAfter)
+		o.ScheduleToStartTimeout = c.GivenUp
 	}
 	return workflow.WithActivityOptions(ctx, o)
 }

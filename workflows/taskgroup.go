@@ -120,6 +120,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 	in := GroupInput{Carrier: r.carrierOn(h), Common: activities.RunTaskInput{
 		Workflow: info.WorkflowExecution.ID, Run: r.firstExecution(ctx), Execution: r.execution, Generation: r.machine.Generation(),
 	}}
+	in.Carrier.Crowd = len(launches) >= crowd
 	gctx, cancel := workflow.WithCancel(ctx)
 	for _, a := range launches {
 		name := a.Task.Name()
