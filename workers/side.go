@@ -24,6 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/temporal"
+	"github.com/clusterrun/clusterrun/activities/undumpable"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closure"
@@ -38,6 +39,9 @@ const defaultQueue = spec.TaskQueue
 // the supervisor closes, and when the supervisor is gone; in that last case it
 // first ends what the supervisor left behind.
 func Side(ctx context.Context) error {
+	if err := undumpable.Set(); err != nil {
+		return err
+	}
 	var o Options
 	if err := json.Unmarshal([]byte(os.Getenv(optionsVar)), &o); err != nil {
 		return fmt.Errorf("this command is started by a clusterrun supervisor, not by hand: %s: %w", optionsVar, err)

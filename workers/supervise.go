@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/undumpable"
 )
 
 // optionsVar carries [Options] to the side.
@@ -29,6 +30,9 @@ type Owner struct {
 // command is how to execute [Side] in a child. It fails at once when another
 // worker holds the state directory.
 func Supervise(ctx context.Context, o Options, command []string, owner Owner) error {
+	if err := undumpable.Set(); err != nil {
+		return err
+	}
 	o, err := o.withDefaults()
 	if err != nil {
 		return err

@@ -87,7 +87,9 @@
 // Where there are no cgroups, a program that leaves its session and clears its
 // environment cannot be told from another task's. It is killed once every task
 // that could have started it has ended; if the supervisor itself is killed, it
-// is not found. Programs that change their user may refuse our signals.
+// is not found. Programs that change their user may refuse our signals. Of a clusterrun that
+// a task has started only root reads the environment: the sweep after a supervisor was
+// killed finds its processes, and it ends with its launcher.
 //
 // MaxRSS is what the kernel says, and it counts what the supervisor had at the
 // fork: small programs look a little larger than they are.

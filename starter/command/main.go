@@ -2,16 +2,23 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/pflag"
 
+	"github.com/clusterrun/clusterrun/activities/undumpable"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
+	// Before there is a key in its memory.
+	if err := undumpable.Set(); err != nil {
+		fmt.Fprintf(os.Stderr, "clusterrun: closing this process to others of its user: %v\n", err)
+		return exitMachinery
+	}
 	return run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"bytes"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,27 +24,15 @@ func TestAnotherUserOfTheMachine(t *testing.T) {
 	require.Zero(t, code, stderr)
 	address := l.server().Address
 
-	// Where they can reach it.
-	dir, err := os.MkdirTemp("", "clusterrun-other-user-")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	const nobody = 65534
-	require.NoError(t, os.Chown(dir, nobody, nobody))
-	program := filepath.Join(dir, "clusterrun")
-	copyProgram(t, harness.Clusterrun(t), program)
+	h := newStranger(t)
 	asNobody := func(args ...string) (int, string) {
 		t.Helper()
-		cmd := exec.Command(args[0], args[1:]...)
-		cmd.Dir, cmd.Env = dir, harness.Env(dir)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
-		err := cmd.Run()
-		require.Error(t, err, said.String())
-		return cmd.ProcessState.ExitCode(), said.String()
+		code, stdout, stderr := h.run(nil, args...)
+		require.NotZero(t, code, stdout+stderr)
+		return code, stdout + stderr
 	}
 	for _, args := range [][]string{{"list"}, {"status", "true-1"}, {"run", "--remote", "-n", "1", "--", "id"}} {
-		code, said := asNobody(append([]string{program, "--address", address}, args...)...)
+		code, said := asNobody(append([]string{h.program, "--address", address}, args...)...)
 		assert.Equal(t, 125, code, said)
 		assert.Contains(t, said, "no Temporal server answers at "+address, args)
 	}

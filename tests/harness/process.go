@@ -35,10 +35,16 @@ type Process struct {
 // Start starts a program that is ended with the test, by its pid.
 func Start(t testing.TB, dir string, env []string, argv ...string) *Process {
 	t.Helper()
+	return StartAs(t, nil, dir, env, argv...)
+}
+
+// StartAs is Start as another user, which only root can be; nil: as this one.
+func StartAs(t testing.TB, user *syscall.Credential, dir string, env []string, argv ...string) *Process {
+	t.Helper()
 	p := &Process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, out: newBuffer(), err: newBuffer(), done: make(chan struct{})}
 	p.Dir, p.Env = dir, env
 	p.Cmd.Stdout, p.Cmd.Stderr = p.out, p.err
-	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: 0}
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: 0, Credential: user}
 	p.begin()
 	return p
 }
