@@ -122,6 +122,9 @@ func (m *Machine) AddedSize() int {
 		for name, value := range t.Env {
 			size += len(name) + len(value)
 		}
+		if t.Signed != nil {
+			size += t.Signed.Size()
+		}
 	}
 	return size
 }

@@ -476,4 +476,18 @@ var fields = []field{
 		example: "return_output: true",
 		flag:    "return-output", usage: "put the last lines of the output into the result",
 	},
+
+	{
+		of:      "RunSpec.signature",
+		doc:     "The signature for hosts with a policy, written by run and submit.",
+		example: "signature: {expires: 2026-11-23T08:00:00Z}", remedy: "leave it to submit --sign",
+		otherFlags: []string{"--sign", "--sign-key"},
+	},
+	{
+		of: "Signature.expires", syntax: expirySyntax,
+		doc:     "When no host takes the run for the first time any more.",
+		example: `expires: "2026-11-23T08:00:00Z"`,
+	},
+	{of: "Signature.size", doc: "How many tasks were signed, of which an elastic run may have fewer.", example: "size: 16", least: new(0), most: new(MaxTasks)},
+	{of: "Signature.ssh", doc: "The signature as ssh-keygen writes it.", example: `ssh: "-----BEGIN SSH SIGNATURE-----"`},
 }

@@ -171,10 +171,14 @@ func (c *checker) unknownField(path string, t reflect.Type, n *node, m *member) 
 	var remedy string
 	known := fieldNames(t)
 	near := Nearest(m.name, known)
-	switch elsewhere := placeOf(m.name); {
+	var elsewhere string
+	if c.document == nil {
+		elsewhere = placeOf(m.name)
+	}
+	switch {
 	case near != "" && foldName(near) == foldName(m.name):
 		remedy = "did you mean " + near + "?"
-	case path == "" && isTaskTypeOfTF(m.name):
+	case c.document == nil && path == "" && isTaskTypeOfTF(m.name):
 		remedy = fmt.Sprintf("write tasks: [{type: %s, count: 1}]", m.name)
 	case elsewhere == m.name:
 		remedy = "it belongs at the top level of the spec"

@@ -30,6 +30,7 @@ var (
 	stdSyntax         = syntax{stdPattern, elsewhere.check}
 	devicesSyntax     = syntax{devicesPattern, rule((*checker).checkDevices)}
 	cpusSyntax        = syntax{cpusPattern, rule((*checker).checkCPUs)}
+	expirySyntax      = matching(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$`, "time", "leave the signature to submit --sign")
 	hostPatternSyntax = syntax{check: rule((*checker).checkHostPattern)}
 	constraintSyntax  = syntax{check: rule((*checker).checkConstraint)}
 	disconnectSyntax  = syntax{check: rule((*checker).checkDisconnect)}

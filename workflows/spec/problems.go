@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,6 +98,8 @@ type checker struct {
 	// there is missing from the spec, and the rules must not complain about
 	// that as well.
 	malformed map[string]bool
+	// document is what is being read; nil: a spec.
+	document reflect.Type
 	// lines holds the line of each path of a document with several lines.
 	lines map[string]int
 }
@@ -179,11 +182,16 @@ func (c *checker) specError() error {
 	if len(c.problems) == 0 {
 		return nil
 	}
+	return &InvalidSpecError{Problems: c.sorted(), More: c.more}
+}
+
+// sorted returns the problems in the order of the document.
+func (c *checker) sorted() []Problem {
 	// What is missing has no line, and comes last.
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)
 	})
-	return &InvalidSpecError{Problems: c.problems, More: c.more}
+	return c.problems
 }
 
 func (c *checker) requestError() error {

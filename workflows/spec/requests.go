@@ -39,6 +39,8 @@ type StartTaskRequest struct {
 	// New allows an index that leaves a gap after the tasks there are. Without it
 	// such a task is taken for a slip of the pen.
 	New bool `json:"new,omitempty"`
+	// Signature is of the request without it, and of the ID of the run.
+	Signature *Signature `json:"signature,omitempty"`
 }
 
 // StopRequest is the input of [UpdateRequestStop].

@@ -35,6 +35,7 @@ type RunSpec struct {
 	EnvProfiles       []EnvProfile      `json:"env_profiles,omitzero"`
 	Devices           Resources         `json:"devices,omitzero"`
 	CPUs              Resources         `json:"cpus,omitzero"`
+	Signature         *Signature        `json:"signature,omitempty"`
 }
 
 // TaskGroup is the tasks of one type. It has either a count, and the tasks go wherever

@@ -24,6 +24,8 @@ type Task struct {
 	Dir string `json:"dir,omitempty"`
 	// Env is what the spec gives the task, over the host's.
 	Env map[string]string `json:"env,omitempty"`
+	// Signed is the signed request that has made the task; nil: there is none.
+	Signed *StartTaskRequest `json:"signed,omitempty"`
 }
 
 // Name returns how the task is printed and addressed: "worker-3".
@@ -143,6 +145,9 @@ func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 	o.Env = mergeEnv(o.Env, r.Env)
 	g.Overrides[strconv.Itoa(index)] = o
 	t := s.taskOf(g, index)
+	if r.Signature != nil {
+		t.Signed = &r
+	}
 	if len(t.Command) == 0 {
 		return Task{}, fmt.Errorf("%s: type %s is not in the spec and the run has no command; give one", r.Task, typ)
 	}
