@@ -1,0 +1,211 @@
+package signatures
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+var now = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
+
+func newKey(t testing.TB) ssh.Signer {
+	_, private, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	key, err := ssh.NewSignerFromKey(private)
+	require.NoError(t, err)
+	return key
+}
+
+func signersOf(t testing.TB, lines ...string) *Signers {
+	s, err := ParseSigners([]byte(strings.Join(lines, "\n")))
+	require.NoError(t, err)
+	return s
+}
+
+func line(principals string, key ssh.Signer) string {
+	return principals + " " + string(ssh.MarshalAuthorizedKey(key.PublicKey()))
+}
+
+func aSpec(command ...string) *spec.RunSpec {
+	return &spec.RunSpec{Command: command, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}}}
+}
+
+// arrived is a spec as a host gets it: with defaults, and through JSON.
+func arrived(t testing.TB, s *spec.RunSpec) *spec.RunSpec {
+	b, err := json.Marshal(s.WithDefaults())
+	require.NoError(t, err)
+	var out spec.RunSpec
+	require.NoError(t, json.Unmarshal(b, &out))
+	return &out
+}
+
+func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
+	key := newKey(t)
+	s := aSpec("python3", "train.py")
+	signature, err := OfRun("iris-1", s).Sign(key, now)
+	require.NoError(t, err)
+	by := signersOf(t, "# people", line("alice@example.com,alice", key))
+	who, err := OfRun("iris-1", arrived(t, s)).Verify(*signature, by, now)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"alice@example.com", "alice"}, who)
+
+	later := *signature
+	later.Expires = now.Add(time.Hour).Format(time.RFC3339)
+	for name, of := range map[string]struct {
+		Statement
+		spec.Signature
+	}{
+		"run ID": {OfRun("iris-2", s), *signature},
+		"spec":   {OfRun("iris-1", aSpec("python3", "other.py")), *signature},
+		"expiry": {OfRun("iris-1", s), later},
+		"kind":   {Statement{"start-task", "iris-1", s.AsSigned()}, *signature},
+	} {
+		_, err := of.Verify(of.Signature, by, now)
+		assert.ErrorContains(t, err, "another run ID or another", name)
+	}
+	_, err = OfRun("iris-1", s).Verify(*signature, signersOf(t, line("bob", newKey(t))), now)
+	assert.ErrorContains(t, err, "is not among the allowed signers")
+	_, err = OfRun("iris-1", s).Verify(spec.Signature{Expires: signature.Expires, SSH: "x"}, by, now)
+	assert.ErrorContains(t, err, "no SSH signature")
+	assert.True(t, Expired(*signature, now))
+	assert.False(t, Expired(*signature, now.Add(-time.Second)))
+	assert.True(t, Expired(spec.Signature{Expires: "x"}, now))
+}
+
+func TestElasticRunMayHaveFewerTasksThanWereSigned(t *testing.T) {
+	key := newKey(t)
+	s := aSpec("x")
+	s.Hosts.Count, s.RestartScope = "2:4", spec.RestartScopeGroup
+	signature, err := OfRun("r", s).Sign(key, now)
+	require.NoError(t, err)
+	signature.Size = 4
+	by := signersOf(t, line("a", key))
+	for tasks, valid := range map[int]bool{4: true, 3: true, 2: true, 5: false} {
+		smaller := s.WithDefaults()
+		smaller.Tasks[0].Count = new(tasks)
+		smaller.Signature = signature
+		_, err = OfRun("r", arrived(t, smaller)).Verify(*signature, by, now)
+		assert.Equal(t, valid, err == nil, tasks)
+	}
+}
+
+func TestSignersAreThoseOfTheTime(t *testing.T) {
+	key := newKey(t)
+	signature, err := OfRun("r", aSpec("x")).Sign(key, now)
+	require.NoError(t, err)
+	for options, valid := range map[string]bool{
+		"": true, `valid-after="20261123Z" `: true, `valid-after="20261124Z" `: false, `valid-before="202611230800Z" `: false,
+		`valid-before="202611230801Z" `: true, `namespaces="git" `: false, `namespaces="git,clusterrun-run" `: true,
+	} {
+		by := signersOf(t, strings.Replace(line("a", key), "ssh-ed25519", options+"ssh-ed25519", 1))
+		_, err := OfRun("r", aSpec("x")).Verify(*signature, by, now)
+		assert.Equal(t, valid, err == nil, options)
+	}
+}
+
+func TestBadSigners(t *testing.T) {
+	key := line("a", newKey(t))
+	for text, want := range map[string]string{
+		"alice": "write PRINCIPALS", "alice ssh-ed25519 xx": "no key that can be read", strings.Replace(key, "a ", "* ", 1): "is a pattern",
+		strings.Replace(key, "a ", "unsigned ", 1): "is no principal", strings.Replace(key, "a ", "a cert-authority ", 1): "not supported",
+		strings.Replace(key, "a ", `a valid-after="soon" `, 1): "is no time",
+	} {
+		_, err := ParseSigners([]byte("\n" + text))
+		assert.ErrorContains(t, err, want, text)
+		assert.ErrorContains(t, err, "line 2", text)
+	}
+}
+
+// TestAgreesWithSSHKeygen holds both directions against OpenSSH, for each type of key.
+func TestAgreesWithSSHKeygen(t *testing.T) {
+	for _, typ := range []string{"ed25519", "ecdsa", "rsa"} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "key")
+		run := func(stdin, name string, args ...string) string {
+			cmd := exec.Command(name, args...)
+			cmd.Stdin = strings.NewReader(stdin)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s: %s", name, out)
+			return string(out)
+		}
+		run("", "ssh-keygen", "-q", "-t", typ, "-N", "", "-f", file)
+		private, err := os.ReadFile(file)
+		require.NoError(t, err)
+		key, err := ssh.ParsePrivateKey(private)
+		require.NoError(t, err)
+
+		ours, err := sign(key, Namespace, []byte("message"))
+		require.NoError(t, err)
+		allowed, sig := filepath.Join(dir, "allowed"), filepath.Join(dir, "sig")
+		require.NoError(t, os.WriteFile(allowed, []byte(line("alice", key)), 0o600))
+		require.NoError(t, os.WriteFile(sig, []byte(ours), 0o600))
+		run("message", "ssh-keygen", "-Y", "verify", "-f", allowed, "-I", "alice", "-n", Namespace, "-s", sig)
+
+		message := filepath.Join(dir, "message")
+		require.NoError(t, os.WriteFile(message, []byte("message"), 0o600))
+		run("", "ssh-keygen", "-Y", "sign", "-f", file, "-n", Namespace, message)
+		theirs, err := os.ReadFile(message + ".sig")
+		require.NoError(t, err)
+		by, err := verify(string(theirs), Namespace, []byte("message"))
+		require.NoError(t, err)
+		assert.Equal(t, key.PublicKey().Marshal(), by.Marshal())
+		_, err = verify(string(theirs), "git", []byte("message"))
+		assert.ErrorContains(t, err, `it is for "clusterrun-run"`)
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	key := newKey(f)
+	text, err := sign(key, Namespace, []byte("message"))
+	require.NoError(f, err)
+	f.Add(text)
+	f.Add("-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n-----END SSH SIGNATURE-----\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if by, err := verify(text, Namespace, []byte("message")); err == nil {
+			assert.Equal(t, key.PublicKey().Marshal(), by.Marshal(), "a signature by nobody")
+		}
+	})
+}
+
+func FuzzParseSigners(f *testing.F) {
+	f.Add(line("a,b", newKey(f)))
+	f.Add(`"a b" namespaces="x" ssh-ed25519 AAAA`)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseSigners([]byte(text))
+		if err != nil {
+			return
+		}
+		for _, l := range s.lines {
+			assert.NotEmpty(t, l.principals)
+			assert.NotContains(t, l.principals, unsigned)
+		}
+	})
+}
+
+// BenchmarkVerify verifies a signed spec of 250 tasks: less than 5 ms.
+func BenchmarkVerify(b *testing.B) {
+	key := newKey(b)
+	s := aSpec("python3", "train.py")
+	s.Tasks[0].Count = new(250)
+	s.Env = map[string]string{"NCCL_DEBUG": "INFO", "EPOCHS": "90"}
+	s = arrived(b, s)
+	signature, err := OfRun("r", s).Sign(key, now)
+	require.NoError(b, err)
+	by := signersOf(b, line("a", key))
+	for b.Loop() {
+		if _, err := OfRun("r", s).Verify(*signature, by, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

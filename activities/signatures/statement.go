@@ -1,0 +1,83 @@
+package signatures
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Namespace keeps signatures of runs apart from those of git commits and files.
+const Namespace = "clusterrun-run"
+
+// Statement is what somebody signs.
+type Statement struct {
+	kind    string
+	run     string
+	content any
+}
+
+// OfRun returns the statement that this spec is to run under that ID.
+func OfRun(id string, s *spec.RunSpec) Statement { return Statement{"run", id, s.AsSigned()} }
+
+// OfStart returns the statement that this task is to be started in the run of that ID.
+func OfStart(id string, r spec.StartTaskRequest) Statement {
+	return Statement{"start-task", id, r.AsSigned()}
+}
+
+// text returns what is signed, a line for each of its parts.
+func (s Statement) text(expires string) ([]byte, error) {
+	b, err := json.Marshal(s.content)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "clusterrun %s\nrun: %q\nsha256: %x\nexpires: %q\n", s.kind, s.run, sha256.Sum256(b), expires), nil
+}
+
+// Sign signs a statement, which expires after that time.
+func (s Statement) Sign(key ssh.Signer, expires time.Time) (*spec.Signature, error) {
+	signature := &spec.Signature{Expires: expires.UTC().Truncate(time.Second).Format(time.RFC3339)}
+	text, err := s.text(signature.Expires)
+	if err != nil {
+		return nil, err
+	}
+	if signature.SSH, err = sign(key, Namespace, text); err != nil {
+		return nil, fmt.Errorf("sign with the key %s: %w", ssh.FingerprintSHA256(key.PublicKey()), err)
+	}
+	return signature, nil
+}
+
+// Verify returns the principals of the key by which a statement was signed. Whether it has
+// expired is for the caller to ask.
+func (s Statement) Verify(signature spec.Signature, by *Signers, now time.Time) ([]string, error) {
+	text, err := s.text(signature.Expires)
+	if err != nil {
+		return nil, err
+	}
+	key, err := verify(signature.SSH, Namespace, text)
+	if errors.Is(err, errMismatch) {
+		return nil, fmt.Errorf("it is of another run ID or another %s, or its expiry was changed", s.what())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return by.of(key, now)
+}
+
+func (s Statement) what() string {
+	if s.kind == "run" {
+		return "spec"
+	}
+	return "request"
+}
+
+// Expired reports whether a signature is too old for what has not begun.
+func Expired(s spec.Signature, now time.Time) bool {
+	expires, err := time.Parse(time.RFC3339, s.Expires)
+	return err != nil || !now.Before(expires)
+}
