@@ -31,6 +31,10 @@
 // owner's stdin too, and its terminal), and gets a parent-death signal, a cookie in its environment
 // and, where the kernel lets us, a cgroup.
 //
+// A supervisor that is root starts a process as the user of its command: the user is changed
+// in the child, before the directory is entered and the parent-death signal set, and the
+// files are opened as that user. Nothing of that is left to a program in between.
+//
 // When the leader ends, whether by itself or because it was stopped, everything
 // that it leaves behind gets SIGKILL at once: the group, the cgroup, and orphans
 // in other sessions, which fall to us because we are a subreaper. The leader is

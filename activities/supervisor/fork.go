@@ -4,6 +4,10 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/undumpable"
 )
 
 // forker does all forks of a supervisor on one OS thread that lives as long as
@@ -12,6 +16,7 @@ import (
 type forker struct {
 	requests chan func()
 	quit     chan struct{}
+	apart    bool // the thread shares its mask with no other
 	stopped  chan struct{}
 	// window is held from a fork until the child is registered. Code that meets an
 	// unknown child takes it, too, and looks again. It is a channel and not a lock
@@ -29,6 +34,9 @@ func newForker() *forker {
 	}
 	go func() {
 		runtime.LockOSThread()
+		// So that it can have a file mode creation mask of its own. Where that is not
+		// allowed, processes of other users have that of the supervisor.
+		f.apart = unix.Unshare(unix.CLONE_FS) == nil
 		defer close(f.stopped)
 		defer runtime.UnlockOSThread()
 		for {
@@ -46,16 +54,32 @@ func newForker() *forker {
 // fork starts a program. register is called with its pid before the reaper can take it for
 // an orphan.
 func (f *forker) fork(path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
-	return f.forkOn(nil, path, argv, attr, register)
+	return f.forkIn(forking{}, path, argv, attr, register)
 }
 
-// forkOn is fork with the child bound to cpus, if there are any.
-func (f *forker) forkOn(cpus []int, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
+// forking is what a child has of the thread that forks it.
+type forking struct {
+	cpus  []int // those it is bound to; none: it is not
+	login bool  // it has the mask of a login
+}
+
+// loginMask is the file mode creation mask of a login.
+const loginMask = 0o022
+
+func (f *forker) forkIn(how forking, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	result := make(chan error, 1)
 	do := func() {
 		f.window <- struct{}{}
 		defer func() { <-f.window }()
-		pid, err := onCPUs(cpus, func() (int, error) { return syscall.ForkExec(path, argv, attr) })
+		if how.login {
+			if f.apart {
+				defer unix.Umask(unix.Umask(loginMask))
+			}
+			// The child changes its user while it has our memory, which may open that
+			// (fs.suid_dumpable).
+			defer func() { _ = undumpable.Set() }()
+		}
+		pid, err := onCPUs(how.cpus, func() (int, error) { return syscall.ForkExec(path, argv, attr) })
 		if err == nil {
 			register(pid)
 		}

@@ -40,6 +40,7 @@ type record struct {
 	Number     int       `json:"number,omitempty"`
 	Fence      *Fence    `json:"fence,omitempty"`
 	LogDir     string    `json:"log_dir,omitempty"`
+	User       string    `json:"user,omitempty"`
 	PID        int       `json:"pid,omitempty"`
 	Ticks      uint64    `json:"ticks,omitempty"`
 	Boot       string    `json:"boot,omitempty"`

@@ -15,7 +15,11 @@ import (
 func (s *supervisor) launch(p *process, c Command) error {
 	limit := p.task.run.files
 	limit <- struct{}{}
-	files, err := s.openFiles(c)
+	var files []int
+	err := c.User.Do(func() (err error) {
+		files, err = s.openFiles(c)
+		return err
+	})
 	<-limit
 	if err != nil {
 		return err
@@ -25,7 +29,9 @@ func (s *supervisor) launch(p *process, c Command) error {
 		Dir:   c.Dir,
 		Env:   withCookie(c.Env, p.cookie, s.outer),
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		// The user is changed before the parent-death signal is set, which that would
+		// clear, and before the directory is entered.
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: c.User.Credential()},
 	}
 	if c.Foreground {
 		s.owner.lendTerminal(attr.Sys)
@@ -60,7 +66,8 @@ func (s *supervisor) launch(p *process, c Command) error {
 }
 
 func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscall.ProcAttr) error {
-	return s.fork.forkOn(c.CPUs, c.Path, c.Args, attr, func(pid int) {
+	how := forking{cpus: c.CPUs, login: c.User != nil}
+	return s.fork.forkIn(how, c.Path, c.Args, attr, func(pid int) {
 		// A child has a stat until it is reaped.
 		stat, _ := readStat(pid)
 		s.mu.Lock()
@@ -117,24 +124,19 @@ func (s *supervisor) openFiles(c Command) (fds []int, err error) {
 			closeAll(fds)
 		}
 	}()
-	if c.Dir != "" {
-		// ENOENT may mean the program or the directory.
-		if info, err := os.Stat(c.Dir); err != nil {
-			return nil, &startError{fmt.Sprintf("working directory %s: %s", c.Dir, reasonOf(err)), exitNotExecutable}
-		} else if !info.IsDir() {
-			return nil, &startError{fmt.Sprintf("working directory %s: not a directory", c.Dir), exitNotExecutable}
-		}
+	if err := checkDir(c.Dir); err != nil {
+		return nil, err
 	}
-	if c.LogDir != "" {
-		if err := os.MkdirAll(c.LogDir, 0o755); err != nil {
-			return nil, &startError{fmt.Sprintf("making the log directory %s: %s", c.LogDir, reasonOf(err)), exitNotExecutable}
-		}
+	logs, err := makeLogDir(c)
+	if err != nil {
+		return nil, err
 	}
+	defer logs.close()
 	if c.Foreground {
 		return s.owner.standard()
 	}
 	open := func(path string, flags int) error {
-		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o644)
+		fd, err := logs.open(path, flags)
 		if err != nil {
 			return &startError{fmt.Sprintf("opening %s: %s", path, reasonOf(err)), exitNotExecutable}
 		}

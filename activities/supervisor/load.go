@@ -142,7 +142,7 @@ func (r *run) replay(rec record) bool {
 			return false
 		}
 		p := newProcess(t, rec.Number, rec.Fence.Launch)
-		p.LogDir, p.boot, p.Started = rec.LogDir, rec.Boot, rec.At
+		p.LogDir, p.User, p.boot, p.Started = rec.LogDir, rec.User, rec.Boot, rec.At
 		close(p.settled)
 		t.enter(p)
 		if t.fence.Less(*rec.Fence) {

@@ -3,7 +3,10 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
 // RunKey names one execution of a run. Runs of different namespaces, and later
@@ -85,8 +88,16 @@ type Command struct {
 	Args []string `json:"args"` // argv, the program's name included
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"`
-	// LogDir is made, with its parents, before the files are opened.
-	LogDir string `json:"log_dir"`
+	// User is whom the process runs as; nil: the supervisor's own. What the supervisor does
+	// with the directories and files below it does as that user.
+	User *hostuser.User `json:"user,omitempty"`
+	// LogDir is made, with its parents, before the files are opened. It is below LogRoot,
+	// which is not left, whatever links lead out of it; empty: nothing is known of it.
+	LogDir  string `json:"log_dir"`
+	LogRoot string `json:"log_root,omitempty"`
+	// LogMode is that of the directories that are made; files are not executable. Default:
+	// nobody but the user may read them.
+	LogMode fs.FileMode `json:"log_mode,omitempty"`
 	// Stdout and Stderr are opened for appending; /dev/null is allowed, and
 	// [OwnersOutput] stands for the same output of the supervisor's owner.
 	Stdout string `json:"stdout"`
@@ -121,9 +132,11 @@ type Process struct {
 	// and all; it names the journal entry.
 	Number int `json:"number"`
 	// Launch is the launch this process was started under.
-	Launch  int       `json:"launch"`
-	PID     int       `json:"pid"`
-	LogDir  string    `json:"log_dir"`
+	Launch int    `json:"launch"`
+	PID    int    `json:"pid"`
+	LogDir string `json:"log_dir"`
+	// User is the name of whom it runs as, where that is not the supervisor's own.
+	User    string    `json:"user,omitempty"`
 	Started time.Time `json:"started"`
 	// Exit is nil while the process lives.
 	Exit *Exit `json:"exit,omitempty"`

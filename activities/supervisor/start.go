@@ -99,6 +99,9 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	p = newProcess(t, r.Number, r.Fence.Launch)
 	p.LogDir, p.killAt, p.boot = r.Command.LogDir, r.Command.KillAt, s.state.boot
 	p.contact = r.Contact
+	if r.Command.User != nil {
+		p.User = r.Command.User.Name
+	}
 	p.cookie = cookieOf(s.state.instance, run.hash, r.Key, r.Number)
 	t.enter(p)
 	run.begin(r.Key.Generation)
@@ -117,7 +120,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	journal := p.task.run.journal
 	entry := record{Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number}
 	begin := entry
-	begin.Type, begin.Fence, begin.LogDir, begin.Boot = recStarting, &r.Fence, p.LogDir, p.boot
+	begin.Type, begin.Fence, begin.LogDir, begin.User, begin.Boot = recStarting, &r.Fence, p.LogDir, p.User, p.boot
 	err := journal.append(begin)
 	if err == nil {
 		if err = journal.commit(); err != nil {

@@ -1,0 +1,50 @@
+package hostuser
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// defaultPath is what programs are looked for in if /etc/environment says nothing else.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// Environ returns the environment of a login: what /etc/environment has, and who and where
+// the user is. Of the host worker's own, which may hold secrets of root's, there is the
+// language, the time zone, and which GPUs it sees.
+func (u *User) Environ(own []string) []string {
+	if u == nil {
+		return own
+	}
+	env := []string{"PATH=" + defaultPath}
+	for _, kv := range own {
+		if name, _, _ := strings.Cut(kv, "="); slices.Contains(passedOn, name) || strings.HasPrefix(name, "LC_") {
+			env = append(env, kv)
+		}
+	}
+	// What cannot be read says nothing.
+	text, _ := os.ReadFile("/etc/environment")
+	env = append(env, parseEnvironment(string(text))...)
+	return append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name, "SHELL="+u.Shell)
+}
+
+var passedOn = []string{"LANG", "TZ", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
+
+// parseEnvironment reads the lines of /etc/environment, as pam_env(8) does.
+func parseEnvironment(text string) []string {
+	var env []string
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		if !ok || name == "" {
+			continue
+		}
+		for _, quote := range []string{`"`, `'`} {
+			if rest, quoted := strings.CutPrefix(value, quote); quoted {
+				value = strings.TrimSuffix(rest, quote)
+			}
+		}
+		env = append(env, name+"="+value)
+	}
+	return env
+}

@@ -1,0 +1,127 @@
+package hostuser
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func nobody(t *testing.T) *User {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	u, err := Lookup("nobody")
+	require.NoError(t, err)
+	require.NotZero(t, u.UID)
+	return u
+}
+
+func TestLookup(t *testing.T) {
+	me, err := Lookup(strconv.Itoa(os.Geteuid()))
+	require.NoError(t, err)
+	require.Nil(t, me, "this process runs as that user already")
+	for name, says := range map[string]string{
+		"no-such-user": `this host has no user "no-such-user"`, "4294967295": "this host has no user", "": "this host has no user",
+		"-h": `this host has no user "-h"`, "a:b": "this host has no user",
+	} {
+		_, err := Lookup(name)
+		require.ErrorContains(t, err, says, name)
+	}
+	byName := nobody(t)
+	byNumber, err := Lookup(strconv.Itoa(int(byName.UID)))
+	require.NoError(t, err)
+	require.Equal(t, byName, byNumber)
+	require.Contains(t, byName.Groups, byName.GID)
+}
+
+func TestEntries(t *testing.T) {
+	u, err := parse("alice:x:1000:1001:Alice:/home/alice:/bin/bash")
+	require.NoError(t, err)
+	require.Equal(t, &User{Name: "alice", UID: 1000, GID: 1001, Home: "/home/alice", Shell: "/bin/bash"}, u)
+	u, err = parse("alice:x:1000:1001:::")
+	require.NoError(t, err)
+	require.Equal(t, "/", u.Home)
+	require.Equal(t, "/bin/sh", u.Shell)
+	for _, bad := range []string{"", "alice:x:1000:1001:Alice:/home/alice", "alice:x:-1:1001:::", "alice:x:1000:4294967296:::"} {
+		_, err := parse(bad)
+		require.Error(t, err, bad)
+	}
+}
+
+func TestTheNumberOfRootByAnotherName(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Run("root", func(t *testing.T) {
+			for _, name := range []string{"root", "0"} {
+				u, err := Lookup(name)
+				require.NoError(t, err)
+				require.Nil(t, u)
+			}
+		})
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\necho toor:x:0:0::/root:/bin/sh\n"), 0o755))
+	t.Setenv("PATH", dir)
+	_, err := Lookup("toor")
+	require.EqualError(t, err, "the user toor has the number of root, who has to be named to be meant")
+}
+
+// What is done as a user is done with that user's rights, and everything else with ours.
+func TestDo(t *testing.T) {
+	u := nobody(t)
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711))
+	secret := filepath.Join(dir, "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("root's"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "theirs"), 0o700))
+	require.NoError(t, os.Lchown(filepath.Join(dir, "theirs"), int(u.UID), int(u.GID)))
+	require.NoError(t, os.Symlink(secret, filepath.Join(dir, "theirs", "link")))
+
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			mine := filepath.Join(dir, "theirs", strconv.Itoa(i))
+			err := u.Do(func() error {
+				_, err := os.ReadFile(filepath.Join(dir, "theirs", "link"))
+				assert.ErrorIs(t, err, fs.ErrPermission)
+				assert.ErrorIs(t, os.WriteFile(filepath.Join(dir, "more"), nil, 0o600), fs.ErrPermission)
+				assert.ErrorIs(t, Access(secret, unix.R_OK), fs.ErrPermission)
+				return os.WriteFile(mine, nil, 0o600)
+			})
+			assert.NoError(t, err)
+			var stat unix.Stat_t
+			assert.NoError(t, unix.Stat(mine, &stat))
+			assert.Equal(t, [2]uint32{u.UID, u.GID}, [2]uint32{stat.Uid, stat.Gid})
+			_, err = os.ReadFile(secret)
+			assert.NoError(t, err, "root is root again")
+		})
+	}
+	all.Wait()
+	wrong := errors.New("wrong")
+	require.Equal(t, wrong, u.Do(func() error { return wrong }))
+	require.Equal(t, wrong, (*User)(nil).Do(func() error { return wrong }))
+	require.Equal(t, u.UID, OwnerOf(filepath.Join(dir, "theirs")).UID)
+	require.Nil(t, OwnerOf(dir))
+	require.Nil(t, OwnerOf(filepath.Join(dir, "missing")))
+}
+
+func TestEnviron(t *testing.T) {
+	require.Equal(t, []string{"A=b", `C=d`, "E=f=g", "H="}, parseEnvironment("# x\nA=b\n export C='d' # y\n\nE=\"f=g\"\nH=\nnothing\n=x\n"))
+	u := &User{Name: "alice", Home: "/home/alice", Shell: "/bin/bash"}
+	env := u.Environ([]string{"AWS_SECRET_ACCESS_KEY=x", "HOME=/root", "PATH=/root/bin", "LANG=C", "LC_ALL=C", "CUDA_VISIBLE_DEVICES=1", "LD_PRELOAD=x"})
+	for _, kv := range []string{"LANG=C", "LC_ALL=C", "CUDA_VISIBLE_DEVICES=1", "HOME=/home/alice", "USER=alice", "LOGNAME=alice", "SHELL=/bin/bash"} {
+		require.Contains(t, env, kv)
+	}
+	for _, kv := range []string{"AWS_SECRET_ACCESS_KEY=x", "HOME=/root", "PATH=/root/bin", "LD_PRELOAD=x"} {
+		require.NotContains(t, env, kv)
+	}
+	require.Equal(t, []string{"A=b"}, (*User)(nil).Environ([]string{"A=b"}))
+}
