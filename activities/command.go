@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,13 +30,17 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	if l.plan.Spec.MaxRestarts != nil {
 		maxRestarts = *l.plan.Spec.MaxRestarts
 	}
+	variables, problems := l.variables(lent).of(t)
+	if len(problems) > 0 {
+		return supervisor.Command{}, errors.New(problems[0].String())
+	}
 	process := taskenv.Process{
 		Cluster: l.plan.clusterFor(l.key.Task), Task: l.key.Task,
 		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		TFConfigFile: files.path(tasklog.TFConfigFile),
-		Env:          t.Env, Unset: l.plan.Spec.UnsetEnv,
+		Env:          variables, Unset: l.plan.Spec.UnsetEnv,
 	}
 	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {
 		return supervisor.Command{}, err

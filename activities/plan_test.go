@@ -59,7 +59,7 @@ func TestPreflightReportsEverything(t *testing.T) {
 	require.NoError(t, os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o755))
 	h := &Host{Config: Config{Name: "host-a"}}
 	task := func(typ, dir string, command ...string) spec.Task {
-		return spec.Task{Type: typ, Command: command, Dir: dir, Env: map[string]string{"PATH": "/usr/bin:/bin:" + dir}}
+		return spec.Task{Type: typ, Command: command, Dir: dir, Env: spec.EnvOf(map[string]string{"PATH": "/usr/bin:/bin:" + dir})}
 	}
 	problems := h.preflight(supervisor.RunKey{}, &spec.RunSpec{Logs: spec.Logs{Dir: plain}}, []spec.Task{
 		task("good", dir, "tool"), task("relative", dir, "./tool"),
@@ -77,6 +77,32 @@ func TestPreflightReportsEverything(t *testing.T) {
 		"dir: nowhere-0: working directory " + filepath.Join(dir, "no") + " on host host-a: no such file or directory",
 		"dir: file-0: " + plain + " on host host-a is not a directory",
 		"logs.dir: log_dir: " + plain + " is a file on host host-a",
+	}, texts)
+}
+
+func TestPreflightLooksForSecrets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("s3cret"), 0o600))
+	t.Setenv("HOST_TOKEN", "s3cret")
+	h := &Host{Config: Config{Name: "host-a"}}
+	tasks := func(env spec.Env) (tasks []spec.Task) {
+		for i := range 3 {
+			tasks = append(tasks, spec.Task{Type: "worker", Index: i, Command: []string{"true"}, Dir: "/", Env: env})
+		}
+		return tasks
+	}
+	assert.Empty(t, h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, tasks(spec.Env{
+		"A": {From: spec.Source{FromFile: file}}, "B": {From: spec.Source{FromEnv: "HOST_TOKEN"}},
+	})))
+	var texts []string
+	for _, p := range h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, tasks(spec.Env{
+		"A": {From: spec.Source{FromFile: "/nonexistent"}}, "B": {From: spec.Source{FromEnv: "NO_TOKEN"}}, "C": {Value: "1"},
+	})) {
+		texts = append(texts, p.String())
+	}
+	assert.Equal(t, []string{
+		"env.A.from_file: worker-0 and 2 more: on host host-a: /nonexistent: no such file or directory; make it a file that the host worker can read, with the value in it and nothing else",
+		"env.B.from_env: worker-0 and 2 more: on host host-a: the host worker has no variable NO_TOKEN; start the host worker with it, or name another one, or a file",
 	}, texts)
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// preflight checks on this host what a spec says of it: the working
-// directories, the programs, the place for logs. Whatever is wrong is found
-// here for all tasks at once, before the first one starts.
+// preflight checks on this host what a spec says of it: the working directories, the
+// programs, the variables whose values are here, the place for logs. Whatever is wrong is
+// found here for all tasks at once, before the first one starts.
 func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
 	of := map[string]int{} // the problem, by what is wrong, and for how many tasks
@@ -29,7 +29,12 @@ func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, tasks []spec.Ta
 			problems = append(problems, spec.Problem{Path: path, Remedy: remedy, Message: task})
 		}
 	}
+	variables := h.variables(lent)
 	for _, t := range tasks {
+		env, missing := variables.of(t)
+		for _, p := range missing {
+			report(t.Name(), p.Path, p.Message, p.Remedy)
+		}
 		dir := h.dirOf(run, s, t)
 		if info, err := os.Stat(dir); err != nil {
 			report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, reasonOf(err)),
@@ -39,7 +44,7 @@ func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, tasks []spec.Ta
 			report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, h.Name), "name a directory")
 			continue
 		}
-		path := lookPath(t.Command[0], dir, append(os.Environ(), envList(t.Env)...))
+		path := lookPath(t.Command[0], dir, append(os.Environ(), envList(env)...))
 		if err := executable(path); err != nil {
 			report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command[0], err))
 		}

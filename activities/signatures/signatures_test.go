@@ -198,7 +198,7 @@ func BenchmarkVerify(b *testing.B) {
 	key := newKey(b)
 	s := aSpec("python3", "train.py")
 	s.Tasks[0].Count = new(250)
-	s.Env = map[string]string{"NCCL_DEBUG": "INFO", "EPOCHS": "90"}
+	s.Env = spec.EnvOf(map[string]string{"NCCL_DEBUG": "INFO", "EPOCHS": "90"})
 	s = arrived(b, s)
 	signature, err := OfRun("r", s).Sign(key, now)
 	require.NoError(b, err)

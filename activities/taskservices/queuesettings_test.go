@@ -61,7 +61,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 			queues := &toldQueues{told: make(chan closure.QueueInput, 1)}
 			s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Command: []string{"x"}}}, Closures: test.settings}
 			if test.env != "" {
-				s.Env = map[string]string{spec.EnvTransientFailures: test.env}
+				s.Env = spec.EnvOf(map[string]string{spec.EnvTransientFailures: test.env})
 			}
 			h := newServices(t, Config{Plans: plansOf(s), Queues: queues, Log: zap.New(log)})
 

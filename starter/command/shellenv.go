@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
@@ -28,19 +29,19 @@ var shellsOwn = []string{"_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME"}
 // applyEnv puts the variables that were given over those of the spec, and those of
 // the shell under them.
 func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
-	env := map[string]string{}
+	env := spec.Env{}
 	if f.envFromShell {
 		for name, value := range shellEnv() {
 			if !utf8.ValidString(name) || !utf8.ValidString(value) {
 				f.warn("%q is not sent: it is not valid UTF-8", name)
 				continue
 			}
-			env[name] = value
+			env[name] = spec.Variable{Value: value}
 		}
 	}
 	sent := sizes(env)
-	for name, value := range s.Env {
-		env[name] = value
+	for name, v := range s.Env {
+		env[name] = v
 		delete(sent, name)
 	}
 	for _, text := range f.export {
@@ -56,7 +57,7 @@ func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
 			problems = append(problems, fmt.Sprintf("-x %q: write NAME or NAME=VALUE", text))
 			continue
 		}
-		env[name], sent[name] = value, len(name)+len(value)
+		env[name], sent[name] = spec.Variable{Value: value}, len(name)+len(value)
 	}
 	for _, text := range f.env {
 		name, value, err := parseEnv(text)
@@ -64,7 +65,16 @@ func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
 			problems = append(problems, err.Error()+"; -x NAME takes its value from this shell")
 			continue
 		}
-		env[name], sent[name] = value, 0
+		env[name], sent[name] = spec.Variable{Value: value}, 0
+	}
+	for _, text := range f.secrets {
+		name, v, err := parseSecret(text)
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		env[name] = v
+		delete(sent, name)
 	}
 	if problem := tooMuch(sent); problem != "" {
 		problems = append(problems, problem)
@@ -76,7 +86,7 @@ func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
 		}
 	}
 	if slices.Sort(secrets); len(secrets) > 0 {
-		f.warn("%s: by the name a secret, and the history of the run keeps it, for all who may read it; better set it where the host worker runs, or leave it in a file there",
+		f.warn("%s: by the name a secret, and the history of the run keeps it, for all who may read it; better leave it with the host worker, in its environment or in a file, and name that with --secret",
 			shorten.List(secrets, mostNames))
 	}
 	if len(env) > 0 {
@@ -94,6 +104,28 @@ func parseEnv(text string) (name, value string, err error) {
 	return name, value, nil
 }
 
+// secretFlag adds --secret.
+func secretFlag(fs *pflag.FlagSet, texts *[]string) {
+	fs.StringArrayVar(texts, "secret", nil, "a variable whose value is on the hosts, as `NAME=env:VARIABLE` of the host worker or NAME=file:PATH; may be repeated. The history of the run does not have the value")
+}
+
+// parseSecret reads the value of --secret.
+func parseSecret(text string) (name string, v spec.Variable, err error) {
+	name, from, ok := strings.Cut(text, "=")
+	kind, where, given := strings.Cut(from, ":")
+	switch {
+	case !ok || name == "" || !given || where == "":
+	case kind == "env":
+		v.From.FromEnv = where
+		return name, v, nil
+	case kind == "file":
+		v.From.FromFile = where
+		return name, v, nil
+	}
+	// What was given is not repeated: it may be the secret.
+	return "", v, fmt.Errorf("--secret %s: write NAME=env:VARIABLE or NAME=file:PATH", spec.Quote(name))
+}
+
 // shellEnv returns the environment of this shell without what would mislead a process of
 // another host.
 func shellEnv() map[string]string {
@@ -106,10 +138,10 @@ func shellEnv() map[string]string {
 	return env
 }
 
-func sizes(env map[string]string) map[string]int {
+func sizes(env spec.Env) map[string]int {
 	out := make(map[string]int, len(env))
-	for name, value := range env {
-		out[name] = len(name) + len(value)
+	for name, v := range env {
+		out[name] = len(name) + len(v.Value)
 	}
 	return out
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func TestShellEnvironment(t *testing.T) {
@@ -19,7 +21,7 @@ func TestShellEnvironment(t *testing.T) {
 
 	s, err := specFrom(t, "", "-x", "GREETING", "-xLEVEL=", "-x", "A=1", "--env", "A=2", "--", "true")
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"GREETING": "hello=world", "LEVEL": "", "A": "2"}, s.Env)
+	assert.Equal(t, spec.EnvOf(map[string]string{"GREETING": "hello=world", "LEVEL": "", "A": "2"}), s.Env)
 
 	s, err = specFrom(t, "", "--", "true")
 	require.NoError(t, err)
@@ -27,8 +29,8 @@ func TestShellEnvironment(t *testing.T) {
 
 	s, err = specFrom(t, "{command: [x], tasks: [{type: worker}], env: {GREETING: mine, A: '1'}}", "--env-from-shell", "-x", "A=2", "-")
 	require.NoError(t, err)
-	assert.Equal(t, "mine", s.Env["GREETING"], "the spec's, and not the shell's")
-	assert.Equal(t, "2", s.Env["A"])
+	assert.Equal(t, "mine", s.Env["GREETING"].Value, "the spec's, and not the shell's")
+	assert.Equal(t, "2", s.Env["A"].Value)
 	assert.Contains(t, s.Env, "PATH")
 	for _, name := range []string{"RANK", "TEMPORAL_API_KEY", "PWD", "LATIN"} {
 		assert.NotContains(t, s.Env, name)
@@ -46,6 +48,20 @@ func TestShellEnvironment(t *testing.T) {
 		_, err = specFrom(t, "", append(args, "--", "true")...)
 		assert.ErrorContains(t, err, "256 KiB may be sent; the largest are BIGGER, LARGE, BIG: send others by -x NAME")
 	}
+}
+
+func TestSecretsByReference(t *testing.T) {
+	t.Setenv("TOKEN", "s3cret")
+	s, err := specFrom(t, "", "-x", "TOKEN", "--secret", "TOKEN=env:HF_TOKEN", "--secret", "KEY=file:/run/secrets/a=b:c", "--", "true")
+	require.NoError(t, err)
+	assert.Equal(t, spec.Env{"TOKEN": {From: spec.Source{FromEnv: "HF_TOKEN"}}, "KEY": {From: spec.Source{FromFile: "/run/secrets/a=b:c"}}}, s.Env)
+	for _, text := range []string{"s3cret", "TOKEN", "TOKEN=", "TOKEN=s3cret", "TOKEN=env:", "TOKEN=vault:s3cret", "=env:X"} {
+		_, err := specFrom(t, "", "--secret", text, "--", "true")
+		require.ErrorContains(t, err, "write NAME=env:VARIABLE or NAME=file:PATH")
+		assert.NotContains(t, strings.ReplaceAll(err.Error(), `--secret "s3cret"`, ""), "s3cret", "what may be the secret is not repeated")
+	}
+	_, err = specFrom(t, "", "--secret", "TOKEN=file:token", "--", "true")
+	require.ErrorContains(t, err, `env.TOKEN.from_file: "token" is a relative path`)
 }
 
 func TestSecretsAreWarnedOf(t *testing.T) {

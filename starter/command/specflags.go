@@ -28,6 +28,7 @@ type specFlags struct {
 	tasks  []string
 
 	env, export  []string
+	secrets      []string
 	envFromShell bool
 	noDependence bool
 
@@ -49,6 +50,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 		switch flag.Name {
 		case "dir":
 			fs.StringArrayVar(&f.env, "env", nil, "a variable for the processes, as `NAME=VALUE`; may be repeated. It is kept in the run's history: not for secrets")
+			secretFlag(fs, &f.secrets)
 			fs.StringArrayVarP(&f.export, "export", "x", nil, "a variable of this shell for the processes, as `NAME`, or NAME=VALUE, in mpirun's words; may be repeated, and is kept as with --env")
 			fs.BoolVar(&f.envFromShell, "env-from-shell", false, "all variables of this shell for the processes, under those of the spec; for run without --remote they are there anyway")
 		case "dependence-on-chief":

@@ -76,7 +76,7 @@ func TestFlagsMakeASpec(t *testing.T) {
 			{Type: "chief", Count: ptr(1)}, {Type: "worker", Count: ptr(3)},
 			{Type: "ps", Addresses: []string{"localhost:2222", "localhost:2223"}},
 		},
-		Dir: "/srv", Env: map[string]string{"A": "B=C", "D": ""}, UnsetEnv: []string{"LD_PRELOAD", "NCCL_*"}, RPCLayer: "grpc+loas",
+		Dir: "/srv", Env: spec.EnvOf(map[string]string{"A": "B=C", "D": ""}), UnsetEnv: []string{"LD_PRELOAD", "NCCL_*"}, RPCLayer: "grpc+loas",
 		EnvProfiles: []spec.EnvProfile{spec.EnvTorch, spec.EnvJAX},
 		OnFailure:   spec.OnFailureContinue, AutoRestart: true, MaxRestarts: ptr(3), DependenceOnChief: ptr(false),
 		ChiefGrace: spec.DurationOf(0), Timeout: spec.DurationOf(90 * time.Minute), MaxRunTime: spec.DurationOf(2 * time.Hour),
@@ -183,7 +183,7 @@ func TestFlagsOverAFile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []spec.TaskGroup{
 		{Type: "chief"},
-		{Type: "worker", Count: ptr(5), Args: []string{"--fast"}, Env: map[string]string{"A": "B"}},
+		{Type: "worker", Count: ptr(5), Args: []string{"--fast"}, Env: spec.EnvOf(map[string]string{"A": "B"})},
 		{Type: "ps", Count: ptr(1)},
 	}, s.Tasks)
 	assert.False(t, s.AutoRestart)

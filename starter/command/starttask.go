@@ -11,9 +11,9 @@ import (
 
 func (a *app) startTaskCommand() *cobra.Command {
 	var (
-		args, env []string
-		dir       string
-		gap       bool
+		args, env, secrets []string
+		dir                string
+		gap                bool
 	)
 	cmd := &cobra.Command{
 		Use:   "start-task [flags] RUN TASK [-- COMMAND [ARG...]]",
@@ -39,7 +39,7 @@ the tasks there are, unless --new says that this is meant.
 			if len(command) > 0 && cmd.ArgsLenAtDash() != 2 {
 				return usagef("unexpected argument %q; write a command after --", command[0])
 			}
-			q := spec.StartTaskRequest{Task: task, Command: command, Dir: dir, New: gap}
+			q := spec.StartTaskRequest{Task: task, Command: command, Dir: dir, Env: spec.Env{}, New: gap}
 			if cmd.Flags().Changed("arg") {
 				q.Args = args
 			}
@@ -48,10 +48,14 @@ the tasks there are, unless --new says that this is meant.
 				if err != nil {
 					return usagef("%s", err)
 				}
-				if q.Env == nil {
-					q.Env = map[string]string{}
+				q.Env[name] = spec.Variable{Value: value}
+			}
+			for _, text := range secrets {
+				name, v, err := parseSecret(text)
+				if err != nil {
+					return usagef("%s", err)
 				}
-				q.Env[name] = value
+				q.Env[name] = v
 			}
 			return a.request(cmd.Context(), id, "started", nil, func(ctx context.Context, r *starter.Run, _ []string) (spec.RequestAnswer, error) {
 				return r.StartTask(ctx, q)
@@ -60,6 +64,7 @@ the tasks there are, unless --new says that this is meant.
 	}
 	cmd.Flags().StringArrayVar(&args, "arg", nil, "`ARGUMENT` for the command, instead of those of the task's type; may be repeated")
 	cmd.Flags().StringArrayVar(&env, "env", nil, "a variable for the process, as `NAME=VALUE`; may be repeated")
+	secretFlag(cmd.Flags(), &secrets)
 	cmd.Flags().StringVar(&dir, "dir", "", "working `DIRECTORY`, instead of the task's")
 	cmd.Flags().BoolVar(&gap, "new", false, "start the task also where its index leaves a gap after the others of its type")
 	return cmd

@@ -211,7 +211,7 @@ func find(path string) (string, error) {
 func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	grace := spec.Duration(endGrace)
 	s := &spec.RunSpec{
-		Name: "pool", Tasks: slices.Clone(p.options.Tasks), Env: p.options.Env,
+		Name: "pool", Tasks: slices.Clone(p.options.Tasks), Env: spec.EnvOf(p.options.Env),
 		OnFailure: spec.OnFailureStop, Stop: spec.Stop{Grace: &grace}, ChiefGrace: &grace,
 	}
 	k := knowledge{Initializer: p.options.Initializer, Environ: map[string]string{"CLUSTERRUN_BIN": p.binary}}

@@ -163,7 +163,7 @@ func TestTheRunOfAPool(t *testing.T) {
 	assert.Equal(t, "prepare", k.Initializer)
 	assert.Equal(t, "/state", k.Environ["CLUSTERRUN_STATE_DIR"])
 	assert.Equal(t, p.binary, k.Environ["CLUSTERRUN_BIN"], "for pools of their own")
-	assert.Equal(t, map[string]string{"A": "b"}, s.Env)
+	assert.Equal(t, spec.EnvOf(map[string]string{"A": "b"}), s.Env)
 	assert.Equal(t, spec.OnFailureStop, s.OnFailure)
 }
 

@@ -23,7 +23,7 @@ func mkfifo(path string) error { return syscall.Mkfifo(path, 0o600) }
 // sleepers starts a run of n sleeping tasks and waits until all run.
 func (f *fixture) sleepers(n int) client.WorkflowRun {
 	pipe := newFIFO(f.b, f.dir)
-	run := f.start(&spec.RunSpec{Stop: spec.Stop{Signal: "SIGKILL"}, Env: map[string]string{"FIFO": pipe.path},
+	run := f.start(&spec.RunSpec{Stop: spec.Stop{Signal: "SIGKILL"}, Env: spec.EnvOf(map[string]string{"FIFO": pipe.path}),
 		Tasks: []spec.TaskGroup{{Type: "worker", Count: count(n), Command: []string{"/bin/sh", "-c", `printf x > "$FIFO"; exec sleep 100000`}}}})
 	pipe.await(f.b, n)
 	return run

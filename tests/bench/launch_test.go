@@ -46,7 +46,7 @@ func (f *fixture) launch(n int) time.Duration {
 	s := &spec.RunSpec{
 		Stop:  spec.Stop{Signal: "SIGKILL"},
 		Tasks: []spec.TaskGroup{{Type: "worker", Count: count(n), Command: []string{"/bin/sh", "-c", `printf x > "$FIFO"; exec sleep 1000`}}},
-		Env:   map[string]string{"FIFO": pipe.path},
+		Env:   spec.EnvOf(map[string]string{"FIFO": pipe.path}),
 	}
 	started := time.Now()
 	run := f.start(s)

@@ -116,7 +116,7 @@ func newQueueFlood(b *testing.B, command []string) *queueFlood {
 	run, err := s.Client().ExecuteWorkflow(b.Context(), client.StartWorkflowOptions{ID: "flood", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
 		&spec.RunSpec{
 			Command: command, Tasks: []spec.TaskGroup{{Type: "worker", Count: &four}}, AutoRestart: true,
-			Env: map[string]string{"PYTHONPATH": strings.TrimSpace(dir)},
+			Env: spec.EnvOf(map[string]string{"PYTHONPATH": strings.TrimSpace(dir)}),
 		})
 	require.NoError(b, err)
 	c, err := clustercoordinator.New(b.Context(), starter.Get(s.Client(), run.GetID(), run.GetRunID()))

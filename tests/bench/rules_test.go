@@ -22,7 +22,7 @@ func BenchmarkRestart(b *testing.B) {
 	var took []time.Duration
 	for range 15 {
 		run := f.start(&spec.RunSpec{AutoRestart: true, Stop: spec.Stop{Signal: "SIGKILL"},
-			Env: map[string]string{"FIFO": pipe.path},
+			Env: spec.EnvOf(map[string]string{"FIFO": pipe.path}),
 			Tasks: []spec.TaskGroup{{Type: "worker", Count: count(1), Command: []string{"/bin/sh", "-c",
 				`printf x > "$FIFO"; [ "$CLUSTERRUN_RESTART_COUNT" -gt 0 ] || exit 1; exec sleep 1000`}}}})
 		failed := pipe.await(b, 1)
@@ -41,7 +41,7 @@ func BenchmarkChiefExit(b *testing.B) {
 		up := newFIFO(b, f.dir)
 		gone := newFIFO(b, f.dir)
 		run := f.start(&spec.RunSpec{ChiefGrace: spec.DurationOf(0),
-			Env: map[string]string{"UP": up.path, "GONE": gone.path},
+			Env: spec.EnvOf(map[string]string{"UP": up.path, "GONE": gone.path}),
 			Tasks: []spec.TaskGroup{
 				{Type: "chief", Command: []string{"/bin/sh", "-c", `exec 3> "$GONE"; printf x > "$UP"; read x < "$UP.go"; printf c >&3`}},
 				{Type: "worker", Count: count(7), Command: []string{"/bin/sh", "-c", `exec 3> "$GONE"; printf x > "$UP"; exec sleep 1000`}},

@@ -89,7 +89,7 @@ func (f *fleetFixture) launch(tasks int) (time.Duration, client.WorkflowRun) {
 	s := &spec.RunSpec{
 		Stop:  spec.Stop{Signal: "SIGKILL"},
 		Tasks: []spec.TaskGroup{{Type: "worker", Count: count(tasks), Command: []string{"/bin/sh", "-c", `printf x > "$FIFO"; exec sleep 1000`}}},
-		Env:   map[string]string{"FIFO": pipe.path},
+		Env:   spec.EnvOf(map[string]string{"FIFO": pipe.path}),
 	}
 	started := time.Now()
 	run := f.start(s)

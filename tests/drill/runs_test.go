@@ -43,7 +43,7 @@ type run struct {
 
 // tasks are n tasks of a role, pinned to the hosts, or anywhere where none is given.
 func tasks(typ, role string, n int, hosts ...int) spec.TaskGroup {
-	g := spec.TaskGroup{Type: typ, Env: map[string]string{roleVar: role}}
+	g := spec.TaskGroup{Type: typ, Env: spec.EnvOf(map[string]string{roleVar: role})}
 	if len(hosts) == 0 {
 		g.Count = &n
 	}
@@ -83,7 +83,7 @@ func (s *stage) launch(t *testing.T, round int) []*run {
 		r := &run{name: id, spec: sp, ledger: filepath.Join(s.dir, id)}
 		require.NoError(t, os.Mkdir(r.ledger, 0o700))
 		sp.Command = []string{self}
-		sp.Env = map[string]string{ledgerVar: r.ledger, markVar: s.mark}
+		sp.Env = spec.EnvOf(map[string]string{ledgerVar: r.ledger, markVar: s.mark})
 		grace := spec.Duration(2 * time.Second)
 		sp.Stop.Grace = &grace
 		sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)

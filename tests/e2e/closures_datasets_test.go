@@ -42,8 +42,8 @@ func TestWorkersThatBeginLater(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	workers := f.serving("worker", 3)
-	workers.Env["TF_COORDINATOR_SCHEDULE_START_DELAY"] = "2"
-	workers.Env["TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"] = "4"
+	workers.Env["TF_COORDINATOR_SCHEDULE_START_DELAY"] = spec.Variable{Value: "2"}
+	workers.Env["TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"] = spec.Variable{Value: "4"}
 	c := f.coordinated(spec.RunSpec{AutoRestart: true}, workers)
 	for _, name := range []string{"nested_values", "a_list_of_values", "schedule_and_join", "per_worker_values", "arguments_that_are_refused"} {
 		c.does(t, name)

@@ -58,9 +58,9 @@ func TestClosuresInAQueueOfTwo(t *testing.T) {
 func TestTransientFailures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	variable := map[string]string{spec.EnvTransientFailures: "2"}
+	variable := spec.Env{spec.EnvTransientFailures: {Value: "2"}}
 	for name, test := range map[string]struct {
-		env      map[string]string
+		env      spec.Env
 		settings spec.Closures
 		// ignored is how many failures are, before the one that is an error.
 		ignored int

@@ -44,7 +44,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	begin := `echo $$ >> $DIR/$NAME-$CLUSTERRUN_TASK; `
 	start := func(name string) *starter.Run {
 		run := f.start(&spec.RunSpec{
-			Env: map[string]string{"CR": harness.Clusterrun(t), "NAME": name},
+			Env: spec.EnvOf(map[string]string{"CR": harness.Clusterrun(t), "NAME": name}),
 			Tasks: []spec.TaskGroup{group("worker", 2, begin+`if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; exec "$CR" task barrier x`), group("stopper", 1, begin+`
 				[ $NAME = busy ] && for i in $(seq 20); do "$CR" task stop && "$CR" task clear-stop || exit 7; done
 				echo yes > $DIR/$NAME-stopped; until [ -e $DIR/go ]; do sleep 0.05; done; exec "$CR" task barrier x`)},

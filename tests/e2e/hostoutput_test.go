@@ -78,7 +78,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 
 	// run --remote shows it as run does, and the error file comes from its host, too.
 	two, err := json.Marshal(&spec.RunSpec{Tasks: []spec.TaskGroup{{
-		Type: "worker", Addresses: []string{"host-b", "host-c"}, Env: map[string]string{"DIR": f.dir},
+		Type: "worker", Addresses: []string{"host-b", "host-c"}, Env: spec.EnvOf(map[string]string{"DIR": f.dir}),
 		Command: []string{"bash", "-c", `echo hello; if [ $RANK = 0 ]; then touch $DIR/said; exit; fi
 			until [ -e $DIR/said ]; do sleep 0.05; done
 			cd /proc/$PPID/cwd; echo '{"message": "boom"}' > $CLUSTERRUN_ERROR_FILE; exit 3`},

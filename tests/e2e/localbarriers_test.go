@@ -25,7 +25,7 @@ func TestLocalBarriersOfTheSpec(t *testing.T) {
 		"CR": harness.Clusterrun(t), "PYTHONDONTWRITEBYTECODE": "1",
 		"PYTHONPATH": filepath.Join(harness.Root(), "activities/task/python"),
 	}
-	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: env, Tasks: []spec.TaskGroup{
+	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: spec.EnvOf(env), Tasks: []spec.TaskGroup{
 		group("worker", 2, `"$CR" task barrier x && echo passed > $DIR/first-$CLUSTERRUN_TASK
 until [ -e $DIR/go ]; do sleep 0.05; done
 "$CR" task barrier x && echo passed > $DIR/second-$CLUSTERRUN_TASK`),
@@ -89,7 +89,7 @@ func TestLocalBarriersNeedOneHost(t *testing.T) {
 func TestLocalBarriersAreNotListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: map[string]string{"CR": harness.Clusterrun(t)}, Tasks: []spec.TaskGroup{
+	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: spec.EnvOf(map[string]string{"CR": harness.Clusterrun(t)}), Tasks: []spec.TaskGroup{
 		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; "$CR" task barrier x`),
 	}})
 	harness.Eventually(t, "one waits", func() bool { return len(barrierClients(f)) == 1 })

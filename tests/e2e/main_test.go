@@ -56,11 +56,11 @@ func fixtureOn(t *testing.T, s *harness.Server) *fixture {
 func (f *fixture) start(s *spec.RunSpec) client.WorkflowRun {
 	f.t.Helper()
 	if s.Env == nil {
-		s.Env = map[string]string{}
+		s.Env = spec.Env{}
 	}
 	key, value, _ := strings.Cut(f.mark, "=")
-	s.Env[key] = value
-	s.Env["DIR"] = f.dir
+	s.Env[key] = spec.Variable{Value: value}
+	s.Env["DIR"] = spec.Variable{Value: f.dir}
 	s.Dir = f.dir
 	run, err := f.client.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{
 		ID: "run-" + filepath.Base(f.dir) + fmt.Sprint(time.Now().UnixNano()), TaskQueue: spec.TaskQueue,

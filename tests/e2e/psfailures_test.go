@@ -108,7 +108,7 @@ func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
 	assert.Contains(t, r.Message, "chief-0 reported an error: UnavailableError: ps-0 at ")
 	assert.Equal(t, "chief-0", r.FirstFailure.Task)
 
-	r = end("seed56", spec.RunSpec{Env: map[string]string{"TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE": "42"}})
+	r = end("seed56", spec.RunSpec{Env: spec.EnvOf(map[string]string{"TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE": "42"})})
 	assert.Equal(t, spec.VerdictFailed, r.Verdict)
 	assert.Equal(t, 42, r.ExitCode)
 	assert.Contains(t, r.Message, "A parameter server does not answer, and the program ends with exit code 42: ps-0 at ")

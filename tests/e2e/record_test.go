@@ -57,12 +57,12 @@ func TestRecordHistories(t *testing.T) {
 	record("two-hosts", f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
 		{Type: "worker", Addresses: []string{"host-b"}, Command: []string{"true"}}, {Type: "ps", Addresses: []string{"host-a:28222"}, Command: []string{"true"}}}}))
 
-	run := f.start(&spec.RunSpec{Env: map[string]string{"NAME": "cancel"}, Tasks: []spec.TaskGroup{group("worker", 2, sleeping)}})
+	run := f.start(&spec.RunSpec{Env: spec.EnvOf(map[string]string{"NAME": "cancel"}), Tasks: []spec.TaskGroup{group("worker", 2, sleeping)}})
 	f.file("cancel-worker-1")
 	require.NoError(t, f.client.CancelWorkflow(context.Background(), run.GetID(), run.GetRunID()))
 	record("cancel", run)
 
-	run = f.start(&spec.RunSpec{Env: map[string]string{"NAME": "requests"}, Tasks: []spec.TaskGroup{group("worker", 2, sleeping)}})
+	run = f.start(&spec.RunSpec{Env: spec.EnvOf(map[string]string{"NAME": "requests"}), Tasks: []spec.TaskGroup{group("worker", 2, sleeping)}})
 	f.file("requests-worker-0")
 	f.file("requests-worker-1")
 	f.update(run, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
@@ -81,7 +81,7 @@ func TestRecordHistories(t *testing.T) {
 	record("group-two-hosts", f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
 		{Type: "worker", Addresses: []string{"host-b", "host-b"}, Command: []string{"bash", "-c", again}}, {Type: "ps", Addresses: []string{"host-a:28223"}, Command: []string{"bash", "-c", again}}}}))
 
-	run = f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Env: map[string]string{"NAME": "group"}, Tasks: []spec.TaskGroup{
+	run = f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Env: spec.EnvOf(map[string]string{"NAME": "group"}), Tasks: []spec.TaskGroup{
 		group("worker", 2, `echo up > $DIR/group-$RANK-$CLUSTERRUN_GENERATION; [ $CLUSTERRUN_GENERATION = 1 ] || exec sleep 10000; exit 5`)}, MaxRestarts: ptr(0)})
 	f.file("group-0-0")
 	f.file("group-1-0")

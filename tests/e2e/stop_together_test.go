@@ -27,7 +27,7 @@ const upTo = `echo up > $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$
 // stopRun starts a run of such tasks and waits until they are up.
 func (f *fixture) stopRun(name string, s *spec.RunSpec, tasks ...string) client.WorkflowRun {
 	f.t.Helper()
-	s.Env = map[string]string{"NAME": name}
+	s.Env = spec.EnvOf(map[string]string{"NAME": name})
 	run := f.start(s)
 	for _, task := range tasks {
 		f.file(name + "-" + task)

@@ -174,7 +174,7 @@ func TestTheTemporalSideIsKilledAtABarrier(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)
 	module := filepath.Join(harness.Root(), "activities/task/python")
-	run := f.start(&spec.RunSpec{Env: map[string]string{"CR": cr, "PYTHONPATH": module, "PYTHONDONTWRITEBYTECODE": "1"}, Tasks: []spec.TaskGroup{
+	run := f.start(&spec.RunSpec{Env: spec.EnvOf(map[string]string{"CR": cr, "PYTHONPATH": module, "PYTHONDONTWRITEBYTECODE": "1"}), Tasks: []spec.TaskGroup{
 		group("worker", 2, `echo $$ > $DIR/started-$CLUSTERRUN_TASK_INDEX; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
 		{Type: "python", Count: ptr(1), Command: []string{python, "-c", `
 import clusterrun, os

@@ -34,7 +34,7 @@ func TestTemporalCLI(t *testing.T) {
 	sleeper := func(id string) *spec.RunSpec {
 		key, value, _ := cut(f.mark)
 		return &spec.RunSpec{
-			Dir: f.dir, Env: map[string]string{key: value, "DIR": f.dir},
+			Dir: f.dir, Env: spec.EnvOf(map[string]string{key: value, "DIR": f.dir}),
 			Tasks: []spec.TaskGroup{group("worker", 2, `echo up > $DIR/`+id+`-$CLUSTERRUN_TASK_INDEX; exec sleep 10000`)},
 		}
 	}

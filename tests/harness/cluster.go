@@ -35,6 +35,9 @@ func StartServer(t testing.TB, args ...string) *Server {
 	return s
 }
 
+// Dir returns the directory with all that the server keeps.
+func (s *Server) Dir() string { return s.dir }
+
 // Start starts it (again).
 func (s *Server) Start(args ...string) {
 	s.t.Helper()
@@ -119,9 +122,15 @@ type Worker struct {
 // machine, so tasks of other hosts reach it by an address.
 func (s *Server) StartWorker(t testing.TB, args ...string) *Worker {
 	t.Helper()
+	return s.StartWorkerWith(t, nil, args...)
+}
+
+// StartWorkerWith is StartWorker with variables in its environment.
+func (s *Server) StartWorkerWith(t testing.TB, env []string, args ...string) *Worker {
+	t.Helper()
 	w := &Worker{t: t, State: filepath.Join(t.TempDir(), "state"), Host: "host-a"}
 	w.argv = append([]string{Clusterrun(t), "worker", "--address", s.Address, "--state-dir", w.State, "--host-name", w.Host, "--slots", "0", "--advertise", "127.0.0.1"}, args...)
-	w.env = Env(t.TempDir())
+	w.env = Env(t.TempDir(), env...)
 	w.Restart()
 	return w
 }
@@ -199,6 +208,9 @@ func Result(t testing.TB, run client.WorkflowRun) spec.RunResult {
 	}
 	return result
 }
+
+// AwaitEnd waits until the server's process has ended.
+func (s *Server) AwaitEnd() { s.process.ExitCode() }
 
 // Signal sends the server's process a signal.
 func (s *Server) Signal(sig syscall.Signal) { s.process.Kill(sig) }

@@ -13,10 +13,10 @@ import (
 // default.
 func TestQueueInput(t *testing.T) {
 	run := spec.RunRef{WorkflowID: "iris", RunID: "first"}
-	chief := func(env map[string]string) []spec.TaskGroup {
+	chief := func(env spec.Env) []spec.TaskGroup {
 		return []spec.TaskGroup{{Type: "worker", Count: new(2)}, {Type: "chief", Env: env}}
 	}
-	set := func(value string) map[string]string { return map[string]string{spec.EnvTransientFailures: value} }
+	set := func(value string) spec.Env { return spec.Env{spec.EnvTransientFailures: {Value: value}} }
 	for name, test := range map[string]struct {
 		spec  spec.RunSpec
 		env   string // of whoever opens the queue

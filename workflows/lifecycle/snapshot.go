@@ -120,7 +120,7 @@ func (m *Machine) AddedSize() int {
 		}
 		//workflowcheck:ignore the order makes no difference to a sum
 		for name, value := range t.Env {
-			size += len(name) + len(value)
+			size += len(name) + len(value.Value) + len(value.From.FromEnv) + len(value.From.FromFile)
 		}
 		if t.Signed != nil {
 			size += t.Signed.Size()

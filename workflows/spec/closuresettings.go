@@ -51,9 +51,9 @@ func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error
 // coordinates, which is the chief; without one, for all tasks.
 func (s *RunSpec) coordinatorEnv(name string) string {
 	if chief, ok := s.Task(TaskName(TypeChief, 0)); ok {
-		return chief.Env[name]
+		return chief.Env.textOf(name)
 	}
-	return s.Env[name]
+	return s.Env.textOf(name)
 }
 
 // parseTransientFailures reads the variable. As in the seed, what is not positive means

@@ -22,7 +22,7 @@ func TestDecodeFillsEveryField(t *testing.T) {
 		Name:    "iris",
 		Command: []string{"python3", "train.py"},
 		Tasks: []TaskGroup{{
-			Type: "worker", Count: new(3), Args: []string{"-v"}, Env: map[string]string{"A": "1"},
+			Type: "worker", Count: new(3), Args: []string{"-v"}, Env: EnvOf(map[string]string{"A": "1"}),
 			Overrides: map[string]Override{"1": {Args: []string{}}},
 		}},
 		DependenceOnChief: new(false),

@@ -68,6 +68,8 @@ func structTitle(t reflect.Type) string {
 		return "a task group"
 	case reflect.TypeFor[Override]():
 		return "an override"
+	case reflect.TypeFor[Source]():
+		return "the value of a variable"
 	case reflect.TypeFor[GroupLogs]():
 		return "logs of a task group"
 	case reflect.TypeFor[StopTogether]():

@@ -176,8 +176,18 @@ var fields = []field{
 	{
 		of: "RunSpec.env", syntax: envSyntax,
 		doc:     "Environment variables, over the host worker's own, cleaned environment.",
-		example: `env: {LOG_LEVEL: "info"}`, remedy: envRemedy,
-		otherFlags: []string{"--env", "-x", "--env-from-shell"},
+		example: `env: {LOG_LEVEL: "info", TOKEN: {from_env: HF_TOKEN}}`, remedy: envRemedy,
+		otherFlags: []string{"--env", "-x", "--env-from-shell", "--secret"},
+	},
+	{
+		of: "Source.from_env", syntax: elsewhere,
+		doc:     "In place of a value: the variable of the task's host worker that has it. The host looks at each start of a process; nothing else of the run has the value, and the history has the name only.",
+		example: "from_env: HF_TOKEN",
+	},
+	{
+		of: "Source.from_file", syntax: elsewhere,
+		doc:     "In place of a value: the absolute path of a file on the task's host, which has it. A newline at its end is left out.",
+		example: "from_file: /run/secrets/token",
 	},
 	{
 		of:      "RunSpec.unset_env",

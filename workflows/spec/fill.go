@@ -7,7 +7,10 @@ import (
 	"strings"
 )
 
-var durationType = reflect.TypeFor[Duration]()
+var (
+	durationType = reflect.TypeFor[Duration]()
+	overrideType = reflect.TypeFor[Override]()
+)
 
 // fill lays the node over v, which has the zero value, and notes everything
 // that does not fit. What does fit is kept even beside what does not, so that
@@ -26,6 +29,9 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	}
 	if v.Type() == hostCountType {
 		return c.fillHostCount(path, key, n, v)
+	}
+	if v.Type() == variableType {
+		return c.fillVariable(path, key, n, v)
 	}
 	if v.Type() == hostsType && (n.kind == kindNumber || n.kind == kindText) {
 		return c.fill(fieldPath(path, "count"), "Hosts.count", n, v.FieldByName("Count"))
@@ -110,7 +116,7 @@ func (c *checker) fillMap(path, key string, n *node, v reflect.Value) bool {
 		e := reflect.New(v.Type().Elem()).Elem()
 		// An override left empty changes nothing; a variable left empty is
 		// more likely a mistake.
-		if m.value.kind == kindNull && e.Kind() == reflect.Struct {
+		if m.value.kind == kindNull && e.Type() == overrideType {
 			continue
 		}
 		if c.fill(p, key+".*", &m.value, e) {

@@ -85,7 +85,10 @@ func structIn(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	switch {
+	case t == variableType:
+		return reflect.TypeFor[Source]()
+	case t.Kind() != reflect.Struct:
 		return nil
 	}
 	return t
@@ -95,7 +98,7 @@ func structIn(t reflect.Type) reflect.Type {
 func ofRun(t reflect.Type) bool {
 	run := reflect.TypeFor[RunSpec]()
 	for i := range run.NumField() {
-		if run.Field(i).Type == t {
+		if structIn(run.Field(i).Type) == t {
 			return true
 		}
 	}

@@ -32,10 +32,10 @@ type StartTaskRequest struct {
 	// over it. With a Command of its own the group's args are not used; an
 	// empty list of Args takes them away. A type outside the spec takes the
 	// run's command unless it has one here.
-	Command []string          `json:"command,omitempty"`
-	Args    []string          `json:"args,omitzero"`
-	Dir     string            `json:"dir,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
+	Command []string `json:"command,omitempty"`
+	Args    []string `json:"args,omitzero"`
+	Dir     string   `json:"dir,omitempty"`
+	Env     Env      `json:"env,omitempty"`
 	// New allows an index that leaves a gap after the tasks there are. Without it
 	// such a task is taken for a slip of the pen.
 	New bool `json:"new,omitempty"`

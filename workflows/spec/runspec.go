@@ -5,37 +5,37 @@ package spec
 // the types below. The zero value of an optional field means "not given";
 // [RunSpec.WithDefaults] fills those in.
 type RunSpec struct {
-	Name              string            `json:"name,omitempty"`
-	Command           []string          `json:"command,omitempty"`
-	Tasks             []TaskGroup       `json:"tasks"`
-	Dir               string            `json:"dir,omitempty"`
-	Ship              Ship              `json:"ship,omitzero"`
-	Env               map[string]string `json:"env,omitempty"`
-	UnsetEnv          []string          `json:"unset_env,omitempty"`
-	RPCLayer          string            `json:"rpc_layer,omitempty"`
-	DependenceOnChief *bool             `json:"dependence_on_chief,omitempty"`
-	ChiefGrace        *Duration         `json:"chief_grace,omitempty"`
-	OnFailure         OnFailure         `json:"on_failure,omitempty"`
-	AutoRestart       bool              `json:"auto_restart,omitempty"`
-	RestartScope      RestartScope      `json:"restart_scope,omitempty"`
-	MaxRestarts       *int              `json:"max_restarts,omitempty"`
-	MaxRunTime        *Duration         `json:"max_run_time,omitempty"`
-	Timeout           *Duration         `json:"timeout,omitempty"`
-	PlacementTimeout  *Duration         `json:"placement_timeout,omitempty"`
-	Priority          *int              `json:"priority,omitempty"`
-	Hosts             Hosts             `json:"hosts,omitzero"`
-	Elastic           Elastic           `json:"elastic,omitzero"`
-	Barriers          Barriers          `json:"barriers,omitempty"`
-	Stop              Stop              `json:"stop,omitzero"`
-	OnDisconnect      OnDisconnect      `json:"on_disconnect,omitempty"`
-	StopTogether      StopTogether      `json:"stop_together,omitzero"`
-	Closures          Closures          `json:"closures,omitzero"`
-	Logs              Logs              `json:"logs,omitzero"`
-	ReturnOutput      bool              `json:"return_output,omitempty"`
-	EnvProfiles       []EnvProfile      `json:"env_profiles,omitzero"`
-	Devices           Resources         `json:"devices,omitzero"`
-	CPUs              Resources         `json:"cpus,omitzero"`
-	Signature         *Signature        `json:"signature,omitempty"`
+	Name              string       `json:"name,omitempty"`
+	Command           []string     `json:"command,omitempty"`
+	Tasks             []TaskGroup  `json:"tasks"`
+	Dir               string       `json:"dir,omitempty"`
+	Ship              Ship         `json:"ship,omitzero"`
+	Env               Env          `json:"env,omitempty"`
+	UnsetEnv          []string     `json:"unset_env,omitempty"`
+	RPCLayer          string       `json:"rpc_layer,omitempty"`
+	DependenceOnChief *bool        `json:"dependence_on_chief,omitempty"`
+	ChiefGrace        *Duration    `json:"chief_grace,omitempty"`
+	OnFailure         OnFailure    `json:"on_failure,omitempty"`
+	AutoRestart       bool         `json:"auto_restart,omitempty"`
+	RestartScope      RestartScope `json:"restart_scope,omitempty"`
+	MaxRestarts       *int         `json:"max_restarts,omitempty"`
+	MaxRunTime        *Duration    `json:"max_run_time,omitempty"`
+	Timeout           *Duration    `json:"timeout,omitempty"`
+	PlacementTimeout  *Duration    `json:"placement_timeout,omitempty"`
+	Priority          *int         `json:"priority,omitempty"`
+	Hosts             Hosts        `json:"hosts,omitzero"`
+	Elastic           Elastic      `json:"elastic,omitzero"`
+	Barriers          Barriers     `json:"barriers,omitempty"`
+	Stop              Stop         `json:"stop,omitzero"`
+	OnDisconnect      OnDisconnect `json:"on_disconnect,omitempty"`
+	StopTogether      StopTogether `json:"stop_together,omitzero"`
+	Closures          Closures     `json:"closures,omitzero"`
+	Logs              Logs         `json:"logs,omitzero"`
+	ReturnOutput      bool         `json:"return_output,omitempty"`
+	EnvProfiles       []EnvProfile `json:"env_profiles,omitzero"`
+	Devices           Resources    `json:"devices,omitzero"`
+	CPUs              Resources    `json:"cpus,omitzero"`
+	Signature         *Signature   `json:"signature,omitempty"`
 }
 
 // TaskGroup is the tasks of one type. It has either a count, and the tasks go wherever
@@ -47,7 +47,7 @@ type TaskGroup struct {
 	Command   []string            `json:"command,omitempty"`
 	Args      []string            `json:"args,omitempty"`
 	Dir       string              `json:"dir,omitempty"`
-	Env       map[string]string   `json:"env,omitempty"`
+	Env       Env                 `json:"env,omitempty"`
 	Overrides map[string]Override `json:"overrides,omitempty"`
 	Stop      Stop                `json:"stop,omitzero"`
 	Logs      GroupLogs           `json:"logs,omitzero"`
@@ -64,10 +64,10 @@ type GroupLogs struct {
 
 // Override changes one task of a group.
 type Override struct {
-	Command []string          `json:"command,omitempty"`
-	Args    []string          `json:"args,omitzero"`
-	Dir     string            `json:"dir,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
+	Command []string `json:"command,omitempty"`
+	Args    []string `json:"args,omitzero"`
+	Dir     string   `json:"dir,omitempty"`
+	Env     Env      `json:"env,omitempty"`
 }
 
 // Stop says how a process is asked to end.

@@ -27,7 +27,8 @@ import (
 //   - the syntax of addresses, prefixes, patterns of hosts, constraints and sizes, ranges that run backwards,
 //     and durations that are too long, or 0 where that is not allowed;
 //   - sizes in bytes of arguments and variables, the values of variables that
-//     mean something to clusterrun, and names in logs.filter;
+//     mean something to clusterrun, where a variable is taken from if that is nowhere or
+//     two places, and names in logs.filter;
 //   - devices and cpus given twice, and ranges of them that run backwards.
 func Schema() []byte {
 	root := append(object{
@@ -77,6 +78,8 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 		name, o = "array", listSchema(t, key)
 	case t.Kind() == reflect.Map:
 		name, o = "object", mapSchema(t, key)
+	case t == variableType:
+		name, o = "object", structSchema(reflect.TypeFor[Source]())
 	case t.Kind() == reflect.Struct:
 		name, o = "object", structSchema(t)
 	default:
@@ -89,6 +92,10 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 	}
 	if t == shipType {
 		types = append(types, "string") // the directory alone
+		o = append(o, entry{"pattern", noNUL})
+	}
+	if t == variableType {
+		types = append(types, "string") // the value itself
 		o = append(o, entry{"pattern", noNUL})
 	}
 	if nullable {
@@ -160,8 +167,8 @@ func listSchema(t reflect.Type, key string) object {
 
 func mapSchema(t reflect.Type, key string) object {
 	// An override left empty changes nothing.
-	values := schemaOf(t.Elem(), key+".*", t.Elem().Kind() == reflect.Struct)
-	if t.Elem() == reflect.TypeFor[Override]() {
+	values := schemaOf(t.Elem(), key+".*", t.Elem() == overrideType)
+	if t.Elem() == overrideType {
 		return object{{"propertyNames", object{{"pattern", indexPattern}}}, {"additionalProperties", values}}
 	}
 	return object{

@@ -23,7 +23,7 @@ type Task struct {
 	// Dir is the working directory; empty for the host worker's own.
 	Dir string `json:"dir,omitempty"`
 	// Env is what the spec gives the task, over the host's.
-	Env map[string]string `json:"env,omitempty"`
+	Env Env `json:"env,omitempty"`
 	// Signed is the signed request that has made the task; nil: there is none.
 	Signed *StartTaskRequest `json:"signed,omitempty"`
 }
@@ -161,16 +161,4 @@ func firstOf(texts ...string) string {
 		}
 	}
 	return ""
-}
-
-func mergeEnv(layers ...map[string]string) map[string]string {
-	var out map[string]string
-	for _, l := range layers {
-		if len(l) > 0 && out == nil {
-			out = map[string]string{}
-		}
-		//workflowcheck:ignore the order of entries makes no difference
-		maps.Copy(out, l)
-	}
-	return out
 }

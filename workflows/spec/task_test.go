@@ -11,13 +11,13 @@ func cluster() *RunSpec {
 	return &RunSpec{
 		Command: []string{"python3", "train.py"},
 		Dir:     "/run",
-		Env:     map[string]string{"A": "run", "R": "run"},
+		Env:     EnvOf(map[string]string{"A": "run", "R": "run"}),
 		Tasks: []TaskGroup{
 			{Type: "chief"},
 			{
-				Type: "worker", Count: new(3), Args: []string{"--w"}, Dir: "/group", Env: map[string]string{"A": "group", "G": "group"},
+				Type: "worker", Count: new(3), Args: []string{"--w"}, Dir: "/group", Env: EnvOf(map[string]string{"A": "group", "G": "group"}),
 				Overrides: map[string]Override{
-					"1": {Args: []string{"--one"}, Dir: "/one", Env: map[string]string{"A": "one"}},
+					"1": {Args: []string{"--one"}, Dir: "/one", Env: EnvOf(map[string]string{"A": "one"})},
 					"2": {Command: []string{"./two"}, Args: []string{}},
 				},
 			},
@@ -27,12 +27,12 @@ func cluster() *RunSpec {
 }
 
 func TestTaskListIsInRankOrder(t *testing.T) {
-	env := map[string]string{"A": "run", "R": "run"}
-	group := map[string]string{"A": "group", "R": "run", "G": "group"}
+	env := EnvOf(map[string]string{"A": "run", "R": "run"})
+	group := EnvOf(map[string]string{"A": "group", "R": "run", "G": "group"})
 	require.Equal(t, []Task{
 		{Type: "chief", Index: 0, Rank: 0, Command: []string{"python3", "train.py"}, Dir: "/run", Env: env},
 		{Type: "worker", Index: 0, Rank: 1, Command: []string{"python3", "train.py", "--w"}, Dir: "/group", Env: group},
-		{Type: "worker", Index: 1, Rank: 2, Command: []string{"python3", "train.py", "--one"}, Dir: "/one", Env: map[string]string{"A": "one", "R": "run", "G": "group"}},
+		{Type: "worker", Index: 1, Rank: 2, Command: []string{"python3", "train.py", "--one"}, Dir: "/one", Env: EnvOf(map[string]string{"A": "one", "R": "run", "G": "group"})},
 		{Type: "worker", Index: 2, Rank: 3, Command: []string{"./two"}, Dir: "/group", Env: group},
 		{Type: "ps", Index: 0, Rank: 4, Address: "h:1", Command: []string{"./ps"}, Dir: "/run", Env: env},
 		{Type: "ps", Index: 1, Rank: 5, Address: "h:2", Command: []string{"./ps"}, Dir: "/run", Env: env},
@@ -43,7 +43,7 @@ func TestTaskListIsInRankOrder(t *testing.T) {
 func TestTasksShareNothing(t *testing.T) {
 	s := cluster()
 	tasks := s.TaskList()
-	tasks[1].Command[0], tasks[1].Env["A"] = "changed", "changed"
+	tasks[1].Command[0], tasks[1].Env["A"] = "changed", Variable{Value: "changed"}
 	require.Equal(t, cluster(), s)
 	require.Equal(t, cluster().TaskList()[2:], tasks[2:])
 }
@@ -56,11 +56,11 @@ func TestAddedTask_SEED12(t *testing.T) {
 	want.Rank = 0
 	assert.Equal(t, want, one, "a task of the spec is as the spec has it")
 
-	beyond, err := s.AddedTask(StartTaskRequest{Task: "worker-9", Env: map[string]string{"X": "1"}})
+	beyond, err := s.AddedTask(StartTaskRequest{Task: "worker-9", Env: EnvOf(map[string]string{"X": "1"})})
 	require.NoError(t, err)
 	assert.Equal(t, Task{
 		Type: "worker", Index: 9, Command: []string{"python3", "train.py", "--w"}, Dir: "/group",
-		Env: map[string]string{"A": "group", "R": "run", "G": "group", "X": "1"},
+		Env: EnvOf(map[string]string{"A": "group", "R": "run", "G": "group", "X": "1"}),
 	}, beyond, "an index outside the spec has what its type has")
 
 	own, err := s.AddedTask(StartTaskRequest{Task: "worker-0", Command: []string{"./other"}, Dir: "/d"})

@@ -44,7 +44,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}{
 		"valid":              {func(*RunSpec) {}, nil},
 		"argument not UTF-8": {func(s *RunSpec) { s.Command = []string{"x", "a\xff"} }, []string{`command[1]: "a�" is not valid UTF-8, and JSON would change it`}},
-		"variable not UTF-8": {func(s *RunSpec) { s.Env = map[string]string{"A": "\xff"} }, []string{`env.A: "�" is not valid UTF-8, and JSON would change it`}},
+		"variable not UTF-8": {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": "\xff"}) }, []string{`env.A: "�" is not valid UTF-8, and JSON would change it`}},
 		"dir not UTF-8":      {func(s *RunSpec) { s.Dir = "/\xff" }, []string{`dir: "/�" is not valid UTF-8, and JSON would change it`}},
 		"count overflows": {func(s *RunSpec) {
 			s.Tasks = []TaskGroup{{Type: "a", Count: new(math.MaxInt)}, {Type: "b", Count: new(math.MaxInt)}}
@@ -56,8 +56,8 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		"10001 tasks":           {func(s *RunSpec) { s.Tasks[0].Count = new(10_001) }, []string{"tasks: 10001 tasks; a run has up to 10000"}},
 		"largest argument":      {func(s *RunSpec) { s.Command = []string{"x", strings.Repeat("a", MaxStringBytes)} }, nil},
 		"argument too long":     {func(s *RunSpec) { s.Command = []string{"x", strings.Repeat("a", MaxStringBytes+1)} }, []string{"command[1]: has 131072 bytes; Linux takes up to 131071 in one argument or variable"}},
-		"largest variable":      {func(s *RunSpec) { s.Env = map[string]string{"A": strings.Repeat("a", MaxStringBytes-2)} }, nil},
-		"variable too long":     {func(s *RunSpec) { s.Env = map[string]string{"A": strings.Repeat("a", MaxStringBytes-1)} }, []string{"env.A: has 131072 bytes; Linux takes up to 131071 in one argument or variable"}},
+		"largest variable":      {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": strings.Repeat("a", MaxStringBytes-2)}) }, nil},
+		"variable too long":     {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": strings.Repeat("a", MaxStringBytes-1)}) }, []string{"env.A: has 131072 bytes; Linux takes up to 131071 in one argument or variable"}},
 		"ten years":             {func(s *RunSpec) { s.Timeout = new(MaxDuration) }, nil},
 		"more than ten years":   {func(s *RunSpec) { s.Timeout = new(MaxDuration + 1) }, []string{"timeout: must be at most ten years (87600h), is 87600h0m0.000000001s"}},
 		"timeout 0 (SEED-18)":   {func(s *RunSpec) { s.Timeout = DurationOf(0) }, nil},
@@ -100,19 +100,19 @@ func TestValidateBoundsArgvAndEnvironment(t *testing.T) {
 	s := oneWorker(func(s *RunSpec) {
 		s.Tasks[0].Count = new(2)
 		s.Tasks[0].Args = many(fits - 20_000)
-		s.Env, s.Tasks[0].Env = map[string]string{}, map[string]string{}
+		s.Env, s.Tasks[0].Env = Env{}, Env{}
 		for i := range 5000 {
 			name := "A" + strconv.Itoa(i)
-			s.Env[name], s.Tasks[0].Env[name] = strings.Repeat("x", 20), "y"
+			s.Env[name], s.Tasks[0].Env[name] = Variable{Value: strings.Repeat("x", 20)}, Variable{Value: "y"}
 		}
-		s.Tasks[0].Overrides = map[string]Override{"0": {Args: []string{}}, "1": {Env: map[string]string{"A0": strings.Repeat("z", 110_000)}}}
+		s.Tasks[0].Overrides = map[string]Override{"0": {Args: []string{}}, "1": {Env: EnvOf(map[string]string{"A0": strings.Repeat("z", 110_000)})}}
 	})
 	var exact int
 	for _, a := range s.TaskList()[1].Command {
 		exact += len(a) + execOverhead
 	}
 	for k, v := range s.TaskList()[1].Env {
-		exact += len(k) + 1 + len(v) + execOverhead
+		exact += v.size(k) + execOverhead
 	}
 	require.Equal(t, []string{fmt.Sprintf("tasks[0].overrides.1: argv and env together take %d bytes; a program gets up to 1835008", exact)}, problemsOf(t, s))
 }
@@ -140,8 +140,8 @@ func TestRequests(t *testing.T) {
 		{SignalRequest{}, `tasks: missing; name the tasks, such as ["worker-1"]
 			signal: missing; give a signal by name, such as "SIGUSR1"`},
 		{SignalRequest{Tasks: []string{"worker-0"}, Signal: "x"}, `signal: "x" is no signal; write its name, such as SIGTERM`},
-		{StartTaskRequest{Task: "evaluator-0", Command: []string{"x"}, Dir: "/", Env: map[string]string{"A": ""}}, ""},
-		{StartTaskRequest{Command: []string{}, Dir: "x", Env: map[string]string{"CLUSTERRUN_RANK": "1"}}, `task: "" is no task name; write type and index, like worker-3
+		{StartTaskRequest{Task: "evaluator-0", Command: []string{"x"}, Dir: "/", Env: EnvOf(map[string]string{"A": ""})}, ""},
+		{StartTaskRequest{Command: []string{}, Dir: "x", Env: EnvOf(map[string]string{"CLUSTERRUN_RANK": "1"})}, `task: "" is no task name; write type and index, like worker-3
 			command: is empty; give the argv, such as command: [python3, train.py], or leave it out
 			dir: "x" is a relative path, and hosts have no common place to start from; write an absolute one, such as /srv/job
 			env.CLUSTERRUN_RANK: names that begin with CLUSTERRUN_ are clusterrun's own; choose another name`},

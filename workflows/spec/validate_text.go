@@ -71,19 +71,23 @@ func (c *checker) checkDir(path, dir string) {
 	}
 }
 
-func (c *checker) checkEnv(path string, env map[string]string) {
+func (c *checker) checkEnv(path string, env Env) {
 	for _, name := range sortedKeys(env) {
 		p := fieldPath(path, name)
 		switch {
 		case name == "":
-			c.add(path, "has a variable without a name", `write names and values: {A: "1"}`)
+			c.add(path, "has a variable without a name", envRemedy)
 		case strings.Contains(name, "="):
-			c.add(p, "a variable's name cannot hold =", `write names and values: {A: "1"}`)
+			c.add(p, "a variable's name cannot hold =", envRemedy)
 		case strings.HasPrefix(name, reservedEnv):
 			c.add(p, "names that begin with "+reservedEnv+" are clusterrun's own", "choose another name")
 		case c.checkText(p, name):
-			c.checkString(p, env[name], len(name)+1+len(env[name]))
-			c.checkTransientFailures(p, name, env[name])
+			v := env[name]
+			if v.IsReference() {
+				c.checkSource(p, name, v.From)
+			}
+			c.checkString(p, v.Value, v.size(name))
+			c.checkTransientFailures(p, name, v.Value)
 		}
 	}
 }
@@ -130,17 +134,17 @@ func stringsBytes(list []string) int {
 	return size
 }
 
-func envBytes(env map[string]string) int { return overlaidBytes(env) }
+func envBytes(env Env) int { return overlaidBytes(env) }
 
 // overlaidBytes is by how much env makes the environment below it larger.
 // Lower layers come nearest first.
-func overlaidBytes(env map[string]string, below ...map[string]string) int {
+func overlaidBytes(env Env, below ...Env) int {
 	size := 0
 	for _, name := range sortedKeys(env) {
-		size += len(name) + 1 + len(env[name]) + execOverhead
+		size += env[name].size(name) + execOverhead
 		for _, l := range below {
 			if old, ok := l[name]; ok {
-				size -= len(name) + 1 + len(old) + execOverhead
+				size -= old.size(name) + execOverhead
 				break
 			}
 		}

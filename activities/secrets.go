@@ -1,0 +1,64 @@
+package activities
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// variables has the values of the variables of tasks, also of those that only this host
+// knows. They are read when somebody asks, and kept nowhere: a process that is started
+// again gets what is there then.
+type variables struct {
+	host    string
+	allowed policy.Secrets
+	// base is the environment of the host worker.
+	base []string
+	// known are the answers so far, for who asks for many tasks at once.
+	known map[spec.Source]answer
+}
+
+type answer struct {
+	value   string
+	problem *spec.Problem
+}
+
+func (h *Host) variables(allowed policy.Secrets) variables {
+	return variables{h.Name, allowed, os.Environ(), map[spec.Source]answer{}}
+}
+
+// lent are the secrets that runs may have of a host worker without a policy: those that
+// its tasks could read themselves.
+var lent = (*policy.Policy)(nil).Decide(policy.Request{}).Secrets
+
+// of returns the variables of a task, and what is wrong with those that have no value here.
+func (v variables) of(t spec.Task) (map[string]string, []spec.Problem) {
+	values := make(map[string]string, len(t.Env))
+	var problems []spec.Problem
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		variable := t.Env[name]
+		if !variable.IsReference() {
+			values[name] = variable.Value
+			continue
+		}
+		a, ok := v.known[variable.From]
+		if !ok {
+			a.value, a.problem = taskenv.Secret(v.base, variable.From, v.allowed)
+			v.known[variable.From] = a
+		}
+		if p := a.problem; p != nil {
+			problems = append(problems, spec.Problem{
+				Path: "env." + name + "." + p.Path, Remedy: p.Remedy,
+				Message: fmt.Sprintf("on host %s: %s", v.host, p.Message),
+			})
+			continue
+		}
+		values[name] = a.value
+	}
+	return values, problems
+}

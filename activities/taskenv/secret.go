@@ -1,0 +1,99 @@
+package taskenv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Secret returns the value that this host has for a variable, where it is allowed to give
+// it; base is the environment of the host worker. The problem says why there is none, and
+// does not contain the value.
+func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *spec.Problem) {
+	if from.FromFile != "" {
+		value, err := secretFile(from.FromFile, allowed)
+		if errors.Is(err, errNotLent) {
+			return "", &spec.Problem{Path: "from_file", Message: fmt.Sprintf("%s: %s", from.FromFile, err), Remedy: "ask its owner for secrets.files in a rule, or name another file"}
+		}
+		if err != nil {
+			return "", &spec.Problem{
+				Path: "from_file", Message: fmt.Sprintf("%s: %s", from.FromFile, err),
+				Remedy: "make it a file that the host worker can read, with the value in it and nothing else",
+			}
+		}
+		return value, nil
+	}
+	name := from.FromEnv
+	if misleading(name) {
+		// With these it talks to the server; they are what no task is to have.
+		return "", &spec.Problem{Path: "from_env", Message: name + " is the host worker's own, and no task gets it", Remedy: "name another variable, or a file"}
+	}
+	if !allowed.AllowsEnv(name) {
+		return "", &spec.Problem{Path: "from_env", Message: name + ": " + errNotLent.Error(), Remedy: "ask its owner for secrets.env in a rule, or name another variable"}
+	}
+	value, ok := fromList(base)[name]
+	if !ok {
+		return "", &spec.Problem{Path: "from_env", Message: "the host worker has no variable " + name, Remedy: "start the host worker with it, or name another one, or a file"}
+	}
+	return value, nil
+}
+
+var errNotLent = errors.New("the policy of the host does not lend it to this run")
+
+// secretFile reads a value from a file, without a newline at its end.
+func secretFile(path string, allowed policy.Secrets) (string, error) {
+	if !allowed.AllowsFile(filepath.Clean(path)) {
+		return "", errNotLent
+	}
+	// What is no file must not be waited for, such as a pipe.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", reasonOf(err)
+	}
+	defer f.Close()
+	// A link may lead anywhere; this is where it has led.
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	switch {
+	case err != nil:
+		return "", reasonOf(err)
+	case !allowed.AllowsFile(real):
+		return "", errNotLent
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return "", reasonOf(err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", errors.New("it is not a regular file")
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxVariable))
+	switch value := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r"); {
+	case err != nil:
+		return "", reasonOf(err)
+	case len(b) == maxVariable:
+		return "", fmt.Errorf("it has %d bytes or more, which no variable can hold", maxVariable)
+	case strings.ContainsRune(value, 0):
+		return "", errors.New("it holds a NUL byte, which no variable can")
+	case value == "":
+		return "", errors.New("it is empty")
+	default:
+		return value, nil
+	}
+}
+
+// reasonOf leaves out the path.
+func reasonOf(err error) error {
+	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}
