@@ -1,6 +1,6 @@
 // Package taskenv computes the environment of a process on its host, so that
 // programs written for TensorFlow's TF_CONFIG, for torchrun or for JAX run
-// unmodified. It is pure: what it needs of the outside is passed in.
+// unmodified. It is pure, but for [Secret]: what it needs of the outside is passed in.
 //
 // An environment has four layers, and a later one wins:
 //
