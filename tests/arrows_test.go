@@ -33,7 +33,7 @@ var levels = [][]string{
 	{"activities/shipped"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/task/coordinator"},
-	{"activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/policy", "activities/signatures", "activities/hostuser"},
+	{"activities/codec", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/policy", "activities/signatures", "activities/hostuser"},
 	{"activities/undumpable"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
 	{"workflows/closure"},
@@ -51,7 +51,7 @@ var forbidden = map[string][]string{
 }
 
 // withTemporal are the packages below workflows and activities that know Temporal.
-var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/closurequeue": true}
+var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/closurequeue": true, "activities/codec": true}
 
 func TestArrowsPointDown(t *testing.T) {
 	level := map[string]int{}

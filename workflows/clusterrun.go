@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/activities/codec"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -24,6 +25,12 @@ import (
 // The second argument is nobody's but the workflow's own: what it takes along when
 // it continues as new.
 func ClusterRun(ctx workflow.Context, input converter.RawValue, from *Resumption) (*spec.RunResult, error) {
+	if key := codec.Missing(input.Payload()); key != nil {
+		if workflow.IsReplaying(ctx) {
+			panic(key) // the run goes on where the key is
+		}
+		return nil, key
+	}
 	s, err := decode(input)
 	if err != nil {
 		noteVerdict(ctx, spec.VerdictFailed)

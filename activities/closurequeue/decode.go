@@ -2,9 +2,10 @@ package closurequeue
 
 import (
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/sdk/converter"
+
+	"github.com/clusterrun/clusterrun/activities/codec"
 )
 
 func decode(p *commonpb.Payloads, to any) error {
-	return converter.GetDefaultDataConverter().FromPayloads(p, to)
+	return codec.Converter.FromPayloads(p, to)
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -35,6 +36,10 @@ func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
 		l.Close()
 		return nil, err
 	}
+	if handler, err = withCodec(handler); err != nil {
+		l.Close()
+		return nil, err
+	}
 	g := gate{token: k.token(), port: l.Addr().(*net.TCPAddr).Port}
 	u := &webUI{
 		server: &http.Server{Handler: g.guard(handler), ReadHeaderTimeout: 10 * time.Second},
@@ -53,6 +58,9 @@ func uiHandler(o Options, k key, frontend string) (http.Handler, error) {
 		// It asks nobody outside for news and new versions.
 		DisableNewsFetch: true,
 		CORS:             uiconfig.CORS{CookieInsecure: true}, // there is no TLS on loopback
+	}
+	if os.Getenv(codecEndpoint) != "" {
+		cfg.Codec.Endpoint = codecPath
 	}
 	if !k.none() {
 		cfg.TLS = uiconfig.TLS{CaFile: k.file, CertFile: k.file, KeyFile: k.file, EnableHostVerification: true, ServerName: keyName}

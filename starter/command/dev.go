@@ -100,6 +100,7 @@ type dev struct {
 	headless     bool
 	background   detached
 	options      workers.Options
+	decodes      *codecServer // for the Web UI; nil: nothing is encoded
 	client       client.Client
 }
 
@@ -114,6 +115,10 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
+	if d.decodes, err = d.serveUICodec(); err != nil {
+		return err
+	}
+	defer d.decodes.close()
 	own, err := d.startServer(ctx)
 	if err != nil {
 		return err
@@ -238,7 +243,9 @@ func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
 	if d.headless {
 		extra = append(extra, "--headless")
 	}
-	own, err := d.home().StartForeground(ctx, d.port, d.uiPort, extra...)
+	home := d.home()
+	home.Env = d.decodes.environment()
+	own, err := home.StartForeground(ctx, d.port, d.uiPort, extra...)
 	if err != nil {
 		return nil, d.explain(err)
 	}

@@ -45,14 +45,19 @@ Exit codes:
 				}
 				return a.printJSON(byName)
 			}
-			for pair := range slices.Chunk(variables, 2) {
-				if _, err := fmt.Fprintf(a.out, "export %s=%s\n", pair[0], quoted(pair[1])); err != nil {
-					return err
-				}
-			}
-			return nil
+			return a.printExports(variables)
 		},
 	}
+}
+
+// printExports prints names and values of variables for a shell.
+func (a *app) printExports(variables []string) error {
+	for pair := range slices.Chunk(variables, 2) {
+		if _, err := fmt.Fprintf(a.out, "export %s=%s\n", pair[0], quoted(pair[1])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // quoted returns a text as a word of the shell.

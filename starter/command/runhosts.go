@@ -72,6 +72,7 @@ func (l *localRun) launchHosts(ctx context.Context, queue string, o runOptions) 
 	options := workers.Options{
 		Queue: queue, Owned: true, NoWorkflows: true, LogsCopiedTo: logRoot(l.app, l.spec), Debug: l.debug(),
 	}
+	options.Server.CodecKeys = l.global.server.CodecKeys
 	if options.Server.Namespace, err = l.namespace(ctx); err != nil {
 		return nil, err
 	}

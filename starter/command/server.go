@@ -46,7 +46,7 @@ func (a *app) external(ctx context.Context) (s server, ok bool, err error) {
 	}
 	c, err := s.Client()
 	if err != nil {
-		return s, false, usagef("%s; correct the file, or choose another with --config-file", err)
+		return s, false, usagef("%s", err)
 	}
 	if c.HostPort != "" {
 		if a.isOwn(ctx, c.HostPort) {
@@ -98,7 +98,9 @@ func (a *app) bringUp(ctx context.Context) (server, error) {
 
 // embedded returns this user's own server.
 func (a *app) embedded(up *embedded.Server) server {
-	return server{Embedded: true, Options: connect.Options{Address: up.Address, Namespace: up.Namespace, Embedded: a.serverDir()}}
+	return server{Embedded: true, Options: connect.Options{
+		Address: up.Address, Namespace: up.Namespace, Embedded: a.serverDir(), CodecKeys: a.global.server.CodecKeys,
+	}}
 }
 
 // keep starts the embedded server again whenever it ends, until ctx is done. It returns

@@ -47,7 +47,14 @@ func (a *app) serveUI(ctx context.Context, port int) error {
 		return a.printUI(s.UI)
 	}
 	a.keep(ctx, a.embedded(s))
-	ui, err := a.home().StartUI(ctx, s, port)
+	decodes, err := a.serveUICodec()
+	if err != nil {
+		return err
+	}
+	defer decodes.close()
+	home := a.home()
+	home.Env = decodes.environment()
+	ui, err := home.StartUI(ctx, s, port)
 	if err != nil {
 		return err
 	}

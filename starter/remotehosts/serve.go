@@ -127,7 +127,13 @@ func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	o.StateDir, o.LogRoot = s.dir.Path, s.logs()
-	o.Server = connect.Options{Namespace: o.Server.Namespace, Socket: filepath.Join(s.dir.Path, "server.sock")}
+	o.Server = connect.Options{
+		Namespace: o.Server.Namespace, CodecKeys: o.Server.CodecKeys, Socket: filepath.Join(s.dir.Path, "server.sock"),
+	}
+	if _, err := o.Server.Client(); err != nil {
+		return err // before anything starts
+	}
+
 	o.Advertise = cmp.Or(o.Advertise, facts.Address)
 	if s.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: o.Server.Socket, Net: "unix"}); err != nil {
 		return fmt.Errorf("state directory: %w", err)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/clusterrun/clusterrun/activities/codec"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -35,25 +36,56 @@ type Options struct {
 	// Socket is the path of a Unix socket behind which the server is. Nothing else is read
 	// then but the namespace: neither variables nor a profile of this machine.
 	Socket string `json:"socket,omitempty"`
+	// CodecKeys is the file of the keys by which payloads and failures are encoded; see
+	// package codec. Empty: they are plain.
+	CodecKeys string `json:"codec_keys,omitempty"`
 	// Identity is how the server knows the client. Default: the SDK's.
 	Identity string `json:"-"`
 }
 
 // Client resolves the options into the SDK's.
 func (o Options) Client() (client.Options, error) {
+	c, err := o.named()
+	if err != nil {
+		return client.Options{}, err
+	}
+	c.Identity = o.Identity
+	c.DataConverter, c.FailureConverter = codec.Converter, codec.Failures
+	if o.CodecKeys != "" {
+		keys, err := codec.Open(o.CodecKeys)
+		if err != nil {
+			return client.Options{}, err
+		}
+		encode, err := keys.DialOption()
+		if err != nil {
+			return client.Options{}, err
+		}
+		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, encode)
+	}
+	return c, nil
+}
+
+// named returns how to reach the server that the options name.
+func (o Options) named() (c client.Options, err error) {
 	if o.Socket != "" {
-		c := client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace, Identity: o.Identity}
+		c = client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace}
 		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, redial)
 		return c, nil
 	}
-	c, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{
+	p, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		ConfigFilePath:    o.ConfigFile,
 		ConfigFileProfile: o.Profile,
 	})
-	if err != nil {
-		return client.Options{}, fmt.Errorf("read the Temporal profile: %w", err)
+	if err == nil {
+		c, err = p.ToClientOptions(envconfig.ToClientOptionsRequest{})
 	}
-	c.Identity = o.Identity
+	if err != nil {
+		return c, fmt.Errorf("read the Temporal profile: %w; correct the file, or choose another with --config-file", err)
+	}
+	if p.Codec != nil && p.Codec.Endpoint != "" && o.CodecKeys == "" {
+		return c, fmt.Errorf("a remote codec is configured (%s), and clusterrun asks none: "+
+			"give it the keys themselves with --codec-keys or CLUSTERRUN_CODEC_KEYS, or unset TEMPORAL_CODEC_ENDPOINT", p.Codec.Endpoint)
+	}
 	if o.Address != "" {
 		c.HostPort = o.Address
 	}

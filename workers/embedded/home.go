@@ -38,6 +38,8 @@ type Home struct {
 	Dir string
 	// Program is the path of clusterrun-devserver. Empty: it is looked for.
 	Program string
+	// Env is what a server that is started gets into its environment besides what it needs.
+	Env []string
 }
 
 // Database returns the path of the server's database.

@@ -189,7 +189,7 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 	args = append([]string{"--db", h.Database(), "--ready-file", h.readyFile(), "--key", h.Key()}, args...)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = h.Dir
-	cmd.Env = environment()
+	cmd.Env = append(environment(), h.Env...)
 	return cmd, nil
 }
 

@@ -1,0 +1,31 @@
+package codec
+
+import (
+	"context"
+
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// DialOption has a connection encode what it sends and decode what it gets.
+func (k *Keys) DialOption() (grpc.DialOption, error) {
+	failures, err := converter.NewFailureGRPCClientInterceptor(converter.NewFailureGRPCClientInterceptorOptions{EncodeCommonAttributes: true})
+	if err != nil {
+		return nil, err
+	}
+	payloads, err := converter.NewPayloadCodecGRPCClientInterceptor(converter.PayloadCodecGRPCClientInterceptorOptions{Codecs: []converter.PayloadCodec{k}})
+	if err != nil {
+		return nil, err
+	}
+	return grpc.WithChainUnaryInterceptor(copied, failures, payloads), nil
+}
+
+// copied leaves the request as it is: it is sent again, by us or by the SDK, and must not
+// be encoded twice.
+func copied(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if m, ok := req.(proto.Message); ok {
+		req = proto.Clone(m)
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}

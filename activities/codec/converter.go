@@ -1,0 +1,54 @@
+package codec
+
+import (
+	"errors"
+
+	commonpb "go.temporal.io/api/common/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+)
+
+// Converter is the SDK's default, and names the key of a payload that is still encoded.
+var Converter = converter.NewCompositeDataConverter(
+	converter.NewNilPayloadConverter(),
+	converter.NewByteSlicePayloadConverter(),
+	converter.NewProtoJSONPayloadConverter(),
+	converter.NewProtoPayloadConverter(),
+	converter.NewJSONPayloadConverter(),
+	encoded{},
+)
+
+// encoded is the converter of payloads that nobody here could decode.
+type encoded struct{}
+
+func (encoded) Encoding() string                             { return encoding }
+func (encoded) ToPayload(any) (*commonpb.Payload, error)     { return nil, nil }
+func (encoded) FromPayload(p *commonpb.Payload, _ any) error { return Missing(p) }
+func (encoded) ToString(p *commonpb.Payload) string          { return Missing(p).Error() }
+
+// ErrMissingKey is the type of the failure of what could not read its input.
+const ErrMissingKey = "MissingKey"
+
+// Failures is the SDK's default, too. What failed for want of a key is not tried again, and
+// a failure that is still encoded names its key.
+var Failures converter.FailureConverter = failures{temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: Converter})}
+
+type failures struct{ converter.FailureConverter }
+
+func (f failures) ErrorToFailure(err error) *failurepb.Failure {
+	var key *MissingKeyError
+	if errors.As(err, &key) {
+		err = temporal.NewNonRetryableApplicationError(err.Error(), ErrMissingKey, nil)
+	}
+	return f.FailureConverter.ErrorToFailure(err)
+}
+
+func (f failures) FailureToError(failure *failurepb.Failure) error {
+	for at := failure; at != nil; at = at.GetCause() {
+		if key := Missing(at.GetEncodedAttributes()); key != nil {
+			at.Message = key.Error()
+		}
+	}
+	return f.FailureConverter.FailureToError(failure)
+}

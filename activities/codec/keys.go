@@ -1,0 +1,132 @@
+package codec
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// keySize is that of AES-256, in bytes.
+const keySize = 32
+
+// maxFile bounds the file of keys, in bytes.
+const maxFile = 1 << 20
+
+// Keys are those of a file. They encode with the last one, and decode with all.
+type Keys struct {
+	file string
+
+	mu   sync.Mutex
+	read version
+	set  keySet
+}
+
+// keySet is what a file of keys says.
+type keySet struct {
+	byID   map[string]cipher.AEAD
+	newest string
+}
+
+// version tells a file that has changed from one that has not.
+type version struct {
+	modified time.Time
+	size     int64
+}
+
+// Open reads the keys of a file.
+func Open(file string) (*Keys, error) {
+	k := &Keys{file: file}
+	if err := k.load(); err != nil {
+		return nil, fmt.Errorf("--codec-keys: %w", err)
+	}
+	return k, nil
+}
+
+// load reads the file. mu must be held, or nobody else have the keys.
+func (k *Keys) load() error {
+	f, err := os.Open(k.file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a file", k.file)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s may be read by others (mode %04o): chmod 600 it, and take a new key if anybody has", k.file, info.Mode().Perm())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return err
+	}
+	set, err := parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.file, err)
+	}
+	k.set, k.read = set, versionOf(info)
+	return nil
+}
+
+func versionOf(info os.FileInfo) version { return version{info.ModTime(), info.Size()} }
+
+func parse(text []byte) (keySet, error) {
+	set := keySet{byID: map[string]cipher.AEAD{}}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if len(words) != 2 {
+			return set, fmt.Errorf("line %d has %d words: write an ID and a key, as `echo \"2026-11 $(openssl rand -base64 32)\"` does", n, len(words))
+		}
+		id := words[0]
+		key, err := base64.StdEncoding.DecodeString(words[1])
+		if err != nil {
+			return set, fmt.Errorf("line %d: the key %q is not in base64", n, id)
+		}
+		if len(key) != keySize {
+			return set, fmt.Errorf("line %d: the key %q has %d bytes: it needs %d, as `openssl rand -base64 32` makes", n, id, len(key), keySize)
+		}
+		if set.byID[id] != nil {
+			return set, fmt.Errorf("line %d: there is another key %q above: give each an ID of its own", n, id)
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return set, err
+		}
+		if set.byID[id], err = cipher.NewGCMWithRandomNonce(block); err != nil {
+			return set, err
+		}
+		set.newest = id
+	}
+	if err := lines.Err(); err != nil {
+		return set, err
+	}
+	if set.newest == "" {
+		return set, fmt.Errorf("there is no key in it: write an ID and a key, as `echo \"2026-11 $(openssl rand -base64 32)\"` does")
+	}
+	return set, nil
+}
+
+// current returns the keys as the file has them now. Those of before stay while it cannot
+// be used: somebody may be writing it.
+func (k *Keys) current() keySet {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if info, err := os.Stat(k.file); err == nil && versionOf(info) != k.read {
+		_ = k.load()
+	}
+	return k.set
+}

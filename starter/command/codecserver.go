@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/codec"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (a *app) codecServerCommand() *cobra.Command {
+	var listen string
+	var origins []string
+	cmd := &cobra.Command{
+		Use:   "codec-server [flags]",
+		Short: "Decode for the temporal CLI and a Web UI what --codec-keys encodes",
+		Long: `Serves Temporal's remote codec for the keys of --codec-keys until Ctrl-C, on this
+machine only. It prints the variables by which the temporal CLI asks it, and the
+link that lets a browser do so, for the pages of the Web UIs that --origin names.
+The Web UI of ` + "`clusterrun ui` and `clusterrun dev`" + ` decodes by itself.
+
+With --codec-keys FILE, or CLUSTERRUN_CODEC_KEYS, clusterrun encodes all payloads
+and failures (AES-256-GCM) before they go to the server, and decodes what comes
+back: specs with their variables, results, errors, progress, closures. All programs
+of a run need the file: host workers, and whoever starts runs or looks at them; on
+hosts by ssh it is the file of the same path. It has an ID and a key on each line,
+and nobody but its user may read it:
+
+  umask 077; echo "2026-11 $(openssl rand -base64 32)" >> keys
+
+The last key encodes and all decode. A new one is put above the others first, on
+all hosts, and then moved to the end; nothing is to be restarted.
+
+Names of runs, tasks, hosts and users stay as they are, and so do the logs of
+processes and the state directories of host workers, which are on their hosts.
+
+Exit codes:
+  0    stopped as asked
+  2    mistake in the command line
+  125  the port is taken, or the keys cannot be used`,
+		Example: "  clusterrun codec-server --codec-keys keys\n  clusterrun codec-server --codec-keys keys --origin http://127.0.0.1:8080   # and a Web UI there",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.global.server.CodecKeys == "" {
+				return usagef("there are no keys; give their file with --codec-keys or CLUSTERRUN_CODEC_KEYS")
+			}
+			if host, _, err := net.SplitHostPort(listen); err != nil || !spec.IsLoopback(host) {
+				return usagef("--listen %q: give a port of this machine, such as 127.0.0.1:8081; for others put a server with TLS before it", listen)
+			}
+			for _, o := range origins {
+				if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o {
+					return usagef("--origin %q: give scheme, host and port of the Web UI, such as http://127.0.0.1:8080", o)
+				}
+			}
+			ctx, done := endedBy(cmd.Context())
+			defer done()
+			s, err := a.serveCodec(listen, origins)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			if err := a.printCodec(s); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8081", "`ADDRESS` of this machine, as HOST:PORT; port 0 for any that is free")
+	cmd.Flags().StringArrayVar(&origins, "origin", nil, "`URL` of a Web UI whose pages may ask, such as http://127.0.0.1:8080; may be repeated")
+	return cmd
+}
+
+// codecServer is a remote codec on a port of this machine.
+type codecServer struct {
+	http.Server
+	url, token string
+}
+
+// serveCodec serves the keys of the command line, with a token of its own.
+func (a *app) serveCodec(listen string, origins []string) (*codecServer, error) {
+	keys, err := codec.Open(a.global.server.CodecKeys)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	s := &codecServer{url: "http://" + l.Addr().String(), token: rand.Text()}
+	s.Handler = &codec.Server{Keys: keys, Token: s.token, Origins: origins}
+	s.ReadHeaderTimeout = 10 * time.Second
+	go func() { _ = s.Serve(l) }()
+	return s, nil
+}
+
+func (s *codecServer) close() {
+	if s != nil {
+		_ = s.Shutdown(context.Background())
+	}
+}
+
+// variables are those by which others find it. It may be nil.
+func (s *codecServer) variables() []string {
+	if s == nil {
+		return nil
+	}
+	return []string{"TEMPORAL_CODEC_ENDPOINT", s.url, "TEMPORAL_CODEC_AUTH", "Bearer " + s.token}
+}
+
+func (a *app) printCodec(s *codecServer) error {
+	link := s.url + "/?token=" + s.token
+	if a.global.json {
+		return a.printJSON(map[string]string{"endpoint": s.url, "auth": "Bearer " + s.token, "link": link})
+	}
+	if err := a.printExports(s.variables()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.out, "# in a browser: %s\n", link)
+	return err
+}
+
+// serveUICodec has the Web UI that this command starts decode; nil: there are no keys.
+func (a *app) serveUICodec() (*codecServer, error) {
+	if a.global.server.CodecKeys == "" {
+		return nil, nil
+	}
+	return a.serveCodec("127.0.0.1:0", nil)
+}
+
+// environment returns what a server with a Web UI gets of it.
+func (s *codecServer) environment() (env []string) {
+	for pair := range slices.Chunk(s.variables(), 2) {
+		env = append(env, strings.Join(pair, "="))
+	}
+	return env
+}

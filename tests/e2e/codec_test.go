@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// canary is what nobody may read who has no key.
+const canary = "KANARIENVOGEL"
+
+// keyFile makes a file with one key.
+func keyFile(t *testing.T, id string) string {
+	t.Helper()
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	file := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(file, []byte(id+" "+base64.StdEncoding.EncodeToString(key)+"\n"), 0o600))
+	return file
+}
+
+// A canary in all that a run can say is shown to whoever has the key, and nowhere in the
+// server's files, nor in the histories that others get.
+func TestTheCodecHidesWhatRunsSay(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	keys := keyFile(t, "one")
+	with := func(args ...string) []string { return append(args, "--codec-keys", keys) }
+	run := l.start("run", "--codec-keys", keys, "--id", "hidden", "--task", "chief=1", "--task", "worker=1", "--env", "WORD="+canary, "--", "bash", "-c", `
+		"$0" task progress 1 2 "at $WORD"
+		until [ -e "$1/go" ]; do sleep 0.05; done
+		case $CLUSTERRUN_TASK in
+		worker-0) "$0" task result "\"$WORD\"";;
+		*) "$0" task error "it was $WORD"; exit 3;;
+		esac`, harness.Clusterrun(t), l.home, canary)
+	harness.Eventually(t, "the progress is shown", func() bool {
+		_, stdout, _ := l.run(with("status", "hidden", "--json")...)
+		return strings.Contains(stdout, "at "+canary)
+	})
+	code, _, stderr := l.run("schedule", "--codec-keys", keys, "hidden", "nobody_serves_this", `"`+canary+`"`)
+	require.Zero(t, code, stderr)
+	code, _, stderr = l.run("closures", "--codec-keys", keys, "hidden", "--pause", canary)
+	require.Zero(t, code, stderr)
+	l.goOn()
+	require.Equal(t, 3, run.ExitCode(), run.Stderr())
+	assert.Contains(t, run.Stderr(), "it was "+canary)
+	assert.NotContains(t, run.Stderr(), "by the name a secret")
+	_, stdout, _ := l.run(with("status", "hidden")...)
+	assert.Contains(t, stdout, "it was "+canary)
+
+	// As read without the key, and with another one.
+	for _, args := range [][]string{{"status", "hidden"}, {"wait", "hidden"}, {"wait", "hidden", "--codec-keys", keyFile(t, "two")}} {
+		_, stdout, stderr = l.run(args...)
+		assert.Contains(t, stdout+stderr, `the key "one"`, args)
+		assert.NotContains(t, stdout+stderr, canary, args)
+	}
+	server := l.server()
+	require.NotNil(t, server)
+	c, err := connect.Dial(t.Context(), connect.Options{Address: server.Address, Embedded: filepath.Join(l.state(), "server")},
+		sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), time.Minute)
+	require.NoError(t, err)
+	defer c.Close()
+	d, err := c.DescribeWorkflowExecution(t.Context(), "hidden", "")
+	require.NoError(t, err)
+	seen := 0
+	for _, id := range []string{"hidden", closure.QueueID("hidden", d.GetWorkflowExecutionInfo().GetExecution().GetRunId())} {
+		for events := c.GetWorkflowHistory(t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); seen++ {
+			e, err := events.Next()
+			require.NoError(t, err, id)
+			assert.NotContains(t, e.String(), canary)
+		}
+	}
+	assert.Greater(t, seen, 20)
+
+	require.NoError(t, syscall.Kill(server.PID, syscall.SIGTERM))
+	harness.Eventually(t, "the server has ended", func() bool { s := harness.State(server.PID); return s == "" || s == "Z" })
+	files, err := filepath.Glob(filepath.Join(l.state(), "server", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.NotContains(t, string(b), canary, file)
+	}
+}
+
+// A host worker without the key fails what it cannot read, and says which key that is.
+func TestAWorkerWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t)
+	s.StartWorker(t)
+	keys := keyFile(t, "one")
+	code, _, stderr := s.CLI(t, "run", "--remote", "--codec-keys", keys, "--", "true")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, `it is encoded with the key "one", which is not here`)
+}
+
+// Keys that cannot be used are a mistake before anything starts.
+func TestKeysThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	open := keyFile(t, "one")
+	require.NoError(t, os.Chmod(open, 0o644))
+	for _, c := range []struct{ keys, want string }{
+		{open, "may be read by others"}, {filepath.Join(l.home, "none"), "no such file"}, {os.DevNull, "is not a file"},
+	} {
+		for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"ui"}, {"codec-server"}} {
+			code, _, stderr := l.run(append([]string{args[0], "--codec-keys", c.keys}, args[1:]...)...)
+			assert.Contains(t, []int{2, 125}, code, args)
+			assert.Contains(t, stderr, c.want, args)
+		}
+	}
+	remote := harness.Start(t, l.home, harness.Env(l.home, "TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:1"), harness.Clusterrun(t), "run", "--", "true")
+	assert.Equal(t, 2, remote.ExitCode())
+	assert.Contains(t, remote.Stderr(), "a remote codec is configured (http://127.0.0.1:1), and clusterrun asks none: give it the keys themselves with --codec-keys")
+	assert.NoDirExists(t, l.state(), "nothing was started")
+}
+
+// browse returns a page as Chromium shows it.
+func browse(t *testing.T, link string) string {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("Chromium is not installed")
+	}
+	home := t.TempDir()
+	p := harness.Start(t, home, harness.Env(home), path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home,
+		"--virtual-time-budget=25000", "--dump-dom", link)
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	return p.Stdout()
+}
+
+// The Web UI of clusterrun ui shows what is encoded, and the temporal CLI by way of
+// clusterrun codec-server.
+func TestReadersOfTheCodec(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	keys := keyFile(t, "one")
+	code, _, stderr := l.run("run", "--codec-keys", keys, "--id", "hidden", "--", "bash", "-c", "exit 3", canary)
+	require.Equal(t, 3, code, stderr)
+
+	t.Run("temporal", func(t *testing.T) {
+		p := l.start("codec-server", "--codec-keys", keys, "--listen", "127.0.0.1:0")
+		harness.Eventually(t, "it serves", func() bool { return strings.Contains(p.Stdout(), "# in a browser") })
+		show := func(variables string) string {
+			shown := harness.Start(t, l.home, harness.Env(l.home, "CR="+harness.Clusterrun(t), "TEMPORAL="+harness.TemporalCLI(t), "VARIABLES="+variables),
+				"bash", "-c", `eval "$("$CR" env)" && eval "$VARIABLES" && "$TEMPORAL" workflow show -w hidden --detailed`)
+			require.Zero(t, shown.ExitCode(), shown.Stderr())
+			return shown.Stdout()
+		}
+		assert.Contains(t, show(p.Stdout()), canary)
+		assert.NotContains(t, show(""), canary)
+		p.Kill(syscall.SIGTERM)
+		assert.Zero(t, p.ExitCode(), p.Stderr())
+	})
+	t.Run("Web UI", func(t *testing.T) {
+		page := func(args ...string) string {
+			p := l.start(append([]string{"ui", "--port", "0"}, args...)...)
+			harness.Eventually(t, "it serves", func() bool { return strings.Contains(p.Stdout(), "?token=") })
+			base, token, _ := strings.Cut(strings.TrimSpace(p.Stdout()), "/?")
+			text := browse(t, base+"/namespaces/default/workflows/hidden?"+token)
+			p.Kill(syscall.SIGTERM)
+			p.ExitCode()
+			return text
+		}
+		assert.Contains(t, page("--codec-keys", keys), canary)
+		text := page()
+		assert.Contains(t, text, "hidden")
+		assert.NotContains(t, text, canary)
+	})
+}
+
+// What the README does with keys: the file of the embedded server has nothing of it.
+func TestTheCodecOfTheREADME(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(readme), "### What the server can read")
+	require.True(t, found)
+	l := newLocal(t)
+	p := harness.Start(t, l.home, harness.Env(l.home, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH"), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t)),
+		"bash", "-e", "-c", block(t, section, "sh"))
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stdout(), "hidden")
+	code, stdout, _ := l.run("status", "hidden")
+	assert.Zero(t, code)
+	assert.Contains(t, stdout, "it is encoded with the key")
+}
