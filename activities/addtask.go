@@ -2,9 +2,11 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -14,6 +16,10 @@ import (
 // command than there.
 type addedTask struct {
 	Task spec.Task `json:"task"`
+	// Signers are the principals of whoever has signed it.
+	Signers []string `json:"signers,omitempty"`
+	// Launch is as in [RunTaskInput].
+	Launch int `json:"launch,omitempty"`
 	// Member is set where the task is not in the cluster.
 	Member *taskenv.Member `json:"member,omitempty"`
 }
@@ -23,12 +29,17 @@ type addedTask struct {
 func groupOfAdded(rank int) int { return -1 - rank }
 
 // addTask puts such a task into the plan.
-func (h *Host) addTask(ctx context.Context, run supervisor.RunKey, t spec.Task) error {
+func (h *Host) addTask(ctx context.Context, run supervisor.RunKey, in RunTaskInput) error {
+	t := *in.Added
 	p, err := h.plans.get(run)
 	if err != nil {
 		return err
 	}
-	added := addedTask{Task: t}
+	signers, err := h.admitStart(p, t, &in)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCommand, h.denied(p, guard.Entry{Asked: "start", Task: t.Name(), Command: t.Command}, err.Error()))
+	}
+	added := addedTask{Task: t, Signers: signers, Launch: in.Launch}
 	if !slices.ContainsFunc(p.Cluster.Members, func(m taskenv.Member) bool {
 		return m.Type == t.Type && m.Index == t.Index
 	}) {

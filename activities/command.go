@@ -21,6 +21,9 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		return supervisor.Command{}, fmt.Errorf("the run has no task %s", l.key.Task)
 	}
 	m, err := l.plan.clusterFor(t.Name()).Member(t.Name())
+	if err == nil {
+		l.allowed, err = l.allowedStart(t)
+	}
 	if err != nil {
 		return supervisor.Command{}, err
 	}
@@ -30,7 +33,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	if l.plan.Spec.MaxRestarts != nil {
 		maxRestarts = *l.plan.Spec.MaxRestarts
 	}
-	variables, problems := l.variables(lent).of(t)
+	variables, problems := l.variables(l.allowed.Secrets).of(t)
 	if len(problems) > 0 {
 		return supervisor.Command{}, errors.New(problems[0].String())
 	}

@@ -58,6 +58,9 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 	} else if err != nil {
 		return ControlOutput{}, err
 	}
+	if err := h.checkRequest(p, in); err != nil {
+		return ControlOutput{}, err
+	}
 	switch in.Op {
 	case lifecycle.ControlSeal:
 		_, err := h.plans.change(run, func(p *plan) error {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/shipped"
@@ -45,6 +46,8 @@ type Config struct {
 	// no task does.
 	Foreground string
 
+	// Guard has the policy of this host and its audit log. None: everything is allowed.
+	Guard      *guard.Guard
 	Supervisor supervisor.API
 	Server     Server
 	// Files serves the files of runs to others. None: they are read here only.
@@ -137,7 +140,7 @@ func NewHost(c Config) (*Host, error) {
 	h.shipped.Volatile = c.Owned
 	h.services, err = taskservices.New(taskservices.Config{
 		Host: c.Name, Queue: c.Queue, StateDir: c.StateDir, Plans: plans,
-		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.restart, Log: c.Log,
+		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.restart, MayServe: h.mayServe, Log: c.Log,
 	})
 	return h, err
 }

@@ -29,6 +29,9 @@ type plan struct {
 	Run        supervisor.RunKey `json:"run"`
 	Generation int               `json:"generation"`
 	Spec       *spec.RunSpec     `json:"spec"`
+	// Signers are the principals of whoever has signed the run, as the policy of this host
+	// knows them.
+	Signers []string `json:"signers,omitempty"`
 	// Tasks names those placed here.
 	Tasks []string `json:"tasks"`
 	// Added are tasks started outside the spec, or with another command.

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -69,6 +70,17 @@ func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, tasks []spec.Ta
 func (h *Host) checkStart(p *plan, t *spec.Task) error {
 	if t == nil {
 		return h.cannotStart(spec.Problem{Path: "task", Message: "missing", Remedy: "name the task to start"})
+	}
+	signers, err := h.admitStart(p, *t, nil)
+	if err != nil {
+		h.refused(p.Run, guard.Entry{Asked: "start", Task: t.Name(), Command: t.Command}, err.Error())
+		return h.cannotStart(spec.Problem{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the request again with --sign"})
+	}
+	if d := h.Guard.Decide(h.requestFor(p.Run, p.Spec, *t, signers)); !d.Allowed {
+		h.refused(p.Run, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
+		return h.cannotStart(spec.Problem{
+			Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", t.Name(), by(signers), h.Name, d.Reason), Remedy: remedyOfDenial(signers),
+		})
 	}
 	problems := h.preflight(p.Run, p.Spec, []spec.Task{*t})
 	if len(problems) == 0 {

@@ -21,10 +21,17 @@ type PrepareInput struct {
 
 // Prepare keeps the cluster in the plan, once the host of rank 0 can be reached.
 func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
+	p, err := h.plans.get(runOf(ctx, in.Run))
+	if err == nil {
+		err = h.checkCluster(p, in.Cluster)
+	}
+	if err != nil {
+		return err
+	}
 	if err := h.reachMaster(ctx, &in.Cluster); err != nil {
 		return err
 	}
-	_, err := h.plans.change(runOf(ctx, in.Run), func(p *plan) error {
+	_, err = h.plans.change(runOf(ctx, in.Run), func(p *plan) error {
 		if in.Generation != p.Generation {
 			return fmt.Errorf("generation %d of the run is not the one reserved here, %d is", in.Generation, p.Generation)
 		}

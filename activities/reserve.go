@@ -74,14 +74,21 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err != nil {
 		return ReserveOutput{}, err
 	}
+	if in.Spec == nil {
+		return ReserveOutput{}, refusedSpec([]spec.Problem{{Message: "there is no spec"}})
+	}
+	tasks, err := h.tasksFor(in)
+	if err != nil {
+		return ReserveOutput{}, err
+	}
+	signers, problems := h.admit(run, in, tasks)
+	if len(problems) > 0 {
+		return ReserveOutput{}, refusedSpec(problems)
+	}
 	if err := h.awaitPredecessor(ctx, run); err != nil {
 		return ReserveOutput{}, err
 	}
 	if err := h.endOlder(ctx, run, in); err != nil {
-		return ReserveOutput{}, err
-	}
-	tasks, err := h.tasksFor(in)
-	if err != nil {
 		return ReserveOutput{}, err
 	}
 	unlock, err := h.bring(ctx, run, in)
@@ -89,13 +96,12 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		return ReserveOutput{}, err
 	}
 	defer unlock()
-	problems, err := h.checkResources(run, in, tasks)
+	problems, err = h.checkResources(run, in, tasks)
 	if err != nil {
 		return ReserveOutput{}, err
 	}
 	if problems = append(h.preflight(run, in.Spec, tasks), problems...); len(problems) > 0 {
-		return ReserveOutput{}, temporal.NewNonRetryableApplicationError(
-			(&spec.InvalidSpecError{Problems: problems}).Error(), spec.ErrInvalidRunSpec, nil)
+		return ReserveOutput{}, refusedSpec(problems)
 	}
 	lease, addresses, err := h.leasePorts(ctx, run, in, tasks)
 	if err != nil {
@@ -111,7 +117,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 			return nil, fmt.Errorf("generation %d of the run is over, %d has begun", in.Generation, p.Generation)
 		case p == nil || p.Generation != in.Generation:
 			p = h.newPlan(run, in, p)
-			p.Server = server
+			p.Server, p.Signers = server, signers
 		}
 		if err := h.claimSlots(run, in.Generation, tasks); err != nil {
 			return nil, err
@@ -140,6 +146,12 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		out.Shipped = h.Files.DescribeArchive(a.Digest)
 	}
 	return out, nil
+}
+
+// refusedSpec refuses a spec for good.
+func refusedSpec(problems []spec.Problem) error {
+	return temporal.NewNonRetryableApplicationError(
+		(&spec.InvalidSpecError{Problems: problems}).Error(), spec.ErrInvalidRunSpec, nil)
 }
 
 // newPlan returns the plan of a new generation; before is the last one's, if there was one
@@ -250,8 +262,7 @@ func (h *Host) leasePorts(ctx context.Context, run supervisor.RunKey, in Reserve
 	reply, err := h.Supervisor.Lease(ctx, request)
 	if errors.Is(err, supervisor.ErrPortShared) {
 		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", h.Name, err), Remedy: "give every task a port of its own"}
-		return nil, nil, temporal.NewNonRetryableApplicationError(
-			(&spec.InvalidSpecError{Problems: []spec.Problem{problem}}).Error(), spec.ErrInvalidRunSpec, nil)
+		return nil, nil, refusedSpec([]spec.Problem{problem})
 	}
 	if err != nil {
 		return nil, nil, temporal.NewApplicationErrorWithOptions(

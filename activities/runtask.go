@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/policy"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -126,7 +127,7 @@ const exitNotExecutable = 126
 // planFor returns the plan with the task in it, which for an added one is this call.
 func (h *Host) planFor(ctx context.Context, run supervisor.RunKey, in RunTaskInput) (*plan, error) {
 	if in.Added != nil {
-		if err := h.addTask(ctx, run, *in.Added); err != nil {
+		if err := h.addTask(ctx, run, in); err != nil {
 			return nil, err
 		}
 	}
@@ -146,8 +147,9 @@ type lease struct {
 	token   []byte
 	resumed bool
 
-	restarts int  // of the task so far
-	stopping bool // the activity was cancelled
+	allowed  policy.Decision // of the process that is started
+	restarts int             // of the task so far
+	stopping bool            // the activity was cancelled
 	// stopped has the outcome of the request to stop the process.
 	stopped chan error
 }
@@ -182,6 +184,9 @@ func (l *lease) hold() (RunTaskOutput, error) {
 		}
 	}
 	command, err := l.command(next)
+	if err == nil {
+		err = l.written(command)
+	}
 	if err != nil {
 		return RunTaskOutput{}, fmt.Errorf("%w: %w", errCommand, err)
 	}
@@ -298,6 +303,7 @@ func (l *lease) stop(waiting context.Context, p supervisor.Process) {
 		return
 	}
 	l.stopping = true
+	l.audited("the run stops it")
 	go func() { l.stopped <- l.stopProcess(waiting, p) }()
 }
 

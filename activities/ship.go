@@ -42,9 +42,9 @@ func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput
 		return func() {}, nil
 	}
 	if a == nil {
-		return nil, temporal.NewNonRetryableApplicationError((&spec.InvalidSpecError{Problems: []spec.Problem{{
+		return nil, refusedSpec([]spec.Problem{{
 			Path: "ship", Message: "the directory is not packed", Remedy: "start the run with `clusterrun run` or `clusterrun submit`, which do that",
-		}}}).Error(), spec.ErrInvalidRunSpec, nil)
+		}})
 	}
 	var now atomic.Pointer[spec.Fetching]
 	now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size)})
@@ -168,9 +168,13 @@ func (r reported) Write(b []byte) (int, error) {
 // dirOf returns the working directory of a task: where the spec names none it is the
 // host worker's own, and of a run that ships one that.
 func (h *Host) dirOf(run supervisor.RunKey, s *spec.RunSpec, t spec.Task) string {
+	return dirIn(h.shipped.Dir(run), s, t)
+}
+
+func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {
 	switch {
 	case s.Ships() && !filepath.IsAbs(t.Dir):
-		return filepath.Join(h.shipped.Dir(run), t.Dir)
+		return filepath.Join(ships, t.Dir)
 	case t.Dir != "":
 		return t.Dir
 	}
@@ -193,6 +197,7 @@ func (h *Host) keepStore(ctx context.Context) {
 		var over func(string, time.Time) bool
 		if time.Since(asked) > askEvery {
 			asked = time.Now()
+			h.forgetSignatures()
 			over = func(workflowID string, since time.Time) bool { return h.isOver(ctx, workflowID, since) }
 		}
 		h.sweepShipped(over)

@@ -30,6 +30,7 @@ var levels = [][]string{
 	{"activities/taskservices"},
 	{"activities/closures", "activities/closurequeue"},
 	{"activities/taskapi", "activities/barriers", "activities/hostservice", "activities/task/python"},
+	{"activities/guard"},
 	{"activities/shipped"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/task/coordinator"},

@@ -41,6 +41,10 @@ type Options struct {
 	// another.
 	Listen   string `json:"listen,omitempty"`
 	ListenAs string `json:"listen_as,omitempty"`
+	// Policy is the file that says what this host runs for whom, and Audit the one that gets a
+	// line for each start, refusal and request; see package guard. Empty: there is none.
+	Policy string `json:"policy,omitempty"`
+	Audit  string `json:"audit,omitempty"`
 	// NoWorkflows leaves the workflows of the queue to another host worker.
 	NoWorkflows bool `json:"no_workflows,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.

@@ -87,6 +87,7 @@ func (s *side) run(ctx context.Context) error {
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
+		Guard: s.guard(),
 		Files: files, Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		AskedAt: s.held.askedAt,

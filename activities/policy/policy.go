@@ -88,17 +88,17 @@ const Shipped = "ship:/"
 
 // Decision is the answer to a [Request].
 type Decision struct {
-	Allowed bool
+	Allowed bool `json:"allowed"`
 	// Rule is the number of the rule that has decided, from 1. 0: none has.
-	Rule int
+	Rule int `json:"rule,omitempty"`
 	// User is whom the process is to run as; empty: the user of the host worker. It is
 	// root only where the rule says root or 0: a user of another name who has its uid is
 	// to be refused.
-	User string
+	User string `json:"user,omitempty"`
 	// Secrets are those that the process may be given.
-	Secrets Secrets
+	Secrets Secrets `json:"secrets,omitzero"`
 	// Reason says why not.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 }
 
 // Decide returns the decision of the first rule that is for the request. It denies what no

@@ -61,6 +61,11 @@ func (b *Brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 	if s == nil {
 		return taskapi.ClosuresAnswer{}, errReleased
 	}
+	if b.MayServe != nil && in.Slots > 0 {
+		if err := b.MayServe(run.RunKey, by.Task); err != nil {
+			return taskapi.ClosuresAnswer{}, err
+		}
+	}
 	serving := run.Serving[by.Task]
 	if in.Slots > 0 && serving != s.life {
 		b.noteServing(run, by.Task, s.life)

@@ -31,7 +31,9 @@ type Config struct {
 	// Restart stops the process of a task that does not end a call, and has it started
 	// again like one that an operator restarts.
 	Restart func(ctx context.Context, run supervisor.RunKey, task string) error
-	Log     *zap.Logger
+	// MayServe returns why a task must not be given closures.
+	MayServe func(run supervisor.RunKey, task string) error
+	Log      *zap.Logger
 }
 
 // Services answer what the tasks of a host ask.

@@ -67,7 +67,7 @@ func (a *app) root() *cobra.Command {
 		{"look", "Look at runs:", []*cobra.Command{a.listCommand(), a.statusCommand(), a.explainCommand(), a.waitCommand(), a.logsCommand(), a.stacksCommand(), a.barriersCommand()}},
 		{"act", "Change a run:", []*cobra.Command{a.stopCommand(), a.terminateCommand(), a.startTaskCommand(), a.restartTaskCommand(), a.signalCommand()}},
 		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{a.scheduleCommand(), a.fetchCommand(), a.joinCommand(), a.doneCommand(), a.closuresCommand(), a.coordinateCommand()}},
-		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.uiCommand(), a.envCommand(), a.codecServerCommand(), a.workerCommand(), a.hostsCommand(), a.queueCommand(), a.hostCommand()}},
+		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.uiCommand(), a.envCommand(), a.codecServerCommand(), a.workerCommand(), a.policyCommand(), a.hostsCommand(), a.queueCommand(), a.hostCommand()}},
 		{"task", "Within a task:", []*cobra.Command{a.taskCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.specTopic(), a.superviseCommand(), a.sideCommand(), a.remoteHostCommand()}},
 	}

@@ -83,6 +83,7 @@ type runOptions struct {
 	queue      string
 	foreground string
 	remote     bool
+	signing    signing
 	quiet      bool
 	// coordinator is the descriptor on which a program coordinates the run; 0: none.
 	coordinator int
@@ -117,6 +118,9 @@ func (a *app) runCommand() *cobra.Command {
 				a.sayUnsent(cmd, args, s)
 				return a.runRemote(cmd, s, o)
 			}
+			if o.signing.wanted() {
+				return usagef("--sign and --sign-key are for --remote: without it the run is executed here, as you")
+			}
 			if cmd.Flags().Changed("queue") {
 				return usagef("--queue is for --remote: without it the run is executed here")
 			}
@@ -145,6 +149,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
 	cmd.Flags().BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show what is written there, and wait")
 	cmd.Flags().StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
+	o.signing.register(cmd.Flags(), "with --remote: ")
 	cmd.Flags().IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run schedules closures as with `clusterrun coordinate`; the run ends with it")
 	_ = cmd.Flags().MarkHidden(coordinatorFlag)
 	return cmd

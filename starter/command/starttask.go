@@ -14,6 +14,7 @@ func (a *app) startTaskCommand() *cobra.Command {
 		args, env, secrets []string
 		dir                string
 		gap                bool
+		g                  signing
 	)
 	cmd := &cobra.Command{
 		Use:   "start-task [flags] RUN TASK [-- COMMAND [ARG...]]",
@@ -26,6 +27,9 @@ not that of this shell.
 Its host looks first whether the program and the directory are there. What is wrong
 is said, and the run goes on as it was; so it does where the index leaves a gap after
 the tasks there are, unless --new says that this is meant.
+
+A host with a policy asks who has signed this very request; see --sign. To start a task
+as the spec has it takes no signature beside that of the run.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun start-task iris-x2k4 worker-1
@@ -57,6 +61,11 @@ the tasks there are, unless --new says that this is meant.
 				}
 				q.Env[name] = v
 			}
+			if g.wanted() {
+				if err := g.signStart(id, &q); err != nil {
+					return err
+				}
+			}
 			return a.request(cmd.Context(), id, "started", nil, func(ctx context.Context, r *starter.Run, _ []string) (spec.RequestAnswer, error) {
 				return r.StartTask(ctx, q)
 			})
@@ -67,5 +76,6 @@ the tasks there are, unless --new says that this is meant.
 	secretFlag(cmd.Flags(), &secrets)
 	cmd.Flags().StringVar(&dir, "dir", "", "working `DIRECTORY`, instead of the task's")
 	cmd.Flags().BoolVar(&gap, "new", false, "start the task also where its index leaves a gap after the others of its type")
+	g.register(cmd.Flags(), "")
 	return cmd
 }

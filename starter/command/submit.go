@@ -18,6 +18,7 @@ import (
 func (a *app) submitCommand() *cobra.Command {
 	f := &specFlags{}
 	var id, queue string
+	var g signing
 	cmd := &cobra.Command{
 		Use:   "submit [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Start a run on the host workers that serve the queue, and return",
@@ -31,12 +32,16 @@ history. With --ship they run in a copy of a directory of this machine. One of t
 hosts has that before this command ends, and keeps it for the others until the run
 has ended; it has to serve files (see --listen of worker).
 
+With --sign, or --sign-key FILE, the run is signed with an SSH key for hosts whose owners
+have a policy (see policy): the spec, the run ID, and the time until which a host takes it.
+
 Exit codes:
   0    the run is started; whether it succeeds is for wait to say
   2    mistake in the command line, or an invalid run spec
   125  the server could not be reached`,
 		Example: `  clusterrun submit iris.yaml
   clusterrun wait $(clusterrun submit -n 4 --dir /srv/job -- python3 train.py)
+  clusterrun submit --sign iris.yaml
   clusterrun submit -x PYTHONPATH -x LEVEL=debug -- python3 -m train
   clusterrun submit --ship . --exclude '*.ckpt' -n 8 -- python3 train.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +69,7 @@ Exit codes:
 				return err
 			}
 			defer c.Close()
-			r, err := a.submit(cmd.Context(), c, s, archive, starter.Options{ID: id, Queue: queue})
+			r, err := a.submit(cmd.Context(), c, s, archive, starter.Options{ID: id, Queue: queue}, &g)
 			if err != nil {
 				return err
 			}
@@ -83,6 +88,7 @@ Exit codes:
 	cmd.Flags().StringVar(&id, "id", "", "run `ID`; default: the name and a random part")
 	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` of the host workers")
 	f.register(cmd.Flags())
+	g.register(cmd.Flags(), "")
 	// Known here so that it can be refused with a reason.
 	cmd.Flags().String("foreground", "", "")
 	_ = cmd.Flags().MarkHidden("foreground")
@@ -108,7 +114,7 @@ func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.Run
 
 // submit starts a run for others to execute, and warns when there are none. What it ships is
 // with one of them then.
-func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) (*starter.Run, error) {
+func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *signing) (*starter.Run, error) {
 	if archive != nil {
 		if o.ID == "" {
 			o.ID = starter.NewID(s.Name)
@@ -116,6 +122,9 @@ func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, arch
 		if err := a.ship(ctx, c, s, archive, o); err != nil {
 			return nil, err
 		}
+	}
+	if err := g.signRun(s, &o); err != nil {
+		return nil, err
 	}
 	r, err := starter.Start(ctx, c, s, o)
 	if err != nil {

@@ -17,6 +17,7 @@ func (a *app) workerCommand() *cobra.Command {
 	var (
 		host, queue, logDir, memory string
 		listen, advertise           string
+		policyFile, audit           string
 		slots, gpus                 int
 		labels                      map[string]string
 	)
@@ -62,6 +63,21 @@ Exit codes:
 				StateDir: a.workerDir(), Host: host, Queue: queue, Slots: slots, LogRoot: logDir, Debug: a.debug(),
 				Listen: listen, ListenAs: advertise, Labels: labels,
 			}
+			for _, f := range []struct {
+				flag, given string
+				path        *string
+			}{{"--policy", policyFile, &o.Policy}, {"--audit", audit, &o.Audit}} {
+				var err error
+				if f.given == "" {
+					continue
+				}
+				if *f.path, err = filepath.Abs(f.given); err != nil {
+					return usagef("%s: %s; give an absolute path", f.flag, err)
+				}
+			}
+			if err := o.CheckPolicy(); err != nil {
+				return usagef("%s", err)
+			}
 			if cmd.Flags().Changed("gpus") {
 				if gpus < 0 {
 					return usagef("--gpus %d: give 0 or more", gpus)
@@ -90,6 +106,8 @@ Exit codes:
 	cmd.Flags().StringVar(&memory, "memory", "", "memory that tasks may have, as a `SIZE` such as 64GiB, for constraints (default: what is found)")
 	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
 	cmd.Flags().StringVar(&logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
+	cmd.Flags().StringVar(&policyFile, "policy", "", "`FILE` that says what this host runs, for whom and as which user; what it does not allow is denied (see policy)")
+	cmd.Flags().StringVar(&audit, "audit", "", "`FILE` that gets a line of JSON for each start, refusal and request; a start that it cannot take is refused")
 	cmd.Flags().StringVar(&listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+
 		"default: a free port of all addresses, and off with a server on this machine")
 	cmd.Flags().StringVar(&advertise, "advertise", "", "`HOST[:PORT]` by which others reach this host, its tasks and what it serves; default: the host name for tasks, and else the address by which it reaches the server")

@@ -1,0 +1,75 @@
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Entry is a line of the audit log.
+type Entry struct {
+	Time time.Time `json:"time"`
+	// What is start, refused, stop, terminate, restart, signal, stacks or tell.
+	What string `json:"what"`
+	// Signers are the principals of whoever has signed what is started; none: nobody has.
+	Signers []string `json:"signers,omitempty"`
+	// User is whom it runs as, and Rule the number of the rule that allows it.
+	User string `json:"user,omitempty"`
+	Rule int    `json:"rule,omitempty"`
+	// Run and Execution are the IDs of the run's workflow and of its execution.
+	Run       string   `json:"run"`
+	Execution string   `json:"execution"`
+	Task      string   `json:"task,omitempty"`
+	Command   []string `json:"command,omitempty"`
+	Dir       string   `json:"dir,omitempty"`
+	// Asked is what was refused, and Why says why.
+	Asked string `json:"asked,omitempty"`
+	Why   string `json:"why,omitempty"`
+}
+
+// Log writes a line. What it tells of must not be done if that fails.
+func (g *Guard) Log(e Entry) error {
+	if g == nil {
+		return nil
+	}
+	file := g.auditFile()
+	if file == "" {
+		return nil
+	}
+	e.Time = g.now().UTC()
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	f, err := openAudit(file)
+	if err != nil {
+		return fmt.Errorf("the audit log cannot be written: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return fmt.Errorf("the audit log cannot be written: %w", err)
+	}
+	return nil
+}
+
+func openAudit(file string) (*os.File, error) {
+	return os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+}
+
+// checkAudit returns why the audit log could not be written.
+func (g *Guard) checkAudit() error {
+	file := g.auditFile()
+	if file == "" {
+		return nil
+	}
+	f, err := openAudit(file)
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return f.Close()
+}

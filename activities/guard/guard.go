@@ -1,0 +1,170 @@
+package guard
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/activities/signatures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Guard is that of one host. A nil Guard allows everything and writes nothing down.
+type Guard struct {
+	file, audit string
+	usedDir     string
+	now         func() time.Time
+
+	mu      sync.Mutex
+	policy  *policy.Policy
+	signers *signatures.Signers
+	// read are the files as they were read.
+	read []version
+}
+
+// version tells a file from what it is after a change.
+type version struct {
+	path string
+	info os.FileInfo
+}
+
+// New returns the guard of a host with that policy and audit log, where it has them; nil if it
+// has neither.
+func New(file, audit, stateDir string) *Guard {
+	if file == "" && audit == "" {
+		return nil
+	}
+	return &Guard{file: file, audit: audit, usedDir: filepath.Join(stateDir, "signatures"), now: time.Now}
+}
+
+// Check returns why the policy or the audit log cannot be used.
+func (g *Guard) Check() error {
+	if g == nil {
+		return nil
+	}
+	if _, _, err := g.load(); err != nil {
+		return err
+	}
+	return g.checkAudit()
+}
+
+// Read reads a policy and the file of signers that it names.
+func Read(file string) (*policy.Policy, *signatures.Signers, error) {
+	p, s, _, err := read(file)
+	return p, s, err
+}
+
+func read(file string) (*policy.Policy, *signatures.Signers, []version, error) {
+	b, info, err := readTrusted(file)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("policy: %w", err)
+	}
+	p, err := policy.Decode(b)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	read := []version{{file, info}}
+	s := &signatures.Signers{}
+	if p.AllowedSigners != "" {
+		p.AllowedSigners = below(filepath.Dir(file), p.AllowedSigners)
+		b, info, err := readTrusted(p.AllowedSigners)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%s: allowed_signers: %w", file, err)
+		}
+		if s, err = signatures.ParseSigners(b); err != nil {
+			return nil, nil, nil, fmt.Errorf("%s: %w", p.AllowedSigners, err)
+		}
+		read = append(read, version{p.AllowedSigners, info})
+	}
+	if p.Audit != "" {
+		p.Audit = below(filepath.Dir(file), p.Audit)
+	}
+	return p, s, read, nil
+}
+
+func below(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// load returns the policy as it is now, and those who may sign.
+func (g *Guard) load() (*policy.Policy, *signatures.Signers, error) {
+	if g.file == "" {
+		return nil, nil, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.policy != nil && g.unchanged() {
+		return g.policy, g.signers, nil
+	}
+	p, s, read, err := read(g.file)
+	if err != nil {
+		g.policy = nil
+		return nil, nil, err
+	}
+	g.policy, g.signers, g.read = p, s, read
+	return p, s, nil
+}
+
+func (g *Guard) unchanged() bool {
+	for _, v := range g.read {
+		info, err := os.Stat(v.path)
+		if err != nil || !os.SameFile(info, v.info) || info.Size() != v.info.Size() ||
+			!info.ModTime().Equal(v.info.ModTime()) || info.Mode() != v.info.Mode() {
+			return false
+		}
+	}
+	return true
+}
+
+// Decide holds a request against the policy.
+func (g *Guard) Decide(r policy.Request) policy.Decision {
+	if g == nil {
+		return (*policy.Policy)(nil).Decide(r)
+	}
+	p, _, err := g.load()
+	if err != nil {
+		return policy.Decision{Reason: "the policy of this host cannot be used: " + err.Error()}
+	}
+	r.AsRoot = os.Geteuid() == 0
+	return p.Decide(r)
+}
+
+// HasPolicy reports whether something may be denied.
+func (g *Guard) HasPolicy() bool { return g != nil && g.file != "" }
+
+// Signers returns the principals of whoever has signed a statement; none where nobody has, or
+// where no policy asks. With a use that is not empty the signature is used up by it.
+func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by Use) ([]string, error) {
+	if !g.HasPolicy() || signature == nil {
+		return nil, nil
+	}
+	_, signers, err := g.load()
+	if err != nil {
+		return nil, fmt.Errorf("the policy of this host cannot be used: %w", err)
+	}
+	principals, err := st.Verify(*signature, signers, g.now())
+	if err != nil {
+		return nil, fmt.Errorf("the signature is refused: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.use(*signature, by); err != nil {
+		return nil, fmt.Errorf("the signature is refused: %w", err)
+	}
+	return principals, nil
+}
+
+// auditFile returns where lines go; empty: nowhere.
+func (g *Guard) auditFile() string {
+	if p, _, err := g.load(); err == nil && p != nil {
+		return cmp.Or(g.audit, p.Audit)
+	}
+	return g.audit
+}

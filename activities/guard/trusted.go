@@ -1,0 +1,72 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// maxFile bounds a policy and a file of signers, in bytes.
+const maxFile = 1 << 20
+
+// readTrusted reads a file that nobody but root and our own user can have written. As sshd
+// does, it looks at the file and at every directory above it; unlike sshd, it takes root's
+// directories with the sticky bit, such as /tmp, in which nobody can replace what is another's.
+func readTrusted(file string) ([]byte, os.FileInfo, error) {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := trusted(dir, info); err != nil {
+			return nil, nil, err
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is no regular file", file)
+	}
+	if err := trusted(real, info); err != nil {
+		return nil, nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", file, maxFile)
+	}
+	return b, info, err
+}
+
+// trusted returns why others may have changed a file or what is in a directory.
+func trusted(path string, info os.FileInfo) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return errors.New("no owner can be found out")
+	}
+	if stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d; it must belong to root or to the user of the host worker", path, stat.Uid)
+	}
+	sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0 && stat.Uid == 0
+	if info.Mode().Perm()&0o022 != 0 && !sticky {
+		return fmt.Errorf("%s can be written by others; chmod go-w %s", path, path)
+	}
+	return nil
+}

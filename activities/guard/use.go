@@ -1,0 +1,103 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/signatures"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Use is what a signature is used for.
+type Use struct {
+	// Namespace, Workflow and Run are the execution of the run. Without them there is no use
+	// yet: somebody only asks.
+	Namespace string `json:"namespace"`
+	Workflow  string `json:"workflow"`
+	Run       string `json:"run"`
+	// Generation and Launch are those of a task that is started.
+	Generation int `json:"generation,omitempty"`
+	Launch     int `json:"launch,omitempty"`
+}
+
+// noted is a file of the state directory.
+type noted struct {
+	Use
+	Expires string `json:"expires"`
+}
+
+// again reports whether a signature may be used for next after it was used for u.
+func (u Use) again(next Use) bool {
+	sameRun := u.Namespace == next.Namespace && u.Workflow == next.Workflow && u.Run == next.Run
+	return sameRun && (next.Generation > u.Generation || next.Generation == u.Generation && next.Launch == u.Launch)
+}
+
+// use notes the use of a signature, or returns why it must not be used for that. g.mu must be
+// held.
+func (g *Guard) use(s spec.Signature, by Use) error {
+	sum := sha256.Sum256([]byte(s.Expires + s.SSH))
+	file := filepath.Join(g.usedDir, hex.EncodeToString(sum[:16])+".json")
+	b, err := os.ReadFile(file)
+	var before noted
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if signatures.Expired(s, g.now()) {
+			return fmt.Errorf("it has expired at %s", s.Expires)
+		}
+	case err != nil:
+		return err
+	case json.Unmarshal(b, &before) != nil:
+		return fmt.Errorf("the note of its use, %s, is damaged", file)
+	case by.Run == "" || before.Use == by:
+		return nil
+	case !before.again(by):
+		return errors.New("it was used before; sign again")
+	}
+	if by.Run == "" {
+		return nil
+	}
+	if err := os.MkdirAll(g.usedDir, 0o700); err != nil {
+		return err
+	}
+	if b, err = json.Marshal(noted{by, s.Expires}); err != nil {
+		return err
+	}
+	return atomicfile.Write(file, b, 0o600)
+}
+
+// keepNotes is how much longer a note is kept than its signature is good: for longer than a
+// host may take from the use to the plan of the run.
+const keepNotes = time.Hour
+
+// Forget removes the notes of signatures that have expired and whose runs are not here any
+// more.
+func (g *Guard) Forget(isHere func(Use) bool) error {
+	if !g.HasPolicy() {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	files, err := filepath.Glob(filepath.Join(g.usedDir, "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		var n noted
+		b, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(b, &n) != nil || !signatures.Expired(spec.Signature{Expires: n.Expires}, g.now().Add(-keepNotes)) || isHere(n.Use) {
+			continue
+		}
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (a *app) policyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check what a host would run, for whom and as which user",
+		Long: `A policy is a file in YAML that says what a host worker runs (worker --policy FILE).
+Its first rule that is for a task decides; what no rule is for is denied:
+
+    allowed_signers: /etc/clusterrun/allowed_signers
+    audit: /var/log/clusterrun/audit.log
+    rules:
+      - signers: [alice@example.com]      # who has signed the run
+        user: alice                       # whom its tasks run as
+        programs: [/usr/bin/python3, "/opt/jobs/**"]
+        directories: [/srv/alice]         # of dir and logs.dir, with all below
+        env: ["NCCL_*", EPOCHS]           # variables that the spec may set
+        secrets: {env: [WANDB_API_KEY], files: ["/etc/clusterrun/secrets/*"]}
+        requests: [restart, stacks]       # of running tasks; default: all
+        closures: false
+      - signers: [unsigned]
+        user: nobody
+        programs: [/opt/jobs/selftest]
+
+allowed_signers is a file of ssh-keygen(1). Both files, and all directories above them,
+must belong to root or to the user of the host worker, and nobody else may be able to
+write to them. They are read anew whenever they have changed.
+
+A signature (submit --sign) is of the spec, the run ID and an expiry. Without one a run
+is unsigned, and so is one that was started by hand. Runs and requests of tasks are
+denied before anything is started; a request that ends tasks never is.`,
+		Args: noArgs,
+	}
+	cmd.AddCommand(a.policyCheckCommand(), &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of a policy",
+		Long:    "Prints the JSON Schema of a policy, for editors.\n\nExit codes:\n  0  printed",
+		Example: "  clusterrun policy schema > policy.schema.json",
+		Args:    noArgs,
+		RunE:    func(*cobra.Command, []string) error { return a.printRaw(policy.Schema) },
+	})
+	return cmd
+}
+
+func (a *app) policyCheckCommand() *cobra.Command {
+	var specFile string
+	var signers []string
+	cmd := &cobra.Command{
+		Use:   "check [flags] FILE",
+		Short: "Check a policy, and say what it decides about a run",
+		Long: `Checks a policy: its fields, its patterns, and that nobody else can write to it. With
+--spec it says which rule decides about each task, as a host worker of this user on this
+machine would.
+
+Exit codes:
+  0  the policy can be used, and allows every task
+  1  it denies a task
+  2  it cannot be used, or a mistake in the command line`,
+		Example: `  clusterrun policy check /etc/clusterrun/policy.yaml
+  clusterrun policy check policy.yaml --spec iris.yaml --signer alice@example.com`,
+		Args: someArgs(1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("unexpected argument %q", args[1])
+			}
+			var s *spec.RunSpec
+			if specFile != "" {
+				b, err := os.ReadFile(specFile)
+				if err != nil {
+					return usagef("--spec: %v", err)
+				}
+				if s, err = spec.DecodeYAML(b); err != nil {
+					return err
+				}
+			}
+			decisions, err := workers.CheckPolicy(args[0], s, signers)
+			if err != nil {
+				return usagef("%s", err)
+			}
+			return a.printDecisions(decisions)
+		},
+	}
+	cmd.Flags().StringVar(&specFile, "spec", "", "say what it decides about the tasks of the run spec in this `FILE`")
+	cmd.Flags().StringSliceVar(&signers, "signer", nil, "with --spec: `NAME` of the principal who has signed it (default: nobody has)")
+	return cmd
+}
+
+func (a *app) printDecisions(decisions []workers.TaskDecision) error {
+	denied := 0
+	for _, d := range decisions {
+		if !d.Allowed {
+			denied++
+		}
+	}
+	switch {
+	case a.global.json:
+		if decisions == nil {
+			decisions = []workers.TaskDecision{}
+		}
+		if err := a.printJSON(map[string]any{"ok": denied == 0, "tasks": decisions}); err != nil {
+			return err
+		}
+	case len(decisions) == 0:
+		fmt.Fprintln(a.out, "ok")
+	default:
+		for _, d := range decisions {
+			fmt.Fprintln(a.out, d.Task+": "+said(d.Decision))
+		}
+	}
+	if denied > 0 {
+		return &exitError{code: 1, cause: errors.New(plural.Of(denied, "task is denied", "tasks are denied"))}
+	}
+	return nil
+}
+
+// said is a decision in words.
+func said(d policy.Decision) string {
+	if !d.Allowed {
+		return "denied: " + d.Reason
+	}
+	text := fmt.Sprintf("allowed by rule %d", d.Rule)
+	if d.User != "" {
+		text += ", as " + d.User
+	}
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,136 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/clusterrun/clusterrun/activities/signatures"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// signing are the flags of commands that can sign what they ask for.
+type signing struct {
+	sign    bool
+	key     string
+	expires time.Duration
+}
+
+// defaultExpiry is long enough for a run that waits for a place overnight.
+const defaultExpiry = 24 * time.Hour
+
+func (g *signing) register(flags *pflag.FlagSet, when string) {
+	flags.BoolVar(&g.sign, "sign", false, when+"sign it with the key in ssh-agent, for hosts with a policy")
+	flags.StringVar(&g.key, "sign-key", "", when+"sign it with the SSH key in this `FILE`; with that of ssh-agent where it is a .pub file")
+	flags.DurationVar(&g.expires, "sign-expires", defaultExpiry, when+"how long hosts take the signature (`TIME`); what has begun there goes on")
+}
+
+func (g *signing) wanted() bool { return g.sign || g.key != "" }
+
+func (g *signing) check() error {
+	if g.expires < time.Second {
+		return usagef("--sign-expires %s: give 1s or more", g.expires)
+	}
+	return nil
+}
+
+// signRun signs a run that is about to be started, where that is wanted: its spec must not
+// change any more.
+func (g *signing) signRun(s *spec.RunSpec, o *starter.Options) error {
+	if !g.wanted() {
+		return nil
+	}
+	if o.ID == "" {
+		o.ID = starter.NewID(s.Name)
+	}
+	return g.with(func(key ssh.Signer) (err error) {
+		if s.Signature, err = signatures.OfRun(o.ID, s).Sign(key, time.Now().Add(g.expires)); err == nil && s.IsElastic() {
+			s.Signature.Size = len(s.TaskList())
+		}
+		return err
+	})
+}
+
+// signStart signs a request to start a task.
+func (g *signing) signStart(id string, q *spec.StartTaskRequest) error {
+	return g.with(func(key ssh.Signer) (err error) {
+		q.Signature, err = signatures.OfStart(id, *q).Sign(key, time.Now().Add(g.expires))
+		return err
+	})
+}
+
+// with calls f with the key to sign with.
+func (g *signing) with(f func(ssh.Signer) error) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	var public ssh.PublicKey
+	if g.key != "" {
+		b, err := os.ReadFile(g.key)
+		if err != nil {
+			return usagef("--sign-key: %v", err)
+		}
+		if public, _, _, _, err = ssh.ParseAuthorizedKey(b); err != nil {
+			key, err := ssh.ParsePrivateKey(b)
+			var passphrase *ssh.PassphraseMissingError
+			switch {
+			case errors.As(err, &passphrase):
+				return usagef("--sign-key %s has a passphrase; add it to ssh-agent with ssh-add, and use --sign", g.key)
+			case err != nil:
+				return usagef("--sign-key %s: %v", g.key, err)
+			}
+			return f(key)
+		}
+	}
+	socket := os.Getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		return usagef("there is no ssh-agent (SSH_AUTH_SOCK is not set); start one, or give --sign-key FILE")
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return usagef("ssh-agent: %v; start one, or give --sign-key FILE", err)
+	}
+	defer conn.Close()
+	all, err := agent.NewClient(conn).Signers()
+	if err != nil {
+		return fmt.Errorf("ssh-agent: %w", err)
+	}
+	key, err := chosen(all, public)
+	if err != nil {
+		return err
+	}
+	return f(key)
+}
+
+// chosen returns the key of an agent that is to sign: the one that is named, or the only one.
+func chosen(all []ssh.Signer, public ssh.PublicKey) (ssh.Signer, error) {
+	var keys []ssh.Signer
+	var names []string
+	for _, key := range all {
+		if _, isCertificate := key.PublicKey().(*ssh.Certificate); isCertificate {
+			continue
+		}
+		if public == nil || bytes.Equal(key.PublicKey().Marshal(), public.Marshal()) {
+			keys = append(keys, key)
+			names = append(names, ssh.FingerprintSHA256(key.PublicKey()))
+		}
+	}
+	switch {
+	case len(keys) == 1:
+		return keys[0], nil
+	case public != nil:
+		return nil, usagef("ssh-agent does not have the key %s; add it with ssh-add", ssh.FingerprintSHA256(public))
+	case len(keys) == 0:
+		return nil, usagef("ssh-agent has no key; add one with ssh-add, or give --sign-key FILE")
+	}
+	return nil, usagef("ssh-agent has %d keys (%s); name one with --sign-key FILE.pub", len(keys), strings.Join(names, ", "))
+}

@@ -1,0 +1,34 @@
+package workers
+
+import (
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/guard"
+	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// guard returns that of this host.
+func (o Options) guard() *guard.Guard { return guard.New(o.Policy, o.Audit, o.StateDir) }
+
+// CheckPolicy returns why the policy or the audit log cannot be used.
+func (o Options) CheckPolicy() error { return o.guard().Check() }
+
+// TaskDecision is what a policy decides about a task.
+type TaskDecision struct {
+	Task string `json:"task"`
+	policy.Decision
+}
+
+// CheckPolicy returns what a host worker on this machine, of this user and with that policy,
+// would decide about each task of a run that was signed by one of those principals.
+func CheckPolicy(file string, s *spec.RunSpec, signers []string) ([]TaskDecision, error) {
+	g := guard.New(file, "", "")
+	if err := g.Check(); err != nil || s == nil {
+		return nil, err
+	}
+	var all []TaskDecision
+	for _, t := range s.TaskList() {
+		all = append(all, TaskDecision{t.Name(), g.Decide(activities.PolicyRequest(s, t, "/ship", signers))})
+	}
+	return all, nil
+}
