@@ -99,7 +99,7 @@ func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string)
 }
 
 func (h *Host) requestFor(run supervisor.RunKey, s *spec.RunSpec, t spec.Task, signers []string) policy.Request {
-	return PolicyRequest(s, t, h.shipped.Dir(run), signers)
+	return PolicyRequest(s, t, h.shipsTo(run, s), signers)
 }
 
 // resolved returns a directory without links in the way, as far as it is there.
@@ -116,6 +116,9 @@ func resolved(dir string) string {
 
 // known returns a path as a policy knows it: what the run ships is at one place on each host.
 func known(ships, path string) string {
+	if ships == "" {
+		return path
+	}
 	for _, root := range []string{ships, resolved(ships)} {
 		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 			return policy.Shipped + strings.TrimPrefix(filepath.Clean("/"+rel), "/")
@@ -293,7 +296,7 @@ func (l *lease) written(c supervisor.Command) error {
 		return nil
 	}
 	now := l.requestFor(l.key.Run, l.plan.Spec, t, nil)
-	if got := known(l.shipped.Dir(l.key.Run), filepath.Clean(c.Path)); got != now.Program {
+	if got := known(l.shipsTo(l.key.Run, l.plan.Spec), filepath.Clean(c.Path)); got != now.Program {
 		return fmt.Errorf("the policy was asked about %s, and the program is %s", now.Program, got)
 	}
 	return l.Guard.Log(guard.Entry{

@@ -168,7 +168,15 @@ func (r reported) Write(b []byte) (int, error) {
 // dirOf returns the working directory of a task: where the spec names none it is the
 // host worker's own, and of a run that ships one that.
 func (h *Host) dirOf(run supervisor.RunKey, s *spec.RunSpec, t spec.Task) string {
-	return dirIn(h.shipped.Dir(run), s, t)
+	return dirIn(h.shipsTo(run, s), s, t)
+}
+
+// shipsTo returns the directory of what the run ships; empty: it ships nothing.
+func (h *Host) shipsTo(run supervisor.RunKey, s *spec.RunSpec) string {
+	if !s.Ships() {
+		return ""
+	}
+	return h.shipped.Dir(run)
 }
 
 func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {

@@ -27,8 +27,12 @@ func CheckPolicy(file string, s *spec.RunSpec, signers []string) ([]TaskDecision
 		return nil, err
 	}
 	var all []TaskDecision
+	ships := ""
+	if s.Ships() {
+		ships = "/ship" // wherever that is
+	}
 	for _, t := range s.TaskList() {
-		all = append(all, TaskDecision{t.Name(), g.Decide(activities.PolicyRequest(s, t, "/ship", signers))})
+		all = append(all, TaskDecision{t.Name(), g.Decide(activities.PolicyRequest(s, t, ships, signers))})
 	}
 	return all, nil
 }

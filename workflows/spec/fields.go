@@ -491,7 +491,6 @@ var fields = []field{
 		of:      "RunSpec.signature",
 		doc:     "The signature for hosts with a policy, written by run and submit.",
 		example: "signature: {expires: 2026-11-23T08:00:00Z}", remedy: "leave it to submit --sign",
-		otherFlags: []string{"--sign", "--sign-key"},
 	},
 	{
 		of: "Signature.expires", syntax: expirySyntax,
