@@ -108,6 +108,7 @@ func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.Run
 	for _, text := range f.warnings {
 		a.say("%s", text)
 	}
+	a.saySecrets(s)
 	a.sayMPI(s, f)
 	return s, nil
 }
