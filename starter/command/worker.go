@@ -148,8 +148,11 @@ func (a *app) serve(ctx context.Context, o workers.Options) error {
 		// At boot the server may come later than we do.
 		a.say("%s\nwaiting for it", err)
 	} else {
-		a.endAbandoned(ctx, c, s)()
-		err := o.CheckName(ctx, c)
+		err := o.CheckAllowed(ctx, c)
+		if err == nil {
+			a.endAbandoned(ctx, c, s)()
+			err = o.CheckName(ctx, c)
+		}
 		c.Close()
 		if err != nil {
 			return err
