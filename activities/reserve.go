@@ -91,6 +91,9 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err := h.endOlder(ctx, run, in); err != nil {
 		return ReserveOutput{}, err
 	}
+	if err := h.checkUnused(ctx, run, in.Generation); err != nil {
+		return ReserveOutput{}, err
+	}
 	unlock, err := h.bring(ctx, run, in)
 	if err != nil {
 		return ReserveOutput{}, err
