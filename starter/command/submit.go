@@ -110,6 +110,7 @@ func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.Run
 	}
 	a.saySecrets(s)
 	a.sayMPI(s, f)
+	a.sayPET(src)
 	return s, nil
 }
 
