@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -83,8 +82,8 @@ func TestCertificatesAreRotatedUnderLoad(t *testing.T) {
 }
 
 // onlyAnswers is an authorizer that lets clients connect and allows them nothing.
-func onlyAnswers(method, _ string, _ metadata.MD) error {
-	if method == "GetSystemInfo" || method == "Check" {
+func onlyAnswers(r harness.Request) error {
+	if r.Method == "GetSystemInfo" || r.Method == "Check" {
 		return nil
 	}
 	return harness.Refused
@@ -172,8 +171,8 @@ func TestAnAPIKeyIsReplaced(t *testing.T) {
 	wants := func(key string) {
 		require.NoError(t, os.WriteFile(file+".new", []byte(key+"\n"), 0o600))
 		require.NoError(t, os.Rename(file+".new", file))
-		g.Allow(func(_, _ string, md metadata.MD) error {
-			if strings.Join(md.Get("authorization"), "") != "Bearer "+key {
+		g.Allow(func(r harness.Request) error {
+			if strings.Join(r.Metadata.Get("authorization"), "") != "Bearer "+key {
 				return status.Error(codes.Unauthenticated, "unknown key")
 			}
 			return nil

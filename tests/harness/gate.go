@@ -38,7 +38,7 @@ type Gate struct {
 
 	authority tls.Certificate
 	mu        sync.Mutex
-	allow     func(method, client string, md metadata.MD) error
+	allow     func(Request) error
 	asked     map[string]int // requests by the name in the certificate
 }
 
@@ -72,8 +72,15 @@ func StartGate(t testing.TB, s *Server) *Gate {
 	return g
 }
 
-// Allow has the gate ask f about each request, by the name in the client's certificate.
-func (g *Gate) Allow(f func(method, client string, md metadata.MD) error) {
+// Request is one that a client makes, by the name in its certificate.
+type Request struct {
+	Method, Client string
+	Metadata       metadata.MD
+	Body           []byte
+}
+
+// Allow has the gate ask f about each request.
+func (g *Gate) Allow(f func(Request) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.allow = f
@@ -103,14 +110,14 @@ func (g *Gate) pass(behind *grpc.ClientConn, stream grpc.ServerStream) error {
 	if time.Now().After(leaf.NotAfter) {
 		return status.Error(codes.Unauthenticated, "the certificate "+client+" has expired")
 	}
-	if allow != nil {
-		if err := allow(path.Base(method), client, md); err != nil {
-			return err
-		}
-	}
 	var request, reply []byte
 	if err := stream.RecvMsg(&request); err != nil {
 		return err
+	}
+	if allow != nil {
+		if err := allow(Request{path.Base(method), client, md, request}); err != nil {
+			return err
+		}
 	}
 	if err := behind.Invoke(metadata.NewOutgoingContext(stream.Context(), md), method, &request, &reply, grpc.ForceCodec(raw{})); err != nil {
 		return err
