@@ -28,7 +28,7 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 	e := spec.Exit{
 		Restart: p.Number, PID: p.PID, LogDir: p.LogDir, Started: p.Started,
 		ExitCode: p.Exit.Code, Cause: causeOf(p.Exit, owned, call), Call: call,
-		Ended: p.Exit.Ended, BootNanos: p.Exit.BootNanos, Unkillable: p.Exit.Unkillable,
+		Ended: p.Exit.Ended, BootNanos: p.Exit.BootNanos, Unkillable: p.Exit.Unkillable, DroppedBytes: p.Exit.Dropped,
 		Message: p.Exit.StartError,
 		Usage: spec.Usage{
 			UserSeconds: p.Exit.User.Seconds(), SystemSeconds: p.Exit.System.Seconds(),
@@ -65,6 +65,10 @@ func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 		return spec.CauseTimeout
 	case supervisor.ReasonCutOff:
 		return spec.CauseHostLost
+	case supervisor.ReasonOOM:
+		return spec.CauseOOM
+	case supervisor.ReasonLogQuota:
+		return spec.CauseLogQuota
 	case supervisor.ReasonShutdown:
 		if owned {
 			return spec.CauseOperator
@@ -91,7 +95,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		// explanation is in it.
 		e.Message, e.ErrorFile = shorten.Text(malformed.Error(), maxMessage/2), file
 	case report != nil:
-		e.Message, e.Reported = report.Message, e.Cause == spec.CauseOrigin || p.Exit.Failed
+		e.Message, e.Reported = report.Message, e.Cause.ByItself() || p.Exit.Failed
 		e.ErrorFile, e.ErrorTime = file, report.When().UTC()
 	}
 	switch e.Cause {
@@ -109,6 +113,8 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 			words := tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1)
 			e.Message = strings.Trim(e.Message+"\n"+words, "\n")
 		}
+	case spec.CauseOOM, spec.CauseLogQuota:
+		e.Message = strings.TrimSpace(p.Exit.Detail + "\n" + e.Message)
 	case spec.CauseHostLost:
 		switch {
 		case p.Exit.Reason == supervisor.ReasonCutOff:
@@ -121,18 +127,6 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		}
 	}
 	return bound(e), nil
-}
-
-// describeExit is the same as the user whose files they are.
-func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value json.RawMessage) {
-	err := p.userOf(q).Do(func() error {
-		e, value = describeExit(h.Name, q, h.Owned, p.inCall(q))
-		return nil
-	})
-	if err != nil { // nothing of them can be read
-		e = bound(exitOf(q, h.Owned, p.inCall(q)))
-	}
-	return e, value
 }
 
 func bound(e spec.Exit) spec.Exit {

@@ -93,12 +93,7 @@ func (b *beater) beat(ctx context.Context) {
 		return
 	}
 	// On its own: a file system that hangs must not keep the heartbeat.
-	go func() {
-		_ = b.lease.plan.User.Do(func() error {
-			b.times.Note()
-			return nil
-		})
-	}()
+	go b.times.Note()
 	go func() {
 		defer func() { <-b.beating }()
 		beating, cancel := context.WithTimeout(ctx, b.lease.plan.hurry(beatPatience))

@@ -86,10 +86,7 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 	}
 	out.fit()
 	if p != nil && p.Spec != nil && p.Spec.ReturnOutput {
-		_ = p.User.Do(func() error {
-			out.Output = lastOutput(p, reply.Processes)
-			return nil
-		})
+		out.Output = lastOutput(p, reply.Processes)
 	}
 	if p != nil {
 		_, err = h.plans.change(run, func(p *plan) error {

@@ -408,11 +408,11 @@ func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) 
 	last := processes[len(processes)-1]
 	exit := l.exit(last)
 	l.services.Ended(l.key, l.plan.restartCount(l.key.Generation, l.plan.number(last)), howEnded(exit))
-	stopped := exit.Cause != spec.CauseCompleted && exit.Cause != spec.CauseOrigin
+	stopped := exit.Cause != spec.CauseCompleted && !exit.Cause.ByItself()
 	switch {
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
 		return RunTaskOutput{}, temporal.NewCanceledError(exit)
-	case exit.Cause == spec.CauseOrigin || exit.Cause == spec.CauseHostLost:
+	case exit.Cause.ByItself() || exit.Cause == spec.CauseHostLost:
 		return RunTaskOutput{}, failed(l.key.Task, exit)
 	}
 	return RunTaskOutput{Exit: exit}, nil

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
 // Task is a task whose processes are looked at.
@@ -20,8 +18,6 @@ type Task struct {
 	LogDir string
 	// Dir is where the file is made, and Prefix the beginning of its name.
 	Dir, Prefix string
-	// User is whose directories these are; nil: ours.
-	User *hostuser.User
 }
 
 // Result is what came of one task.
@@ -95,12 +91,8 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 		started++
 		go func() {
 			rest.Wait()
-			var file string
-			err := t.User.Do(func() (err error) {
-				ask(ctx, r.processes)
-				file, err = r.save()
-				return err
-			})
+			ask(ctx, r.processes)
+			file, err := r.save()
 			done <- numbered{i, Result{Name: t.Name, File: file, Err: err}}
 		}()
 	}

@@ -33,6 +33,8 @@ type API interface {
 	// Processes lists those of one run, or with a zero key those of all runs
 	// that were not released.
 	Processes(ctx context.Context, run RunKey) (ProcessesReply, error)
+	// Controllers returns which [Limits] can be enforced here.
+	Controllers(ctx context.Context) (ControllersReply, error)
 	// Closing returns when the supervisor is about to end, or ctx has.
 	Closing(ctx context.Context) (ClosingReply, error)
 }

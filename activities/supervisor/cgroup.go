@@ -79,6 +79,9 @@ func makeInstanceCgroup(instance string) string {
 	if own == "" {
 		return ""
 	}
+	if filepath.Base(own) == ownLeaf {
+		own = filepath.Dir(own) // we have been executed again
+	}
 	dir := filepath.Join(own, "clusterrun-"+instance)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return ""

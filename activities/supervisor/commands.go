@@ -139,6 +139,11 @@ func (s *supervisor) Processes(_ context.Context, key RunKey) (ProcessesReply, e
 	return reply, nil
 }
 
+// Controllers returns which limits can be enforced; see [API].
+func (s *supervisor) Controllers(context.Context) (ControllersReply, error) {
+	return s.controllers, nil
+}
+
 // Closing waits for the end of the supervisor; see [API].
 func (s *supervisor) Closing(ctx context.Context) (ClosingReply, error) {
 	select {

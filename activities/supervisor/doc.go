@@ -83,6 +83,17 @@
 // a successor, or under a later launch (start-task). A generation is over once a
 // process of a later one was started.
 //
+// # Bounds
+//
+// Limits of memory, processor time and processes are those of the process's cgroup, and hold
+// from its fork on. Limits of setrlimit(2) hold from the first instruction of the program, which
+// is stopped there until they are set. The supervisor has a score that makes the OOM killer
+// take it last, where it may have one, and its children have none.
+//
+// The sizes of output files are looked at ten times a second where a run has a quota. So it may
+// write for a tenth of a second what it can, but keeps no more than the quota where the rest is
+// dropped.
+//
 // # Limits
 //
 // Each leased port is an open file of the supervisor, and so is each task's socket of

@@ -17,6 +17,7 @@ type forker struct {
 	requests chan func()
 	quit     chan struct{}
 	apart    bool // the thread shares its mask with no other
+	score    oomScore
 	stopped  chan struct{}
 	// window is held from a fork until the child is registered. Code that meets an
 	// unknown child takes it, too, and looks again. It is a channel and not a lock
@@ -61,6 +62,8 @@ func (f *forker) fork(path string, argv []string, attr *syscall.ProcAttr, regist
 type forking struct {
 	cpus  []int // those it is bound to; none: it is not
 	login bool  // it has the mask of a login
+	// limits are those of setrlimit(2).
+	limits []Rlimit
 }
 
 // loginMask is the file mode creation mask of a login.
@@ -79,7 +82,8 @@ func (f *forker) forkIn(how forking, path string, argv []string, attr *syscall.P
 			// (fs.suid_dumpable).
 			defer func() { _ = undumpable.Set() }()
 		}
-		pid, err := onCPUs(how.cpus, func() (int, error) { return syscall.ForkExec(path, argv, attr) })
+		defer f.score.lower()()
+		pid, err := onCPUs(how.cpus, func() (int, error) { return forkWithin(how.limits, path, argv, attr) })
 		if err == nil {
 			register(pid)
 		}

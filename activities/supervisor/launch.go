@@ -36,7 +36,19 @@ func (s *supervisor) launch(p *process, c Command) error {
 	if c.Foreground {
 		s.owner.lendTerminal(attr.Sys)
 	}
+	if c.LogQuota > 0 {
+		if err := s.watchOutput(p, c, files[1:]); err != nil {
+			return err
+		}
+	}
 	dir, dirFD := s.enterCgroup(p)
+	if err := s.limitCgroup(dir, c.Limits); err != nil {
+		if dirFD >= 0 {
+			_ = unix.Close(dirFD)
+			removeCgroup(dir)
+		}
+		return &startError{err.Error(), exitNotExecutable}
+	}
 	if dirFD >= 0 {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, dirFD
 		err = s.forkTask(p, dir, c, attr)
@@ -45,7 +57,7 @@ func (s *supervisor) launch(p *process, c Command) error {
 			return nil
 		}
 		removeCgroup(dir)
-		if !mayBeCgroup(err) {
+		if !mayBeCgroup(err) || c.Limits.Controllers() != nil {
 			return execError(c, err)
 		}
 		// Either the cgroup or the program was refused. Try without the cgroup.
@@ -66,7 +78,7 @@ func (s *supervisor) launch(p *process, c Command) error {
 }
 
 func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscall.ProcAttr) error {
-	how := forking{cpus: c.CPUs, login: c.User != nil}
+	how := forking{cpus: c.CPUs, login: c.User != nil, limits: c.Limits.Rlimits}
 	return s.fork.forkIn(how, c.Path, c.Args, attr, func(pid int) {
 		// A child has a stat until it is reaped.
 		stat, _ := readStat(pid)

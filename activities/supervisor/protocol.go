@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
@@ -75,6 +76,10 @@ const (
 	ReasonCutOff Reason = "cut-off"
 	// ReasonShutdown: the supervisor was asked to end, or its owner died.
 	ReasonShutdown Reason = "shutdown"
+	// ReasonOOM: the kernel killed it because it had reached its [Limits.Memory].
+	ReasonOOM Reason = "oom"
+	// ReasonLogQuota: it wrote more than [Command.LogQuota].
+	ReasonLogQuota Reason = "log-quota"
 )
 
 // OwnersOutput stands for the output of the supervisor's owner, which it has for
@@ -106,7 +111,13 @@ type Command struct {
 	// terminal if they are one. Stdout and Stderr are ignored then.
 	Foreground bool `json:"foreground,omitempty"`
 	// CPUs are the processors that the process is bound to; empty for all.
-	CPUs []int `json:"cpus,omitempty"`
+	CPUs   []int  `json:"cpus,omitempty"`
+	Limits Limits `json:"limits,omitzero"`
+	// LogQuota is how many bytes the processes of the run may write to their output files
+	// here; 0: any number. What is more ends the process that has written most, or is
+	// dropped where LogDrop is set.
+	LogQuota int64 `json:"log_quota,omitempty"`
+	LogDrop  bool  `json:"log_drop,omitempty"`
 	// KillAt is when the process is killed for running too long, in
 	// nanoseconds of CLOCK_BOOTTIME. 0: never.
 	KillAt int64 `json:"kill_at"`
@@ -155,8 +166,12 @@ func (p Process) Ref() ProcessRef { return ProcessRef{Key: p.Key, Number: p.Numb
 type Exit struct {
 	// Code is the exit code, or -N if signal N ended the process.
 	Code int `json:"code"`
-	// Reason is why the supervisor stopped it; empty if it ended by itself.
+	// Reason is why the supervisor, or the kernel, stopped it; empty if it ended by itself.
 	Reason Reason `json:"reason,omitempty"`
+	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota].
+	Detail string `json:"detail,omitempty"`
+	// Dropped is how many bytes of its output were dropped; see [Command.LogDrop].
+	Dropped int64 `json:"dropped,omitempty"`
 	// Failed reports whether it was known to have failed when it was stopped.
 	Failed bool `json:"failed,omitempty"`
 	// Lost reports whether the process ended with its host, supervisor or boot, so that
@@ -328,6 +343,40 @@ type ReleaseRequest struct {
 
 // ProcessesReply has processes, by task and number.
 type ProcessesReply struct{ Processes []Process }
+
+// Limits bound what a process and its descendants use of the host, all of them together.
+// 0: no bound.
+type Limits struct {
+	Memory int64 `json:"memory,omitempty"` // bytes
+	CPUs   int   `json:"cpus,omitempty"`   // full processors
+	PIDs   int   `json:"pids,omitempty"`   // processes and threads
+	// Rlimits are those of setrlimit(2), which each of the processes has for itself.
+	Rlimits []Rlimit `json:"rlimits,omitempty"`
+}
+
+// Rlimit is a limit of setrlimit(2), soft and hard.
+type Rlimit struct {
+	Resource int    `json:"resource"`
+	Value    uint64 `json:"value"`
+}
+
+// Controllers returns those of cgroups that the limits need.
+func (l Limits) Controllers() (needed []string) {
+	for name, n := range map[string]int64{"cpu": int64(l.CPUs), "memory": l.Memory, "pids": int64(l.PIDs)} {
+		if n > 0 {
+			needed = append(needed, name)
+		}
+	}
+	slices.Sort(needed)
+	return needed
+}
+
+// ControllersReply has the controllers of cgroups that can limit processes here: cpu, memory
+// and pids. Why says why not all of them can.
+type ControllersReply struct {
+	Controllers []string
+	Why         string
+}
 
 // ClosingReply reports that the supervisor is ending. OwnerGone reports whether that is
 // because the owner has ended or requested it ([StopAll]).

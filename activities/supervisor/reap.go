@@ -214,6 +214,7 @@ func (r *reaper) reapAbandoned(p *process) {
 // the process must be looked at again.
 func (r *reaper) finish(p *process, left int) bool {
 	s := r.s
+	oom := p.oom()
 	empty := left == 0 && !r.unsure && (p.cgroup == "" || !cgroupPopulated(p.cgroup))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,6 +252,9 @@ func (r *reaper) finish(p *process, left int) bool {
 		}
 		exit.User, exit.System = timevalDuration(usage.Utime), timevalDuration(usage.Stime)
 		exit.MaxRSS = usage.Maxrss * 1024
+		if oom != "" && exit.Code != 0 && exit.Reason == ReasonNone {
+			exit.Reason, exit.Detail = ReasonOOM, oom
+		}
 	}
 	if exit.Unkillable {
 		s.log.Error("A process is still there after SIGKILL; it is given up.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
@@ -264,6 +268,7 @@ func (r *reaper) finish(p *process, left int) bool {
 // once must be seen again after a restart.
 func (s *supervisor) recordExit(p *process, exit *Exit) {
 	r := p.task.run
+	s.endOutput(p, exit)
 	err := r.journal.keep(record{
 		Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 	})

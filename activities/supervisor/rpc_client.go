@@ -181,6 +181,11 @@ func (c *Client) Processes(ctx context.Context, run RunKey) (ProcessesReply, err
 	return call[ProcessesReply](ctx, c, "Processes", run)
 }
 
+// Controllers implements [API].
+func (c *Client) Controllers(ctx context.Context) (ControllersReply, error) {
+	return call[ControllersReply](ctx, c, "Controllers", true)
+}
+
 // Closing implements [API].
 func (c *Client) Closing(ctx context.Context) (ClosingReply, error) {
 	return call[ClosingReply](ctx, c, "Closing", true)

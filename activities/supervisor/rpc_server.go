@@ -139,6 +139,12 @@ func (c *connection) Processes(call wire.Call[RunKey], reply *ProcessesReply) er
 	return answer(c, call, reply, c.api.Processes)
 }
 
+func (c *connection) Controllers(call wire.Call[bool], reply *ControllersReply) error {
+	return answer(c, call, reply, func(ctx context.Context, _ bool) (ControllersReply, error) {
+		return c.api.Controllers(ctx)
+	})
+}
+
 func (c *connection) Closing(call wire.Call[bool], reply *ClosingReply) error {
 	return answer(c, call, reply, func(ctx context.Context, _ bool) (ClosingReply, error) {
 		return c.api.Closing(ctx)

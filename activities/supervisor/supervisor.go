@@ -21,7 +21,9 @@ type supervisor struct {
 	state  *State
 	log    *zap.Logger
 	cgroup string // of the instance; empty without
-	outer  string // cookies of a supervisor whose task we are
+	// controllers are those that the cgroups of processes have.
+	controllers ControllersReply
+	outer       string // cookies of a supervisor whose task we are
 
 	owner  owner
 	fork   *forker
@@ -59,9 +61,11 @@ func newSupervisor(cfg Config) *supervisor {
 		closing:   make(chan struct{}),
 		fork:      newForker(),
 	}
+	s.fork.score = protect(oomFile)
 	if !cfg.NoCgroups {
 		s.cgroup = makeInstanceCgroup(s.state.instance)
 	}
+	s.controllers = delegate(s.cgroup, os.Getpid())
 	if s.cgroup != "" {
 		if err := writeCgroupFile(s.state.dir, s.state.boot, s.cgroup); err != nil {
 			s.log.Warn("The place of the cgroups is not recorded; what leaves its session may outlive a killed supervisor.", zap.Error(err))

@@ -25,6 +25,7 @@ type run struct {
 	touched time.Time
 
 	ports runPorts
+	quota quota
 	// files bounds how many processes of the run have their files created at the same
 	// time. Each may block a thread, and the runtime never ends threads. It is per run
 	// because the files of one run may be on a server that is gone.
@@ -72,6 +73,7 @@ type process struct {
 	killAt  int64
 	contact Contact
 	cgroup  string // directory, if it has one
+	limits  Limits
 
 	// settled is closed once it runs or could not be started; notMade is why there is no
 	// such process.

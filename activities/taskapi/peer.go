@@ -2,7 +2,6 @@ package taskapi
 
 import (
 	"context"
-	"net"
 	"syscall"
 )
 
@@ -15,25 +14,19 @@ func ProcessOf(ctx context.Context) int {
 	if !ok {
 		return 0
 	}
-	if peer := peerOf(c.Conn); peer != nil {
-		return int(peer.Pid)
-	}
-	return 0
-}
-
-// peerOf returns who has opened a connection; nil: nobody knows.
-func peerOf(c net.Conn) *syscall.Ucred {
-	raw, ok := c.(syscall.Conn)
+	raw, ok := c.Conn.(syscall.Conn)
 	if !ok {
-		return nil
+		return 0
 	}
 	control, err := raw.SyscallConn()
 	if err != nil {
-		return nil
+		return 0
 	}
-	var peer *syscall.Ucred
+	pid := 0
 	_ = control.Control(func(fd uintptr) {
-		peer, _ = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		if cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+			pid = int(cred.Pid)
+		}
 	})
-	return peer
+	return pid
 }

@@ -85,6 +85,11 @@ func (a *app) printStatus(s *starter.Status) {
 			fmt.Fprintf(a.out, "%s\n", line)
 		}
 	}
+	for _, t := range s.Tasks {
+		if t.Exit != nil && t.Exit.DroppedBytes > 0 {
+			fmt.Fprintf(a.out, "at least %s of the output of %s were dropped (logs.on_full)\n", shipped.Size(t.Exit.DroppedBytes), t.Name)
+		}
+	}
 	if len(s.Tasks) == 0 {
 		return
 	}

@@ -41,7 +41,7 @@ func (f failure) reported() bool { return f.exit.Reported && !f.hostLost() }
 
 // stopped reports whether the program had reported its error and was stopped before it
 // ended by itself.
-func (f failure) stopped() bool { return f.reported() && f.exit.Cause != spec.CauseOrigin }
+func (f failure) stopped() bool { return f.reported() && !f.exit.Cause.ByItself() }
 
 // hostLost reports whether the process was lost with its host.
 func (f failure) hostLost() bool { return f.exit.Cause == spec.CauseHostLost }
@@ -99,7 +99,7 @@ func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 		if exit.Cause == spec.CauseTimeout {
 			continue
 		}
-		return exit, exit.Cause == spec.CauseOrigin && exit.Reported
+		return exit, exit.Cause.ByItself() && exit.Reported
 	}
 	return spec.Exit{}, false
 }
@@ -173,7 +173,7 @@ func (f failure) describe() *spec.ProcessFailure {
 	switch {
 	case f.exit.Cause == spec.CauseHostLost && message == "":
 		message = f.lostText()
-	case f.exit.Cause == spec.CauseOrigin && !f.reported():
+	case f.exit.Cause.ByItself() && !f.reported():
 		message = spec.FailureMessage(f.exit)
 	}
 	return &spec.ProcessFailure{

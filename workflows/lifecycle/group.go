@@ -39,8 +39,11 @@ func (m *Machine) mayRegroup(cause spec.Cause) bool {
 	if m.spec.RestartScope != spec.RestartScopeGroup || m.decided != undecided || m.phase != running {
 		return false
 	}
+	if cause == spec.CauseLogQuota {
+		return false // the next generation could not write a byte
+	}
 	limit := m.spec.MaxRestarts
-	return cause != spec.CauseOrigin || limit == nil || m.group.counted < *limit
+	return !cause.ByItself() || limit == nil || m.group.counted < *limit
 }
 
 // regroup stops what is left of a generation because a task failed.
@@ -95,7 +98,7 @@ func (m *Machine) nextGeneration() {
 		t.first, t.launch = first, -1
 		t.resetEnd()
 	}
-	if g.cause == spec.CauseOrigin {
+	if g.cause.ByItself() {
 		g.counted++
 	}
 	if root := g.root; root == nil || root.exit.Ended.Sub(root.exit.Started) >= stableAfter {

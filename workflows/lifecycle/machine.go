@@ -304,6 +304,8 @@ func (t *task) relabel(e spec.Exit) spec.Exit {
 
 func (t *task) endedBy(c spec.Cause) bool { return t.exit != nil && t.exit.Cause == c }
 
+func (t *task) failedByItself() bool { return t.exit != nil && t.exit.Cause.ByItself() }
+
 // decide records why the run ends, unless that is already decided.
 func (m *Machine) decide(d decision) {
 	if m.decided == undecided {

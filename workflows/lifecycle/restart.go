@@ -61,7 +61,7 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 			h.Quick++
 		}
 		// Whether the last one is restarted is still to be decided.
-		if a.Cause == spec.CauseOrigin && i < len(attempts)-1 {
+		if a.Cause.ByItself() && i < len(attempts)-1 {
 			h.Counted++
 		}
 	}
@@ -71,18 +71,18 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 // Failures returns the number of failures of the launch, including that of the last
 // process.
 func (h RestartHistory) Failures() int {
-	if h.Cause == spec.CauseOrigin {
+	if h.Cause.ByItself() {
 		return h.Counted + 1
 	}
 	return h.Counted
 }
 
 func (a Attempt) failed() bool {
-	return a.Cause == spec.CauseOrigin || a.Cause == spec.CauseHostLost
+	return a.Cause.ByItself() || a.Cause == spec.CauseHostLost
 }
 
 // Next reports whether the task is restarted, and after what delay, which is never 0.
-// Exit code 0 is final for every task, the chief included.
+// Exit code 0 is final for every task, the chief included, and so is too much output.
 func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) {
 	if h.Sealed {
 		return 0, false
@@ -97,7 +97,7 @@ func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) 
 		if p.AutoRestart {
 			return backoff(h.Quick), true
 		}
-	case spec.CauseOrigin:
+	case spec.CauseOrigin, spec.CauseOOM:
 		if p.AutoRestart && (p.MaxRestarts == nil || h.Counted < *p.MaxRestarts) {
 			return backoff(h.Quick), true
 		}

@@ -256,7 +256,7 @@ func (m *Machine) requestFailure(e Released) (failure, bool) {
 	}
 	// The exit code is that of the process if it failed by itself.
 	f.exit.ExitCode = 1
-	if t.endedBy(spec.CauseOrigin) && t.exit.ExitCode != 0 {
+	if t.failedByItself() && t.exit.ExitCode != 0 {
 		f.exit.ExitCode, f.exit.Signal = t.exit.ExitCode, t.exit.Signal
 	}
 	f.exit.Cause, f.exit.Reported = spec.CauseOrigin, true

@@ -30,7 +30,7 @@ func (m *Machine) requestedCause(w *writer, j judgement) {
 	w.line("%s reported an error: %s", f.task.Name(), firstLine(f.exit.Message))
 	how := ""
 	switch t := f.task; {
-	case t.stopped != "" && !t.ok() && !t.endedBy(spec.CauseOrigin):
+	case t.stopped != "" && !t.ok() && !t.failedByItself():
 		how = ", and had to be stopped"
 	case t.exit != nil:
 		how = ", and " + howEnded(failure{task: t, exit: *t.exit})

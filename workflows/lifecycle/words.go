@@ -60,6 +60,10 @@ func howEnded(f failure) string {
 		return "was stopped by its host (" + exitText(e) + ")"
 	case f.hostLost():
 		return "was lost with its host, or with the supervisor there"
+	case e.Cause == spec.CauseOOM:
+		return "used all the memory that its limits allow, and was killed"
+	case e.Cause == spec.CauseLogQuota:
+		return "was ended because the run had written more output there than its logs.quota"
 	case e.ExitCode < 0:
 		return "was ended by " + signalOf(e)
 	case e.BadResult():

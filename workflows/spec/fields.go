@@ -95,6 +95,11 @@ var fields = []field{
 		example: "cpus: [0, 1]", remedy: cpusRemedy,
 	},
 	{
+		of:      "TaskGroup.limits",
+		doc:     "Replaces what it has of the run's limits.",
+		example: "limits: {memory: 64GiB}",
+	},
+	{
 		of:      "TaskGroup.overrides",
 		doc:     `Changes to single tasks, by index ("0", "1", …).`,
 		example: `overrides: {"1": {args: ["--debug"]}}`,
@@ -416,12 +421,6 @@ var fields = []field{
 		flag:    "log-dir", usage: "`DIRECTORY` for output files; default: logs, below the state directory",
 	},
 	{
-		of: "Logs.group", syntax: nameSyntax,
-		doc:     "Unix group on each host that may read the output files, too. Default: only the user whose processes they are of. The user must be in it.",
-		example: "group: ml",
-		flag:    "log-group", usage: "Unix `GROUP` that may read the output files, too",
-	},
-	{
 		of: "Logs.redirects", def: DefaultStdMask, syntax: stdSyntax,
 		doc:     `Which streams go to files: "0" none, "1" stdout, "2" stderr, "3" both; or by rank, "0:3,1-7:1". What neither goes to files nor is teed goes straight to the console, without a prefix.`,
 		example: `redirects: "3"`,
@@ -462,6 +461,18 @@ var fields = []field{
 	},
 	{of: "Logs.duplicate_stderr_filters[]", syntax: lineFilterSyntax},
 	{
+		of: "Logs.quota", syntax: quotaSyntax,
+		doc:     "How much the tasks of the run may write to their output files on each host, together and over all restarts. Default: no limit.",
+		example: "quota: 10GiB",
+		flag:    "log-quota", usage: "`SIZE` of the output of all tasks on each host",
+	},
+	{
+		of: "Logs.on_full", enum: names(onFulls),
+		doc:     "What happens at the quota: fail ends the task that has written most, with the cause log-quota, and so the run; drop leaves out what is too much and says so in the file and in the result. Default: fail.",
+		example: "on_full: drop",
+		flag:    "log-on-full", usage: "what happens at the log quota: `fail|drop` (default fail)",
+	},
+	{
 		of: "Logs.timestamps", def: false,
 		doc:     "Whether console lines begin with the time of day.",
 		example: "timestamps: true",
@@ -485,6 +496,41 @@ var fields = []field{
 		doc:     "The CPUs of each host that its tasks share out among themselves, in blocks: auto for all there are, or a list. Default: nothing is bound.",
 		example: "cpus: auto", remedy: cpusRemedy,
 		flag: "cpus", usage: "`CPUS` that the tasks share out and are bound to: auto, or like 0-7,16 (default: not bound)",
+	},
+	{
+		of:      "RunSpec.limits",
+		doc:     "What each task may use of its host, with all of its processes together. A host that cannot enforce a limit refuses the run before anything starts.",
+		example: "limits: {memory: 8GiB, pids: 500}",
+	},
+	{
+		of: "Limits.memory", syntax: memorySyntax,
+		doc:     "The memory; a task that needs more is killed, which is the cause oom. Needs a cgroup of version 2 that is delegated to the host worker.",
+		example: "memory: 8GiB",
+		flag:    "limit-memory", usage: "`SIZE` of the memory of each task; one that needs more is killed",
+	},
+	{
+		of: "Limits.cpus", least: new(1), most: new(maxResources),
+		doc:     "The processor time, in processors; a task that needs more waits. Needs such a cgroup, too. To bind tasks to processors use cpus outside of limits.",
+		example: "cpus: 4",
+		flag:    "limit-cpus", usage: "`NUMBER` of processors whose time each task may use",
+	},
+	{
+		of: "Limits.pids", least: new(1), most: new(1 << 22),
+		doc:     "The number of processes and threads; a task that has as many cannot fork. Needs such a cgroup, too: the limit of setrlimit(2) counts all processes of a user.",
+		example: "pids: 500",
+		flag:    "limit-pids", usage: "`NUMBER` of processes and threads of each task",
+	},
+	{
+		of: "Limits.nofile", least: new(8), most: new(1 << 30),
+		doc:     "The number of files that each process may have open (ulimit -n), up to that of the host worker.",
+		example: "nofile: 65536",
+		flag:    "limit-nofile", usage: "`NUMBER` of files that each process may have open",
+	},
+	{
+		of: "Limits.core", syntax: coreSyntax,
+		doc:     "The size of core dumps (ulimit -c): none, unlimited, or a size, up to that of the host worker. Where they go is the kernel's setting (kernel.core_pattern). Default: as the host worker has it.",
+		example: "core: none",
+		flag:    "limit-core", usage: "`SIZE` of core dumps, or none or unlimited (default: as the host worker has it)",
 	},
 	{
 		of: "RunSpec.return_output", def: false,

@@ -21,6 +21,9 @@ var (
 	argsSyntax        = syntax{check: rule((*checker).checkArgs)}
 	pathSyntax        = syntax{absolutePattern, rule((*checker).checkDir)}
 	sizeSyntax        = syntax{check: rule((*checker).checkSizeText)}
+	memorySyntax      = syntax{check: rule((*checker).checkMemory)}
+	quotaSyntax       = syntax{check: rule((*checker).checkQuota)}
+	coreSyntax        = syntax{check: rule((*checker).checkCore)}
 	excludeSyntax     = syntax{`[^\x00]`, rule((*checker).checkExclude)}
 	envSyntax         = syntax{check: rule((*checker).checkEnv)}
 	signalSyntax      = syntax{signalPattern, rule((*checker).checkSignal)}

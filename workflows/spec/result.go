@@ -28,8 +28,14 @@ type Cause string
 const (
 	// CauseCompleted: by itself, with exit code 0.
 	CauseCompleted Cause = "completed"
-	// CauseOrigin: by itself, badly. Only these can be a run's root cause.
+	// CauseOrigin: by itself, badly.
 	CauseOrigin Cause = "origin"
+	// CauseOOM: the kernel killed it, or one of its descendants, because they had used all
+	// the memory that their limits allow.
+	CauseOOM Cause = "oom"
+	// CauseLogQuota: the tasks of the run had written more output on its host than they
+	// may. It is not started again, since that would change nothing.
+	CauseLogQuota Cause = "log-quota"
 	// CauseCollateral: clusterrun stopped it because of another task, or
 	// because the run was over.
 	CauseCollateral Cause = "collateral"
@@ -40,6 +46,12 @@ const (
 	// CauseHostLost: its host, or the supervisor there, died under it.
 	CauseHostLost Cause = "host-lost"
 )
+
+// ByItself reports whether a process failed, and nobody stopped it. Only these can be a run's
+// root cause.
+func (c Cause) ByItself() bool {
+	return c == CauseOrigin || c == CauseOOM || c == CauseLogQuota
+}
 
 // Exit is how one process of a task ended.
 type Exit struct {
@@ -76,6 +88,8 @@ type Exit struct {
 	// Call names the closure that the process was calling when it exited with 0, such
 	// as "closure 17 of train", or [UnknownCall]. It has failed then: nobody has the value.
 	Call string `json:"call,omitempty"`
+	// DroppedBytes is how much of its output was dropped, at least; see logs.on_full.
+	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
 	// Unkillable reports whether the process was still there a while after SIGKILL.
 	Unkillable bool `json:"unkillable,omitempty"`
 	// Usage is what the process and its reaped children used.

@@ -35,6 +35,7 @@ type RunSpec struct {
 	EnvProfiles       []EnvProfile `json:"env_profiles,omitzero"`
 	Devices           Resources    `json:"devices,omitzero"`
 	CPUs              Resources    `json:"cpus,omitzero"`
+	Limits            Limits       `json:"limits,omitzero"`
 	Signature         *Signature   `json:"signature,omitempty"`
 }
 
@@ -53,6 +54,16 @@ type TaskGroup struct {
 	Logs      GroupLogs           `json:"logs,omitzero"`
 	Devices   Resources           `json:"devices,omitzero"`
 	CPUs      Resources           `json:"cpus,omitzero"`
+	Limits    Limits              `json:"limits,omitzero"`
+}
+
+// Limits bound what each task uses of its host, with all of its processes together.
+type Limits struct {
+	Memory string `json:"memory,omitempty"`
+	CPUs   *int   `json:"cpus,omitempty"`
+	PIDs   *int   `json:"pids,omitempty"`
+	NoFile *int   `json:"nofile,omitempty"`
+	Core   string `json:"core,omitempty"`
 }
 
 // GroupLogs says where the output of the tasks of one type goes. The masks are
@@ -81,7 +92,6 @@ type Stop struct {
 // keep from the console and no file gets goes nowhere.
 type Logs struct {
 	Dir                    string   `json:"dir,omitempty"`
-	Group                  string   `json:"group,omitempty"`
 	Redirects              string   `json:"redirects,omitempty"`
 	Tee                    string   `json:"tee,omitempty"`
 	LocalRanksFilter       []int    `json:"local_ranks_filter,omitzero"`
@@ -90,10 +100,23 @@ type Logs struct {
 	Timestamps             bool     `json:"timestamps,omitempty"`
 	DuplicateStdoutFilters []string `json:"duplicate_stdout_filters,omitempty"`
 	DuplicateStderrFilters []string `json:"duplicate_stderr_filters,omitempty"`
+	Quota                  string   `json:"quota,omitempty"`
+	OnFull                 OnFull   `json:"on_full,omitempty"`
 }
 
 // NullDir is the log directory that stands for none.
 const NullDir = "/dev/null"
+
+// OnFull says what becomes of output beyond the quota.
+type OnFull string
+
+// The values of [OnFull].
+const (
+	// OnFullFail ends the task that has written most, which has failed.
+	OnFullFail OnFull = "fail"
+	// OnFullDrop drops it, and says so in the file and in the result.
+	OnFullDrop OnFull = "drop"
+)
 
 // OnFailure says what a task's final failure does to the others.
 type OnFailure string

@@ -24,7 +24,7 @@ import (
 //     hosts, numbers and names of hosts that do not go with the tasks, what an
 //     elastic run needs, relative directories of a run that ships nothing, or that
 //     leave what it ships;
-//   - the syntax of addresses, prefixes, patterns of hosts, constraints and sizes, ranges that run backwards,
+//   - the syntax of addresses, prefixes, patterns of hosts, constraints, sizes and limits, ranges that run backwards,
 //     and durations that are too long, or 0 where that is not allowed;
 //   - sizes in bytes of arguments and variables, the values of variables that
 //     mean something to clusterrun, where a variable is taken from if that is nowhere or

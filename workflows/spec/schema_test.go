@@ -21,6 +21,7 @@ var beyondSchema = map[string]string{
 	"elastic_types.yaml":            "what an elastic run needs",
 	"elastic_fixed.yaml":            "elastic without a range of hosts",
 	"on_disconnect_stop_after.yaml": "the least time",
+	"logquota.yaml":                 "sizes",
 	"duplicate_keys.json":           "a key given twice",
 	"duplicate_keys.yaml":           "a key given twice",
 	"tags.yaml":                     "tags of YAML",

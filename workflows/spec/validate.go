@@ -217,6 +217,7 @@ func (c *checker) checkOneOf(path, value string, values []string) {
 }
 
 var (
+	onFulls       = []OnFull{OnFullFail, OnFullDrop}
 	onFailures    = []OnFailure{OnFailureStop, OnFailureContinue}
 	restartScopes = []RestartScope{RestartScopeTask, RestartScopeGroup}
 	barrierWays   = []Barriers{BarriersServer, BarriersLocal}

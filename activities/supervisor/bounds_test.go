@@ -1,0 +1,276 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// tree makes a directory for each path and the files in it, which stand for those of
+// cgroups: the machine of a test may have none of version 2 with controllers.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	return root
+}
+
+func content(t *testing.T, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestControllersAreHandedDown(t *testing.T) {
+	root := tree(t, map[string]string{
+		"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma\n", "cgroup.subtree_control": "", "cgroup.procs": "",
+		"clusterrun-x/cgroup.subtree_control": "",
+	})
+	assert.Equal(t, ControllersReply{Controllers: []string{"cpu", "memory", "pids"}}, delegate(filepath.Join(root, "clusterrun-x"), 42))
+	assert.Equal(t, "+cpu +memory +pids", content(t, root, "cgroup.subtree_control"))
+	assert.Equal(t, "+cpu +memory +pids", content(t, root, "clusterrun-x/cgroup.subtree_control"))
+
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  ControllersReply
+	}{
+		"none": {map[string]string{"cgroup.controllers": "hugetlb\n"}, ControllersReply{
+			Why: "the cgroup of version 2 of the host worker has none of the controllers cpu, memory, pids: they are mounted as version 1 (boot with systemd.unified_cgroup_hierarchy=1), or not delegated (Delegate=yes)",
+		}},
+		"some": {map[string]string{"cgroup.controllers": "memory pids", "cgroup.subtree_control": "", "clusterrun-x/cgroup.subtree_control": ""}, ControllersReply{
+			Controllers: []string{"memory", "pids"}, Why: "the cgroup of the host worker has the controllers memory and pids only",
+		}},
+		"not ours": {map[string]string{"cgroup.controllers": "memory", "clusterrun-x/cgroup.subtree_control": ""}, ControllersReply{
+			Why: "its cgroup does not hand controllers down: no such file or directory; start the host worker as a service with Delegate=yes",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, delegate(filepath.Join(tree(t, c.files), "clusterrun-x"), 42))
+		})
+	}
+	assert.NotEmpty(t, delegate("", 42).Why)
+}
+
+func TestLimitsOfACgroup(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"memory.max": "max\n", "memory.swap.max": "max\n", "memory.oom.group": "0\n", "pids.max": "max\n", "cpu.max": "max 100000\n",
+		"memory.events": "low 0\nhigh 0\nmax 12\noom 1\noom_kill 0\noom_group_kill 0\n",
+	})
+	s := &supervisor{controllers: ControllersReply{Controllers: []string{"cpu", "memory", "pids"}}}
+	l := Limits{Memory: 64 << 20, CPUs: 2, PIDs: 100}
+	require.NoError(t, s.limitCgroup(dir, l))
+	for file, want := range map[string]string{
+		"memory.max": "67108864", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "100", "cpu.max": "200000 100000",
+	} {
+		assert.Equal(t, want, content(t, dir, file))
+	}
+
+	p := &process{cgroup: dir, limits: l}
+	assert.Empty(t, p.oom(), "nothing was killed")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.events"), []byte("oom 1\noom_kill 2\n"), 0o644))
+	assert.Equal(t, "limits.memory is 67108864 bytes; the kernel killed 2 processes", p.oom(), "an old kernel does not know the peak")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.peak"), []byte("67100672\n"), 0o644))
+	assert.Equal(t, "limits.memory is 67108864 bytes, and it had used 67100672; the kernel killed 2 processes", p.oom())
+	assert.Empty(t, (&process{cgroup: dir}).oom(), "it has no limit")
+
+	// What is optional may be missing; nothing else may, and no file is made.
+	bare := tree(t, map[string]string{"memory.max": "max"})
+	require.NoError(t, s.limitCgroup(bare, Limits{Memory: 1 << 20}))
+	assert.NoFileExists(t, filepath.Join(bare, "memory.swap.max"))
+	require.EqualError(t, s.limitCgroup(bare, Limits{PIDs: 5}), "its limits cannot be enforced: writing 5 to pids.max: no such file or directory")
+
+	s.controllers = ControllersReply{Controllers: []string{"memory"}, Why: "because"}
+	require.EqualError(t, s.limitCgroup(dir, l), "its limits cannot be enforced: there is no cpu controller for its cgroup: because")
+	require.EqualError(t, s.limitCgroup("", Limits{Memory: 1}), "its limits cannot be enforced: there is no memory controller for its cgroup: because")
+	require.NoError(t, s.limitCgroup("", Limits{Rlimits: []Rlimit{{unix.RLIMIT_CORE, 0}}}))
+}
+
+// A program has its limits from its first instruction on.
+func TestLimitsOfAProcess(t *testing.T) {
+	h := newHost(t, nil)
+	r := h.request("limits", 0, "")
+	// No shell, which would take its time.
+	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", "/proc/self/limits"}
+	r.Command.Limits.Rlimits = []Rlimit{{unix.RLIMIT_NOFILE, 64}, {unix.RLIMIT_CORE, 0}}
+	p, err := h.client.Start(h.ctx(), r)
+	require.NoError(t, err)
+	assert.Nil(t, p.Exit)
+	e := h.wait("limits", 0)
+	require.Zero(t, e.Code)
+	limits := content(t, r.Command.Stdout)
+	assert.Regexp(t, `Max open files +64 +64 `, limits)
+	assert.Regexp(t, `Max core file size +0 +0 `, limits)
+
+	// A process that is not limited has the limits of the supervisor, still.
+	r = h.request("free", 0, "ulimit -Hn")
+	_, err = h.client.Start(h.ctx(), r)
+	require.NoError(t, err)
+	require.Zero(t, h.wait("free", 0).Code)
+	assert.Equal(t, strconv.FormatUint(mostFiles(), 10)+"\n", content(t, r.Command.Stdout))
+
+	// It is stopped and restarted as any other, and programs that cannot be executed are told.
+	r = h.request("stopped", 0, `trap 'exit 5' TERM; echo up > $D/up; while :; do sleep 0.01; done`)
+	r.Command.Limits.Rlimits = []Rlimit{{unix.RLIMIT_NOFILE, 64}}
+	_, err = h.client.Start(h.ctx(), r)
+	require.NoError(t, err)
+	h.until("it runs", func() bool { return h.exists("up") })
+	h.stop(int(unix.SIGTERM), patience, "stopped")
+	assert.Equal(t, 5, h.wait("stopped", 0).Code)
+	r = h.request("missing", 0, "")
+	r.Command.Path, r.Command.Limits.Rlimits = "/no/such/program", []Rlimit{{unix.RLIMIT_NOFILE, 64}}
+	_, err = h.client.Start(h.ctx(), r)
+	require.NoError(t, err)
+	assert.Equal(t, exitNotFound, h.wait("missing", 0).Code)
+}
+
+func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
+	h := newHost(t, func(r *role) { r.NoCgroups = true })
+	reply, err := h.client.Controllers(h.ctx())
+	require.NoError(t, err)
+	assert.Empty(t, reply.Controllers)
+	r := h.request("hog", 0, "exit 0")
+	r.Command.Limits.Memory = 1 << 30
+	_, err = h.client.Start(h.ctx(), r)
+	require.NoError(t, err)
+	e := h.wait("hog", 0)
+	assert.Equal(t, exitNotExecutable, e.Code)
+	assert.Equal(t, "its limits cannot be enforced: there is no memory controller for its cgroup: "+reply.Why, e.StartError)
+}
+
+// What a memory hog and a fork bomb can do, where the machine has cgroups of version 2 with
+// controllers.
+func TestAttacksOnMemoryAndProcesses(t *testing.T) {
+	h := newHost(t, nil)
+	reply, err := h.client.Controllers(h.ctx())
+	require.NoError(t, err)
+	if reply.Why != "" {
+		t.Skip(reply.Why)
+	}
+	h.sh("neighbour", 0, "echo $$ > $D/neighbour; exec sleep 600")
+	hog := h.request("hog", 0, "head -c 1G /dev/zero | tail; echo survived")
+	hog.Command.Limits.Memory = 64 << 20
+	_, err = h.client.Start(h.ctx(), hog)
+	require.NoError(t, err)
+	e := h.wait("hog", 0)
+	assert.Equal(t, ReasonOOM, e.Reason)
+	assert.Contains(t, e.Detail, "limits.memory is 67108864 bytes")
+	bomb := h.request("bomb", 0, `bomb() { bomb | bomb & }; bomb; sleep 1; exit 3`)
+	bomb.Command.Limits.PIDs = 50
+	_, err = h.client.Start(h.ctx(), bomb)
+	require.NoError(t, err)
+	assert.NotZero(t, h.wait("bomb", 0).Code)
+	assert.False(t, gone(h.pidIn("neighbour")), "the others do not notice")
+	h.stop(int(unix.SIGKILL), 0, "neighbour")
+}
+
+// The supervisor is protected from the OOM killer where it may be, and its children never.
+func TestOOMScores(t *testing.T) {
+	h := newHost(t, nil)
+	r := h.request("score", 0, "")
+	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", oomFile}
+	_, err := h.client.Start(h.ctx(), r)
+	require.NoError(t, err)
+	require.Zero(t, h.wait("score", 0).Code)
+	mine := content(t, oomFile)
+	n, err := strconv.Atoi(strings.TrimSpace(mine))
+	require.NoError(t, err)
+	of := func(pid int) string { return content(t, "/proc", strconv.Itoa(pid), "oom_score_adj") }
+	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", content(t, r.Command.Stdout))
+	side, err := readStat(h.sidePID())
+	require.NoError(t, err)
+	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", of(h.sidePID()))
+	if (oomScore{file: oomFile}).write(oomProtected) != nil {
+		t.Log("this user may not protect a process")
+		assert.Equal(t, mine, of(side.ppid))
+		return
+	}
+	require.NoError(t, oomScore{file: oomFile}.write(n))
+	assert.Equal(t, strconv.Itoa(oomProtected)+"\n", of(side.ppid))
+}
+
+func TestOOMScoreDuringAFork(t *testing.T) {
+	for had, children := range map[string]string{"0\n": "0", "-500\n": "0", "300\n": "300"} {
+		file := filepath.Join(tree(t, map[string]string{"score": had}), "score")
+		s := protect(file)
+		assert.Equal(t, "-900", content(t, file))
+		raise := s.lower()
+		assert.Equal(t, children, content(t, file))
+		raise()
+		assert.Equal(t, "-900", content(t, file))
+	}
+	none := protect(filepath.Join(t.TempDir(), "missing"))
+	none.lower()()
+	assert.NoFileExists(t, none.file)
+}
+
+func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
+	h := newHost(t, nil)
+	quiet := h.request("quiet", 0, "echo $$ > $D/quiet; exec sleep 600")
+	quiet.Command.LogQuota = 1 << 20
+	_, err := h.client.Start(h.ctx(), quiet)
+	require.NoError(t, err)
+	// 100 GB, if nobody stopped it.
+	loud := h.request("loud", 0, "head -c 100G /dev/zero")
+	loud.Command.LogQuota = 1 << 20
+	_, err = h.client.Start(h.ctx(), loud)
+	require.NoError(t, err)
+	e := h.wait("loud", 0)
+	assert.Equal(t, ReasonLogQuota, e.Reason)
+	assert.Equal(t, -int(unix.SIGKILL), e.Code)
+	assert.Regexp(t, `^the tasks of the run have written \d{7,} bytes of output on this host, and logs.quota is 1048576$`, e.Detail)
+	assert.False(t, gone(h.pidIn("quiet")), "the one that wrote nothing goes on")
+
+	// One that was quicker than any look has written too much all the same.
+	quick := h.request("quick", 0, "echo x")
+	quick.Command.LogQuota = 1 << 20
+	_, err = h.client.Start(h.ctx(), quick)
+	require.NoError(t, err)
+	assert.Equal(t, ReasonLogQuota, h.wait("quick", 0).Reason, "what has ended counts")
+	h.stop(int(unix.SIGKILL), 0, "quiet")
+	assert.Equal(t, ReasonTerminate, h.wait("quiet", 0).Reason)
+}
+
+func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
+	h := newHost(t, nil)
+	const quota = 64 << 10
+	r := h.request("loud", 0, "echo begin; head -c 300M /dev/zero; echo done > $D/done")
+	r.Command.LogQuota, r.Command.LogDrop = quota, true
+	_, err := h.client.Start(h.ctx(), r)
+	require.NoError(t, err)
+	e := h.wait("loud", 0)
+	assert.Zero(t, e.Code)
+	assert.Equal(t, ReasonNone, e.Reason)
+	assert.True(t, h.exists("done"), "it was not ended")
+	text := content(t, r.Command.Stdout)
+	assert.LessOrEqual(t, int(e.Dropped), 300<<20+len("begin\n")-quota)
+	assert.Positive(t, e.Dropped)
+	assert.Less(t, len(text), quota+1000, "what was written while it was cut off is not kept either")
+	assert.True(t, strings.HasPrefix(text, "begin\n"))
+	lines := strings.Split(strings.TrimSpace(text[quota:]), "\n")
+	assert.Equal(t, []string{
+		"clusterrun: what follows is dropped: logs.quota is 65536 bytes",
+		"clusterrun: at least " + strconv.FormatInt(e.Dropped, 10) + " bytes of this output were dropped",
+	}, slices.DeleteFunc(lines, func(l string) bool { return l == "" }))
+
+	within := h.request("quiet", 0, "echo x")
+	within.Command.LogQuota, within.Command.LogDrop = quota, true
+	within.Key.Run.RunID = "another"
+	_, err = h.client.Start(h.ctx(), within)
+	require.NoError(t, err)
+	p, err := h.client.Wait(h.ctx(), ProcessRef{Key: within.Key})
+	require.NoError(t, err)
+	assert.Zero(t, p.Exit.Dropped)
+	assert.Equal(t, "x\n", content(t, within.Command.Stdout))
+}

@@ -1,0 +1,47 @@
+package supervisor
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// oomScore is what the kernel adds to the badness of this process when memory runs out on
+// the host: the supervisor is the last to go, and its children are like any other program.
+type oomScore struct {
+	file string
+	// protected reports whether the supervisor has [oomProtected]; a child has children.
+	protected bool
+	children  int
+}
+
+const (
+	oomFile = "/proc/self/oom_score_adj"
+	// oomProtected keeps the supervisor alive as long as there is anything else to kill.
+	oomProtected = -900
+)
+
+// protect protects this process if it may, which needs CAP_SYS_RESOURCE.
+func protect(file string) oomScore {
+	s := oomScore{file: file}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return s
+	}
+	if had, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+		s.children = max(0, had)
+		s.protected = s.write(oomProtected) == nil
+	}
+	return s
+}
+
+// lower gives this process the score of its children until the returned function is
+// called: a child begins with the score of its parent.
+func (s oomScore) lower() (raise func()) {
+	if !s.protected || s.write(s.children) != nil {
+		return func() {}
+	}
+	return func() { _ = s.write(oomProtected) }
+}
+
+func (s oomScore) write(n int) error { return os.WriteFile(s.file, []byte(strconv.Itoa(n)), 0) }

@@ -1,0 +1,201 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// quota is how much the processes of a run write to their output files. It has a lock of
+// its own, which may be held while supervisor.mu is acquired: a file may be on a server that
+// is gone.
+type quota struct {
+	mu sync.Mutex
+	// bytes is the limit. What is above it is dropped, or ends processes.
+	bytes int64
+	drop  bool
+	// ended is what those have written that have ended.
+	ended   int64
+	outputs map[*process]*output
+}
+
+// output is what a process writes.
+type output struct {
+	files []*watchedFile
+	// stopped reports whether it was stopped for writing too much.
+	stopped bool
+}
+
+// watchedFile is an output file of a process. It is known by a descriptor, because the
+// process may give its name to another file.
+type watchedFile struct {
+	*os.File
+	// kept is its size after the last look, and dropped what was cut off by then, but for
+	// what the process wrote at that very moment.
+	kept, dropped int64
+	// seen is its size at this look. What is written after it is no part of any decision,
+	// or a little more would stay with each look.
+	seen int64
+}
+
+// watchEvery is how often the sizes of files are looked at.
+const watchEvery = 100 * time.Millisecond
+
+// watchOutput has the output files of a process watched. It is called before the process
+// can write.
+func (s *supervisor) watchOutput(p *process, c Command, fds []int) error {
+	o := &output{}
+	for _, fd := range fds {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		// The same file, and where we write in it is not its end.
+		f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0)
+		if err != nil {
+			return &startError{"watching its output for logs.quota: " + reasonOf(err), exitNotExecutable}
+		}
+		o.files = append(o.files, &watchedFile{File: f})
+	}
+	q := &p.task.run.quota
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bytes, q.drop = c.LogQuota, c.LogDrop
+	if q.outputs == nil {
+		q.outputs = map[*process]*output{}
+	}
+	if len(q.outputs) == 0 {
+		go s.keepQuota(q)
+	}
+	q.outputs[p] = o
+	return nil
+}
+
+// keepQuota looks at the files of a run until all of its processes have ended.
+func (s *supervisor) keepQuota(q *quota) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for range ticker.C {
+		q.mu.Lock()
+		if len(q.outputs) == 0 {
+			q.mu.Unlock()
+			return
+		}
+		if most := q.look(); most != nil {
+			s.mu.Lock()
+			s.stopLocked([]*process{most}, unix.SIGKILL, time.Now(), ReasonLogQuota, false)
+			s.mu.Unlock()
+		}
+		q.mu.Unlock()
+	}
+}
+
+// look drops what is too much, or returns the process to stop: that which has written most.
+// mu must be held.
+func (q *quota) look() (most *process) {
+	over := q.total() - q.bytes
+	var mostBytes int64
+	for p, o := range q.outputs {
+		if q.drop {
+			over -= o.cut(over, q.bytes)
+		} else if n := o.size(); over > 0 && n > mostBytes && !o.stopped {
+			most, mostBytes = p, n
+		}
+	}
+	if most != nil {
+		q.outputs[most].stopped = true
+	}
+	return most
+}
+
+// endOutput completes the exit of a process, which may have written too much since the last
+// look.
+func (s *supervisor) endOutput(p *process, exit *Exit) {
+	q := &p.task.run.quota
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o := q.outputs[p]
+	if o == nil {
+		return
+	}
+	total := q.total()
+	switch {
+	case q.drop:
+		o.cut(total-q.bytes, q.bytes)
+	case total > q.bytes && exit.Reason == ReasonNone && o.size() > 0:
+		exit.Reason = ReasonLogQuota
+	}
+	if exit.Reason == ReasonLogQuota {
+		exit.Detail = fmt.Sprintf("the tasks of the run have written %d bytes of output on this host, and logs.quota is %d", total, q.bytes)
+	}
+	delete(q.outputs, p)
+	for _, f := range o.files {
+		if f.dropped > 0 {
+			f.seen = f.note(f.seen, fmt.Sprintf("clusterrun: at least %d bytes of this output were dropped\n", f.dropped))
+		}
+		exit.Dropped += f.dropped
+		_ = f.Close()
+	}
+	q.ended += o.size()
+}
+
+// total looks at all files, and returns what the run has written. mu must be held.
+func (q *quota) total() int64 {
+	n := q.ended
+	for _, o := range q.outputs {
+		for _, f := range o.files {
+			if info, err := f.Stat(); err == nil {
+				f.seen = info.Size()
+			}
+		}
+		n += o.size()
+	}
+	return n
+}
+
+// size returns the size at the last look.
+func (o *output) size() (n int64) {
+	for _, f := range o.files {
+		n += f.seen
+	}
+	return n
+}
+
+// cut cuts off up to so many of the bytes that were written since the last look, and returns
+// how many. The first time it says so in the file.
+func (o *output) cut(over, quota int64) (n int64) {
+	for _, f := range o.files {
+		n += f.cut(over-n, quota)
+	}
+	return n
+}
+
+func (f *watchedFile) cut(over, quota int64) int64 {
+	n := min(over, f.seen-f.kept)
+	if n <= 0 || f.Truncate(f.seen-n) != nil {
+		f.kept = f.seen
+		return 0
+	}
+	f.kept = f.seen - n
+	if f.dropped == 0 {
+		f.kept = f.note(f.kept, fmt.Sprintf("\nclusterrun: what follows is dropped: logs.quota is %d bytes\n", quota))
+	}
+	f.dropped += n
+	f.seen = f.kept
+	return n
+}
+
+// note writes a text that is to be the end of the file, and returns where it ends.
+func (f *watchedFile) note(at int64, text string) int64 {
+	n, err := f.WriteAt([]byte(text), at)
+	if err == nil {
+		err = f.Truncate(at + int64(n))
+	}
+	if err != nil {
+		return at
+	}
+	return at + int64(n)
+}

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A task that would write 100 GB ends its run, which says why, and is not started again;
+// another run on the same host is well.
+func TestALoggerEndsItsRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	healthy := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{harness.Shell("worker", 1, `until [ -e $DIR/end ]; do sleep 0.05; done`)}})
+	for name, s := range map[string]*spec.RunSpec{
+		"one": {AutoRestart: true}, "group": {RestartScope: spec.RestartScopeGroup}, "others go on": {OnFailure: spec.OnFailureContinue},
+	} {
+		s.Logs = spec.Logs{Quota: "1MiB"}
+		s.Tasks = []spec.TaskGroup{harness.Shell("logger", 1, "head -c 100G /dev/zero")}
+		result := f.result(f.start(s))
+		require.NotNil(t, result.FirstFailure, name)
+		assert.Equal(t, spec.CauseLogQuota, result.FirstFailure.Cause, name)
+		assert.Contains(t, result.Message, "Root cause: logger-0 on host-a (rank 0", name)
+		assert.Contains(t, result.Message, "was ended because the run had written more output there than its logs.quota", name)
+		assert.Contains(t, result.Message, "bytes of output on this host, and logs.quota is 1048576", name)
+		assert.Zero(t, result.Tasks[0].Restarts+result.Generation, name)
+	}
+	dropping := f.start(&spec.RunSpec{
+		Logs:  spec.Logs{Quota: "64KiB", OnFull: spec.OnFullDrop},
+		Tasks: []spec.TaskGroup{harness.Shell("logger", 1, "head -c 300M /dev/zero")},
+	})
+	result := f.result(dropping)
+	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
+	require.NotNil(t, result.Tasks[0].Exit)
+	assert.Positive(t, result.Tasks[0].Exit.DroppedBytes)
+	code, stdout, stderr := f.CLI(t, "status", dropping.GetID())
+	require.Zero(t, code, stderr)
+	assert.Regexp(t, `(?m)^at least \d.* of the output of logger-0 were dropped \(logs.on_full\)$`, stdout)
+	log, err := os.ReadFile(filepath.Join(result.Tasks[0].Exit.LogDir, "stdout.log"))
+	require.NoError(t, err)
+	assert.Less(t, len(log), 66<<10)
+	assert.True(t, strings.HasSuffix(string(log), " bytes of this output were dropped\n"))
+
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "end"), nil, 0o600))
+	assert.Equal(t, spec.VerdictSucceeded, f.result(healthy).Verdict)
+}
+
+// The commands of the README.
+func TestLimitsOfTheREADME(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(readme), "### Limits")
+	require.True(t, found)
+	l := newLocal(t)
+	p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
+		"PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),
+		"bash", "-ec", strings.ReplaceAll(block(t, section, "sh"), "python3 train.py", "sh -c 'ulimit -n; ulimit -c; echo > core-size'"))
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stdout(), "[worker-0]:    4096\n[worker-0]:    0\n")
+
+	// What this host can enforce is done; what it cannot is refused before anything starts.
+	p = harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_DEVSERVER="+harness.Devserver(t)),
+		harness.Clusterrun(t), "run", "--limit-memory", "64MiB", "--", "sh", "-c", "touch started; head -c 1G /dev/zero | tail")
+	code := p.ExitCode()
+	if strings.Contains(p.Stderr(), "cannot enforce it") {
+		assert.Equal(t, 2, code)
+		assert.Contains(t, p.Stderr(), "invalid run spec: limits.memory: worker-0: host ")
+		assert.NoFileExists(t, filepath.Join(l.home, "started"))
+		return
+	}
+	assert.Contains(t, p.Stderr(), "used all the memory that its limits allow, and was killed")
+	assert.Contains(t, p.Stderr(), "limits.memory is 67108864 bytes")
+}
