@@ -3,7 +3,9 @@ package starter
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,8 +19,16 @@ import (
 
 // ListOptions choose runs.
 type ListOptions struct {
-	// Open limits the list to runs that have not ended.
-	Open bool
+	// Open limits the list to runs that have not ended, and Failed to those that have ended
+	// otherwise than well or by a cancellation.
+	Open, Failed bool
+	// Since and Until bound when they started. Zero: no bound.
+	Since, Until time.Time
+	// Name is a pattern of [path.Match] for the name or the ID. Empty: all.
+	Name string
+	// Dir is the working directory of the spec, Owner who started the run, and Host one that
+	// has its tasks, or had them last. Empty: any.
+	Dir, Owner, Host string
 	// Limit is the most runs to return. Default 20.
 	Limit int
 }
@@ -30,8 +40,12 @@ type Summary struct {
 	Name        string `json:"name,omitempty"`
 	Owner       string `json:"owner,omitempty"`
 	Tasks       string `json:"tasks,omitempty"`
-	Queue       string `json:"queue"`
-	Open        bool   `json:"open"`
+	// Command is the command line, or the start of a long one, of the first tasks.
+	Command string `json:"command,omitempty"`
+	// Dir is the working directory.
+	Dir   string `json:"dir,omitempty"`
+	Queue string `json:"queue"`
+	Open  bool   `json:"open"`
 	// Verdict is empty while the run is open. One that was terminated without a
 	// result has failed; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
@@ -49,6 +63,9 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 	}
 	var runs []Summary
 	for _, ago := range lookBack {
+		if !o.Since.IsZero() && (ago == 0 || time.Since(o.Since) < ago) {
+			ago = time.Since(o.Since)
+		}
 		var err error
 		if runs, err = startedWithin(ctx, c, o, ago); err != nil {
 			return nil, err
@@ -61,15 +78,6 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 	runs = runs[:min(len(runs), o.Limit)]
 	verdicts(ctx, c, runs)
 	return runs, nil
-}
-
-// Count returns how many runs there are, whatever the limit.
-func Count(ctx context.Context, c client.Client, o ListOptions) (int, error) {
-	r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: o.query(0)})
-	if err != nil {
-		return 0, fmt.Errorf("count runs: %w", err)
-	}
-	return int(r.GetCount()), nil
 }
 
 // lookBack are the times within which runs are looked for, until there are enough;
@@ -89,7 +97,9 @@ func startedWithin(ctx context.Context, c client.Client, o ListOptions, ago time
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 		for _, e := range r.GetExecutions() {
-			runs = append(runs, summarise(e))
+			if s := summarise(e); o.match(s) {
+				runs = append(runs, s)
+			}
 		}
 		if request.NextPageToken = r.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			return runs, nil
@@ -104,10 +114,29 @@ func (o ListOptions) query(ago time.Duration) string {
 	if o.Open {
 		query += " AND ExecutionStatus = 'Running'"
 	}
+	if o.Failed {
+		query += " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
+	}
+	if o.Host != "" {
+		query += fmt.Sprintf(" AND %s = '%s'", spec.AttributeHost, strings.ReplaceAll(o.Host, "'", `\'`))
+	}
 	if ago > 0 {
 		query += fmt.Sprintf(" AND StartTime > '%s'", time.Now().Add(-ago).UTC().Format(time.RFC3339))
 	}
 	return query
+}
+
+// match reports whether a run is one of those that are looked for, by what the server cannot
+// be asked for everywhere.
+func (o ListOptions) match(s Summary) bool {
+	named := func(name string) bool {
+		ok, err := path.Match(o.Name, name)
+		return err == nil && ok
+	}
+	return (o.Name == "" || named(s.Name) || named(s.RunID)) &&
+		(o.Dir == "" || o.Dir == s.Dir) &&
+		(o.Owner == "" || o.Owner == s.Owner) &&
+		!s.Started.Before(o.Since) && (o.Until.IsZero() || s.Started.Before(o.Until))
 }
 
 func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
@@ -117,6 +146,8 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		Name:        memoText(e, memoName),
 		Owner:       memoText(e, memoOwner),
 		Tasks:       memoText(e, memoTasks),
+		Command:     memoText(e, memoCommand),
+		Dir:         memoText(e, memoDir),
 		Queue:       e.GetTaskQueue(),
 		Open:        e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Started:     startOf(e),

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/workflows/markdown"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -70,7 +71,7 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		WorkflowTaskTimeout:                      spec.WorkflowTaskTimeout,
 		// No workflow timeouts: they would close the run without its Release.
-		Memo:          map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s)},
+		Memo:          map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir},
 		StaticSummary: summary(s),
 	}
 	w, err := execute(ctx, c, options, attributes(o.Owner), s)
@@ -122,10 +123,21 @@ func NewID(name string) string {
 }
 
 const (
-	memoOwner = "owner"
-	memoName  = "name"
-	memoTasks = "tasks"
+	memoOwner   = "owner"
+	memoName    = "name"
+	memoTasks   = "tasks"
+	memoCommand = "command"
+	memoDir     = "dir"
 )
+
+// commandLine returns what the first tasks execute, as far as it fits into a list.
+func commandLine(s *spec.RunSpec) string {
+	words := s.Command
+	if len(words) == 0 && len(s.Tasks) > 0 {
+		words = s.Tasks[0].Command
+	}
+	return shorten.Text(strings.Join(words, " "), 200)
+}
 
 // summary returns the line that the Web UI shows for a run. The server takes at
 // most 400 bytes.

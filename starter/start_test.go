@@ -51,7 +51,7 @@ func TestStart(t *testing.T) {
 	assert.Equal(t, spec.WorkflowTaskTimeout, o.WorkflowTaskTimeout)
 	assert.Zero(t, o.WorkflowRunTimeout)
 	assert.Zero(t, o.WorkflowExecutionTimeout)
-	assert.Equal(t, map[string]any{"owner": "me@here", "name": "iris", "tasks": "worker=2"}, o.Memo)
+	assert.Equal(t, map[string]any{"owner": "me@here", "name": "iris", "tasks": "worker=2", "command": "true", "dir": ""}, o.Memo)
 	assert.Equal(t, "worker=2: true", o.StaticSummary)
 }
 

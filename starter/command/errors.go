@@ -96,6 +96,7 @@ func codeOf(err error) int {
 		usage   *usageError
 		invalid *spec.InvalidSpecError
 		running *starter.RunningError
+		many    *starter.AmbiguousError
 		failed  *starter.Error
 		refused *starter.RefusedError
 	)
@@ -104,7 +105,7 @@ func codeOf(err error) int {
 		return exitOK
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.As(err, &usage), errors.As(err, &invalid), errors.As(err, &running),
+	case errors.As(err, &usage), errors.As(err, &invalid), errors.As(err, &running), errors.As(err, &many),
 		errors.As(err, &refused) && refused.Invalid:
 		return exitUsage
 	case errors.As(err, &failed):

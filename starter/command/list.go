@@ -3,29 +3,60 @@ package command
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 func (a *app) listCommand() *cobra.Command {
-	var o starter.ListOptions
+	var (
+		o            starter.ListOptions
+		here         bool
+		since, until string
+	)
 	cmd := &cobra.Command{
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
 		Short:   "List runs, the latest first",
-		Long: `Lists runs, those that started last first, with their verdicts. Where there are
-more than the limit, it says so on stderr.
+		Long: `Lists runs, those that started last first, with their verdicts and commands. Where
+there are more than the limit, it says so on stderr.
 
 ` + exitCodesOfRequests,
-		Example: "  clusterrun list\n  clusterrun list --open",
-		Args:    noArgs,
+		Example: `  clusterrun list
+  clusterrun list --open
+  clusterrun list --failed --since 2d --name 'iris*'
+  clusterrun list --here --json | jq -r '.[].run_id'`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Limit < 1 {
-				return usagef("--limit %d: give 1 or more", o.Limit)
+			limit := o.Limit
+			if limit < 1 {
+				return usagef("--limit %d: give 1 or more", limit)
+			}
+			if o.Open && o.Failed {
+				return usagef("--open and --failed: no run is both")
+			}
+			if _, err := path.Match(o.Name, ""); err != nil {
+				return usagef("--name %q: it is no pattern, such as 'iris*'", o.Name)
+			}
+			var err error
+			if o.Since, err = moment("--since", since, time.Now()); err != nil {
+				return err
+			}
+			if o.Until, err = moment("--until", until, time.Now()); err != nil {
+				return err
+			}
+			if here {
+				if o.Dir, err = os.Getwd(); err != nil {
+					return err
+				}
 			}
 			c, _, err := a.dialExisting(cmd.Context())
 			if err == errNoServer && a.global.json {
@@ -35,16 +66,14 @@ more than the limit, it says so on stderr.
 				return err
 			}
 			defer c.Close()
+			o.Limit = limit + 1
 			runs, err := starter.List(cmd.Context(), c, o)
 			if err != nil {
 				return err
 			}
-			if len(runs) == o.Limit {
-				all, err := starter.Count(cmd.Context(), c, o)
-				if err != nil {
-					return err
-				}
-				defer a.sayCut(len(runs), all)
+			if len(runs) > limit {
+				runs = runs[:limit]
+				defer a.say("there are more than the latest %s; a higher --limit shows them", plural.Of(limit, "run", "runs"))
 			}
 			if a.global.json {
 				if runs == nil {
@@ -56,16 +85,18 @@ more than the limit, it says so on stderr.
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&o.Open, "open", false, "only runs that have not ended")
-	cmd.Flags().IntVar(&o.Limit, "limit", 20, "most runs to list (`NUMBER`)")
+	fs := cmd.Flags()
+	fs.BoolVar(&o.Open, "open", false, "only runs that have not ended")
+	fs.BoolVar(&o.Open, "running", false, "the same as --open")
+	fs.BoolVar(&o.Failed, "failed", false, "only runs that have failed, timed out or were terminated")
+	fs.StringVar(&since, "since", "", "only runs that started since then: a `TIME` ago, such as 2d, or one like 2026-01-31T12:00:00Z")
+	fs.StringVar(&until, "until", "", "only runs that started before that `TIME`")
+	fs.StringVar(&o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
+	fs.StringVar(&o.Owner, "owner", "", "only runs that `USER@HOST` has started")
+	fs.StringVar(&o.Host, "host", "", "only runs whose tasks are on host `NAME`, or were there last")
+	fs.BoolVar(&here, "here", false, "only runs whose tasks work in this directory")
+	fs.IntVar(&o.Limit, "limit", 20, "most runs to list (`NUMBER`)")
 	return cmd
-}
-
-// sayCut says how much of a list was left out.
-func (a *app) sayCut(shown, all int) {
-	if all > shown {
-		a.say("these are the latest %d of %d runs; --limit %d shows all", shown, all, all)
-	}
 }
 
 func (a *app) printList(runs []starter.Summary) {
@@ -74,7 +105,7 @@ func (a *app) printList(runs []starter.Summary) {
 		return
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED\tTOOK")
+	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\tCOMMAND")
 	for _, r := range runs {
 		verdict, exit, end := "(open)", "-", time.Now()
 		if !r.Open {
@@ -82,8 +113,9 @@ func (a *app) printList(runs []starter.Summary) {
 			verdict = dash(cmp.Or(r.Ending, string(r.Verdict)))
 			exit = fmt.Sprint(r.ExitCode)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, verdict, exit, dash(r.Tasks), dash(r.Owner),
-			r.Started.Local().Format("2006-01-02 15:04:05"), roughly(end.Sub(r.Started)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, verdict, exit, dash(r.Tasks), dash(r.Owner),
+			r.Started.Local().Format("2006-01-02 15:04:05"), roughly(end.Sub(r.Started)),
+			dash(shorten.Text(strings.Join(strings.Fields(r.Command), " "), 50)))
 	}
 	w.Flush()
 }

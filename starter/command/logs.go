@@ -37,11 +37,11 @@ large ones), so it may show that much more than was written since, and never les
 
 func (a *app) logsCommand() *cobra.Command {
 	var (
-		follow    bool
-		execution string
-		since     string
-		attempts  []string
-		selected  logSelection
+		follow   bool
+		choice   runChoice
+		since    string
+		attempts []string
+		selected logSelection
 	)
 	cmd := &cobra.Command{
 		Use:   "logs [flags] RUN [TASK|TYPE...]",
@@ -50,9 +50,9 @@ func (a *app) logsCommand() *cobra.Command {
 		Example: `  clusterrun logs iris-x2k4 worker-1
   clusterrun logs -f --stderr iris-x2k4
   clusterrun logs --since 10m --attempt last iris-x2k4 ps`,
-		Args: someArgs(1, "RUN"),
+		Args:              choice.args(someArgs(1, "RUN")),
+		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			selected.names = args[1:]
 			if selected.OnlyStdout && selected.OnlyStderr {
 				selected.OnlyStdout, selected.OnlyStderr = false, false
 			}
@@ -62,7 +62,8 @@ func (a *app) logsCommand() *cobra.Command {
 			if err := selected.parseAttempts(attempts); err != nil {
 				return err
 			}
-			if err := selected.parseSince(since, time.Now()); err != nil {
+			var err error
+			if selected.Since, err = moment("--since", since, time.Now()); err != nil {
 				return err
 			}
 			c, _, err := a.dialExisting(cmd.Context())
@@ -70,7 +71,12 @@ func (a *app) logsCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			l := newLogReader(a, starter.Get(c, args[0], execution), selected)
+			run, names, err := choice.find(cmd.Context(), c, args)
+			if err != nil {
+				return err
+			}
+			selected.names = names
+			l := newLogReader(a, run, selected)
 			l.follow = follow
 			return l.show(cmd.Context())
 		},
@@ -79,9 +85,9 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&selected.OnlyStdout, "stdout", false, "only what was written to stdout")
 	cmd.Flags().BoolVar(&selected.OnlyStderr, "stderr", false, "only what was written to stderr")
 	cmd.Flags().StringSliceVar(&attempts, "attempt", nil, "only the `N`-th processes of the tasks, from 0, or \"last\"; may be repeated")
-	cmd.Flags().StringVar(&since, "since", "", "only what was written since then: a `TIME` ago, such as 10m, or one like 2026-01-31T12:00:00Z")
+	cmd.Flags().StringVar(&since, "since", "", "only what was written since then: a `TIME` ago, such as 10m or 2d, or one like 2026-01-31T12:00:00Z")
 	cmd.Flags().IntVar(&selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process, and with -f those that come")
-	executionFlag(cmd, &execution)
+	choice.flags(cmd)
 	return cmd
 }
 

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
@@ -36,25 +35,6 @@ func (l *logSelection) parseAttempts(values []string) error {
 		l.Attempts = append(l.Attempts, n)
 	}
 	return nil
-}
-
-// parseSince reads the value of --since: how long ago, or a time.
-func (l *logSelection) parseSince(value string, now time.Time) error {
-	if value == "" {
-		return nil
-	}
-	if d, err := time.ParseDuration(value); err == nil && d >= 0 {
-		l.Since = now.Add(-d)
-		return nil
-	}
-	// Without a zone it is the local one's.
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05"} {
-		if at, err := time.ParseInLocation(layout, value, time.Local); err == nil {
-			l.Since = at
-			return nil
-		}
-	}
-	return usagef("--since %q: give how long ago, such as 10m, or a time such as %s", value, now.Add(-10*time.Minute).Format(time.RFC3339))
 }
 
 // ranks returns the ranks of the selected tasks; nil for all. A selection that matches no

@@ -2,7 +2,6 @@ package command
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,29 +10,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-func TestSince(t *testing.T) {
-	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	for value, want := range map[string]time.Time{
-		"":                          {},
-		"10m":                       now.Add(-10 * time.Minute),
-		"0s":                        now,
-		"2026-11-21T09:00:00Z":      now.Add(-time.Hour),
-		"2026-11-21T10:00:00+02:00": now.Add(-2 * time.Hour),
-		"2026-11-21T09:00:00.5Z":    now.Add(-time.Hour + 500*time.Millisecond),
-		"2026-11-21 09:00:00":       time.Date(2026, 11, 21, 9, 0, 0, 0, time.Local),
-	} {
-		var l logSelection
-		require.NoError(t, l.parseSince(value, now), value)
-		assert.True(t, want.Equal(l.Since), "%s: %s", value, l.Since)
-	}
-	for _, value := range []string{"-10m", "yesterday", "10"} {
-		var l logSelection
-		var usage *usageError
-		assert.ErrorAs(t, l.parseSince(value, now), &usage, value)
-		assert.ErrorContains(t, l.parseSince(value, now), "2026-11-21T09:50:00Z")
-	}
-}
 
 func TestAttemptsOnTheCommandLine(t *testing.T) {
 	var l logSelection

@@ -43,7 +43,8 @@ of a run passes, before anything is stopped.
 		Example: `  clusterrun stacks iris-x2k4
   clusterrun stacks --show iris-x2k4 worker-1
   clusterrun stacks --json iris-x2k4 | jq -r '.stacks[].file'`,
-		Args: someArgs(1, "RUN"),
+		Args:              someArgs(1, "RUN"),
+		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkTasks(args[1:]); err != nil {
 				return err
@@ -73,7 +74,10 @@ func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) 
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
-	run := starter.Get(c, id, "")
+	run, err := findRun(ctx, c, id, "")
+	if err != nil {
+		return err
+	}
 	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
 		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
 	})
@@ -95,7 +99,7 @@ func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) 
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
 		return slices.ContainsFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == task })
 	})
-	if err := a.printStacks(id, asked, captured, show); err != nil {
+	if err := a.printStacks(run.ID, asked, captured, show); err != nil {
 		return err
 	}
 	return a.leftOut(answer.Problems)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,7 +35,8 @@ grace is over.
   clusterrun stop --together --reason 'the machine is needed' iris-x2k4
   clusterrun stop --together --error 'the data is wrong' iris-x2k4
   clusterrun stop --clear iris-x2k4`,
-		Args: someArgs(1, "a RUN"),
+		Args:              someArgs(1, "a RUN"),
+		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := together.check(wait); err != nil {
 				return err
@@ -53,7 +55,12 @@ grace is over.
 			}
 			runs := make([]*starter.Run, len(args))
 			for i, id := range args {
-				runs[i] = starter.Get(c, id, "")
+				var many *starter.AmbiguousError
+				if runs[i], err = findRun(cmd.Context(), c, id, ""); errors.As(err, &many) {
+					return err
+				} else if err != nil {
+					runs[i] = starter.Get(c, id, "") // the others are stopped all the same
+				}
 			}
 			return a.stopRuns(cmd.Context(), runs, stop, wait)
 		},

@@ -33,7 +33,8 @@ leaves no result, and the host workers stop its processes when they are back.
 		Example: `  clusterrun terminate iris-x2k4 worker-1
   clusterrun terminate --signal SIGTERM --grace 5s iris-x2k4
   clusterrun terminate --force iris-x2k4`,
-		Args: someArgs(1, "RUN"),
+		Args:              someArgs(1, "RUN"),
+		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, tasks := args[0], args[1:]
 			if err := checkTasks(tasks); err != nil {
@@ -73,13 +74,17 @@ func (a *app) forceEnd(ctx context.Context, id, reason string) error {
 	if reason == "" {
 		reason = "clusterrun terminate --force"
 	}
-	if err := starter.Get(c, id, "").Terminate(ctx, reason); err != nil {
+	run, err := findRun(ctx, c, id, "")
+	if err != nil {
+		return err
+	}
+	if err := run.Terminate(ctx, reason); err != nil {
 		return err
 	}
 	if a.global.json {
-		return a.printJSON(map[string]string{"run_id": id, "state": "terminated"})
+		return a.printJSON(map[string]string{"run_id": run.ID, "state": "terminated"})
 	}
-	fmt.Fprintf(a.out, "terminated: %s\n", id)
+	fmt.Fprintf(a.out, "terminated: %s\n", run.ID)
 	return nil
 }
 

@@ -1,0 +1,60 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// AmbiguousError reports that several runs have IDs that begin alike.
+type AmbiguousError struct {
+	Beginning string
+	RunIDs    []string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("several runs begin with %s: %s; write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
+}
+
+// Find returns the ID of the run with that ID, or of the only one whose ID begins with it.
+// It fails with [*NotFoundError] or [*AmbiguousError].
+func Find(ctx context.Context, c client.Client, beginning string) (string, error) {
+	_, err := c.DescribeWorkflowExecution(ctx, beginning, "")
+	var notFound *serviceerror.NotFound
+	if !errors.As(err, &notFound) {
+		return beginning, err
+	}
+	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(
+		"WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", spec.WorkflowType, strings.ReplaceAll(beginning, "'", "''"))}
+	var ids []string
+	for {
+		r, err := c.ListWorkflow(ctx, request)
+		if err != nil {
+			return "", fmt.Errorf("look for runs that begin with %s: %w", beginning, err)
+		}
+		for _, e := range r.GetExecutions() {
+			if id := e.GetExecution().GetWorkflowId(); !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		if request.NextPageToken = r.GetNextPageToken(); len(request.NextPageToken) == 0 || len(ids) > 100 {
+			break
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", &NotFoundError{beginning}
+	case 1:
+		return ids[0], nil
+	}
+	return "", &AmbiguousError{beginning, ids}
+}

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// A run is found again by what is remembered of it.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	begin := func(id, name, script string) {
+		t.Helper()
+		_, err := starter.Start(t.Context(), f.client,
+			&spec.RunSpec{Name: name, Dir: f.dir, Tasks: []spec.TaskGroup{group("worker", 1, script)}}, starter.Options{ID: id})
+		require.NoError(t, err)
+	}
+	list := func(flags ...string) []string {
+		t.Helper()
+		code, stdout, stderr := f.CLI(t, append([]string{"list", "--json"}, flags...)...)
+		require.Zero(t, code, stderr)
+		var runs []starter.Summary
+		require.NoError(t, json.Unmarshal([]byte(stdout), &runs))
+		ids := []string{}
+		for _, r := range runs {
+			ids = append(ids, r.RunID)
+		}
+		return ids
+	}
+	begin("iris-aaaa", "iris", "exit 3")
+	begin("iris-abbb", "iris", "true")
+	begin("mnist-cc", "mnist", "exec sleep 1000")
+	harness.Eventually(t, "all are listed, with how they ended", func() bool {
+		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--open")) == 1
+	})
+	for flags, want := range map[string]string{
+		"--failed": "iris-aaaa", "--running": "mnist-cc", "--name ir*": "iris-abbb iris-aaaa", "--name mnist-c?": "mnist-cc",
+		"--since 1h": "mnist-cc iris-abbb iris-aaaa", "--until 1h": "", "--since 0s": "", "--owner nobody@nowhere": "",
+		"--host host-a": "mnist-cc iris-abbb iris-aaaa", "--host b": "", "--limit 1": "mnist-cc", "--here": "",
+	} {
+		assert.Equal(t, strings.Fields(want), list(strings.Fields(flags)...), flags)
+	}
+	code, stdout, stderr := f.CLI(t, "list", "--limit", "2")
+	require.Zero(t, code)
+	assert.Contains(t, stdout, "exec sleep 1000")
+	assert.Contains(t, stderr, "there are more than the latest 2 runs; a higher --limit shows them")
+
+	code, stdout, _ = f.CLI(t, "status", "mn")
+	assert.Zero(t, code)
+	assert.Contains(t, stdout, "run mnist-cc: running")
+	code, stdout, _ = f.CLI(t, "status", "--last")
+	assert.Zero(t, code)
+	assert.Contains(t, stdout, "run mnist-cc: running")
+	code, _, stderr = f.CLI(t, "status", "iris-a")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, "several runs begin with iris-a: iris-a")
+	code, _, stderr = f.CLI(t, "status", "nosuch")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "there is no run nosuch")
+	code, _, stderr = f.CLI(t, "status", "--last", "mnist-cc")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, "unexpected argument")
+	code, stdout, _ = f.CLI(t, "__complete", "logs", "m")
+	assert.Zero(t, code)
+	assert.Contains(t, stdout, "mnist-cc\t")
+	code, stdout, stderr = f.CLI(t, "stop", "--wait", "mnist")
+	assert.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "mnist-cc")
+}
