@@ -52,18 +52,24 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	if err != nil {
 		return supervisor.Command{}, err
 	}
-	env, err := taskenv.Environ(os.Environ(), process)
+	user := l.plan.User
+	env, err := taskenv.Environ(user.Environ(os.Environ()), process)
 	if err != nil {
 		return supervisor.Command{}, err
 	}
-	if err := writeTFConfig(process); err != nil {
+	if err := user.Do(func() error { return writeTFConfig(process) }); err != nil {
 		return supervisor.Command{}, err
 	}
 	dir := l.dirOf(l.key.Run, l.plan.Spec, t)
+	looksIn := env
+	if user != nil {
+		// The policy was asked about the program that the host worker finds.
+		looksIn = append(os.Environ(), envList(variables)...)
+	}
 	streams := l.plan.Spec.StreamsOf(t, m.LocalRank)
 	return supervisor.Command{
-		Path: lookPath(t.Command[0], dir, env), Args: t.Command, Env: env, Dir: dir,
-		LogDir:     files.dir,
+		Path: lookPath(t.Command[0], dir, looksIn), Args: t.Command, Env: env, Dir: dir, User: user,
+		LogDir: files.dir, LogRoot: l.plan.LogRoot, LogMode: l.plan.logMode(),
 		Stdout:     l.output(streams, spec.StdOut, files.path(tasklog.StdoutFile)),
 		Stderr:     l.output(streams, spec.StdErr, files.path(tasklog.StderrFile)),
 		Foreground: t.Name() == l.Foreground,
@@ -84,10 +90,10 @@ func writeTFConfig(p taskenv.Process) error {
 	if err != nil || config == "" {
 		return err
 	}
-	if err := os.MkdirAll(p.LogDir, 0o755); err != nil {
+	if err := os.MkdirAll(p.LogDir, 0o750); err != nil {
 		return err
 	}
-	return os.WriteFile(p.TFConfigFile, []byte(config), 0o644) //nolint:gosec // the task may be another user's
+	return os.WriteFile(p.TFConfigFile, []byte(config), tasklog.FileMode(p.LogDir))
 }
 
 // restartCount returns what process number n of a task is told. In restart scope "group"
@@ -118,7 +124,8 @@ func (l *lease) files(t spec.Task, n int) processFiles {
 		return processFiles{}
 	}
 	// Before the new attempt, so that at most the bound and this one are there.
-	if err := tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts); err != nil {
+	err := l.plan.User.Do(func() error { return tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts) })
+	if err != nil {
 		l.Log.Warn("old attempts stay", zap.String("task", l.key.String()), zap.Error(err))
 	}
 	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}

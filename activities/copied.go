@@ -36,7 +36,7 @@ func (h *Host) told(p *plan, path string) string {
 
 // describe returns what the run is told of an exit, and the value of the task.
 func (h *Host) describe(p *plan, q supervisor.Process) (spec.Exit, json.RawMessage) {
-	e, value := describeExit(h.Name, q, h.Owned, p.inCall(q))
+	e, value := h.describeExit(p, q)
 	e.LogDir, e.ErrorFile = h.told(p, e.LogDir), h.told(p, e.ErrorFile)
 	return e, value
 }

@@ -129,6 +129,18 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	return bound(e), nil
 }
 
+// describeExit is the same as the user whose files they are.
+func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value json.RawMessage) {
+	err := p.userOf(q).Do(func() error {
+		e, value = describeExit(h.Name, q, h.Owned, p.inCall(q))
+		return nil
+	})
+	if err != nil { // nothing of them can be read
+		e = bound(exitOf(q, h.Owned, p.inCall(q)))
+	}
+	return e, value
+}
+
 func bound(e spec.Exit) spec.Exit {
 	e.Message = bounded(e.Message)
 	return e

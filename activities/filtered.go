@@ -60,6 +60,7 @@ func (h *Host) collect(p *plan) {
 			now, err := h.plans.get(p.Run)
 			return err == nil && now.here(rank)
 		},
+		As: p.User,
 		OnError: func(err error) {
 			h.Log.Warn("filtered lines", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 		},

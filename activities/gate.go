@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,26 +23,32 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// admit returns who has signed the run, and why this host does not take tasks of it: before
+// admit returns who has signed the run, whom its tasks run as, and why this host does not take tasks of it: before
 // anything is fetched, reserved or started. Whoever can write to the namespace can ask for
 // anything, under any run ID, so nothing that a workflow has checked counts.
-func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) (signers []string, problems []spec.Problem) {
+func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) (signers []string, as string, problems []spec.Problem) {
 	if h.Guard == nil {
-		return nil, nil
+		return nil, "", nil
 	}
 	if err := in.Spec.Validate(); err != nil {
 		var invalid *spec.InvalidSpecError
 		errors.As(err, &invalid)
-		return nil, invalid.Problems
+		return nil, "", invalid.Problems
 	}
 	signers, err := h.Guard.Signers(signatures.OfRun(run.WorkflowID, in.Spec), in.Spec.Signature, useOf(run))
 	if err != nil {
 		h.refused(run, guard.Entry{Asked: "reserve"}, err.Error())
-		return nil, []spec.Problem{{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the run again with `clusterrun submit --sign`"}}
+		return nil, "", []spec.Problem{{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the run again with `clusterrun submit --sign`"}}
 	}
 	said := map[string]bool{}
-	for _, t := range tasks {
+	for i, t := range tasks {
 		d := h.Guard.Decide(h.requestFor(run, in.Spec, t, signers))
+		if i == 0 {
+			as = d.User
+		}
+		if d.Allowed {
+			d = sameUser(d, as)
+		}
 		if d.Allowed || said[d.Reason] {
 			continue
 		}
@@ -51,7 +58,18 @@ func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) 
 			Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", t.Name(), by(signers), h.Name, d.Reason), Remedy: remedyOfDenial(signers),
 		})
 	}
-	return signers, problems
+	return signers, as, problems
+}
+
+// sameUser denies what is allowed as another user than the one the run has here: its files
+// and sockets are that user's, and whoever may start something as one user must not by a run
+// of another's.
+func sameUser(d policy.Decision, as string) policy.Decision {
+	if !d.Allowed || d.User == as {
+		return d
+	}
+	name := func(user string) string { return cmp.Or(user, "the host worker") }
+	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d has it run as %s, and the run runs as %s here", d.Rule, name(d.User), name(as))}
 }
 
 func by(signers []string) string {
@@ -175,7 +193,7 @@ func (h *Host) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
 	}
 	r := h.requestFor(p.Run, p.Spec, t, p.signersOf(t.Name()))
 	r.Ask = ask
-	return h.Guard.Decide(r)
+	return sameUser(h.Guard.Decide(r), p.As)
 }
 
 // denied is the error of what the policy does not allow.

@@ -93,7 +93,12 @@ func (b *beater) beat(ctx context.Context) {
 		return
 	}
 	// On its own: a file system that hangs must not keep the heartbeat.
-	go b.times.Note()
+	go func() {
+		_ = b.lease.plan.User.Do(func() error {
+			b.times.Note()
+			return nil
+		})
+	}()
 	go func() {
 		defer func() { <-b.beating }()
 		beating, cancel := context.WithTimeout(ctx, b.lease.plan.hurry(beatPatience))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/internal/news"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
@@ -37,6 +38,10 @@ type plan struct {
 	// Added are tasks started outside the spec, or with another command.
 	Added   map[string]addedTask `json:"added,omitempty"`
 	Cluster taskenv.Cluster      `json:"cluster"`
+	// As names whom the tasks run as, as the policy does, and User is that user; empty and
+	// nil: whom the host worker does.
+	As   string         `json:"as,omitempty"`
+	User *hostuser.User `json:"user,omitempty"`
 	// LogRoot is the log directory that holds those of the runs.
 	LogRoot string `json:"log_root"`
 	// Firsts has the number of the first process of each generation that does not

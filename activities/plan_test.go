@@ -61,7 +61,7 @@ func TestPreflightReportsEverything(t *testing.T) {
 	task := func(typ, dir string, command ...string) spec.Task {
 		return spec.Task{Type: typ, Command: command, Dir: dir, Env: spec.EnvOf(map[string]string{"PATH": "/usr/bin:/bin:" + dir})}
 	}
-	problems := h.preflight(supervisor.RunKey{}, &spec.RunSpec{Logs: spec.Logs{Dir: plain}}, []spec.Task{
+	problems := h.preflight(supervisor.RunKey{}, &spec.RunSpec{Logs: spec.Logs{Dir: plain}}, nil, []spec.Task{
 		task("good", dir, "tool"), task("relative", dir, "./tool"),
 		task("missing", dir, "no-such-program"), task("plain", dir, "./plain"), task("dir", dir, dir),
 		task("nowhere", filepath.Join(dir, "no"), "true"), task("file", plain, "true"),
@@ -91,11 +91,11 @@ func TestPreflightLooksForSecrets(t *testing.T) {
 		}
 		return tasks
 	}
-	assert.Empty(t, h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, tasks(spec.Env{
+	assert.Empty(t, h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, nil, tasks(spec.Env{
 		"A": {From: spec.Source{FromFile: file}}, "B": {From: spec.Source{FromEnv: "HOST_TOKEN"}},
 	})))
 	var texts []string
-	for _, p := range h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, tasks(spec.Env{
+	for _, p := range h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, nil, tasks(spec.Env{
 		"A": {From: spec.Source{FromFile: "/nonexistent"}}, "B": {From: spec.Source{FromEnv: "NO_TOKEN"}}, "C": {Value: "1"},
 	})) {
 		texts = append(texts, p.String())

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // awaitPredecessor waits until no process of an earlier execution under the
@@ -65,6 +67,24 @@ func (h *Host) endOlder(ctx context.Context, run supervisor.RunKey, in ReserveIn
 		if _, err := h.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
 			return fmt.Errorf("wait for %s of generation %d to end: %w", p.Key.Task, p.Key.Generation, err)
 		}
+	}
+	return nil
+}
+
+// checkUnused refuses a generation that has had processes here: its workflow was reset to
+// before it was placed, and what it does again has been done.
+func (h *Host) checkUnused(ctx context.Context, run supervisor.RunKey, generation int) error {
+	if p, err := h.plans.get(run); err != nil || p.Generation != generation {
+		return nil //nolint:nilerr // nothing was reserved for it
+	}
+	reply, err := h.Supervisor.Processes(ctx, run)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(reply.Processes, func(p supervisor.Process) bool { return p.Key.Generation == generation }) {
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+			"its workflow was reset to a point before its tasks were placed, and they have had processes on host %s; start it again as another run", h.Name),
+			spec.ErrInvalidRunSpec, nil)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/guard"
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -21,7 +22,7 @@ import (
 // preflight checks on this host what a spec says of it: the working directories, the
 // programs, the variables whose values are here, the limits, the place for logs. Whatever is
 // wrong is found here for all tasks at once, before the first one starts.
-func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, tasks []spec.Task) []spec.Problem {
+func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, user *hostuser.User, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
 	type wrong struct{ path, what string }
 	of := map[wrong]int{} // the problem, by what is wrong, and for how many tasks
@@ -34,7 +35,8 @@ func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, tasks []spec.Ta
 		}
 	}
 	variables, limits := h.variables(lent), map[string][]spec.Problem{} // by type
-	for _, t := range tasks {
+	envs := make([]map[string]string, len(tasks))
+	for i, t := range tasks {
 		env, missing := variables.of(t)
 		if _, known := limits[t.Type]; !known {
 			limits[t.Type] = h.checkLimits(s, t)
@@ -42,34 +44,52 @@ func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, tasks []spec.Ta
 		for _, p := range slices.Concat(missing, limits[t.Type]) {
 			report(t.Name(), p.Path, p.Message, p.Remedy)
 		}
-		dir := h.dirOf(run, s, t)
-		if info, err := os.Stat(dir); err != nil {
-			report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, reasonOf(err)),
-				"make the directory there or name another")
-			continue
-		} else if !info.IsDir() {
-			report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, h.Name), "name a directory")
-			continue
-		}
-		path := lookPath(t.Command[0], dir, append(os.Environ(), envList(env)...))
-		if err := executable(path); err != nil {
-			report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command[0], err))
-		}
+		envs[i] = env
 	}
+	root := s.Logs.Dir
+	err := user.Do(func() error {
+		for i, t := range tasks {
+			h.checkProgram(t, h.dirOf(run, s, t), envs[i], report)
+		}
+		if root != "" && root != spec.NullDir && h.LogsCopiedTo == "" {
+			return usableLogDir(root)
+		}
+		return nil
+	})
 	for key, i := range of {
 		if more := count[key] - 1; more > 0 {
 			problems[i].Message += fmt.Sprintf(" and %d more", more)
 		}
 		problems[i].Message += ": " + key.what
 	}
-	if root := s.Logs.Dir; root != "" && root != spec.NullDir && h.LogsCopiedTo == "" {
-		if err := usableLogDir(root); err != nil {
-			problems = append(problems, spec.Problem{
-				Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, h.Name), Remedy: "name a directory the host worker may write to",
-			})
-		}
+	if err == nil && len(problems) == 0 {
+		err = h.makeRunDir(run, s, user)
+	}
+	if err != nil {
+		problems = append(problems, spec.Problem{
+			Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, h.Name), Remedy: "name a directory the host worker may write to",
+		})
 	}
 	return problems
+}
+
+// checkProgram reports why a task could not be started in a directory.
+func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, report func(task, path, what, remedy string)) {
+	if info, err := os.Stat(dir); err != nil {
+		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, reasonOf(err)),
+			"make the directory there or name another")
+		return
+	} else if !info.IsDir() {
+		report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, h.Name), "name a directory")
+		return
+	} else if err := hostuser.Access(dir, unix.X_OK); err != nil {
+		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, err), "name one that the tasks may enter")
+		return
+	}
+	path := lookPath(t.Command[0], dir, append(os.Environ(), envList(env)...))
+	if err := executable(path); err != nil {
+		report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command[0], err))
+	}
 }
 
 // checkStart is preflight for a task that is to be started while the run lives.
@@ -82,13 +102,13 @@ func (h *Host) checkStart(p *plan, t *spec.Task) error {
 		h.refused(p.Run, guard.Entry{Asked: "start", Task: t.Name(), Command: t.Command}, err.Error())
 		return h.cannotStart(spec.Problem{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the request again with --sign"})
 	}
-	if d := h.Guard.Decide(h.requestFor(p.Run, p.Spec, *t, signers)); !d.Allowed {
+	if d := sameUser(h.Guard.Decide(h.requestFor(p.Run, p.Spec, *t, signers)), p.As); !d.Allowed {
 		h.refused(p.Run, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
 		return h.cannotStart(spec.Problem{
 			Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", t.Name(), by(signers), h.Name, d.Reason), Remedy: remedyOfDenial(signers),
 		})
 	}
-	problems := h.preflight(p.Run, p.Spec, []spec.Task{*t})
+	problems := h.preflight(p.Run, p.Spec, p.User, []spec.Task{*t})
 	if len(problems) == 0 {
 		more, err := h.checkResourcesOf(p, *t)
 		if err != nil {
@@ -107,7 +127,7 @@ func (h *Host) checkAgain(p *plan, names []string) error {
 			tasks = append(tasks, t)
 		}
 	}
-	return h.cannotStart(h.preflight(p.Run, p.Spec, tasks)...)
+	return h.cannotStart(h.preflight(p.Run, p.Spec, p.User, tasks)...)
 }
 
 // cannotStart refuses a request for good; nil where there are no problems.
@@ -124,7 +144,7 @@ func usableLogDir(dir string) error {
 	if err := tasklog.MakeDir(dir); err != nil {
 		return err
 	}
-	if err := unix.Access(dir, unix.W_OK); err != nil {
+	if err := hostuser.Access(dir, unix.W_OK); err != nil {
 		return fmt.Errorf("log_dir: %s: %w", dir, err)
 	}
 	return nil
@@ -185,7 +205,7 @@ func executable(path string) error {
 		return errNotFound
 	case info.IsDir():
 		return errIsDirectory
-	case info.Mode()&0o111 == 0 || unix.Access(path, unix.X_OK) != nil:
+	case info.Mode()&0o111 == 0 || hostuser.Access(path, unix.X_OK) != nil:
 		return errNoPermission
 	}
 	if interpreter := supervisor.Interpreter(path); filepath.IsAbs(interpreter) {

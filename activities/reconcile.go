@@ -104,7 +104,39 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	return h.stopUnlisted(ctx, p, before.Processes, pending)
+	if err := h.stopUnlisted(ctx, p, before.Processes, pending); err != nil {
+		return err
+	}
+	if hasLater(d, p.Generation) && !h.awaited(pending) && !slices.ContainsFunc(before.Processes, lives) {
+		return h.leave(ctx, p)
+	}
+	return nil
+}
+
+// hasLater reports whether an open run has tasks of a later generation. All hosts of that
+// have a plan for it by then.
+func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation int) bool {
+	for _, a := range d.GetPendingActivities() {
+		if _, its, ok := spec.TaskOfActivity(a.GetActivityId()); ok && a.GetActivityType().GetName() == spec.ActivityRunTask && its > generation {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.GetPendingChildren(), func(c *workflowpb.PendingChildExecutionInfo) bool {
+		return c.GetWorkflowTypeName() == spec.GroupWorkflowType && spec.GenerationOfGroup(c.GetWorkflowId()) > generation
+	})
+}
+
+func lives(p supervisor.Process) bool { return p.Exit == nil }
+
+// leave gives the slots of a run back that goes on without this host. How its processes
+// ended is kept for the release.
+func (h *Host) leave(ctx context.Context, p *plan) error {
+	now, err := h.plans.get(p.Run)
+	if err != nil || now.Generation != p.Generation || len(now.Tasks)+len(now.Added) == 0 {
+		return err
+	}
+	h.Log.Info("a run goes on without this host", zap.String("run", p.Run.WorkflowID), zap.Int("generation", p.Generation))
+	return h.free(ctx, now)
 }
 
 // errNotBegun: a group of the run has still to start its activities. It is looked at again.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -116,6 +117,63 @@ func TestTasksOfGroupsAreListedThere(t *testing.T) {
 	require.NoError(t, h.reconcile(t.Context(), p))
 	require.Len(t, s.stops, 1)
 	assert.Equal(t, []supervisor.ProcessRef{living("worker-2", 0, 0).Ref()}, s.stops[0].Processes)
+}
+
+type freed struct{ runs []fleet.Run }
+
+func (f *freed) Freed(_ context.Context, run fleet.Run) error {
+	f.runs = append(f.runs, run)
+	return nil
+}
+
+// A host that was lost and is back gives back what it holds of a generation that is over,
+// though its run goes on: once nothing lives of it, and not where it is to have tasks again.
+func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
+	ended := living("worker-0", 1, 0)
+	ended.Exit = &supervisor.Exit{}
+	s := &stopped{listed: listed{processes: []supervisor.Process{ended}}}
+	server := &describes{}
+	told := &freed{}
+	h, err := NewHost(Config{Name: "host-a", Instance: "i", StateDir: t.TempDir(), Supervisor: s, Server: server, Fleet: told, Log: zap.NewNop()})
+	require.NoError(t, err)
+	p := &plan{Run: servedRun, Generation: 1, Tasks: []string{"worker-0"}, Spec: (&spec.RunSpec{}).WithDefaults()}
+	_, err = h.plans.update(servedRun, func(*plan) (*plan, error) { return p, nil })
+	require.NoError(t, err)
+	stays := func(run *workflowservice.DescribeWorkflowExecutionResponse, why string) {
+		t.Helper()
+		server.run = run
+		require.NoError(t, h.reconcile(t.Context(), p))
+		assert.Empty(t, told.runs, why)
+		assert.Len(t, h.Holds(), 1, why)
+	}
+	later := spec.TaskActivityID("worker-0", 2, 0)
+	stays(open(spec.TaskActivityID("worker-1", 1, 0)), "the generation goes on")
+	here := open(later)
+	here.PendingActivities = append(here.PendingActivities, &workflowpb.PendingActivityInfo{
+		ActivityId: "5", ActivityType: &commonpb.ActivityType{Name: spec.ActivityReserve},
+	})
+	stays(here, "a later one is being placed")
+	s.processes = append(s.processes, living("worker-1", 1, 0))
+	stays(open(later), "a process lives")
+	s.processes = s.processes[:1]
+
+	require.NoError(t, h.reconcile(t.Context(), p))
+	require.NoError(t, h.reconcile(t.Context(), p))
+	assert.Equal(t, []fleet.Run{{WorkflowID: servedRun.WorkflowID, RunID: servedRun.RunID}}, told.runs)
+	assert.Empty(t, h.Holds())
+	_, err = h.plans.get(servedRun)
+	assert.NoError(t, err, "the release tells how it ended")
+}
+
+// So does the later generation of a large run, which its groups have.
+func TestGenerationsOfGroups(t *testing.T) {
+	d := open()
+	d.PendingChildren = []*workflowpb.PendingChildExecutionInfo{
+		{WorkflowTypeName: spec.GroupWorkflowType, WorkflowId: spec.GroupID("a/7/b", "1-2", 3, "x/9", 0)},
+		{WorkflowTypeName: spec.BarrierWorkflowType, WorkflowId: "a/9/b/c"},
+	}
+	assert.True(t, hasLater(d, 2))
+	assert.False(t, hasLater(d, 3))
 }
 
 func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {

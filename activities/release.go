@@ -86,7 +86,10 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 	}
 	out.fit()
 	if p != nil && p.Spec != nil && p.Spec.ReturnOutput {
-		out.Output = lastOutput(p, reply.Processes)
+		_ = p.User.Do(func() error {
+			out.Output = lastOutput(p, reply.Processes)
+			return nil
+		})
 	}
 	if p != nil {
 		_, err = h.plans.change(run, func(p *plan) error {

@@ -81,7 +81,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err != nil {
 		return ReserveOutput{}, err
 	}
-	signers, problems := h.admit(run, in, tasks)
+	signers, as, problems := h.admit(run, in, tasks)
 	if len(problems) > 0 {
 		return ReserveOutput{}, refusedSpec(problems)
 	}
@@ -91,7 +91,14 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err := h.endOlder(ctx, run, in); err != nil {
 		return ReserveOutput{}, err
 	}
-	unlock, err := h.bring(ctx, run, in)
+	if err := h.checkUnused(ctx, run, in.Generation); err != nil {
+		return ReserveOutput{}, err
+	}
+	user, err := h.userFor(as)
+	if err != nil {
+		return ReserveOutput{}, err
+	}
+	unlock, err := h.bring(ctx, run, in, user)
 	if err != nil {
 		return ReserveOutput{}, err
 	}
@@ -100,7 +107,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err != nil {
 		return ReserveOutput{}, err
 	}
-	if problems = append(h.preflight(run, in.Spec, tasks), problems...); len(problems) > 0 {
+	if problems = append(h.preflight(run, in.Spec, user, tasks), problems...); len(problems) > 0 {
 		return ReserveOutput{}, refusedSpec(problems)
 	}
 	lease, addresses, err := h.leasePorts(ctx, run, in, tasks)
@@ -117,7 +124,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 			return nil, fmt.Errorf("generation %d of the run is over, %d has begun", in.Generation, p.Generation)
 		case p == nil || p.Generation != in.Generation:
 			p = h.newPlan(run, in, p)
-			p.Server, p.Signers = server, signers
+			p.Server, p.Signers, p.As, p.User = server, signers, as, user
 		}
 		if err := h.claimSlots(run, in.Generation, tasks); err != nil {
 			return nil, err

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -35,8 +36,8 @@ const (
 )
 
 // bring brings what the run ships into its directory on this host, from where it can be had.
-// It must not be removed before a plan has the run, until when unlock is not called.
-func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput) (unlock func(), err error) {
+// It is the user's then. It must not be removed before a plan has the run, until when unlock is not called.
+func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
 		return func() {}, nil
@@ -62,7 +63,7 @@ func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput
 		if root := h.logRoot(in.Spec); root != spec.NullDir {
 			logs = tasklog.RunDir(root, run.WorkflowID, run.RunID)
 		}
-		err = h.shipped.Unpack(ctx, run, *a, logs, func(n int64) {
+		err = h.shipped.Unpack(ctx, run, *a, logs, user, func(n int64) {
 			now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size), Bytes: n, Unpacking: true})
 		})
 	}

@@ -93,14 +93,14 @@ func (h *Host) notCaptured(what string, err error) error {
 // stacksOf returns what to capture of a process, and where to put it: beside its logs.
 func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
 	t := stacks.Task{
-		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Dir: q.LogDir,
+		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Dir: q.LogDir, User: p.User,
 		Head: []string{
 			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", p.Run.WorkflowID, h.Name, p.number(q.Process), q.PID),
 			q.text,
 		},
 	}
 	if t.Dir == "" {
-		t.Dir, t.Prefix = h.captureDir(p, q.Process), q.Key.Task+"-"
+		t.Dir, t.Prefix, t.User = h.captureDir(p, q.Process), q.Key.Task+"-", nil
 	}
 	return t
 }

@@ -54,7 +54,7 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 		for key, processes := range byTask {
 			last := processes[len(processes)-1]
 			if last.Exit != nil && !p.comesBack(processes, h.Owned) {
-				exit, _ := describeExit(h.Name, last, h.Owned, p.inCall(last))
+				exit, _ := h.describeExit(p, last)
 				h.services.Ended(key, p.restartCount(key.Generation, p.number(last)), howEnded(exit))
 			}
 		}
@@ -85,7 +85,7 @@ func (h *Host) listenFor(p *plan, q supervisor.Process) error {
 // listen serves a task and returns the path of its socket.
 func (h *Host) listen(p *plan, key supervisor.Key, restart int, logDir string) (string, error) {
 	return h.services.Listen(taskservices.Served{
-		Key: key, RestartCount: restart, LogDir: logDir,
+		Key: key, RestartCount: restart, LogDir: logDir, User: p.User,
 		Alone: p.Added[key.Task].Member != nil,
 		View:  func() *taskapi.View { return p.view(key.Task) },
 	})

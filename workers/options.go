@@ -45,8 +45,8 @@ type Options struct {
 	// line for each start, refusal and request; see package guard. Empty: there is none.
 	Policy string `json:"policy,omitempty"`
 	Audit  string `json:"audit,omitempty"`
-	// NoWorkflows leaves the workflows of the queue to another host worker.
-	NoWorkflows bool `json:"no_workflows,omitempty"`
+	// Role is what the host worker does. Default [RoleBoth].
+	Role Role `json:"role,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.
 	OwnersOutput bool `json:"owners_output,omitempty"`
 	// Foreground is the task that gets the owner's stdin, stdout and stderr.

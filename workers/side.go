@@ -93,7 +93,7 @@ func (s *side) run(ctx context.Context) error {
 		AskedAt: s.held.askedAt,
 	}
 	var member *temporal.Membership
-	if !s.Owned {
+	if !s.Owned && s.Role.servesTasks() {
 		member = temporal.NewMembership(server, s.Queue, s.inventory(files))
 		config.Fleet = member
 	}
@@ -199,7 +199,7 @@ func (s *side) logRoot() string {
 // stops their processes.
 func (s *side) close(ctx context.Context, host *activities.Host, reply supervisor.ClosingReply) {
 	s.log.Info("the supervisor is closing")
-	if reply.OwnerGone && s.NoWorkflows {
+	if reply.OwnerGone && !s.Role.servesWorkflows() {
 		return // the owner was the way to the server
 	}
 	// The supervisor bounds all of this: it ends us when it has waited enough.
@@ -247,7 +247,7 @@ func (p polling) stop() {
 // host and for this one where it is private, and everything else for this very host worker.
 func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (polling, error) {
 	var all polling
-	if !s.NoWorkflows {
+	if s.Role.servesWorkflows() {
 		flows := worker.New(s.client, s.Queue, s.workflowOptions())
 		flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 		flows.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
@@ -256,6 +256,20 @@ func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, roun
 		flows.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 		all = append(all, flows)
 	}
+	if s.Role.servesTasks() {
+		all = append(all, s.taskWorkers(host, leases, rounds, queues, member)...)
+	}
+	for i, w := range all {
+		if err := w.Start(); err != nil {
+			all[:i].stop()
+			return nil, fmt.Errorf("poll the queues of this host: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// taskWorkers returns those for the activities of tasks.
+func (s *side) taskWorkers(host *activities.Host, leases *temporal.Leases, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (all polling) {
 	anywhere := []string{spec.HostsQueue(s.Queue)}
 	if member == nil {
 		anywhere = append(anywhere, spec.HostQueue(s.Queue, s.Host))
@@ -284,12 +298,5 @@ func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, roun
 		tasks.RegisterActivityWithOptions(member.HostLease, activity.RegisterOptions{Name: spec.ActivityHostLease})
 		tasks.RegisterActivityWithOptions(member.FleetCheck, activity.RegisterOptions{Name: spec.ActivityFleetCheck})
 	}
-	all = append(all, tasks)
-	for i, w := range all {
-		if err := w.Start(); err != nil {
-			all[:i].stop()
-			return nil, fmt.Errorf("poll the queues of this host: %w", err)
-		}
-	}
-	return all, nil
+	return append(all, tasks)
 }

@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -103,13 +101,4 @@ func (s *side) giveBackOnce(ctx context.Context, kind string, what []byte) error
 		return err
 	}
 	return nil
-}
-
-// namespaceName returns the namespace of the runs of this host worker.
-func (s *side) namespaceName() string {
-	o, err := s.Server.Client()
-	if err != nil {
-		return client.DefaultNamespace
-	}
-	return cmp.Or(o.Namespace, client.DefaultNamespace)
 }

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -109,8 +110,8 @@ type clusterRun struct {
 	begins placement
 	// next is set to continue as new.
 	next *Resumption
-	// began is the execution in which the run began, by which hosts know it; none: this
-	// one.
+	// began is the execution in which the run began, by which hosts and the fleet know it,
+	// also where the workflow was reset since.
 	began string
 	// execution counts those that have gone on with the tasks.
 	execution int
@@ -149,6 +150,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 		sized:     s,
 		machine:   lifecycle.New(s, s.TaskList()),
 		queue:     workflow.GetInfo(ctx).TaskQueueName,
+		began:     cmp.Or(workflow.GetInfo(ctx).OriginalRunID, workflow.GetInfo(ctx).WorkflowExecution.RunID),
 		lost:      map[string]bool{},
 		draining:  map[string]bool{},
 		unsettled: map[string]bool{},

@@ -276,7 +276,7 @@ func (r *clusterRun) left(before []*host) []*host {
 
 // inFleet returns the run as its fleet knows it.
 func (r *clusterRun) inFleet(ctx workflow.Context) fleet.Run {
-	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.firstExecution(ctx)}
+	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.began}
 }
 
 // preferred returns the names of the hosts that the group had and has not lost.

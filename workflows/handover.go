@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -100,11 +99,6 @@ type HeldHost struct {
 	Tasks []string `json:"tasks,omitempty"`
 }
 
-// firstExecution returns the execution in which the run began.
-func (r *clusterRun) firstExecution(ctx workflow.Context) string {
-	return cmp.Or(r.began, workflow.GetInfo(ctx).WorkflowExecution.RunID)
-}
-
 // resumption returns what the next execution takes over.
 func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 	info := workflow.GetInfo(ctx)
@@ -116,7 +110,7 @@ func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 	}
 	return &Resumption{
 		Machine: r.machine.Snapshot(), Started: r.started, Queued: r.queued,
-		Run: r.firstExecution(ctx), Execution: r.execution + 1,
+		Run: r.began, Execution: r.execution + 1,
 		Hosts: r.held(r.hosts), Former: r.held(r.former), Addresses: r.addresses,
 		Lost: sortedKeys(r.lost), Unsettled: sortedKeys(r.unsettled), Draining: sortedKeys(r.draining),
 		Shipped: r.shipped, Output: lastOf(r.output, keepOutputBytes),

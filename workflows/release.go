@@ -94,7 +94,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 func (r *clusterRun) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
 		Run: spec.RunRef{
-			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.firstExecution(ctx),
+			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.began,
 		},
 		Over: fmt.Sprintf("run %s has ended", workflow.GetInfo(ctx).WorkflowExecution.ID),
 	}).Get(ctx, nil)

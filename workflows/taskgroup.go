@@ -118,7 +118,7 @@ func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action)
 func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches []lifecycle.Launch) {
 	info := workflow.GetInfo(ctx)
 	in := GroupInput{Carrier: r.carrierOn(h), Common: activities.RunTaskInput{
-		Workflow: info.WorkflowExecution.ID, Run: r.firstExecution(ctx), Execution: r.execution, Generation: r.machine.Generation(),
+		Workflow: info.WorkflowExecution.ID, Run: r.began, Execution: r.execution, Generation: r.machine.Generation(),
 	}}
 	in.Carrier.Crowd = len(launches) >= crowd
 	gctx, cancel := workflow.WithCancel(ctx)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
@@ -120,6 +121,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 // follow gives the sink the output of the run that there is, and then, with goOn, what
 // comes until the run is over. It returns once the sink is not called any more.
 func (s *Server) follow(ctx context.Context, g grant, goOn bool, sink func(tasklog.Chunk), o tasklog.FollowOptions) {
+	o.As = hostuser.OwnerOf(g.Dir)
 	f := tasklog.Follow(g.Dir, sink, o)
 	if goOn {
 		s.over(ctx, g.Run)

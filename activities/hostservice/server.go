@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -143,6 +144,10 @@ func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(ht
 			http.Error(w, "too many requests are being answered", http.StatusServiceUnavailable)
 			return
 		}
-		next(w, r, g)
+		// What has been put into the directory leads no further than its owner could go.
+		_ = hostuser.OwnerOf(g.Dir).Do(func() error {
+			next(w, r, g)
+			return nil
+		})
 	}
 }

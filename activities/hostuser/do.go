@@ -18,17 +18,25 @@ func (u *User) Do(f func() error) error {
 	if u == nil {
 		return f()
 	}
-	done := make(chan error, 1)
+	var err error
+	var panicked any
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
 		// It is never unlocked: nobody else may have this thread.
 		runtime.LockOSThread()
-		if err := u.become(); err != nil {
-			done <- fmt.Errorf("act as the user %s: %w", u.Name, err)
+		if err = u.become(); err != nil {
+			err = fmt.Errorf("act as the user %s: %w", u.Name, err)
 			return
 		}
-		done <- f()
+		err = f()
 	}()
-	return <-done
+	<-done
+	if panicked != nil {
+		panic(panicked)
+	}
+	return err
 }
 
 // become has this thread act as the user in file systems. That takes away the rights of root

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -198,8 +199,8 @@ type unpacked struct {
 
 // Unpack unpacks an archive that is there into the directory of a run, unless that is there.
 // The digest must be locked. progress is called with how much has been unpacked. An archive
-// that turns out to be damaged is removed.
-func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archive, logs string, progress func(n int64)) (err error) {
+// that turns out to be damaged is removed. What is unpacked is the user's; nil: ours.
+func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archive, logs string, user *hostuser.User, progress func(n int64)) (err error) {
 	dir := s.Dir(run)
 	if _, err := os.Lstat(dir); err == nil {
 		return nil
@@ -232,6 +233,9 @@ func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archiv
 	if got := hex.EncodeToString(sum.Sum(nil)); got != a.Digest {
 		return errors.Join(&DigestError{Want: a.Digest, Got: got}, os.Remove(s.archive(a.Digest)))
 	}
+	if err == nil && user != nil {
+		err = errors.Join(giveTo(user, tmp), s.open(dir))
+	}
 	if err == nil && !s.Volatile {
 		err = syncAll(tmp)
 	}
@@ -246,6 +250,26 @@ func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archiv
 		return err
 	}
 	return os.Rename(tmp, dir)
+}
+
+// giveTo makes a tree, which nobody else has seen yet, a user's.
+func giveTo(user *hostuser.User, dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(user.UID), int(user.GID))
+	})
+}
+
+// open lets users through to the directory of a run, which is the user's alone.
+func (s *Store) open(dir string) error {
+	const passable = 0o711
+	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
+		if err := os.Chmod(parent, passable); err != nil || parent == s.dir {
+			return err
+		}
+	}
 }
 
 // told calls a function with how much has been written.
@@ -278,8 +302,8 @@ func syncAll(dir string) error {
 
 // removeAll removes a tree, also where a program has taken its own permission away.
 func removeAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
+	if err := os.RemoveAll(dir); err == nil || os.Geteuid() == 0 {
+		return err // root needs no permission, and its owner could lead it elsewhere
 	}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {

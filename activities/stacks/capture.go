@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
 // Task is a task whose processes are looked at.
@@ -18,6 +20,8 @@ type Task struct {
 	LogDir string
 	// Dir is where the file is made, and Prefix the beginning of its name.
 	Dir, Prefix string
+	// User is whose directories these are; nil: ours.
+	User *hostuser.User
 }
 
 // Result is what came of one task.
@@ -91,8 +95,12 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 		started++
 		go func() {
 			rest.Wait()
-			ask(ctx, r.processes)
-			file, err := r.save()
+			var file string
+			err := t.User.Do(func() (err error) {
+				ask(ctx, r.processes)
+				file, err = r.save()
+				return err
+			})
 			done <- numbered{i, Result{Name: t.Name, File: file, Err: err}}
 		}()
 	}

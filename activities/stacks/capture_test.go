@@ -72,7 +72,7 @@ func TestAProgramAnswers(t *testing.T) {
 	assert.Len(t, files, 2, "no capture replaces another")
 	info, err := os.Stat(files[0])
 	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o644), info.Mode())
+	assert.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
 func TestTheExampleForBash(t *testing.T) {

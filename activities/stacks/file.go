@@ -12,7 +12,7 @@ import (
 // create makes a file that was not there: <dir>/<prefix>stacks-<time>.txt, with a
 // number where two were made in one millisecond.
 func create(dir, prefix string, taken time.Time) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	base := filepath.Join(dir, prefix+"stacks-"+taken.UTC().Format("20060102T150405.000Z"))
@@ -22,7 +22,7 @@ func create(dir, prefix string, taken time.Time) (*os.File, error) {
 		if n > 1 {
 			path = fmt.Sprintf("%s-%d.txt", base, n)
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if !errors.Is(err, fs.ErrExist) || n == most {
 			return f, err
 		}

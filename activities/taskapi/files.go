@@ -44,10 +44,17 @@ func putResult(r *request) (any, *wire.Problem) {
 	case len(value) > wire.MaxResult:
 		return nil, tooLargeResult()
 	}
-	if err := atomicfile.Write(filepath.Join(dir, tasklog.ResultFile), value, 0o644); err != nil {
+	if err := r.write(filepath.Join(dir, tasklog.ResultFile), value); err != nil {
 		return nil, internal(fmt.Errorf("the result cannot be kept: %w", err))
 	}
 	return wire.Done{OK: true}, nil
+}
+
+// write writes a file of the task, as its user.
+func (r *request) write(path string, b []byte) error {
+	return r.endpoint.view().User.Do(func() error {
+		return atomicfile.Write(path, b, tasklog.FileMode(filepath.Dir(path)))
+	})
 }
 
 func tooLargeResult() *wire.Problem {
@@ -80,7 +87,7 @@ func putError(r *request) (any, *wire.Problem) {
 	}
 	b, err := errorFile(in)
 	if err == nil {
-		err = atomicfile.Write(filepath.Join(dir, tasklog.ErrorFile), b, 0o644)
+		err = r.write(filepath.Join(dir, tasklog.ErrorFile), b)
 	}
 	if err != nil {
 		return nil, internal(fmt.Errorf("the error cannot be kept: %w", err))

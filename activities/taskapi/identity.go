@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
@@ -28,6 +29,8 @@ type Task struct {
 	Host string
 	// LogDir has the files of its process. None: the run keeps no files.
 	LogDir string
+	// User is whom its processes run as, who alone can ask; nil: our own.
+	User *hostuser.User
 	// View is shared by the tasks of a generation.
 	View *View
 }

@@ -42,6 +42,17 @@ func (s *Server) listen(e *endpoint) (*listener, error) {
 		return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
 	}
 	l.SetUnlinkOnClose(false)
+	if u := e.task.User; u != nil {
+		// Until then [listener.keep] refuses others.
+		err := os.Chmod(fresh, 0o600)
+		if err == nil {
+			err = os.Lchown(fresh, int(u.UID), int(u.GID))
+		}
+		if err != nil {
+			_ = l.Close()
+			return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
+		}
+	}
 	// Clients never find nothing there.
 	if err := os.Rename(fresh, e.path); err != nil {
 		_ = l.Close()
@@ -59,6 +70,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		l.awaitRoom()
 		raw, err := l.Listener.Accept()
 		switch {
+		case err == nil && !l.endpoint.serves(raw):
+			_ = raw.Close()
+			continue
 		case err == nil:
 			return l.keep(raw)
 		case errors.Is(err, net.ErrClosed):
@@ -85,6 +99,17 @@ func (l *listener) awaitRoom() {
 			l.change.Wait()
 		}
 	}
+}
+
+// serves reports whether whoever made a connection is the user of the task, or as powerful
+// as we are: nobody acts on a run by a socket that they have got hold of.
+func (e *endpoint) serves(raw net.Conn) bool {
+	peer := peerOf(raw)
+	if peer == nil {
+		return false
+	}
+	u := e.view().User
+	return peer.Uid == 0 || int(peer.Uid) == os.Geteuid() || u != nil && peer.Uid == u.UID
 }
 
 // keep counts a connection that was accepted.

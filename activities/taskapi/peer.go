@@ -2,6 +2,7 @@ package taskapi
 
 import (
 	"context"
+	"net"
 	"syscall"
 )
 
@@ -14,19 +15,25 @@ func ProcessOf(ctx context.Context) int {
 	if !ok {
 		return 0
 	}
-	raw, ok := c.Conn.(syscall.Conn)
+	if peer := peerOf(c.Conn); peer != nil {
+		return int(peer.Pid)
+	}
+	return 0
+}
+
+// peerOf returns who has opened a connection; nil: nobody knows.
+func peerOf(c net.Conn) *syscall.Ucred {
+	raw, ok := c.(syscall.Conn)
 	if !ok {
-		return 0
+		return nil
 	}
 	control, err := raw.SyscallConn()
 	if err != nil {
-		return 0
+		return nil
 	}
-	pid := 0
+	var peer *syscall.Ucred
 	_ = control.Control(func(fd uintptr) {
-		if cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
-			pid = int(cred.Pid)
-		}
+		peer, _ = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
-	return pid
+	return peer
 }

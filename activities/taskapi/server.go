@@ -152,6 +152,11 @@ func (s *Server) open(t Task) (*endpoint, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	if t.User != nil {
+		if err := s.letThrough(dir); err != nil {
+			return nil, err
+		}
+	}
 	g := group{t.Run, t.Generation}
 	r := s.groups[g]
 	if r == nil {

@@ -52,6 +52,23 @@ func sharedDirs() []string {
 	return append(dirs, filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
 }
 
+// letThrough lets other users get to what they know the name of and may use: the sockets of
+// their tasks, in the directory of a run. They have no say over the directories, where other
+// files of ours are.
+func (s *Server) letThrough(dir string) error {
+	const passable = 0o711
+	dirs := []string{s.dir, dir}
+	if filepath.Dir(s.dir) != s.StateDir {
+		dirs = append(dirs, filepath.Dir(s.dir)) // one of ours as well; see [socketDir]
+	}
+	for _, d := range dirs {
+		if err := os.Chmod(d, passable); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // privateDir makes a directory that only we may look into. One that is there
 // already has to be ours: whoever owns it could put their sockets in the place of
 // ours.

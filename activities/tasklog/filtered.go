@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
 // filteredPrefix starts the names of the files of a [Collector].
@@ -32,6 +34,8 @@ type CollectOptions struct {
 	Name string
 	// OnError is told what is wrong with a file.
 	OnError func(error)
+	// As is whose files they are; see [FollowOptions].
+	As *hostuser.User
 }
 
 // Collector copies the lines of many processes that contain certain texts into
@@ -80,7 +84,7 @@ func Collect(runDir string, o CollectOptions) *Collector {
 		CollectOptions: o, dir: runDir,
 		seen: map[int]bool{}, lines: map[Stream]bool{}, cursors: map[filteredFile]Stream{}, prefixes: map[int]prefixOf{},
 	}
-	c.follow = Follow(runDir, c.deliver, FollowOptions{Select: c.wants, OnError: o.OnError, Hold: WholeLines})
+	c.follow = Follow(runDir, c.deliver, FollowOptions{Select: c.wants, OnError: o.OnError, Hold: WholeLines, As: o.As})
 	return c
 }
 
@@ -112,7 +116,8 @@ func (c *Collector) begin(attempt int) {
 		if len(c.texts(stderr)) == 0 {
 			continue
 		}
-		f, err := os.OpenFile(c.path(filteredFile{attempt, stderr}), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+		path := c.path(filteredFile{attempt, stderr})
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, FileMode(filepath.Dir(path)))
 		if err == nil {
 			err = f.Close()
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
 // FollowOptions changes how a [Follower] works. The zero value is good.
@@ -25,6 +27,9 @@ type FollowOptions struct {
 	Hold time.Duration
 	// Poll, when set, is how often to look, instead of being told by inotify.
 	Poll time.Duration
+	// As is whose files they are. The functions above and the sink are called by a thread
+	// that acts as that user.
+	As *hostuser.User
 }
 
 // Follower follows the output of all processes of a run: those that are there,
@@ -99,7 +104,16 @@ func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follo
 		reported: map[string]bool{}, buf: make([]byte, readSize),
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
-	go f.run()
+	go func() {
+		err := o.As.Do(func() error {
+			f.run()
+			return nil
+		})
+		if err != nil { // and it has not run
+			o.OnError(err)
+			close(f.done)
+		}
+	}()
 	return f
 }
 

@@ -93,7 +93,7 @@ func MakeDir(dir string) error {
 	var err error
 	// [Prune] may take away an empty parent between our making it and its child.
 	for range 3 {
-		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(dir, passable); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
@@ -111,6 +111,21 @@ func MakeDir(dir string) error {
 		return fmt.Errorf("log_dir: %w", err)
 	}
 	return nil
+}
+
+// passable is the mode of directories above those of runs: whoever may read the logs of a
+// run gets to them, and does not see which others there are.
+const passable = 0o711
+
+// FileMode returns the mode for a file of ours among the logs in a directory: whoever may
+// read the directory may read it.
+func FileMode(dir string) fs.FileMode {
+	const closed = 0o600
+	info, err := os.Stat(dir)
+	if err != nil {
+		return closed
+	}
+	return closed | info.Mode().Perm()&0o044
 }
 
 // attempts lists the numbers of the attempts of a run, ascending. No directory,

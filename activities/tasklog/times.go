@@ -108,7 +108,7 @@ var outputs = [2]string{StdoutFile, StderrFile}
 
 func (t *Times) append(r record) error {
 	path := filepath.Join(t.dir, TimesFile)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, FileMode(t.dir))
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (t *Times) coarsen(all []record) error {
 	for i := (len(all) - 1) % 2; i < len(all); i += 2 {
 		b = append(b, all[i].line()...)
 	}
-	return atomicfile.Write(filepath.Join(t.dir, TimesFile), b, 0o644)
+	return atomicfile.Write(filepath.Join(t.dir, TimesFile), b, FileMode(t.dir))
 }
 
 func (r record) line() []byte {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
@@ -93,6 +94,7 @@ type Served struct {
 	supervisor.Key
 	RestartCount int
 	LogDir       string
+	User         *hostuser.User
 	// Alone reports whether the task has a view of its own. Others share that of their
 	// generation.
 	Alone bool
@@ -103,7 +105,7 @@ type Served struct {
 // Listen serves a task and returns the path of its socket.
 func (s *Services) Listen(t Served) (string, error) {
 	return s.server.Listen(taskapi.Task{
-		ID: taskOf(t.Key), RestartCount: t.RestartCount, Host: s.Host, LogDir: t.LogDir, View: s.views.of(t),
+		ID: taskOf(t.Key), RestartCount: t.RestartCount, Host: s.Host, LogDir: t.LogDir, User: t.User, View: s.views.of(t),
 	})
 }
 

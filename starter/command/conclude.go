@@ -17,7 +17,7 @@ import (
 func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
 	disowned := l.owner.isGone() // before it could hear of this end
 	l.owner.over(end)
-	end.result = l.withSignal(end.result)
+	end.result = o.asTorchrun(l.withSignal(end.result))
 	shown := l.finish(&end)
 	abandoned()
 	var said error
@@ -114,7 +114,7 @@ func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	switch r := end.result; {
 	case r == nil && !end.closed():
 		return l.report(l.id, l.unrecorded(end), nil)
-	case r != nil && o.quiet && r.Verdict == spec.VerdictSucceeded,
+	case r != nil && (o.quiet || o.torchrun) && r.Verdict == spec.VerdictSucceeded,
 		r != nil && disowned && r.Verdict == spec.VerdictCancelled: // it was stopped for that
 		return l.printResult(r)
 	}
@@ -137,6 +137,16 @@ func (l *localRun) unrecorded(end ending) *spec.RunResult {
 	}
 	r.Message = strings.ToUpper(r.Message[:1]) + r.Message[1:] + lines(r.Tasks)
 	return l.withSignal(r)
+}
+
+// asTorchrun gives a run that failed because a process did the exit code of torchrun.
+func (o runOptions) asTorchrun(r *spec.RunResult) *spec.RunResult {
+	if !o.torchrun || r == nil || r.Verdict != spec.VerdictFailed || r.FirstFailure == nil {
+		return r
+	}
+	changed := *r
+	changed.ExitCode = 1
+	return &changed
 }
 
 // withSignal gives a run that was stopped by a signal to us the exit code of that

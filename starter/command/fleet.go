@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -23,7 +25,10 @@ func (a *app) onFleet(ctx context.Context, queue string, do func(*starter.Fleet)
 		return err
 	}
 	defer c.Close()
-	return do(starter.GetFleet(c, queue))
+	if err = do(starter.GetFleet(c, queue)); err != nil && unserved(ctx, c, queue) {
+		return fmt.Errorf("%w; nobody serves the workflows of the queue %s: start a `clusterrun worker`, or one with --role controller", err, queue)
+	}
+	return err
 }
 
 func queueFlag(cmd *cobra.Command, queue *string) {
@@ -66,10 +71,10 @@ not been heard of for 15 s is silent: it gets no tasks until it is back.
 
 func (a *app) printHosts(hosts []fleet.HostStatus) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "HOST\tSTATE\tSINCE\tSLOTS\tGPUS\tMEMORY\tVERSION\tLABELS\tRUNS")
+	fmt.Fprintln(w, "HOST\tSTATE\tROLE\tSINCE\tSLOTS\tGPUS\tMEMORY\tVERSION\tLABELS\tRUNS")
 	now := time.Now()
 	for _, h := range hosts {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, ago(now, h.Since),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), ago(now, h.Since),
 			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), dash(h.Version), dash(labelsColumn(h.Labels)), dash(runsColumn(h.Holds)))
 	}
 	w.Flush()

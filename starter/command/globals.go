@@ -33,6 +33,7 @@ func (g *globals) register(f *pflag.FlagSet) {
 	f.StringVar(&g.server.Profile, "profile", "", "`NAME` of a profile in the temporal CLI's configuration file")
 	f.StringVar(&g.server.ConfigFile, "config-file", "", "`FILE` with profiles; default: the temporal CLI's")
 	f.StringVar(&g.server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "`FILE` of keys that encode what goes through the server; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun codec-server --help`")
+	f.StringVar(&g.server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "`FILE` with the API key of the server, which may be replaced; default: $CLUSTERRUN_API_KEY_FILE, or TEMPORAL_API_KEY itself")
 	f.StringVar(&g.stateDir, "state-dir", "", "`DIR` for databases, journals and logs; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun")
 	f.BoolVar(&g.json, "json", false, "print the result as JSON on stdout")
 	f.StringVar(&g.logLevel, "log-level", "error", "`LEVEL` of the log on stderr: debug, info, warn, error")
@@ -65,10 +66,13 @@ func (a *app) prepare() error {
 		return fmt.Errorf("--state-dir %s: %w", a.global.stateDir, err)
 	}
 	a.global.stateDir = dir
-	if keys := &a.global.server.CodecKeys; *keys != "" {
+	for _, file := range []*string{&a.global.server.CodecKeys, &a.global.server.APIKeyFile} {
+		if *file == "" {
+			continue
+		}
 		// Host workers have directories of their own.
-		if *keys, err = filepath.Abs(*keys); err != nil {
-			return fmt.Errorf("--codec-keys %s: %w", *keys, err)
+		if *file, err = filepath.Abs(*file); err != nil {
+			return err
 		}
 	}
 	return nil

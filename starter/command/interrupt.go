@@ -46,11 +46,15 @@ func interruptsOf(value string) (signals []syscall.Signal, problems []string) {
 	return signals, problems
 }
 
-// interruptSignals returns those that stop a run of this command.
-func (a *app) interruptSignals() []syscall.Signal {
-	signals, problems := interruptsOf(os.Getenv(signalsVariable))
-	for _, p := range problems {
-		a.say("%s: %s", signalsVariable, p)
+// interruptSignals returns those that stop a run of this command: the given ones, or those
+// that signalsVariable names.
+func (a *app) interruptSignals(signals []syscall.Signal) []syscall.Signal {
+	if signals == nil {
+		var problems []string
+		signals, problems = interruptsOf(os.Getenv(signalsVariable))
+		for _, p := range problems {
+			a.say("%s: %s", signalsVariable, p)
+		}
 	}
 	var names []string
 	for _, s := range signals {

@@ -89,7 +89,7 @@ func (e ending) code() int {
 
 // runHere runs a cluster on this machine, from nothing to its report.
 func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error {
-	stopping := a.interruptSignals()
+	stopping := a.interruptSignals(o.stopping)
 	signals, stopListening := a.listen(stopping)
 	defer stopListening()
 	ctx, cancel := context.WithCancel(ctx)
@@ -208,7 +208,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.hosts != nil {
 		spare = filepath.Join(l.dir.Path, "output")
 	}
-	if l.output, err = l.show(l.run, l.spec, o.quiet, spare); err != nil {
+	if l.output, err = l.show(l.run, l.spec, o, spare); err != nil {
 		return err
 	}
 	l.copyOutput()

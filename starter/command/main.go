@@ -27,7 +27,7 @@ func run(args []string, in io.Reader, out, err io.Writer) int {
 	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
 	a := &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}
 	root := a.root()
-	root.SetArgs(expandNP(root, args))
+	root.SetArgs(passTorchrun(root, expandNP(root, args)))
 	root.SetIn(in)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -32,7 +32,7 @@ const statusEvery = time.Second
 
 // show starts to show the output of a run of this command. Where a run has no log directory,
 // its output on other hosts is copied to the directory spare; empty: there is none.
-func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool, spare string) (*output, error) {
+func (a *app) show(run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
 	s = s.WithDefaults()
 	tasks := newTaskIndex(run, s)
 	labels, err := newLabels(tasks, s)
@@ -64,11 +64,11 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, quiet bool, spare string) 
 	if o.logs = "no logs are kept"; s.Logs.Dir != spec.NullDir {
 		o.logs = "logs in " + o.dir
 	}
-	if quiet {
+	if wanted.quiet {
 		return o, nil
 	}
 	a.whenBroken(func(err error) { a.say("%s; run %s goes on; %s", err, run.ID, o.logs) })
-	if !a.owned {
+	if !a.owned && !wanted.torchrun {
 		a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), place(s), o.logs)))
 	}
 	if o.dir != "" {

@@ -63,7 +63,7 @@ func (a *app) root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"runs", "Start a run:", []*cobra.Command{a.runCommand(), a.submitCommand(), a.validateCommand(), a.planCommand(), a.schemaCommand()}},
+		{"runs", "Start a run:", []*cobra.Command{a.runCommand(), a.torchrunCommand(), a.submitCommand(), a.validateCommand(), a.planCommand(), a.schemaCommand()}},
 		{"look", "Look at runs:", []*cobra.Command{a.listCommand(), a.statusCommand(), a.explainCommand(), a.waitCommand(), a.logsCommand(), a.stacksCommand(), a.barriersCommand()}},
 		{"act", "Change a run:", []*cobra.Command{a.stopCommand(), a.terminateCommand(), a.startTaskCommand(), a.restartTaskCommand(), a.signalCommand()}},
 		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{a.scheduleCommand(), a.fetchCommand(), a.joinCommand(), a.doneCommand(), a.closuresCommand(), a.coordinateCommand()}},
@@ -85,6 +85,9 @@ func (a *app) root() *cobra.Command {
 
 // flagError turns what pflag says into a mistake with a remedy.
 func flagError(cmd *cobra.Command, err error) error {
+	if hint := torchrunHint(cmd, err); hint != "" {
+		return usagef("%s; %s", flagWords(err), hint)
+	}
 	return usagef("%s; see `%s --help`", flagWords(err), cmd.CommandPath())
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -90,6 +91,11 @@ type runOptions struct {
 	// others are the hosts, where some are other machines. nil: all is on this one.
 	others *otherHosts
 	launch launchOptions
+	// torchrun reports whether the run is as torchrun's: without a word where it does well,
+	// and with exit code 1 where a process failed.
+	torchrun bool
+	// stopping are the signals that stop the run; nil: signalsVariable says which.
+	stopping []syscall.Signal
 }
 
 func (a *app) runCommand() *cobra.Command {

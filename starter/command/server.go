@@ -73,8 +73,11 @@ func serverSettings(o connect.Options) []string {
 	if o.ConfigFile != "" {
 		names = append(names, "--config-file")
 	}
+	if o.APIKeyFile != "" {
+		names = append(names, "--api-key-file")
+	}
 	for _, v := range []string{"TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TEMPORAL_API_KEY", "TEMPORAL_TLS",
-		"TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_SERVER_CA_CERT_PATH"} {
+		"TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CLIENT_CERT_DATA", "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "TEMPORAL_TLS_SERVER_CA_CERT_DATA"} {
 		if os.Getenv(v) != "" {
 			names = append(names, v)
 		}

@@ -79,16 +79,6 @@ func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
 	if problem := tooMuch(sent); problem != "" {
 		problems = append(problems, problem)
 	}
-	var secrets []string
-	for name := range sent {
-		if secret.MatchString(name) {
-			secrets = append(secrets, name)
-		}
-	}
-	if slices.Sort(secrets); len(secrets) > 0 {
-		f.warn("%s: by the name a secret, and the history of the run keeps it, for all who may read it; better leave it with the host worker, in its environment or in a file, and name that with --secret",
-			shorten.List(secrets, mostNames))
-	}
 	if len(env) > 0 {
 		s.Env = env
 	}
@@ -165,6 +155,36 @@ func tooMuch(sent map[string]int) string {
 
 // secret matches names of variables that usually hold one.
 var secret = regexp.MustCompile(`(?i)SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|(^|_)TOKEN(_|$)`)
+
+// saySecrets warns of variables that are in the run's history for all who may read it, and
+// probably should not be.
+func (a *app) saySecrets(s *spec.RunSpec) {
+	if names := secretsInClear(s); len(names) > 0 && a.global.server.CodecKeys == "" {
+		a.say("%s: by the name a secret, and the history of the run keeps it, for all who may read it; better leave it with the host worker, in its environment or in a file, and name that with --secret, or encode what goes through the server with --codec-keys",
+			shorten.List(names, mostNames))
+	}
+}
+
+// secretsInClear returns the names, in order, of variables whose values the spec has.
+func secretsInClear(s *spec.RunSpec) []string {
+	var names []string
+	note := func(env spec.Env) {
+		for name, v := range env {
+			if secret.MatchString(name) && !v.IsReference() {
+				names = append(names, name)
+			}
+		}
+	}
+	note(s.Env)
+	for _, t := range s.Tasks {
+		note(t.Env)
+		for _, o := range t.Overrides {
+			note(o.Env)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
 // mostNames bounds the names of variables in a message.
 const mostNames = 8

@@ -71,14 +71,17 @@ func TestSecretsAreWarnedOf(t *testing.T) {
 	for _, name := range []string{"TOKENIZERS_PARALLELISM", "PATH", "KEYBOARD", "SSH_AUTH_SOCK", "MAX_TOKENS"} {
 		assert.False(t, secret.MatchString(name), name)
 	}
-	f := &specFlags{}
-	cmd := &cobra.Command{Use: "x"}
-	f.register(cmd.Flags())
-	require.NoError(t, cmd.ParseFlags([]string{"-x", "HF_TOKEN=1", "--env", "PASSWORD=2", "-x", "A=3"}))
-	_, err := source{command: []string{"true"}}.read(nil, f)
+	s, err := specFrom(t, "{command: ['true'], tasks: [{type: worker, count: 1, env: {DB_PASSWORD: x, PASSWORD: y}, overrides: {'0': {env: {SECRET: z}}}}]}",
+		"-x", "HF_TOKEN=1", "--env", "PASSWORD=2", "-x", "A=3", "--secret", "API_KEY=env:K", "-")
 	require.NoError(t, err)
-	require.Len(t, f.warnings, 1)
-	assert.Contains(t, f.warnings[0], "HF_TOKEN, PASSWORD: by the name a secret")
+	var said bytes.Buffer
+	a := &app{err: &said}
+	a.saySecrets(s)
+	assert.Contains(t, said.String(), "DB_PASSWORD, HF_TOKEN, PASSWORD, SECRET: by the name a secret")
+	said.Reset()
+	a.global.server.CodecKeys = "keys"
+	a.saySecrets(s)
+	assert.Empty(t, said.String(), "it is encoded")
 }
 
 // Whoever types a command for other hosts is told that the shell's variables do not

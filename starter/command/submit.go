@@ -108,7 +108,9 @@ func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.Run
 	for _, text := range f.warnings {
 		a.say("%s", text)
 	}
+	a.saySecrets(s)
 	a.sayMPI(s, f)
+	a.sayPET(src)
 	return s, nil
 }
 
@@ -134,7 +136,7 @@ func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, arch
 		o.Queue = spec.TaskQueue
 	}
 	if unserved(ctx, c, o.Queue) {
-		a.say("nobody serves the queue %s at the moment: run %s waits until somebody starts a `clusterrun worker` or `clusterrun dev` for it", o.Queue, r.ID)
+		a.say("nobody serves the workflows of the queue %s at the moment: run %s waits until somebody starts a `clusterrun worker` (but for --role host) or `clusterrun dev` for it", o.Queue, r.ID)
 	}
 	return r, nil
 }

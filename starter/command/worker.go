@@ -20,6 +20,7 @@ func (a *app) workerCommand() *cobra.Command {
 		policyFile, audit           string
 		slots, gpus                 int
 		labels                      map[string]string
+		role                        string
 	)
 	cmd := &cobra.Command{
 		Use:   "worker [flags]",
@@ -28,6 +29,21 @@ func (a *app) workerCommand() *cobra.Command {
 supervises them, and reports how they ended. It runs in the foreground until
 SIGTERM or Ctrl-C; its processes are then stopped. One worker at a time uses a
 state directory, and one a host name on a queue.
+
+With --role host it serves no workflow, and with --role controller nothing else: it
+starts no process and has no slots. A queue needs both. So the server can be told, by
+the certificates of its clients, what each may do:
+
+  both         GetSystemInfo, DescribeNamespace, ShutdownWorker, and RecordWorkerHeartbeat
+               and PollNexusTaskQueue of the SDK
+  controller   PollWorkflowTaskQueue of QUEUE and of sticky queues, RespondWorkflowTask...,
+               RespondQueryTaskCompleted, GetWorkflowExecutionHistory
+  host NAME    PollActivityTaskQueue of QUEUE/hosts and QUEUE/host/NAME/...,
+               RespondActivityTask..., RecordActivityTaskHeartbeat; for the fleet, barriers,
+               closures and what tasks ask: StartWorkflowExecution, SignalWorkflowExecution,
+               SignalWithStartWorkflowExecution, ExecuteMultiOperation, UpdateWorkflowExecution,
+               PollWorkflowExecutionUpdate, QueryWorkflow, DescribeWorkflowExecution,
+               GetWorkflowExecutionHistory
 
 Exit codes:
   0    stopped as asked
@@ -43,6 +59,17 @@ Exit codes:
 			}
 			if host != "" && spec.IsLoopback(host) {
 				return usagef("--host-name %s means every machine; give a name that others know this one by", host)
+			}
+			if role := workers.Role(role); role != workers.RoleHost && role != workers.RoleController && role != workers.RoleBoth {
+				return usagef("--role %q: give host, controller or both", role)
+			}
+			if workers.Role(role) == workers.RoleController {
+				for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise"} {
+					if cmd.Flags().Changed(name) {
+						return usagef("--%s is for hosts, and a controller executes nothing; leave it out, or give --role both", name)
+					}
+				}
+				listen = listenOff
 			}
 			ctx, stop := endedBy(cmd.Context())
 			defer stop()
@@ -61,7 +88,7 @@ Exit codes:
 			}
 			o := workers.Options{
 				StateDir: a.workerDir(), Host: host, Queue: queue, Slots: slots, LogRoot: logDir, Debug: a.debug(),
-				Listen: listen, ListenAs: advertise, Labels: labels,
+				Listen: listen, ListenAs: advertise, Labels: labels, Role: workers.Role(role),
 			}
 			for _, f := range []struct {
 				flag, given string
@@ -99,6 +126,7 @@ Exit codes:
 			return a.serve(ctx, o)
 		},
 	}
+	cmd.Flags().StringVar(&role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	cmd.Flags().IntVar(&slots, "slots", runtime.GOMAXPROCS(0), "most tasks at a time (`NUMBER`); 0 for no bound")
 	cmd.Flags().StringToStringVar(&labels, "label", nil, "a label by which specs find this host, as `KEY=VALUE`; may be repeated")
@@ -148,8 +176,13 @@ func (a *app) serve(ctx context.Context, o workers.Options) error {
 		// At boot the server may come later than we do.
 		a.say("%s\nwaiting for it", err)
 	} else {
-		a.endAbandoned(ctx, c, s)()
-		err := o.CheckName(ctx, c)
+		err := o.CheckAllowed(ctx, c)
+		if err == nil {
+			a.endAbandoned(ctx, c, s)()
+			if o.Role != workers.RoleController {
+				err = o.CheckName(ctx, c)
+			}
+		}
 		c.Close()
 		if err != nil {
 			return err
@@ -159,6 +192,10 @@ func (a *app) serve(ctx context.Context, o workers.Options) error {
 	if err != nil {
 		return err
 	}
-	a.say("host worker for the queue %s of %s; Ctrl-C ends it", o.Queue, s)
+	what := "host worker"
+	if o.Role == workers.RoleController {
+		what = "controller"
+	}
+	a.say("%s for the queue %s of %s; Ctrl-C ends it", what, o.Queue, s)
 	return workers.Supervise(ctx, o, side, workers.Owner{})
 }

@@ -102,7 +102,10 @@ func TestElasticHosts(t *testing.T) {
 	assert.Len(t, s.Tasks, 4)
 
 	hosts["b"].Restart()
-	harness.Eventually(t, "b is back", func() bool { return f.hosts()["b"].State == fleet.HostReady })
+	harness.Within(t, time.Minute, "b is back, and has room for others", func() bool {
+		b := f.hosts()["b"]
+		return b.State == fleet.HostReady && len(b.Holds) == 0
+	})
 	f.update(run, spec.UpdateRestartTask, spec.TaskRequest{Tasks: []string{"worker-3"}})
 	f.generation(2, 2, "a", "c", "b")
 	_, stdout, _ = f.CLI(t, "explain", run.GetID())

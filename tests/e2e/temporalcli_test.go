@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,40 @@ func TestTemporalCLI(t *testing.T) {
 			Tasks: []spec.TaskGroup{group("worker", 2, `echo up > $DIR/`+id+`-$CLUSTERRUN_TASK_INDEX; exec sleep 10000`)},
 		}
 	}
+
+	t.Run("reset", func(t *testing.T) {
+		f.t = t
+		reset := func(id, to string) {
+			t.Helper()
+			code, out := start(t, id, sleeper(id))
+			require.Zero(t, code, out)
+			f.file(id + "-0")
+			f.file(id + "-1")
+			code, out, errOut := f.Temporal(t, "workflow", "reset", "--workflow-id", id, "--type", to, "--reason", "try")
+			require.Zero(t, code, out+errOut)
+		}
+		// What has happened stays, and its processes are taken over.
+		reset("reset-last", "LastWorkflowTask")
+		before := harness.Alive(f.mark)
+		assert.Len(t, before, 2)
+		harness.Eventually(t, "the new execution is asked", func() bool {
+			code, out, errOut := f.Temporal(t, "workflow", "update", "execute", "--workflow-id", "reset-last",
+				"--name", "terminate-task", "--input", `{"tasks": ["worker-1"]}`)
+			return code == 0 && strings.Contains(out+errOut, "worker-1")
+		})
+		harness.Eventually(t, "one process is left", func() bool { return len(harness.Alive(f.mark)) == 1 })
+		assert.Subset(t, before, harness.Alive(f.mark))
+		code, _, _ := f.Temporal(t, "workflow", "cancel", "--workflow-id", "reset-last")
+		require.Zero(t, code)
+		harness.Within(t, 10*time.Second, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
+
+		// What would be done again is refused.
+		reset("reset-first", "FirstWorkflowTask")
+		code, out, errOut := f.Temporal(t, "workflow", "result", "--workflow-id", "reset-first")
+		assert.NotZero(t, code)
+		assert.Contains(t, out+errOut, "its workflow was reset to a point before its tasks were placed")
+		harness.Within(t, 10*time.Second, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
+	})
 
 	t.Run("start, query, update, cancel", func(t *testing.T) {
 		f.t = t

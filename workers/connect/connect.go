@@ -7,8 +7,10 @@ package connect
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -39,6 +41,9 @@ type Options struct {
 	// CodecKeys is the file of the keys by which payloads and failures are encoded; see
 	// package codec. Empty: they are plain.
 	CodecKeys string `json:"codec_keys,omitempty"`
+	// APIKeyFile is a file with the API key, in place of TEMPORAL_API_KEY. It is read for each
+	// request, so the key may be replaced.
+	APIKeyFile string `json:"api_key_file,omitempty"`
 	// Identity is how the server knows the client. Default: the SDK's.
 	Identity string `json:"-"`
 }
@@ -50,6 +55,7 @@ func (o Options) Client() (client.Options, error) {
 		return client.Options{}, err
 	}
 	c.Identity = o.Identity
+	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(sayRefused))
 	c.DataConverter, c.FailureConverter = codec.Converter, codec.Failures
 	if o.CodecKeys != "" {
 		keys, err := codec.Open(o.CodecKeys)
@@ -86,6 +92,15 @@ func (o Options) named() (c client.Options, err error) {
 		return c, fmt.Errorf("a remote codec is configured (%s), and clusterrun asks none: "+
 			"give it the keys themselves with --codec-keys or CLUSTERRUN_CODEC_KEYS, or unset TEMPORAL_CODEC_ENDPOINT", p.Codec.Endpoint)
 	}
+	if file := o.APIKeyFile; file != "" {
+		if _, err := readAPIKey(file); err != nil {
+			return c, err
+		}
+		c.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return readAPIKey(file) })
+		if p.TLS == nil {
+			c.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+	}
 	if o.Address != "" {
 		c.HostPort = o.Address
 	}
@@ -96,8 +111,15 @@ func (o Options) named() (c client.Options, err error) {
 		// Over loopback compression only costs time, here and in the server.
 		c.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
-	if o.Embedded != "" {
+	switch {
+	case o.Embedded != "":
 		follow(&c, embedded.Home{Dir: o.Embedded})
+	case c.ConnectionOptions.TLS != nil && p.TLS != nil:
+		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
+			grpc.WithTransportCredentials(newRotating(c.ConnectionOptions.TLS, func() (*tls.Config, error) {
+				now, err := p.ToClientOptions(envconfig.ToClientOptionsRequest{})
+				return now.ConnectionOptions.TLS, err
+			})))
 	}
 	return c, nil
 }
@@ -150,7 +172,7 @@ func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Durati
 	defer cancel()
 	cl, err := client.DialContext(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("no Temporal server answers at %s (give another with --address or TEMPORAL_ADDRESS): %w", address, err)
+		return nil, unreached(address, errors.Join(err, o.alert(ctx)))
 	}
 	return cl, nil
 }
@@ -172,6 +194,18 @@ func (o Options) Conn(ctx context.Context) (net.Conn, error) {
 	config := c.ConnectionOptions.TLS.Clone()
 	config.NextProtos = []string{"h2"}
 	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+}
+
+func readAPIKey(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("--api-key-file: %w", err)
+	}
+	key := strings.TrimSpace(string(b))
+	if key == "" {
+		return "", fmt.Errorf("--api-key-file: %s is empty", file)
+	}
+	return key, nil
 }
 
 func orDefault(address string) string {

@@ -23,6 +23,8 @@ type Host struct {
 	Memory int64             `json:"memory,omitempty"`
 	GPUs   []GPU             `json:"gpus,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Role is what the host worker does, for people; empty: all of it.
+	Role string `json:"role,omitempty"`
 	// Store is how others have the host keep what a run ships, without its name; nil: they
 	// cannot.
 	Store *spec.HostService `json:"store,omitempty"`

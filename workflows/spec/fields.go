@@ -421,6 +421,12 @@ var fields = []field{
 		flag:    "log-dir", usage: "`DIRECTORY` for output files; default: logs, below the state directory",
 	},
 	{
+		of: "Logs.group", syntax: nameSyntax,
+		doc:     "Unix group on each host that may read the output files, too. Default: only the user whose processes they are of. The user must be in it.",
+		example: "group: ml",
+		flag:    "log-group", usage: "Unix `GROUP` that may read the output files, too",
+	},
+	{
 		of: "Logs.redirects", def: DefaultStdMask, syntax: stdSyntax,
 		doc:     `Which streams go to files: "0" none, "1" stdout, "2" stderr, "3" both; or by rank, "0:3,1-7:1". What neither goes to files nor is teed goes straight to the console, without a prefix.`,
 		example: `redirects: "3"`,

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -11,6 +12,17 @@ import (
 // is in it: those that begin in the same minute have the same first digits.
 func GroupID(workflowID, execution string, generation int, host string, n int) string {
 	return fmt.Sprintf("%s/group/%s/%d/%s/%d", workflowID, execution, generation, url.PathEscape(host), n)
+}
+
+// GenerationOfGroup returns the generation of the group with that workflow ID, and -1 for
+// the IDs of other workflows.
+func GenerationOfGroup(id string) int {
+	parts := strings.Split(id, "/")
+	generation, err := strconv.Atoi(parts[max(0, len(parts)-3)])
+	if err != nil {
+		return -1
+	}
+	return generation
 }
 
 // HostOfGroup returns the host of the group with that workflow ID.

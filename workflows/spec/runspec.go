@@ -92,6 +92,7 @@ type Stop struct {
 // keep from the console and no file gets goes nowhere.
 type Logs struct {
 	Dir                    string   `json:"dir,omitempty"`
+	Group                  string   `json:"group,omitempty"`
 	Redirects              string   `json:"redirects,omitempty"`
 	Tee                    string   `json:"tee,omitempty"`
 	LocalRanksFilter       []int    `json:"local_ranks_filter,omitzero"`

@@ -1,0 +1,132 @@
+package activities
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// The modes of a run's log directory: what is in it is for its user, or also for a group,
+// which everything that is made there gets.
+const (
+	closedDir fs.FileMode = 0o700
+	groupDir  fs.FileMode = 0o750
+)
+
+// logMode returns the mode of directories of logs.
+func (p *plan) logMode() fs.FileMode { return logMode(p.Spec) }
+
+func logMode(s *spec.RunSpec) fs.FileMode {
+	if s != nil && s.Logs.Group != "" {
+		return groupDir
+	}
+	return closedDir
+}
+
+// makeRunDir makes the log directory of a run. It follows no links out of the log root,
+// and takes no directory that somebody else has made.
+func (h *Host) makeRunDir(run supervisor.RunKey, s *spec.RunSpec, user *hostuser.User) error {
+	root := h.logRoot(s)
+	if root == spec.NullDir || root == "" {
+		return nil
+	}
+	d := runDir{root: root, path: strings.TrimPrefix(tasklog.RunDir(root, run.WorkflowID, run.RunID), root+"/"), mode: logMode(s), gid: -1}
+	if s.Logs.Group != "" {
+		gid, err := hostuser.Group(s.Logs.Group)
+		if err != nil {
+			return err
+		}
+		if user != nil && gid != user.GID && !slices.Contains(user.Groups, gid) {
+			return fmt.Errorf("the user %s is not in the group %s", user.Name, s.Logs.Group)
+		}
+		d.mode |= fs.ModeSetgid
+		d.gid = int(gid)
+	}
+	if user != nil && root == h.LogRoot {
+		d.user = user // who cannot make it there
+		return d.make()
+	}
+	return user.Do(d.make)
+}
+
+// runDir is the log directory of a run that is to be made.
+type runDir struct {
+	root, path string
+	mode       fs.FileMode
+	gid        int            // -1: that of whoever makes it
+	user       *hostuser.User // whom it is made for, by root
+}
+
+func (d runDir) make() error {
+	if err := tasklog.MakeDir(d.root); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(d.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	// Whoever may read the logs of a run gets to them.
+	const passable = 0o711
+	if err := root.MkdirAll(filepath.Dir(d.path), passable); err != nil {
+		return d.wrong(err)
+	}
+	if err := root.Mkdir(d.path, closedDir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return d.wrong(err)
+	}
+	info, err := root.Lstat(d.path)
+	if err != nil {
+		return d.wrong(err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	theirs := d.user != nil && ok && stat.Uid == d.user.UID
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("%s/%s is not a directory", d.root, d.path)
+	case d.user != nil && ok && stat.Uid != 0 && !theirs:
+		return fmt.Errorf("%s/%s belongs to another user", d.root, d.path)
+	case d.user != nil && !theirs:
+		gid := int(d.user.GID)
+		if d.gid >= 0 {
+			gid = d.gid
+		}
+		if err := root.Chmod(d.path, d.mode); err != nil {
+			return d.wrong(err)
+		}
+		return d.wrong(root.Lchown(d.path, int(d.user.UID), gid))
+	case d.gid >= 0 && ok && int(stat.Gid) != d.gid:
+		if err := root.Lchown(d.path, -1, d.gid); err != nil {
+			return d.wrong(err)
+		}
+	}
+	if info.Mode().Perm() == d.mode.Perm() && info.Mode()&fs.ModeSetgid == d.mode&fs.ModeSetgid {
+		return nil
+	}
+	return d.wrong(root.Chmod(d.path, d.mode))
+}
+
+func (d runDir) wrong(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("log directory %s/%s: %w", d.root, d.path, reasonIn(err))
+}
+
+// reasonIn returns what is wrong without the path.
+func reasonIn(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

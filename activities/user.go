@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// userFor returns the user that the policy names; nil: whom we run as.
+func (h *Host) userFor(name string) (*hostuser.User, error) {
+	if name == "" {
+		return nil, nil
+	}
+	user, err := hostuser.Lookup(name)
+	if err == nil {
+		err = h.letThrough(user)
+	}
+	if err != nil {
+		// The host is set up so: another try would be told the same.
+		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement, nil)
+	}
+	return user, nil
+}
+
+// letThrough lets a user get to what is theirs in the state directory: sockets, and what
+// their runs ship. Everything else in it is closed by its own mode.
+func (h *Host) letThrough(user *hostuser.User) error {
+	if user == nil {
+		return nil
+	}
+	const passable = 0o711
+	if err := os.Chmod(h.StateDir, passable); err != nil {
+		return err
+	}
+	return user.Do(func() error {
+		for _, dir := range []string{h.StateDir, h.LogRoot} {
+			if at := closedAbove(dir); at != "" {
+				return fmt.Errorf("the user %s cannot pass through %s to the files of their tasks: start the host worker with another --state-dir, such as /var/lib/clusterrun, or chmod o+x %s", user.Name, at, at)
+			}
+		}
+		return nil
+	})
+}
+
+// closedAbove returns the first directory on the way to one that cannot be entered; empty if
+// none is there.
+func closedAbove(dir string) string {
+	if parent := filepath.Dir(dir); parent != dir {
+		if at := closedAbove(parent); at != "" {
+			return at
+		}
+	}
+	if info, err := os.Stat(dir); err == nil && info.IsDir() && hostuser.Access(dir, unix.X_OK) != nil {
+		return dir
+	}
+	return ""
+}
+
+// userOf returns whose files those of a process are.
+func (p *plan) userOf(q supervisor.Process) *hostuser.User {
+	if p == nil {
+		return hostuser.OwnerOf(q.LogDir)
+	}
+	return p.User
+}

@@ -1,0 +1,176 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/starter/torchrun"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const torchrunHelp = `Takes the arguments of PyTorch's torchrun, and makes of them a run as ` + "`clusterrun run`" + `
+does. With
+
+  alias torchrun='clusterrun torchrun'
+
+scripts for torchrun run as they are. SCRIPT is started with python -u: $PYTHON_EXEC, else the
+python3 or python of PATH. All processes are stopped when one fails, and started again
+together, with fresh ports, as often as --max-restarts says. They get torchrun's variables,
+and all others of this shell, those of Slurm and MPI too. What torchrun leaves alone is left
+alone: there is no prefix and no word of ours, unless --tee asks for one or a process fails.
+
+The variables PET_NNODES, PET_NPROC_PER_NODE and so on give defaults of the flags.
+Dashes in flags may be underscores, and flags may be abbreviated. clusterrun's own flags stand
+before torchrun: clusterrun --json torchrun train.py. What torchrun does not have, such as
+--timeout, hosts reached by ssh, and restarts of single tasks, is for
+` + "`clusterrun run`" + `, whose --nproc-per-node and --nnodes are torchrun's as well.
+
+What torchrun's flags mean here:
+
+`
+
+const exitCodesOfTorchrun = `
+Exit codes:
+  0      all processes succeeded
+  1      a process failed; the report says which was the root cause, and its exit code
+  125    clusterrun or the server failed
+  130    the run was stopped by Ctrl-C; 128+N when signal N stopped this command
+  2      mistake in the command line`
+
+const torchrunExamples = `  # Eight processes on this host, at most three restarts of all
+  clusterrun torchrun --standalone --nproc-per-node 8 --max-restarts 3 train.py --epochs 3
+
+  # A module, one process for each GPU, the output of rank 0 with a prefix and all of it in files
+  clusterrun torchrun --nproc-per-node gpu --local-ranks-filter 0 --tee 3 -m mypackage.train
+
+  # A program that is not Python
+  clusterrun torchrun --nproc-per-node 4 --no-python ./train.sh
+
+  # Two hosts: run reaches them by ssh, and is started once
+  clusterrun run -H gpu-1,gpu-2 --nproc-per-node 8 --max-restarts 3 -- python3 -u train.py`
+
+func (a *app) torchrunCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "torchrun [FLAG...] SCRIPT [ARG...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a script here, with torchrun's command line",
+		Long:                  torchrunHelp + torchrun.Reference() + exitCodesOfTorchrun,
+		Example:               torchrunExamples,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := torchrun.Translate(args, torchrun.Machine{
+				Environ: os.Environ(), Inherited: taskenv.Clean(os.Environ()), LookPath: exec.LookPath,
+				Processes: func(text string) (int, error) { return parseNProc(text, here()) },
+			})
+			switch {
+			case err != nil:
+				return torchrunError(cmd, err)
+			case l.Help:
+				return cmd.Help()
+			}
+			o := runOptions{torchrun: true}
+			if l.Signals != "" {
+				var problems []string
+				if o.stopping, problems = interruptsOf(l.Signals); len(problems) > 0 {
+					return usagef("--signals-to-handle %s: %s", l.Signals, strings.Join(problems, "; "))
+				}
+			}
+			s, err := a.specOfTorchrun(l)
+			if err != nil {
+				return err
+			}
+			if _, _, err := a.external(cmd.Context()); err != nil {
+				return err
+			}
+			if err := prepareHere(s, o); err != nil {
+				return err
+			}
+			return a.runHere(cmd.Context(), s, o)
+		},
+	}
+}
+
+// asTyped names in a problem what torchrun's user typed.
+var asTyped = strings.NewReplacer("--task, tasks:", "--nproc-per-node:", "--log-prefix:", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE:")
+
+// specOfTorchrun reads the spec that a command line of torchrun comes to.
+func (a *app) specOfTorchrun(l *torchrun.Launch) (*spec.RunSpec, error) {
+	f := &specFlags{}
+	fs := pflag.NewFlagSet("torchrun", pflag.ContinueOnError)
+	f.register(fs)
+	if err := fs.Parse(l.Flags); err != nil {
+		return nil, usagef("%s", flagWords(err))
+	}
+	s, err := source{command: l.Command}.read(a.in, f)
+	if err != nil {
+		return nil, usagef("%s", asTyped.Replace(err.Error()))
+	}
+	for _, text := range slices.Concat(l.Notes, f.warnings) {
+		a.say("%s", text)
+	}
+	a.sayMPI(s, f)
+	return s, nil
+}
+
+// torchrunError says where a flag belongs that torchrun does not have, and clusterrun does.
+func torchrunError(cmd *cobra.Command, err error) error {
+	var unknown *torchrun.UnknownFlagError
+	if errors.As(err, &unknown) {
+		run, _, _ := cmd.Root().Find([]string{"run"})
+		switch known := func(fs *pflag.FlagSet) bool {
+			return fs.Lookup(unknown.Name) != nil || len(unknown.Name) == 1 && fs.ShorthandLookup(unknown.Name) != nil
+		}; {
+		case known(cmd.Root().PersistentFlags()):
+			return usagef("torchrun has no flag --%s, but clusterrun has; write it before torchrun: clusterrun --%s ... torchrun", unknown.Name, unknown.Name)
+		case known(run.Flags()):
+			return usagef("%s; `clusterrun run` has that flag, and --nproc-per-node too", err)
+		}
+	}
+	return usagef("%s", err)
+}
+
+// passTorchrun keeps the arguments of torchrun from a parser of POSIX flags: it puts -- in
+// front of them.
+func passTorchrun(root *cobra.Command, args []string) []string {
+	if cmd, _, err := root.Find(args); err != nil || cmd.Name() != "torchrun" {
+		return args
+	}
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "torchrun":
+			return slices.Concat(args[:i+1], []string{"--"}, args[i+1:])
+		case strings.HasPrefix(args[i], "-") && takesValue(root, args[i]):
+			i++
+		}
+	}
+	return args
+}
+
+// torchrunHint says of a flag that a command does not have that torchrun has it.
+func torchrunHint(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && cmd.Flags().Lookup("nproc-per-node") != nil && torchrun.Has(unknown.GetSpecifiedName()) {
+		return "it is a flag of torchrun: did you mean `clusterrun torchrun`?"
+	}
+	return ""
+}
+
+// sayPET says that variables for torchrun are of no effect, to somebody who typed a command.
+func (a *app) sayPET(src source) {
+	names := torchrun.Variables(os.Environ())
+	if len(src.command) == 0 || len(names) == 0 {
+		return
+	}
+	verb := "is set, and is"
+	if len(names) > 1 {
+		verb = "are set, and are"
+	}
+	a.say("%s", fmt.Sprintf("%s %s read by `clusterrun torchrun` alone", strings.Join(names, ", "), verb))
+}

@@ -1,0 +1,47 @@
+package torchrun
+
+import (
+	"slices"
+	"strings"
+)
+
+// environment adds what processes of torchrun get of its environment, and would not get here.
+func (t *translation) environment() error {
+	if id := t.text("rdzv-id", ""); id != "" && !t.has("standalone") {
+		t.setenv("TORCHELASTIC_RUN_ID", id)
+	}
+	inherited := map[string]bool{}
+	for _, kv := range t.machine.Inherited {
+		inherited[kv] = true
+	}
+	for _, kv := range t.machine.Environ {
+		name, _, ok := strings.Cut(kv, "=")
+		if ok && name != "" && !inherited[kv] && passed(name) {
+			t.add("--env", kv)
+		}
+	}
+	if t.processes > 1 && t.machine.getenv("OMP_NUM_THREADS") == "" && !t.has("numa-binding") {
+		t.note("OMP_NUM_THREADS is not set, and is 1 for each process, as with torchrun; set it to what is best for your program")
+	}
+	return nil
+}
+
+// passed reports whether processes get a variable that says what another launcher has
+// started: all but those that the run sets for them, and those that are ours.
+func passed(name string) bool {
+	for _, prefix := range []string{"CLUSTERRUN_", "TEMPORAL_", "LISTEN_", "WATCHDOG_"} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	return !slices.Contains(ownVariables, name)
+}
+
+var ownVariables = []string{
+	"RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME",
+	"WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
+	"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE",
+	"NOTIFY_SOCKET",
+	"SLURM_JWT", // a secret, which the history of the run would keep
+}

@@ -1,0 +1,121 @@
+package torchrun
+
+import (
+	"fmt"
+	"strings"
+)
+
+// flag is a flag of torchrun.
+type flag struct {
+	name  string // without dashes, and with dashes for underscores
+	short string // without its dash; empty: none
+	value string // what the value is called; empty: it takes none
+	// here is what the flag means here.
+	here string
+	// unneeded is why the flag does nothing here. Empty: it does something.
+	unneeded string
+	// typed reports whether no variable gives its default.
+	typed bool
+}
+
+// flags is the table of torchrun's flags, in the order of its help.
+var flags = []flag{
+	{name: "nnodes", value: "N|MIN:MAX", here: "1, or a range from 1 on; more hosts need the command that the refusal names"},
+	{name: "nproc-per-node", value: "N|auto|gpu|cpu", here: "the number of processes (default 1)"},
+	{name: "rdzv-backend", value: "NAME", unneeded: "the run itself knows who takes part"},
+	{name: "rdzv-endpoint", value: "HOST[:PORT]", here: "with the static backend MASTER_ADDR and MASTER_PORT, else not needed"},
+	{name: "rdzv-id", value: "ID", here: "TORCHELASTIC_RUN_ID; the run has an ID of its own, so two runs may have the same"},
+	{name: "rdzv-conf", value: "KEY=VALUE,...", unneeded: "the run itself knows who takes part"},
+	{name: "standalone", here: "one host, with a free port; --rdzv-* are ignored"},
+	{name: "max-restarts", value: "N", here: "how often all processes are started again together (default 0)"},
+	{name: "monitor-interval", value: "SECONDS", unneeded: "the end of a process is seen at once"},
+	{name: "start-method", value: "spawn|fork|forkserver", unneeded: "each process is a program of its own"},
+	{name: "event-log-handler", value: "NAME", unneeded: "the history of the run has all events"},
+	{name: "role", value: "NAME", here: "ROLE_NAME, the type of the tasks, and in the prefix of --tee (default default)"},
+	{name: "module", short: "m", here: "the script is a module: python -u -m"},
+	{name: "no-python", here: "the script is a program: it is started without python -u"},
+	{name: "run-path", here: "the script is run by runpy in a python of its own"},
+	{name: "log-dir", value: "DIR", here: "the root of the logs, below it RUN/EXECUTION/attempt_N/RANK (default: the state directory)"},
+	{name: "redirects", short: "r", value: "MASK", here: "streams that go to files alone: 0 to 3, or by rank 0:1,1:2 (default 0)"},
+	{name: "tee", short: "t", value: "MASK", here: "streams that go to files, and with a prefix to the console (default 0)"},
+	{name: "local-ranks-filter", value: "RANKS", here: "only these local ranks are shown"},
+	{name: "duplicate-stdout-filters", value: "TEXTS", here: "collect lines of stdout files that have one of these; ,, is a comma"},
+	{name: "duplicate-stderr-filters", value: "TEXTS", here: "the same for stderr"},
+	{name: "node-rank", value: "N", here: "0; another is refused, since there is one host"},
+	{name: "master-addr", value: "HOST", here: "MASTER_ADDR, with the static backend (default: this host)"},
+	{name: "master-port", value: "PORT", here: "MASTER_PORT, with the static backend (default: a free one, new for each restart)"},
+	{name: "local-addr", value: "HOST", here: "MASTER_ADDR, with another backend than static"},
+	{name: "logs-specs", value: "NAME", here: "default; another is a plug-in of torchrun, and refused", typed: true},
+	{name: "numa-binding", value: "MODE", here: "exclusive: each process is bound to CPUs of its own, on one NUMA node where possible; so are node, socket and core-complex", typed: true},
+	{name: "signals-to-handle", value: "NAMES", here: "the signals that stop the run (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
+	{name: "shutdown-timeout", value: "SECONDS", here: "the time from the stop signal to SIGKILL (default $TORCH_ELASTIC_SHUTDOWN_TIMEOUT, or 30)"},
+	{name: "virtual-local-rank", here: "LOCAL_RANK is 0, and each process sees its own GPUs alone"},
+}
+
+// variable returns the variable that gives the default of a flag.
+func (f flag) variable() string {
+	return "PET_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))
+}
+
+// Has reports whether torchrun has a flag of that name, or of that letter.
+func Has(name string) bool {
+	name = dashed(name)
+	for _, f := range flags {
+		if name == f.name || name == f.short && name != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Variables returns those of the environment that give defaults of torchrun's flags.
+func Variables(environ []string) (names []string) {
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		for _, f := range flags {
+			if name == f.variable() && !f.typed && value != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+// Reference lists the flags and what they mean here.
+func Reference() string {
+	const left, width = 34, 92
+	var b strings.Builder
+	for _, f := range flags {
+		column := "  --" + f.name
+		if f.short != "" {
+			column = "  -" + f.short + ", --" + f.name
+		}
+		if f.value != "" {
+			column += " " + f.value
+		}
+		text := f.here
+		if text == "" {
+			text = "not needed: " + f.unneeded
+		}
+		if len(column) >= left {
+			b.WriteString(column + "\n")
+			column = ""
+		}
+		line := fmt.Sprintf("%-*s", left, column)
+		for i, word := range strings.Fields(text) {
+			switch {
+			case i == 0:
+				line += word
+			case len(line)+1+len(word) > width:
+				b.WriteString(line + "\n")
+				line = strings.Repeat(" ", left) + word
+			default:
+				line += " " + word
+			}
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}

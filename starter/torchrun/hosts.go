@@ -1,0 +1,115 @@
+package torchrun
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// hosts refuses what wants more hosts than this one, and names the command that has them.
+func (t *translation) hosts() error {
+	v, ok := t.values["nnodes"]
+	if !ok {
+		v = value{"1", "--nnodes 1"}
+	}
+	low, high, isRange := strings.Cut(v.text, ":")
+	if !isRange {
+		high = low
+	}
+	least, err1 := strconv.Atoi(low)
+	most, err2 := strconv.Atoi(high)
+	if err1 != nil || err2 != nil || least < 1 || least > most {
+		return fmt.Errorf("%s: give a number of hosts, such as 1, or MIN:MAX, such as 1:4", v.from)
+	}
+	rank, err := t.number("node-rank", 0)
+	if err != nil {
+		return err
+	}
+	switch {
+	case least > 1 || most > 1 && (rank > 0 || t.elsewhere()):
+		return fmt.Errorf("%s: a run is started once, and not on each host; write, on one of them,\n%s", v.from, t.onHosts(least, most))
+	case rank > 0:
+		return fmt.Errorf("%s: with one host there is only 0; leave it out", t.values["node-rank"].from)
+	case most > 1:
+		t.note("%s: the run has this host alone; what is started on others is a run of its own", v.from)
+	}
+	return nil
+}
+
+// elsewhere reports whether agents on other hosts could take part.
+func (t *translation) elsewhere() bool {
+	if t.has("standalone") {
+		return false
+	}
+	host := t.meetingHost()
+	if host == "" || host == "localhost" {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return ip == nil || !ip.IsLoopback()
+}
+
+// meetingHost returns the host that the agents would have met on; empty: none was given.
+func (t *translation) meetingHost() string {
+	host := t.text("rdzv-endpoint", "")
+	if host == "" {
+		host = t.text("master-addr", "")
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.Trim(host, "[]")
+}
+
+// onHosts returns the commands that do on several hosts what was asked for.
+func (t *translation) onHosts(least, most int) string {
+	each := t.text("nproc-per-node", "1")
+	var flags []string
+	if n, _ := t.number("max-restarts", 0); n > 0 {
+		flags = append(flags, "--max-restarts", strconv.Itoa(n))
+	}
+	for _, name := range []string{"redirects", "tee", "log-dir", "local-ranks-filter"} {
+		if text := t.text(name, ""); text != "" {
+			flags = append(flags, "--"+name, text)
+		}
+	}
+	rest := quoted(append(append(flags, "--"), t.launch.Command...))
+	count := strconv.Itoa(most)
+	var commands []string
+	if least == most {
+		var hosts []string
+		for i := range min(most, 4) {
+			hosts = append(hosts, fmt.Sprintf("HOST%d", i+1))
+		}
+		if host := t.meetingHost(); t.elsewhere() {
+			hosts[0] = host
+		}
+		if most > len(hosts) {
+			hosts = append(hosts, "...")
+		}
+		commands = append(commands, fmt.Sprintf("clusterrun run -H %s --nproc-per-node %s %s    # by ssh", strings.Join(hosts, ","), each, rest))
+	} else {
+		count = fmt.Sprintf("%d:%d", least, most)
+	}
+	if _, err := strconv.Atoi(each); err != nil {
+		each = "NUMBER"
+	}
+	commands = append(commands, fmt.Sprintf("clusterrun submit --nnodes %s --nproc-per-node %s %s    # with `clusterrun worker` on each host", count, each, rest))
+	return strings.Join(commands, "\n")
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted writes words for a shell.
+func quoted(words []string) string {
+	var out []string
+	for _, w := range words {
+		if !plainWord.MatchString(w) {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		out = append(out, w)
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,399 @@
+package torchrun
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Launch is a command line of torchrun in the words of `clusterrun run`.
+type Launch struct {
+	// Flags and Command are those of `clusterrun run`.
+	Flags, Command []string
+	// Signals are the names of those that stop the run; empty: they were not given.
+	Signals string
+	// Notes are for whoever typed the command.
+	Notes []string
+	// Help reports whether nothing but help was asked for.
+	Help bool
+}
+
+// A Machine is what [Translate] has to know of the one that it is on.
+type Machine struct {
+	// Environ is the environment of the command, and Inherited what processes get of it
+	// without being told.
+	Environ, Inherited []string
+	// LookPath finds a program, as [os/exec.LookPath] does.
+	LookPath func(name string) (string, error)
+	// Processes returns how many processes a value of --nproc-per-node means here.
+	Processes func(text string) (int, error)
+}
+
+// Translate reads the arguments of torchrun.
+func Translate(args []string, m Machine) (*Launch, error) {
+	g, err := parse(args, m.getenv)
+	if err != nil {
+		return nil, err
+	}
+	if g.help {
+		return &Launch{Help: true}, nil
+	}
+	t := &translation{given: g, machine: m, launch: &Launch{}}
+	for _, step := range []func() error{t.command, t.check, t.hosts, t.tasks, t.logs, t.endings, t.devices, t.addresses, t.environment} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	t.unneeded()
+	return t.launch, nil
+}
+
+func (m Machine) getenv(name string) string {
+	for _, kv := range slices.Backward(m.Environ) {
+		if n, value, _ := strings.Cut(kv, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// translation is a launch that is being made.
+type translation struct {
+	*given
+	machine   Machine
+	launch    *Launch
+	processes int
+	// useless are flags that do nothing here because of others.
+	useless []string
+}
+
+func (t *translation) add(flags ...string) { t.launch.Flags = append(t.launch.Flags, flags...) }
+
+func (t *translation) setenv(name, value string) { t.add("--env", name+"="+value) }
+
+func (t *translation) note(format string, args ...any) {
+	t.launch.Notes = append(t.launch.Notes, fmt.Sprintf(format, args...))
+}
+
+// text returns the value of a flag, or what it is where the flag is not given.
+func (t *translation) text(name, otherwise string) string {
+	if v, ok := t.values[name]; ok {
+		return v.text
+	}
+	return otherwise
+}
+
+func (t *translation) has(name string) bool {
+	_, ok := t.values[name]
+	return ok
+}
+
+// number returns the value of a flag that is a number of at least 0.
+func (t *translation) number(name string, otherwise int) (int, error) {
+	v, ok := t.values[name]
+	if !ok {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(v.text))
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s: give a whole number, 0 or more", v.from)
+	}
+	return n, nil
+}
+
+// runPath is the program of --run-path: as torchrun it writes down an exception of the script
+// where torch is installed.
+const runPath = `import runpy, sys
+try:
+    from torch.distributed.elastic.multiprocessing.errors import record
+except ImportError:
+    record = lambda f: f
+sys.argv = sys.argv[1:]
+record(runpy.run_path)(sys.argv[0], run_name="__main__")`
+
+// command makes the command of each process.
+func (t *translation) command() error {
+	script := t.given.command
+	switch {
+	case len(script) == 0:
+		return errors.New("the script is missing; write torchrun [FLAG...] SCRIPT [ARGUMENT...]")
+	case t.has("no-python") && !t.has("run-path"):
+		if t.has("module") {
+			return fmt.Errorf("%s and %s contradict each other: a module needs python; leave one of them out", t.values["no-python"].from, t.values["module"].from)
+		}
+		t.launch.Command = script
+		return nil
+	}
+	python, err := t.python()
+	if err != nil {
+		return err
+	}
+	command := []string{python, "-u"}
+	switch {
+	case t.has("run-path"):
+		command = append(command, "-c", runPath)
+	case t.has("module"):
+		command = append(command, "-m")
+	}
+	t.launch.Command = append(command, script...)
+	return nil
+}
+
+// python returns the interpreter of the script. torchrun takes its own.
+func (t *translation) python() (string, error) {
+	if own := t.machine.getenv("PYTHON_EXEC"); own != "" {
+		return own, nil
+	}
+	for _, name := range []string{"python3", "python"} {
+		if path, err := t.machine.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("there is neither python3 nor python in PATH; set PYTHON_EXEC to one, or give --no-python for a program that needs none")
+}
+
+// choices are the flags that take one of a few words.
+var choices = map[string][]string{
+	"rdzv-backend": {"static", "c10d", "etcd", "etcd-v2"},
+	"start-method": {"spawn", "fork", "forkserver"},
+	"numa-binding": {"exclusive", "node", "socket", "core-complex"},
+	"logs-specs":   {"default"},
+}
+
+// check refuses values of flags that torchrun would refuse, too, and its plug-ins.
+func (t *translation) check() error {
+	for _, f := range flags {
+		v, ok := t.values[f.name]
+		if words := choices[f.name]; ok && words != nil && !slices.Contains(words, v.text) {
+			plugin := ""
+			if f.name == "rdzv-backend" || f.name == "logs-specs" {
+				plugin = "; plug-ins of torchrun are not loaded here"
+			}
+			return fmt.Errorf("%s: give %s, or leave it out%s", v.from, strings.Join(words, ", "), plugin)
+		}
+	}
+	if v, ok := t.values["monitor-interval"]; ok {
+		if _, err := strconv.ParseFloat(v.text, 64); err != nil {
+			return fmt.Errorf("%s: give a number of seconds", v.from)
+		}
+	}
+	if v, ok := t.values["rdzv-conf"]; ok && v.text != "" {
+		for pair := range strings.SplitSeq(v.text, ",") {
+			if key, _, found := strings.Cut(pair, "="); !found || strings.TrimSpace(key) == "" {
+				return fmt.Errorf("%s: write KEY=VALUE,KEY=VALUE", v.from)
+			}
+		}
+	}
+	return nil
+}
+
+// tasks says how many processes there are, and what their role is.
+func (t *translation) tasks() error {
+	v, ok := t.values["nproc-per-node"]
+	if !ok {
+		v = value{"1", "--nproc-per-node 1"}
+	}
+	n, err := t.machine.Processes(v.text)
+	switch {
+	case err != nil:
+		return err
+	case n < 1:
+		return fmt.Errorf("%s: give 1 or more", v.from)
+	}
+	t.processes = n
+	t.add("--task", fmt.Sprintf("%s=%d", t.taskType(), n), "--env-profile", "torch")
+	if role := t.role(); role != t.taskType() {
+		t.setenv("ROLE_NAME", role)
+	}
+	return nil
+}
+
+func (t *translation) role() string { return t.text("role", "default") }
+
+// plainRole is a role that is fit for a type of tasks.
+var plainRole = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+
+// taskType returns the role where that can be a type, which a chief is not: its end would be
+// that of the run.
+func (t *translation) taskType() string {
+	if role := t.role(); plainRole.MatchString(role) && role != "chief" {
+		return role
+	}
+	return "default"
+}
+
+// logs says where the output goes. torchrun's default is that processes write to its own
+// stdout and stderr.
+func (t *translation) logs() error {
+	t.add("--redirects", cmp.Or(t.ofRanks("redirects"), "0"), "--tee", cmp.Or(t.ofRanks("tee"), "0"))
+	t.add("--log-prefix", t.prefix(cmp.Or(t.machine.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"), "[${role_name}${local_rank}]:")))
+	if dir := t.text("log-dir", ""); dir != "" {
+		t.add("--log-dir", dir)
+	}
+	if ranks := t.text("local-ranks-filter", ""); ranks != "" {
+		// Where none is left, nothing would be shown, which is better refused.
+		t.add("--local-ranks-filter", cmp.Or(t.ofRanks("local-ranks-filter"), ranks))
+	}
+	for _, name := range []string{"duplicate-stdout-filters", "duplicate-stderr-filters"} {
+		for _, text := range list(t.text(name, "")) {
+			t.add("--"+name, text)
+		}
+	}
+	return nil
+}
+
+// ofRanks returns the value of a flag that has items for local ranks, without those of ranks
+// that there are not: torchrun does not mind them.
+func (t *translation) ofRanks(name string) string {
+	items := strings.Split(t.text(name, ""), ",")
+	return strings.Join(slices.DeleteFunc(items, func(item string) bool {
+		rank, _, isMask := strings.Cut(item, ":")
+		n, err := strconv.Atoi(rank)
+		return err == nil && n >= t.processes && (isMask || name == "local-ranks-filter")
+	}), ",")
+}
+
+var templateField = regexp.MustCompile(`\$(\$|role_name\b|rank\b|local_rank\b|\{role_name\})`)
+
+// prefix writes a template of Python's for `clusterrun run`.
+func (t *translation) prefix(template string) string {
+	return templateField.ReplaceAllStringFunc(template, func(field string) string {
+		switch name := strings.Trim(field[1:], "{}"); name {
+		case "$":
+			return "$"
+		case "role_name":
+			if t.role() != t.taskType() {
+				return t.role()
+			}
+			fallthrough
+		default:
+			return "${" + name + "}"
+		}
+	})
+}
+
+// list splits at commas, but not at double ones, which are a comma each.
+func list(text string) (items []string) {
+	const comma = "\x00"
+	for item := range strings.SplitSeq(strings.ReplaceAll(text, ",,", comma), ",") {
+		if item != "" {
+			items = append(items, strings.ReplaceAll(item, comma, ","))
+		}
+	}
+	return items
+}
+
+// endings says what becomes of a failure, and how processes are stopped.
+func (t *translation) endings() error {
+	restarts, err := t.number("max-restarts", 0)
+	if err != nil {
+		return err
+	}
+	if restarts > 0 {
+		t.add("--restart-scope", "group")
+	}
+	t.add("--max-restarts", strconv.Itoa(restarts))
+	const variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+	if text := t.machine.getenv(variable); text != "" && !t.has("shutdown-timeout") {
+		t.values["shutdown-timeout"] = value{text, variable + "=" + text}
+	}
+	if t.has("shutdown-timeout") {
+		seconds, err := t.number("shutdown-timeout", 0)
+		if err != nil {
+			return err
+		}
+		t.add("--stop-grace", strconv.Itoa(seconds)+"s")
+	}
+	t.launch.Signals = t.text("signals-to-handle", "")
+	return nil
+}
+
+// devices says which CPUs and GPUs each process has.
+func (t *translation) devices() error {
+	if v, ok := t.values["numa-binding"]; ok {
+		t.add("--cpus", "auto")
+		if v.text != "exclusive" {
+			t.note("%s: each process is bound to CPUs of its own, as with --numa-binding exclusive", v.from)
+		}
+	}
+	if t.has("virtual-local-rank") {
+		t.add("--devices", "auto")
+		t.setenv("LOCAL_RANK", "0")
+	}
+	return nil
+}
+
+// addresses says where the processes meet, where that was given.
+func (t *translation) addresses() error {
+	static := t.text("rdzv-backend", "static") == "static" && !t.has("standalone")
+	endpoint := t.values["rdzv-endpoint"]
+	if static && endpoint.text != "" {
+		host, port, err := net.SplitHostPort(endpoint.text)
+		if err != nil || !isPort(port) {
+			return fmt.Errorf("%s: the static backend needs HOST:PORT", endpoint.from)
+		}
+		t.useless = append(t.useless, "master-addr", "master-port", "local-addr")
+		t.setenv("MASTER_ADDR", host)
+		t.setenv("MASTER_PORT", port)
+		return nil
+	}
+	t.useless = append(t.useless, "rdzv-endpoint")
+	if !static {
+		t.useless = append(t.useless, "master-addr", "master-port")
+		if address := t.text("local-addr", ""); address != "" {
+			t.setenv("MASTER_ADDR", address)
+		}
+		return nil
+	}
+	t.useless = append(t.useless, "local-addr")
+	if address := t.text("master-addr", ""); address != "" {
+		t.setenv("MASTER_ADDR", strings.Trim(address, "[]"))
+	}
+	if v, ok := t.values["master-port"]; ok {
+		if !isPort(v.text) {
+			return fmt.Errorf("%s: give a port from 1 to 65535", v.from)
+		}
+		t.setenv("MASTER_PORT", v.text)
+	}
+	return nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// unneeded notes which of the flags that were given do nothing.
+func (t *translation) unneeded() {
+	var list []string
+	reasons := map[string][]string{}
+	for _, f := range flags {
+		reason := f.unneeded
+		switch {
+		case slices.Contains(t.useless, f.name) && f.name == "rdzv-endpoint":
+			reason = "the run itself knows who takes part"
+		case slices.Contains(t.useless, f.name):
+			reason = "the backend, or another flag, says where the processes meet"
+		}
+		if !t.has(f.name) || reason == "" {
+			continue
+		}
+		if reasons[reason] == nil {
+			list = append(list, reason)
+		}
+		name, _, _ := strings.Cut(t.values[f.name].from, " ")
+		name, _, _ = strings.Cut(name, "=")
+		reasons[reason] = append(reasons[reason], name)
+	}
+	for i, reason := range list {
+		list[i] = fmt.Sprintf("%s (%s)", strings.Join(reasons[reason], ", "), reason)
+	}
+	if len(list) > 0 {
+		t.note("not needed: %s", strings.Join(list, "; "))
+	}
+}

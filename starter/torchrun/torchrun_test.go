@@ -1,0 +1,148 @@
+package torchrun
+
+import (
+	"errors"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestScripts runs testdata: command lines of torchrun as a shell has them, with variables in
+// front, and what becomes of each. `go test -run Scripts -rewrite` writes the answers anew.
+// run is the command line of `clusterrun run`, where ... stands for the flags that all have.
+func TestScripts(t *testing.T) {
+	tested := map[string]bool{}
+	variables := map[string]bool{}
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			var b strings.Builder
+			for line := range strings.Lines(d.Input) {
+				environ, args := shellLine(t, strings.TrimSpace(line))
+				if g, err := parse(args, func(name string) string { return Machine{Environ: environ}.getenv(name) }); err == nil {
+					for name, v := range g.values {
+						tested[name] = tested[name] || strings.HasPrefix(v.from, "-")
+						variables[name] = variables[name] || !strings.HasPrefix(v.from, "-")
+					}
+				}
+				b.WriteString(translated(environ, args))
+			}
+			return b.String()
+		})
+	})
+	for _, f := range flags {
+		assert.True(t, tested[f.name], "a script has --%s", f.name)
+		assert.True(t, f.typed || variables[f.name], "a script has %s", f.variable())
+	}
+}
+
+// shellLine reads a line such as A=1 torchrun --tee 3 'a b'.
+func shellLine(t *testing.T, line string) (environ, args []string) {
+	t.Helper()
+	var words []string
+	for _, word := range regexp.MustCompile(`('[^']*'|[^' ])+`).FindAllString(line, -1) {
+		words = append(words, strings.ReplaceAll(word, "'", ""))
+	}
+	at := slices.Index(words, "torchrun")
+	require.GreaterOrEqual(t, at, 0, line)
+	return words[:at], words[at+1:]
+}
+
+// translated is what a command line becomes, on a machine with 2 GPUs and 8 CPUs.
+func translated(environ, args []string) string {
+	l, err := Translate(args, Machine{
+		Environ:   environ,
+		Inherited: slices.DeleteFunc(slices.Clone(environ), regexp.MustCompile("^(SLURM|CLUSTERRUN_|TORCHELASTIC_|RANK)").MatchString),
+		LookPath: func(name string) (string, error) {
+			if slices.Contains(environ, "PATH=/empty") {
+				return "", exec.ErrNotFound
+			}
+			return "/usr/bin/" + name, nil
+		},
+		Processes: func(text string) (int, error) {
+			switch text {
+			case "gpu", "auto":
+				return 2, nil
+			case "cpu":
+				return 8, nil
+			}
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				return 0, errors.New("--nproc-per-node: no number")
+			}
+			return n, nil
+		},
+	})
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	if l.Help {
+		return "help\n"
+	}
+	command := quoted(append(append([]string{"run"}, l.Flags...), append([]string{"--"}, l.Command...)...))
+	command = strings.Replace(command, "--env-profile torch --redirects 0 --tee 0 --log-prefix '[${role_name}${local_rank}]:'", "...", 1)
+	command = strings.Replace(command, quoted([]string{runPath}), "RUNPY", 1)
+	if l.Signals != "" {
+		command += "\nsignals: " + l.Signals
+	}
+	for _, note := range l.Notes {
+		command += "\nsays: " + note
+	}
+	return command + "\n"
+}
+
+// The torchrun that is installed has no flag that is not known here, and no other variables.
+func TestTheFlagsOfTorchrun(t *testing.T) {
+	const list = `import torch.distributed.run as r
+for a in r.get_args_parser()._actions:
+    if a.option_strings and a.dest != "help":
+        print(a.dest, *a.option_strings, "VALUE" if a.nargs is None else "")`
+	out, err := exec.Command("/usr/bin/python3", "-c", list).Output() // where distributions put a packaged torch
+	if err != nil {
+		t.Skip("needs torch for /usr/bin/python3")
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		at := slices.IndexFunc(flags, func(f flag) bool { return f.name == dashed(words[0]) })
+		require.GreaterOrEqual(t, at, 0, line)
+		assert.Equal(t, strings.HasSuffix(line, "VALUE\n"), flags[at].value != "", line)
+		for _, option := range words[1:] {
+			if strings.HasPrefix(option, "-") {
+				assert.True(t, Has(strings.TrimLeft(option, "-")), option)
+			}
+		}
+	}
+}
+
+// Each flag has a line of the reference, and fits.
+func TestReference(t *testing.T) {
+	for _, f := range flags {
+		assert.Contains(t, Reference(), "--"+f.name)
+		assert.True(t, (f.here == "") != (f.unneeded == ""), f.name)
+	}
+	for line := range strings.Lines(Reference()) {
+		assert.LessOrEqual(t, len(line), 93, line)
+	}
+}
+
+func TestVariables(t *testing.T) {
+	assert.Equal(t, []string{"PET_NNODES", "PET_RDZV_ID"},
+		Variables([]string{"PET_NNODES=2", "PET_DOG=1", "PET_RDZV_ID=x", "PET_ROLE=", "PET_LOGS_SPECS=x"}))
+}
+
+// No arguments make it panic, and what it refuses it refuses with words.
+func FuzzTranslate(f *testing.F) {
+	f.Add("--nproc-per-node=2 --tee 3 train.py", "PET_NNODES=1")
+	f.Add("-mr 0:1 -t3 -- x", "PET_STANDALONE=1")
+	f.Add("--nnodes 2:4 --rdzv-endpoint [::1]:0 x", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=$$${rank}")
+	f.Fuzz(func(t *testing.T, args, environ string) {
+		out := translated(strings.Split(environ, "\n"), strings.Split(args, " "))
+		assert.NotEmpty(t, strings.TrimPrefix(out, "error: \n"))
+	})
+}

@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// withoutWorker is a server that tests serve by themselves.
+func withoutWorker(t *testing.T) *fixture {
+	t.Helper()
+	s := harness.StartServer(t, "--headless")
+	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir()}
+	f.mark = "E2E_MARK=" + filepath.Base(filepath.Dir(f.dir)) + fmt.Sprint(os.Getpid())
+	return f
+}
+
+// guarded is a host worker that reaches its server through a gate only.
+func guarded(t *testing.T, env []string, args ...string) *harness.Process {
+	t.Helper()
+	home := t.TempDir()
+	return harness.Start(t, home, harness.Env(home, env...), append([]string{harness.Clusterrun(t), "worker", "--slots", "0", "--host-name", "guarded", "--advertise", "127.0.0.1", "--listen", "off"}, args...)...)
+}
+
+func awaitReady(t *testing.T, p *harness.Process) {
+	t.Helper()
+	harness.Eventually(t, "the worker is ready", func() bool {
+		require.False(t, p.Exited(), p.Stderr())
+		return strings.Contains(p.Stderr(), "\tready\t")
+	})
+}
+
+// Certificates of a few seconds, rotated three times while tasks beat: no task is lost, nor
+// started again, and nothing is restarted.
+func TestCertificatesAreRotatedUnderLoad(t *testing.T) {
+	t.Parallel()
+	const life = 8 * time.Second
+	f := withoutWorker(t)
+	g := harness.StartGate(t, f.Server)
+	c := g.Client("certificate 0", life)
+	expires := time.Now().Add(life)
+	w := guarded(t, c.Env())
+	awaitReady(t, w)
+	run := f.start(&spec.RunSpec{Dir: f.dir, Tasks: []spec.TaskGroup{
+		group("worker", 4, `n=0; until [ -e go ]; do "`+harness.Clusterrun(t)+`" task progress $((n++)); sleep 0.2; done`),
+	}})
+	for _, name := range []string{"certificate 1", "certificate 2", "certificate 3"} {
+		c.Renew(name, life)
+		old := expires
+		expires = time.Now().Add(life)
+		harness.Eventually(t, name+" is used and the one before has expired", func() bool {
+			return g.Asked(name) > 20 && time.Now().After(old)
+		})
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "go"), nil, 0o644))
+	result := harness.Result(t, run)
+	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
+	beats := 0
+	for events := f.client.GetWorkflowHistory(t.Context(), run.GetID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		e, err := events.Next()
+		require.NoError(t, err)
+		assert.NotEqual(t, enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT, e.GetEventType())
+		if a := e.GetActivityTaskStartedEventAttributes(); a != nil {
+			assert.Equal(t, int32(1), a.GetAttempt())
+			beats++
+		}
+	}
+	assert.GreaterOrEqual(t, beats, 4)
+	assert.False(t, w.Exited(), w.Stderr())
+}
+
+// onlyAnswers is an authorizer that lets clients connect and allows them nothing.
+func onlyAnswers(r harness.Request) error {
+	if r.Method == "GetSystemInfo" || r.Method == "Check" {
+		return nil
+	}
+	return harness.Refused
+}
+
+// Who is not allowed what it needs is told so at once, and what to do.
+func TestRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	f := withoutWorker(t)
+	g := harness.StartGate(t, f.Server)
+	known, foreign := g.Client("known", time.Hour), harness.StartGate(t, f.Server).Client("foreign", time.Hour)
+	env := known.Env()
+	with := func(env []string, args ...string) (int, string) {
+		t.Helper()
+		p := harness.Start(t, f.dir, harness.Env(f.dir, env...), append([]string{harness.Clusterrun(t)}, args...)...)
+		return p.ExitCode(), p.Stderr()
+	}
+	commands := [][]string{{"list"}, {"worker"}, {"run", "--remote", "--", "true"}, {"run", "--", "true"}}
+	for _, c := range []struct {
+		name, want string
+		env        []string
+	}{
+		{"no certificate", "it refuses the client certificate: give one that it accepts", env[:3]},
+		{"one of another authority", "it refuses the client certificate: give one that it accepts",
+			append(env[:3:3], "TEMPORAL_TLS_CLIENT_CERT_PATH="+foreign.Cert, "TEMPORAL_TLS_CLIENT_KEY_PATH="+foreign.Key)},
+		{"no authority", "its certificate is not trusted here", append([]string{env[0], env[1]}, env[3:]...)},
+		{"another name", "its certificate is not trusted here", append([]string{env[0], "TEMPORAL_TLS_SERVER_NAME=other.test"}, env[2:]...)},
+		{"no TLS", "it may want TLS", env[:1]},
+		{"TLS where there is none", "it speaks no TLS", append([]string{"TEMPORAL_ADDRESS=" + f.Address}, env[1:]...)},
+		{"half a certificate", "if either client cert or key path is present, other must be present too", env[:4]},
+		{"no such file", "no such file or directory", append(env[:4:4], "TEMPORAL_TLS_CLIENT_KEY_PATH=/nonexistent/key.pem")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, args := range commands {
+				if args[0] == "worker" {
+					continue // it waits for a server that comes later than it
+				}
+				code, stderr := with(c.env, args...)
+				assert.NotZero(t, code, args)
+				assert.Contains(t, stderr, c.want, args)
+			}
+		})
+	}
+	g.Allow(onlyAnswers)
+	for _, args := range commands {
+		code, stderr := with(env, args...)
+		assert.Equal(t, 125, code, args)
+		assert.Contains(t, stderr, "(Request unauthorized.): its operator has to allow that to the client certificate or API key of this program", args)
+	}
+}
+
+// A host worker whose certificate is refused later says so and keeps its processes, and all
+// goes on when it is allowed again.
+func TestRefusedLater(t *testing.T) {
+	t.Parallel()
+	f := withoutWorker(t)
+	g := harness.StartGate(t, f.Server)
+	w := guarded(t, g.Client("host", time.Hour).Env())
+	awaitReady(t, w)
+	run := f.start(&spec.RunSpec{Dir: f.dir, Tasks: []spec.TaskGroup{
+		group("worker", 2, `echo $$ > pid-$CLUSTERRUN_TASK_INDEX; until [ -e go ]; do sleep 0.1; done`),
+	}})
+	f.file("pid-0")
+	f.file("pid-1")
+	g.Allow(onlyAnswers)
+	harness.Eventually(t, "the worker says so", func() bool {
+		require.False(t, w.Exited(), w.Stderr())
+		return strings.Contains(w.Stderr(), "its operator has to allow that")
+	})
+	g.Allow(nil)
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "go"), nil, 0o644))
+	result := harness.Result(t, run)
+	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
+	for _, task := range result.Tasks {
+		assert.Zero(t, task.Exit.Restart, task.Name)
+	}
+}
+
+// The API key in a file is replaced while a host worker serves.
+func TestAnAPIKeyIsReplaced(t *testing.T) {
+	t.Parallel()
+	f := withoutWorker(t)
+	g := harness.StartGate(t, f.Server)
+	file := filepath.Join(t.TempDir(), "key")
+	wants := func(key string) {
+		require.NoError(t, os.WriteFile(file+".new", []byte(key+"\n"), 0o600))
+		require.NoError(t, os.Rename(file+".new", file))
+		g.Allow(func(r harness.Request) error {
+			if strings.Join(r.Metadata.Get("authorization"), "") != "Bearer "+key {
+				return status.Error(codes.Unauthenticated, "unknown key")
+			}
+			return nil
+		})
+	}
+	wants("one")
+	env := g.Client("host", time.Hour).Env()
+	w := guarded(t, env, "--api-key-file", file)
+	awaitReady(t, w)
+	wants("two")
+	assert.Equal(t, spec.VerdictSucceeded, harness.Result(t, f.start(&spec.RunSpec{Command: []string{"true"}, Dir: f.dir, Tasks: []spec.TaskGroup{{Type: "worker"}}})).Verdict)
+
+	p := harness.Start(t, f.dir, harness.Env(f.dir, append(env, "TEMPORAL_API_KEY=one")...), harness.Clusterrun(t), "list")
+	assert.Equal(t, 125, p.ExitCode())
+	assert.Contains(t, p.Stderr(), "(unknown key): it does not know the API key or certificate of this program")
+	p = harness.Start(t, f.dir, harness.Env(f.dir, append(env, "TEMPORAL_API_KEY=two")...), harness.Clusterrun(t), "list")
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+}
+
+// Certificates in variables, as where there are no files, are those of our own server, too.
+func TestCertificatesInVariables(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	require.Zero(t, l.start("run", "--id", "here", "--", "true").ExitCode())
+	key, err := os.ReadFile(filepath.Join(l.state(), "server", "key.pem"))
+	require.NoError(t, err)
+	p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_STATE_DIR="+t.TempDir(), "TEMPORAL_ADDRESS="+l.server().Address, "TEMPORAL_TLS_SERVER_NAME=clusterrun",
+		"TEMPORAL_TLS_CLIENT_CERT_DATA="+string(key), "TEMPORAL_TLS_CLIENT_KEY_DATA="+string(key), "TEMPORAL_TLS_SERVER_CA_CERT_DATA="+string(key)),
+		harness.Clusterrun(t), "status", "here")
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stdout(), "completed")
+	p = harness.Start(t, l.home, harness.Env(l.home, "TEMPORAL_TLS_CLIENT_CERT_DATA=x"), harness.Clusterrun(t), "list")
+	assert.Equal(t, 2, p.ExitCode())
+	assert.Contains(t, p.Stderr(), "read the Temporal profile")
+}

@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// torchrun runs a line of a shell in which torchrun is an alias for us, in a directory with
+// the script train.py.
+func (l *local) torchrun(script, line string, env ...string) (code int, stdout, stderr string) {
+	l.t.Helper()
+	dir := l.t.TempDir()
+	require.NoError(l.t, os.WriteFile(filepath.Join(dir, "train.py"), []byte(script), 0o644))
+	env = append(env, "PATH=/usr/bin:"+os.Getenv("PATH"))
+	p := harness.Start(l.t, dir, harness.Env(l.home, env...), "bash", "-c",
+		"shopt -s expand_aliases\nalias torchrun='"+harness.Clusterrun(l.t)+" torchrun'\n"+line)
+	code = p.ExitCode()
+	return code, p.Stdout(), p.Stderr()
+}
+
+// What torchrun leaves alone is left alone: nothing but what the processes write is written.
+func TestTorchrun(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	const omp = "OMP_NUM_THREADS=2"
+
+	t.Run("raw output, and the environment of torchrun", func(t *testing.T) {
+		code, stdout, stderr := l.torchrun(`import json, os, sys
+names = ("TORCHELASTIC", "ROLE", "GROUP", "LOCAL", "MASTER", "OMP", "SLURM", "TF_CONFIG", "JAX", "RANK", "WORLD")
+env = {name: value for name, value in os.environ.items() if name.startswith(names)}
+os.write(1, (json.dumps([sys.argv[1:], env]) + "\n").encode())`, "torchrun --nproc-per-node 2 --rdzv-id job7 --max-restarts 3 train.py --nnodes 'a b'",
+			omp, "SLURM_JOB_ID=7", "TORCHELASTIC_RESTART_COUNT=9")
+		assert.Zero(t, code)
+		assert.Empty(t, stderr)
+		ranks := map[string]bool{}
+		for line := range strings.Lines(stdout) {
+			var args []string
+			env := map[string]string{}
+			require.NoError(t, json.Unmarshal([]byte(line), &[]any{&args, &env}), "no prefix: %s", line)
+			assert.Equal(t, []string{"--nnodes", "a b"}, args)
+			for name, want := range map[string]string{
+				"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "ROLE_WORLD_SIZE": "2",
+				"ROLE_NAME": "default", "TORCHELASTIC_RUN_ID": "job7", "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "3",
+				"OMP_NUM_THREADS": "2", "SLURM_JOB_ID": "7",
+			} {
+				assert.Equal(t, want, env[name], name)
+			}
+			assert.Equal(t, env["RANK"], env["LOCAL_RANK"])
+			assert.Equal(t, env["RANK"], env["ROLE_RANK"])
+			assert.NotEmpty(t, env["MASTER_PORT"])
+			assert.NotContains(t, env, "TF_CONFIG")
+			ranks[env["RANK"]] = true
+		}
+		assert.Equal(t, map[string]bool{"0": true, "1": true}, ranks)
+	})
+
+	t.Run("--redirects 3 is silent, --tee has prefixes", func(t *testing.T) {
+		const script = "import sys\nprint('out')\nprint('err', file=sys.stderr)"
+		code, stdout, stderr := l.torchrun(script, "torchrun --nproc_per_node=2 --redirect=3 train.py", omp)
+		assert.Zero(t, code)
+		assert.Empty(t, stdout+stderr)
+		code, stdout, stderr = l.torchrun(script, "torchrun --nproc-per-node 2 -r 3 -t 0:1,1:2 train.py", omp)
+		assert.Zero(t, code)
+		assert.Equal(t, "[default0]:out\n", stdout)
+		assert.Equal(t, "[default1]:err\n", stderr)
+		code, stdout, _ = l.torchrun(script, "torchrun -t 1 train.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[rank${rank}]: ")
+		assert.Zero(t, code)
+		assert.Equal(t, "[rank0]: out\n", stdout)
+	})
+
+	t.Run("a failure restarts all, and its exit code is 1", func(t *testing.T) {
+		code, stdout, stderr := l.torchrun(`import os, signal, sys
+os.write(1, (os.environ["RANK"] + "-" + os.environ["TORCHELASTIC_RESTART_COUNT"] + "\n").encode())
+if os.environ["RANK"] == "1":
+    sys.exit(7)
+signal.pause()`, "torchrun --nproc-per-node 2 --max-restarts 1 train.py", omp)
+		assert.Equal(t, 1, code)
+		assert.Contains(t, strings.Fields(stdout), "1-0")
+		assert.Contains(t, strings.Fields(stdout), "1-1")
+		assert.Contains(t, stderr, "Root cause: default-1")
+		assert.Contains(t, stderr, "exited with exit code 7, after 1 restart of the group")
+	})
+
+	t.Run("variables, notes, no python", func(t *testing.T) {
+		code, stdout, stderr := l.torchrun("", "torchrun --monitor-interval=1 --no-python bash -c 'echo one'", "PET_NPROC_PER_NODE=3")
+		assert.Zero(t, code)
+		assert.Equal(t, "one\none\none\n", stdout)
+		assert.Contains(t, stderr, "OMP_NUM_THREADS is not set, and is 1 for each process")
+		assert.Contains(t, stderr, "not needed: --monitor-interval")
+	})
+
+	t.Run("--run-path and -m", func(t *testing.T) {
+		const script = "import sys\nprint(__name__, sys.argv)"
+		code, stdout, _ := l.torchrun(script, "torchrun --run-path train.py a")
+		assert.Zero(t, code)
+		assert.Equal(t, "__main__ ['train.py', 'a']\n", stdout)
+		code, stdout, _ = l.torchrun(script, "torchrun -m train a")
+		assert.Zero(t, code)
+		assert.Contains(t, stdout, "__main__ [")
+	})
+
+	t.Run("the result as JSON", func(t *testing.T) {
+		p := l.start("--json", "torchrun", "--no-python", "false")
+		assert.Equal(t, 1, p.ExitCode())
+		var r spec.RunResult
+		require.NoError(t, json.Unmarshal([]byte(p.Stdout()), &r))
+		assert.Equal(t, 1, r.ExitCode)
+	})
+}
+
+// The example for torchrun, as its README has it.
+func TestTorchrunTrains(t *testing.T) {
+	t.Parallel()
+	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
+		t.Skip("PyTorch is not installed (Debian: python3-torch)")
+	}
+	l := newLocal(t)
+	readme, err := os.ReadFile(filepath.Join(harness.Root(), "starter/examples/ddp/README.md"))
+	require.NoError(t, err)
+	_, line, found := strings.Cut(string(readme), "\n    clusterrun torchrun ")
+	require.True(t, found)
+	line, _, _ = strings.Cut(line, "\n")
+	p := harness.Start(t, harness.Root(), harness.Env(l.home, "PATH=/usr/bin:"+os.Getenv("PATH")), "bash", "-c", harness.Clusterrun(t)+" torchrun "+line)
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+	for _, rank := range []string{"rank 0", "rank 1", "rank 2", "rank 3"} {
+		assert.Contains(t, p.Stdout(), rank+" agrees with all others")
+	}
+}

@@ -1,0 +1,35 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc/codes"
+)
+
+// CheckAllowed returns why the server would not have a host worker with these options: it
+// refuses this client, or has no such namespace.
+func (o Options) CheckAllowed(ctx context.Context, c client.Client) error {
+	namespace := o.namespaceName()
+	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	switch serviceerror.ToStatus(err).Code() {
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return err
+	case codes.NotFound:
+		return fmt.Errorf("the namespace %q: %w; give another with --namespace", namespace, err)
+	}
+	return nil
+}
+
+// namespaceName returns the namespace of the runs of this host worker.
+func (o Options) namespaceName() string {
+	c, err := o.Server.Client()
+	if err != nil {
+		return client.DefaultNamespace
+	}
+	return cmp.Or(c.Namespace, client.DefaultNamespace)
+}

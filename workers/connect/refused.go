@@ -1,0 +1,73 @@
+package connect
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// tlsAlert is how Go's TLS tells what the other side has said.
+	tlsAlert = "remote error: tls: "
+	// alertBound is how long that may take.
+	alertBound = time.Second
+)
+
+// remedies are by what a failed connection says.
+var remedies = []struct{ said, remedy string }{
+	{tlsAlert, "it refuses the client certificate: give one that it accepts, with its key, as TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH or in a profile"},
+	{"x509: ", "its certificate is not trusted here: name who vouches for it with TEMPORAL_TLS_SERVER_CA_CERT_PATH, and the name in it with TEMPORAL_TLS_SERVER_NAME"},
+	{"first record does not look like a TLS handshake", "it speaks no TLS: leave out the TLS settings and the API key"},
+	{"error reading server preface: EOF", "it may want TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"},
+}
+
+// alert returns what the server says of a connection that it ends. A server that refuses a
+// certificate says so when the client has sent its first request, which may fail before.
+func (o Options) alert(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alertBound)
+	defer cancel()
+	c, err := o.Conn(ctx)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	_ = c.SetReadDeadline(time.Now().Add(alertBound))
+	if _, err := c.Read(make([]byte, 1)); err != nil && strings.Contains(err.Error(), tlsAlert) {
+		return err
+	}
+	return nil
+}
+
+// unreached returns why there is no connection to the server, and what to do.
+func unreached(address string, err error) error {
+	for _, r := range remedies {
+		if strings.Contains(err.Error(), r.said) {
+			return fmt.Errorf("no connection to the Temporal server at %s: %s: %w", address, r.remedy, err)
+		}
+	}
+	return fmt.Errorf("no Temporal server answers at %s (give another with --address or TEMPORAL_ADDRESS): %w", address, err)
+}
+
+// sayRefused has each request that the server does not allow say what to do.
+func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	s, _ := status.FromError(err)
+	var remedy string
+	switch s.Code() {
+	case codes.PermissionDenied:
+		remedy = "its operator has to allow that to the client certificate or API key of this program, in this namespace"
+	case codes.Unauthenticated:
+		remedy = "it does not know the API key or certificate of this program, or they have expired: give others (TEMPORAL_API_KEY, --api-key-file, TEMPORAL_TLS_CLIENT_CERT_PATH)"
+	default:
+		return err
+	}
+	p := s.Proto()
+	p.Message = fmt.Sprintf("the Temporal server refuses %s (%s): %s", path.Base(method), s.Message(), remedy)
+	return status.ErrorProto(p)
+}

@@ -1,0 +1,44 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// rotating makes each connection with what the files of certificates and authorities hold
+// then, so that they can be replaced without a restart.
+type rotating struct {
+	credentials.TransportCredentials // of the files as they were at first
+
+	load func() (*tls.Config, error)
+	mu   sync.Mutex
+	last *tls.Config
+}
+
+// newRotating returns the credentials of files that load reads, beginning with first.
+func newRotating(first *tls.Config, load func() (*tls.Config, error)) *rotating {
+	return &rotating{TransportCredentials: credentials.NewTLS(first), load: load, last: first}
+}
+
+// ClientHandshake secures a new connection.
+func (r *rotating) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(r.current()).ClientHandshake(ctx, authority, c)
+}
+
+// Clone returns the credentials themselves: they are what the files hold.
+func (r *rotating) Clone() credentials.TransportCredentials { return r }
+
+// current returns what the files hold. While they cannot be used, as when only one of two is
+// replaced yet, that is what they held before.
+func (r *rotating) current() *tls.Config {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now, err := r.load(); err == nil {
+		r.last = now
+	}
+	return r.last
+}
