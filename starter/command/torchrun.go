@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -26,6 +27,8 @@ python3 or python of PATH. All processes are stopped when one fails, and started
 together, with fresh ports, as often as --max-restarts says. They get torchrun's variables,
 and all others of this shell, those of Slurm and MPI too. What torchrun leaves alone is left
 alone: there is no prefix and no word of ours, unless --tee asks for one or a process fails.
+Where stdin is a pipe or a file, rank 0 reads it; for a debugger at this terminal there is
+` + "`clusterrun run --foreground`" + `.
 
 The variables PET_NNODES, PET_NPROC_PER_NODE and so on give defaults of the flags.
 Dashes in flags may be underscores, and flags may be abbreviated. clusterrun's own flags stand
@@ -92,9 +95,29 @@ func (a *app) torchrunCommand() *cobra.Command {
 			if err := prepareHere(s, o); err != nil {
 				return err
 			}
+			o.foreground = a.readerOf(s)
 			return a.runHere(cmd.Context(), s, o)
 		},
 	}
+}
+
+// readerOf returns the task that reads our stdin: the first, where that is a pipe or a file, and
+// the output of the task goes where ours does. Empty: none.
+func (a *app) readerOf(s *spec.RunSpec) string {
+	first := s.TaskList()[0]
+	if s.WithDefaults().StreamsOf(first, 0).Console != spec.StdAll {
+		return ""
+	}
+	for _, f := range []any{a.in, a.out, a.err} {
+		if tasklog.FileOf(f) == nil {
+			return ""
+		}
+	}
+	info, err := tasklog.FileOf(a.in).Stat()
+	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 && !info.Mode().IsRegular() {
+		return ""
+	}
+	return first.Name()
 }
 
 // asTyped names in a problem what torchrun's user typed.

@@ -21,7 +21,7 @@ func (l *local) torchrun(script, line string, env ...string) (code int, stdout, 
 	l.t.Helper()
 	dir := l.t.TempDir()
 	require.NoError(l.t, os.WriteFile(filepath.Join(dir, "train.py"), []byte(script), 0o644))
-	env = append(env, "PATH=/usr/bin:"+os.Getenv("PATH"))
+	env = append(env, "PATH="+filepath.Dir(harness.Clusterrun(l.t))+":/usr/bin:"+os.Getenv("PATH"))
 	p := harness.Start(l.t, dir, harness.Env(l.home, env...), "bash", "-c",
 		"shopt -s expand_aliases\nalias torchrun='"+harness.Clusterrun(l.t)+" torchrun'\n"+line)
 	code = p.ExitCode()
@@ -107,6 +107,24 @@ signal.pause()`, "torchrun --nproc-per-node 2 --max-restarts 1 train.py", omp)
 		code, stdout, _ = l.torchrun(script, "torchrun -m train a")
 		assert.Zero(t, code)
 		assert.Contains(t, stdout, "__main__ [")
+	})
+
+	t.Run("rank 0 reads stdin", func(t *testing.T) {
+		code, stdout, _ := l.torchrun("", `printf 'a\nb\n' | torchrun --nproc-per-node 2 --no-python bash -c 'echo $RANK:$(cat)'`, omp)
+		assert.Zero(t, code)
+		assert.ElementsMatch(t, []string{"0:a b", "1:"}, strings.Split(strings.TrimSpace(stdout), "\n"))
+	})
+
+	t.Run("the README", func(t *testing.T) {
+		readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
+		require.NoError(t, err)
+		_, section, found := strings.Cut(string(readme), "### In torchrun's words")
+		require.True(t, found)
+		code, stdout, _ := l.torchrun("import sys; print(sys.argv)", block(t, section, "sh"))
+		assert.Zero(t, code)
+		for _, rank := range []string{"0", "1", "2", "3"} {
+			assert.Contains(t, stdout, "[default"+rank+"]:['train.py', '--epochs', '3']\n")
+		}
 	})
 
 	t.Run("the result as JSON", func(t *testing.T) {
