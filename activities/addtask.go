@@ -2,11 +2,9 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -35,9 +33,9 @@ func (h *Host) addTask(ctx context.Context, run supervisor.RunKey, in RunTaskInp
 	if err != nil {
 		return err
 	}
-	signers, err := h.admitStart(p, t, &in)
+	signers, err := h.admitAdded(p, in)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errCommand, h.denied(p, guard.Entry{Asked: "start", Task: t.Name(), Command: t.Command}, err.Error()))
+		return err
 	}
 	added := addedTask{Task: t, Signers: signers, Launch: in.Launch}
 	if !slices.ContainsFunc(p.Cluster.Members, func(m taskenv.Member) bool {

@@ -145,14 +145,30 @@ func known(ships, path string) string {
 	return path
 }
 
+// admitAdded returns who has signed a task that is to be added to a plan, and why it must not
+// be: before that, since it would take the place of the one that is there.
+func (h *Host) admitAdded(p *plan, in RunTaskInput) ([]string, error) {
+	t := *in.Added
+	if before, ok := p.Added[t.Name()]; ok && before.Launch == in.Launch && reflect.DeepEqual(before.Task, t) {
+		return before.Signers, nil // another attempt, which may find the process alive
+	}
+	signers, err := h.admitStart(p, t, &in)
+	if err == nil && h.Guard != nil {
+		if d := h.Guard.Decide(h.requestFor(p.Run, p.Spec, t, signers)); !d.Allowed {
+			err = errors.New(d.Reason)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCommand, h.denied(p, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, err.Error()))
+	}
+	return signers, nil
+}
+
 // admitStart returns who has signed a task that is outside the spec, or differs from it. A
 // task that is as in the spec is signed with it. With launch nil nothing is started yet.
 func (h *Host) admitStart(p *plan, t spec.Task, launch *RunTaskInput) ([]string, error) {
 	if h.Guard == nil {
 		return nil, nil
-	}
-	if before, ok := p.Added[t.Name()]; ok && launch != nil && before.Launch == launch.Launch && reflect.DeepEqual(before.Task, t) {
-		return before.Signers, nil // another attempt, which may find the process alive
 	}
 	if own, ok := p.Spec.Task(t.Name()); ok && t.Signed == nil && reflect.DeepEqual(own, t) {
 		return p.Signers, nil
@@ -198,7 +214,6 @@ func (h *Host) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
 
 // denied is the error of what the policy does not allow.
 func (h *Host) denied(p *plan, e guard.Entry, why string) error {
-	e.Signers = p.signersOf(e.Task)
 	h.refused(p.Run, e, why)
 	return fmt.Errorf("the policy of host %s does not allow it: %s", h.Name, why)
 }
@@ -269,7 +284,7 @@ func (h *Host) mayServe(run supervisor.RunKey, task string) error {
 		return fmt.Errorf("the run has no task %s", task)
 	}
 	if d := h.decide(p, t, policy.AskClosures); !d.Allowed {
-		return h.denied(p, guard.Entry{Asked: "closures", Task: task}, d.Reason)
+		return h.denied(p, guard.Entry{Asked: "closures", Task: task, Signers: p.signersOf(task)}, d.Reason)
 	}
 	return nil
 }
@@ -302,7 +317,7 @@ var errCluster = temporal.NewNonRetryableApplicationError("the cluster is not th
 func (l *lease) allowedStart(t spec.Task) (policy.Decision, error) {
 	d := l.decide(l.plan, t, "")
 	if !d.Allowed {
-		return d, l.denied(l.plan, guard.Entry{Asked: "start", Task: l.key.Task, Command: t.Command}, d.Reason)
+		return d, l.denied(l.plan, guard.Entry{Asked: "start", Task: l.key.Task, Command: t.Command, Signers: l.plan.signersOf(l.key.Task)}, d.Reason)
 	}
 	return d, nil
 }

@@ -56,7 +56,7 @@ func (g *Guard) use(s spec.Signature, by Use) error {
 		return err
 	case json.Unmarshal(b, &before) != nil:
 		return fmt.Errorf("the note of its use, %s, is damaged", file)
-	case by.Run == "" || before.Use == by:
+	case before.Use == by:
 		return nil
 	case !before.again(by):
 		return errors.New("it was used before; sign again")

@@ -1,0 +1,503 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/guard"
+	"github.com/clusterrun/clusterrun/activities/signatures"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// guarded is a server with a host worker that has a policy: alice may run the program job.
+type guarded struct {
+	*harness.Server
+	t      *testing.T
+	client client.Client
+	worker *harness.Worker
+	dir    string
+	alice  ssh.Signer
+}
+
+const rules = `
+allowed_signers: signers
+audit: audit.log
+rules:
+  - signers: [alice@example.com]
+    user: %s
+    programs: [%s/job]
+    directories: [%[2]s]
+    env: [GREETING]
+    requests: [restart]
+`
+
+func newGuarded(t *testing.T) *guarded {
+	t.Helper()
+	s := harness.StartServer(t, "--headless")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	g := &guarded{Server: s, t: t, client: s.Client(), dir: dir}
+	for _, name := range []string{"alice", "eve"} {
+		g.command(nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", g.path(name))
+	}
+	private, err := os.ReadFile(g.path("alice"))
+	require.NoError(t, err)
+	g.alice, err = ssh.ParsePrivateKey(private)
+	require.NoError(t, err)
+	me, err := user.Current()
+	require.NoError(t, err)
+	g.write("signers", "alice@example.com "+string(ssh.MarshalAuthorizedKey(g.alice.PublicKey())))
+	g.write("policy.yaml", fmt.Sprintf(rules, me.Username, dir))
+	for _, name := range []string{"job", "evil"} {
+		g.write(name, "#!/bin/sh\necho \"$CLUSTERRUN_RUN_ID $CLUSTERRUN_TASK\" >> \""+dir+"/ran-"+name+"\"\n[ \"$1\" != wait ] || exec sleep 600\n")
+		require.NoError(t, os.Chmod(g.path(name), 0o700))
+	}
+	g.worker = s.StartWorker(t, "--policy", g.path("policy.yaml"))
+	return g
+}
+
+func (g *guarded) path(name string) string { return filepath.Join(g.dir, name) }
+
+func (g *guarded) write(name, text string) {
+	g.t.Helper()
+	require.NoError(g.t, os.WriteFile(g.path(name), []byte(text), 0o600))
+}
+
+func (g *guarded) ran(name string) string {
+	b, _ := os.ReadFile(g.path("ran-" + name))
+	return string(b)
+}
+
+func (g *guarded) command(env []string, argv ...string) string {
+	g.t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(g.t, err, "%v: %s", argv, out)
+	return string(out)
+}
+
+// cli runs a command, and returns its exit code and all that it says.
+func (g *guarded) cli(args ...string) (int, string) {
+	g.t.Helper()
+	code, stdout, stderr := g.CLI(g.t, args...)
+	return code, stdout + stderr
+}
+
+func (g *guarded) job(args ...string) *spec.RunSpec {
+	return &spec.RunSpec{Command: append([]string{g.path("job")}, args...), Dir: g.dir, Tasks: []spec.TaskGroup{{Type: "worker"}}}
+}
+
+// byHand starts a run as anybody can who reaches the server.
+func (g *guarded) byHand(id string, s *spec.RunSpec) error {
+	g.t.Helper()
+	run, err := g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: spec.TaskQueue}, spec.WorkflowType, s)
+	require.NoError(g.t, err)
+	return run.Get(g.t.Context(), nil)
+}
+
+func (g *guarded) sign(id string, s *spec.RunSpec, expires time.Duration) *spec.RunSpec {
+	g.t.Helper()
+	signature, err := signatures.OfRun(id, s).Sign(g.alice, time.Now().Add(expires))
+	require.NoError(g.t, err)
+	signed := *s
+	signed.Signature = signature
+	return &signed
+}
+
+// audited returns the lines of the audit log.
+func (g *guarded) audited() (entries []guard.Entry) {
+	g.t.Helper()
+	b, err := os.ReadFile(g.path("audit.log"))
+	require.NoError(g.t, err)
+	for line := range strings.Lines(string(b)) {
+		var e guard.Entry
+		require.NoError(g.t, json.Unmarshal([]byte(line), &e), line)
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+func (g *guarded) wasAudited(what, run, task, why string) bool {
+	for _, e := range g.audited() {
+		if e.What == what && e.Run == run && e.Task == task && strings.Contains(e.Why, why) {
+			return true
+		}
+	}
+	return false
+}
+
+// A host with a policy runs what the policy allows, for whom it knows.
+func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	job := []string{"--dir", g.dir, "-n", "1", "--"}
+
+	// Signed with a key from a file, and from a real agent.
+	code, said := g.cli(append([]string{"run", "--remote", "--id", "by-file", "--sign-key", g.path("alice")}, append(job, g.path("job"))...)...)
+	require.Zero(t, code, said)
+	socket := filepath.Join(t.TempDir(), "agent")
+	agent := harness.Start(t, g.dir, harness.Env(g.dir), "ssh-agent", "-D", "-a", socket)
+	harness.Eventually(t, "the agent listens", func() bool {
+		require.False(t, agent.Exited(), agent.Stderr())
+		_, err := os.Stat(socket)
+		return err == nil
+	})
+	withAgent := func(args ...string) (int, string) {
+		p := harness.Start(t, g.dir, harness.Env(g.dir, "TEMPORAL_ADDRESS="+g.Address, "SSH_AUTH_SOCK="+socket), append([]string{harness.Clusterrun(t)}, args...)...)
+		return p.ExitCode(), p.Stdout() + p.Stderr()
+	}
+	submit := append([]string{"submit", "--id", "by-agent", "--sign"}, append(job, g.path("job"))...)
+	code, said = withAgent(submit...)
+	assert.Equal(t, 2, code)
+	assert.Contains(t, said, "ssh-agent has no key; add one with ssh-add, or give --sign-key FILE")
+	g.command([]string{"SSH_AUTH_SOCK=" + socket}, "ssh-add", "-q", g.path("alice"))
+	code, said = withAgent(submit...)
+	require.Zero(t, code, said)
+	code, said = g.cli("wait", "by-agent")
+	require.Zero(t, code, said)
+	g.command([]string{"SSH_AUTH_SOCK=" + socket}, "ssh-add", "-q", g.path("eve"))
+	code, said = withAgent(submit...)
+	assert.Equal(t, 2, code)
+	assert.Contains(t, said, "ssh-agent has 2 keys")
+	submit[2] = "by-public-key"
+	code, said = withAgent(append([]string{submit[0], "--sign-key", g.path("alice.pub")}, submit[1:]...)...)
+	require.Zero(t, code, said)
+	code, said = g.cli("wait", "by-public-key")
+	require.Zero(t, code, said)
+	ran := "by-file worker-0\nby-agent worker-0\nby-public-key worker-0\n"
+	require.Equal(t, ran, g.ran("job"))
+	assert.True(t, g.wasAudited("start", "by-agent", "worker-0", ""))
+
+	// What is refused is refused before anything starts.
+	for id, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unsigned": {append(job, g.path("job")), "policy: worker-0, which nobody has signed, on host host-a: no rule is for what is unsigned; sign it with `clusterrun submit --sign`"},
+		"eve":      {append([]string{"--sign-key", g.path("eve")}, append(job, g.path("job"))...), "is not among the allowed signers"},
+		"evil":     {append([]string{"--sign-key", g.path("alice")}, append(job, g.path("evil"))...), "rule 1 does not allow the program " + g.path("evil")},
+		"dotdot":   {append([]string{"--sign-key", g.path("alice")}, append(job, g.dir+"/../"+filepath.Base(g.dir)+"/evil")...), "rule 1 does not allow the program " + g.path("evil")},
+		"away":     {[]string{"--sign-key", g.path("alice"), "--dir", "/", "-n", "1", "--", g.path("job")}, "rule 1 does not allow the directory /"},
+		"logs":     {append([]string{"--sign-key", g.path("alice"), "--log-dir", "/etc"}, append(job, g.path("job"))...), "rule 1 does not allow the directory /etc"},
+		"env":      {append([]string{"--sign-key", g.path("alice"), "--env", "LD_PRELOAD=x"}, append(job, g.path("job"))...), "rule 1 does not let a spec set LD_PRELOAD"},
+	} {
+		code, said := g.cli(append([]string{"run", "--remote", "--id", id}, c.args...)...)
+		assert.Equal(t, 2, code, id)
+		assert.Contains(t, said, c.want, id)
+		assert.True(t, g.wasAudited("refused", id, map[bool]string{false: "worker-0"}[id == "eve"], ""), id)
+	}
+
+	// Started by hand, with signatures that are of something else.
+	signed := g.sign("mine", g.job(), time.Hour)
+	changed := *signed
+	changed.Command = []string{g.path("job"), "more"}
+	for id, c := range map[string]struct {
+		spec *spec.RunSpec
+		want string
+	}{
+		"by-hand": {g.job(), "nobody has signed"},
+		"other":   {signed, "it is of another run ID or another spec"},
+		"mine":    {&changed, "it is of another run ID or another spec"},
+		"late":    {g.sign("late", g.job(), -time.Second), "it has expired at"},
+		"by-file": {g.sign("by-hand", g.job(), time.Hour), "it is of another run ID"},
+	} {
+		assert.ErrorContains(t, g.byHand(id, c.spec), c.want, id)
+	}
+	require.NoError(t, g.byHand("mine", signed))
+	assert.ErrorContains(t, g.byHand("mine", signed), "it was used before; sign again")
+	ran += "mine worker-0\n"
+	assert.Equal(t, ran, g.ran("job"))
+	assert.Empty(t, g.ran("evil"))
+
+	// The policy is read anew when it has changed.
+	before, err := os.ReadFile(g.path("policy.yaml"))
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"rules: []\n":    "no rule is for alice@example.com",
+		"rulez: []\n":    "the policy of this host cannot be used",
+		string(before):   "",
+		"rules: [{}]\n ": "signers: missing",
+	} {
+		g.write("policy.yaml", text)
+		id := "changed-" + fmt.Sprint(len(text))
+		err := g.byHand(id, g.sign(id, g.job(), time.Hour))
+		if want == "" {
+			assert.NoError(t, err)
+		} else if text == "rules: []\n" { // which knows no signers
+			assert.ErrorContains(t, err, "is not among the allowed signers")
+		} else {
+			assert.ErrorContains(t, err, want)
+		}
+	}
+	info, err := os.Stat(g.path("audit.log"))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode())
+}
+
+// What reaches a run that was allowed is held against the policy too: updates, and activities
+// that somebody schedules straight on the queue of the host.
+func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	s := g.job("wait")
+	code, said := g.cli("submit", "--id", "r", "--sign-key", g.path("alice"), "--dir", g.dir, "-n", "2", "--", g.path("job"), "wait")
+	require.Zero(t, code, said)
+	ran := func(n int) {
+		t.Helper()
+		harness.Eventually(t, "tasks have been started", func() bool { return strings.Count(g.ran("job"), "r worker") == n })
+	}
+	ran(2)
+
+	for what, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unsigned": {[]string{"start-task", "r", "worker-2"}, "worker-2, which nobody has signed, on host host-a: no rule is for what is unsigned"},
+		"denied":   {[]string{"start-task", "--sign-key", g.path("alice"), "r", "worker-2", "--", g.path("evil")}, "rule 1 does not allow the program " + g.path("evil")},
+		"unknown":  {[]string{"start-task", "--sign-key", g.path("eve"), "r", "worker-2"}, "is not among the allowed signers"},
+		"signal":   {[]string{"signal", "r", "worker-0", "USR1"}, "the policy of host host-a does not allow it: rule 1 does not allow the request signal"},
+		"stacks":   {[]string{"stacks", "r"}, "rule 1 does not allow the request stacks"},
+	} {
+		code, said := g.cli(c.args...)
+		assert.NotZero(t, code, what)
+		assert.Contains(t, said, c.want, what)
+	}
+	code, said = g.cli("start-task", "--sign-key", g.path("alice"), "r", "worker-2")
+	require.Zero(t, code, said)
+	ran(3)
+	code, said = g.cli("restart-task", "r", "worker-2")
+	require.Zero(t, code, said)
+	ran(4)
+	code, said = g.cli("terminate", "r", "worker-2")
+	require.Zero(t, code, said)
+	harness.Eventually(t, "it has ended", func() bool {
+		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "r", ""), "worker-2") == spec.TaskEnded
+	})
+
+	// The signed request that started it, once more.
+	var q spec.StartTaskRequest
+	q.Task = "worker-3"
+	signature, err := signatures.OfStart("r", q).Sign(g.alice, time.Now().Add(time.Hour))
+	require.NoError(t, err)
+	start := func(q spec.StartTaskRequest) error {
+		u, err := g.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+			WorkflowID: "r", UpdateName: spec.UpdateStartTask, Args: []any{q}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err != nil {
+			return err
+		}
+		return u.Get(t.Context(), nil)
+	}
+	q.Signature = signature
+	changed := q
+	changed.Command = []string{g.path("job"), "other"}
+	assert.ErrorContains(t, start(changed), "it is of another run ID or another request")
+	require.NoError(t, start(q))
+	ran(5)
+	code, said = g.cli("terminate", "r", "worker-3")
+	require.Zero(t, code, said)
+	harness.Eventually(t, "it has ended", func() bool {
+		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "r", ""), "worker-3") == spec.TaskEnded
+	})
+	assert.ErrorContains(t, start(q), "it was used before; sign again")
+
+	// By hand, on the queue of the host.
+	queue := spec.InstanceQueue(spec.TaskQueue, "host-a", supervisor.InstanceIn(g.worker.State))
+	d, err := g.client.DescribeWorkflowExecution(t.Context(), "r", "")
+	require.NoError(t, err)
+	execution := d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	evil := spec.Task{Type: "worker", Index: 9, Rank: 9, Command: []string{g.path("evil")}, Dir: g.dir}
+	asSigned := evil
+	asSigned.Signed = &q
+	replaced := spec.Task{Type: "worker", Index: 1, Rank: 1, Command: []string{g.path("evil")}, Dir: g.dir}
+	unsigned := s.WithDefaults()
+	for what, c := range map[string]struct {
+		activity string
+		input    any
+		want     string
+	}{
+		"reserve":            {spec.ActivityReserve, activities.ReserveInput{Spec: unsigned}, "nobody has signed"},
+		"reserve nothing":    {spec.ActivityReserve, activities.ReserveInput{}, "there is no spec"},
+		"reserve no command": {spec.ActivityReserve, activities.ReserveInput{Spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}}, "command: missing"},
+		"start":              {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "no rule is for what is unsigned"},
+		"start as signed":    {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &asSigned}, "the task is not the one that the signed request makes of the spec"},
+		"start another":      {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-1", Launch: 5, Added: &replaced}, "no rule is for what is unsigned"},
+		"no such run":        {spec.ActivityRunTask, activities.RunTaskInput{Task: "worker-0"}, "its host worker has no record of the run"},
+	} {
+		assert.ErrorContains(t, g.activity("attack", queue, c.activity, c.input), c.want, what)
+	}
+	assert.Empty(t, g.ran("evil"))
+
+	// A workflow under the ID of the run takes its place, and tells its host another cluster.
+	require.NoError(t, g.client.TerminateWorkflow(t.Context(), "r", "", "the attacker wants its ID"))
+	cluster := taskenv.Cluster{RPCLayer: "grpc", MasterAddr: "evil.example", Members: []taskenv.Member{{Type: "worker", Address: "evil.example:1"}}}
+	err = g.activity("r", queue, spec.ActivityPrepare, activities.PrepareInput{Run: execution, Cluster: cluster})
+	require.Error(t, err)
+	err = g.activity("r", queue, spec.ActivityControl, activities.ControlInput{Run: execution, Op: lifecycle.ControlSignal, Tasks: []string{"worker-0"}, Signal: "SIGUSR1"})
+	if err != nil { // or the run is gone already
+		assert.ErrorContains(t, err, "does not allow the request signal")
+	}
+	assert.True(t, g.wasAudited("refused", "r", "worker-2", "rule 1 does not allow the program "+g.path("evil")))
+	assert.True(t, g.wasAudited("refused", "r", "worker-0", "rule 1 does not allow the request signal"))
+	assert.True(t, g.wasAudited("restart", "r", "worker-2", ""))
+	assert.True(t, g.wasAudited("terminate", "r", "worker-2", ""))
+}
+
+// activity has a workflow of the test schedule an activity, and returns its first failure.
+func (g *guarded) activity(workflowID, queue, name string, input any) error {
+	g.t.Helper()
+	w := worker.New(g.client, "by-hand-"+workflowID, worker.Options{DisableRegistrationAliasing: true})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			TaskQueue: queue, StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		})
+		return workflow.ExecuteActivity(ctx, name, input).Get(ctx, nil)
+	}, workflow.RegisterOptions{Name: "Attack"})
+	require.NoError(g.t, w.Start())
+	defer w.Stop()
+	run, err := g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: workflowID, TaskQueue: "by-hand-" + workflowID}, "Attack")
+	require.NoError(g.t, err)
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
+	defer cancel()
+	return run.Get(ctx, nil)
+}
+
+// A policy that cannot be used keeps the host worker from starting, and `policy check` says
+// the same; with a spec it says which rule decides.
+func TestPolicyCheck(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	file := filepath.Join(dir, "policy.yaml")
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.Chmod(path, mode))
+		return path
+	}
+	run := func(args ...string) (int, string, string) {
+		p := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS=127.0.0.1:1"), append([]string{harness.Clusterrun(t)}, args...)...)
+		return p.ExitCode(), p.Stdout(), p.Stderr()
+	}
+	for _, c := range []struct {
+		text string
+		mode os.FileMode
+		want string
+	}{
+		{"rules: [{signers: [unsigned], program: [/x]}]", 0o600, "rules[0].program: there is no such field in rule; did you mean programs?"},
+		{"rules: []", 0o602, "can be written by others; chmod go-w"},
+		{"rules: []\naudit: none/audit.log", 0o600, "audit log: open " + dir + "/none/audit.log: no such file or directory"},
+		{"allowed_signers: none\nrules: []", 0o600, "allowed_signers: "},
+	} {
+		write("policy.yaml", c.text, c.mode)
+		for _, args := range [][]string{{"policy", "check", file}, {"worker", "--policy", file, "--state-dir", filepath.Join(dir, "state")}} {
+			code, _, stderr := run(args...)
+			assert.Equal(t, 2, code, stderr)
+			assert.Contains(t, stderr, c.want)
+		}
+	}
+	require.NoError(t, os.Remove(file))
+	code, _, stderr := run("policy", "check", file)
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, "no such file or directory")
+
+	me, err := user.Current()
+	require.NoError(t, err)
+	write("signers", "", 0o600)
+	write("policy.yaml", fmt.Sprintf(rules, me.Username, dir)+"  - {signers: [unsigned], user: nobody, programs: [/bin/true]}\n", 0o644)
+	s := write("run.yaml", "dir: "+dir+"\ntasks: [{type: chief, command: ["+dir+"/job]}, {type: worker, command: [/bin/true]}]", 0o644)
+	code, stdout, stderr := run("policy", "check", file)
+	assert.Equal(t, "ok\n", stdout, stderr)
+	assert.Zero(t, code)
+	code, stdout, stderr = run("policy", "check", file, "--spec", s, "--signer", "alice@example.com")
+	assert.Equal(t, "chief-0: allowed by rule 1, as "+me.Username+"\nworker-0: denied: rule 1 does not allow the program /bin/true\n", stdout)
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "1 task is denied")
+	code, stdout, _ = run("policy", "check", file, "--spec", s, "--json")
+	assert.Equal(t, 1, code)
+	var out struct {
+		OK    bool
+		Tasks []struct {
+			Task    string
+			Allowed bool
+			Rule    int
+			User    string
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
+	assert.False(t, out.OK)
+	assert.Equal(t, "worker-0", out.Tasks[1].Task)
+	assert.Equal(t, 2, out.Tasks[1].Rule)
+	assert.Equal(t, "nobody", out.Tasks[1].User)
+}
+
+// A start that cannot be written down is refused.
+func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t, "--headless")
+	dir := t.TempDir()
+	audit := filepath.Join(dir, "audit.log")
+	s.StartWorker(t, "--audit", audit)
+	code, _, stderr := s.CLI(t, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "first"))
+	require.Zero(t, code, stderr)
+	require.NoError(t, os.Remove(audit))
+	require.NoError(t, os.Mkdir(audit, 0o700))
+	code, _, stderr = s.CLI(t, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "second"))
+	assert.Equal(t, 126, code, stderr)
+	assert.Contains(t, stderr, "the audit log cannot be written")
+	assert.NoFileExists(t, filepath.Join(dir, "second"))
+}
+
+// The policy and the commands of the README.
+func TestPolicyOfTheREADME(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(readme), "### What a host runs, and for whom")
+	require.True(t, found)
+	g := newGuarded(t)
+	me, err := user.Current()
+	require.NoError(t, err)
+	sleep, err := exec.LookPath("sleep")
+	require.NoError(t, err)
+	g.write("allowed_signers", "alice@example.com "+string(ssh.MarshalAuthorizedKey(g.alice.PublicKey())))
+	g.write("policy.yaml", strings.NewReplacer("user: alice", "user: "+me.Username, "/usr/bin/python3", sleep, "/srv/alice", g.dir, "/var/log/", g.dir+"/").
+		Replace(block(t, section, "yaml")))
+	g.write("train.yaml", "command: [sleep, '600']\ndir: "+g.dir+"\ntasks: [{type: worker, count: 9}]\n")
+	commands := strings.Split(strings.TrimSpace(block(t, section, "sh")), "\n")
+	require.Len(t, commands, 3)
+	sh := func(command string) string {
+		p := harness.Start(t, g.dir, harness.Env(g.dir, "TEMPORAL_ADDRESS="+g.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),
+			"sh", "-c", strings.ReplaceAll(command, "~/.ssh/id_ed25519", g.path("alice")))
+		require.Zero(t, p.ExitCode(), p.Stderr())
+		return p.Stdout()
+	}
+	assert.Contains(t, sh(commands[0]), "worker-8: allowed by rule 1, as "+me.Username)
+	sh(strings.Replace(commands[1], "--sign ", "--sign-key "+g.path("alice")+" ", 1))
+	harness.Eventually(t, "its tasks run", func() bool {
+		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "iris-1", ""), "worker-8") == spec.TaskRunning
+	})
+	assert.Equal(t, "started: worker-9\n", sh(commands[2]))
+}
