@@ -23,14 +23,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// admit returns who has signed the run, whom its tasks run as, and why this host does not take tasks of it: before
-// anything is fetched, reserved or started. Whoever can write to the namespace can ask for
-// anything, under any run ID, so nothing that a workflow has checked counts.
+// admit returns who has signed the run, whom its tasks run as, and why this host does not
+// take tasks of it: before anything is fetched, reserved or started. Whoever can write to the
+// namespace can ask for anything, under any run ID, so nothing that a workflow has checked
+// counts.
 func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) (signers []string, as string, problems []spec.Problem) {
 	if h.Guard == nil {
 		return nil, "", nil
 	}
-	if err := in.Spec.Validate(); err != nil {
+	// Of an elastic run this may be a part, which is no valid spec by itself.
+	if err := in.Spec.Validate(); err != nil && !in.Spec.IsElastic() {
 		var invalid *spec.InvalidSpecError
 		errors.As(err, &invalid)
 		return nil, "", invalid.Problems
@@ -154,7 +156,7 @@ func (h *Host) admitAdded(p *plan, in RunTaskInput) ([]string, error) {
 	}
 	signers, err := h.admitStart(p, t, &in)
 	if err == nil && h.Guard != nil {
-		if d := h.Guard.Decide(h.requestFor(p.Run, p.Spec, t, signers)); !d.Allowed {
+		if d := sameUser(h.Guard.Decide(h.requestFor(p.Run, p.Spec, t, signers)), p.As); !d.Allowed {
 			err = errors.New(d.Reason)
 		}
 	}

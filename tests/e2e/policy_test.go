@@ -30,8 +30,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// guarded is a server with a host worker that has a policy: alice may run the program job.
-type guarded struct {
+// policed is a server with a host worker that has a policy: alice may run the program job.
+type policed struct {
 	*harness.Server
 	t      *testing.T
 	client client.Client
@@ -52,12 +52,12 @@ rules:
     requests: [restart]
 `
 
-func newGuarded(t *testing.T) *guarded {
+func newPoliced(t *testing.T) *policed {
 	t.Helper()
 	s := harness.StartServer(t, "--headless")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	g := &guarded{Server: s, t: t, client: s.Client(), dir: dir}
+	g := &policed{Server: s, t: t, client: s.Client(), dir: dir}
 	for _, name := range []string{"alice", "eve"} {
 		g.command(nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", g.path(name))
 	}
@@ -77,19 +77,19 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-func (g *guarded) path(name string) string { return filepath.Join(g.dir, name) }
+func (g *policed) path(name string) string { return filepath.Join(g.dir, name) }
 
-func (g *guarded) write(name, text string) {
+func (g *policed) write(name, text string) {
 	g.t.Helper()
 	require.NoError(g.t, os.WriteFile(g.path(name), []byte(text), 0o600))
 }
 
-func (g *guarded) ran(name string) string {
+func (g *policed) ran(name string) string {
 	b, _ := os.ReadFile(g.path("ran-" + name))
 	return string(b)
 }
 
-func (g *guarded) command(env []string, argv ...string) string {
+func (g *policed) command(env []string, argv ...string) string {
 	g.t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -99,25 +99,25 @@ func (g *guarded) command(env []string, argv ...string) string {
 }
 
 // cli runs a command, and returns its exit code and all that it says.
-func (g *guarded) cli(args ...string) (int, string) {
+func (g *policed) cli(args ...string) (int, string) {
 	g.t.Helper()
 	code, stdout, stderr := g.CLI(g.t, args...)
 	return code, stdout + stderr
 }
 
-func (g *guarded) job(args ...string) *spec.RunSpec {
+func (g *policed) job(args ...string) *spec.RunSpec {
 	return &spec.RunSpec{Command: append([]string{g.path("job")}, args...), Dir: g.dir, Tasks: []spec.TaskGroup{{Type: "worker"}}}
 }
 
 // byHand starts a run as anybody can who reaches the server.
-func (g *guarded) byHand(id string, s *spec.RunSpec) error {
+func (g *policed) byHand(id string, s *spec.RunSpec) error {
 	g.t.Helper()
 	run, err := g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: spec.TaskQueue}, spec.WorkflowType, s)
 	require.NoError(g.t, err)
 	return run.Get(g.t.Context(), nil)
 }
 
-func (g *guarded) sign(id string, s *spec.RunSpec, expires time.Duration) *spec.RunSpec {
+func (g *policed) sign(id string, s *spec.RunSpec, expires time.Duration) *spec.RunSpec {
 	g.t.Helper()
 	signature, err := signatures.OfRun(id, s).Sign(g.alice, time.Now().Add(expires))
 	require.NoError(g.t, err)
@@ -127,7 +127,7 @@ func (g *guarded) sign(id string, s *spec.RunSpec, expires time.Duration) *spec.
 }
 
 // audited returns the lines of the audit log.
-func (g *guarded) audited() (entries []guard.Entry) {
+func (g *policed) audited() (entries []guard.Entry) {
 	g.t.Helper()
 	b, err := os.ReadFile(g.path("audit.log"))
 	require.NoError(g.t, err)
@@ -139,7 +139,7 @@ func (g *guarded) audited() (entries []guard.Entry) {
 	return entries
 }
 
-func (g *guarded) wasAudited(what, run, task, why string) bool {
+func (g *policed) wasAudited(what, run, task, why string) bool {
 	for _, e := range g.audited() {
 		if e.What == what && e.Run == run && e.Task == task && strings.Contains(e.Why, why) {
 			return true
@@ -151,7 +151,7 @@ func (g *guarded) wasAudited(what, run, task, why string) bool {
 // A host with a policy runs what the policy allows, for whom it knows.
 func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	t.Parallel()
-	g := newGuarded(t)
+	g := newPoliced(t)
 	job := []string{"--dir", g.dir, "-n", "1", "--"}
 
 	// Signed with a key from a file, and from a real agent.
@@ -260,7 +260,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 // that somebody schedules straight on the queue of the host.
 func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	t.Parallel()
-	g := newGuarded(t)
+	g := newPoliced(t)
 	s := g.job("wait")
 	code, said := g.cli("submit", "--id", "r", "--sign-key", g.path("alice"), "--dir", g.dir, "-n", "2", "--", g.path("job"), "wait")
 	require.Zero(t, code, said)
@@ -366,7 +366,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 }
 
 // activity has a workflow of the test schedule an activity, and returns its first failure.
-func (g *guarded) activity(workflowID, queue, name string, input any) error {
+func (g *policed) activity(workflowID, queue, name string, input any) error {
 	g.t.Helper()
 	w := worker.New(g.client, "by-hand-"+workflowID, worker.Options{DisableRegistrationAliasing: true})
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
@@ -477,7 +477,7 @@ func TestPolicyOfTheREADME(t *testing.T) {
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(readme), "### What a host runs, and for whom")
 	require.True(t, found)
-	g := newGuarded(t)
+	g := newPoliced(t)
 	me, err := user.Current()
 	require.NoError(t, err)
 	sleep, err := exec.LookPath("sleep")
