@@ -324,7 +324,9 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	assert.ErrorContains(t, start(q), "it was used before; sign again")
 
 	// By hand, on the queue of the host.
-	queue := spec.InstanceQueue(spec.TaskQueue, "host-a", supervisor.InstanceIn(g.worker.State))
+	instance := supervisor.InstanceIn(filepath.Join(g.worker.State, "worker"))
+	require.NotEmpty(t, instance)
+	queue := spec.InstanceQueue(spec.TaskQueue, "host-a", instance)
 	d, err := g.client.DescribeWorkflowExecution(t.Context(), "r", "")
 	require.NoError(t, err)
 	execution := d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
@@ -341,14 +343,17 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		"reserve":            {spec.ActivityReserve, activities.ReserveInput{Spec: unsigned}, "nobody has signed"},
 		"reserve nothing":    {spec.ActivityReserve, activities.ReserveInput{}, "there is no spec"},
 		"reserve no command": {spec.ActivityReserve, activities.ReserveInput{Spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}}, "command: missing"},
-		"start":              {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "no rule is for what is unsigned"},
-		"start as signed":    {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &asSigned}, "the task is not the one that the signed request makes of the spec"},
-		"start another":      {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-1", Launch: 5, Added: &replaced}, "no rule is for what is unsigned"},
+		"start":              {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "exit code 126"},
+		"start as signed":    {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &asSigned}, "exit code 126"},
+		"start another":      {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-1", Launch: 5, Added: &replaced}, "exit code 126"},
 		"no such run":        {spec.ActivityRunTask, activities.RunTaskInput{Task: "worker-0"}, "its host worker has no record of the run"},
 	} {
-		assert.ErrorContains(t, g.activity("attack", queue, c.activity, c.input), c.want, what)
+		assert.ErrorContains(t, g.activity("attack by "+what, queue, c.activity, c.input), c.want, what)
 	}
 	assert.Empty(t, g.ran("evil"))
+	assert.True(t, g.wasAudited("refused", "r", "worker-9", "no rule is for what is unsigned"))
+	assert.True(t, g.wasAudited("refused", "r", "worker-9", "the task is not the one that the signed request makes of the spec"))
+	assert.True(t, g.wasAudited("refused", "r", "worker-1", "no rule is for what is unsigned"))
 
 	// A workflow under the ID of the run takes its place, and tells its host another cluster.
 	require.NoError(t, g.client.TerminateWorkflow(t.Context(), "r", "", "the attacker wants its ID"))
