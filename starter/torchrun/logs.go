@@ -1,0 +1,70 @@
+package torchrun
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// logs says where the output goes. torchrun's default is that processes write to its own
+// stdout and stderr.
+func (t *translation) logs() error {
+	t.add("--redirects", cmp.Or(t.ofRanks("redirects"), "0"), "--tee", cmp.Or(t.ofRanks("tee"), "0"))
+	t.add("--log-prefix", t.prefix(cmp.Or(t.machine.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"), "[${role_name}${local_rank}]:")))
+	if dir := t.text("log-dir", ""); dir != "" {
+		t.add("--log-dir", dir)
+	}
+	if ranks := t.text("local-ranks-filter", ""); ranks != "" {
+		// Where none is left, nothing would be shown, which is better refused.
+		t.add("--local-ranks-filter", cmp.Or(t.ofRanks("local-ranks-filter"), ranks))
+	}
+	for _, name := range []string{"duplicate-stdout-filters", "duplicate-stderr-filters"} {
+		for _, text := range list(t.text(name, "")) {
+			t.add("--"+name, text)
+		}
+	}
+	return nil
+}
+
+// ofRanks returns the value of a flag that has items for local ranks, without those of ranks
+// that there are not: torchrun does not mind them.
+func (t *translation) ofRanks(name string) string {
+	items := strings.Split(t.text(name, ""), ",")
+	return strings.Join(slices.DeleteFunc(items, func(item string) bool {
+		rank, _, isMask := strings.Cut(item, ":")
+		n, err := strconv.Atoi(rank)
+		return err == nil && n >= t.processes && (isMask || name == "local-ranks-filter")
+	}), ",")
+}
+
+var templateField = regexp.MustCompile(`\$(\$|role_name\b|rank\b|local_rank\b|\{role_name\})`)
+
+// prefix writes a template of Python's for `clusterrun run`.
+func (t *translation) prefix(template string) string {
+	return templateField.ReplaceAllStringFunc(template, func(field string) string {
+		switch name := strings.Trim(field[1:], "{}"); name {
+		case "$":
+			return "$"
+		case "role_name":
+			if t.role() != t.taskType() {
+				return t.role()
+			}
+			fallthrough
+		default:
+			return "${" + name + "}"
+		}
+	})
+}
+
+// list splits at commas, but not at double ones, which are a comma each.
+func list(text string) (items []string) {
+	const comma = "\x00"
+	for item := range strings.SplitSeq(strings.ReplaceAll(text, ",,", comma), ",") {
+		if item != "" {
+			items = append(items, strings.ReplaceAll(item, comma, ","))
+		}
+	}
+	return items
+}
