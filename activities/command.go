@@ -69,7 +69,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 	streams := l.plan.Spec.StreamsOf(t, m.LocalRank)
 	return supervisor.Command{
 		Path: lookPath(t.Command[0], dir, looksIn), Args: t.Command, Env: env, Dir: dir, User: user,
-		LogDir: files.dir, LogRoot: l.plan.LogRoot, LogMode: l.plan.logMode(),
+		LogDir: files.dir, LogRoot: l.plan.keptIn(), LogMode: l.plan.logMode(),
 		Stdout:     l.output(streams, spec.StdOut, files.path(tasklog.StdoutFile)),
 		Stderr:     l.output(streams, spec.StdErr, files.path(tasklog.StderrFile)),
 		Foreground: t.Name() == l.Foreground,

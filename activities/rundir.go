@@ -26,6 +26,15 @@ const (
 // logMode returns the mode of directories of logs.
 func (p *plan) logMode() fs.FileMode { return logMode(p.Spec) }
 
+// keptIn returns the directory out of which no link leads the files of processes. What is
+// above the run's is for other users to pass through only, and that one is theirs.
+func (p *plan) keptIn() string {
+	if p.User != nil {
+		return p.runDir()
+	}
+	return p.LogRoot
+}
+
 func logMode(s *spec.RunSpec) fs.FileMode {
 	if s != nil && s.Logs.Group != "" {
 		return groupDir

@@ -42,7 +42,12 @@ write to them. They are read anew whenever they have changed.
 
 A signature (submit --sign) is of the spec, the run ID and an expiry. Without one a run
 is unsigned, and so is one that was started by hand. Runs and requests of tasks are
-denied before anything is started; a request that ends tasks never is.`,
+denied before anything is started; a request that ends tasks never is.
+
+Only a host worker that is root runs tasks as another user, of whom a run has one on a
+host: with that user's groups, and the environment of a login. Users must be able to pass
+through its state directory: --state-dir /var/lib/clusterrun. Root, and 0, are meant only
+where they are named.`,
 		Args: noArgs,
 	}
 	cmd.AddCommand(a.policyCheckCommand(), &cobra.Command{

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 
@@ -104,6 +105,12 @@ Exit codes:
 			}
 			if err := o.CheckPolicy(); err != nil {
 				return usagef("%s", err)
+			}
+			if o.Policy != "" && os.Geteuid() == 0 {
+				// Users pass through it to what is theirs.
+				if err := os.MkdirAll(a.global.stateDir, 0o711); err != nil {
+					return err
+				}
 			}
 			if cmd.Flags().Changed("gpus") {
 				if gpus < 0 {

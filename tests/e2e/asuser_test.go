@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// shared is a host whose worker is root and runs what lies in the directory of a user as that
+// user: two of those that every system has.
+type shared struct {
+	*harness.Server
+	t           *testing.T
+	worker      *harness.Worker
+	dir         string
+	alice, mara *user.User
+}
+
+func newShared(t *testing.T) *shared {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can run tasks as other users")
+	}
+	s := &shared{Server: harness.StartServer(t, "--headless"), t: t, dir: t.TempDir()}
+	var err error
+	s.alice, err = user.Lookup("nobody")
+	require.NoError(t, err)
+	s.mara, err = user.Lookup("daemon")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(filepath.Dir(s.dir), 0o711))
+	rules := "rules:\n"
+	for name, u := range map[string]*user.User{"alice": s.alice, "mara": s.mara} {
+		home := filepath.Join(s.dir, name)
+		require.NoError(t, os.Mkdir(home, 0o700))
+		uid, gid := ids(t, u)
+		require.NoError(t, os.Chown(home, uid, gid))
+		rules += fmt.Sprintf("  - {signers: [unsigned], user: %s, directories: [%s]}\n", u.Username, home)
+	}
+	rules += fmt.Sprintf("  - {signers: [unsigned], user: no-such-user, directories: [%s]}\n", filepath.Join(s.dir, "nowhere"))
+	require.NoError(t, os.Mkdir(filepath.Join(s.dir, "nowhere"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "policy.yaml"), []byte(rules), 0o600))
+	s.worker = s.StartWorker(t, "--policy", filepath.Join(s.dir, "policy.yaml"))
+	return s
+}
+
+func ids(t *testing.T, u *user.User) (uid, gid int) {
+	t.Helper()
+	uid, err := strconv.Atoi(u.Uid)
+	require.NoError(t, err)
+	gid, err = strconv.Atoi(u.Gid)
+	require.NoError(t, err)
+	return uid, gid
+}
+
+// run has the host run a script in the home of a user.
+func (s *shared) run(home, script string, flags ...string) (code int, stdout, stderr string) {
+	s.t.Helper()
+	args := append([]string{"run", "--remote", "-n", "1", "--dir", filepath.Join(s.dir, home)}, flags...)
+	return s.CLI(s.t, append(args, "--", "bash", "-c", script)...)
+}
+
+func text(stdout string) string { return strings.ReplaceAll(stdout, "[worker-0]:    ", "") }
+
+func TestTasksRunAsTheUserOfThePolicy(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	uid, gid := ids(t, s.alice)
+
+	code, stdout, stderr := s.run("alice", `
+id -u; id -g; umask; pwd; echo "$HOME $USER $LOGNAME $SHELL"
+clusterrun_state=$(env | grep -c root)
+echo "of root's: $clusterrun_state"
+touch made; stat -c '%u %g' made
+echo '{"message": {"message": "no"}}' > $CLUSTERRUN_ERROR_FILE
+`+harness.Clusterrun(t)+` task result 42 2>/dev/null || python3 -c 'pass' 2>/dev/null
+for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; do stat -c '%U %a' $f; done`, "--id", "hers")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, strings.Join([]string{
+		s.alice.Uid, s.alice.Gid, "0022", filepath.Join(s.dir, "alice"),
+		strings.Join([]string{s.alice.HomeDir, s.alice.Username, s.alice.Username, "/usr/sbin/nologin"}, " "),
+		"of root's: 0", s.alice.Uid + " " + s.alice.Gid,
+		s.alice.Username + " 700", s.alice.Username + " 600", s.alice.Username + " 600", "",
+	}, "\n"), text(stdout))
+
+	// All that is there of the run belongs to her, and to nobody else.
+	logs := filepath.Join(s.worker.State, "logs", "hers")
+	seen := 0
+	require.NoError(t, filepath.WalkDir(logs, func(path string, d fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		if path == logs {
+			return nil // it has runs of any user under this ID
+		}
+		info, err := d.Info()
+		require.NoError(t, err)
+		stat := info.Sys().(*syscall.Stat_t)
+		assert.Equal(t, [2]int{uid, gid}, [2]int{int(stat.Uid), int(stat.Gid)}, path)
+		if filepath.Base(path) != "error.json" { // which she has made herself
+			assert.Zero(t, info.Mode().Perm()&0o077, path)
+		}
+		seen++
+		return nil
+	}))
+	assert.Greater(t, seen, 4)
+
+	// A user that the host does not have, and one who has no way to the directory.
+	code, _, stderr = s.run("nowhere", "true")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, `this host has no user "no-such-user"`)
+	require.NoError(t, os.Chmod(filepath.Join(s.dir, "alice"), 0))
+	require.NoError(t, os.Chown(filepath.Join(s.dir, "alice"), 0, 0))
+	code, _, stderr = s.run("alice", "true")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "working directory "+filepath.Join(s.dir, "alice"))
+	assert.Contains(t, stderr, "permission denied")
+}
+
+// A task of one user looks for what belongs to the host worker and to the run of another.
+func TestTasksOfAnotherUserGetNowhere(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	hers := s.start("alice", "hers", `echo secret; echo $CLUSTERRUN_SOCKET > `+s.dir+`/alice/socket; until [ -e `+s.dir+`/alice/go ]; do sleep 0.1; done`)
+	socket := filepath.Join(s.dir, "alice", "socket")
+	var path string
+	harness.Eventually(t, "her task runs", func() bool {
+		require.False(t, hers.Exited(), hers.Stderr())
+		b, _ := os.ReadFile(socket)
+		path = strings.TrimSpace(string(b))
+		return path != ""
+	})
+	state := s.worker.State
+	code, stdout, stderr := s.run("mara", fmt.Sprintf(`
+python=$(ls /usr/bin/python3 2>/dev/null)
+for f in $(dirname %[1]s) %[2]s %[2]s/worker %[2]s/worker/journal %[2]s/worker/plans %[2]s/logs %[2]s/logs/hers %[2]s/logs/hers/*; do ls $f >/dev/null 2>&1 && echo "lists $f"; done
+for f in %[2]s/worker/instance %[2]s/worker/hostservice.pem %[2]s/logs/hers/*/attempt_0/0/stdout.log; do cat $f 2>/dev/null && echo "reads $f"; done
+for f in environ mem maps; do (: </proc/$PPID/$f) 2>/dev/null && head -c 1 /proc/$PPID/$f >/dev/null 2>&1 && echo "reads $f of the supervisor"; done
+CLUSTERRUN_SOCKET=%[1]s timeout 5 /usr/bin/env curl -s --unix-socket %[1]s http://task/v1/task && echo "asks as the other task"
+rm -f %[1]s 2>/dev/null; echo x 2>/dev/null > %[1]s.new && echo "writes beside the socket"
+kill -0 $(cat /dev/null) $PPID 2>/dev/null && echo "may signal the supervisor"
+echo done`, path, state))
+	require.Zero(t, code, stderr)
+	assert.Equal(t, "done\n", text(stdout))
+	_, err := os.Stat(path)
+	require.NoError(t, err, "the socket is still there")
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "alice", "go"), nil, 0o644))
+	require.Zero(t, hers.ExitCode(), hers.Stderr())
+}
+
+// start starts a run in the home of a user, and does not wait.
+func (s *shared) start(home, id, script string) *harness.Process {
+	s.t.Helper()
+	return harness.Start(s.t, s.dir, harness.Env(s.dir, "TEMPORAL_ADDRESS="+s.Address),
+		harness.Clusterrun(s.t), "run", "--remote", "-n", "1", "--dir", filepath.Join(s.dir, home), "--id", id, "--", "bash", "-c", script)
+}
+
+// Links that a user puts where the host worker, which is root, reads and writes lead no
+// further than the user could go.
+func TestLinksOfAUserLeadRootNowhere(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	secret := filepath.Join(s.dir, "secret")
+	require.NoError(t, os.Mkdir(secret, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(secret, "text"), []byte(`{"message": "the secret"}`), 0o600))
+
+	// Instead of what it reports and says.
+	code, _, stderr := s.run("alice", fmt.Sprintf(`
+ln -sf %[1]s/text $CLUSTERRUN_ERROR_FILE; ln -sf %[1]s/text $CLUSTERRUN_RESULT_FILE
+ln -sf %[1]s/text $CLUSTERRUN_LOG_DIR/stderr.log; ln -sf %[1]s/times $CLUSTERRUN_LOG_DIR/times
+exit 3`, secret), "--id", "links")
+	assert.Equal(t, 3, code)
+	// The command itself, which root has typed, reads the logs on this machine as root.
+	assert.Contains(t, stderr, "error.json: permission denied")
+	run := s.Client().GetWorkflow(t.Context(), "links", "")
+	r := harness.Result(t, run)
+	assert.Equal(t, spec.VerdictFailed, r.Verdict)
+	assert.NotContains(t, fmt.Sprintf("%+v %+v", r, r.FirstFailure), "the secret")
+
+	// In the log directory that she names: above the run, and in the place of it.
+	require.NoError(t, os.Symlink(secret, filepath.Join(s.dir, "alice", "elsewhere")))
+	code, _, stderr = s.run("alice", "true", "--log-dir", filepath.Join(s.dir, "alice", "elsewhere"))
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "does not allow the directory "+secret)
+	logs := filepath.Join(s.dir, "alice", "logs")
+	require.NoError(t, os.Mkdir(logs, 0o777))
+	require.NoError(t, os.Symlink(secret, filepath.Join(logs, "through")))
+	uid, gid := ids(t, s.alice)
+	require.NoError(t, os.Chown(logs, uid, gid))
+	code, _, stderr = s.run("alice", "true", "--log-dir", logs, "--id", "through")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "log directory "+logs+"/through")
+	left, err := os.ReadDir(secret)
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "nothing was written there")
+
+	// Without links it is hers, and of a group that she names only if she is in it.
+	code, _, stderr = s.run("alice", "true", "--log-dir", logs, "--id", "fine")
+	assert.Zero(t, code, stderr)
+	code, _, stderr = s.run("alice", "true", "--log-group", "root")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "the user "+s.alice.Username+" is not in the group root")
+}
