@@ -34,7 +34,7 @@ func TestAnotherUserOfTheMachine(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"status", "true-1"}, {"run", "--remote", "-n", "1", "--", "id"}} {
 		code, said := asNobody(append([]string{h.program, "--address", address}, args...)...)
 		assert.Equal(t, 125, code, said)
-		assert.Contains(t, said, "no Temporal server answers at "+address, args)
+		assert.Contains(t, said, "no connection to the Temporal server at "+address, args)
 	}
 	_, said := asNobody("cat", filepath.Join(l.state(), "server", "key.pem"))
 	assert.Contains(t, said, "Permission denied")
