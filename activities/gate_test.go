@@ -112,3 +112,28 @@ func TestClusterIsThatOfTheSpec(t *testing.T) {
 	h.Guard = nil
 	assert.NoError(t, h.checkCluster(p, taskenv.Cluster{}), "without a policy nothing is held against it")
 }
+
+func TestTasksGetClosuresOnlyWhereARuleSaysSo(t *testing.T) {
+	for rules, allowed := range map[string]bool{
+		"[{signers: [alice], user: root}]":                                             false,
+		"[{signers: [alice], user: root, closures: true}]":                             true,
+		"[{signers: [alice], user: root, closures: true, programs: [/bin/something]}]": false,
+	} {
+		h, _ := policedHost(t, rules)
+		var err error
+		h.plans, err = openPlans(h.StateDir)
+		require.NoError(t, err)
+		run := supervisor.RunKey{Namespace: "default", WorkflowID: "r", RunID: "1"}
+		_, err = h.plans.update(run, func(*plan) (*plan, error) {
+			return &plan{Run: run, Signers: []string{"alice"}, As: "root", Spec: &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}}, nil
+		})
+		require.NoError(t, err)
+		err = h.mayServe(run, "worker-0")
+		if allowed {
+			assert.NoError(t, err, rules)
+		} else {
+			assert.ErrorContains(t, err, "the policy of host a does not allow it: rule 1 does not allow", rules)
+		}
+		assert.Error(t, h.mayServe(run, "worker-7"))
+	}
+}
