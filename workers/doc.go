@@ -6,6 +6,8 @@
 // workflows and activities, and may be killed and started again at any moment without a
 // task noticing.
 //
+// By its [Role] it serves workflows, tasks, or both.
+//
 // # One host worker of a name
 //
 // Tasks that are pinned to a name would go to any host worker of that name. So one that is
