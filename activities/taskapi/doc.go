@@ -40,6 +40,8 @@
 //     Who waits follows every state, so that a stop is not missed that is cleared at
 //     once.
 //   - A request that the run does not answer within 50 s is refused, to be sent again.
+//   - A task may send 20 of these at once and five a second from then on: others wait,
+//     and are refused if they would have to wait longer than that.
 //   - When the run is released on this host, or the task's generation is over, all
 //     who wait are told so.
 //

@@ -81,6 +81,8 @@ type endpoint struct {
 	// ended ends when the task is not served any more; its cause says why.
 	ended context.Context
 	end   context.CancelCauseFunc
+	// pace is that of what the task asks of its run.
+	pace pace
 	// visits has the arrivals at barriers that are not local.
 	visits visits
 

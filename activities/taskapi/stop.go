@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -152,6 +153,14 @@ func (r *request) askRun(call func(context.Context) (spec.Stopping, error)) (any
 	ctx, cancel := context.WithTimeout(r.Context(), r.server.patience.run)
 	defer cancel()
 	defer context.AfterFunc(r.endpoint.ended, cancel)()
+	wait, turn := r.endpoint.pace.turn(time.Now(), r.server.patience.run)
+	if wait > 0 {
+		_ = retry.Sleep(ctx, wait)
+	}
+	if !turn && r.canStop() == nil {
+		return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: fmt.Sprintf(
+			"this task has asked too often: it may %d times a second; ask again with the same key", time.Second/askEvery)}
+	}
 	now, err := call(ctx)
 	switch {
 	case err == nil:
