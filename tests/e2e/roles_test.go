@@ -85,7 +85,7 @@ func TestRoles(t *testing.T) {
 	host := start("host", "host-a", "host-a")
 	awaitReady(t, host)
 	code, id, stderr := f.CLI(t, "submit", "-n", "2", "--env", "CR="+harness.Clusterrun(t), "--dir", f.dir, "--",
-		"bash", "-c", `if [ "$("$CR" task restart-count)" = 0 ]; then "$CR" task barrier || exit 1; fi; "$CR" task result "$RANK" && until [ -e go ]; do sleep 0.1; done`)
+		"bash", "-c", `if [ "$("$CR" task restart-count)" = 0 ]; then "$CR" task barrier && echo met > met-$RANK || exit 1; fi; "$CR" task result "$RANK" && until [ -e go ]; do sleep 0.1; done`)
 	require.Zero(t, code, stderr)
 	assert.Contains(t, stderr, "nobody serves the workflows of the queue clusterrun at the moment")
 	controller := start("controller", "controller", "controller")
@@ -100,6 +100,8 @@ func TestRoles(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 2, "a controller has no slots: %s", stdout)
 	assert.Equal(t, []string{"host-a", "ready", "host"}, strings.Fields(lines[1])[:3])
+	f.file("met-0")
+	f.file("met-1")
 	code, _, stderr = f.CLI(t, "restart-task", id, "worker-1")
 	require.Zero(t, code, stderr)
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "go"), nil, 0o644))
