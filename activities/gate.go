@@ -31,11 +31,15 @@ func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) 
 	if h.Guard == nil {
 		return nil, "", nil
 	}
-	// Of an elastic run this may be a part, which is no valid spec by itself.
-	if err := in.Spec.Validate(); err != nil && !in.Spec.IsElastic() {
-		var invalid *spec.InvalidSpecError
-		errors.As(err, &invalid)
-		return nil, "", invalid.Problems
+	var invalid *spec.InvalidSpecError
+	if errors.As(in.Spec.Validate(), &invalid) {
+		problems = slices.DeleteFunc(invalid.Problems, func(p spec.Problem) bool {
+			// Of an elastic run this may be a part, whose tasks are too few for its hosts.
+			return in.Spec.IsElastic() && p.Path == "hosts.count"
+		})
+		if len(problems) > 0 {
+			return nil, "", problems
+		}
 	}
 	signers, err := h.Guard.Signers(signatures.OfRun(run.WorkflowID, in.Spec), in.Spec.Signature, useOf(run))
 	if err != nil {
@@ -43,14 +47,13 @@ func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) 
 		return nil, "", []spec.Problem{{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the run again with `clusterrun submit --sign`"}}
 	}
 	said := map[string]bool{}
-	for i, t := range tasks {
+	found := false
+	for _, t := range tasks {
 		d := h.Guard.Decide(h.requestFor(run, in.Spec, t, signers))
-		if i == 0 {
-			as = d.User
+		if d.Allowed && !found {
+			as, found = d.User, true
 		}
-		if d.Allowed {
-			d = sameUser(d, as)
-		}
+		d = sameUser(d, as)
 		if d.Allowed || said[d.Reason] {
 			continue
 		}
@@ -207,7 +210,7 @@ func (p *plan) signersOf(task string) []string {
 // decide asks the policy about the process of a task, or what somebody asks of it.
 func (h *Host) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
 	if h.Guard == nil {
-		return h.Guard.Decide(policy.Request{})
+		return h.Guard.Decide(policy.Request{}) // nothing is looked up for that
 	}
 	r := h.requestFor(p.Run, p.Spec, t, p.signersOf(t.Name()))
 	r.Ask = ask
@@ -237,8 +240,9 @@ func (h *Host) checkRequest(p *plan, in ControlInput) error {
 	}
 	names := in.Tasks
 	if len(names) == 0 {
-		names = slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added)))
+		names = slices.Concat(p.Tasks, slices.Sorted(maps.Keys(p.Added)))
 	}
+	var entries []guard.Entry
 	for _, name := range names {
 		t, ok := p.task(name)
 		if !ok {
@@ -253,11 +257,14 @@ func (h *Host) checkRequest(p *plan, in ControlInput) error {
 			}
 			e.Rule, e.User = d.Rule, d.User
 		}
+		entries = append(entries, e)
+	}
+	for _, e := range entries {
 		if err := h.Guard.Log(e); err != nil {
 			if ask != "" {
 				return err
 			}
-			h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("task", name))
+			h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("task", e.Task))
 		}
 	}
 	return nil

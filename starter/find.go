@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -34,7 +33,7 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 		return beginning, err
 	}
 	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(
-		"WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", spec.WorkflowType, strings.ReplaceAll(beginning, "'", "''"))}
+		"WorkflowType = '%s' AND WorkflowId STARTS_WITH %s", spec.WorkflowType, quoted(beginning))}
 	var ids []string
 	for {
 		r, err := c.ListWorkflow(ctx, request)

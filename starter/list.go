@@ -118,12 +118,17 @@ func (o ListOptions) query(ago time.Duration) string {
 		query += " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
 	}
 	if o.Host != "" {
-		query += fmt.Sprintf(" AND %s = '%s'", spec.AttributeHost, strings.ReplaceAll(o.Host, "'", `\'`))
+		query += fmt.Sprintf(" AND %s = %s", spec.AttributeHost, quoted(o.Host))
 	}
 	if ago > 0 {
 		query += fmt.Sprintf(" AND StartTime > '%s'", time.Now().Add(-ago).UTC().Format(time.RFC3339))
 	}
 	return query
+}
+
+// quoted writes a text in the server's language of queries.
+func quoted(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
 }
 
 // match reports whether a run is one of those that are looked for, by what the server cannot

@@ -25,12 +25,20 @@ import (
 //
 // The second argument is nobody's but the workflow's own: what it takes along when
 // it continues as new.
-func ClusterRun(ctx workflow.Context, input converter.RawValue, from *Resumption) (*spec.RunResult, error) {
-	if key := codec.Missing(input.Payload()); key != nil {
-		if workflow.IsReplaying(ctx) {
-			panic(key) // the run goes on where the key is
+func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*spec.RunResult, error) {
+	for _, v := range []converter.RawValue{input, resumption} {
+		if key := codec.Missing(v.Payload()); key != nil {
+			if workflow.IsReplaying(ctx) || resumption.Payload() != nil {
+				panic(key) // the run goes on where the key is
+			}
+			return nil, key
 		}
-		return nil, key
+	}
+	var from *Resumption
+	if p := resumption.Payload(); p != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(p, &from); err != nil {
+			return nil, err
+		}
 	}
 	s, err := decode(input)
 	if err != nil {

@@ -17,9 +17,12 @@ type quota struct {
 	// bytes is the limit. What is above it is dropped, or ends processes.
 	bytes int64
 	drop  bool
-	// ended is what those have written that have ended.
+	// ended is what those have written that have ended, but for those stopped for it: after
+	// that the others have the whole limit.
 	ended   int64
 	outputs map[*process]*output
+	// watched reports whether somebody looks at the files.
+	watched bool
 }
 
 // output is what a process writes.
@@ -56,6 +59,7 @@ func (s *supervisor) watchOutput(p *process, c Command, fds []int) error {
 		// The same file, and where we write in it is not its end.
 		f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0)
 		if err != nil {
+			o.close()
 			return &startError{"watching its output for logs.quota: " + reasonOf(err), exitNotExecutable}
 		}
 		o.files = append(o.files, &watchedFile{File: f})
@@ -67,10 +71,11 @@ func (s *supervisor) watchOutput(p *process, c Command, fds []int) error {
 	if q.outputs == nil {
 		q.outputs = map[*process]*output{}
 	}
-	if len(q.outputs) == 0 {
+	q.outputs[p] = o
+	if !q.watched {
+		q.watched = true
 		go s.keepQuota(q)
 	}
-	q.outputs[p] = o
 	return nil
 }
 
@@ -81,6 +86,7 @@ func (s *supervisor) keepQuota(q *quota) {
 	for range ticker.C {
 		q.mu.Lock()
 		if len(q.outputs) == 0 {
+			q.watched = false
 			q.mu.Unlock()
 			return
 		}
@@ -93,20 +99,36 @@ func (s *supervisor) keepQuota(q *quota) {
 	}
 }
 
-// look drops what is too much, or returns the process to stop: that which has written most.
-// mu must be held.
-func (q *quota) look() (most *process) {
+// look drops what is too much, or returns the process to stop. mu must be held.
+func (q *quota) look() *process {
 	over := q.total() - q.bytes
-	var mostBytes int64
-	for p, o := range q.outputs {
-		if q.drop {
+	if q.drop {
+		for _, o := range q.outputs {
 			over -= o.cut(over, q.bytes)
-		} else if n := o.size(); over > 0 && n > mostBytes && !o.stopped {
-			most, mostBytes = p, n
 		}
+		return nil
 	}
-	if most != nil {
-		q.outputs[most].stopped = true
+	p := q.loudest(over)
+	if p != nil {
+		q.outputs[p].stopped = true
+	}
+	return p
+}
+
+// loudest returns the process that has written most, where the run has written so much too
+// much; nil while one that was stopped for it has not ended. mu must be held.
+func (q *quota) loudest(over int64) (most *process) {
+	if over <= 0 {
+		return nil
+	}
+	var bytes int64
+	for p, o := range q.outputs {
+		if o.stopped {
+			return nil
+		}
+		if n := o.size(); n > bytes {
+			most, bytes = p, n
+		}
 	}
 	return most
 }
@@ -125,7 +147,7 @@ func (s *supervisor) endOutput(p *process, exit *Exit) {
 	switch {
 	case q.drop:
 		o.cut(total-q.bytes, q.bytes)
-	case total > q.bytes && exit.Reason == ReasonNone && o.size() > 0:
+	case exit.Reason == ReasonNone && q.loudest(total-q.bytes) == p:
 		exit.Reason = ReasonLogQuota
 	}
 	if exit.Reason == ReasonLogQuota {
@@ -137,9 +159,17 @@ func (s *supervisor) endOutput(p *process, exit *Exit) {
 			f.seen = f.note(f.seen, fmt.Sprintf("clusterrun: at least %d bytes of this output were dropped\n", f.dropped))
 		}
 		exit.Dropped += f.dropped
+	}
+	o.close()
+	if exit.Reason != ReasonLogQuota {
+		q.ended += o.size()
+	}
+}
+
+func (o *output) close() {
+	for _, f := range o.files {
 		_ = f.Close()
 	}
-	q.ended += o.size()
 }
 
 // total looks at all files, and returns what the run has written. mu must be held.

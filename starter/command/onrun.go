@@ -52,7 +52,8 @@ func (r *runChoice) args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// find returns the run that is meant, and the arguments after it.
+// find returns the run that is meant, and the arguments after it. What only looks takes the
+// beginning of an ID; what changes a run does not guess.
 func (r *runChoice) find(ctx context.Context, c client.Client, args []string) (*starter.Run, []string, error) {
 	if r.last {
 		runs, err := starter.List(ctx, c, starter.ListOptions{Limit: 1})
@@ -64,17 +65,11 @@ func (r *runChoice) find(ctx context.Context, c client.Client, args []string) (*
 		}
 		return starter.Get(c, runs[0].RunID, r.execution), args, nil
 	}
-	run, err := findRun(ctx, c, args[0], r.execution)
-	return run, args[1:], err
-}
-
-// findRun returns the run with an ID that begins so.
-func findRun(ctx context.Context, c client.Client, beginning, execution string) (*starter.Run, error) {
-	id, err := starter.Find(ctx, c, beginning)
+	id, err := starter.Find(ctx, c, args[0])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return starter.Get(c, id, execution), nil
+	return starter.Get(c, id, r.execution), args[1:], nil
 }
 
 // completionTakes is how long a shell waits for the IDs of runs.

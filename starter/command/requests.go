@@ -25,15 +25,12 @@ func (a *app) request(ctx context.Context, id, did string, tasks []string, ask f
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	run, err := findRun(ctx, c, id, "")
-	if err != nil {
-		return err
-	}
+	run := starter.Get(c, id, "")
 	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
 	if err != nil {
 		return err
 	}
-	return a.printAnswer(run.ID, did, answer)
+	return a.printAnswer(id, did, answer)
 }
 
 // forTasks makes a request for tasks. Those for which the run refuses it are left

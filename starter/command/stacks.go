@@ -74,10 +74,7 @@ func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) 
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
-	run, err := findRun(ctx, c, id, "")
-	if err != nil {
-		return err
-	}
+	run := starter.Get(c, id, "")
 	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
 		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
 	})
@@ -99,7 +96,7 @@ func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) 
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
 		return slices.ContainsFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == task })
 	})
-	if err := a.printStacks(run.ID, asked, captured, show); err != nil {
+	if err := a.printStacks(id, asked, captured, show); err != nil {
 		return err
 	}
 	return a.leftOut(answer.Problems)

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -55,12 +54,7 @@ grace is over.
 			}
 			runs := make([]*starter.Run, len(args))
 			for i, id := range args {
-				var many *starter.AmbiguousError
-				if runs[i], err = findRun(cmd.Context(), c, id, ""); errors.As(err, &many) {
-					return err
-				} else if err != nil {
-					runs[i] = starter.Get(c, id, "") // the others are stopped all the same
-				}
+				runs[i] = starter.Get(c, id, "")
 			}
 			return a.stopRuns(cmd.Context(), runs, stop, wait)
 		},

@@ -74,17 +74,13 @@ func (a *app) forceEnd(ctx context.Context, id, reason string) error {
 	if reason == "" {
 		reason = "clusterrun terminate --force"
 	}
-	run, err := findRun(ctx, c, id, "")
-	if err != nil {
-		return err
-	}
-	if err := run.Terminate(ctx, reason); err != nil {
+	if err := starter.Get(c, id, "").Terminate(ctx, reason); err != nil {
 		return err
 	}
 	if a.global.json {
-		return a.printJSON(map[string]string{"run_id": run.ID, "state": "terminated"})
+		return a.printJSON(map[string]string{"run_id": id, "state": "terminated"})
 	}
-	fmt.Fprintf(a.out, "terminated: %s\n", run.ID)
+	fmt.Fprintf(a.out, "terminated: %s\n", id)
 	return nil
 }
 

@@ -39,12 +39,12 @@ func TestFind(t *testing.T) {
 	begin("iris-abbb", "iris", "true")
 	begin("mnist-cc", "mnist", "exec sleep 1000")
 	harness.Eventually(t, "all are listed, with how they ended", func() bool {
-		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--open")) == 1
+		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--open")) == 1 && len(list("--host", "host-a")) == 3
 	})
 	for flags, want := range map[string]string{
 		"--failed": "iris-aaaa", "--running": "mnist-cc", "--name ir*": "iris-abbb iris-aaaa", "--name mnist-c?": "mnist-cc",
 		"--since 1h": "mnist-cc iris-abbb iris-aaaa", "--until 1h": "", "--since 0s": "", "--owner nobody@nowhere": "",
-		"--host host-a": "mnist-cc iris-abbb iris-aaaa", "--host b": "", "--limit 1": "mnist-cc", "--here": "",
+		"--host host-a": "mnist-cc iris-abbb iris-aaaa", "--host b": "", "--limit 1": "mnist-cc", "--here": "", `--name it's`: "", `--host it's\`: "",
 	} {
 		assert.Equal(t, strings.Fields(want), list(strings.Fields(flags)...), flags)
 	}
@@ -71,7 +71,9 @@ func TestFind(t *testing.T) {
 	code, stdout, _ = f.CLI(t, "__complete", "logs", "m")
 	assert.Zero(t, code)
 	assert.Contains(t, stdout, "mnist-cc\t")
-	code, stdout, stderr = f.CLI(t, "stop", "--wait", "mnist")
+	code, _, stderr = f.CLI(t, "stop", "mnist")
+	assert.NotZero(t, code, "what changes a run wants all of its ID")
+	assert.Contains(t, stderr, "there is no run mnist")
+	code, _, stderr = f.CLI(t, "stop", "--wait", "mnist-cc")
 	assert.Zero(t, code, stderr)
-	assert.Contains(t, stdout, "mnist-cc")
 }
