@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -63,6 +64,8 @@ func (k *Keys) load() error {
 		return err
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a file", k.file)
+	case !isOurs(info):
+		return fmt.Errorf("%s belongs to another user, who knows the keys: take a file of your own", k.file)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s may be read by others (mode %04o): chmod 600 it, and take a new key if anybody has", k.file, info.Mode().Perm())
 	}
@@ -76,6 +79,12 @@ func (k *Keys) load() error {
 	}
 	k.set, k.read = set, versionOf(info)
 	return nil
+}
+
+// isOurs reports whether a file belongs to this user, or to root.
+func isOurs(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
 func versionOf(info os.FileInfo) version { return version{info.ModTime(), info.Size()} }

@@ -1,7 +1,10 @@
 package codec
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,8 +30,12 @@ type Server struct {
 	Origins []string
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP answers a request. A name of DNS that stands for this machine may be anybody's.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if host, _, err := net.SplitHostPort(r.Host); err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		http.Error(w, "This is not the name of the codec server: use 127.0.0.1 or localhost.", http.StatusForbidden)
+		return
+	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if !slices.Contains(s.Origins, origin) {
 			http.Error(w, "Pages of this origin may not ask; see --origin of clusterrun codec-server.", http.StatusForbidden)
@@ -44,13 +51,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if given := r.URL.Query().Get("token"); given != "" && s.is(given) && r.Method == http.MethodGet {
-		http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		_, _ = w.Write([]byte("This browser may decode now.\n"))
+	if given := r.URL.Query().Get("token"); is(given, s.Token) && r.Method == http.MethodGet {
+		http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.cookie(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		// The token does not stay in the browser's history.
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
 	if !s.allows(r) {
 		http.Error(w, "It wants a token: the one that clusterrun codec-server prints.", http.StatusUnauthorized)
+		return
+	}
+	if r.URL.Path == "/" && r.Method == http.MethodGet {
+		_, _ = w.Write([]byte("This browser may decode now.\n"))
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
@@ -59,13 +72,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // allows reports whether whoever asks has the token.
 func (s *Server) allows(r *http.Request) bool {
-	if c, err := r.Cookie(cookie); err == nil && s.is(c.Value) {
+	if c, err := r.Cookie(cookie); err == nil && is(c.Value, s.cookie()) {
 		return true
 	}
 	given, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return isBearer && s.is(given)
+	return isBearer && is(given, s.Token)
 }
 
-func (s *Server) is(token string) bool {
-	return subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) == 1
+// cookie returns the value of the cookie. Browsers send it to other ports of this machine
+// too, where nobody is to learn the token.
+func (s *Server) cookie() string {
+	sum := sha256.Sum256([]byte("cookie " + s.Token))
+	return hex.EncodeToString(sum[:])
+}
+
+func is(given, secret string) bool {
+	return subtle.ConstantTimeCompare([]byte(given), []byte(secret)) == 1
 }

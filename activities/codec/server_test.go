@@ -21,6 +21,7 @@ const origin = "http://127.0.0.1:8080"
 func ask(t *testing.T, h http.Handler, method, path, body string, header ...string) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = "127.0.0.1:8081"
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -53,7 +54,7 @@ func TestServer(t *testing.T) {
 
 	for name, header := range map[string][]string{
 		"no token": nil, "another": {auth, "Bearer sword"}, "half of it": {auth, "Bearer wor"}, "none": {auth, "Bearer "},
-		"no scheme": {auth, "word"}, "cookie": {"Cookie", "clusterrun-codec=sword"},
+		"no scheme": {auth, "word"}, "cookie": {"Cookie", "clusterrun-codec=sword"}, "the token as a cookie": {"Cookie", "clusterrun-codec=word"},
 	} {
 		assert.Equal(t, http.StatusUnauthorized, ask(t, s, "POST", "/decode", string(body), header...).StatusCode, name)
 	}
@@ -65,7 +66,8 @@ func TestServer(t *testing.T) {
 
 	// A browser: the link once, then a cookie, for the pages of one origin.
 	answer = ask(t, s, "GET", "/?token=word", "")
-	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Equal(t, http.StatusSeeOther, answer.StatusCode)
+	assert.Equal(t, "/", answer.Header.Get("Location"))
 	require.Len(t, answer.Cookies(), 1)
 	cookie := answer.Cookies()[0]
 	assert.True(t, cookie.HttpOnly)

@@ -10,7 +10,7 @@
 //	    user: alice
 //	    programs: [/usr/bin/python3, "/opt/jobs/**"]
 //	    directories: [/srv/alice]
-//	    env: ["NCCL_*", EPOCHS]
+//	    env: [NCCL_DEBUG, EPOCHS]
 //	    secrets: {env: [WANDB_API_KEY], files: ["/etc/clusterrun/secrets/*"]}
 //	  - signers: [unsigned]
 //	    user: nobody
@@ -26,6 +26,7 @@
 //
 // A bound that is not given bounds nothing, with two exceptions. Where programs are bounded,
 // the spec may set only the variables that env names, because LD_PRELOAD makes any program
-// another one. And no rule lends root: a host worker that runs as root denies what a rule
-// allows without a user, and root has to be named.
+// another one, and so do others that name code: PYTHONPATH, BASH_ENV, NCCL_NET_PLUGIN. And
+// no rule lends root: a host worker that runs as root denies what a rule allows without a
+// user, and root has to be named.
 package policy

@@ -222,7 +222,7 @@ func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
 	_, err := h.client.Start(h.ctx(), quiet)
 	require.NoError(t, err)
 	// 100 GB, if nobody stopped it.
-	loud := h.request("loud", 0, "head -c 100G /dev/zero")
+	loud := h.request("loud", 0, "while head -c 1M /dev/zero; do sleep 0.01; done")
 	loud.Command.LogQuota = 1 << 20
 	_, err = h.client.Start(h.ctx(), loud)
 	require.NoError(t, err)

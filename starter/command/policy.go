@@ -28,7 +28,7 @@ Its first rule that is for a task decides; what no rule is for is denied:
         user: alice                       # whom its tasks run as
         programs: [/usr/bin/python3, "/opt/jobs/**"]
         directories: [/srv/alice]         # of dir and logs.dir, with all below
-        env: ["NCCL_*", EPOCHS]           # variables that the spec may set
+        env: [NCCL_DEBUG, EPOCHS]         # variables that the spec may set
         secrets: {env: [WANDB_API_KEY], files: ["/etc/clusterrun/secrets/*"]}
         requests: [restart, stacks]       # of running tasks; default: all
         closures: false

@@ -13,6 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// logger writes without end, but not so fast that it fills the disk before anybody looks.
+const logger = "while head -c 1M /dev/zero; do sleep 0.01; done"
+
 // A task that would write 100 GB ends its run, which says why, and is not started again;
 // another run on the same host is well.
 func TestALoggerEndsItsRun(t *testing.T) {
@@ -23,7 +26,7 @@ func TestALoggerEndsItsRun(t *testing.T) {
 		"one": {AutoRestart: true}, "group": {RestartScope: spec.RestartScopeGroup}, "others go on": {OnFailure: spec.OnFailureContinue},
 	} {
 		s.Logs = spec.Logs{Quota: "1MiB"}
-		s.Tasks = []spec.TaskGroup{harness.Shell("logger", 1, "head -c 100G /dev/zero")}
+		s.Tasks = []spec.TaskGroup{harness.Shell("logger", 1, logger), harness.Shell("steady", 1, "echo begun; sleep 1; echo ended")}
 		result := f.result(f.start(s))
 		require.NotNil(t, result.FirstFailure, name)
 		assert.Equal(t, spec.CauseLogQuota, result.FirstFailure.Cause, name)
@@ -31,6 +34,10 @@ func TestALoggerEndsItsRun(t *testing.T) {
 		assert.Contains(t, result.Message, "was ended because the run had written more output there than its logs.quota", name)
 		assert.Contains(t, result.Message, "bytes of output on this host, and logs.quota is 1048576", name)
 		assert.Zero(t, result.Tasks[0].Restarts+result.Generation, name)
+		if s.OnFailure == spec.OnFailureContinue {
+			require.NotNil(t, result.Tasks[1].Exit)
+			assert.Equal(t, spec.CauseCompleted, result.Tasks[1].Exit.Cause, "the others have the quota for themselves then")
+		}
 	}
 	dropping := f.start(&spec.RunSpec{
 		Logs:  spec.Logs{Quota: "64KiB", OnFull: spec.OnFullDrop},
