@@ -224,9 +224,8 @@ func TestTheDiskUnderTheLogsIsFull(t *testing.T) {
 		for i := range 64 {
 			_ = os.WriteFile(filepath.Join(full, "f"+strconv.Itoa(i)), nil, 0o644)
 		}
-		r := f.result(f.start(&spec.RunSpec{Logs: spec.Logs{Dir: full}, Tasks: []spec.TaskGroup{group("worker", 1, `true`)}}))
-		assert.Equal(t, spec.VerdictFailed, r.Verdict)
-		assert.Contains(t, r.Message, "no space left")
-		assert.Contains(t, r.Message, full)
+		err := f.start(&spec.RunSpec{Logs: spec.Logs{Dir: full}, Tasks: []spec.TaskGroup{group("worker", 1, `true`)}}).Get(t.Context(), nil)
+		assert.ErrorContains(t, err, "no space left")
+		assert.ErrorContains(t, err, full)
 	})
 }

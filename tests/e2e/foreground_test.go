@@ -133,7 +133,7 @@ while True:
 `)
 		x := l.atTerminal("run", "--foreground", "chief-0", "--task", "chief=1", "--task", "worker=1", "--", "bash", "-c",
 			`case $TF_CONFIG in *'"type":"chief"'*|*'"type": "chief"'*) exec python3 train.py;; *) echo line; exec sleep 1000;; esac`)
-		before := x.Modes()
+		before := x.Before
 		x.Expect(`\(Pdb\) $`)
 		x.Shown("[worker-0]:    line\r\n")
 		x.Type("b step\n")
@@ -155,7 +155,7 @@ while True:
 
 	t.Run("interactive python", func(t *testing.T) {
 		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "python3", "-q", "-i", "-c", "import os; print(os.isatty(0), os.ttyname(0), os.getpid() == os.tcgetpgrp(0))")
-		before := x.Modes()
+		before := x.Before
 		x.Expect(`True /dev/pts/\d+ True\r\n.*>>> `)
 		x.Type("number = 6 * 7\r")
 		x.Expect(">>> $")
@@ -210,7 +210,7 @@ while True:
 	t.Run("stdout is a pipe", func(t *testing.T) {
 		x := harness.StartPiped(t, l.home, harness.Env(l.home), harness.Clusterrun(t), "run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c",
 			`test -t 0 && test -t 2 && test ! -t 1 && echo result; read -p "name? " name; echo "$name"`)
-		before := x.Modes()
+		before := x.Before
 		x.Expect(`name\? `)
 		x.Type("iris\r")
 		assert.Zero(t, x.ExitCode())
@@ -228,7 +228,7 @@ while True:
 	t.Run("restarted", func(t *testing.T) {
 		x := l.atTerminal("run", "--foreground", "worker-0", "--max-restarts", "1", "-n", "1", "--", "bash", "-c",
 			`tty; stty -a | grep -o ' -\?echo '; if [ -e again ]; then read line; echo "got $line"; else touch again; stty raw -echo; exit 3; fi`)
-		before := x.Modes()
+		before := x.Before
 		tty := strings.TrimSpace(x.Expect(`/dev/pts/\d+\r\n`))
 		x.Expect(tty + `\r\n echo \r\n`) // as the first found it
 		x.Type("text\r")
@@ -240,7 +240,7 @@ while True:
 	t.Run("signals", func(t *testing.T) {
 		for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 			x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; "+withGrandchild)
-			before := x.Modes()
+			before := x.Before
 			x.Expect("up\r\n")
 			x.Kill(signal)
 			assert.Equal(t, want, x.ExitCode())
@@ -252,7 +252,7 @@ while True:
 	t.Run("a signal that nobody handles", func(t *testing.T) {
 		x := harness.StartInTerminal(t, l.home, harness.Env(l.home, "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGUSR1"), harness.Clusterrun(t),
 			"run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; exec sleep 1000")
-		before := x.Modes()
+		before := x.Before
 		x.Expect("up\r\n")
 		x.Kill(syscall.SIGTERM)
 		assert.Equal(t, 143, x.ExitCode())
@@ -263,7 +263,7 @@ while True:
 
 	t.Run("killed", func(t *testing.T) {
 		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c", `trap '' TERM HUP; echo up; while :; do sleep 0.05; done`)
-		before := x.Modes()
+		before := x.Before
 		harness.Eventually(t, "both are up", func() bool { return strings.Count(x.Screen(), "up\r\n") == 2 })
 		x.Kill(syscall.SIGTERM)
 		x.Shown("again to kill it")
@@ -277,7 +277,7 @@ while True:
 		// Ctrl-C, Ctrl-\ and Ctrl-Z are the task's; three times Ctrl-] is ours.
 		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c",
 			`trap 'echo INT' INT; trap 'echo QUIT' QUIT; trap 'echo TSTP' TSTP; trap 'echo stopped; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
-		before := x.Modes()
+		before := x.Before
 		x.Expect("up\r\n")
 		for key, name := range map[string]string{"\x03": "INT", "\x1c": "QUIT", "\x1a": "TSTP"} {
 			x.Type(key)
@@ -293,7 +293,7 @@ while True:
 		// Its task has ended, and others go on: Ctrl-C is the run's.
 		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c",
 			`if [ $RANK = 1 ]; then exec sleep 1000; else echo bye; exec sleep 0.1; fi`)
-		before := x.Modes()
+		before := x.Before
 		x.Expect("bye\r\n")
 		harness.Eventually(t, "it has ended", func() bool { return countSleeps(l.tasks()) == 1 })
 		harness.Eventually(t, "Ctrl-C stops the run", func() bool {
@@ -312,7 +312,7 @@ func TestTheSupervisorOfAForegroundTaskIsKilled(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `echo up; exec sleep 1000`)
-	before := x.Modes()
+	before := x.Before
 	x.Expect("up\r\n")
 	for _, pid := range harness.Children(x.Cmd.Process.Pid) {
 		if strings.Contains(harness.Cmdline(pid), "supervise") {

@@ -17,6 +17,8 @@ import (
 // Terminal is a program in the foreground of a terminal that the test types on.
 type Terminal struct {
 	*Process
+	// Before are the modes that the program found.
+	Before        unix.Termios
 	master, slave *os.File
 	seen          int // how much of the screen has been expected
 }
@@ -61,8 +63,10 @@ func startInTerminal(t testing.TB, dir string, env []string, piped bool, argv ..
 		_ = slave.Close()
 		_ = master.Close()
 	})
+	x := &Terminal{Process: p, master: master, slave: slave}
+	x.Before = x.Modes()
 	p.begin()
-	return &Terminal{Process: p, master: master, slave: slave}
+	return x
 }
 
 // Screen is all that was shown.
