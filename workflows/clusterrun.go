@@ -28,7 +28,7 @@ import (
 func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*spec.RunResult, error) {
 	for _, v := range []converter.RawValue{input, resumption} {
 		if key := codec.Missing(v.Payload()); key != nil {
-			if workflow.IsReplaying(ctx) || resumption.Payload() != nil {
+			if workflow.IsReplaying(ctx) || workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
 				panic(key) // the run goes on where the key is
 			}
 			return nil, key
@@ -54,7 +54,11 @@ func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*sp
 	result, err := r.run(ctx)
 	switch {
 	case r.next != nil:
-		return nil, workflow.NewContinueAsNewError(ctx, ClusterRun, input, r.next)
+		next, err := converter.GetDefaultDataConverter().ToPayload(r.next)
+		if err != nil {
+			return nil, err
+		}
+		return nil, workflow.NewContinueAsNewError(ctx, ClusterRun, input, converter.NewRawValue(next))
 	case r.result != nil:
 		noteVerdict(ctx, r.result.Verdict)
 	case r.invalid != nil:
