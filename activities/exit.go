@@ -131,14 +131,23 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 
 // describeExit is the same as the user whose files they are.
 func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value json.RawMessage) {
-	err := p.userOf(q).Do(func() error {
-		e, value = describeExit(h.Name, q, h.Owned, p.inCall(q))
-		return nil
-	})
-	if err != nil { // nothing of them can be read
-		e = bound(exitOf(q, h.Owned, p.inCall(q)))
+	user, err := p.userOf(q)
+	if err == nil {
+		err = user.Do(func() error {
+			e, value = describeExit(h.Name, q, h.Owned, p.inCall(q))
+			return nil
+		})
+	}
+	if err != nil {
+		e = unread(exitOf(q, h.Owned, p.inCall(q)), err)
 	}
 	return e, value
+}
+
+// unread says why an exit has nothing of the files of its process.
+func unread(e spec.Exit, why error) spec.Exit {
+	e.Message = strings.Trim(e.Message+"\n"+why.Error(), "\n")
+	return bound(e)
 }
 
 func bound(e spec.Exit) spec.Exit {

@@ -16,7 +16,9 @@ func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	exits := map[string]spec.Exit{}
 	for _, p := range processes { // the last of a task comes last
 		delete(exits, p.Key.Task)
-		if p.Exit != nil {
+		if _, err := (*plan)(nil).userOf(p); err != nil && p.Exit != nil {
+			exits[p.Key.Task] = unread(exitOf(p, true, ""), err)
+		} else if p.Exit != nil {
 			exits[p.Key.Task], _ = describeExit("", p, true, "")
 		}
 	}

@@ -40,8 +40,8 @@ func lastOutput(p *plan, processes []supervisor.Process) []string {
 	for _, q := range slices.Backward(processes) {
 		age := later[q.Key.Task]
 		later[q.Key.Task]++
-		if q.LogDir == "" {
-			continue // the run keeps no files
+		if _, err := p.userOf(q); err != nil || q.LogDir == "" {
+			continue // the run keeps no files, or not for us
 		}
 		for _, name := range []string{tasklog.StderrFile, tasklog.StdoutFile} {
 			path := filepath.Join(q.LogDir, name)

@@ -94,7 +94,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err := h.checkUnused(ctx, run, in.Generation); err != nil {
 		return ReserveOutput{}, err
 	}
-	user, err := h.userFor(as)
+	user, err := h.userFor(ctx, as)
 	if err != nil {
 		return ReserveOutput{}, err
 	}
@@ -147,7 +147,7 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		h.services.SetStopping(run, *in.Stopping)
 	}
 	if dir := p.runDir(); dir != "" && h.Files != nil {
-		out.Service = h.Files.Describe(run, dir)
+		out.Service = h.Files.Describe(run, dir, p.User)
 	}
 	if a := in.Spec.Ship.Archive; a != nil && h.Files != nil {
 		out.Shipped = h.Files.DescribeArchive(a.Digest)

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,7 +52,7 @@ func (h *Host) makeRunDir(run supervisor.RunKey, s *spec.RunSpec, user *hostuser
 	}
 	d := runDir{root: root, path: strings.TrimPrefix(tasklog.RunDir(root, run.WorkflowID, run.RunID), root+"/"), mode: logMode(s), gid: -1}
 	if s.Logs.Group != "" {
-		gid, err := hostuser.Group(s.Logs.Group)
+		gid, err := hostuser.Group(context.Background(), s.Logs.Group)
 		if err != nil {
 			return err
 		}

@@ -166,7 +166,7 @@ func TestSourcesThatAreNoGood(t *testing.T) {
 		"another archive":          {*damaged.DescribeArchive(archive.Digest), "host host-c: the archive has the digest "},
 		"removed":                  {*empty.DescribeArchive(archive.Digest), "host host-d at 127.0.0.1:"},
 		"a token of another run":   {*good.DescribeArchive(other.Digest), "it does not have what the run ships, or not for this run"},
-		"a token for its files":    {*good.Describe(iris, "/logs"), "it does not have what the run ships, or not for this run"},
+		"a token for its files":    {*good.Describe(iris, "/logs", nil), "it does not have what the run ships, or not for this run"},
 		"a token to store":         {*good.DescribeStore(), "it does not have what the run ships, or not for this run"},
 		"another certificate":      {strange, "the certificate is not the one that the run knows"},
 		"a host that is not there": {*gone.DescribeArchive(archive.Digest), "connection refused"},

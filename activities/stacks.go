@@ -90,34 +90,38 @@ func (h *Host) notCaptured(what string, err error) error {
 		bounded(fmt.Sprintf("%s on host %s: %s", what, h.Name, err)), stacksError, nil)
 }
 
-// stacksOf returns what to capture of a process, and where to put it: beside its logs.
+// stacksOf returns what to capture of a process, and where to put it: beside its logs, as
+// their user.
 func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
+	user, err := p.userOf(q.Process)
 	t := stacks.Task{
-		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Dir: q.LogDir, User: p.User,
+		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Root: q.LogDir, User: user,
 		Head: []string{
 			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", p.Run.WorkflowID, h.Name, p.number(q.Process), q.PID),
 			q.text,
 		},
 	}
-	if t.Dir == "" {
-		t.Dir, t.Prefix, t.User = h.captureDir(p, q.Process), q.Key.Task+"-", nil
+	if t.LogDir == "" || err != nil {
+		t.LogDir, t.Prefix, t.User = "", q.Key.Task+"-", nil
+		t.Root, t.Dir = h.captureDir(p, q.Process)
 	}
 	return t
 }
 
-// captureDir returns where the captures of a process lie that has no log directory:
-// where its logs would be if its run had not said that it wants none, because
-// the state directory of a host worker may go with the run; or else there.
-func (h *Host) captureDir(p *plan, q supervisor.Process) string {
-	root := h.LogRoot
-	if root == "" || root == spec.NullDir {
+// captureDir returns where the captures of a process lie that has no log directory, below
+// a root: where its logs would be if its run had not said that it wants none, because
+// the state directory of a host worker may go with the run; or else there. What is there of
+// another user is never among logs, where directories may be that user's.
+func (h *Host) captureDir(p *plan, q supervisor.Process) (root, dir string) {
+	root = h.LogRoot
+	if root == "" || root == spec.NullDir || p.User != nil || q.User != "" {
 		root = h.ownCaptures()
 	}
 	rank := 0
 	if m, err := p.clusterFor(q.Key.Task).Member(q.Key.Task); err == nil {
 		rank = m.Rank
 	}
-	return tasklog.ProcessDir(p.runDirBelow(root), p.number(q), rank)
+	return root, tasklog.ProcessDir(p.runDirBelow("."), p.number(q), rank)
 }
 
 // ownCaptures holds captures on a host without any log directory.

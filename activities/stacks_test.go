@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
@@ -184,6 +185,39 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(out.Files["worker-0"], c.host.LogRoot+"/"), out.Files["worker-0"])
 	assert.True(t, strings.HasSuffix(filepath.Dir(out.Files["worker-0"]), "/attempt_0/0"), out.Files["worker-0"])
+}
+
+// A directory among the logs may be that of another user, who has put a link there.
+func TestStacksLeaveTheLogsOfOthersAlone(t *testing.T) {
+	c := newControl(t)
+	c.host.LogRoot = t.TempDir()
+	c.process("worker-0", "")
+	out, err := c.stacks()
+	require.NoError(t, err)
+	attempt := filepath.Dir(filepath.Dir(out.Files["worker-0"]))
+	require.True(t, strings.HasPrefix(attempt, c.host.LogRoot+"/"), attempt)
+	elsewhere := t.TempDir()
+	require.NoError(t, os.RemoveAll(attempt))
+	require.NoError(t, os.Symlink(elsewhere, attempt))
+	_, err = c.stacks()
+	require.ErrorContains(t, err, "stacks of worker-0 on host host-a: ")
+	left, err := os.ReadDir(elsewhere)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+
+	for _, p := range c.host.plans.all() {
+		_, err := c.host.plans.change(p.Run, func(p *plan) error {
+			p.User = &hostuser.User{Name: "alice", UID: 54321}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	out, err = c.stacks()
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(out.Files["worker-0"], c.host.ownCaptures()+"/"), out.Files["worker-0"])
+	info, err := os.Stat(c.host.ownCaptures())
+	require.NoError(t, err)
+	assert.Zero(t, info.Mode().Perm()&0o077)
 }
 
 // Where nothing can be captured that is said at once: the end of a run may wait

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,11 +15,11 @@ import (
 )
 
 // userFor returns the user that the policy names; nil: whom we run as.
-func (h *Host) userFor(name string) (*hostuser.User, error) {
+func (h *Host) userFor(ctx context.Context, name string) (*hostuser.User, error) {
 	if name == "" {
 		return nil, nil
 	}
-	user, err := hostuser.Lookup(name)
+	user, err := hostuser.Lookup(ctx, name)
 	if err == nil {
 		err = h.letThrough(user)
 	}
@@ -63,10 +64,14 @@ func closedAbove(dir string) string {
 	return ""
 }
 
-// userOf returns whose files those of a process are.
-func (p *plan) userOf(q supervisor.Process) *hostuser.User {
-	if p == nil {
-		return hostuser.OwnerOf(q.LogDir)
+// userOf returns as whom the files of a process are read and written, as it has been written
+// down: who has the directory now may be somebody else. p may be nil.
+func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
+	if p != nil && p.User != nil {
+		return p.User, nil
 	}
-	return p.User
+	if q.User != "" {
+		return nil, fmt.Errorf("the process ran as the user %s, and nothing says any more that its files may be read", q.User)
+	}
+	return nil, nil
 }

@@ -79,7 +79,7 @@ func TestArchives(t *testing.T) {
 	assert.Len(t, notes, 2, "two runs have it from here")
 
 	for name, service := range map[string]*spec.HostService{
-		"to read it": from, "of a run": s.Describe(supervisor.RunKey{RunID: "0199-aa"}, "/logs"), "of another archive": s.DescribeArchive(wrong.Digest),
+		"to read it": from, "of a run": s.Describe(supervisor.RunKey{RunID: "0199-aa"}, "/logs", nil), "of another archive": s.DescribeArchive(wrong.Digest),
 	} {
 		_, err := clientOf(t, service).StoreArchive(t.Context(), a, "iris", reader())
 		assert.ErrorIs(t, err, fs.ErrNotExist, "a token "+name)

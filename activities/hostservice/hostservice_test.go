@@ -73,7 +73,7 @@ func (h *host) write(attempt, rank int, file, text string) {
 	require.NoError(h.t, f.Close())
 }
 
-func (h *host) service() spec.HostService { return *h.Describe(h.run, h.dir) }
+func (h *host) service() spec.HostService { return *h.Describe(h.run, h.dir, nil) }
 
 func (h *host) client(s spec.HostService) *Client {
 	c := NewClient(s, h.run.RunID)
@@ -278,8 +278,8 @@ func TestWhoMayRead(t *testing.T) {
 	right := h.service()
 	other := h.run
 	other.RunID = "0199-bb"
-	ofOther := *h.Describe(other, h.dir)
-	elsewhere := *newHost(t).Describe(h.run, h.dir)
+	ofOther := *h.Describe(other, h.dir, nil)
+	elsewhere := *newHost(t).Describe(h.run, h.dir, nil)
 	text, signature, _ := strings.Cut(right.Token, ".")
 	answers := map[string]bool{}
 	for name, token := range map[string]string{

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
@@ -121,7 +120,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 // follow gives the sink the output of the run that there is, and then, with goOn, what
 // comes until the run is over. It returns once the sink is not called any more.
 func (s *Server) follow(ctx context.Context, g grant, goOn bool, sink func(tasklog.Chunk), o tasklog.FollowOptions) {
-	o.As = hostuser.OwnerOf(g.Dir)
+	o.As = g.as
 	f := tasklog.Follow(g.Dir, sink, o)
 	if goOn {
 		s.over(ctx, g.Run)
@@ -161,7 +160,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 			return
 		}
 	}
-	if info, err := os.Stat(path); err != nil && (!follow || !isOutput) || err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Lstat(path); err != nil && (!follow || !isOutput) || err == nil && !info.Mode().IsRegular() {
 		http.NotFound(w, r)
 		return
 	}
@@ -216,7 +215,7 @@ func number(text string) (int64, error) {
 const maxFile = 16 << 20
 
 func readFrom(path string, offset int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a program may have put anything there
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // a program may have put anything there
 	if err != nil {
 		return nil, err
 	}

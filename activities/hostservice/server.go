@@ -70,9 +70,9 @@ func Listen(c Config) (*Server, error) {
 	s := &Server{Config: c, identity: id, address: address, requests: make(chan struct{}, maxRequests)}
 	s.listener = netutil.LimitListener(l, maxConnections)
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(ofRun, s.list))
-	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(ofRun, s.output))
-	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(ofRun, s.file))
+	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(ofRun, asUser(s.list)))
+	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(ofRun, asUser(s.output)))
+	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(ofRun, asUser(s.file)))
 	routes.HandleFunc("GET /v1/archives/{digest}", s.authorized(ofArchive, s.readArchive))
 	routes.HandleFunc("PUT /v1/archives/{digest}", s.authorized(toStore, s.storeArchive))
 	s.http = &http.Server{
@@ -105,9 +105,10 @@ func (s *Server) Close() {
 	_ = s.http.Close()
 }
 
-// Describe returns how the files of a run are read that has its logs in dir.
-func (s *Server) Describe(run supervisor.RunKey, dir string) *spec.HostService {
-	return s.describe(grant{Run: run, Dir: dir})
+// Describe returns how the files of a run are read that has its logs in dir, and its tasks run
+// as a user.
+func (s *Server) Describe(run supervisor.RunKey, dir string, user *hostuser.User) *spec.HostService {
+	return s.describe(grant{Run: run, Dir: dir, User: numbersOf(user)})
 }
 
 // DescribeArchive returns how an archive is read.
@@ -144,10 +145,24 @@ func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(ht
 			http.Error(w, "too many requests are being answered", http.StatusServiceUnavailable)
 			return
 		}
-		// What has been put into the directory leads no further than its owner could go.
-		_ = hostuser.OwnerOf(g.Dir).Do(func() error {
-			next(w, r, g)
-			return nil
-		})
+		next(w, r, g)
+	}
+}
+
+// asUser has next act as the user of the run. What has been put into the directory, and where
+// its path leads by now, is no further than that user could go.
+func asUser(next func(http.ResponseWriter, *http.Request, grant)) func(http.ResponseWriter, *http.Request, grant) {
+	return func(w http.ResponseWriter, r *http.Request, g grant) {
+		user, err := g.user()
+		if err == nil {
+			g.as = user
+			err = user.Do(func() error {
+				next(w, r, g)
+				return nil
+			})
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+		}
 	}
 }

@@ -5,8 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"os"
+	"strconv"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
@@ -16,9 +20,40 @@ type grant struct {
 	Run supervisor.RunKey `json:"run,omitzero"`
 	// Dir is the directory of the run's logs.
 	Dir string `json:"dir,omitempty"`
+	// User has the numbers of whom the run's tasks run as, who is another one than us in as.
+	User *numbers       `json:"user,omitempty"`
+	as   *hostuser.User // set by asUser
 	// Archive is the digest of the archive.
 	Archive string `json:"archive,omitempty"`
 	Store   bool   `json:"store,omitempty"`
+}
+
+type numbers struct {
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
+}
+
+// numbersOf returns those of a user; nil is the one that this process runs as.
+func numbersOf(u *hostuser.User) *numbers {
+	if u == nil {
+		return &numbers{uint32(os.Geteuid()), uint32(os.Getegid())}
+	}
+	return &numbers{u.UID, u.GID}
+}
+
+// user returns as whom the files are read that a token is for: as whoever the host has
+// written down, whoever has the directory now. Only root can be another one, and what
+// others may read the kernel knows.
+func (g grant) user() (*hostuser.User, error) {
+	switch {
+	case os.Geteuid() != 0:
+		return nil, nil
+	case g.User == nil:
+		return nil, errors.New("the token does not say whose files they are, and root does not read them for anybody")
+	case g.User.UID == 0:
+		return nil, nil
+	}
+	return &hostuser.User{Name: "with the number " + strconv.Itoa(int(g.User.UID)), UID: g.User.UID, GID: g.User.GID}, nil
 }
 
 // token returns a grant with its signature.

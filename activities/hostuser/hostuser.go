@@ -2,6 +2,7 @@ package hostuser
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // User is a user of the host. A nil User is the one that this process runs as.
@@ -26,8 +28,8 @@ var root = map[string]bool{"root": true, "0": true}
 
 // Lookup returns the user with a name or number; nil if that is who this process runs as.
 // Only root can be another one, and nobody else is found who has root's number.
-func Lookup(name string) (*User, error) {
-	entry, err := ask("getent", "passwd", "--", name)
+func Lookup(ctx context.Context, name string) (*User, error) {
+	entry, err := ask(ctx, "getent", "passwd", "--", name)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notFound {
 		return nil, fmt.Errorf("this host has no user %q", name)
 	} else if err != nil {
@@ -45,7 +47,7 @@ func Lookup(name string) (*User, error) {
 	case me != 0:
 		return nil, fmt.Errorf("this host worker does not run as root, and cannot run anything as the user %s", u.Name)
 	}
-	groups, err := ask("id", "-G", "--", u.Name)
+	groups, err := ask(ctx, "id", "-G", "--", u.Name)
 	if err != nil {
 		return nil, fmt.Errorf("look up the groups of the user %s: %w", u.Name, err)
 	}
@@ -63,8 +65,8 @@ func Lookup(name string) (*User, error) {
 const notFound = 2
 
 // Group returns the number of a group, given that or its name.
-func Group(name string) (uint32, error) {
-	entry, err := ask("getent", "group", "--", name)
+func Group(ctx context.Context, name string) (uint32, error) {
+	entry, err := ask(ctx, "getent", "group", "--", name)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notFound {
 		return 0, fmt.Errorf("this host has no group %q", name)
 	} else if err != nil {
@@ -78,9 +80,19 @@ func Group(name string) (uint32, error) {
 	return uint32(gid), err
 }
 
+// askTakes bounds the wait for a directory service.
+var askTakes = 10 * time.Second
+
 // ask returns the first line that a program says.
-func ask(program string, args ...string) (string, error) {
-	out, err := exec.Command(program, args...).Output()
+func ask(ctx context.Context, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTakes)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.WaitDelay = time.Second // for what it has started
+	out, err := cmd.Output()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "", fmt.Errorf("%s has not answered in time: see what nsswitch.conf names, such as sssd or ldap", program)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -110,19 +122,6 @@ func parse(entry string) (*User, error) {
 		u.Shell = "/bin/sh"
 	}
 	return u, nil
-}
-
-// OwnerOf returns the user whose directory that is, without names and further groups; nil
-// if this process cannot be or is that user, or there is no such directory.
-func OwnerOf(dir string) *User {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	var stat syscall.Stat_t
-	if err := syscall.Lstat(dir, &stat); err != nil || stat.Uid == 0 {
-		return nil
-	}
-	return &User{UID: stat.Uid, GID: stat.Gid}
 }
 
 // Credential is for the processes of the user.

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,25 +21,25 @@ func nobody(t *testing.T) *User {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user")
 	}
-	u, err := Lookup("nobody")
+	u, err := Lookup(t.Context(), "nobody")
 	require.NoError(t, err)
 	require.NotZero(t, u.UID)
 	return u
 }
 
 func TestLookup(t *testing.T) {
-	me, err := Lookup(strconv.Itoa(os.Geteuid()))
+	me, err := Lookup(t.Context(), strconv.Itoa(os.Geteuid()))
 	require.NoError(t, err)
 	require.Nil(t, me, "this process runs as that user already")
 	for name, says := range map[string]string{
 		"no-such-user": `this host has no user "no-such-user"`, "4294967295": "this host has no user", "": "this host has no user",
 		"-h": `this host has no user "-h"`, "a:b": "this host has no user",
 	} {
-		_, err := Lookup(name)
+		_, err := Lookup(t.Context(), name)
 		require.ErrorContains(t, err, says, name)
 	}
 	byName := nobody(t)
-	byNumber, err := Lookup(strconv.Itoa(int(byName.UID)))
+	byNumber, err := Lookup(t.Context(), strconv.Itoa(int(byName.UID)))
 	require.NoError(t, err)
 	require.Equal(t, byName, byNumber)
 	require.Contains(t, byName.Groups, byName.GID)
@@ -61,7 +63,7 @@ func TestTheNumberOfRootByAnotherName(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Run("root", func(t *testing.T) {
 			for _, name := range []string{"root", "0"} {
-				u, err := Lookup(name)
+				u, err := Lookup(t.Context(), name)
 				require.NoError(t, err)
 				require.Nil(t, u)
 			}
@@ -70,8 +72,29 @@ func TestTheNumberOfRootByAnotherName(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\necho toor:x:0:0::/root:/bin/sh\n"), 0o755))
 	t.Setenv("PATH", dir)
-	_, err := Lookup("toor")
+	_, err := Lookup(t.Context(), "toor")
 	require.EqualError(t, err, "the user toor has the number of root, who has to be named to be meant")
+}
+
+// A directory service that hangs, and has started something that hangs, keeps nobody.
+func TestLookupIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\n/bin/sleep 1000 &\necho $! > "+dir+"/pid\nwait\n"), 0o755))
+	t.Setenv("PATH", dir)
+	before := askTakes
+	askTakes = time.Second
+	t.Cleanup(func() {
+		askTakes = before
+		pid, err := os.ReadFile(filepath.Join(dir, "pid"))
+		require.NoError(t, err)
+		n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+		require.NoError(t, err)
+		require.NoError(t, unix.Kill(n, unix.SIGKILL))
+	})
+	_, err := Lookup(t.Context(), "alice")
+	require.ErrorContains(t, err, `look up the user "alice": getent has not answered in time`)
+	_, err = Group(t.Context(), "staff")
+	require.ErrorContains(t, err, `look up the group "staff": getent has not answered in time`)
 }
 
 // What is done as a user is done with that user's rights, and everything else with ours.
@@ -108,9 +131,6 @@ func TestDo(t *testing.T) {
 	wrong := errors.New("wrong")
 	require.Equal(t, wrong, u.Do(func() error { return wrong }))
 	require.Equal(t, wrong, (*User)(nil).Do(func() error { return wrong }))
-	require.Equal(t, u.UID, OwnerOf(filepath.Join(dir, "theirs")).UID)
-	require.Nil(t, OwnerOf(dir))
-	require.Nil(t, OwnerOf(filepath.Join(dir, "missing")))
 }
 
 func TestEnviron(t *testing.T) {

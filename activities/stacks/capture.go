@@ -18,8 +18,9 @@ type Task struct {
 	Head []string
 	// LogDir is where its processes answer; none: they are not asked.
 	LogDir string
-	// Dir is where the file is made, and Prefix the beginning of its name.
-	Dir, Prefix string
+	// Dir is where the file is made, below Root, out of which no link leads; Prefix is the
+	// beginning of its name.
+	Root, Dir, Prefix string
 	// User is whose directories these are; nil: ours.
 	User *hostuser.User
 }

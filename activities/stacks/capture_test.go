@@ -205,7 +205,7 @@ func TestATaskWithoutAProcess(t *testing.T) {
 func TestACaptureThatCannotBeWritten(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", `echo ready; exec sleep 1000`)
 	task := p.task()
-	task.Dir = filepath.Join(script(t, "file", ""), "below")
+	task.Root = filepath.Join(script(t, "file", ""), "below")
 	require.ErrorContains(t, p.captureTask(task).Err, "not a directory")
 }
 

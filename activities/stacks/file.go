@@ -11,8 +11,8 @@ import (
 
 // create makes a file that was not there: <dir>/<prefix>stacks-<time>.txt, with a
 // number where two were made in one millisecond.
-func create(dir, prefix string, taken time.Time) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func create(root *os.Root, dir, prefix string, taken time.Time) (*os.File, error) {
+	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	base := filepath.Join(dir, prefix+"stacks-"+taken.UTC().Format("20060102T150405.000Z"))
@@ -22,7 +22,7 @@ func create(dir, prefix string, taken time.Time) (*os.File, error) {
 		if n > 1 {
 			path = fmt.Sprintf("%s-%d.txt", base, n)
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if !errors.Is(err, fs.ErrExist) || n == most {
 			return f, err
 		}
@@ -32,12 +32,22 @@ func create(dir, prefix string, taken time.Time) (*os.File, error) {
 // save writes the report and returns its path. What cannot be written whole is
 // taken away: half a report would be believed.
 func (r *report) save() (string, error) {
-	f, err := create(r.Dir, r.Prefix, r.taken)
+	if err := os.MkdirAll(r.Root, 0o700); err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(r.Root)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	f, err := create(root, filepath.Clean(r.Dir), r.Prefix, r.taken)
 	if err != nil {
 		return "", err
 	}
 	if err := errors.Join(r.write(f), f.Close()); err != nil {
-		_ = os.Remove(f.Name())
+		if name, relErr := filepath.Rel(r.Root, f.Name()); relErr == nil {
+			_ = root.Remove(name)
+		}
 		return "", err
 	}
 	return f.Name(), nil

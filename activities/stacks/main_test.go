@@ -117,7 +117,7 @@ func startSelf(t *testing.T, role string, env ...string) *program {
 }
 
 func (p *program) task() Task {
-	return Task{Name: "worker-0", PID: p.pid, LogDir: p.dir, Dir: p.dir, Head: []string{"a line of the caller"}}
+	return Task{Name: "worker-0", PID: p.pid, LogDir: p.dir, Root: p.dir, Head: []string{"a line of the caller"}}
 }
 
 // capture captures one task and returns what is in the file.

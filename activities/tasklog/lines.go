@@ -69,9 +69,9 @@ func tailOf(path string, size int64) (text []byte, whole bool) {
 }
 
 // openToRead opens a file that a program we do not know may have replaced: with
-// a FIFO, for example, on which open would wait.
+// a FIFO, for example, on which open would wait, or a link to what is not its own.
 func openToRead(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }
 
 // escape matches the sequences that steer a terminal: CSI, OSC, and short ones.

@@ -78,7 +78,7 @@ func (p *interpreter) capture(pid int) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	results, err := stacks.Capture(ctx, []stacks.Task{{Name: "worker-0", PID: pid, LogDir: p.logs, Dir: p.logs}}, "")
+	results, err := stacks.Capture(ctx, []stacks.Task{{Name: "worker-0", PID: pid, LogDir: p.logs, Root: p.logs}}, "")
 	require.NoError(p.t, err)
 	require.Len(p.t, results, 1)
 	require.NoError(p.t, results[0].Err)

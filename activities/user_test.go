@@ -1,0 +1,45 @@
+package activities
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// As whom files are read has been written down. That their directory is ours by now, or looks
+// so, is nothing to go by.
+func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, tasklog.StderrFile), []byte("the secret\n"), 0o600))
+	ours := supervisor.Process{Key: supervisor.Key{Task: "worker-0"}, PID: 1, LogDir: dir, Exit: &supervisor.Exit{Code: 1}}
+	theirs := ours
+	theirs.User = "alice"
+	p := &plan{Spec: (&spec.RunSpec{}).WithDefaults()}
+
+	for _, p := range []*plan{nil, p} {
+		e, _ := h.describeExit(p, ours)
+		assert.Equal(t, "the secret", e.Message)
+		e, _ = h.describeExit(p, theirs)
+		assert.Equal(t, "the process ran as the user alice, and nothing says any more that its files may be read", e.Message)
+		assert.Equal(t, 1, e.ExitCode)
+		assert.Equal(t, spec.CauseOrigin, e.Cause)
+	}
+	assert.Len(t, lastOutput(p, []supervisor.Process{ours}), 1)
+	assert.Empty(t, lastOutput(p, []supervisor.Process{theirs}))
+
+	alice := &hostuser.User{Name: "alice", UID: 54321}
+	user, err := (&plan{User: alice}).userOf(theirs)
+	require.NoError(t, err)
+	assert.Equal(t, alice, user)
+}
