@@ -36,8 +36,9 @@
 // read one, by its digest, or to store some, and the fleet tells the latter to whoever may
 // ask it.
 //
-// A request needs a token (Authorization: Bearer). It names a run and the directory with
-// its files, and is signed with a key of the state directory. So the host keeps nothing for
+// A request needs a token (Authorization: Bearer). It names a run, the directory with its
+// files and the user of its tasks, as whom root reads them, and is signed with a key of the
+// state directory. So the host keeps nothing for
 // it, and files can be read for as long as they are there, also when the run was forgotten
 // long ago. The run tells its token to whoever may ask for its status. Whatever else comes
 // gets the same answer, 404, wherever it is wrong.
