@@ -66,9 +66,14 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		// The policy was asked about the program that the host worker finds.
 		looksIn = append(os.Environ(), envList(variables)...)
 	}
+	program := lookPath(t.Command[0], dir, looksIn)
+	if l.Guard.HasPolicy() {
+		// As the policy was asked: a link may have been changed since.
+		program, dir = inRealDir(program), resolved(dir)
+	}
 	streams := l.plan.Spec.StreamsOf(t, m.LocalRank)
 	return supervisor.Command{
-		Path: lookPath(t.Command[0], dir, looksIn), Args: t.Command, Env: env, Dir: dir, User: user,
+		Path: program, Args: t.Command, Env: env, Dir: dir, User: user,
 		LogDir: files.dir, LogRoot: l.plan.keptIn(), LogMode: l.plan.logMode(),
 		Stdout:     l.output(streams, spec.StdOut, files.path(tasklog.StdoutFile)),
 		Stderr:     l.output(streams, spec.StdErr, files.path(tasklog.StderrFile)),

@@ -43,8 +43,13 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 	run := runOf(ctx, in.Run)
 	switch in.Op {
 	case lifecycle.ControlSettle:
+		h.noted(run, in)
 		return h.settle(ctx, run, in)
 	case lifecycle.ControlUnreserve:
+		h.noted(run, in)
+		if err := h.checkLeft(ctx, run, in.Generation); err != nil {
+			return ControlOutput{}, err
+		}
 		return ControlOutput{}, h.unreserve(run, in.Generation)
 	}
 	p, err := h.plans.get(run)
@@ -58,7 +63,7 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 	} else if err != nil {
 		return ControlOutput{}, err
 	}
-	if err := h.checkRequest(p, in); err != nil {
+	if err := h.checkRequest(ctx, p, in); err != nil {
 		return ControlOutput{}, err
 	}
 	switch in.Op {

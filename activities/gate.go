@@ -2,6 +2,10 @@ package activities
 
 import (
 	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
@@ -23,37 +28,79 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// admit returns who has signed the run, whom its tasks run as, and why this host does not
-// take tasks of it: before anything is fetched, reserved or started. Whoever can write to the
-// namespace can ask for anything, under any run ID, so nothing that a workflow has checked
-// counts.
-func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) (signers []string, as string, problems []spec.Problem) {
-	if h.Guard == nil {
-		return nil, "", nil
-	}
+// checkSpec returns what is wrong with a spec, before its tasks are listed: whoever can write
+// to the namespace can ask for anything, so nothing that a workflow has checked counts.
+func (h *Host) checkSpec(s *spec.RunSpec) []spec.Problem {
 	var invalid *spec.InvalidSpecError
-	if errors.As(in.Spec.Validate(), &invalid) {
-		problems = slices.DeleteFunc(invalid.Problems, func(p spec.Problem) bool {
-			// Of an elastic run this may be a part, whose tasks are too few for its hosts.
-			return in.Spec.IsElastic() && p.Path == "hosts.count"
-		})
-		if len(problems) > 0 {
-			return nil, "", problems
-		}
+	if !errors.As(s.Validate(), &invalid) {
+		return nil
 	}
-	signers, err := h.Guard.Signers(signatures.OfRun(run.WorkflowID, in.Spec), in.Spec.Signature, useOf(run))
+	return slices.DeleteFunc(invalid.Problems, func(p spec.Problem) bool {
+		if h.Guard == nil {
+			return p.Path != "tasks" // but their number is bounded for all
+		}
+		// Of an elastic run this may be a part, whose tasks are too few for its hosts.
+		return s.IsElastic() && p.Path == "hosts.count"
+	})
+}
+
+// leave is what a host knows of a run whose tasks it takes.
+type leave struct {
+	signers []string
+	as      string // whom its tasks run as
+	// statement is the ID of its spec; empty: there is no policy.
+	statement string
+}
+
+// sameSpec returns why a run must not go on with a spec: its directory, its log and its user's
+// processes here are of another one, which others may have written.
+func (h *Host) sameSpec(p *plan, l leave) error {
+	if !h.Guard.HasPolicy() || p.Statement == l.statement {
+		return nil
+	}
+	why := "the run has another spec here, or other signers"
+	h.refused(p.Run, guard.Entry{Asked: "reserve", Signers: l.signers}, why)
+	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", h.Name, why), spec.ErrPlacement, nil)
+}
+
+// unsignedStatement returns the ID of a spec that nobody has signed. A part of an elastic run
+// has that of the whole.
+func unsignedStatement(s *spec.RunSpec) string {
+	whole := s.AsSigned()
+	if whole.IsElastic() && len(whole.Tasks) > 0 {
+		whole.Tasks[len(whole.Tasks)-1].Count = nil
+	}
+	b, err := json.Marshal(whole)
+	if err != nil {
+		return "" // it has come as JSON
+	}
+	sum := sha256.Sum256(b)
+	return policy.Unsigned + " " + hex.EncodeToString(sum[:])
+}
+
+// admit returns by whose leave this host takes tasks of a run, and why it does not: before
+// anything is fetched, reserved or started.
+func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
+	if h.Guard == nil {
+		return l, nil
+	}
+	signers, statement, err := h.Guard.Signers(signatures.OfRun(run.WorkflowID, in.Spec), in.Spec.Signature, useOf(run))
 	if err != nil {
 		h.refused(run, guard.Entry{Asked: "reserve"}, err.Error())
-		return nil, "", []spec.Problem{{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the run again with `clusterrun submit --sign`"}}
+		return l, []spec.Problem{{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the run again with `clusterrun submit --sign`"}}
+	}
+	l.signers = signers
+	if l.statement = statement; statement == "" && h.Guard.HasPolicy() {
+		l.statement = unsignedStatement(in.Spec)
 	}
 	said := map[string]bool{}
 	found := false
 	for _, t := range tasks {
 		d := h.Guard.Decide(h.requestFor(run, in.Spec, t, signers))
 		if d.Allowed && !found {
-			as, found = d.User, true
+			l.as, found = d.User, true
 		}
-		d = sameUser(d, as)
+		d = sameUser(d, l.as)
 		if d.Allowed || said[d.Reason] {
 			continue
 		}
@@ -63,7 +110,7 @@ func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) 
 			Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", t.Name(), by(signers), h.Name, d.Reason), Remedy: remedyOfDenial(signers),
 		})
 	}
-	return signers, as, problems
+	return l, problems
 }
 
 // sameUser denies what is allowed as another user than the one the run has here: its files
@@ -100,7 +147,10 @@ func useOf(run supervisor.RunKey) guard.Use {
 // of what the run ships.
 func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string) policy.Request {
 	dir := dirIn(ships, s, t)
-	r := policy.Request{Signers: signers, Directories: []string{known(ships, resolved(dir))}, Env: slices.Sorted(maps.Keys(t.Env))}
+	r := policy.Request{
+		Signers: signers, Directories: []string{known(ships, resolved(dir))},
+		Env: slices.Sorted(maps.Keys(t.Env)), Problem: goesUp(s, t),
+	}
 	base := os.Environ()
 	for _, name := range r.Env {
 		switch v := t.Env[name]; {
@@ -113,7 +163,7 @@ func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string)
 		}
 	}
 	if len(t.Command) > 0 {
-		r.Program = known(ships, filepath.Clean(lookPath(t.Command[0], dir, base)))
+		r.Program = known(ships, inRealDir(lookPath(t.Command[0], dir, base)))
 	}
 	if s.Logs.Dir != "" && s.Logs.Dir != spec.NullDir {
 		r.Directories = append(r.Directories, resolved(s.Logs.Dir))
@@ -123,6 +173,27 @@ func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string)
 
 func (h *Host) requestFor(run supervisor.RunKey, s *spec.RunSpec, t spec.Task, signers []string) policy.Request {
 	return PolicyRequest(s, t, h.shipsTo(run, s), signers)
+}
+
+// goesUp returns which path of a task has an element .., which is not what it seems to be
+// where it follows a link; empty: none has.
+func goesUp(s *spec.RunSpec, t spec.Task) string {
+	paths := []struct{ field, path string }{{"dir", t.Dir}, {"logs.dir", s.Logs.Dir}}
+	if len(t.Command) > 0 {
+		paths = append(paths, struct{ field, path string }{"command[0]", t.Command[0]})
+	}
+	for _, p := range paths {
+		if slices.Contains(strings.Split(p.path, "/"), "..") {
+			return fmt.Sprintf("%s %s has .., which a policy does not follow; write the path without", p.field, p.path)
+		}
+	}
+	return ""
+}
+
+// inRealDir returns the path of a program without links in the way to it. It may be one itself.
+func inRealDir(program string) string {
+	program = filepath.Clean(program)
+	return filepath.Join(resolved(filepath.Dir(program)), filepath.Base(program))
 }
 
 // resolved returns a directory without links in the way, as far as it is there.
@@ -191,7 +262,8 @@ func (h *Host) admitStart(p *plan, t spec.Task, launch *RunTaskInput) ([]string,
 		use = useOf(p.Run)
 		use.Generation, use.Launch = launch.Generation, launch.Launch
 	}
-	return h.Guard.Signers(signatures.OfStart(p.Run.WorkflowID, *t.Signed), t.Signed.Signature, use)
+	signers, _, err := h.Guard.Signers(signatures.OfStart(p.Run.WorkflowID, *t.Signed), t.Signed.Signature, use)
+	return signers, err
 }
 
 // sameTask reports whether two tasks start the same process.
@@ -233,24 +305,34 @@ func (h *Host) refused(run supervisor.RunKey, e guard.Entry, why string) {
 
 // checkRequest holds a request to the tasks of a run against the policy, and writes it down.
 // What ends processes is done in any case: whoever can ask for it can also end the run.
-func (h *Host) checkRequest(p *plan, in ControlInput) error {
+func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error {
 	ask, known := asks[in.Op]
 	if h.Guard == nil || !known {
 		return nil
 	}
 	names := in.Tasks
 	if len(names) == 0 {
-		names = slices.Concat(p.Tasks, slices.Sorted(maps.Keys(p.Added)))
+		names = slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added)))
+		if ask != "" {
+			// It reaches every process of the run, also of a task that the plan has lost.
+			all, err := h.Supervisor.Processes(ctx, p.Run)
+			if err != nil {
+				return err
+			}
+			names = append(names, tasksOf(notEnded(all.Processes))...)
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
 	}
 	var entries []guard.Entry
 	for _, name := range names {
 		t, ok := p.task(name)
-		if !ok {
-			continue
-		}
 		e := guard.Entry{What: string(in.Op), Task: name, Run: p.Run.WorkflowID, Execution: p.Run.RunID, Signers: p.signersOf(name)}
 		if ask != "" {
 			d := h.decide(p, t, ask)
+			if !ok && h.Guard.HasPolicy() {
+				d = policy.Decision{Reason: fmt.Sprintf("the run has no task %s here", name)}
+			}
 			if !d.Allowed {
 				e.Asked = string(in.Op)
 				return temporal.NewNonRetryableApplicationError(bounded(h.denied(p, e, d.Reason).Error()), spec.ErrInvalidRequest, nil)
@@ -277,6 +359,54 @@ var asks = map[lifecycle.ControlOp]policy.Ask{
 	lifecycle.ControlStacks:    policy.AskStacks,
 	lifecycle.ControlTerminate: "",
 	lifecycle.ControlTell:      "",
+	lifecycle.ControlSeal:      "",
+}
+
+// noted writes down what is asked of a run as a whole. The policy is not asked about that.
+func (h *Host) noted(run supervisor.RunKey, in ControlInput) {
+	err := h.Guard.Log(guard.Entry{What: string(in.Op), Run: run.WorkflowID, Execution: run.RunID})
+	if err != nil {
+		h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
+	}
+}
+
+// notEnded returns those of processes that have not ended.
+func notEnded(processes []supervisor.Process) []supervisor.Process {
+	return slices.DeleteFunc(slices.Clone(processes), func(q supervisor.Process) bool { return q.Exit != nil })
+}
+
+// checkLeft returns why a run has not left this host: a process that the policy let start must
+// stay known while it lives.
+func (h *Host) checkLeft(ctx context.Context, run supervisor.RunKey, generation int) error {
+	if !h.Guard.HasPolicy() {
+		return nil
+	}
+	all, err := h.Supervisor.Processes(ctx, run)
+	if err != nil {
+		return err
+	}
+	for _, q := range notEnded(all.Processes) {
+		if q.Key.Generation <= generation {
+			return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s still runs here", h.Name, q.Key.Task), spec.ErrInvalidRequest, nil)
+		}
+	}
+	return nil
+}
+
+// mayStop returns what of the signal and the grace that a request names counts for a task.
+// A signal is one like any other, and a long grace has a task outlive its stop.
+func (h *Host) mayStop(p *plan, task string, in ControlInput) (string, *time.Duration) {
+	if !h.Guard.HasPolicy() || in.Signal == "" && in.Grace == nil {
+		return in.Signal, in.Grace
+	}
+	t, ok := p.task(task)
+	if ok && h.decide(p, t, policy.AskSignal).Allowed {
+		return in.Signal, in.Grace
+	}
+	if _, most := p.Spec.StopOf(t); in.Grace != nil && *in.Grace > most {
+		return "", nil
+	}
+	return "", in.Grace
 }
 
 // mayServe returns why the tasks of a run must not be given closures.
@@ -324,7 +454,10 @@ var errCluster = temporal.NewNonRetryableApplicationError("the cluster is not th
 
 // allowedStart is asked at each start of a process, before anything of it is made.
 func (l *lease) allowedStart(t spec.Task) (policy.Decision, error) {
-	d := l.decide(l.plan, t, "")
+	if l.Guard != nil {
+		l.asked = l.requestFor(l.plan.Run, l.plan.Spec, t, l.plan.signersOf(t.Name()))
+	}
+	d := sameUser(l.Guard.Decide(l.asked), l.plan.As)
 	if !d.Allowed {
 		return d, l.denied(l.plan, guard.Entry{Asked: "start", Task: l.key.Task, Command: t.Command, Signers: l.plan.signersOf(l.key.Task)}, d.Reason)
 	}
@@ -333,13 +466,17 @@ func (l *lease) allowedStart(t spec.Task) (policy.Decision, error) {
 
 // written writes a start down, of the program that was decided on.
 func (l *lease) written(c supervisor.Command) error {
-	t, ok := l.plan.task(l.key.Task)
-	if l.Guard == nil || !ok {
+	if l.Guard == nil {
 		return nil
 	}
-	now := l.requestFor(l.key.Run, l.plan.Spec, t, nil)
-	if got := known(l.shipsTo(l.key.Run, l.plan.Spec), filepath.Clean(c.Path)); got != now.Program {
-		return fmt.Errorf("the policy was asked about %s, and the program is %s", now.Program, got)
+	if l.Guard.HasPolicy() {
+		ships := l.shipsTo(l.key.Run, l.plan.Spec)
+		if got := known(ships, c.Path); got != l.asked.Program {
+			return fmt.Errorf("the policy was asked about %s, and the program is %s", l.asked.Program, got)
+		}
+		if got := known(ships, c.Dir); got != l.asked.Directories[0] {
+			return fmt.Errorf("the policy was asked about the directory %s, and it is %s now", l.asked.Directories[0], got)
+		}
 	}
 	return l.Guard.Log(guard.Entry{
 		What: "start", Signers: l.plan.signersOf(l.key.Task), User: l.allowed.User, Rule: l.allowed.Rule,

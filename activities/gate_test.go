@@ -4,19 +4,24 @@ import (
 	"crypto/ed25519"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
 	"go.uber.org/zap"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/clusterrun/clusterrun/activities/guard"
+	"github.com/clusterrun/clusterrun/activities/policy"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/signatures"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -28,6 +33,7 @@ func policedHost(t *testing.T, rules string) (*Host, ssh.Signer) {
 	key, err := ssh.NewSignerFromKey(private)
 	require.NoError(t, err)
 	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o700)) // whatever the umask is
 	file := filepath.Join(dir, "policy.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("allowed_signers: signers\nrules: "+rules), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "signers"), append([]byte("alice "), ssh.MarshalAuthorizedKey(key.PublicKey())...), 0o600))
@@ -47,12 +53,12 @@ func TestHostTakesAnElasticRunOfFewerTasks(t *testing.T) {
 	signature.Size = 4
 	s.Signature = signature
 	sized := s.WithDefaults().Sized(3)
-	signers, _, problems := h.admit(run, ReserveInput{Spec: sized}, sized.TaskList())
+	by, problems := h.admit(run, ReserveInput{Spec: sized}, sized.TaskList())
 	assert.Empty(t, problems)
-	assert.Equal(t, []string{"alice"}, signers)
+	assert.Equal(t, []string{"alice"}, by.signers)
 	more := s.WithDefaults()
 	more.Tasks[0].Count = new(8)
-	_, _, problems = h.admit(run, ReserveInput{Spec: more}, more.TaskList())
+	_, problems = h.admit(run, ReserveInput{Spec: more}, more.TaskList())
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0].Message, "another spec")
 }
@@ -69,20 +75,183 @@ func TestPolicyIsAskedAboutWhereLinksLead(t *testing.T) {
 		r := PolicyRequest(s, spec.Task{Dir: dir, Command: []string{program}}, ships, nil)
 		return r.Directories[0], r.Program
 	}
-	at, program := of(s, filepath.Join(dir, "link", "new"), "/bin/../bin/sh")
+	at, program := of(s, filepath.Join(dir, "link", "new"), filepath.Join(dir, "link", "program"))
 	assert.Equal(t, "/etc/new", at)
-	assert.Equal(t, "/bin/sh", program)
+	assert.Equal(t, "/etc/program", program)
+	require.NoError(t, os.Symlink("python3.12", filepath.Join(dir, "python3")))
+	_, program = of(s, dir, "./python3")
+	assert.Equal(t, filepath.Join(dir, "python3"), program, "a program that is a link has its own name")
 	s.Ship.Archive = &spec.Archive{}
 	at, program = of(s, "src", "./train")
 	assert.Equal(t, "ship:/src", at)
 	assert.Equal(t, "ship:/src/train", program)
 	at, _ = of(s, "", "train")
 	assert.Equal(t, "ship:/", at)
-	at, program = of(s, "out", "../../escaped")
+	at, program = of(s, "out", "./escaped")
 	assert.Equal(t, "/etc", at)
-	assert.Equal(t, filepath.Join(dir, "escaped"), program)
+	assert.Equal(t, "/etc/escaped", program)
 	r := PolicyRequest(s, spec.Task{}, ships, nil)
 	assert.Empty(t, r.Program)
+}
+
+// The kernel goes up from where a link leads to, and not from where it is.
+func TestPolicyFollowsNoPathThatGoesUp(t *testing.T) {
+	h, _ := policedHost(t, "[{signers: [unsigned], user: root, programs: [/opt/jobs/selftest], directories: [/srv]}]")
+	ships := t.TempDir()
+	deep := filepath.Join(ships, "a", "b", "c", "d", "e", "f")
+	require.NoError(t, os.MkdirAll(filepath.Join(ships, "a", "opt", "jobs"), 0o700))
+	require.NoError(t, os.MkdirAll(deep, 0o700))
+	require.NoError(t, os.Symlink(deep, filepath.Join(ships, "link")))
+	up := strings.Repeat("/..", strings.Count(ships, "/")+1)
+	job := []string{"/opt/jobs/selftest"}
+	decide := func(task spec.Task, logs string) policy.Decision {
+		return h.Guard.Decide(PolicyRequest(&spec.RunSpec{Logs: spec.Logs{Dir: logs}}, task, ships, nil))
+	}
+	for want, d := range map[string]policy.Decision{
+		"command[0] ": decide(spec.Task{Dir: "/srv", Command: []string{ships + "/link" + up + "/opt/jobs/selftest"}}, ""),
+		"dir ":        decide(spec.Task{Dir: ships + "/link" + up + "/srv", Command: job}, ""),
+		"logs.dir ":   decide(spec.Task{Dir: "/srv", Command: job}, ships+"/link"+up+"/srv"),
+	} {
+		assert.False(t, d.Allowed, want)
+		assert.Contains(t, d.Reason, want)
+		assert.Contains(t, d.Reason, "has .., which a policy does not follow")
+	}
+	assert.True(t, decide(spec.Task{Dir: "/srv/..a", Command: job}, "/srv/b..").Allowed)
+}
+
+// What is executed is what the policy was asked about, also where a link has changed since.
+func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
+	h, _ := policedHost(t, "[{signers: [unsigned], user: root, programs: [/opt/jobs/*]}]")
+	s := &spec.RunSpec{Command: []string{"/opt/jobs/a"}, Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker"}}}
+	l := &lease{Host: h, plan: &plan{Spec: s, As: "root"}, key: supervisor.Key{Task: "worker-0"}}
+	d, err := l.allowedStart(s.TaskList()[0])
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+	require.NoError(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/"}))
+	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/b", Dir: "/"}), "the policy was asked about /opt/jobs/a, and the program is /opt/jobs/b")
+	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/etc"}), "the policy was asked about the directory /, and it is /etc now")
+}
+
+// Under the execution of a run nobody else's spec gets in, in whatever generation.
+func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
+	h, key := policedHost(t, "[{signers: [alice], user: root}, {signers: [unsigned], user: root}]")
+	run := supervisor.RunKey{Namespace: "default", WorkflowID: "r", RunID: "1"}
+	of := func(s *spec.RunSpec) leave {
+		s = s.WithDefaults()
+		by, problems := h.admit(run, ReserveInput{Spec: s}, s.TaskList())
+		require.Empty(t, problems)
+		return by
+	}
+	unsigned := &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}
+	other := &spec.RunSpec{Command: []string{"/bin/false"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}
+	signed := *unsigned
+	var err error
+	signed.Signature, err = signatures.OfRun("r", unsigned).Sign(key, time.Now().Add(time.Hour))
+	require.NoError(t, err)
+	p := &plan{Run: run, Statement: of(unsigned).statement}
+	require.NoError(t, h.sameSpec(p, of(unsigned)))
+	assert.ErrorContains(t, h.sameSpec(p, of(other)), "the run has another spec here, or other signers")
+	assert.ErrorContains(t, h.sameSpec(p, of(&signed)), "the run has another spec here, or other signers")
+
+	elastic := &spec.RunSpec{
+		Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}},
+		Hosts: spec.Hosts{Count: "2:4"}, RestartScope: spec.RestartScopeGroup,
+	}
+	p.Statement = of(elastic).statement
+	assert.NoError(t, h.sameSpec(p, of(elastic.Sized(3))), "a part of an elastic run")
+	h.Guard = nil
+	assert.NoError(t, h.sameSpec(p, leave{}))
+}
+
+// The tasks of a spec are not listed before their number is known to be one.
+func TestNumberOfTasksIsBoundedOnTheHost(t *testing.T) {
+	h, _ := policedHost(t, "[]")
+	s := &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2_000_000_000)}}}
+	ask := func() error {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.RegisterActivity(h.Reserve)
+		_, err := env.ExecuteActivity(h.Reserve, ReserveInput{Spec: s})
+		return err
+	}
+	h.Server = answering{}
+	assert.ErrorContains(t, ask(), "2000000000 tasks; a run has up to 10000")
+	s.Hosts.Count, s.RestartScope = "2:4", spec.RestartScopeGroup
+	assert.ErrorContains(t, ask(), "2000000000 tasks; a run has up to 10000")
+	h.Guard = nil
+	assert.ErrorContains(t, ask(), "2000000000 tasks; a run has up to 10000")
+}
+
+// policedControl is a host with a run whose tasks only alice may have signed; bounds are those
+// of her rule.
+func policedControl(t *testing.T, bounds string) (c *control, audit string, ask func(ControlInput) error) {
+	c = newControl(t)
+	h, _ := policedHost(t, "[{signers: [alice], user: root"+bounds+"}]")
+	audit = filepath.Join(h.StateDir, "audit.log")
+	c.host.Guard = guard.New(filepath.Join(h.StateDir, "policy.yaml"), audit, h.StateDir)
+	_, err := c.host.plans.change(c.host.plans.all()[0].Run, func(p *plan) error {
+		p.Spec = (&spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}).WithDefaults()
+		p.Tasks, p.Signers, p.As = []string{"worker-0"}, []string{"alice"}, "root"
+		return nil
+	})
+	require.NoError(t, err)
+	return c, audit, func(in ControlInput) error {
+		_, err := c.env.ExecuteActivity(c.host.Control, in)
+		return err
+	}
+}
+
+// Requests reach no process that the policy does not know.
+func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
+	c, audit, ask := policedControl(t, ", requests: [stacks]")
+	c.process("worker-0", "")
+	require.NoError(t, ask(ControlInput{Op: lifecycle.ControlStacks}))
+	require.NoError(t, ask(ControlInput{Op: lifecycle.ControlStacks, Tasks: []string{"worker-0"}}))
+	for _, in := range []ControlInput{
+		{Op: lifecycle.ControlSignal, Tasks: []string{"worker-9"}, Signal: "SIGUSR1"},
+		{Op: lifecycle.ControlRestart, Tasks: []string{"worker-9"}},
+		{Op: lifecycle.ControlStacks, Tasks: []string{"worker-9"}},
+	} {
+		assert.ErrorContains(t, ask(in), "the run has no task worker-9 here", in.Op)
+	}
+	c.process("worker-9", "")
+	assert.ErrorContains(t, ask(ControlInput{Op: lifecycle.ControlStacks}), "the run has no task worker-9 here", "an added one that was forgotten")
+	assert.ErrorContains(t, ask(ControlInput{Op: lifecycle.ControlUnreserve}), "worker-0 still runs here")
+	assert.NotEmpty(t, c.host.plans.all()[0].Tasks)
+	c.processes = nil
+	require.NoError(t, ask(ControlInput{Op: lifecycle.ControlUnreserve}))
+	assert.Empty(t, c.host.plans.all()[0].Tasks)
+	require.NoError(t, ask(ControlInput{Op: lifecycle.ControlSeal, Tasks: []string{"worker-0"}}))
+	b, err := os.ReadFile(audit)
+	require.NoError(t, err)
+	for _, what := range []string{"unreserve", "seal"} {
+		assert.Contains(t, string(b), `"what":"`+what+`"`)
+	}
+}
+
+// To end a task is never denied, but it lends no signal, and no time after its stop.
+func TestStopLendsNoSignal(t *testing.T) {
+	long, short := time.Hour, time.Millisecond
+	for bounds, free := range map[string]bool{", requests: [restart]": false, ", requests: [restart, signal]": true, "": true} {
+		c, _, _ := policedControl(t, bounds)
+		p := c.host.plans.all()[0]
+		of := func(in ControlInput) howToStop {
+			in.Tasks = []string{"worker-0"}
+			order, _, err := c.host.byStop(p, in)
+			require.NoError(t, err)
+			require.Len(t, order, 1)
+			return order[0]
+		}
+		own := of(ControlInput{})
+		assert.Equal(t, own.grace, p.Spec.Stop.Grace.Std())
+		assert.Equal(t, short, of(ControlInput{Grace: &short}).grace, bounds)
+		got := of(ControlInput{Signal: "SIGUSR1", Grace: &long})
+		if free {
+			assert.Equal(t, howToStop{int(syscall.SIGUSR1), long}, got, bounds)
+		} else {
+			assert.Equal(t, own, got, bounds)
+		}
+	}
 }
 
 func TestClusterIsThatOfTheSpec(t *testing.T) {

@@ -33,6 +33,9 @@ type plan struct {
 	// Signers are the principals of whoever has signed the run, as the policy of this host
 	// knows them.
 	Signers []string `json:"signers,omitempty"`
+	// Statement is the ID of the spec, where this host has a policy: who has signed it, or
+	// that nobody has, included.
+	Statement string `json:"statement,omitempty"`
 	// Tasks names those placed here.
 	Tasks []string `json:"tasks"`
 	// Added are tasks started outside the spec, or with another command.

@@ -77,13 +77,21 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if in.Spec == nil {
 		return ReserveOutput{}, refusedSpec([]spec.Problem{{Message: "there is no spec"}})
 	}
+	if problems := h.checkSpec(in.Spec); len(problems) > 0 {
+		return ReserveOutput{}, refusedSpec(problems)
+	}
 	tasks, err := h.tasksFor(in)
 	if err != nil {
 		return ReserveOutput{}, err
 	}
-	signers, as, problems := h.admit(run, in, tasks)
+	leave, problems := h.admit(run, in, tasks)
 	if len(problems) > 0 {
 		return ReserveOutput{}, refusedSpec(problems)
+	}
+	if p, err := h.plans.get(run); err == nil {
+		if err := h.sameSpec(p, leave); err != nil {
+			return ReserveOutput{}, err
+		}
 	}
 	if err := h.awaitPredecessor(ctx, run); err != nil {
 		return ReserveOutput{}, err
@@ -94,11 +102,11 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err := h.checkUnused(ctx, run, in.Generation); err != nil {
 		return ReserveOutput{}, err
 	}
-	user, err := h.userFor(ctx, as)
+	user, err := h.userFor(ctx, leave.as)
 	if err != nil {
 		return ReserveOutput{}, err
 	}
-	unlock, err := h.bring(ctx, run, in, user)
+	unlock, err := h.bring(ctx, run, in, leave.statement, user)
 	if err != nil {
 		return ReserveOutput{}, err
 	}
@@ -119,12 +127,17 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		MasterPort: lease[0], JAXPort: lease[1],
 	}
 	p, err := h.plans.update(run, func(p *plan) (*plan, error) {
+		if p != nil {
+			if err := h.sameSpec(p, leave); err != nil {
+				return nil, err
+			}
+		}
 		switch {
 		case p != nil && in.Generation < p.Generation:
 			return nil, fmt.Errorf("generation %d of the run is over, %d has begun", in.Generation, p.Generation)
 		case p == nil || p.Generation != in.Generation:
 			p = h.newPlan(run, in, p)
-			p.Server, p.Signers, p.As, p.User = server, signers, as, user
+			p.Server, p.Signers, p.Statement, p.As, p.User = server, leave.signers, leave.statement, leave.as, user
 		}
 		if err := h.claimSlots(run, in.Generation, tasks); err != nil {
 			return nil, err

@@ -147,7 +147,8 @@ type lease struct {
 	token   []byte
 	resumed bool
 
-	allowed  policy.Decision // of the process that is started
+	asked    policy.Request  // about the process that is started
+	allowed  policy.Decision // of that
 	restarts int             // of the task so far
 	stopping bool            // the activity was cancelled
 	// stopped has the outcome of the request to stop the process.

@@ -37,7 +37,7 @@ const (
 
 // bring brings what the run ships into its directory on this host, from where it can be had.
 // It is the user's then. It must not be removed before a plan has the run, until when unlock is not called.
-func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput, user *hostuser.User) (unlock func(), err error) {
+func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
 		return func() {}, nil
@@ -63,7 +63,7 @@ func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput
 		if root := h.logRoot(in.Spec); root != spec.NullDir {
 			logs = tasklog.RunDir(root, run.WorkflowID, run.RunID)
 		}
-		err = h.shipped.Unpack(ctx, run, *a, logs, user, func(n int64) {
+		err = h.shipped.Unpack(ctx, run, *a, statement, logs, user, func(n int64) {
 			now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size), Bytes: n, Unpacking: true})
 		})
 	}
@@ -74,6 +74,10 @@ func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput
 		return unlock, err
 	}
 	unlock()
+	var taken *shipped.TakenError
+	if errors.As(err, &taken) {
+		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement, nil)
+	}
 	h.sweepShipped(nil) // what was fetched is in the way of others
 	return nil, temporal.NewApplicationErrorWithOptions(
 		fmt.Sprintf("what the run ships cannot be had: %v", err), spec.ErrPlacement,

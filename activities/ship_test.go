@@ -82,7 +82,7 @@ func bringTo(t *testing.T, h *Host, a spec.Archive, from ...spec.HostService) er
 	}
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	reserve := func(ctx context.Context) error {
-		unlock, err := h.bring(ctx, iris, in, nil)
+		unlock, err := h.bring(ctx, iris, in, "", nil)
 		if err == nil {
 			unlock()
 		}
@@ -128,7 +128,7 @@ func TestWhatIsShippedIsFetchedOnce(t *testing.T) {
 
 func TestWhatIsShippedIsNotPacked(t *testing.T) {
 	in := ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Dir: "/home/ann/job"}}}
-	_, err := shippingTo(t, t.TempDir()).bring(t.Context(), iris, in, nil)
+	_, err := shippingTo(t, t.TempDir()).bring(t.Context(), iris, in, "", nil)
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())

@@ -30,10 +30,11 @@ type howToStop struct {
 	grace  time.Duration
 }
 
-// byStop groups tasks by how they are asked to end, in their order.
-func (p *plan) byStop(tasks []string, signal string, grace *time.Duration) (order []howToStop, groups map[howToStop][]string, err error) {
+// byStop groups tasks of a request by how they are asked to end, in their order.
+func (h *Host) byStop(p *plan, in ControlInput) (order []howToStop, groups map[howToStop][]string, err error) {
 	groups = map[howToStop][]string{}
-	for _, task := range tasks {
+	for _, task := range in.Tasks {
+		signal, grace := h.mayStop(p, task, in)
 		n, g, err := p.stopOf(task, signal, grace)
 		if err != nil {
 			return nil, nil, err
@@ -49,7 +50,7 @@ func (p *plan) byStop(tasks []string, signal string, grace *time.Duration) (orde
 
 // stopTasks asks the processes of tasks to end, each as its type wants it.
 func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason supervisor.Reason) (ControlOutput, error) {
-	order, groups, err := p.byStop(in.Tasks, in.Signal, in.Grace)
+	order, groups, err := h.byStop(p, in)
 	if err != nil {
 		return ControlOutput{}, err
 	}

@@ -4,14 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // Entry is a line of the audit log.
 type Entry struct {
 	Time time.Time `json:"time"`
-	// What is start, refused, stop, terminate, restart, signal, stacks or tell.
+	// What is start, refused, stop, terminate, restart, signal, stacks, tell, seal, settle or
+	// unreserve.
 	What string `json:"what"`
 	// Signers are the principals of whoever has signed what is started; none: nobody has.
 	Signers []string `json:"signers,omitempty"`
@@ -39,6 +43,7 @@ func (g *Guard) Log(e Entry) error {
 		return nil
 	}
 	e.Time = g.now().UTC()
+	e.Command, e.Why = shortened(e.Command), shorten.Text(e.Why, maxText)
 	b, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -55,6 +60,21 @@ func (g *Guard) Log(e Entry) error {
 		return fmt.Errorf("the audit log cannot be written: %w", err)
 	}
 	return nil
+}
+
+// maxText bounds what a line has of a command, and of a reason, in bytes: whoever asks may
+// write anything.
+const maxText = 4 << 10
+
+// shortened returns the beginning of a command.
+func shortened(command []string) []string {
+	left := maxText
+	for i, word := range command {
+		if left -= len(word) + 1; left < 0 {
+			return append(slices.Clone(command[:i]), shorten.Text(word, left+len(word)+1), "…")
+		}
+	}
+	return command
 }
 
 func openAudit(file string) (*os.File, error) {

@@ -6,7 +6,8 @@
 // can have written them; see [readTrusted]. While they cannot be used nothing is started.
 //
 // A signature is good for one execution of a run, and that of a start-task for one start in a
-// generation: what has used it is noted in the state directory, for as long as it would be
+// generation. It is known by what was signed and by which key, not by how it is written: two
+// of the same statement with the same expiry by one key are one. What has used it is noted in the state directory, for as long as it would be
 // taken. So its expiry bounds only the first use on a host, and a run that has begun here
 // starts its tasks again after that.
 //

@@ -139,26 +139,27 @@ func (g *Guard) Decide(r policy.Request) policy.Decision {
 // HasPolicy reports whether something may be denied.
 func (g *Guard) HasPolicy() bool { return g != nil && g.file != "" }
 
-// Signers returns the principals of whoever has signed a statement; none where nobody has, or
-// where no policy asks. With a use that is not empty the signature is used up by it.
-func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by Use) ([]string, error) {
+// Signers returns the principals of whoever has signed a statement, and the ID of what they
+// have signed; none where nobody has, or where no policy asks. With a use that is not empty
+// the signature is used up by it.
+func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by Use) (principals []string, id string, err error) {
 	if !g.HasPolicy() || signature == nil {
-		return nil, nil
+		return nil, "", nil
 	}
 	_, signers, err := g.load()
 	if err != nil {
-		return nil, fmt.Errorf("the policy of this host cannot be used: %w", err)
+		return nil, "", fmt.Errorf("the policy of this host cannot be used: %w", err)
 	}
-	principals, err := st.Verify(*signature, signers, g.now())
+	principals, id, err = st.Verify(*signature, signers, g.now())
 	if err != nil {
-		return nil, fmt.Errorf("the signature is refused: %w", err)
+		return nil, "", fmt.Errorf("the signature is refused: %w", err)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.use(*signature, by); err != nil {
-		return nil, fmt.Errorf("the signature is refused: %w", err)
+	if err := g.use(id, signature.Expires, by); err != nil {
+		return nil, "", fmt.Errorf("the signature is refused: %w", err)
 	}
-	return principals, nil
+	return principals, id, nil
 }
 
 // auditFile returns where lines go; empty: nowhere.

@@ -2,9 +2,12 @@ package guard
 
 import (
 	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +26,7 @@ var begin = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 func newGuard(t *testing.T, rules string) (*Guard, string) {
 	t.Helper()
 	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o700)) // whatever the umask is
 	file := filepath.Join(dir, "policy.yaml")
 	write(t, file, rules)
 	g := New(file, filepath.Join(dir, "audit.log"), dir)
@@ -63,12 +67,16 @@ func TestPolicyThatOthersCanWriteIsRefused(t *testing.T) {
 		"a directory above":       func(dir, _ string) error { return os.Chmod(filepath.Dir(dir), 0o770) },
 		"a directory for a group": func(dir, _ string) error { return os.Chmod(dir, 0o720) },
 	} {
-		dir := filepath.Join(t.TempDir(), "above", "dir")
+		top := t.TempDir()
+		require.NoError(t, os.Chmod(top, 0o700))
+		dir := filepath.Join(top, "above", "dir")
 		require.NoError(t, os.MkdirAll(dir, 0o700))
 		file := filepath.Join(dir, "policy.yaml")
 		write(t, file, unsignedSh)
 		require.NoError(t, New(file, "", dir).Check(), name)
-		link := filepath.Join(t.TempDir(), "link")
+		of := t.TempDir()
+		require.NoError(t, os.Chmod(of, 0o700))
+		link := filepath.Join(of, "link")
 		require.NoError(t, os.Symlink(file, link))
 		require.NoError(t, New(link, "", dir).Check(), name)
 		require.NoError(t, spoil(dir, file))
@@ -128,27 +136,27 @@ func TestExpiryBoundsTheFirstUse(t *testing.T) {
 	run := Use{Namespace: "default", Workflow: "r", Run: "first"}
 	of := signatures.OfRun("r", s)
 	late := sign("r", s, begin)
-	_, err := g.Signers(of, late, run)
+	_, _, err := g.Signers(of, late, run)
 	assert.ErrorContains(t, err, "it has expired at 2026-11-23T08:00:00Z")
 
 	signature := sign("r", s, begin.Add(time.Minute))
-	who, err := g.Signers(of, signature, run)
+	who, _, err := g.Signers(of, signature, run)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"alice"}, who)
 	now := begin.Add(time.Hour)
 	g.now = func() time.Time { return now }
-	_, err = g.Signers(of, signature, run)
+	_, _, err = g.Signers(of, signature, run)
 	require.NoError(t, err, "the run has begun here")
-	_, err = g.Signers(of, signature, Use{Namespace: "default", Workflow: "r", Run: "second"})
+	_, _, err = g.Signers(of, signature, Use{Namespace: "default", Workflow: "r", Run: "second"})
 	assert.ErrorContains(t, err, "it was used before")
 
 	// Whoever runs here is remembered, and nobody else.
 	now = begin.Add(2 * time.Hour)
 	require.NoError(t, g.Forget(func(u Use) bool { return u == run }))
-	_, err = g.Signers(of, signature, run)
+	_, _, err = g.Signers(of, signature, run)
 	require.NoError(t, err)
 	require.NoError(t, g.Forget(func(Use) bool { return false }))
-	_, err = g.Signers(of, signature, run)
+	_, _, err = g.Signers(of, signature, run)
 	assert.ErrorContains(t, err, "it has expired")
 }
 
@@ -158,18 +166,68 @@ func TestSignatureOfAStartIsGoodForOneInAGeneration(t *testing.T) {
 	signature := sign("r", s, begin.Add(time.Minute))
 	of := signatures.OfRun("r", s)
 	use := func(generation, launch int) error {
-		_, err := g.Signers(of, signature, Use{Run: "e", Generation: generation, Launch: launch})
+		_, _, err := g.Signers(of, signature, Use{Run: "e", Generation: generation, Launch: launch})
 		return err
 	}
-	_, err := g.Signers(of, signature, Use{})
+	_, _, err := g.Signers(of, signature, Use{})
 	require.NoError(t, err, "to ask is no use")
 	require.NoError(t, use(0, 1))
 	require.NoError(t, use(0, 1))
 	assert.Error(t, use(0, 2))
 	require.NoError(t, use(1, 0))
 	assert.Error(t, use(0, 1), "that generation is over")
-	_, err = g.Signers(of, signature, Use{})
+	_, _, err = g.Signers(of, signature, Use{})
 	assert.ErrorContains(t, err, "it was used before")
+}
+
+// The same signature, written in another way, is no other one.
+func TestSignatureIsUsedUpHoweverItIsWritten(t *testing.T) {
+	g, sign := signedBy(t)
+	s := &spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}
+	of, signature := signatures.OfRun("r", s), sign("r", s, begin.Add(time.Minute))
+	_, _, err := g.Signers(of, signature, Use{Run: "first"})
+	require.NoError(t, err)
+	block, _ := pem.Decode([]byte(signature.SSH))
+	require.NotNil(t, block)
+	withHeader := *block
+	withHeader.Headers = map[string]string{"Again": "yes"}
+	body := base64.StdEncoding.EncodeToString(block.Bytes)
+	for how, text := range map[string]string{
+		"as it is":       signature.SSH,
+		"with a prefix":  "once more\n" + signature.SSH,
+		"with a space":   signature.SSH + " \n",
+		"in long lines":  "-----BEGIN SSH SIGNATURE-----\n" + body + "\n-----END SSH SIGNATURE-----\n",
+		"in short lines": "-----BEGIN SSH SIGNATURE-----\n" + body[:8] + "\n" + body[8:] + "\n-----END SSH SIGNATURE-----\n",
+		"with a header":  string(pem.EncodeToMemory(&withHeader)),
+	} {
+		again := *signature
+		again.SSH = text
+		who, _, err := g.Signers(of, &again, Use{Run: "first"})
+		require.NoError(t, err, "%s: it is the same signature", how)
+		assert.Equal(t, []string{"alice"}, who, how)
+		_, _, err = g.Signers(of, &again, Use{Run: "second"})
+		assert.ErrorContains(t, err, "it was used before", how)
+	}
+	later := sign("r", s, begin.Add(time.Hour))
+	_, _, err = g.Signers(of, later, Use{Run: "second"})
+	require.NoError(t, err, "another expiry is another statement")
+}
+
+func TestAuditLogBoundsItsLines(t *testing.T) {
+	g, _ := newGuard(t, unsignedSh)
+	long := strings.Repeat("x", 1<<20)
+	require.NoError(t, g.Log(Entry{What: "refused", Command: []string{"a", long, "b", long}, Why: long}))
+	b, err := os.ReadFile(g.audit)
+	require.NoError(t, err)
+	assert.Less(t, len(b), 3*maxText)
+	var e Entry
+	require.NoError(t, json.Unmarshal(b, &e))
+	assert.Equal(t, "a", e.Command[0])
+	assert.True(t, strings.HasPrefix(e.Command[1], "xxx"))
+	short := []string{"a", "b"}
+	assert.Equal(t, short, shortened(short))
+	words := shortened(slices.Repeat([]string{""}, 1<<20))
+	assert.LessOrEqual(t, len(words), maxText+2)
 }
 
 func TestAuditLog(t *testing.T) {
@@ -201,7 +259,7 @@ func TestNoGuard(t *testing.T) {
 	assert.NoError(t, g.Log(Entry{}))
 	assert.NoError(t, g.Forget(nil))
 	assert.True(t, g.Decide(policy.Request{Program: "/bin/sh"}).Allowed)
-	who, err := g.Signers(signatures.Statement{}, &spec.Signature{}, Use{})
+	who, _, err := g.Signers(signatures.Statement{}, &spec.Signature{}, Use{})
 	assert.NoError(t, err)
 	assert.Empty(t, who)
 }

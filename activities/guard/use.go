@@ -1,8 +1,6 @@
 package guard
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,17 +38,16 @@ func (u Use) again(next Use) bool {
 	return sameRun && (next.Generation > u.Generation || next.Generation == u.Generation && next.Launch == u.Launch)
 }
 
-// use notes the use of a signature, or returns why it must not be used for that. g.mu must be
-// held.
-func (g *Guard) use(s spec.Signature, by Use) error {
-	sum := sha256.Sum256([]byte(s.Expires + s.SSH))
-	file := filepath.Join(g.usedDir, hex.EncodeToString(sum[:16])+".json")
+// use notes the use of what was signed, or returns why it must not be used for that. g.mu must
+// be held.
+func (g *Guard) use(id, expires string, by Use) error {
+	file := filepath.Join(g.usedDir, id+".json")
 	b, err := os.ReadFile(file)
 	var before noted
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if signatures.Expired(s, g.now()) {
-			return fmt.Errorf("it has expired at %s", s.Expires)
+		if signatures.Expired(spec.Signature{Expires: expires}, g.now()) {
+			return fmt.Errorf("it has expired at %s", expires)
 		}
 	case err != nil:
 		return err
@@ -67,7 +64,7 @@ func (g *Guard) use(s spec.Signature, by Use) error {
 	if err := os.MkdirAll(g.usedDir, 0o700); err != nil {
 		return err
 	}
-	if b, err = json.Marshal(noted{by, s.Expires}); err != nil {
+	if b, err = json.Marshal(noted{by, expires}); err != nil {
 		return err
 	}
 	return atomicfile.Write(file, b, 0o600)

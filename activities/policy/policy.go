@@ -81,6 +81,8 @@ type Request struct {
 	AsRoot bool
 	// Ask is what is asked of the process once it runs; empty: it is to be started.
 	Ask Ask
+	// Problem says why nothing can be decided about it, which denies it.
+	Problem string
 }
 
 // Shipped is the directory in which a run has what it ships.
@@ -106,6 +108,9 @@ type Decision struct {
 func (p *Policy) Decide(r Request) Decision {
 	if p == nil {
 		return Decision{Allowed: true, Secrets: Secrets{Env: []string{"*"}, Files: []string{"/**"}}}
+	}
+	if r.Problem != "" {
+		return Decision{Reason: r.Problem}
 	}
 	var why []string
 	for i, rule := range p.Rules {

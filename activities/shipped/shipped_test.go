@@ -105,7 +105,7 @@ func TestPackAndUnpack(t *testing.T) {
 	s := Open(t.TempDir())
 	require.NoError(t, s.Put(a.Archive, a.Reader()))
 	var last int64
-	require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", nil, func(n int64) { last = n }))
+	require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", "", nil, func(n int64) { last = n }))
 	assert.EqualValues(t, a.Size, last)
 	dir := s.Dir(key("iris"))
 	assert.Equal(t, names(t, tree(t, files)), names(t, dir))
@@ -117,10 +117,41 @@ func TestPackAndUnpack(t *testing.T) {
 	assert.Equal(t, "print(1)\n", string(content))
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), nil, 0o600))
-	require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", nil, nil), "the next generation has what the last one wrote")
+	require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", "", nil, nil), "the next generation has what the last one wrote")
 	assert.FileExists(t, filepath.Join(dir, "out"))
-	require.NoError(t, s.Unpack(t.Context(), key("other"), a.Archive, "", nil, func(int64) {}))
+	require.NoError(t, s.Unpack(t.Context(), key("other"), a.Archive, "", "", nil, func(int64) {}))
 	assert.NoFileExists(t, filepath.Join(s.Dir(key("other")), "out"), "each run has its own")
+}
+
+// What one run has put into its directory is not executed for another.
+func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
+	s := Open(t.TempDir())
+	evil, good := pack(t, tree(t, map[string]string{"train.sh": "evil"}), Options{}), pack(t, tree(t, map[string]string{"train.sh": "good"}), Options{})
+	require.NoError(t, s.Put(evil.Archive, evil.Reader()))
+	require.NoError(t, s.Put(good.Archive, good.Reader()))
+	unpackFor := func(run supervisor.RunKey, a spec.Archive, statement string) error {
+		return s.Unpack(t.Context(), run, a, statement, "", nil, func(int64) {})
+	}
+	require.NoError(t, unpackFor(key("iris"), evil.Archive, "mine"))
+	require.NoError(t, unpackFor(key("iris"), evil.Archive, "mine"), "the next generation")
+	otherNamespace := key("iris")
+	otherNamespace.Namespace = "other"
+	for want, err := range map[string]error{
+		"with the content of another archive": unpackFor(key("iris"), good.Archive, "mine"),
+		"for another spec":                    unpackFor(key("iris"), evil.Archive, "alice's"),
+		"of another run":                      unpackFor(otherNamespace, evil.Archive, "mine"),
+	} {
+		var taken *TakenError
+		require.ErrorAs(t, err, &taken, want)
+		assert.ErrorContains(t, err, want)
+	}
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.Lchown(s.Dir(key("iris")), 65534, 65534))
+		assert.ErrorContains(t, unpackFor(key("iris"), evil.Archive, "mine"), "as another user's")
+		require.NoError(t, os.Lchown(s.Dir(key("iris")), 0, 0))
+	}
+	require.NoError(t, os.Remove(s.Dir(key("iris"))+".json"))
+	assert.ErrorContains(t, unpackFor(key("iris"), evil.Archive, "mine"), "nothing says of which run")
 }
 
 func TestWhatStaysBehind(t *testing.T) {
@@ -141,7 +172,7 @@ func TestWhatStaysBehind(t *testing.T) {
 		a := pack(t, filepath.Join(tree(t, files), c.dir), Options{Exclude: c.exclude})
 		s := Open(t.TempDir())
 		require.NoError(t, s.Put(a.Archive, a.Reader()))
-		require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", nil, func(int64) {}))
+		require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", "", nil, func(int64) {}))
 		assert.Equal(t, c.want, names(t, s.Dir(key("iris"))), "%s without %q", c.dir, c.exclude)
 	}
 }
@@ -282,7 +313,7 @@ func TestHostileArchives(t *testing.T) {
 			s, a := Open(state), archiveOf(b)
 			require.NoError(t, s.Put(a, bytes.NewReader(b)))
 			before := names(t, state)
-			require.Error(t, s.Unpack(t.Context(), key("iris"), a, "", nil, func(int64) {}))
+			require.Error(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}))
 			assert.Subset(t, append(before, "shipped/runs/", "shipped/runs/iris/"), names(t, state), "nothing is left")
 		})
 	}
@@ -337,7 +368,7 @@ func TestWrongDigest(t *testing.T) {
 	// One that was damaged after it was checked.
 	require.NoError(t, s.Put(a, bytes.NewReader(b)))
 	require.NoError(t, os.WriteFile(s.archive(a.Digest), wrong, 0o600))
-	require.ErrorAs(t, s.Unpack(t.Context(), key("iris"), a, "", nil, func(int64) {}), &mismatch)
+	require.ErrorAs(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}), &mismatch)
 	assert.False(t, s.Has(a.Digest), "it is fetched again")
 	assert.NoDirExists(t, s.Dir(key("iris")))
 
@@ -351,7 +382,7 @@ func TestWrongDigest(t *testing.T) {
 	_, err = in.Write(b)
 	require.NoError(t, err)
 	require.NoError(t, in.Commit(), "another source has the right one")
-	require.NoError(t, s.Unpack(t.Context(), key("iris"), a, "", nil, func(int64) {}))
+	require.NoError(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}))
 }
 
 func TestUnpackIsGivenUp(t *testing.T) {
@@ -360,10 +391,10 @@ func TestUnpackIsGivenUp(t *testing.T) {
 	b, a := tarOf(t, tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: 1 << 20}, tar.Header{Name: "y", Typeflag: tar.TypeReg, Size: 1})
 	require.NoError(t, s.Put(a, bytes.NewReader(b)))
 	ctx, cancel := context.WithCancel(t.Context())
-	require.ErrorIs(t, s.Unpack(ctx, key("iris"), a, "", nil, func(int64) { cancel() }), context.Canceled)
+	require.ErrorIs(t, s.Unpack(ctx, key("iris"), a, "", "", nil, func(int64) { cancel() }), context.Canceled)
 	assert.Empty(t, names(t, s.unfinished()))
 	assert.True(t, s.Has(a.Digest), "the archive is good")
-	require.NoError(t, s.Unpack(t.Context(), key("iris"), a, "", nil, func(int64) {}))
+	require.NoError(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}))
 }
 
 func TestFullDisk(t *testing.T) {
@@ -381,7 +412,7 @@ func TestFullDisk(t *testing.T) {
 
 	b, a = tarOf(t, tar.Header{Name: "half", Typeflag: tar.TypeReg, Size: 700 << 10})
 	require.NoError(t, s.Put(a, bytes.NewReader(b)))
-	err = s.Unpack(t.Context(), key("iris"), a, "", nil, func(int64) {})
+	err = s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	assert.ErrorContains(t, err, state)
 	assert.Empty(t, names(t, s.unfinished()), "no half directory is left")
@@ -402,7 +433,7 @@ func TestSweep(t *testing.T) {
 		if id == "iris" {
 			l = logs
 		}
-		require.NoError(t, s.Unpack(t.Context(), key(id), a, l, nil, func(int64) {}))
+		require.NoError(t, s.Unpack(t.Context(), key(id), a, "", l, nil, func(int64) {}))
 	}
 	held, over := map[string]bool{"iris": true, "quiet": true}, map[string]bool{}
 	sweep := func() {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,8 @@ type Store struct {
 	mu  sync.Mutex
 	// locks has an element in the channel of each digest that is locked.
 	locks map[string]chan struct{}
+	// placing is held while a directory of a run gets its name and its note.
+	placing sync.Mutex
 }
 
 // Open returns the store in a state directory. It is made when something comes into it.
@@ -193,17 +196,58 @@ func (s *Store) Keep(digest, workflowID string) error {
 type unpacked struct {
 	Run    supervisor.RunKey `json:"run"`
 	Digest string            `json:"digest"`
+	// Statement is the ID of the spec that it was unpacked for; empty: nobody asks.
+	Statement string `json:"statement,omitempty"`
 	// Logs is the log directory of the run; empty: it keeps none.
 	Logs string `json:"logs,omitempty"`
 }
 
-// Unpack unpacks an archive that is there into the directory of a run, unless that is there.
-// The digest must be locked. progress is called with how much has been unpacked. An archive
-// that turns out to be damaged is removed. What is unpacked is the user's; nil: ours.
-func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archive, logs string, user *hostuser.User, progress func(n int64)) (err error) {
+// TakenError is returned where the directory of a run has something else: its tasks would
+// execute what somebody else has put there.
+type TakenError struct{ Dir, Why string }
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("%s is there already, %s; start the run again", e.Dir, e.Why)
+}
+
+// check returns why the directory of a run is not what u says, of that user. What is said of
+// it lies beside it, where the user cannot write. fs.ErrNotExist: there is none.
+func (s *Store) check(u unpacked, user *hostuser.User) error {
+	dir := s.Dir(u.Run)
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	uid := uint32(os.Geteuid())
+	if user != nil {
+		uid = user.UID
+	}
+	var there unpacked
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case readJSON(dir+".json", &there) != nil:
+		return &TakenError{dir, "and nothing says of which run"}
+	case there.Run != u.Run:
+		return &TakenError{dir, "of another run"}
+	case there.Digest != u.Digest:
+		return &TakenError{dir, "with the content of another archive"}
+	case there.Statement != u.Statement:
+		return &TakenError{dir, "for another spec"}
+	case !ok || stat.Uid != uid:
+		return &TakenError{dir, "as another user's"}
+	}
+	return nil
+}
+
+// Unpack unpacks an archive that is there into the directory of a run, unless that is there
+// for the same. The digest must be locked. statement is the ID of the run's spec, where that
+// matters. progress is called with how much has been unpacked. An archive that turns out to be
+// damaged is removed. What is unpacked is the user's; nil: ours.
+func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archive, statement, logs string, user *hostuser.User, progress func(n int64)) (err error) {
 	dir := s.Dir(run)
-	if _, err := os.Lstat(dir); err == nil {
-		return nil
+	u := unpacked{run, a.Digest, statement, logs}
+	if err := s.check(u, user); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	in, err := s.Read(a.Digest)
 	if err != nil {
@@ -242,9 +286,14 @@ func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archiv
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(unpacked{run, a.Digest, logs})
+	b, err := json.Marshal(u)
 	if err != nil {
 		return err
+	}
+	s.placing.Lock()
+	defer s.placing.Unlock()
+	if err := s.check(u, user); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, removeAll(tmp)) // somebody else was faster
 	}
 	if err := atomicfile.Write(dir+".json", b, 0o600); err != nil {
 		return err

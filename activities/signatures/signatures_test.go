@@ -1,8 +1,13 @@
 package signatures
 
 import (
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
 	"encoding/json"
+	"encoding/pem"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,7 +61,7 @@ func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
 	signature, err := OfRun("iris-1", s).Sign(key, now)
 	require.NoError(t, err)
 	by := signersOf(t, "# people", line("alice@example.com,alice", key))
-	who, err := OfRun("iris-1", arrived(t, s)).Verify(*signature, by, now)
+	who, _, err := OfRun("iris-1", arrived(t, s)).Verify(*signature, by, now)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"alice@example.com", "alice"}, who)
 
@@ -71,16 +76,52 @@ func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
 		"expiry": {OfRun("iris-1", s), later},
 		"kind":   {Statement{"start-task", "iris-1", s.AsSigned()}, *signature},
 	} {
-		_, err := of.Verify(of.Signature, by, now)
+		_, _, err := of.Verify(of.Signature, by, now)
 		assert.ErrorContains(t, err, "another run ID or another", name)
 	}
-	_, err = OfRun("iris-1", s).Verify(*signature, signersOf(t, line("bob", newKey(t))), now)
+	_, _, err = OfRun("iris-1", s).Verify(*signature, signersOf(t, line("bob", newKey(t))), now)
 	assert.ErrorContains(t, err, "is not among the allowed signers")
-	_, err = OfRun("iris-1", s).Verify(spec.Signature{Expires: signature.Expires, SSH: "x"}, by, now)
+	_, _, err = OfRun("iris-1", s).Verify(spec.Signature{Expires: signature.Expires, SSH: "x"}, by, now)
 	assert.ErrorContains(t, err, "no SSH signature")
 	assert.True(t, Expired(*signature, now))
 	assert.False(t, Expired(*signature, now.Add(-time.Second)))
 	assert.True(t, Expired(spec.Signature{Expires: "x"}, now))
+}
+
+// Of an ECDSA signature (r, s) anybody can make another valid one, (r, n-s).
+func TestTurnedSignatureIsOfTheSame(t *testing.T) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	key, err := ssh.NewSignerFromKey(private)
+	require.NoError(t, err)
+	by := signersOf(t, line("a", key))
+	signature, err := OfRun("r", aSpec("x")).Sign(key, now)
+	require.NoError(t, err)
+	_, id, err := OfRun("r", aSpec("x")).Verify(*signature, by, now)
+	require.NoError(t, err)
+
+	block, _ := pem.Decode([]byte(signature.SSH))
+	var e envelope
+	require.NoError(t, ssh.Unmarshal(block.Bytes, &e))
+	var blob ssh.Signature
+	require.NoError(t, ssh.Unmarshal(e.Signature, &blob))
+	var rs struct{ R, S *big.Int }
+	require.NoError(t, ssh.Unmarshal(blob.Blob, &rs))
+	rs.S.Sub(elliptic.P256().Params().N, rs.S)
+	blob.Blob = ssh.Marshal(rs)
+	e.Signature = ssh.Marshal(blob)
+	turned := *signature
+	turned.SSH = string(pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: ssh.Marshal(e)}))
+	require.NotEqual(t, signature.SSH, turned.SSH)
+	_, same, err := OfRun("r", aSpec("x")).Verify(turned, by, now)
+	require.NoError(t, err)
+	assert.Equal(t, id, same)
+
+	other, err := OfRun("r", aSpec("y")).Sign(key, now)
+	require.NoError(t, err)
+	_, different, err := OfRun("r", aSpec("y")).Verify(*other, by, now)
+	require.NoError(t, err)
+	assert.NotEqual(t, id, different)
 }
 
 func TestElasticRunMayHaveFewerTasksThanWereSigned(t *testing.T) {
@@ -95,7 +136,7 @@ func TestElasticRunMayHaveFewerTasksThanWereSigned(t *testing.T) {
 		smaller := s.WithDefaults()
 		smaller.Tasks[0].Count = new(tasks)
 		smaller.Signature = signature
-		_, err = OfRun("r", arrived(t, smaller)).Verify(*signature, by, now)
+		_, _, err = OfRun("r", arrived(t, smaller)).Verify(*signature, by, now)
 		assert.Equal(t, valid, err == nil, tasks)
 	}
 }
@@ -109,7 +150,7 @@ func TestSignersAreThoseOfTheTime(t *testing.T) {
 		`valid-before="202611230801Z" `: true, `namespaces="git" `: false, `namespaces="git,clusterrun-run" `: true,
 	} {
 		by := signersOf(t, strings.Replace(line("a", key), "ssh-ed25519", options+"ssh-ed25519", 1))
-		_, err := OfRun("r", aSpec("x")).Verify(*signature, by, now)
+		_, _, err := OfRun("r", aSpec("x")).Verify(*signature, by, now)
 		assert.Equal(t, valid, err == nil, options)
 	}
 }
@@ -129,6 +170,9 @@ func TestBadSigners(t *testing.T) {
 
 // TestAgreesWithSSHKeygen holds both directions against OpenSSH, for each type of key.
 func TestAgreesWithSSHKeygen(t *testing.T) {
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("there is no ssh-keygen here")
+	}
 	for _, typ := range []string{"ed25519", "ecdsa", "rsa"} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "key")
@@ -204,7 +248,7 @@ func BenchmarkVerify(b *testing.B) {
 	require.NoError(b, err)
 	by := signersOf(b, line("a", key))
 	for b.Loop() {
-		if _, err := OfRun("r", s).Verify(*signature, by, now); err != nil {
+		if _, _, err := OfRun("r", s).Verify(*signature, by, now); err != nil {
 			b.Fatal(err)
 		}
 	}

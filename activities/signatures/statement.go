@@ -2,6 +2,7 @@ package signatures
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,21 +53,24 @@ func (s Statement) Sign(key ssh.Signer, expires time.Time) (*spec.Signature, err
 	return signature, nil
 }
 
-// Verify returns the principals of the key by which a statement was signed. Whether it has
-// expired is for the caller to ask.
-func (s Statement) Verify(signature spec.Signature, by *Signers, now time.Time) ([]string, error) {
+// Verify returns the principals of the key by which a statement was signed, and an ID of what
+// it has signed. The same can be written in many ways: only the ID tells whether a signature
+// has come before. Whether it has expired is for the caller to ask.
+func (s Statement) Verify(signature spec.Signature, by *Signers, now time.Time) (principals []string, id string, err error) {
 	text, err := s.text(signature.Expires)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	key, err := verify(signature.SSH, Namespace, text)
 	if errors.Is(err, errMismatch) {
-		return nil, fmt.Errorf("it is of another run ID or another %s, or its expiry was changed", s.what())
+		return nil, "", fmt.Errorf("it is of another run ID or another %s, or its expiry was changed", s.what())
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return by.of(key, now)
+	principals, err = by.of(key, now)
+	sum := sha256.Sum256(append(text, key.Marshal()...))
+	return principals, hex.EncodeToString(sum[:]), err
 }
 
 func (s Statement) what() string {
