@@ -190,6 +190,9 @@ func TestReadersOfTheCodec(t *testing.T) {
 // What the README does with keys: the file of the embedded server has nothing of it.
 func TestTheCodecOfTheREADME(t *testing.T) {
 	t.Parallel()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("there is no openssl here")
+	}
 	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(readme), "### What the server can read")

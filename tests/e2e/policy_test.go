@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -54,9 +55,15 @@ rules:
 
 func newPoliced(t *testing.T) *policed {
 	t.Helper()
+	for _, program := range []string{"ssh-keygen", "ssh-agent", "ssh-add"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("there is no %s here", program)
+		}
+	}
 	s := harness.StartServer(t, "--headless")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o700)) // whatever the umask is
 	g := &policed{Server: s, t: t, client: s.Client(), dir: dir}
 	for _, name := range []string{"alice", "eve"} {
 		g.command(nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", g.path(name))
@@ -198,7 +205,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		"unsigned": {append(job, g.path("job")), "policy: worker-0, which nobody has signed, on host host-a: no rule is for what is unsigned; sign it with `clusterrun submit --sign`"},
 		"eve":      {append([]string{"--sign-key", g.path("eve")}, append(job, g.path("job"))...), "is not among the allowed signers"},
 		"evil":     {append([]string{"--sign-key", g.path("alice")}, append(job, g.path("evil"))...), "rule 1 does not allow the program " + g.path("evil")},
-		"dotdot":   {append([]string{"--sign-key", g.path("alice")}, append(job, g.dir+"/../"+filepath.Base(g.dir)+"/evil")...), "rule 1 does not allow the program " + g.path("evil")},
+		"dotdot":   {append([]string{"--sign-key", g.path("alice")}, append(job, g.dir+"/../"+filepath.Base(g.dir)+"/job")...), "has .., which a policy does not follow; write the path without"},
 		"away":     {[]string{"--sign-key", g.path("alice"), "--dir", "/", "-n", "1", "--", g.path("job")}, "rule 1 does not allow the directory /"},
 		"logs":     {append([]string{"--sign-key", g.path("alice"), "--log-dir", "/etc"}, append(job, g.path("job"))...), "rule 1 does not allow the directory /etc"},
 		"env":      {append([]string{"--sign-key", g.path("alice"), "--env", "LD_PRELOAD=x"}, append(job, g.path("job"))...), "rule 1 does not let a spec set LD_PRELOAD"},
@@ -355,38 +362,79 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	assert.True(t, g.wasAudited("refused", "r", "worker-9", "the task is not the one that the signed request makes of the spec"))
 	assert.True(t, g.wasAudited("refused", "r", "worker-1", "no rule is for what is unsigned"))
 
-	// A workflow under the ID of the run takes its place, and tells its host another cluster.
-	require.NoError(t, g.client.TerminateWorkflow(t.Context(), "r", "", "the attacker wants its ID"))
+	// A workflow that says what no workflow of ours does, of a run that alice has signed.
+	signed := g.sign("by-alice", s, time.Hour).WithDefaults()
+	other := g.sign("by-alice", g.job("other"), time.Hour).WithDefaults()
 	cluster := taskenv.Cluster{RPCLayer: "grpc", MasterAddr: "evil.example", Members: []taskenv.Member{{Type: "worker", Address: "evil.example:1"}}}
-	err = g.activity("r", queue, spec.ActivityPrepare, activities.PrepareInput{Run: execution, Cluster: cluster})
-	require.Error(t, err)
-	err = g.activity("r", queue, spec.ActivityControl, activities.ControlInput{Run: execution, Op: lifecycle.ControlSignal, Tasks: []string{"worker-0"}, Signal: "SIGUSR1"})
-	if err != nil { // or the run is gone already
-		assert.ErrorContains(t, err, "does not allow the request signal")
+	lines := len(g.audited())
+	errs := g.activities("by-alice", queue,
+		byHand{spec.ActivityReserve, activities.ReserveInput{Spec: signed}},
+		byHand{spec.ActivityPrepare, activities.PrepareInput{Cluster: cluster}},
+		byHand{spec.ActivityControl, activities.ControlInput{Op: lifecycle.ControlSignal, Tasks: []string{"worker-0"}, Signal: "SIGUSR1"}},
+		byHand{spec.ActivityControl, activities.ControlInput{Op: lifecycle.ControlSignal, Tasks: []string{"worker-5"}, Signal: "SIGUSR1"}},
+		byHand{spec.ActivityReserve, activities.ReserveInput{Spec: other}},
+		byHand{spec.ActivityReserve, activities.ReserveInput{Spec: other, Generation: 1}},
+	)
+	assert.Empty(t, errs[0])
+	assert.Contains(t, errs[1], "the cluster is not that of the run's spec")
+	assert.Contains(t, errs[2], "rule 1 does not allow the request signal")
+	assert.Contains(t, errs[3], "the run has no task worker-5 here")
+	assert.Contains(t, errs[4], "the run has another spec here, or other signers")
+	assert.Contains(t, errs[5], "the run has another spec here, or other signers")
+	var refused []string
+	for _, e := range g.audited()[lines:] {
+		if e.Run == "by-alice" {
+			refused = append(refused, e.What+" "+e.Asked)
+		}
 	}
+	assert.Equal(t, []string{"refused signal", "refused signal", "refused reserve", "refused reserve"}, refused)
 	assert.True(t, g.wasAudited("refused", "r", "worker-2", "rule 1 does not allow the program "+g.path("evil")))
 	assert.True(t, g.wasAudited("refused", "r", "worker-0", "rule 1 does not allow the request signal"))
 	assert.True(t, g.wasAudited("restart", "r", "worker-2", ""))
 	assert.True(t, g.wasAudited("terminate", "r", "worker-2", ""))
 }
 
+// byHand is an activity that no workflow of ours has scheduled.
+type byHand struct {
+	Activity string
+	Input    any
+}
+
 // activity has a workflow of the test schedule an activity, and returns its first failure.
 func (g *policed) activity(workflowID, queue, name string, input any) error {
 	g.t.Helper()
+	if err := g.activities(workflowID, queue, byHand{name, input})[0]; err != "" {
+		return errors.New(err)
+	}
+	return nil
+}
+
+// activities is the same for several ones, one after the other. What succeeds has no text.
+func (g *policed) activities(workflowID, queue string, calls ...byHand) []string {
+	g.t.Helper()
 	w := worker.New(g.client, "by-hand-"+workflowID, worker.Options{DisableRegistrationAliasing: true})
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) ([]string, error) {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			TaskQueue: queue, StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		})
-		return workflow.ExecuteActivity(ctx, name, input).Get(ctx, nil)
+		errs := make([]string, len(calls))
+		for i, c := range calls {
+			if err := workflow.ExecuteActivity(ctx, c.Activity, c.Input).Get(ctx, nil); err != nil {
+				errs[i] = err.Error()
+			}
+		}
+		return errs, nil
 	}, workflow.RegisterOptions{Name: "Attack"})
 	require.NoError(g.t, w.Start())
 	defer w.Stop()
 	run, err := g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: workflowID, TaskQueue: "by-hand-" + workflowID}, "Attack")
 	require.NoError(g.t, err)
-	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(g.t.Context(), 2*time.Minute)
 	defer cancel()
-	return run.Get(ctx, nil)
+	var errs []string
+	require.NoError(g.t, run.Get(ctx, &errs))
+	require.Len(g.t, errs, len(calls))
+	return errs
 }
 
 // A policy that cannot be used keeps the host worker from starting, and `policy check` says
@@ -394,6 +442,9 @@ func (g *policed) activity(workflowID, queue, name string, input any) error {
 func TestPolicyCheck(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o700))  // whatever the umask is
+	bin, err := filepath.EvalSymlinks("/bin") // patterns are of real paths
 	require.NoError(t, err)
 	file := filepath.Join(dir, "policy.yaml")
 	write := func(name, text string, mode os.FileMode) string {
@@ -431,13 +482,13 @@ func TestPolicyCheck(t *testing.T) {
 	me, err := user.Current()
 	require.NoError(t, err)
 	write("signers", "", 0o600)
-	write("policy.yaml", fmt.Sprintf(rules, me.Username, dir)+"  - {signers: [unsigned], user: nobody, programs: [/bin/true]}\n", 0o644)
+	write("policy.yaml", fmt.Sprintf(rules, me.Username, dir)+"  - {signers: [unsigned], user: nobody, programs: ["+bin+"/true]}\n", 0o644)
 	s := write("run.yaml", "dir: "+dir+"\ntasks: [{type: chief, command: ["+dir+"/job]}, {type: worker, command: [/bin/true]}]", 0o644)
 	code, stdout, stderr := run("policy", "check", file)
 	assert.Equal(t, "ok\n", stdout, stderr)
 	assert.Zero(t, code)
 	code, stdout, stderr = run("policy", "check", file, "--spec", s, "--signer", "alice@example.com")
-	assert.Equal(t, "chief-0: allowed by rule 1, as "+me.Username+"\nworker-0: denied: rule 1 does not allow the program /bin/true\n", stdout)
+	assert.Equal(t, "chief-0: allowed by rule 1, as "+me.Username+"\nworker-0: denied: rule 1 does not allow the program "+bin+"/true\n", stdout)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "1 task is denied")
 	code, stdout, _ = run("policy", "check", file, "--spec", s, "--json")
