@@ -19,16 +19,14 @@
 // # Patterns
 //
 // A star stands for any characters but a slash, as in [path.Match]. A path that ends in /**
-// stands for everything below it. A directory stands for itself and everything below.
+// stands for everything below it. A directory stands for itself and everything below. What a
+// run ships is ship:/ on every host: its content is what was signed.
 //
 // Patterns are of real paths: links on the way to a program are followed, and those to a
 // directory to its end, before the policy is asked, and what it was asked about is executed.
 // A program that is a link itself has its own name: /usr/bin/python3 is that, and not
 // python3.12, but where /bin is a link to /usr/bin, write /usr/bin/sh. A path with .. is
 // denied, since behind a link it may lead anywhere.
-//
-// What a
-// run ships is ship:/ on every host: its content is what was signed.
 //
 // # Bounds
 //
