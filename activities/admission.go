@@ -1,0 +1,224 @@
+package activities
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/guard"
+	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/activities/signatures"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// checkSpec returns what is wrong with a spec, before its tasks are listed: whoever can write
+// to the namespace can ask for anything, so nothing that a workflow has checked counts.
+func (h *Host) checkSpec(s *spec.RunSpec) []spec.Problem {
+	var invalid *spec.InvalidSpecError
+	if !errors.As(s.Validate(), &invalid) {
+		return nil
+	}
+	return slices.DeleteFunc(invalid.Problems, func(p spec.Problem) bool {
+		if h.Guard == nil {
+			return p.Path != "tasks" // but their number is bounded for all
+		}
+		// Of an elastic run this may be a part, whose tasks are too few for its hosts.
+		return s.IsElastic() && p.Path == "hosts.count"
+	})
+}
+
+// leave is what a host knows of a run whose tasks it takes.
+type leave struct {
+	signers []string
+	as      string // whom its tasks run as
+	// statement is the ID of its spec; empty: there is no policy.
+	statement string
+}
+
+// sameSpec returns why a run must not go on with a spec: its directory, its log and its user's
+// processes here are of another one, which others may have written.
+func (h *Host) sameSpec(p *plan, l leave) error {
+	if !h.Guard.HasPolicy() || p.Statement == l.statement {
+		return nil
+	}
+	why := "the run has another spec here, or other signers"
+	h.refused(p.Run, guard.Entry{Asked: "reserve", Signers: l.signers}, why)
+	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", h.Name, why), spec.ErrPlacement, nil)
+}
+
+// unsignedStatement returns the ID of a spec that nobody has signed. A part of an elastic run
+// has that of the whole.
+func unsignedStatement(s *spec.RunSpec) string {
+	whole := s.AsSigned()
+	if whole.IsElastic() && len(whole.Tasks) > 0 {
+		whole.Tasks[len(whole.Tasks)-1].Count = nil
+	}
+	b, err := json.Marshal(whole)
+	if err != nil {
+		return "" // it has come as JSON
+	}
+	sum := sha256.Sum256(b)
+	return policy.Unsigned + " " + hex.EncodeToString(sum[:])
+}
+
+// admit returns by whose leave this host takes tasks of a run, and why it does not: before
+// anything is fetched, reserved or started.
+func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
+	if h.Guard == nil {
+		return l, nil
+	}
+	signers, statement, err := h.Guard.Signers(signatures.OfRun(run.WorkflowID, in.Spec), in.Spec.Signature, useOf(run))
+	if err != nil {
+		h.refused(run, guard.Entry{Asked: "reserve"}, err.Error())
+		return l, []spec.Problem{{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the run again with `clusterrun submit --sign`"}}
+	}
+	l.signers = signers
+	if l.statement = statement; statement == "" && h.Guard.HasPolicy() {
+		l.statement = unsignedStatement(in.Spec)
+	}
+	said := map[string]bool{}
+	found := false
+	for _, t := range tasks {
+		d := h.Guard.Decide(h.requestFor(run, in.Spec, t, signers))
+		if d.Allowed && !found {
+			l.as, found = d.User, true
+		}
+		d = sameUser(d, l.as)
+		if d.Allowed || said[d.Reason] {
+			continue
+		}
+		said[d.Reason] = true
+		h.refused(run, guard.Entry{Asked: "reserve", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
+		problems = append(problems, spec.Problem{
+			Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", t.Name(), by(signers), h.Name, d.Reason), Remedy: remedyOfDenial(signers),
+		})
+	}
+	return l, problems
+}
+
+// sameUser denies what is allowed as another user than the one the run has here: its files
+// and sockets are that user's, and whoever may start something as one user must not by a run
+// of another's.
+func sameUser(d policy.Decision, as string) policy.Decision {
+	if !d.Allowed || d.User == as {
+		return d
+	}
+	name := func(user string) string { return cmp.Or(user, "the host worker") }
+	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d has it run as %s, and the run runs as %s here", d.Rule, name(d.User), name(as))}
+}
+
+func by(signers []string) string {
+	if len(signers) == 0 {
+		return "nobody has signed"
+	}
+	return "was signed by " + strings.Join(signers, ", ")
+}
+
+func remedyOfDenial(signers []string) string {
+	if len(signers) == 0 {
+		return "sign it with `clusterrun submit --sign`, or ask the owner of the host"
+	}
+	return "ask the owner of the host"
+}
+
+// useOf is the use of a signature by a run.
+func useOf(run supervisor.RunKey) guard.Use {
+	return guard.Use{Namespace: run.Namespace, Workflow: run.WorkflowID, Run: run.RunID}
+}
+
+// admitAdded returns who has signed a task that is to be added to a plan, and why it must not
+// be: before that, since it would take the place of the one that is there.
+func (h *Host) admitAdded(p *plan, in RunTaskInput) ([]string, error) {
+	t := *in.Added
+	if before, ok := p.Added[t.Name()]; ok && before.Launch == in.Launch && reflect.DeepEqual(before.Task, t) {
+		return before.Signers, nil // another attempt, which may find the process alive
+	}
+	signers, err := h.admitStart(p, t, &in)
+	if err == nil && h.Guard != nil {
+		if d := sameUser(h.Guard.Decide(h.requestFor(p.Run, p.Spec, t, signers)), p.As); !d.Allowed {
+			err = errors.New(d.Reason)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCommand, h.denied(p, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, err.Error()))
+	}
+	return signers, nil
+}
+
+// admitStart returns who has signed a task that is outside the spec, or differs from it. A
+// task that is as in the spec is signed with it. With launch nil nothing is started yet.
+func (h *Host) admitStart(p *plan, t spec.Task, launch *RunTaskInput) ([]string, error) {
+	if h.Guard == nil {
+		return nil, nil
+	}
+	if own, ok := p.Spec.Task(t.Name()); ok && t.Signed == nil && reflect.DeepEqual(own, t) {
+		return p.Signers, nil
+	}
+	if t.Signed == nil {
+		return nil, nil
+	}
+	made, err := p.Spec.AddedTask(*t.Signed)
+	made.Rank = t.Rank
+	if err != nil || made.Name() != t.Name() || !sameTask(made, t) {
+		return nil, errors.New("the task is not the one that the signed request makes of the spec")
+	}
+	var use guard.Use
+	if launch != nil {
+		use = useOf(p.Run)
+		use.Generation, use.Launch = launch.Generation, launch.Launch
+	}
+	signers, _, err := h.Guard.Signers(signatures.OfStart(p.Run.WorkflowID, *t.Signed), t.Signed.Signature, use)
+	return signers, err
+}
+
+// sameTask reports whether two tasks start the same process.
+func sameTask(a, b spec.Task) bool {
+	return a.Address == b.Address && a.Dir == b.Dir && slices.Equal(a.Command, b.Command) && maps.Equal(a.Env, b.Env)
+}
+
+var errCluster = temporal.NewNonRetryableApplicationError("the cluster is not that of the run's spec", spec.ErrPlacement, nil)
+
+// checkCluster returns why a cluster is not that of the run: what a workflow adds to the spec
+// are hosts, addresses and ports.
+func (h *Host) checkCluster(p *plan, c taskenv.Cluster) error {
+	if !h.Guard.HasPolicy() {
+		return nil
+	}
+	tasks := p.Spec.TaskList()
+	if len(c.Members) != len(tasks) || c.RPCLayer != p.Spec.RPCLayer || !slices.Equal(c.Profiles, p.Spec.EnvProfiles) {
+		return errCluster
+	}
+	for i, m := range c.Members {
+		host, port, err := spec.SplitAddress(m.Address)
+		if t := tasks[i]; m.Type != t.Type || m.Index != t.Index || m.Rank != t.Rank || err != nil || host == "" || port == 0 {
+			return errCluster
+		}
+	}
+	if c.MasterAddr != HostPart(c.Members[0].Address) {
+		return errCluster
+	}
+	return nil
+}
+
+// forgetSignatures removes what nobody has to know any more of signatures.
+func (h *Host) forgetSignatures() {
+	err := h.Guard.Forget(func(u guard.Use) bool {
+		_, err := h.plans.get(supervisor.RunKey{Namespace: u.Namespace, WorkflowID: u.Workflow, RunID: u.Run})
+		return err == nil
+	})
+	if err != nil {
+		h.Log.Warn("notes of signatures stay", zap.Error(err))
+	}
+}

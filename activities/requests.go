@@ -1,0 +1,143 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/guard"
+	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// checkRequest holds a request to the tasks of a run against the policy, and writes it down.
+// What ends processes is done in any case: whoever can ask for it can also end the run.
+func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error {
+	ask, known := asks[in.Op]
+	if h.Guard == nil || !known {
+		return nil
+	}
+	names := in.Tasks
+	if len(names) == 0 {
+		names = slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added)))
+		if ask != "" {
+			// It reaches every process of the run, also of a task that the plan has lost.
+			all, err := h.Supervisor.Processes(ctx, p.Run)
+			if err != nil {
+				return err
+			}
+			names = append(names, tasksOf(notEnded(all.Processes))...)
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	var entries []guard.Entry
+	for _, name := range names {
+		t, ok := p.task(name)
+		e := guard.Entry{What: string(in.Op), Task: name, Run: p.Run.WorkflowID, Execution: p.Run.RunID, Signers: p.signersOf(name)}
+		if ask != "" {
+			d := h.decide(p, t, ask)
+			if !ok && h.Guard.HasPolicy() {
+				d = policy.Decision{Reason: fmt.Sprintf("the run has no task %s here", name)}
+			}
+			if !d.Allowed {
+				e.Asked = string(in.Op)
+				return temporal.NewNonRetryableApplicationError(bounded(h.denied(p, e, d.Reason).Error()), spec.ErrInvalidRequest, nil)
+			}
+			e.Rule, e.User = d.Rule, d.User
+		}
+		entries = append(entries, e)
+	}
+	for _, e := range entries {
+		if err := h.Guard.Log(e); err != nil {
+			if ask != "" {
+				return err
+			}
+			h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("task", e.Task))
+		}
+	}
+	return nil
+}
+
+// asks are the requests that are written down, and what the policy is asked about them.
+var asks = map[lifecycle.ControlOp]policy.Ask{
+	lifecycle.ControlRestart:   policy.AskRestart,
+	lifecycle.ControlSignal:    policy.AskSignal,
+	lifecycle.ControlStacks:    policy.AskStacks,
+	lifecycle.ControlTerminate: "",
+	lifecycle.ControlTell:      "",
+	lifecycle.ControlSeal:      "",
+}
+
+// noted writes down what is asked of a run as a whole. The policy is not asked about that.
+func (h *Host) noted(run supervisor.RunKey, in ControlInput) {
+	err := h.Guard.Log(guard.Entry{What: string(in.Op), Run: run.WorkflowID, Execution: run.RunID})
+	if err != nil {
+		h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
+	}
+}
+
+// notEnded returns those of processes that have not ended.
+func notEnded(processes []supervisor.Process) []supervisor.Process {
+	return slices.DeleteFunc(slices.Clone(processes), func(q supervisor.Process) bool { return q.Exit != nil })
+}
+
+// checkLeft returns why a run has not left this host: a process that the policy let start must
+// stay known while it lives.
+func (h *Host) checkLeft(ctx context.Context, run supervisor.RunKey, generation int) error {
+	if !h.Guard.HasPolicy() {
+		return nil
+	}
+	all, err := h.Supervisor.Processes(ctx, run)
+	if err != nil {
+		return err
+	}
+	for _, q := range notEnded(all.Processes) {
+		if q.Key.Generation <= generation {
+			return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s still runs here", h.Name, q.Key.Task), spec.ErrInvalidRequest, nil)
+		}
+	}
+	return nil
+}
+
+// mayStop returns what of the signal and the grace that a request names counts for a task.
+// A signal is one like any other, and a long grace has a task outlive its stop.
+func (h *Host) mayStop(p *plan, task string, in ControlInput) (string, *time.Duration) {
+	if !h.Guard.HasPolicy() || in.Signal == "" && in.Grace == nil {
+		return in.Signal, in.Grace
+	}
+	t, ok := p.task(task)
+	if ok && h.decide(p, t, policy.AskSignal).Allowed {
+		return in.Signal, in.Grace
+	}
+	if _, most := p.Spec.StopOf(t); in.Grace != nil && *in.Grace > most {
+		return "", nil
+	}
+	return "", in.Grace
+}
+
+// mayServe returns why the tasks of a run must not be given closures.
+func (h *Host) mayServe(run supervisor.RunKey, task string) error {
+	if !h.Guard.HasPolicy() {
+		return nil
+	}
+	p, err := h.plans.get(run)
+	if err != nil {
+		return err
+	}
+	t, ok := p.task(task)
+	if !ok {
+		return fmt.Errorf("the run has no task %s", task)
+	}
+	if d := h.decide(p, t, policy.AskClosures); !d.Allowed {
+		return h.denied(p, guard.Entry{Asked: "closures", Task: task, Signers: p.signersOf(task)}, d.Reason)
+	}
+	return nil
+}
