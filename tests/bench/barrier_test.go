@@ -92,11 +92,11 @@ func (p *barrierPlace) passBare(round int) time.Duration {
 	return time.Since(start)
 }
 
-// BenchmarkBarrier is a barrier over 1, 2 and 10 hosts, and, turn about on the same
+// BenchmarkBarrier is a barrier over 1, 2, 10 and 50 hosts, and, turn about on the same
 // server, the bare workflow that everything by signals costs at least. Asked for
 // is a ratio of at most 1.5.
 func BenchmarkBarrier(b *testing.B) {
-	for _, hosts := range []int{1, 2, 10} {
+	for _, hosts := range []int{1, 2, 10, 50} {
 		b.Run(fmt.Sprint("hosts=", hosts), func(b *testing.B) {
 			p := newBarrierPlace(b, hosts)
 			w := worker.New(p.Client(), "bare", worker.Options{LocalActivityWorkerOnly: true})
