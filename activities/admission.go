@@ -101,9 +101,7 @@ func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) 
 		}
 		said[d.Reason] = true
 		h.refused(run, guard.Entry{Asked: "reserve", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
-		problems = append(problems, spec.Problem{
-			Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", t.Name(), by(signers), h.Name, d.Reason), Remedy: remedyOfDenial(signers),
-		})
+		problems = append(problems, h.denial(t.Name(), signers, d.Reason))
 	}
 	return l, problems
 }
@@ -117,6 +115,13 @@ func sameUser(d policy.Decision, as string) policy.Decision {
 	}
 	name := func(user string) string { return cmp.Or(user, "the host worker") }
 	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d has it run as %s, and the run runs as %s here", d.Rule, name(d.User), name(as))}
+}
+
+// denial says to whoever starts a run why the policy does not allow a task of it.
+func (h *Host) denial(task string, signers []string, why string) spec.Problem {
+	return spec.Problem{
+		Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", task, by(signers), h.Name, why), Remedy: remedyOfDenial(signers),
+	}
 }
 
 func by(signers []string) string {

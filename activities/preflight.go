@@ -3,7 +3,6 @@ package activities
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,9 +103,7 @@ func (h *Host) checkStart(p *plan, t *spec.Task) error {
 	}
 	if d := sameUser(h.Guard.Decide(h.requestFor(p.Run, p.Spec, *t, signers)), p.As); !d.Allowed {
 		h.refused(p.Run, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
-		return h.cannotStart(spec.Problem{
-			Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", t.Name(), by(signers), h.Name, d.Reason), Remedy: remedyOfDenial(signers),
-		})
+		return h.cannotStart(h.denial(t.Name(), signers, d.Reason))
 	}
 	problems := h.preflight(p.Run, p.Spec, p.User, []spec.Task{*t})
 	if len(problems) == 0 {
@@ -233,9 +230,5 @@ var interpreters = map[string]string{".py": "python3", ".sh": "bash"}
 
 // reasonOf leaves out the path that a caller's text has already.
 func reasonOf(err error) string {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err.Error()
-	}
-	return err.Error()
+	return reasonIn(err).Error()
 }

@@ -87,8 +87,7 @@ func (d runDir) make() error {
 	}
 	defer root.Close()
 	// Whoever may read the logs of a run gets to them.
-	const passable = 0o711
-	if err := root.MkdirAll(filepath.Dir(d.path), passable); err != nil {
+	if err := root.MkdirAll(filepath.Dir(d.path), tasklog.Passable); err != nil {
 		return d.wrong(err)
 	}
 	if err := root.Mkdir(d.path, closedDir); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -19,9 +19,9 @@ type TaskDecision struct {
 	policy.Decision
 }
 
-// CheckPolicy returns what a host worker on this machine, of this user and with that policy,
+// DecideTasks returns what a host worker on this machine, of this user and with that policy,
 // would decide about each task of a run that was signed by one of those principals.
-func CheckPolicy(file string, s *spec.RunSpec, signers []string) ([]TaskDecision, error) {
+func DecideTasks(file string, s *spec.RunSpec, signers []string) ([]TaskDecision, error) {
 	g := guard.New(file, "", "")
 	if err := g.Check(); err != nil || s == nil {
 		return nil, err

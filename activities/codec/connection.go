@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// DialOption has a connection encode what it sends and decode what it gets.
+// DialOption returns an option for a connection that encodes requests and decodes answers.
 func (k *Keys) DialOption() (grpc.DialOption, error) {
 	failures, err := converter.NewFailureGRPCClientInterceptor(converter.NewFailureGRPCClientInterceptorOptions{EncodeCommonAttributes: true})
 	if err != nil {

@@ -51,7 +51,7 @@ func Open(file string) (*Keys, error) {
 	return k, nil
 }
 
-// load reads the file. mu must be held, or nobody else have the keys.
+// load reads the file. k.mu must be held unless k is not shared yet.
 func (k *Keys) load() error {
 	f, err := os.Open(k.file)
 	if err != nil {

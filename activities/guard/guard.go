@@ -123,7 +123,7 @@ func (g *Guard) unchanged() bool {
 	return true
 }
 
-// Decide holds a request against the policy.
+// Decide returns what the policy decides about a request.
 func (g *Guard) Decide(r policy.Request) policy.Decision {
 	if g == nil {
 		return (*policy.Policy)(nil).Decide(r)

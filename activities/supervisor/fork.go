@@ -58,7 +58,7 @@ func (f *forker) fork(path string, argv []string, attr *syscall.ProcAttr, regist
 	return f.forkIn(forking{}, path, argv, attr, register)
 }
 
-// forking is what a child has of the thread that forks it.
+// forking says how a child is forked.
 type forking struct {
 	cpus  []int // those it is bound to; none: it is not
 	login bool  // it has the mask of a login

@@ -93,7 +93,7 @@ func MakeDir(dir string) error {
 	var err error
 	// [Prune] may take away an empty parent between our making it and its child.
 	for range 3 {
-		if err = os.MkdirAll(dir, passable); !errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(dir, Passable); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
@@ -113,9 +113,9 @@ func MakeDir(dir string) error {
 	return nil
 }
 
-// passable is the mode of directories above those of runs: whoever may read the logs of a
+// Passable is the mode of directories above those of runs: whoever may read the logs of a
 // run gets to them, and does not see which others there are.
-const passable = 0o711
+const Passable = 0o711
 
 // FileMode returns the mode for a file of ours among the logs in a directory: whoever may
 // read the directory may read it.

@@ -92,7 +92,7 @@ Exit codes:
 					return err
 				}
 			}
-			decisions, err := workers.CheckPolicy(args[0], s, signers)
+			decisions, err := workers.DecideTasks(args[0], s, signers)
 			if err != nil {
 				return usagef("%s", err)
 			}
