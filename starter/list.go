@@ -63,14 +63,15 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 	}
 	var runs []Summary
 	for _, ago := range lookBack {
-		if !o.Since.IsZero() && (ago == 0 || time.Since(o.Since) < ago) {
-			ago = time.Since(o.Since)
+		all := ago == 0
+		if since := time.Since(o.Since); !o.Since.IsZero() && (all || since < ago) {
+			ago, all = since, true
 		}
 		var err error
 		if runs, err = startedWithin(ctx, c, o, ago); err != nil {
 			return nil, err
 		}
-		if len(runs) >= o.Limit {
+		if all || len(runs) >= o.Limit {
 			break
 		}
 	}
