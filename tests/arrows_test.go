@@ -38,7 +38,7 @@ var levels = [][]string{
 	{"activities/undumpable"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
 	{"workflows/closure"},
-	{"starter/hostlist", "starter/torchrun"},
+	{"starter/hostlist", "starter/torchrun", "starter/help"},
 	{"workflows/spec", "workflows/markdown"},
 	{"workflows/shorten", "workflows/plural"},
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/starter/help"
 )
 
 const rootHelp = `clusterrun starts the processes of a distributed program (a chief, workers,
@@ -17,7 +19,9 @@ started it, the launcher and the server.
 
 Without a server of your own, clusterrun brings one up for you, in the
 background. With one, name it with --address, TEMPORAL_ADDRESS or a profile of
-the temporal CLI.`
+the temporal CLI.
+
+` + "`clusterrun help` lists topics to read, each with examples."
 
 const rootExamples = `  # Four processes of one program, on this machine
   clusterrun run -n 4 -- python3 train.py
@@ -58,6 +62,7 @@ func (a *app) root() *cobra.Command {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
 	a.global.register(root.PersistentFlags())
+	root.SetHelpCommand(a.helpCommand())
 
 	groups := []struct {
 		id, title string
@@ -69,7 +74,7 @@ func (a *app) root() *cobra.Command {
 		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{a.scheduleCommand(), a.fetchCommand(), a.joinCommand(), a.doneCommand(), a.closuresCommand(), a.coordinateCommand()}},
 		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.uiCommand(), a.envCommand(), a.codecServerCommand(), a.workerCommand(), a.policyCommand(), a.hostsCommand(), a.queueCommand(), a.hostCommand()}},
 		{"task", "Within a task:", []*cobra.Command{a.taskCommand()}},
-		{"", "", []*cobra.Command{a.versionCommand(), a.specTopic(), a.superviseCommand(), a.sideCommand(), a.remoteHostCommand()}},
+		{"", "", []*cobra.Command{a.versionCommand(), a.superviseCommand(), a.sideCommand(), a.remoteHostCommand()}},
 	}
 	for _, g := range groups {
 		if g.id != "" {
@@ -117,7 +122,9 @@ func flagWords(err error) string {
 
 func unknownCommand(cmd *cobra.Command, name string) error {
 	hint := "see `clusterrun --help`"
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+	if _, topic := help.Find(name); topic {
+		hint = fmt.Sprintf("`clusterrun help %s` is about it", name)
+	} else if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean `clusterrun %s`?", near[0])
 	}
 	return usagef("there is no command %q; %s", name, hint)

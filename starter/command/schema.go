@@ -22,13 +22,6 @@ Exit codes:
 	}
 }
 
-// specTopic returns a topic of help, and no command.
-func (a *app) specTopic() *cobra.Command {
-	cmd := &cobra.Command{Use: "spec", Short: "The fields of a run spec, and their flags"}
-	cmd.SetHelpFunc(func(*cobra.Command, []string) { _, _ = a.out.Write([]byte(spec.Reference())) })
-	return cmd
-}
-
 func (a *app) printRaw(b []byte) error {
 	_, err := a.out.Write(b)
 	return err

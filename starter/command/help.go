@@ -1,0 +1,122 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter/help"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (a *app) helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [flags] [TOPIC | COMMAND...]",
+		Short: "Read about a topic, such as placement, or about a command",
+		Long: `Shows a topic of help or, where none has that name, the help of a command. Without an
+argument it lists the topics.
+
+Exit codes:
+  0  shown
+  2  there is neither such a topic nor such a command`,
+		Example: `  clusterrun help
+  clusterrun help closures | less
+  clusterrun help host drain`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return completeHelp(cmd.Root(), args, start), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.listTopics()
+			}
+			if topic, found := help.Find(args[0]); found && len(args) == 1 {
+				return a.showTopic(cmd.Root(), topic)
+			}
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || about == cmd.Root() || len(rest) > 0 {
+				return unknownTopic(cmd.Root(), args)
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+func (a *app) listTopics() error {
+	type entry struct {
+		Name  string `json:"name"`
+		Title string `json:"title"`
+	}
+	var entries []entry
+	var b strings.Builder
+	b.WriteString("Topics, for `clusterrun help TOPIC`:\n")
+	for _, name := range help.Names() {
+		topic, _ := help.Find(name)
+		entries = append(entries, entry{topic.Name, topic.Title})
+		fmt.Fprintf(&b, "  %-14s %s\n", topic.Name, topic.Title)
+	}
+	b.WriteString("\n`clusterrun --help` lists the commands.\n")
+	if a.global.json {
+		return a.printJSON(entries)
+	}
+	return a.printRaw([]byte(b.String()))
+}
+
+func (a *app) showTopic(root *cobra.Command, topic help.Topic) error {
+	if a.global.json {
+		return a.printJSON(map[string]string{"name": topic.Name, "title": topic.Title, "text": topic.Text})
+	}
+	width, colour := 80, a.global.color == "always"
+	if isTerminal(a.out) {
+		colour = colour || a.color.on
+		if _, columns, err := pty.Size(tasklog.FileOf(a.out)); err == nil && columns > 0 {
+			width = min(columns, 100) // longer lines are hard to read
+		}
+	}
+	text := help.Render(topic.Text, width, colour)
+	if topic.Name == "spec" {
+		text += "\n" + spec.Reference()
+	}
+	if about, _, err := root.Find([]string{topic.Name}); err == nil && about != root {
+		text += "\n" + help.Render(fmt.Sprintf("The command and its flags: `%s --help`.", about.CommandPath()), width, colour)
+	}
+	return a.printRaw([]byte(text))
+}
+
+func unknownTopic(root *cobra.Command, args []string) error {
+	known := help.Names()
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			known = append(known, c.Name())
+		}
+	}
+	remedy := "`clusterrun help` lists the topics"
+	if near := spec.Nearest(args[0], known); near != "" && near != args[0] {
+		remedy = fmt.Sprintf("did you mean `clusterrun help %s`?", near)
+	}
+	return usagef("there is no topic and no command %q; %s", strings.Join(args, " "), remedy)
+}
+
+// completeHelp returns what may follow args: topics and commands, or the commands below one.
+func completeHelp(root *cobra.Command, args []string, start string) (found []cobra.Completion) {
+	about, rest, err := root.Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil
+	}
+	if len(args) == 0 {
+		for _, name := range help.Names() {
+			topic, _ := help.Find(name)
+			found = append(found, cobra.CompletionWithDesc(name, topic.Title))
+		}
+	}
+	for _, c := range about.Commands() {
+		if _, topic := help.Find(c.Name()); c.IsAvailableCommand() && (!topic || len(args) > 0) {
+			found = append(found, cobra.CompletionWithDesc(c.Name(), c.Short))
+		}
+	}
+	return slices.DeleteFunc(found, func(c cobra.Completion) bool { return !strings.HasPrefix(c, start) })
+}
