@@ -15,7 +15,8 @@ func (h *Host) Holds() []fleet.Holding {
 		}
 		holds = append(holds, fleet.Holding{
 			Run:        fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID},
-			Generation: p.Generation, Tasks: tasks,
+			Generation: p.Generation, Tasks: tasks, Devices: p.Devices,
+			Exclusive: p.Spec.Hosts.Exclusive,
 		})
 	}
 	return holds

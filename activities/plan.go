@@ -39,8 +39,10 @@ type plan struct {
 	// Tasks names those placed here.
 	Tasks []string `json:"tasks"`
 	// Added are tasks started outside the spec, or with another command.
-	Added   map[string]addedTask `json:"added,omitempty"`
-	Cluster taskenv.Cluster      `json:"cluster"`
+	Added map[string]addedTask `json:"added,omitempty"`
+	// Devices are the GPUs that the fleet gave the run on this host.
+	Devices []string        `json:"devices,omitempty"`
+	Cluster taskenv.Cluster `json:"cluster"`
 	// As names whom the tasks run as, as the policy does, and User is that user; empty and
 	// nil: whom the host worker does.
 	As   string         `json:"as,omitempty"`

@@ -34,6 +34,9 @@ type ReserveInput struct {
 	// Run is the execution by which hosts know the run, where that is not the one that
 	// asks; see [runOf].
 	Run string `json:"run,omitempty"`
+	// Devices are the GPUs that the run has on the host for itself; none: the fleet was not
+	// asked, or the run claims none.
+	Devices []string `json:"devices,omitempty"`
 	// Elapsed is the run time so far, of which max_run_time is the limit.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// Shipped are hosts that have what the run ships, beside the one in its spec.
@@ -180,7 +183,7 @@ func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *pl
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
 		Run:   run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
-		LogRoot: h.logRoot(in.Spec), BootID: BootID(), Reserved: h.now(),
+		Devices: in.Devices, LogRoot: h.logRoot(in.Spec), BootID: BootID(), Reserved: h.now(),
 	}
 	if before != nil {
 		oldest := in.Generation - supervisor.KeepProcesses

@@ -11,6 +11,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// inventory returns what this host has for a run: of its GPUs those that the fleet gave
+// it, if it gave any.
+func inventory(granted []string) (resources.Inventory, error) {
+	inv, err := resources.Read(os.Environ())
+	if len(granted) > 0 {
+		inv.GPUs.Visible = granted
+	}
+	return inv, err
+}
+
 // checkResources finds what a spec wants of this host's GPUs and CPUs that it
 // does not have. Tasks of the run that were reserved here apart from these share
 // with them.
@@ -18,7 +28,7 @@ func (h *Host) checkResources(run supervisor.RunKey, in ReserveInput, tasks []sp
 	if !resources.Wanted(in.Spec) {
 		return nil, nil
 	}
-	inv, err := resources.Read(os.Environ())
+	inv, err := inventory(in.Devices)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +50,7 @@ func (h *Host) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(p.Spec) {
 		return nil, nil
 	}
-	inv, err := resources.Read(os.Environ())
+	inv, err := inventory(p.Devices)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +65,7 @@ func (l *lease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	if !resources.Wanted(l.plan.Spec) {
 		return nil, nil
 	}
-	inv, err := resources.Read(os.Environ())
+	inv, err := inventory(l.plan.Devices)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"runtime"
+	"strconv"
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/hostservice"
@@ -25,14 +26,17 @@ func (s *side) inventory(files *hostservice.Server) fleet.Host {
 		h.Store = files.DescribeStore()
 		h.Store.Host = "" // a fleet of 2,000 hosts has to fit into a payload
 	}
-	var models []string
+	gpus := resources.ReadGPUs(os.Environ())
+	models := gpus.Models()
 	if s.GPUs != nil {
 		models = make([]string, *s.GPUs)
-	} else {
-		models = resources.ReadGPUs(os.Environ()).Models()
 	}
-	for _, model := range models {
-		h.GPUs = append(h.GPUs, fleet.GPU{Model: model})
+	for i, model := range models {
+		g := fleet.GPU{Model: model}
+		if i < len(gpus.Visible) && gpus.Visible[i] != strconv.Itoa(i) {
+			g.Name = gpus.Visible[i]
+		}
+		h.GPUs = append(h.GPUs, g)
 	}
 	return h
 }

@@ -200,7 +200,7 @@ func (r *clusterRun) hostsAt(places []fleet.Place) []*host {
 	placed := 0
 	hosts := make([]*host, len(places))
 	for i, at := range places {
-		h := &host{name: at.Host, queue: spec.InstanceQueue(r.queue, at.Host, at.Instance), groups: []int{i}}
+		h := &host{name: at.Host, queue: spec.InstanceQueue(r.queue, at.Host, at.Instance), groups: []int{i}, devices: at.Devices}
 		for _, ranks := range at.Ranks {
 			h.tasks = append(h.tasks, tasks[ranks.First:ranks.End]...)
 		}

@@ -93,6 +93,8 @@ type HeldHost struct {
 	Queue  string `json:"queue"`
 	Pin    string `json:"pin,omitempty"`
 	Groups []int  `json:"groups,omitempty"`
+	// Devices are the GPUs that the fleet gave the run there.
+	Devices []string `json:"devices,omitempty"`
 	// Service is as in [activities.ReserveOutput].
 	Service *spec.HostService `json:"service,omitempty"`
 	// Tasks are those placed there, also those outside the spec.
@@ -124,7 +126,7 @@ func (r *clusterRun) held(hosts []*host) []HeldHost {
 		if h.queue == "" {
 			continue
 		}
-		k := HeldHost{Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups, Service: h.out.Service}
+		k := HeldHost{Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups, Devices: h.devices, Service: h.out.Service}
 		for _, task := range placed {
 			if r.placed[task] == h {
 				k.Tasks = append(k.Tasks, task)
@@ -170,5 +172,5 @@ func (r *clusterRun) takeOver(from *Resumption) {
 }
 
 func (k HeldHost) host() *host {
-	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, out: activities.ReserveOutput{Host: k.Name, Service: k.Service}}
+	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, devices: k.Devices, out: activities.ReserveOutput{Host: k.Name, Service: k.Service}}
 }

@@ -29,6 +29,8 @@ type host struct {
 
 	// groups are the reservations that it has.
 	groups []int
+	// devices are the GPUs that the fleet gave the run there.
+	devices []string
 }
 
 // place reserves the hosts for the tasks of a generation, and tells them the cluster.
@@ -113,7 +115,7 @@ func (r *clusterRun) placeWherePinned(ctx workflow.Context, p placement) error {
 // all tasks, and knows the whole cluster with it.
 func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, group int) activities.ReserveInput {
 	in := activities.ReserveInput{
-		Run: r.began, Spec: r.sized, Group: group, Generation: p.generation, First: p.first,
+		Run: r.began, Spec: r.sized, Devices: h.devices, Group: group, Generation: p.generation, First: p.first,
 		Stopping: r.standing(), Shipped: r.shipped,
 	}
 	if !r.started.IsZero() {

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,8 +20,8 @@ type Share struct {
 
 // Wanted reports whether a spec has anything to share out.
 func Wanted(s *spec.RunSpec) bool {
-	return s.Devices != nil || s.CPUs != nil || slices.ContainsFunc(s.Tasks, func(g spec.TaskGroup) bool {
-		return g.Devices != nil || g.CPUs != nil
+	return s.Devices != nil || s.CPUs != nil || s.GPUsPerTask != nil || slices.ContainsFunc(s.Tasks, func(g spec.TaskGroup) bool {
+		return g.Devices != nil || g.CPUs != nil || g.GPUsPerTask != nil
 	})
 }
 
@@ -30,8 +31,12 @@ func Wanted(s *spec.RunSpec) bool {
 // index, because the others keep theirs. There are either shares or problems, and
 // then all of them.
 func (inv Inventory) Split(s *spec.RunSpec, host string, tasks, added []spec.Task) (map[string]Share, []spec.Problem) {
-	devices, problems := shareOut(poolsOf(s, "devices", s.DevicesOf, tasks, added),
+	dealt, problems := inv.deal(s, host, tasks, added)
+	sharing := func(t spec.Task) bool { return s.GPUsPerTaskOf(t.Type) == 0 }
+	devices, more := shareOut(poolsOf(s, "devices", s.DevicesOf, filter(tasks, sharing), filter(added, sharing)),
 		func(p pool, m int) ([][]string, *spec.Problem) { return inv.GPUs.split(p, host, m) })
+	problems = append(problems, more...)
+	maps.Copy(devices, dealt)
 	cpus, more := shareOut(poolsOf(s, "cpus", s.CPUsOf, tasks, added),
 		func(p pool, m int) ([][]int, *spec.Problem) { return splitCPUs(inv.CPUs, p, host, m) })
 	if problems = append(problems, more...); len(problems) > 0 {
@@ -42,6 +47,45 @@ func (inv Inventory) Split(s *spec.RunSpec, host string, tasks, added []spec.Tas
 		shares[t.Name()] = Share{Devices: devices[t.Name()], CPUs: cpus[t.Name()]}
 	}
 	return shares, nil
+}
+
+// deal gives GPUs to the tasks that have some for themselves: the first ones that no list
+// of the run names.
+func (inv Inventory) deal(s *spec.RunSpec, host string, tasks, added []spec.Task) (map[string][]string, []spec.Problem) {
+	left := slices.Clone(inv.GPUs.Visible)
+	for _, t := range tasks {
+		if list, _ := s.DevicesOf(t.Type); s.GPUsPerTaskOf(t.Type) == 0 && !list.Auto() {
+			left = filter(left, func(d string) bool { return !slices.Contains(list.Expand(), d) })
+		}
+	}
+	has, wanted := len(left), 0
+	shares := map[string][]string{}
+	byType := map[string][]string{} // the tasks of a type that were dealt some
+	for _, t := range tasks {
+		n := s.GPUsPerTaskOf(t.Type)
+		if wanted += n; n > 0 && wanted <= has {
+			shares[t.Name()], left = left[:n:n], left[n:]
+			byType[t.Type] = append(byType[t.Type], t.Name())
+		}
+	}
+	if wanted > has {
+		return nil, []spec.Problem{{
+			Path:    "gpus_per_task",
+			Message: fmt.Sprintf("%s on host %s need %s, and it has %d for them", plural.Of(len(tasks), "task", "tasks"), host, plural.Of(wanted, "GPU", "GPUs"), has),
+			Remedy:  "have fewer tasks, or fewer GPUs for each",
+		}}
+	}
+	for _, t := range added {
+		if same := byType[t.Type]; len(same) > 0 {
+			shares[t.Name()] = shares[same[t.Index%len(same)]]
+		}
+	}
+	return shares, nil
+}
+
+// filter returns the items that are wanted.
+func filter[T any](list []T, wanted func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(item T) bool { return !wanted(item) })
 }
 
 // pool is the tasks that take from the same list.

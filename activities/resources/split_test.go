@@ -172,3 +172,22 @@ func TestWanted(t *testing.T) {
 	s.Tasks[1].Devices = spec.Resources{}
 	assert.True(t, Wanted(s))
 }
+
+func TestGPUsOfTheirOwn(t *testing.T) {
+	s, tasks := tasksOf(t, "chief=1 worker=2 ps=1")
+	s.GPUsPerTask, s.Tasks[2].Devices = new(2), spec.Resources{}
+	assert.Equal(t, []string{"0,1", "2,3", "4,5", ""}, visible(t, gpus(6), s, tasks))
+	s.Tasks[0].GPUsPerTask = new(1)
+	assert.Equal(t, []string{"0", "1,2", "3,4", ""}, visible(t, gpus(6), s, tasks))
+	s.Tasks[2].Devices = spec.Resources{"1"}
+	assert.Equal(t, []string{"0", "2,3", "4,5", "1"}, visible(t, gpus(6), s, tasks), "those that a list names are left alone")
+
+	_, problems := Inventory{GPUs: gpus(5)}.Split(s, "a", tasks, nil)
+	require.Len(t, problems, 1)
+	assert.Equal(t, "gpus_per_task: 4 tasks on host a need 5 GPUs, and it has 4 for them; have fewer tasks, or fewer GPUs for each", problems[0].String())
+
+	added := spec.Task{Type: "worker", Index: 5}
+	shares, problems := Inventory{GPUs: gpus(6)}.Split(s, "a", tasks, []spec.Task{added})
+	require.Empty(t, problems)
+	assert.Equal(t, shares["worker-1"].Devices, shares[added.Name()].Devices, "one that comes later shares with another of its type")
+}

@@ -3,7 +3,7 @@ package temporal
 import (
 	"context"
 	"errors"
-	"slices"
+	"reflect"
 	"sync"
 	"time"
 
@@ -63,7 +63,7 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 			_ = again.Sleep(ctx)
 			continue
 		}
-		if !slices.Equal(held, holds()) {
+		if !reflect.DeepEqual(held, holds()) {
 			continue // the fleet may have heard of what came or went before it heard this
 		}
 		refused(nil)

@@ -48,6 +48,11 @@ type Group struct {
 	// them. Where no host that the run could have has any, tasks do without.
 	GPUs int `json:"gpus,omitempty"`
 	Pool int `json:"pool,omitempty"`
+	// Devices names these GPUs, in a list with commas; empty: any will do.
+	Devices string `json:"devices,omitempty"`
+	// PerTask is how many GPUs each of the tasks takes, in place of GPUs. No task does
+	// without.
+	PerTask int `json:"gpus_per_task,omitempty"`
 }
 
 // AllGPUs are those of a host, however many there are.
@@ -61,6 +66,8 @@ type Place struct {
 	Address string `json:"address,omitempty"`
 	// Ranks are those of the tasks there, in ascending order.
 	Ranks []Ranks `json:"ranks"`
+	// Devices are the GPUs that the tasks have there for themselves, by name.
+	Devices []string `json:"devices,omitempty"`
 }
 
 // Ranks are those from First up to, but not including, End.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,12 @@ func (f *fuzzed) demand() Demand {
 			g.GPUs = AllGPUs
 		case 2, 3:
 			g.GPUs, g.Pool = 1+f.number(3), f.number(2)
+		case 4:
+			list := f.number(6)
+			g.Devices = []string{"0", "1", "0,1", "2,3", "1,2", "GPU-1"}[list]
+			g.GPUs, g.Pool = len(strings.Split(g.Devices, ",")), 2+list
+		case 5:
+			g.PerTask = 1 + f.number(2)
 		}
 		d.Groups = append(d.Groups, g)
 	}
@@ -329,6 +336,7 @@ func (f *fuzzed) checkGrant(g Grant) {
 				t.Fatalf("%s does not meet %s: %v", p.Host, text, g)
 			}
 		}
+		f.checkDevices(g, p, d)
 		if d.Exclusive && h.users != 1 {
 			t.Fatalf("%v is not alone on %s", g.Run, p.Host)
 		}
@@ -355,11 +363,51 @@ func (f *fuzzed) checkGrant(g Grant) {
 	}
 }
 
+// checkDevices holds the GPUs of a place against what its tasks were to have.
+func (f *fuzzed) checkDevices(g Grant, p Place, d Demand) {
+	here := func(first, end int) (n int) {
+		for _, r := range p.Ranks {
+			n += max(0, min(end, r.End)-max(first, r.First))
+		}
+		return n
+	}
+	h, first, wanted := f.machine.host(p.Host), 0, 0
+	for _, group := range d.Groups {
+		n := here(first, first+group.Tasks)
+		first += group.Tasks
+		if n == 0 || len(h.GPUs) == 0 {
+			continue
+		}
+		wanted += n * group.PerTask
+		for name := range strings.SplitSeq(group.Devices, ",") {
+			if name != "" && h.knows([]string{name}) && !slices.Contains(p.Devices, name) {
+				f.t.Fatalf("%v is granted %v on %s, and wants %s", g.Run, p.Devices, p.Host, group.Devices)
+			}
+		}
+		if group.GPUs == AllGPUs && len(p.Devices) < len(h.GPUs) {
+			f.t.Fatalf("%v is granted %v on %s, and wants all", g.Run, p.Devices, p.Host)
+		}
+	}
+	if len(p.Devices) < wanted {
+		f.t.Fatalf("%v is granted %v on %s, and its tasks need %d", g.Run, p.Devices, p.Host, wanted)
+	}
+}
+
 // checkRoom holds what is held and granted against what the hosts have.
 func (f *fuzzed) checkRoom() {
 	for _, h := range f.machine.hosts {
 		used, alone := room{}, false
-		h.each(func(_ *run, s room, exclusive bool) {
+		owners := map[string]Run{}
+		h.each(func(r *run, s room, exclusive bool) {
+			for _, name := range h.devicesOf(r) {
+				if other, taken := owners[name]; taken || !h.knows([]string{name}) {
+					f.t.Fatalf("%v and %v have GPU %s of %s", r.id, other, name, h.Name)
+				}
+				owners[name] = r.id
+			}
+			if n := len(h.devicesOf(r)); n < s.gpus {
+				f.t.Fatalf("%v has %d GPUs of %s, and %d are counted", r.id, n, h.Name, s.gpus)
+			}
 			used = room{used.slots + s.slots, used.gpus + s.gpus}
 			alone = alone || exclusive
 		})

@@ -32,6 +32,9 @@ type Host struct {
 
 // GPU is one of a host.
 type GPU struct {
+	// Name is what CUDA_VISIBLE_DEVICES calls it on the host; empty: its number among the
+	// GPUs of the host, from 0.
+	Name  string `json:"name,omitempty"`
 	Model string `json:"model,omitempty"`
 	// Memory is in bytes.
 	Memory int64 `json:"memory,omitempty"`
@@ -49,7 +52,8 @@ type Holding struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
 	Tasks      int `json:"tasks"`
-	GPUs       int `json:"gpus,omitempty"`
+	// Devices are the GPUs that nobody else may use meanwhile, by name.
+	Devices []string `json:"devices,omitempty"`
 	// Exclusive reports whether nobody else may use the host meanwhile.
 	Exclusive bool `json:"exclusive,omitempty"`
 }

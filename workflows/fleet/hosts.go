@@ -277,7 +277,7 @@ func (h *host) share(r *run) (s room, alone bool) {
 		return room{}, false
 	}
 	if i, there := h.holding(r); there {
-		s, alone = room{h.holds[i].Tasks, h.holds[i].GPUs}, h.holds[i].Exclusive
+		s, alone = room{h.holds[i].Tasks, len(h.holds[i].Devices)}, h.holds[i].Exclusive
 	}
 	if p := r.placeOn(h.Name); p != nil {
 		s = room{max(s.slots, p.tasks), max(s.gpus, p.gpus)}
@@ -294,7 +294,7 @@ func (h *host) each(f func(r *run, s room, alone bool)) {
 	}
 	for i := range h.holds {
 		if o := &h.holds[i]; !slices.Contains(h.granted, o.run) {
-			f(o.run, room{o.Tasks, o.GPUs}, o.Exclusive)
+			f(o.run, room{o.Tasks, len(o.Devices)}, o.Exclusive)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func (h *host) count() {
 // free returns the room for a run that may have some here already, and whether nobody else
 // has any.
 func (h *host) free(r *run) (free room, alone bool) {
-	if !h.exclusive && len(r.held) == 0 {
+	if !h.exclusive && len(r.held) == 0 && len(r.shape.listed) == 0 {
 		return room{max(0, h.slots), max(0, h.gpus)}, h.users == 0
 	}
 	return h.roomAt(r, time.Time{})
@@ -322,6 +322,7 @@ func (h *host) free(r *run) (free room, alone bool) {
 // roomAt returns the same for a time at which runs with a known end have ended.
 func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
 	free, alone = h.all(), true
+	contested := false
 	h.each(func(o *run, s room, exclusive bool) {
 		switch {
 		case o == r || !o.ends.IsZero() && !o.ends.After(t):
@@ -330,7 +331,11 @@ func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
 			free = room{}
 		}
 		alone = false
+		contested = contested || h.contest(r.shape.listed, h.devicesOf(o))
 		free.slots, free.gpus = max(0, free.slots-s.slots), max(0, free.gpus-s.gpus)
 	})
+	if contested {
+		free.gpus = 0
+	}
 	return free, alone
 }

@@ -250,7 +250,7 @@ func (m *Machine) placed(e Placed) []Action {
 		if h == nil {
 			continue // it left meanwhile
 		}
-		m.hold(h, r, Holding{Run: r.id, Generation: r.generation, Tasks: p.tasks, GPUs: p.gpus, Exclusive: r.demand.Exclusive})
+		m.hold(h, r, Holding{Run: r.id, Generation: r.generation, Tasks: p.tasks, Devices: p.Devices, Exclusive: r.demand.Exclusive})
 		if h.cordon.Drain {
 			actions = append(actions, h.move(r.id))
 		}

@@ -1,6 +1,10 @@
 package fleet
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import (
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
 
 // DemandOf returns what a run needs. The spec is validated and has its defaults.
 func DemandOf(s *spec.RunSpec) Demand {
@@ -41,13 +45,17 @@ func groupOf(s *spec.RunSpec, t spec.Task, pools map[string]int) Group {
 			g.Host = name
 		}
 	}
+	if g.PerTask = s.GPUsPerTaskOf(t.Type); g.PerTask > 0 {
+		return g
+	}
 	devices, shared := s.DevicesOf(t.Type)
 	if len(devices) == 0 {
 		return g
 	}
 	g.GPUs = AllGPUs
 	if !devices.Auto() {
-		g.GPUs = len(devices.Expand())
+		list := devices.Expand()
+		g.GPUs, g.Devices = len(list), strings.Join(list, ",")
 	}
 	pool := t.Type
 	if shared {

@@ -25,7 +25,7 @@ func TestDemandOf(t *testing.T) {
 		},
 		"devices": {
 			`{tasks: [{type: chief}, {type: ps, count: 2, devices: []}, {type: worker, count: 3}, {type: own, devices: auto}], devices: "0-3"}`,
-			fleet.Demand{Groups: []fleet.Group{{Tasks: 1, GPUs: 4}, {Tasks: 2}, {Tasks: 3, GPUs: 4}, {Tasks: 1, GPUs: fleet.AllGPUs, Pool: 1}}, Priority: 3},
+			fleet.Demand{Groups: []fleet.Group{{Tasks: 1, GPUs: 4, Devices: "0,1,2,3"}, {Tasks: 2}, {Tasks: 3, GPUs: 4, Devices: "0,1,2,3"}, {Tasks: 1, GPUs: fleet.AllGPUs, Pool: 1}}, Priority: 3},
 		},
 		"local barriers": {
 			`{tasks: [{type: worker, count: 2}], barriers: local}`,

@@ -9,6 +9,7 @@ import (
 type place struct {
 	Place
 	tasks, gpus int
+	listed      []string // GPUs that are wanted by name
 }
 
 // places finds places for all tasks, or none. The order of the seats does not matter. Hosts
@@ -218,10 +219,14 @@ func withRanks(list []Ranks, r Ranks) []Ranks {
 
 // place returns what the run gets on the host of a seat.
 func (s *seat) place(ranks []Ranks) place {
-	return place{
+	p := place{
 		Place: Place{Host: s.host.Name, Instance: s.host.Instance, Address: s.host.Address, Ranks: ranks},
 		tasks: s.tasks, gpus: s.from.gpus - s.gpus,
 	}
+	for _, c := range s.claims {
+		p.listed = append(p.listed, c.listed...)
+	}
+	return p
 }
 
 // ordered puts places in the order of their lowest ranks.

@@ -10,8 +10,10 @@ type guard struct {
 	on bool
 	// until is when the first of them has its turn; zero: nobody knows.
 	until time.Time
-	// rest is the room that none of them has use for.
-	rest room
+	// rest is the room that none of them has use for, and listed are GPUs that they want by
+	// name.
+	rest   room
+	listed []string
 }
 
 // decide grants room to the runs that may have it, in the order of the queue. A run that
@@ -124,7 +126,11 @@ func (m *Machine) roomFor(r *run, h *host) room {
 	if r.demand.Exclusive && own == (room{}) {
 		return room{}
 	}
-	return room{min(free.slots, own.slots+max(0, h.guard.rest.slots)), min(free.gpus, own.gpus+max(0, h.guard.rest.gpus))}
+	rest := room{own.slots + max(0, h.guard.rest.slots), own.gpus + max(0, h.guard.rest.gpus)}
+	if listed := h.guard.listed; len(listed) > 0 && r.shape.hasGPUs {
+		rest.gpus = min(rest.gpus, h.unlisted(r, listed))
+	}
+	return room{min(free.slots, rest.slots), min(free.gpus, rest.gpus)}
 }
 
 // endsBy reports whether a run that starts now has ended by then.
@@ -141,8 +147,13 @@ func (m *Machine) grant(r *run, places []place) {
 	if r.demand.MaxRunTime > 0 {
 		r.ends = m.now.Add(r.demand.MaxRunTime)
 	}
-	for _, p := range places {
+	for i := range places {
+		p := &places[i]
 		h := m.host(p.Host)
+		if p.Devices == nil {
+			p.Devices = h.assign(r, p)
+			p.gpus = len(p.Devices)
+		}
 		if h.guard.on && !r.endsBy(m.now, h.guard.until) {
 			h.guard.rest.slots -= p.tasks
 			h.guard.rest.gpus -= p.gpus
@@ -208,7 +219,7 @@ func (m *Machine) protect(r *run) {
 			turn, rest = r.begins(), r.restOf(h, time.Time{}, nil)
 		}
 		if !h.guard.on {
-			h.guard = guard{on: true, until: turn, rest: rest}
+			h.guard = guard{on: true, until: turn, rest: rest, listed: r.shape.listed}
 			m.open--
 			continue
 		}
@@ -216,6 +227,7 @@ func (m *Machine) protect(r *run) {
 			h.guard.until = turn
 		}
 		h.guard.rest = room{min(h.guard.rest.slots, rest.slots), min(h.guard.rest.gpus, rest.gpus)}
+		h.guard.listed = slices.Concat(h.guard.listed, r.shape.listed)
 	}
 }
 
@@ -242,7 +254,9 @@ func (m *Machine) couldStart(r *run, hosts []*host) bool {
 type use struct {
 	room
 	alone bool
-	end   int64 // in nanoseconds
+	// contested reports whether GPUs of it are among those that the other wants by name.
+	contested bool
+	end       int64 // in nanoseconds
 }
 
 // turn returns when a run could start on hosts, by the ends that are known, and where; zero:
@@ -255,7 +269,7 @@ func (m *Machine) turn(r *run, hosts []*host) (time.Time, []place) {
 			if o == r {
 				return
 			}
-			u := use{s, alone, 0}
+			u := use{s, alone, h.contest(r.shape.listed, h.devicesOf(o)), 0}
 			if !o.ends.IsZero() {
 				u.end = o.ends.UnixNano()
 				m.ends = append(m.ends, u.end)
@@ -292,6 +306,8 @@ func (h *host) after(end int64, uses []use, exclusive bool) room {
 			continue
 		case u.alone || exclusive:
 			return room{}
+		case u.contested:
+			free.gpus = 0
 		}
 		free.slots -= u.slots
 		free.gpus -= u.gpus

@@ -31,7 +31,7 @@ import (
 // and in events the lines
 //
 //	join NAME [slots=N] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
-//	     [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPUS],…]
+//	     [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…],…]
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
 //	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
@@ -39,7 +39,7 @@ import (
 //
 // where a demand is made of
 //
-//	tasks=N, or pinned=HOST:N,…   gpus=N|all   then=N  more tasks, without GPUs
+//	tasks=N, or pinned=HOST:N,…   gpus=N|all|NAME+NAME…  gpus-per-task=N   then=N  more tasks, without GPUs
 //	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive
 //	priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
 func TestScripts(t *testing.T) {
@@ -280,10 +280,13 @@ func (s *script) join(name string, options []string) (fleet.Event, error) {
 			for one := range strings.SplitSeq(value, ",") {
 				p := strings.Split(one, ":")
 				h := fleet.Holding{Run: runOf(p[0])}
-				for i, to := range []*int{&h.Generation, &h.Tasks, &h.GPUs} {
+				for i, to := range []*int{&h.Generation, &h.Tasks} {
 					if i+1 < len(p) && err == nil {
 						*to, err = strconv.Atoi(p[i+1])
 					}
+				}
+				if len(p) > 3 {
+					h.Devices = strings.Split(p[3], "+")
 				}
 				e.Holds = append(e.Holds, h)
 			}
@@ -308,7 +311,7 @@ func (s *script) join(name string, options []string) (fleet.Event, error) {
 }
 
 func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
-	gpus := 0
+	gpus, perTask, devices := 0, 0, ""
 	for _, o := range options {
 		key, value, _ := strings.Cut(o, "=")
 		number := func() (n int) {
@@ -329,9 +332,16 @@ func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
 				d.Groups = append(d.Groups, fleet.Group{Host: host, Tasks: number()})
 			}
 		case "gpus":
-			if gpus = fleet.AllGPUs; value != "all" {
+			switch names := strings.Split(value, "+"); {
+			case value == "all":
+				gpus = fleet.AllGPUs
+			case len(names) > 1:
+				gpus, devices = len(names), strings.Join(names, ",")
+			default:
 				gpus = number()
 			}
+		case "gpus-per-task":
+			perTask = number()
 		case "hosts":
 			from, to, two := strings.Cut(value, ":")
 			value = from
@@ -373,7 +383,7 @@ func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
 	}
 	for i := range d.Groups {
 		if d.Groups[i].Pool == 0 {
-			d.Groups[i].GPUs = gpus
+			d.Groups[i].GPUs, d.Groups[i].PerTask, d.Groups[i].Devices = gpus, perTask, devices
 		}
 	}
 	return d, e, err
@@ -410,7 +420,7 @@ func (s *script) queue() string {
 func (s *script) holds(run string) string {
 	var out strings.Builder
 	for _, h := range s.machine.Holds(runOf(run)) {
-		fmt.Fprintf(&out, "%s: %d tasks, %d GPUs of generation %d\n", h.Host, h.Tasks, h.GPUs, h.Generation)
+		fmt.Fprintf(&out, "%s: %d tasks, GPUs %v of generation %d\n", h.Host, h.Tasks, h.Devices, h.Generation)
 	}
 	return out.String()
 }

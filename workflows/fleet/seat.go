@@ -26,7 +26,8 @@ type seat struct {
 // claim are the GPUs of a pool on a host.
 type claim struct {
 	pool, gpus, tasks int
-	all               bool // the tasks are not bounded: the host has no GPUs
+	all               bool     // the tasks are not bounded: the host has no GPUs
+	listed            []string // those that are wanted by name
 }
 
 // clear takes all tasks off a seat.
@@ -38,7 +39,12 @@ func (s *seat) clear() {
 // number.
 func (s *seat) add(groups []group, i, n int) int {
 	n = min(n, s.slots)
-	if g := &groups[i]; g.GPUs != 0 && n > 0 {
+	switch g := &groups[i]; {
+	case n <= 0:
+	case g.PerTask > 0:
+		n = min(n, s.gpus/g.PerTask)
+		s.gpus -= n * g.PerTask
+	case g.GPUs != 0:
 		n = s.claim(g, n)
 	}
 	if n <= 0 {
@@ -57,12 +63,12 @@ func (s *seat) add(groups []group, i, n int) int {
 func (s *seat) claim(g *group, n int) int {
 	at := slices.IndexFunc(s.claims, func(c claim) bool { return c.pool == g.Pool })
 	if at < 0 {
-		c := claim{pool: g.Pool, gpus: g.GPUs}
+		c := claim{pool: g.Pool, gpus: g.GPUs, listed: g.listed}
 		switch has := len(s.host.GPUs); {
 		case has == 0 && s.lax:
-			c.gpus, c.all = 0, true
-		case g.GPUs == AllGPUs:
-			c.gpus = max(has, 1)
+			c.gpus, c.all, c.listed = 0, true, nil
+		case g.GPUs == AllGPUs, !s.host.knows(g.listed):
+			c.gpus, c.listed = max(has, 1), nil
 		}
 		if c.gpus > s.gpus {
 			return 0

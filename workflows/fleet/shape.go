@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // shape is a demand, prepared for the search of places.
@@ -11,7 +12,8 @@ type shape struct {
 	groups   []group // in the order of ranks
 	byNeed   []int   // indexes of groups, those that are hardest to place first
 	hasGPUs  bool
-	min, max int // of hosts
+	listed   []string // GPUs that the groups name
+	min, max int      // of hosts
 	perHost  int
 	spread   bool
 	alone    bool
@@ -21,16 +23,22 @@ type shape struct {
 // group is one of a demand, with the rank of its first task.
 type group struct {
 	Group
-	first int
+	first  int
+	listed []string // its Devices
 }
 
 func shapeOf(d Demand) shape {
 	s := shape{min: d.MinHosts, max: d.MaxHosts, perHost: d.PerHost, spread: d.Spread, alone: d.Exclusive, prefer: d.Prefer}
 	for i, g := range d.Groups {
-		s.groups = append(s.groups, group{g, s.tasks})
+		at := group{Group: g, first: s.tasks}
+		if g.Devices != "" {
+			at.listed = strings.Split(g.Devices, ",")
+			s.listed = append(s.listed, at.listed...)
+		}
+		s.groups = append(s.groups, at)
 		s.byNeed = append(s.byNeed, i)
 		s.tasks += g.Tasks
-		s.hasGPUs = s.hasGPUs || g.GPUs != 0
+		s.hasGPUs = s.hasGPUs || g.GPUs != 0 || g.PerTask > 0
 	}
 	if s.max == 0 || s.max > s.tasks {
 		s.max = s.tasks
@@ -48,5 +56,5 @@ func need(g group) int {
 	case g.GPUs == AllGPUs:
 		return noBound - 1
 	}
-	return g.GPUs
+	return g.GPUs + g.PerTask
 }

@@ -258,8 +258,8 @@ func (s *simulated) place(r *simulatedRun, g Grant) {
 		delete(held, r.id)
 	}
 	r.hosts, r.running = nil, true
-	for i, p := range g.Places {
-		held := Holding{Run: r.id, Generation: g.Generation, Exclusive: r.demand.Exclusive, GPUs: s.machine.runs[r.id].places[i].gpus}
+	for _, p := range g.Places {
+		held := Holding{Run: r.id, Generation: g.Generation, Exclusive: r.demand.Exclusive, Devices: p.Devices}
 		for _, ranks := range p.Ranks {
 			held.Tasks += ranks.End - ranks.First
 		}
@@ -284,12 +284,18 @@ func (s *simulated) place(r *simulatedRun, g Grant) {
 
 // check holds what is on a host against what it has.
 func (s *simulated) check(name string) {
-	used, gpus, alone := 0, 0, false
-	for _, held := range s.holds[name] {
-		used, gpus, alone = used+held.Tasks, gpus+held.GPUs, alone || held.Exclusive
-	}
+	used, gpus, alone := 0, map[string]bool{}, false
 	h := s.machine.host(name)
-	if used > h.Slots || gpus > len(h.GPUs) || alone && len(s.holds[name]) > 1 {
-		s.t.Fatalf("%s has %d of %d slots, %d of %d GPUs, %d runs", name, used, h.Slots, gpus, len(h.GPUs), len(s.holds[name]))
+	for _, held := range s.holds[name] {
+		used, alone = used+held.Tasks, alone || held.Exclusive
+		for _, device := range held.Devices {
+			if gpus[device] || !h.knows([]string{device}) {
+				s.t.Fatalf("%s has no GPU %s, or two runs do", name, device)
+			}
+			gpus[device] = true
+		}
+	}
+	if used > h.Slots || alone && len(s.holds[name]) > 1 {
+		s.t.Fatalf("%s has %d of %d slots, %d runs", name, used, h.Slots, len(s.holds[name]))
 	}
 }

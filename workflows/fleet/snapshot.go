@@ -31,11 +31,11 @@ type SnapshotHost struct {
 
 // SnapshotHold is what a run, one of [Snapshot.Runs], holds on a host.
 type SnapshotHold struct {
-	Run        int  `json:"run"`
-	Generation int  `json:"generation,omitempty"`
-	Tasks      int  `json:"tasks,omitempty"`
-	GPUs       int  `json:"gpus,omitempty"`
-	Exclusive  bool `json:"exclusive,omitempty"`
+	Run        int      `json:"run"`
+	Generation int      `json:"generation,omitempty"`
+	Tasks      int      `json:"tasks,omitempty"`
+	Devices    []string `json:"devices,omitempty"`
+	Exclusive  bool     `json:"exclusive,omitempty"`
 }
 
 // SnapshotRun is a run.
@@ -67,7 +67,6 @@ type SnapshotRefusal struct {
 type SnapshotPlace struct {
 	Place
 	Tasks int `json:"tasks"`
-	GPUs  int `json:"gpus,omitempty"`
 }
 
 // Snapshot returns the fleet as it is.
@@ -100,7 +99,7 @@ func (m *Machine) Snapshot() Snapshot {
 			sh.Cordon = new(h.cordon)
 		}
 		for _, o := range h.holds {
-			sh.Holds = append(sh.Holds, SnapshotHold{keep(o.run), o.Generation, o.Tasks, o.GPUs, o.Exclusive})
+			sh.Holds = append(sh.Holds, SnapshotHold{keep(o.run), o.Generation, o.Tasks, o.Devices, o.Exclusive})
 		}
 		s.Hosts = append(s.Hosts, sh)
 	}
@@ -118,7 +117,7 @@ func (r *run) snapshot() SnapshotRun {
 		s.Refusals = append(s.Refusals, SnapshotRefusal{f.host, f.reason, f.until})
 	}
 	for _, p := range r.places {
-		s.Places = append(s.Places, SnapshotPlace{p.Place, p.tasks, p.gpus})
+		s.Places = append(s.Places, SnapshotPlace{p.Place, p.tasks})
 	}
 	return s
 }
@@ -139,7 +138,7 @@ func Resume(s Snapshot) *Machine {
 			r.refusals = append(r.refusals, refusal{f.Host, f.Reason, f.Until})
 		}
 		for _, p := range q.Places {
-			r.places = append(r.places, place{p.Place, p.Tasks, p.GPUs})
+			r.places = append(r.places, place{Place: p.Place, tasks: p.Tasks, gpus: len(p.Devices)})
 		}
 		runs[i], m.runs[r.id] = r, r
 		switch r.state {
@@ -158,7 +157,7 @@ func Resume(s Snapshot) *Machine {
 		m.hosts = append(m.hosts, h)
 		for _, o := range sh.Holds {
 			r := runs[o.Run]
-			m.hold(h, r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, GPUs: o.GPUs, Exclusive: o.Exclusive})
+			m.hold(h, r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, Devices: o.Devices, Exclusive: o.Exclusive})
 		}
 		for _, r := range m.granted {
 			if r.placeOn(h.Name) != nil {

@@ -23,7 +23,7 @@ func (m *Machine) Hosts() []HostStatus {
 		h.each(func(r *run, share room, alone bool) {
 			s.Used += share.slots
 			s.UsedGPUs += share.gpus
-			s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, GPUs: share.gpus, Exclusive: alone})
+			s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone})
 		})
 		slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
 		list = append(list, s)
@@ -66,7 +66,7 @@ func (m *Machine) Holds(id Run) []Held {
 	var list []Held
 	for _, h := range m.hosts {
 		if share, alone := h.share(r); share != (room{}) {
-			list = append(list, Held{h.Name, Holding{Run: id, Generation: r.generation, Tasks: share.slots, GPUs: share.gpus, Exclusive: alone}})
+			list = append(list, Held{h.Name, Holding{Run: id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone}})
 		}
 	}
 	return list

@@ -81,6 +81,9 @@ func wants(d *Demand, tasks int) string {
 		} else if g.GPUs > 0 {
 			fmt.Fprintf(&b, " and %s of each host", plural.Of(g.GPUs, "GPU", "GPUs"))
 			break
+		} else if g.PerTask > 0 {
+			fmt.Fprintf(&b, " and %s for each task", plural.Of(g.PerTask, "GPU", "GPUs"))
+			break
 		}
 	}
 	if len(d.Select) > 0 {
@@ -116,6 +119,8 @@ func (m *Machine) missing(r *run) string {
 			full.add("%s in use", h.Name)
 		case room.slots <= 0:
 			full.add("%s full", h.Name)
+		case m.contested(r, h):
+			full.add("GPUs %s not all free on %s", strings.Join(r.shape.listed, ","), h.Name)
 		case r.shape.hasGPUs:
 			free.add("%s and %s free on %s", slotsText(room.slots), plural.Of(room.gpus, "GPU", "GPUs"), h.Name)
 		case room.slots >= noBound:
@@ -130,6 +135,13 @@ func (m *Machine) missing(r *run) string {
 		parts = append(parts, fmt.Sprintf("%d more without room for it", more))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// contested reports whether other runs have GPUs of a host that a run wants by name.
+func (m *Machine) contested(r *run, h *host) bool {
+	is := false
+	h.each(func(o *run, _ room, _ bool) { is = is || o != r && h.contest(r.shape.listed, h.devicesOf(o)) })
+	return is
 }
 
 // listed is the first few of a list of texts, and the number of all of them.

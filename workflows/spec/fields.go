@@ -90,6 +90,11 @@ var fields = []field{
 		example: "devices: []", remedy: resourcesRemedy,
 	},
 	{
+		of: "TaskGroup.gpus_per_task", least: new(1), most: new(maxResources),
+		doc:     "Replaces the run's gpus_per_task, and its devices.",
+		example: "gpus_per_task: 2",
+	},
+	{
 		of: "TaskGroup.cpus", syntax: cpusSyntax,
 		doc:     "Replaces the run's cpus. An empty list: not bound.",
 		example: "cpus: [0, 1]", remedy: cpusRemedy,
@@ -496,6 +501,12 @@ var fields = []field{
 		doc:     "The GPUs of each host that its tasks share out among themselves, in CUDA_VISIBLE_DEVICES: auto for all there are, or a list. Default: every task sees all.",
 		example: "devices: auto", remedy: resourcesRemedy,
 		flag: "devices", usage: "`GPUS` that the tasks share out, in CUDA_VISIBLE_DEVICES: auto, or like 0,1,2,3 (default: each task sees all)",
+	},
+	{
+		of: "RunSpec.gpus_per_task", least: new(1), most: new(maxResources),
+		doc:     "How many GPUs each task has for itself, in CUDA_VISIBLE_DEVICES, in place of devices. Runs that share a host get different ones of it.",
+		example: "gpus_per_task: 1",
+		flag:    "gpus-per-task", usage: "`NUMBER` of GPUs that each task has for itself, in CUDA_VISIBLE_DEVICES",
 	},
 	{
 		of: "RunSpec.cpus", syntax: cpusSyntax,

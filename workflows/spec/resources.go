@@ -117,6 +117,27 @@ var (
 func (c *checker) checkDevices(path string, r Resources) { c.checkResources(path, r, deviceRegexp) }
 func (c *checker) checkCPUs(path string, r Resources)    { c.checkResources(path, r, cpuRegexp) }
 
+// checkGPUShares refuses two types of tasks one of which takes all GPUs of a host and the
+// other some for itself.
+func (c *checker) checkGPUShares(s *RunSpec) {
+	auto := slices.IndexFunc(s.Tasks, func(g TaskGroup) bool {
+		list, _ := s.DevicesOf(g.Type)
+		return s.GPUsPerTaskOf(g.Type) == 0 && list.Auto()
+	})
+	some := slices.IndexFunc(s.Tasks, func(g TaskGroup) bool { return s.GPUsPerTaskOf(g.Type) > 0 })
+	if auto >= 0 && some >= 0 {
+		c.add("gpus_per_task", fmt.Sprintf("tasks of type %s are to have GPUs for themselves, and those of type %s take all there are", s.Tasks[some].Type, s.Tasks[auto].Type),
+			"give both gpus_per_task, or list the devices of both")
+	}
+}
+
+// checkGPUs refuses both of two ways to say which GPUs tasks have.
+func (c *checker) checkGPUs(path string, devices Resources, perTask *int) {
+	if devices != nil && perTask != nil {
+		c.add(fieldPath(path, "gpus_per_task"), "devices is given, too", "keep one of them: devices for those that tasks share out, gpus_per_task for a number")
+	}
+}
+
 func (c *checker) checkResources(path string, r Resources, syntax func() *regexp.Regexp) {
 	if c.isMalformed(path) || len(r) == 0 || r.Auto() {
 		return

@@ -86,6 +86,18 @@ func (l Logs) shows(t Task, localRank int) bool {
 	return len(l.Filter) == 0 || slices.Contains(l.Filter, t.Type) || slices.Contains(l.Filter, t.Name())
 }
 
+// GPUsPerTaskOf returns how many GPUs each task of a type has for itself; 0: it shares
+// those of [RunSpec.DevicesOf].
+func (s *RunSpec) GPUsPerTaskOf(typ string) int {
+	g := s.group(typ)
+	switch n := cmp.Or(g.GPUsPerTask, s.GPUsPerTask); {
+	case n == nil, g.GPUsPerTask == nil && g.Devices != nil:
+		return 0
+	default:
+		return *n
+	}
+}
+
 // DevicesOf returns the devices that the tasks of a type share out on each host, and
 // shared says that they do so with those of other types which have none of their
 // own. nil: none are given.

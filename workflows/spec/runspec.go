@@ -34,6 +34,7 @@ type RunSpec struct {
 	ReturnOutput      bool         `json:"return_output,omitempty"`
 	EnvProfiles       []EnvProfile `json:"env_profiles,omitzero"`
 	Devices           Resources    `json:"devices,omitzero"`
+	GPUsPerTask       *int         `json:"gpus_per_task,omitempty"`
 	CPUs              Resources    `json:"cpus,omitzero"`
 	Limits            Limits       `json:"limits,omitzero"`
 	Signature         *Signature   `json:"signature,omitempty"`
@@ -42,19 +43,20 @@ type RunSpec struct {
 // TaskGroup is the tasks of one type. It has either a count, and the tasks go wherever
 // there is room, or addresses, and each task runs on the host its address names.
 type TaskGroup struct {
-	Type      string              `json:"type"`
-	Count     *int                `json:"count,omitempty"`
-	Addresses []string            `json:"addresses,omitempty"`
-	Command   []string            `json:"command,omitempty"`
-	Args      []string            `json:"args,omitempty"`
-	Dir       string              `json:"dir,omitempty"`
-	Env       Env                 `json:"env,omitempty"`
-	Overrides map[string]Override `json:"overrides,omitempty"`
-	Stop      Stop                `json:"stop,omitzero"`
-	Logs      GroupLogs           `json:"logs,omitzero"`
-	Devices   Resources           `json:"devices,omitzero"`
-	CPUs      Resources           `json:"cpus,omitzero"`
-	Limits    Limits              `json:"limits,omitzero"`
+	Type        string              `json:"type"`
+	Count       *int                `json:"count,omitempty"`
+	Addresses   []string            `json:"addresses,omitempty"`
+	Command     []string            `json:"command,omitempty"`
+	Args        []string            `json:"args,omitempty"`
+	Dir         string              `json:"dir,omitempty"`
+	Env         Env                 `json:"env,omitempty"`
+	Overrides   map[string]Override `json:"overrides,omitempty"`
+	Stop        Stop                `json:"stop,omitzero"`
+	Logs        GroupLogs           `json:"logs,omitzero"`
+	Devices     Resources           `json:"devices,omitzero"`
+	GPUsPerTask *int                `json:"gpus_per_task,omitempty"`
+	CPUs        Resources           `json:"cpus,omitzero"`
+	Limits      Limits              `json:"limits,omitzero"`
 }
 
 // Limits bound what each task uses of its host, with all of its processes together.

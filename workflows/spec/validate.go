@@ -28,6 +28,8 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkBarriers(s)
 	c.checkHosts(s)
 	c.checkElastic(s)
+	c.checkGPUs("", s.Devices, s.GPUsPerTask)
+	c.checkGPUShares(s)
 	c.checkLogs(s)
 	c.checkSize(s)
 }

@@ -35,6 +35,7 @@ func (c *checker) checkTasks(s *RunSpec) {
 		c.checkCount(path, g)
 		c.checkAddresses(path, g, endpoints)
 		c.checkOverrides(path, g)
+		c.checkGPUs(path, g.Devices, g.GPUsPerTask)
 		c.checkMask(path+".logs.redirects", g.Logs.Redirects, "index", "the group", max(g.Size(), 0))
 		c.checkMask(path+".logs.tee", g.Logs.Tee, "index", "the group", max(g.Size(), 0))
 	}

@@ -1,0 +1,107 @@
+package fleet
+
+import (
+	"slices"
+	"strconv"
+)
+
+// device returns the name of a GPU of the host.
+func (h *Host) device(i int) string {
+	if name := h.GPUs[i].Name; name != "" {
+		return name
+	}
+	return strconv.Itoa(i)
+}
+
+// devices returns the names of all GPUs of the host.
+func (h *Host) devices() []string {
+	names := make([]string, len(h.GPUs))
+	for i := range names {
+		names[i] = h.device(i)
+	}
+	return names
+}
+
+// knows reports whether the host has GPUs of all these names. A GPU may have more names than
+// the one that its host goes by: a run that uses another has all GPUs of the host.
+func (h *Host) knows(listed []string) bool {
+	names := h.devices()
+	return !slices.ContainsFunc(listed, func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// devicesOf returns the GPUs that a run holds on the host or was granted there.
+func (h *host) devicesOf(r *run) []string {
+	var list []string
+	if i, there := h.holding(r); there {
+		list = h.holds[i].Devices
+	}
+	if p := r.placeOn(h.Name); p != nil {
+		for _, name := range p.Devices {
+			if !slices.Contains(list, name) {
+				list = append(slices.Clip(list), name)
+			}
+		}
+	}
+	return list
+}
+
+// contest reports whether one who has these GPUs is in the way of one who wants those that
+// are listed.
+func (h *host) contest(listed, has []string) bool {
+	if len(listed) == 0 || len(has) == 0 {
+		return false
+	}
+	return !h.knows(listed) || slices.ContainsFunc(listed, func(name string) bool { return slices.Contains(has, name) })
+}
+
+// unlisted returns how many GPUs a run can have without those that are listed for others.
+func (h *host) unlisted(r *run, listed []string) int {
+	if h.contest(r.shape.listed, listed) || !h.knows(listed) {
+		return len(h.devicesOf(r))
+	}
+	n := 0
+	for _, name := range h.unused(r) {
+		if !slices.Contains(listed, name) || slices.Contains(h.devicesOf(r), name) {
+			n++
+		}
+	}
+	return n
+}
+
+// unused returns the GPUs that no other run has.
+func (h *host) unused(r *run) []string {
+	names := h.devices()
+	h.each(func(o *run, _ room, _ bool) {
+		if o != r {
+			has := h.devicesOf(o)
+			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(has, name) })
+		}
+	})
+	return names
+}
+
+// assign says which GPUs a run gets with a place: those it wants by name, then those it has
+// from before, and then others, if possible none that those who come first want by name.
+func (h *host) assign(r *run, p *place) []string {
+	if p.gpus == 0 {
+		return nil
+	}
+	var list []string
+	take := func(names []string) {
+		for _, name := range names {
+			if len(list) < p.gpus && !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+	}
+	unused, own := h.unused(r), h.devicesOf(r)
+	take(p.listed)
+	p.gpus -= len(p.listed) - len(list) // listed twice
+	take(slices.DeleteFunc(slices.Clone(unused), func(name string) bool { return !slices.Contains(own, name) }))
+	take(slices.DeleteFunc(slices.Clone(unused), func(name string) bool { return slices.Contains(h.guard.listed, name) }))
+	take(unused)
+	slices.SortFunc(list, func(a, b string) int {
+		return slices.Index(h.devices(), a) - slices.Index(h.devices(), b)
+	})
+	return list
+}
