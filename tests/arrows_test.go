@@ -38,6 +38,7 @@ var levels = [][]string{
 	{"activities/undumpable"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
 	{"workflows/closure"},
+	{"starter/mpirun"},
 	{"starter/hostlist", "starter/torchrun", "starter/help"},
 	{"workflows/spec", "workflows/markdown"},
 	{"workflows/shorten", "workflows/plural"},

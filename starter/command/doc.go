@@ -6,6 +6,8 @@
 //	server.go    which Temporal server: named, or our own embedded one
 //	specfile.go, specflags.go, taskflag.go, hosts.go
 //	             from files and flags to a run spec
+//	words.go, programs.go
+//	             other launchers' words among the flags, and several programs
 //	torchrun.go  the same from the command line of torchrun
 //	localrun.go  a run on this machine: private host worker, output, verdict;
 //	             hostworker.go, interrupt.go, stopping.go, conclude.go, disk.go,

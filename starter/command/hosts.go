@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type otherHosts struct {
 	// as it has slots.
 	perHost       string
 	oversubscribe bool
+	// spread reports whether the tasks are dealt out over the hosts, one by one.
+	spread bool
 	// inSpec reports whether the spec, or --task, says how many tasks there are.
 	inSpec bool
 	// placed reports whether every task has its host.
@@ -111,7 +114,7 @@ func (o *otherHosts) place(s *spec.RunSpec, machines map[string]machine) error {
 	if !o.inSpec {
 		s.Tasks[0].Count, s.Tasks[0].Addresses = &n, nil
 	}
-	if err := hostlist.Fill(s.Tasks, hosts, o.oversubscribe); err != nil {
+	if err := hostlist.Fill(s.Tasks, hosts, o.spread, o.oversubscribe); err != nil {
 		return err
 	}
 	o.placed = true
@@ -123,6 +126,11 @@ func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 	if strings.TrimSpace(o.launch.agent) == "" {
 		return usagef("--launch-agent is empty; give a program that is called as ssh is")
 	}
+	if s.Hosts.PerHost != nil && o.others.perHost == "" {
+		o.others.perHost = strconv.Itoa(*s.Hosts.PerHost)
+	}
+	o.others.spread = s.Hosts.Strategy == spec.StrategySpread
+	s.Hosts.PerHost, s.Hosts.Strategy = nil, "" // the addresses say it
 	if what := elsewhere(s); what != "" {
 		return usagef("%s: %s says which hosts there are, and takes as many tasks there as they have slots; leave one of the two out", what, o.others.flag)
 	}

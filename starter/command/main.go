@@ -27,11 +27,15 @@ func run(args []string, in io.Reader, out, err io.Writer) int {
 	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
 	a := &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}
 	root := a.root()
-	root.SetArgs(passTorchrun(root, expandNP(root, args)))
 	root.SetIn(in)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return a.lost(a.exit(root.ExecuteContext(context.Background())))
+	args, problem := a.translate(root, args)
+	if problem == nil {
+		root.SetArgs(passTorchrun(root, args))
+		problem = root.ExecuteContext(context.Background())
+	}
+	return a.lost(a.exit(problem))
 }
 
 // app is what all subcommands share.
@@ -44,7 +48,8 @@ type app struct {
 	given    *pflag.FlagSet // of the subcommand
 	color    palette        // for stderr
 	voice    voice
-	noStatus bool // no status line, although stderr may be a terminal
+	noStatus bool     // no status line, although stderr may be a terminal
+	notes    []string // about words of other launchers
 	// elsewhere reads the error file of a failure from another host; nil: it is here.
 	elsewhere func(*spec.ProcessFailure) ([]byte, error)
 	owned     bool // the run is part of a program, whose user did not ask for one

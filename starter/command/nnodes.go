@@ -39,12 +39,16 @@ func (f *specFlags) countOnNodes(s *spec.RunSpec, most int) (*int, error) {
 		s.Hosts.PerHost = &each
 	}
 	switch {
+	case f.programs:
+		return nil, nil
 	case f.given("np") && each > 0 && f.np != each*most:
 		return nil, fmt.Errorf("-n %d and --nproc-per-node %d on %d hosts contradict each other; give one of them", f.np, each, most)
 	case f.given("np"):
 		return &f.np, nil
 	case f.given("nproc-per-node"):
 		return new(each * most), nil
+	case f.counted(s, most) != nil:
+		return f.counted(s, most), nil
 	case len(s.Tasks) == 0 && !f.given("task"):
 		return &most, nil
 	}

@@ -16,7 +16,9 @@ every one of them ended, the root cause first, and exits as that did.
 SPEC is a file in YAML or JSON, a TensorFlow cluster spec, or - for stdin; its
 name ends in .yaml, .yml or .json. Flags change what the file says. Without a
 file, the flags and a command make a run. Flags for clusterrun stand before the
-command; what follows the command's name is the command's.
+command; what follows the command's name is the command's. With a : between them,
+as in -n 2 ./a : -n 1 ./b, there are several programs, each a task type of its own.
+Flags may be those of mpirun and srun: see ` + "`clusterrun help mpirun`" + `.
 
 Processes run in the current directory unless --dir or the spec says otherwise,
 with the environment of this shell. With --remote they run on other hosts: with
@@ -68,6 +70,7 @@ const runExamples = `  # Four processes of one program
   # As with torchrun and mpirun; torchrun's restarts are those of the whole group
   clusterrun run --nproc-per-node 4 --max-restarts 3 python3 train.py
   clusterrun run -np 4 -H localhost:4 ./solver
+  clusterrun run -np 2 python3 ocean.py : -np 1 -x MODE=fine python3 air.py
 
   # In a copy of this directory, here or wherever there is room
   clusterrun run --ship . -- python3 train.py

@@ -26,25 +26,38 @@ const maxShellEnv = 256 << 10
 // shellsOwn are variables that are true in this shell only.
 var shellsOwn = []string{"_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME"}
 
-// applyEnv puts the variables that were given over those of the spec, and those of
-// the shell under them.
-func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
-	env := spec.Env{}
-	if f.envFromShell {
+// variables are the flags that give processes variables.
+type variables struct {
+	env, export, secrets []string
+	fromShell            bool
+}
+
+func (v *variables) register(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&v.env, "env", nil, "a variable for the processes, as `NAME=VALUE`; may be repeated. It is kept in the run's history: not for secrets")
+	secretFlag(fs, &v.secrets)
+	fs.StringArrayVarP(&v.export, "export", "x", nil, "a variable of this shell for the processes, as `NAME`, or NAME=VALUE, in mpirun's words; may be repeated, and is kept as with --env")
+	fs.BoolVar(&v.fromShell, "env-from-shell", false, "all variables of this shell for the processes, under those of the spec; for run without --remote they are there anyway")
+}
+
+// over puts the variables over those of a spec, and all of the shell under them. nil: there are
+// none.
+func (v *variables) over(under spec.Env, warn func(format string, args ...any)) (env spec.Env, problems []string) {
+	env = spec.Env{}
+	if v.fromShell {
 		for name, value := range shellEnv() {
 			if !utf8.ValidString(name) || !utf8.ValidString(value) {
-				f.warn("%q is not sent: it is not valid UTF-8", name)
+				warn("%q is not sent: it is not valid UTF-8", name)
 				continue
 			}
 			env[name] = spec.Variable{Value: value}
 		}
 	}
 	sent := sizes(env)
-	for name, v := range s.Env {
+	for name, v := range under {
 		env[name] = v
 		delete(sent, name)
 	}
-	for _, text := range f.export {
+	for _, text := range v.export {
 		name, value, given := strings.Cut(text, "=")
 		if !given {
 			var set bool
@@ -59,7 +72,7 @@ func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
 		}
 		env[name], sent[name] = spec.Variable{Value: value}, len(name)+len(value)
 	}
-	for _, text := range f.env {
+	for _, text := range v.env {
 		name, value, err := parseEnv(text)
 		if err != nil {
 			problems = append(problems, err.Error()+"; -x NAME takes its value from this shell")
@@ -67,22 +80,22 @@ func (f *specFlags) applyEnv(s *spec.RunSpec) (problems []string) {
 		}
 		env[name], sent[name] = spec.Variable{Value: value}, 0
 	}
-	for _, text := range f.secrets {
-		name, v, err := parseSecret(text)
+	for _, text := range v.secrets {
+		name, secret, err := parseSecret(text)
 		if err != nil {
 			problems = append(problems, err.Error())
 			continue
 		}
-		env[name] = v
+		env[name] = secret
 		delete(sent, name)
 	}
 	if problem := tooMuch(sent); problem != "" {
 		problems = append(problems, problem)
 	}
-	if len(env) > 0 {
-		s.Env = env
+	if len(env) == 0 {
+		return nil, problems
 	}
-	return problems
+	return env, problems
 }
 
 // parseEnv reads the value of --env.

@@ -19,6 +19,10 @@ import (
 type source struct {
 	file    string // of a spec; "-" is stdin; "" is none
 	command []string
+	// others are the programs behind the first, where there are several.
+	others []program
+	// notes are about words of other launchers among their flags.
+	notes []string
 }
 
 // specExtensions are how the name of a spec file ends. What ends otherwise is
@@ -37,8 +41,12 @@ func parseSource(cmd *cobra.Command, args []string) (source, error) {
 	if !alone && isSpec && cmd.ArgsLenAtDash() != 0 && isFile(args[0]) {
 		return source{}, usagef("%s is a spec, and %q after it is not for a spec: put flags before the file, and a command after --", args[0], args[1])
 	}
-	if cmd.ArgsLenAtDash() == 0 || !alone || !isSpec {
-		return source{command: args}, nil
+	switch {
+	case cmd.ArgsLenAtDash() == 0:
+		return source{command: args, notes: notSeparated(args)}, nil
+	case !alone || !isSpec:
+		first, others, notes, err := parsePrograms(args, wordsOf(cmd))
+		return source{command: first, others: others, notes: notes}, err
 	}
 	s := source{file: args[0]}
 	if len(args) > 1 {
@@ -73,6 +81,9 @@ func (s source) read(in io.Reader, f *specFlags) (*spec.RunSpec, error) {
 	complete := func(r *spec.RunSpec) {
 		if len(s.command) > 0 {
 			r.Command = s.command
+		}
+		if len(s.others) > 0 {
+			problems = append(problems, f.applyPrograms(r, s.others)...)
 		}
 		problems = append(problems, f.apply(r)...)
 		if r.Name == "" {
@@ -152,7 +163,12 @@ func (s source) name(r *spec.RunSpec) string {
 	if s.file != "" && s.file != "-" {
 		return runName(s.file)
 	}
-	for i, arg := range r.Command {
+	return nameOf(r.Command)
+}
+
+// nameOf returns the name of what a command runs. It may be empty.
+func nameOf(command []string) string {
+	for i, arg := range command {
 		if strings.HasPrefix(arg, "-") || strings.Contains(arg, "=") {
 			if i > 0 && arg == "-c" {
 				break
@@ -163,8 +179,8 @@ func (s source) name(r *spec.RunSpec) string {
 			return name
 		}
 	}
-	if len(r.Command) > 0 {
-		return runName(r.Command[0])
+	if len(command) > 0 {
+		return runName(command[0])
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/hostlist"
+	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -27,9 +28,10 @@ type specFlags struct {
 	others *otherHosts
 	tasks  []string
 
-	env, export  []string
-	secrets      []string
-	envFromShell bool
+	// programs reports whether the tasks are those of several programs, each with its number.
+	programs bool
+
+	variables    variables
 	noDependence bool
 
 	// warnings are about what is no mistake.
@@ -49,10 +51,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 		addFlag(fs, flag)
 		switch flag.Name {
 		case "dir":
-			fs.StringArrayVar(&f.env, "env", nil, "a variable for the processes, as `NAME=VALUE`; may be repeated. It is kept in the run's history: not for secrets")
-			secretFlag(fs, &f.secrets)
-			fs.StringArrayVarP(&f.export, "export", "x", nil, "a variable of this shell for the processes, as `NAME`, or NAME=VALUE, in mpirun's words; may be repeated, and is kept as with --env")
-			fs.BoolVar(&f.envFromShell, "env-from-shell", false, "all variables of this shell for the processes, under those of the spec; for run without --remote they are there anyway")
+			f.variables.register(fs)
 		case "dependence-on-chief":
 			fs.BoolVar(&f.noDependence, "no-dependence-on-chief", false, "the chief's end does not end the run")
 		}
@@ -96,7 +95,8 @@ func (f *specFlags) apply(s *spec.RunSpec) []string {
 		s.Tasks, err = setCount(nil, 1)
 		note(err)
 	}
-	problems = append(problems, f.applyEnv(s)...)
+	env, wrong := f.variables.over(s.Env, f.warn)
+	s.Env, problems = env, append(problems, wrong...)
 	for _, flag := range spec.Flags() {
 		if f.given(flag.Name) {
 			setField(flag.In(s), f.flags.Lookup(flag.Name).Value)
@@ -165,10 +165,7 @@ func (f *specFlags) count(s *spec.RunSpec) (*int, error) {
 	if hostlist.Elsewhere(hosts) {
 		return f.countElsewhere(s, hosts, flag)
 	}
-	var n *int
-	if f.given("np") {
-		n = &f.np
-	}
+	n := f.counted(s, 1)
 	if f.given("nproc-per-node") {
 		m, err := parseNProc(f.nprocPerNode, here())
 		if err != nil {
@@ -180,15 +177,39 @@ func (f *specFlags) count(s *spec.RunSpec) (*int, error) {
 		n = &m
 	}
 	slots, _ := hostlist.Slots(hosts)
+	total := 0
 	switch {
 	case slots == 0:
 		return n, nil
+	case f.programs:
+		for _, g := range s.Tasks {
+			total += g.Size()
+		}
 	case n == nil:
 		return &slots, nil
-	case *n > slots && !f.oversubscribe:
-		return nil, fmt.Errorf("%d tasks need %d slots, and -H or --hostfile gives this machine %d; write -H localhost:%d, or --oversubscribe", *n, *n, slots, *n)
+	default:
+		total = *n
+	}
+	if total > slots && !f.oversubscribe {
+		return nil, fmt.Errorf("%s need %s, and -H or --hostfile gives this machine %d; write -H localhost:%d, or --oversubscribe",
+			plural.Of(total, "task", "tasks"), plural.Of(total, "slot", "slots"), slots, total)
 	}
 	return n, nil
+}
+
+// counted returns the number of tasks that -n gives or, where nothing says how many there are,
+// --per-host on so many hosts. nil: neither does.
+func (f *specFlags) counted(s *spec.RunSpec, hosts int) *int {
+	switch {
+	case f.programs:
+		return nil
+	case f.given("np"):
+		return &f.np
+	case f.given("per-host") && len(s.Tasks) == 0 && !f.given("task") && !f.given("nproc-per-node"):
+		each, _ := f.flags.GetInt("per-host")
+		return new(each * hosts)
+	}
+	return nil
 }
 
 // countElsewhere is count for hosts of which some are other machines.
@@ -198,10 +219,10 @@ func (f *specFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag 
 		f.others.perHost = f.nprocPerNode
 	}
 	switch counted := len(s.Tasks) > 1 || len(s.Tasks) == 1 && (s.Tasks[0].Count != nil || len(s.Tasks[0].Addresses) > 0); {
-	case f.given("np"):
+	case f.given("np") && !f.programs:
 		f.others.count = f.np
 		return &f.np, nil
-	case counted && f.others.perHost == "":
+	case f.programs, counted && f.others.perHost == "":
 		f.others.inSpec = true
 		return nil, nil
 	}

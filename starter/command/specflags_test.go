@@ -33,7 +33,11 @@ func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error)
 	f.register(cmd.Flags())
 	root := &cobra.Command{Use: "clusterrun"}
 	root.AddCommand(cmd)
-	root.SetArgs(expandNP(root, append([]string{"validate"}, args...)))
+	args, err := (&app{}).translate(root, append([]string{"validate"}, args...))
+	if err != nil {
+		return nil, err
+	}
+	root.SetArgs(args)
 	require.NoError(t, root.Execute())
 	return out, failure
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,13 +106,18 @@ func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.Run
 	if err != nil {
 		return nil, err
 	}
-	for _, text := range f.warnings {
-		a.say("%s", text)
-	}
+	a.sayNotes(src, f)
 	a.saySecrets(s)
 	a.sayMPI(s, f)
 	a.sayPET(src)
 	return s, nil
+}
+
+// sayNotes says what is no mistake in a command line.
+func (a *app) sayNotes(src source, f *specFlags) {
+	for _, text := range slices.Concat(a.notes, src.notes, f.warnings) {
+		a.say("%s", text)
+	}
 }
 
 // submit starts a run for others to execute, and warns when there are none. What it ships is

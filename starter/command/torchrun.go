@@ -162,18 +162,12 @@ func torchrunError(cmd *cobra.Command, err error) error {
 // passTorchrun keeps the arguments of torchrun from a parser of POSIX flags: it puts -- in
 // front of them.
 func passTorchrun(root *cobra.Command, args []string) []string {
-	if cmd, _, err := root.Find(args); err != nil || cmd.Name() != "torchrun" {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd.Name() != "torchrun" {
 		return args
 	}
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == "torchrun":
-			return slices.Concat(args[:i+1], []string{"--"}, args[i+1:])
-		case strings.HasPrefix(args[i], "-") && takesValue(root, args[i]):
-			i++
-		}
-	}
-	return args
+	at := afterName(root, cmd, args)
+	return slices.Concat(args[:at], []string{"--"}, args[at:])
 }
 
 // torchrunHint says of a flag that a command does not have that torchrun has it.

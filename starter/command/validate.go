@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -31,18 +32,19 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			if src.file == "" && cmd.ArgsLenAtDash() != 0 {
+			if src.file == "" && len(src.others) == 0 && cmd.ArgsLenAtDash() != 0 {
 				// For run this is a program; whoever validates it meant a file.
 				return usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
 			}
 			s, err := src.read(a.in, f)
+			a.sayNotes(src, f)
 			if a.global.json {
 				return a.validateJSON(s, err)
 			}
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "ok: %d tasks\n", len(s.TaskList()))
+			fmt.Fprintf(a.out, "ok: %s\n", plural.Of(len(s.TaskList()), "task", "tasks"))
 			return nil
 		},
 	}

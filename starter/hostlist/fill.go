@@ -34,9 +34,9 @@ func Limit(h Host, n int, oversubscribe bool) (Host, error) {
 }
 
 // Fill gives every task the host that it runs on, in the order of ranks: the slots of the
-// first host, then those of the next. Tasks that have an address keep it, and take a slot of
+// first host, then those of the next, or with deal a slot of each host in turn. Tasks that have an address keep it, and take a slot of
 // that host.
-func Fill(groups []spec.TaskGroup, hosts []Host, oversubscribe bool) error {
+func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error {
 	room := make([]int, len(hosts))
 	for i, h := range hosts {
 		room[i] = h.Slots
@@ -82,10 +82,13 @@ func Fill(groups []spec.TaskGroup, hosts []Host, oversubscribe bool) error {
 		}
 		for range g.Size() {
 			for room[at] == 0 {
-				at++
+				at = (at + 1) % len(room)
 			}
 			room[at]--
 			g.Addresses = append(g.Addresses, hosts[at].Name)
+			if deal {
+				at = (at + 1) % len(room)
+			}
 		}
 		if len(g.Addresses) > 0 {
 			g.Count = nil

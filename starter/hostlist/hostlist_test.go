@@ -87,6 +87,7 @@ func TestFill(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts   string
 		groups  []spec.TaskGroup
+		deal    bool
 		over    bool
 		want    string // hosts in the order of ranks
 		problem string
@@ -99,6 +100,9 @@ func TestFill(t *testing.T) {
 		"too many":               {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 7)}, problem: "7 tasks need 7 slots, and -H or --hostfile gives 4 (a:2, b:2); give more slots, fewer tasks, or --oversubscribe"},
 		"more than slots":        {hosts: "a:2,b:1", groups: []spec.TaskGroup{group("w", 6)}, over: true, want: "a a a a b b"},
 		"one more than slots":    {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 5)}, over: true, want: "a a a b b"},
+		"dealt out":              {hosts: "a:2,b:3", groups: []spec.TaskGroup{group("w", 5)}, deal: true, want: "a b a b b"},
+		"dealt out over slots":   {hosts: "a:1,b:1", groups: []spec.TaskGroup{group("w", 4)}, deal: true, over: true, want: "a b a b"},
+		"dealt out, pinned":      {hosts: "a:2,b:2", groups: []spec.TaskGroup{at("ps", "a:1"), group("w", 3)}, deal: true, want: "a a b b"},
 		"pinned":                 {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 2), at("ps", "a:2222")}, want: "a b a"},
 		"pinned to this machine": {hosts: "own:1,b:1", groups: []spec.TaskGroup{at("ps", "localhost:2222"), group("w", 1)}, want: "own b"},
 		"pinned elsewhere":       {hosts: "a:2", groups: []spec.TaskGroup{at("ps", "c:1")}, problem: `tasks[0].addresses[0]: "c:1" is on none of the hosts of -H or --hostfile (a:2); add the host there`},
@@ -109,7 +113,7 @@ func TestFill(t *testing.T) {
 			hosts, err := Parse(c.hosts)
 			require.NoError(t, err)
 			hosts = Merge(hosts, "own", func(name string) bool { return name == "own" })
-			err = Fill(c.groups, hosts, c.over)
+			err = Fill(c.groups, hosts, c.deal, c.over)
 			if c.problem != "" {
 				require.EqualError(t, err, c.problem)
 				return

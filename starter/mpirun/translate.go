@@ -1,0 +1,180 @@
+package mpirun
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Launch is a command line in the words of `clusterrun run`.
+type Launch struct {
+	Args []string
+	// Notes are for whoever typed the command.
+	Notes []string
+}
+
+// A Command is the command of ours whose flags are among the arguments.
+type Command struct {
+	// Has reports whether it has a flag of that name, without dashes, and TakesValue whether
+	// the value of one, as it was typed, is the next argument.
+	Has, TakesValue func(flag string) bool
+	// Fleet reports whether its hosts are those of a queue, and not reached by ssh.
+	Fleet bool
+}
+
+// translation is a launch that is being made.
+type translation struct {
+	Launch
+	fleet bool
+	// tasks and perHost are what was given of them.
+	tasks, perHost string
+	// names are the hosts of --nodelist, and counted reports whether it is said how many hosts.
+	names    []string
+	counted  bool
+	bind     bool // each task is to have CPUs of its own
+	unneeded []string
+}
+
+// Translate writes the words of other launchers among the flags in front of a program, in ours.
+// What it does not know it leaves as it is.
+func Translate(args []string, c Command) (*Launch, error) {
+	t := &translation{fleet: c.Fleet}
+	for len(args) > 0 {
+		arg := args[0]
+		if arg == "--" || arg == "-" || !strings.HasPrefix(arg, "-") {
+			break
+		}
+		rest, err := t.word(args, c)
+		if err != nil {
+			return nil, err
+		}
+		args = rest
+	}
+	t.placeOnNodes()
+	t.bound()
+	if len(t.unneeded) > 0 {
+		t.note("not needed: %s", strings.Join(t.unneeded, "; "))
+	}
+	t.Args = append(t.Args, args...)
+	return &t.Launch, nil
+}
+
+// word reads the flag that args begin with, and returns what comes after it.
+func (t *translation) word(args []string, c Command) (rest []string, err error) {
+	name, text, given := strings.Cut(args[0], "=")
+	w, known := named(name)
+	if !known && len(name) > 2 && name[1] != '-' && c.Has(name[1:]) { // as mpirun has them
+		return append([]string{"-" + args[0]}, args[1:]...), nil
+	}
+	if !known && len(name) > 2 && name[1] != '-' { // -N2, and of flags without values -ln4
+		if w, known = named(name[:2]); known {
+			if text, given = args[0][2:], true; w.values == "" {
+				return t.apply(w, name[:2], nil, append([]string{"-" + text}, args[1:]...))
+			}
+			text, name = strings.TrimPrefix(text, "="), name[:2]
+		}
+	}
+	if !known {
+		n := 1
+		if !given && len(args) > 1 && c.TakesValue(args[0]) {
+			n = 2
+		}
+		t.remote(args[:n])
+		t.Args = append(t.Args, args[:n]...)
+		return args[n:], nil
+	}
+	args = args[1:]
+	var values []string
+	if given {
+		values = []string{text}
+	}
+	want := len(strings.Fields(w.values))
+	if want == 0 && given && w.unneeded == "" {
+		return nil, fmt.Errorf("%s takes no value; write %s alone", name, name)
+	}
+	for len(values) < want {
+		if len(args) == 0 || args[0] == "--" {
+			return nil, fmt.Errorf("%s: the value is missing; write %s %s", name, name, w.values)
+		}
+		values, args = append(values, args[0]), args[1:]
+	}
+	return t.apply(w, name, values, args)
+}
+
+// remote notes that the hosts are those of a queue, and what else matters of our own flags.
+func (t *translation) remote(flag []string) {
+	name, value, _ := strings.Cut(flag[0], "=")
+	if len(flag) > 1 {
+		value = flag[1]
+	}
+	switch {
+	case name == "--remote" && value != "false":
+		t.fleet = true
+	case name == "--nnodes", name == "--hosts":
+		t.counted = true
+	case name == "--per-host", name == "--nproc-per-node":
+		t.perHost = value
+	}
+}
+
+// apply does what a word asks for.
+func (t *translation) apply(w word, typed string, values, rest []string) ([]string, error) {
+	typedAll := strings.Join(append([]string{typed}, values...), " ")
+	switch {
+	case w.instead != "":
+		return nil, fmt.Errorf("%s is a word of %s; %s", typedAll, w.of, w.instead)
+	case w.unneeded != "":
+		t.unneeded = append(t.unneeded, fmt.Sprintf("%s (%s)", typed, w.unneeded))
+		return rest, nil
+	}
+	return rest, w.flags(t, typed, values)
+}
+
+func (t *translation) add(flags ...string) { t.Args = append(t.Args, flags...) }
+
+func (t *translation) note(format string, args ...any) {
+	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
+}
+
+// as gives the value to a flag of ours.
+func as(flag string) func(*translation, string, []string) error {
+	return func(t *translation, _ string, values []string) error {
+		if flag == "--np" {
+			t.tasks = values[0]
+		}
+		t.add(flag + "=" + values[0])
+		return nil
+	}
+}
+
+// number gives a flag of ours a number of at least 1.
+func number(flag string) func(*translation, string, []string) error {
+	return func(t *translation, typed string, values []string) error {
+		if n, err := strconv.Atoi(values[0]); err != nil || n < 1 {
+			return fmt.Errorf("%s %s: give a whole number, 1 or more", typed, values[0])
+		}
+		t.perHost = values[0]
+		t.add(flag, values[0])
+		return nil
+	}
+}
+
+// fixed adds flags.
+func fixed(flags ...string) func(*translation, string, []string) error {
+	return func(t *translation, _ string, _ []string) error {
+		if flags[0] == "--per-host" {
+			t.perHost = flags[1]
+		}
+		t.add(flags...)
+		return nil
+	}
+}
+
+// oneOf refuses a value that is none of the words.
+func oneOf(typed, value string, known ...string) error {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	return fmt.Errorf("%s %s: give %s", typed, value, strings.Join(known, ", "))
+}

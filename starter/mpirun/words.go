@@ -1,0 +1,135 @@
+package mpirun
+
+import (
+	"fmt"
+	"strings"
+)
+
+// word is a flag of another launcher, under all of its names.
+type word struct {
+	// names are as they are typed. With one dash and several letters they may have two.
+	names []string
+	of    string
+	// values is what the values are called, each in a word; empty: it takes none.
+	values string
+	// here is what it means here.
+	here string
+	// unneeded is why it does nothing here. Empty: it does something.
+	unneeded string
+	// instead is what to do in its place, where it is refused.
+	instead string
+	// flags adds our flags for it.
+	flags func(t *translation, typed string, values []string) error
+}
+
+const (
+	mpirun = "mpirun"
+	srun   = "srun"
+	both   = "mpirun, srun"
+	hydra  = "mpiexec" // of the MPICH family
+)
+
+// words is the table of the words, in the order of the reference.
+var words = []word{
+	{names: []string{"-np", "-n"}, of: both, values: "N", here: "`-n N`: so many tasks", flags: as("--np")},
+	{names: []string{"--ntasks"}, of: srun, values: "N", here: "`-n N`", flags: as("--np")},
+	{names: []string{"-N", "--nodes"}, of: srun, values: "N|MIN-MAX", here: "`--nnodes N`, or `--nnodes MIN:MAX`; mpirun's -N is `--per-host`", flags: (*translation).nodes},
+	{names: []string{"--ntasks-per-node"}, of: srun, values: "N", here: "`--per-host N`; without -n so many on each host", flags: number("--per-host")},
+	{names: []string{"-npernode", "-ppn", "-perhost"}, of: mpirun, values: "N", here: "`--per-host N`; without -n so many on each host", flags: number("--per-host")},
+	{names: []string{"-pernode"}, of: mpirun, here: "`--per-host 1`", flags: fixed("--per-host", "1")},
+
+	{names: []string{"-host"}, of: mpirun, values: "LIST", here: "`-H LIST`: hosts by ssh", flags: as("--host")},
+	{names: []string{"-hosts"}, of: hydra, values: "LIST", here: "`-H LIST`; with two dashes the number of hosts", flags: as("--host")},
+	{names: []string{"-hostfile", "-machinefile", "-f"}, of: mpirun, values: "FILE", here: "`--hostfile FILE`", flags: as("--hostfile")},
+	{names: []string{"-w", "--nodelist"}, of: srun, values: "LIST", here: "`-H LIST`, or `--select LIST` with submit and --remote; n[1-4] is expanded", flags: (*translation).nodelist},
+	{names: []string{"-rankfile", "-rf"}, of: mpirun, values: "FILE", instead: "--task TYPE=HOST,HOST,... says which task is on which host"},
+
+	{names: []string{"-map-by"}, of: mpirun, values: "HOW", here: "slot: `--strategy pack`, node: `--strategy spread`, ppr:N:node: `--per-host N`; core, socket and so on are the kernel's", flags: (*translation).mapBy},
+	{names: []string{"-bynode"}, of: mpirun, here: "`--strategy spread`", flags: fixed("--strategy", "spread")},
+	{names: []string{"-byslot"}, of: mpirun, here: "`--strategy pack`", flags: fixed("--strategy", "pack")},
+	{names: []string{"--distribution"}, of: srun, values: "HOW", here: "block: `--strategy pack`, cyclic: `--strategy spread`", flags: (*translation).distribution},
+	{names: []string{"-rank-by"}, of: mpirun, values: "HOW", here: "slot; another is refused, since ranks are in the order of tasks", flags: (*translation).rankBy},
+	{names: []string{"-bind-to", "--cpu-bind"}, of: both, values: "WHAT", here: "none: as it is, else `--cpus auto`: each task has CPUs of its own", flags: (*translation).bindTo},
+	{names: []string{"-cpu-set", "-cpu-list"}, of: mpirun, values: "LIST", here: "`--cpus LIST`", flags: as("--cpus")},
+	{names: []string{"-c", "--cpus-per-task"}, of: both, values: "N", instead: "-n N is the number of tasks; --cpus auto binds each to CPUs of its own, and --limit-cpus N bounds what each uses"},
+	{names: []string{"-report-bindings"}, of: mpirun, unneeded: "tasks are bound only as --cpus says"},
+	{names: []string{"-use-hwthread-cpus"}, of: mpirun, unneeded: "the CPUs of a host are those that its kernel counts"},
+	{names: []string{"-nooversubscribe"}, of: mpirun, unneeded: "more tasks than slots need --oversubscribe"},
+	{names: []string{"--overlap"}, of: srun, unneeded: "runs are no steps of a job"},
+
+	{names: []string{"--export"}, of: srun, values: "ALL|NONE", here: "ALL: `--env-from-shell`, NONE: `--unset-env '*'`; and `-x` for NAME[=VALUE]", flags: (*translation).export},
+	{names: []string{"-genvall", "-envall"}, of: hydra, here: "`--env-from-shell`", flags: fixed("--env-from-shell")},
+	{names: []string{"-genvlist", "-envlist"}, of: hydra, values: "NAMES", here: "`-x` for each", flags: (*translation).envList},
+	{names: []string{"-genv", "-env"}, of: hydra, values: "NAME VALUE", here: "`--env NAME=VALUE`; with two dashes it is ours", flags: (*translation).envPair},
+	{names: []string{"-wdir", "-wd"}, of: mpirun, values: "DIR", here: "`--dir DIR`", flags: as("--dir")},
+	{names: []string{"-D", "--chdir"}, of: srun, values: "DIR", here: "`--dir DIR`", flags: as("--dir")},
+	{names: []string{"-J", "--job-name"}, of: srun, values: "NAME", here: "`--name NAME`", flags: as("--name")},
+
+	{names: []string{"-timeout"}, of: mpirun, values: "SECONDS", here: "`--timeout`, where a number alone is seconds", flags: (*translation).timeout},
+	{names: []string{"-t", "--time"}, of: srun, values: "TIME", here: "`--timeout`; in Slurm's form: MINUTES, M:SS, H:MM:SS, DAYS-HOURS", flags: (*translation).time},
+	{names: []string{"-K", "--kill-on-bad-exit"}, of: srun, unneeded: "a task that fails stops the others; --on-failure continue lets them go on"},
+	{names: []string{"-W", "--wait"}, of: srun, values: "SECONDS", instead: "a task that ends well stops nobody; --timeout bounds the run"},
+	{names: []string{"-enable-recovery"}, of: mpirun, instead: "--max-restarts N starts a failed task again"},
+
+	{names: []string{"-tag-output"}, of: mpirun, unneeded: "each line has its task in front; --log-prefix says how"},
+	{names: []string{"-l", "--label"}, of: both, here: "`--log-prefix '${rank}: '`", flags: fixed("--log-prefix", "${rank}: ")},
+	{names: []string{"-prepend-rank"}, of: hydra, here: "`--log-prefix '[${rank}] '`", flags: fixed("--log-prefix", "[${rank}] ")},
+	{names: []string{"-timestamp-output"}, of: mpirun, here: "`--timestamps`", flags: fixed("--timestamps")},
+	{names: []string{"-output-filename"}, of: mpirun, values: "DIR", here: "`--log-dir DIR`", flags: as("--log-dir")},
+	{names: []string{"-merge-stderr-to-stdout"}, of: mpirun, instead: "2>&1 at the end of the command line does it"},
+	{names: []string{"-o", "--output"}, of: srun, values: "FILE", instead: "> FILE at the end of the command line has the output of all, and --log-dir DIR a file for each task"},
+	{names: []string{"-e", "--error"}, of: srun, values: "FILE", instead: "2> FILE at the end of the command line has the stderr of all, and --log-dir DIR a file for each task"},
+	{names: []string{"-u", "--unbuffered"}, of: srun, unneeded: "output is shown as it comes"},
+	{names: []string{"--pty"}, of: srun, here: "`--foreground worker-0`", flags: fixed("--foreground", "worker-0")},
+	{names: []string{"-v", "--verbose"}, of: both, unneeded: "--log-level info is ours"},
+
+	{names: []string{"--mem"}, of: srun, values: "SIZE", instead: `--limit-memory 8GiB is for each task, and --constraint "memory >= 64GiB" chooses hosts`},
+	{names: []string{"-G", "--gpus", "--gpus-per-node", "--gpus-per-task", "--gres"}, of: srun, values: "WHAT", instead: `--devices auto shares the GPUs of a host out, and --constraint "gpu.count >= 4" chooses hosts`},
+	{names: []string{"-p", "--partition"}, of: srun, values: "NAME", instead: `--queue QUEUE names the hosts, and --select and --constraint choose among them`},
+	{names: []string{"-A", "--account", "--qos"}, of: srun, values: "NAME", unneeded: "nobody is charged"},
+	{names: []string{"--multi-prog", "-app", "-configfile"}, of: both, values: "FILE", instead: "write a : between the programs (-n 2 a : -n 1 b), or a run spec"},
+
+	{names: []string{"-mca", "-gmca"}, of: mpirun, values: "NAME VALUE", unneeded: "Open MPI's launcher is not used"},
+	{names: []string{"--mpi"}, of: srun, values: "TYPE", unneeded: "there is one way to start programs"},
+	{names: []string{"-prefix"}, of: mpirun, values: "DIR", unneeded: "Open MPI's launcher is not used"},
+	{names: []string{"-allow-run-as-root"}, of: mpirun, unneeded: "root may"},
+	{names: []string{"-preload-binary"}, of: mpirun, instead: "--ship DIRECTORY takes a directory along"},
+	{names: []string{"-display-map", "-display-allocation"}, of: mpirun, unneeded: "`clusterrun plan` shows where tasks would go"},
+}
+
+// named returns the word of a name as it was typed: with underscores, or with two dashes for
+// one, too.
+func named(typed string) (word, bool) {
+	name := strings.ReplaceAll(typed, "_", "-")
+	for _, w := range words {
+		for _, known := range w.names {
+			if name == known {
+				return w, true
+			}
+		}
+	}
+	if doubled, found := strings.CutPrefix(name, "--"); found && len(doubled) > 1 {
+		if ours := doubled == "hosts" || doubled == "env"; !ours {
+			return named("-" + doubled)
+		}
+	}
+	return word{}, false
+}
+
+// Reference returns the table of the words in Markdown.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString("| word | of | here |\n| --- | --- | --- |\n")
+	for _, w := range words {
+		text := w.here
+		switch {
+		case w.unneeded != "":
+			text = "not needed: " + w.unneeded
+		case w.instead != "":
+			text = "refused: " + w.instead
+		}
+		name := strings.Join(w.names, ", ") + " " + w.values
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(strings.TrimSpace(name), "|", `\|`), w.of, strings.ReplaceAll(text, "|", `\|`))
+	}
+	return b.String()
+}
