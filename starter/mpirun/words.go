@@ -33,7 +33,7 @@ const (
 var words = []word{
 	{names: []string{"-np", "-n"}, of: both, values: "N", here: "`-n N`: so many tasks", flags: as("--np")},
 	{names: []string{"--ntasks"}, of: srun, values: "N", here: "`-n N`", flags: as("--np")},
-	{names: []string{"-N", "--nodes"}, of: srun, values: "N|MIN-MAX", here: "`--nnodes N`, or `--nnodes MIN:MAX`; mpirun's -N is `--per-host`", flags: (*translation).nodes},
+	{names: []string{"-N", "--nodes"}, of: srun, values: "COUNT", here: "`--nnodes N`, or `--nnodes MIN:MAX`; mpirun's -N is `--per-host`", flags: (*translation).nodes},
 	{names: []string{"--ntasks-per-node"}, of: srun, values: "N", here: "`--per-host N`; without -n so many on each host", flags: number("--per-host")},
 	{names: []string{"-npernode", "-ppn", "-perhost"}, of: mpirun, values: "N", here: "`--per-host N`; without -n so many on each host", flags: number("--per-host")},
 	{names: []string{"-pernode"}, of: mpirun, here: "`--per-host 1`", flags: fixed("--per-host", "1")},
@@ -57,7 +57,7 @@ var words = []word{
 	{names: []string{"-nooversubscribe"}, of: mpirun, unneeded: "more tasks than slots need --oversubscribe"},
 	{names: []string{"--overlap"}, of: srun, unneeded: "runs are no steps of a job"},
 
-	{names: []string{"--export"}, of: srun, values: "ALL|NONE", here: "ALL: `--env-from-shell`, NONE: `--unset-env '*'`; and `-x` for NAME[=VALUE]", flags: (*translation).export},
+	{names: []string{"--export"}, of: srun, values: "WHAT", here: "ALL: `--env-from-shell`, NONE: `--unset-env '*'`; and `-x` for NAME[=VALUE]", flags: (*translation).export},
 	{names: []string{"-genvall", "-envall"}, of: hydra, here: "`--env-from-shell`", flags: fixed("--env-from-shell")},
 	{names: []string{"-genvlist", "-envlist"}, of: hydra, values: "NAMES", here: "`-x` for each", flags: (*translation).envList},
 	{names: []string{"-genv", "-env"}, of: hydra, values: "NAME VALUE", here: "`--env NAME=VALUE`; with two dashes it is ours", flags: (*translation).envPair},
