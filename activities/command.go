@@ -44,6 +44,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		TFConfigFile: files.path(tasklog.TFConfigFile),
 		Env:          variables, Unset: l.plan.Spec.UnsetEnv,
+		AgentStore: l.plan.Spec.AgentStore,
 	}
 	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {
 		return supervisor.Command{}, err

@@ -277,6 +277,7 @@ func (h *Host) leasePorts(ctx context.Context, run supervisor.RunKey, in Reserve
 			request.Count++
 		}
 	}
+	h.leaseStore(in, tasks, &request)
 	for _, t := range in.Spec.TaskList() {
 		if _, port, err := splitAddress(t); err == nil && port > 0 {
 			request.Avoid = append(request.Avoid, port)
@@ -285,6 +286,10 @@ func (h *Host) leasePorts(ctx context.Context, run supervisor.RunKey, in Reserve
 	reply, err := h.Supervisor.Lease(ctx, request)
 	if errors.Is(err, supervisor.ErrPortShared) {
 		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", h.Name, err), Remedy: "give every task a port of its own"}
+		return nil, nil, refusedSpec([]spec.Problem{problem})
+	}
+	if _, given := in.Spec.MasterPort(); given && request.Store != "" && h.Owned && errors.Is(err, supervisor.ErrPortTaken) {
+		problem := spec.Problem{Path: "env", Message: fmt.Sprintf("MASTER_PORT: %v", err), Remedy: "give another port, or leave it out for a free one"}
 		return nil, nil, refusedSpec([]spec.Problem{problem})
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ type runPorts struct {
 	leased map[leaseKey]portLease
 	held   map[int]int // by port, the descriptor of the socket that holds it
 	pins   map[int]pin // the ports of held that a task wants by number
+	stores map[int]store
 	lapse  *time.Timer
 }
 
@@ -28,15 +29,16 @@ type leaseKey struct{ generation, group int }
 type portLease struct {
 	any   []int // of any number
 	fixed []int
+	store string // where it is served; empty: there is none
 }
 
 func (l portLease) all() []int { return slices.Concat(l.any, l.fixed) }
 
-func (p *runPorts) remember(key leaseKey, anyPorts, fixed []int) {
+func (p *runPorts) remember(key leaseKey, l portLease) {
 	if p.leased == nil {
 		p.leased = make(map[leaseKey]portLease)
 	}
-	p.leased[key] = portLease{any: anyPorts, fixed: fixed}
+	p.leased[key] = l
 }
 
 // leasePrefix begins the names of the abstract sockets by which the supervisors of all
@@ -134,12 +136,18 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 		fresh = append(fresh, more...)
 		got.any = append(got.any, more...)
 	}
-	if !again || !slices.Equal(before.any, got.any) || !slices.Equal(before.fixed, got.fixed) {
-		err := run.journal.append(record{Type: recLeased, Generation: r.Generation, Group: r.Group, Ports: got.any, Fixed: got.fixed})
+	if got.store, err = storeAddress(r.Store, got.any); err == nil {
+		err = s.serveStore(run, key, got.store)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if !again || !slices.Equal(before.any, got.any) || !slices.Equal(before.fixed, got.fixed) || before.store != got.store {
+		err := run.journal.append(record{Type: recLeased, Generation: r.Generation, Group: r.Group, Ports: got.any, Fixed: got.fixed, Store: got.store})
 		if err != nil {
 			return fail(err)
 		}
-		run.ports.remember(key, got.any, got.fixed)
+		run.ports.remember(key, got)
 	}
 	s.dropOldPorts(run, r.Generation)
 	stopTimer(run.ports.lapse)
@@ -210,6 +218,9 @@ func (s *supervisor) keepPorts(run *run, generation int) {
 				s.log.Warn("A port of a run is not leased to it any more.", zap.String("run", run.key.WorkflowID), zap.Error(err))
 			}
 		}
+		if err := s.serveStore(run, key, l.store); err != nil {
+			s.log.Warn("The store of a run is not served any more.", zap.String("run", run.key.WorkflowID), zap.Error(err))
+		}
 	}
 }
 
@@ -224,6 +235,7 @@ func (s *supervisor) freePorts(run *run) {
 // letGo frees the given ports, or all if ports is nil.
 func (p *runPorts) letGo(ports []int) {
 	p.unpin(ports)
+	p.endStores(ports)
 	if ports == nil {
 		for port, fd := range p.held {
 			_ = unix.Close(fd)

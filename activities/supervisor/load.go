@@ -183,7 +183,7 @@ func (r *run) replay(rec record) bool {
 		}
 		t.next = rec.Number
 	case recLeased:
-		r.ports.remember(leaseKey{rec.Generation, rec.Group}, rec.Ports, rec.Fixed)
+		r.ports.remember(leaseKey{rec.Generation, rec.Group}, portLease{rec.Ports, rec.Fixed, rec.Store})
 	case recDamaged:
 		r.damaged = rec.Moved
 	case recReleased:

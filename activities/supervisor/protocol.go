@@ -327,6 +327,10 @@ type LeaseRequest struct {
 	Tasks []string
 	// Avoid are ports that the run wants by number in any of its leases.
 	Avoid []int
+	// Store is where a store for torch is served while the ports are leased, as "host:port";
+	// port 0 is the first of the Count ports. Empty: there is none. Each generation has
+	// another.
+	Store string
 }
 
 // LeaseReply has the Count ports.

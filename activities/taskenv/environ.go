@@ -42,6 +42,8 @@ type Process struct {
 	Devices map[string]string
 	// CPUs is how many the process is bound to. 0: it is not bound.
 	CPUs int
+	// AgentStore reports whether a host serves torch's store.
+	AgentStore bool
 	// Unset names variables of the host worker that the process does not get: exactly,
 	// or with a * behind what they begin with.
 	Unset []string

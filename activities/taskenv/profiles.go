@@ -130,9 +130,9 @@ func torch(env map[string]string, p Process, m Member) {
 	env["TORCHELASTIC_RUN_ID"] = p.WorkflowID
 	env["TORCHELASTIC_RESTART_COUNT"] = strconv.Itoa(p.Restart)
 	env["TORCHELASTIC_MAX_RESTARTS"] = strconv.Itoa(p.MaxRestarts)
-	// Nobody here hosts a store: with True, rank 0 too would only try to
-	// connect to one, and all would wait for ever.
-	env["TORCHELASTIC_USE_AGENT_STORE"] = "False"
+	// With True rank 0 connects to a store as the others do, and waits for ever where there is
+	// none.
+	env["TORCHELASTIC_USE_AGENT_STORE"] = pythonBool(p.AgentStore)
 	if p.ErrorFile != "" {
 		env["TORCHELASTIC_ERROR_FILE"] = p.ErrorFile
 	}
@@ -141,6 +141,13 @@ func torch(env map[string]string, p Process, m Member) {
 		// Else each process takes all cores, and they slow each other down.
 		setDefault(env, "OMP_NUM_THREADS", "1")
 	}
+}
+
+func pythonBool(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
 }
 
 // jax sets the coordinator's address, and what programs hand on to

@@ -16,6 +16,9 @@ type flag struct {
 	unneeded string
 	// typed reports whether no variable gives its default.
 	typed bool
+	// ours reports whether torchrun does not have it. It is written out, so that torchrun's may
+	// be abbreviated as there.
+	ours bool
 }
 
 // flags is the table of torchrun's flags, in the order of its help.
@@ -49,6 +52,7 @@ var flags = []flag{
 	{name: "numa-binding", value: "MODE", here: "exclusive: each process is bound to CPUs of its own, on one NUMA node where possible; so are node, socket and core-complex", typed: true},
 	{name: "signals-to-handle", value: "NAMES", here: "the signals that stop the run (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
 	{name: "shutdown-timeout", value: "SECONDS", here: "the time from the stop signal to SIGKILL (default $TORCH_ELASTIC_SHUTDOWN_TIMEOUT, or 30)"},
+	{name: "no-agent-store", here: "rank 0 serves the store at MASTER_PORT itself, and not clusterrun; for programs that listen there (so does TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)", ours: true},
 	{name: "virtual-local-rank", here: "LOCAL_RANK is 0, and each process sees its own GPUs alone"},
 }
 

@@ -146,7 +146,7 @@ func named(name string) (flag, error) {
 		if f.name == name {
 			return f, nil
 		}
-		if strings.HasPrefix(f.name, name) {
+		if strings.HasPrefix(f.name, name) && !f.ours {
 			found = append(found, f)
 		}
 		names = append(names, "--"+f.name)

@@ -219,6 +219,12 @@ var fields = []field{
 		flag:    "env-profile", usage: "sets of variables the processes get: `tensorflow,torch,jax` (default all)",
 	},
 	{of: "RunSpec.env_profiles[]", enum: names(envProfiles)},
+	{
+		of: "RunSpec.agent_store", def: false,
+		doc:     "Whether the host worker of rank 0 serves torch's store at MASTER_PORT, as torchrun's agent does, so that any rank may end before the others. A program that listens there itself cannot have it.",
+		example: "agent_store: true",
+		flag:    "agent-store", usage: "the host worker of rank 0 serves torch's store, as torchrun's agent does, so that any rank may end before the others",
+	},
 
 	{
 		of: "RunSpec.on_failure", def: DefaultOnFailure,

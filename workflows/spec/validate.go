@@ -26,6 +26,7 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkDirs(s)
 	c.checkRestarts(s)
 	c.checkBarriers(s)
+	c.checkStore(s)
 	c.checkHosts(s)
 	c.checkElastic(s)
 	c.checkGPUs("", s.Devices, s.GPUsPerTask)

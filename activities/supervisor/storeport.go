@@ -1,0 +1,78 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/tcpstore"
+)
+
+// store is a store for the processes of one lease of a run. It is served here, since they live as
+// long as the supervisor and no longer.
+type store struct {
+	of      leaseKey
+	address string
+	server  *tcpstore.Server
+}
+
+// storeAddress returns where a store is served; empty: there is none.
+func storeAddress(wanted string, anyPorts []int) (string, error) {
+	host, port, err := net.SplitHostPort(wanted)
+	switch {
+	case wanted == "":
+		return "", nil
+	case err != nil || port == "0" && len(anyPorts) == 0:
+		return "", refuse(ErrInvalid, fmt.Sprintf("a store cannot be served at %q", wanted))
+	case port == "0":
+		return net.JoinHostPort(host, strconv.Itoa(anyPorts[0])), nil
+	}
+	return wanted, nil
+}
+
+// serveStore serves the store of a lease, where it has one and it is not served yet. The port is
+// held. leaseMu must be held.
+func (s *supervisor) serveStore(run *run, key leaseKey, address string) error {
+	if address == "" {
+		return nil
+	}
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	if old, served := run.ports.stores[port]; served && old.of == key && old.address == address {
+		return nil
+	}
+	run.ports.endStores([]int{port})
+	server, err := tcpstore.Listen(address, s.log.With(zap.String("run", run.key.WorkflowID)))
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		return refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, reasonOf(err)))
+	case err != nil:
+		return notLeased(port, err)
+	}
+	if run.ports.stores == nil {
+		run.ports.stores = make(map[int]store)
+	}
+	run.ports.stores[port] = store{key, address, server}
+	return nil
+}
+
+// endStores ends the stores at the given ports, or all if ports is nil.
+func (p *runPorts) endStores(ports []int) {
+	for port, store := range p.stores {
+		if ports == nil || slices.Contains(ports, port) {
+			store.server.Close()
+			delete(p.stores, port)
+		}
+	}
+}

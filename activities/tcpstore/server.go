@@ -1,0 +1,217 @@
+package tcpstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// Bounds on what clients make this process keep, beside the store itself.
+const (
+	maxClients = 32 << 10
+	// maxLarge is how many large texts are read at a time.
+	maxLarge = 4
+	// maxUnsent is how much may wait to be sent to a client before no more of its requests
+	// are read, and maxUnsentToAll to all of them before one more is disconnected.
+	maxUnsent      = 16 << 20
+	maxUnsentToAll = 512 << 20
+)
+
+// Server serves one store.
+type Server struct {
+	listener net.Listener
+	log      *zap.Logger
+	most     int // connections
+	large    chan struct{}
+	done     sync.WaitGroup
+	unsent   atomic.Int64 // to all clients
+
+	mu     sync.Mutex
+	store  *store
+	conns  map[client]*conn
+	last   client
+	closed bool
+}
+
+// Listen serves a new store at an address, "host:port", until Close. It has at most half as many
+// clients as this process may open files.
+func Listen(address string, log *zap.Logger) (*Server, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		files.Cur = 1024
+	}
+	s := &Server{
+		listener: listener, log: log, most: int(min(files.Cur/2, maxClients)), //nolint:gosec // at most maxClients
+		large: make(chan struct{}, maxLarge), store: newStore(), conns: map[client]*conn{},
+	}
+	s.done.Go(s.accept)
+	return s, nil
+}
+
+// Close disconnects all clients and frees the port.
+func (s *Server) Close() {
+	_ = s.listener.Close()
+	s.mu.Lock()
+	s.closed = true
+	for _, c := range s.conns {
+		c.close()
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+}
+
+func (s *Server) accept() {
+	for {
+		socket, err := s.listener.Accept()
+		switch {
+		case err == nil:
+			s.connect(socket)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			// No file is free, most likely: one will be.
+			s.log.Warn("A client of a store cannot connect.", zap.Error(err))
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+func (s *Server) connect(socket net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.conns) >= s.most {
+		_ = socket.Close()
+		return
+	}
+	s.last++
+	c := &conn{socket: socket, server: s, id: s.last}
+	c.changed.L = &c.mu
+	s.conns[c.id] = c
+	s.done.Go(c.read)
+	s.done.Go(c.write)
+}
+
+// do carries out a request, and sends the answers to whom they are for.
+func (s *Server) do(from client, q *request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answers, err := s.store.do(from, q)
+	for _, a := range answers {
+		if c := s.conns[a.to]; c != nil {
+			c.send(a.data)
+		}
+	}
+	return err
+}
+
+func (s *Server) disconnect(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.close()
+	delete(s.conns, c.id)
+	s.store.leave(c.id)
+}
+
+// conn is the connection of one client.
+type conn struct {
+	socket net.Conn
+	server *Server
+	id     client
+
+	mu      sync.Mutex
+	changed sync.Cond
+	unsent  []byte
+	closed  bool
+}
+
+// read carries out the requests of the client, one by one.
+func (c *conn) read() {
+	defer c.server.disconnect(c)
+	r := reader{in: bufio.NewReader(c.socket), large: c.server.large}
+	for {
+		q, err := r.next()
+		if err == nil {
+			err = c.server.do(c.id, q)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, unix.ECONNRESET) {
+				c.server.log.Warn("A client of a store is disconnected.", zap.Stringer("client", c.socket.RemoteAddr()), zap.Error(err))
+			}
+			return
+		}
+		if !c.awaitRoom() {
+			return
+		}
+	}
+}
+
+// awaitRoom waits until the client has read what it was sent, or most of it.
+func (c *conn) awaitRoom() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.unsent) > maxUnsent && !c.closed {
+		c.changed.Wait()
+	}
+	return !c.closed
+}
+
+// send never waits. A client is disconnected when too much waits to be sent to all of them.
+func (c *conn) send(data reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.unsent = append(c.unsent, data...)
+	if c.server.unsent.Add(int64(len(data))) > maxUnsentToAll {
+		c.closeLocked()
+	}
+	c.changed.Broadcast()
+}
+
+func (c *conn) write() {
+	for {
+		c.mu.Lock()
+		for len(c.unsent) == 0 && !c.closed {
+			c.changed.Wait()
+		}
+		data, closed := c.unsent, c.closed
+		c.unsent = nil
+		c.changed.Broadcast()
+		c.mu.Unlock()
+		var err error
+		if !closed {
+			_, err = c.socket.Write(data)
+		}
+		c.server.unsent.Add(-int64(len(data)))
+		if closed || err != nil {
+			c.close()
+			return
+		}
+	}
+}
+
+func (c *conn) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closeLocked()
+}
+
+// closeLocked disconnects the client. mu must be held.
+func (c *conn) closeLocked() {
+	c.closed = true
+	c.changed.Broadcast()
+	_ = c.socket.Close()
+}

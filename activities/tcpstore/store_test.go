@@ -1,0 +1,234 @@
+package tcpstore
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+)
+
+// names are those of the requests in testdata.
+var names = map[string]op{
+	"set": opSet, "compare-set": opCompareSet, "get": opGet, "add": opAdd, "check": opCheck, "wait": opWait,
+	"count": opCountKeys, "watch": opWatch, "delete": opDelete, "append": opAppend, "multi-get": opMultiGet,
+	"multi-set": opMultiSet, "cancel": opCancelWait, "ping": opPing, "push": opPush, "pop": opPop,
+	"length": opQueueLength, "list": opListKeys, "barrier": opBarrier,
+}
+
+// asked returns the request that a line of testdata is, as torch would make it.
+func asked(t testing.TB, words []string) *request {
+	o, known := names[words[0]]
+	require.True(t, known, words[0])
+	q := &request{op: o}
+	for i, word := range words[1:] {
+		number := func() {
+			n, err := strconv.ParseInt(word, 10, 64)
+			require.NoError(t, err)
+			q.number = n
+		}
+		switch {
+		case o == opPing, (o == opAdd || o == opBarrier) && i == 1:
+			number()
+		case o == opMultiSet && i%2 == 1, (o == opSet || o == opCompareSet || o == opAppend || o == opPush) && i > 0:
+			q.values = append(q.values, []byte(strings.Trim(word, "-")))
+		default:
+			q.keys = append(q.keys, word)
+		}
+	}
+	return q
+}
+
+// TestStore runs testdata: a line is a client and its request, and what everybody is sent then.
+// - is an empty value.
+func TestStore(t *testing.T) {
+	datadriven.RunTest(t, "testdata/store", func(t *testing.T, d *datadriven.TestData) string {
+		s := newStore()
+		var b strings.Builder
+		for line := range strings.Lines(d.Input) {
+			words := strings.Fields(line)
+			n, err := strconv.Atoi(words[0])
+			require.NoError(t, err)
+			if words[1] == "leaves" {
+				s.leave(client(n))
+				continue
+			}
+			answers, err := s.do(client(n), asked(t, words[1:]))
+			for _, a := range answers {
+				fmt.Fprintf(&b, "%s -> %d: %q\n", strings.TrimSpace(line), a.to, a.data)
+			}
+			if err != nil {
+				fmt.Fprintf(&b, "%s -> error: %v\n", strings.TrimSpace(line), err)
+			}
+		}
+		return b.String()
+	})
+}
+
+func TestAFullStoreRefusesMore(t *testing.T) {
+	s := newStore()
+	large := bytes.Repeat([]byte("x"), maxValue)
+	for i := range maxSize/maxValue - 1 {
+		require.NoError(t, s.set(strconv.Itoa(i), large))
+	}
+	require.NoError(t, s.set("last", large[:maxValue-8*overhead]))
+	for _, words := range []string{"set a " + strings.Repeat("y", 8*overhead), "append a " + strings.Repeat("y", 8*overhead), "push a " + strings.Repeat("y", 8*overhead)} {
+		_, err := s.do(1, asked(t, strings.Fields(words)))
+		require.ErrorIs(t, err, errFull, words[:8])
+	}
+	require.Zero(t, s.delete("a"))
+	require.Equal(t, int64(1), s.delete("0"))
+	require.NoError(t, s.set("a", large))
+	for key := range s.keys {
+		s.delete(key)
+	}
+	require.Zero(t, s.size)
+}
+
+// sent writes a request as a client of torch does that numbers them so.
+func sent(numbers []op, q *request) []byte {
+	var b reply
+	for i, o := range numbers {
+		if o == q.op {
+			b = reply{byte(i)}
+		}
+	}
+	switch q.op {
+	case opPing:
+		return binary.LittleEndian.AppendUint32(b, uint32(q.number))
+	case opCheck, opWait, opMultiGet, opMultiSet:
+		b = b.number(int64(len(q.keys)))
+	}
+	for i, key := range q.keys {
+		b = b.text([]byte(key))
+		if q.op == opMultiSet {
+			b = b.text(q.values[i])
+		}
+	}
+	if q.op != opMultiSet {
+		for _, value := range q.values {
+			b = b.text(value)
+		}
+	}
+	if q.op == opAdd || q.op == opBarrier {
+		b = b.number(q.number)
+	}
+	return b
+}
+
+var hello = append([]byte{0}, magic[:]...)
+
+func readerOf(b []byte) *reader {
+	return &reader{in: bufio.NewReader(bytes.NewReader(b)), large: make(chan struct{}, 1)}
+}
+
+// Each version of torch is understood.
+func TestRequestsOfAllVersions(t *testing.T) {
+	lines := map[*op]string{
+		&numbers20[0]: "set k v|compare-set k a b|get k|add k -3|check k l|wait k l|count|delete k|append k v|multi-get k l|multi-set k v l w|cancel",
+		&numbers21[0]: "set k v|get k|add k 1|delete k|append k v|multi-get k l|multi-set k v l w|cancel",
+		&numbers22[0]: "set k v|compare-set k a b|get k|add k 1|check k l|wait k l|count|delete k|append k v|multi-get k l|multi-set k v l w|cancel|ping 7|push q v|pop q|length q|list|barrier k 3",
+	}
+	for _, numbers := range [][]op{numbers20, numbers21, numbers22} {
+		// A client waits for the answers of most requests, so they come one by one.
+		pieces := make(chan []byte)
+		in, out := io.Pipe()
+		go func() {
+			for piece := range pieces {
+				_, _ = out.Write(piece)
+			}
+		}()
+		r := &reader{in: bufio.NewReader(in), large: make(chan struct{}, 1)}
+		for i, line := range strings.Split(lines[&numbers[0]], "|") {
+			want := asked(t, strings.Fields(line))
+			piece := sent(numbers, want)
+			if i == 0 && &numbers[0] == &numbers22[0] {
+				piece = append(hello, piece...)
+			}
+			pieces <- piece
+			got, err := r.next()
+			require.NoError(t, err, line)
+			require.Equal(t, want, got, line)
+		}
+		close(pieces)
+	}
+	// Up to 2.0 a client watches keys by a connection of its own.
+	watch := &request{op: opWatch, keys: []string{"k"}}
+	r := readerOf(bytes.Repeat(sent(numbers20, watch), 2))
+	for range 2 {
+		q, err := r.next()
+		require.NoError(t, err)
+		require.Equal(t, watch, q)
+	}
+}
+
+func TestWhatIsNoRequest(t *testing.T) {
+	for text, want := range map[string]string{
+		"GET / HTTP/1.1\r\n":   errNoRequest.Error(),
+		string(hello) + "\x00": errNoRequest.Error(),
+		string(hello) + "\x13": errNoRequest.Error(),
+		string(hello) + "\x01\xff\xff\xff\xff\xff\xff\xff\xff":                                  "a text of 18446744073709551615 bytes is longer than 8192",
+		string(hello) + "\x06\xff\xff\xff\xff\xff\xff\xff\xff":                                  "18446744073709551615 keys are more than the 131072 of one request",
+		string(hello) + "\x01\x01\x00\x00\x00\x00\x00\x00\x00k\x00\x00\x00\x00\x01\x00\x00\x00": "a text of 4294967296 bytes is longer than 67108864",
+		string(hello) + "\x01\x02":                                                              io.ErrUnexpectedEOF.Error(),
+		string(hello[:3]):                                                                       io.ErrUnexpectedEOF.Error(),
+		string(hello):                                                                           io.EOF.Error(),
+		"":                                                                                      io.EOF.Error(),
+	} {
+		_, err := readerOf([]byte(text)).next()
+		require.EqualError(t, err, want, "%q", text)
+	}
+}
+
+// Whatever a client sends, the store stays whole.
+func FuzzRequests(f *testing.F) {
+	for _, line := range []string{"set k v", "wait k l", "push k v", "barrier k 2", "add k 1", "multi-set a b c d"} {
+		f.Add(append(hello, sent(numbers22, asked(f, strings.Fields(line)))...))
+	}
+	f.Add(sent(numbers20, asked(f, []string{"watch", "k"})))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := newStore()
+		// Two clients send the same, so that each waits for and wakes the other.
+		for _, c := range []client{1, 2} {
+			r := readerOf(b)
+			for {
+				q, err := r.next()
+				if err != nil {
+					break
+				}
+				if _, err := s.do(c, q); err != nil {
+					break
+				}
+			}
+		}
+		size := 0
+		for key, value := range s.keys {
+			size += len(key) + len(value) + overhead
+		}
+		for key, queue := range s.queues {
+			size += len(key)
+			for _, value := range queue {
+				size += len(value) + overhead
+			}
+		}
+		require.Equal(t, size, s.size)
+		awaited := map[client]int{}
+		for _, list := range s.waiting {
+			for _, c := range list {
+				awaited[c]++
+			}
+		}
+		require.Equal(t, awaited, s.awaited)
+		s.leave(1)
+		s.leave(2)
+		require.Empty(t, s.waiting)
+		require.Empty(t, s.awaited)
+		require.Empty(t, s.watches)
+	})
+}

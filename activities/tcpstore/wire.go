@@ -1,0 +1,266 @@
+package tcpstore
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	maxKey   = 8 << 10
+	maxValue = 64 << 20
+	maxKeys  = 128 << 10 // of one request
+	// largeText is the length from which on texts are read a few at a time.
+	largeText = 64 << 10
+)
+
+// magic is what clients from torch 2.2 on send behind their first byte.
+var magic = [...]byte{0xCE, 0xF7, 0x85, 0x3C}
+
+// op is what a request asks for.
+type op int
+
+const (
+	opSet op = iota
+	opCompareSet
+	opGet
+	opAdd
+	opCheck
+	opWait
+	opCountKeys
+	opWatch
+	opDelete
+	opAppend
+	opMultiGet
+	opMultiSet
+	opCancelWait
+	opPing
+	opPush
+	opPop
+	opQueueLength
+	opListKeys
+	opBarrier
+)
+
+// The requests by their numbers.
+var (
+	numbers20 = []op{opSet, opCompareSet, opGet, opAdd, opCheck, opWait, opCountKeys, opWatch, opDelete, opAppend, opMultiGet, opMultiSet, opCancelWait}
+	numbers21 = []op{opSet, opCompareSet, opGet, opAdd, opCheck, opWait, opCountKeys, opDelete, opAppend, opMultiGet, opMultiSet, opCancelWait}
+	numbers22 = []op{
+		-1, opSet, opCompareSet, opGet, opAdd, opCheck, opWait, opCountKeys, opDelete, opAppend, opMultiGet, opMultiSet, opCancelWait,
+		opPing, opPush, opPop, opQueueLength, opListKeys, opBarrier,
+	}
+)
+
+// request is one request of a client.
+type request struct {
+	op     op
+	keys   []string
+	values [][]byte
+	number int64
+}
+
+// reader reads the requests of one client.
+type reader struct {
+	in      *bufio.Reader
+	numbers []op // nil: nothing was read yet
+	watches bool // it is a connection for watching keys
+	// large has room for as many elements as clients may be reading large texts.
+	large chan struct{}
+}
+
+var errNoRequest = errors.New("that is no request of torch's TCPStore")
+
+// next reads one request.
+func (r *reader) next() (*request, error) {
+	first := r.numbers == nil
+	if first {
+		if err := r.greeting(); err != nil {
+			return nil, err
+		}
+	}
+	number, err := r.in.ReadByte()
+	if err != nil {
+		return nil, err
+	}
+	if &r.numbers[0] == &numbers20[0] && r.isOf21(number, first) {
+		r.numbers = numbers21
+	}
+	if int(number) >= len(r.numbers) || r.numbers[number] < 0 {
+		return nil, errNoRequest
+	}
+	q := &request{op: r.numbers[number]}
+	r.watches = r.watches || q.op == opWatch
+	if err := r.arguments(q); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return q, nil
+}
+
+// greeting finds out how the client numbers its requests.
+func (r *reader) greeting() error {
+	first, err := r.in.Peek(1)
+	if err != nil {
+		return err
+	}
+	r.numbers = numbers20
+	if first[0] != 0 {
+		return nil
+	}
+	// No length of a key has the magic number as its low half.
+	begin, err := r.in.Peek(1 + len(magic))
+	if err != nil {
+		return io.ErrUnexpectedEOF
+	}
+	if bytes.Equal(begin[1:], magic[:]) {
+		r.numbers = numbers22
+		_, err = r.in.Discard(len(begin))
+	}
+	return err
+}
+
+// isOf21 reports whether a number that was just read shows torch 2.1. Clients send each request
+// in one piece where it is small, and wait for the answer to the last before they send the next.
+func (r *reader) isOf21(number byte, first bool) bool {
+	switch number {
+	case 7:
+		return !first && !r.watches
+	case 8:
+		key, err := r.in.Peek(8)
+		if err != nil {
+			return false
+		}
+		n := binary.LittleEndian.Uint64(key)
+		return n <= maxKey && r.in.Buffered() > 8+int(n)
+	case 11:
+		return r.in.Buffered() == 0
+	}
+	return false
+}
+
+func (r *reader) arguments(q *request) error {
+	switch q.op {
+	case opCountKeys, opCancelWait, opListKeys:
+		return nil
+	case opPing:
+		var nonce [4]byte
+		_, err := io.ReadFull(r.in, nonce[:])
+		q.number = int64(binary.LittleEndian.Uint32(nonce[:]))
+		return err
+	case opCheck, opWait, opMultiGet, opMultiSet:
+		return r.many(q)
+	}
+	if err := r.key(q); err != nil {
+		return err
+	}
+	switch q.op {
+	case opSet, opAppend, opPush:
+		return r.value(q)
+	case opCompareSet:
+		if err := r.value(q); err != nil {
+			return err
+		}
+		return r.value(q)
+	case opAdd, opBarrier:
+		n, err := r.size()
+		q.number = int64(n) //nolint:gosec // the sign is sent as it is
+		return err
+	}
+	return nil
+}
+
+// many reads a count, and that many keys, with opMultiSet each with a value.
+func (r *reader) many(q *request) error {
+	n, err := r.size()
+	if err != nil {
+		return err
+	}
+	if n > maxKeys {
+		return fmt.Errorf("%d keys are more than the %d of one request", n, maxKeys)
+	}
+	total := 0
+	for range n {
+		if err := r.key(q); err != nil {
+			return err
+		}
+		total += len(q.keys[len(q.keys)-1])
+		if q.op == opMultiSet {
+			if err := r.value(q); err != nil {
+				return err
+			}
+			total += len(q.values[len(q.values)-1])
+		}
+		if total > maxValue {
+			return fmt.Errorf("a request has more than %d bytes", maxValue)
+		}
+	}
+	return nil
+}
+
+func (r *reader) key(q *request) error {
+	b, err := r.text(maxKey)
+	q.keys = append(q.keys, string(b))
+	return err
+}
+
+func (r *reader) value(q *request) error {
+	b, err := r.text(maxValue)
+	q.values = append(q.values, b)
+	return err
+}
+
+// text reads a length and as many bytes. Memory is taken for what came, not for what was announced.
+func (r *reader) text(most uint64) ([]byte, error) {
+	n, err := r.size()
+	if err != nil {
+		return nil, err
+	}
+	if n > most {
+		return nil, fmt.Errorf("a text of %d bytes is longer than %d", n, most)
+	}
+	if n > largeText {
+		r.large <- struct{}{}
+		defer func() { <-r.large }()
+	}
+	var b bytes.Buffer
+	_, err = io.CopyN(&b, r.in, int64(n)) //nolint:gosec // at most most
+	return b.Bytes(), err
+}
+
+func (r *reader) size() (uint64, error) {
+	var b [8]byte
+	_, err := io.ReadFull(r.in, b[:])
+	return binary.LittleEndian.Uint64(b[:]), err
+}
+
+// reply is what a client is sent.
+type reply []byte
+
+func (r reply) byte(b byte) reply { return append(r, b) }
+
+func (r reply) number(n int64) reply {
+	return binary.LittleEndian.AppendUint64(r, uint64(n)) //nolint:gosec // the sign is sent as it is
+}
+
+func (r reply) text(b []byte) reply { return append(r.number(int64(len(b))), b...) }
+
+// What waiting clients, those that check for keys, and those that watch one are sent.
+const (
+	stopWaiting   = 0
+	waitCancelled = 1
+
+	ready    = 0
+	notReady = 1
+
+	keyUpdated  = 0
+	keyCreated  = 1
+	keyDeleted  = 2
+	keyWatched  = 3
+	keyAppended = 4
+)
