@@ -36,6 +36,9 @@ func (r *clusterRun) placeInFleet(ctx workflow.Context, p placement) error {
 			return err
 		}
 		r.hosts = r.hostsAt(places)
+		for _, h := range r.hosts {
+			delete(r.draining, h.name) // it takes tasks again
+		}
 		if err := r.checkSize(ctx); err != nil {
 			return err
 		}

@@ -10,13 +10,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lookAtPlace is how often a command that waits for a run looks what that waits for.
-const lookAtPlace = 2 * time.Second
+// lookAtPlace is how often a command that waits for a run looks what that waits for, and
+// lookAtPlaced how often while it waits for nothing.
+const lookAtPlace, lookAtPlaced = 2 * time.Second, 10 * time.Second
 
-// sayPlacing says what a run waits for, whenever that changes, until it has a place.
+// sayPlacing says what a run waits for, whenever that changes, until ctx is done: a group
+// that has lost a host may be back in the queue.
 func (a *app) sayPlacing(ctx context.Context, r *starter.Run) {
-	said := ""
-	for retry.Sleep(ctx, lookAtPlace) == nil {
+	said, again := "", lookAtPlace
+	for retry.Sleep(ctx, again) == nil {
+		again = lookAtPlace
 		s, err := r.Status(ctx)
 		var gone *starter.NotFoundError
 		switch {
@@ -24,8 +27,11 @@ func (a *app) sayPlacing(ctx context.Context, r *starter.Run) {
 			return
 		case err != nil || s.Unanswered:
 			continue // others tell of a server that is away
-		case s.State != spec.RunPlacing:
+		case s.State == spec.RunEnded:
 			return
+		case s.State != spec.RunPlacing && s.State != spec.RunRestarting:
+			said, again = "", lookAtPlaced
+			continue
 		case len(s.Waiting) == 0:
 			continue
 		}

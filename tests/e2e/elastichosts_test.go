@@ -150,3 +150,17 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, spec.VerdictSucceeded, f.result(later).Verdict)
 }
+
+// A command that shows a run says so when the run waits for a host again.
+func TestARunThatWaitsAgainSaysSo(t *testing.T) {
+	t.Parallel()
+	f, hosts := fleetOf(t, 1, "a", "b")
+	p := f.StartCLI(t, "run", "--remote", "--constraint", "rack == a", "--restart-scope", "group", "--placement-timeout", "10m", "--env", "DIR="+f.dir, "-n", "1", "--", "sh", "-c", waitFor("again"))
+	f.file("again-0")
+	hosts["a"].Kill(syscall.SIGTERM)
+	hosts["a"].ExitCode()
+	harness.Eventually(t, "it says that it waits", func() bool { return strings.Contains(p.Stderr(), "waiting for 1 slot with rack == a") })
+	hosts["a"].Restart()
+	touch(t, f, "again")
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+}
