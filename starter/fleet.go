@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -96,6 +97,8 @@ func (f *Fleet) requestError(err error) error {
 	var (
 		refused *temporal.ApplicationError
 		slow    *client.WorkflowUpdateServiceTimeoutOrCanceledError
+		late    *serviceerror.DeadlineExceeded
+		cut     *serviceerror.Canceled // by the server, when the time of a query is up
 	)
 	switch {
 	case err == nil:
@@ -104,8 +107,8 @@ func (f *Fleet) requestError(err error) error {
 		return &RefusedError{Reason: refused.Message(), Invalid: refused.Type() == spec.ErrInvalidRequest}
 	case isNotFound(err):
 		return &NoFleetError{Queue: f.Queue}
-	case errors.As(err, &slow), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the fleet of queue %s does not answer: none of its hosts is there; is a `clusterrun worker` running? %w", f.Queue, err)
+	case errors.As(err, &slow), errors.As(err, &late), errors.As(err, &cut), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the fleet of queue %s does not answer: none of its hosts is there; is a `clusterrun worker` running? (%w)", f.Queue, err)
 	default:
 		return fmt.Errorf("the fleet of queue %s: %w", f.Queue, err)
 	}
