@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/retry"
 )
@@ -40,12 +42,38 @@ type pool struct {
 	idle []*conn
 }
 
+// conn is a connection whose reads block their thread. A barrier takes microseconds, and
+// Go's poller, to which the processes of all tasks would go at the same time, more than that.
 type conn struct {
-	net.Conn
+	*os.File
 	in   *bufio.Reader
 	out  []byte
 	body []byte
 	used bool // has had an answer before
+}
+
+// dial connects to a socket.
+func dial(ctx context.Context, socket string) (*conn, error) {
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	defer raw.Close()
+	file, err := raw.(*net.UnixConn).File()
+	if err != nil {
+		return nil, err
+	}
+	file.Fd() // lets it block
+	return &conn{File: file, in: bufio.NewReader(file)}, nil
+}
+
+// interrupt ends the exchange that is in progress, if there is one. The connection is of no
+// use afterwards.
+func (c *conn) interrupt() {
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	}
 }
 
 func (p *pool) take() *conn {
@@ -124,20 +152,17 @@ func passes(err error) bool {
 func (t *Task) try(ctx context.Context, method, path string, body func([]byte) []byte) (status int, answer []byte, reused bool, err error) {
 	c := t.pool.take()
 	if c == nil {
-		var d net.Dialer
-		raw, err := d.DialContext(ctx, "unix", t.socket)
-		if err != nil {
+		if c, err = dial(ctx, t.socket); err != nil {
 			return 0, nil, false, err
 		}
-		c = &conn{Conn: raw, in: bufio.NewReader(raw)}
 	}
 	var stop func() bool
 	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+		stop = context.AfterFunc(ctx, c.interrupt)
 	}
 	status, answer, keep, err := c.exchange(method, path, body)
 	if stop != nil && !stop() {
-		keep = false // its deadline has been set, or is about to be
+		keep = false // it has been interrupted, or is about to be
 	}
 	reused = c.used
 	if err != nil || !keep {
