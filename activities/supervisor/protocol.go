@@ -265,6 +265,9 @@ type StopAll struct {
 	Stop
 	// Tasks are those that are to be stopped in another way.
 	Tasks map[string]Stop `json:"tasks,omitempty"`
+	// Recorded reports whether the server knows how all runs have ended. The side has
+	// nothing to say then, and is killed.
+	Recorded bool `json:"recorded,omitempty"`
 }
 
 // Stop is how a process is asked to end: a signal by number, and the time until

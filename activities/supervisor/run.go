@@ -141,8 +141,11 @@ func Run(ctx context.Context, cfg Config) error {
 		all.Stop = Stop{int(unix.SIGTERM), cfg.ShutdownGrace}
 		s.log.Info("The supervisor is closing; everything is stopped.")
 	case <-owner.gone:
-		owner.gone = nil
-		all = orphans
+		select {
+		case all = <-owner.told: // before it went
+		default:
+			owner.gone, all = nil, orphans
+		}
 		s.log.Info("The owner is gone; everything is stopped.")
 	case all = <-owner.told:
 		s.log.Info("The owner has everything stopped.")
@@ -150,7 +153,7 @@ func Run(ctx context.Context, cfg Config) error {
 	s.close(ownerGone)
 	close(stopSide)
 	s.endProcesses(all, owner.gone, orphans)
-	s.endSide(sideGone)
+	s.endSide(sideGone, all.Recorded)
 	return nil
 }
 

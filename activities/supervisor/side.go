@@ -163,12 +163,17 @@ func lastOfEach(env []string) []string {
 	return out
 }
 
-// endSide lets the side finish, then sends SIGTERM, then SIGKILL.
-func (s *supervisor) endSide(gone <-chan struct{}) {
-	for _, step := range []struct {
+// endSide lets the side finish, then sends SIGTERM, then SIGKILL: at once if what the side
+// would report is recorded.
+func (s *supervisor) endSide(gone <-chan struct{}, recorded bool) {
+	steps := []struct {
 		sig  syscall.Signal
 		wait time.Duration
-	}{{0, sideFarewell}, {unix.SIGTERM, sideGrace}, {unix.SIGKILL, s.cfg.KillBound}} {
+	}{{0, sideFarewell}, {unix.SIGTERM, sideGrace}, {unix.SIGKILL, s.cfg.KillBound}}
+	if recorded {
+		steps = steps[2:]
+	}
+	for _, step := range steps {
 		s.mu.Lock()
 		if s.side != 0 && step.sig != 0 {
 			_ = unix.Kill(-s.side, step.sig)

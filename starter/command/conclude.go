@@ -78,6 +78,12 @@ func (l *localRun) await(f func()) bool {
 // finish ends the host worker, and reports whether all output that was left has been
 // shown.
 func (l *localRun) finish(end *ending) (shown bool) {
+	if end.result != nil {
+		// Nobody has to wait for the host worker to take leave of the server.
+		how := stopsOf(l.spec)
+		how.Recorded = true
+		l.worker.stopAll(how)
+	}
 	var worker sync.WaitGroup
 	worker.Go(l.endWorker)
 	l.endHosts()
