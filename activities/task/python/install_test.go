@@ -1,9 +1,16 @@
 package python
 
 import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -72,11 +79,16 @@ func TestArchive(t *testing.T) {
 	assert.Equal(t, "/opt/clusterrun\n", binaryOf(t, "python3", file))
 }
 
-// pip installs the project and the archive, and needs no package index for that.
+// pip installs the project and the archive, and the wheel with its programs. It needs no
+// package index for that.
 func TestPip(t *testing.T) {
 	venv := filepath.Join(t.TempDir(), "venv")
 	if out, err := exec.Command("python3", "-m", "venv", venv).CombinedOutput(); err != nil {
 		t.Skipf("there is no venv: %s", out)
+	}
+	install := func(source string) {
+		out, err := exec.Command(venv+"/bin/pip", "install", "--no-index", "--force-reinstall", source).CombinedOutput()
+		require.NoError(t, err, string(out))
 	}
 	archive, err := Archive("/opt/clusterrun")
 	require.NoError(t, err)
@@ -85,9 +97,78 @@ func TestPip(t *testing.T) {
 	here, err := filepath.Abs(".")
 	require.NoError(t, err)
 	for source, binary := range map[string]string{here: "", file: "/opt/clusterrun"} {
-		out, err := exec.Command(venv+"/bin/pip", "install", "--no-index", "--force-reinstall", source).CombinedOutput()
-		require.NoError(t, err, string(out))
+		install(source)
 		assert.Equal(t, binary+"\n", binaryOf(t, venv+"/bin/python3", ""))
+	}
+
+	install(wheel(t, t.TempDir()))
+	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
+		out, err := exec.Command(filepath.Join(venv, "bin", name)).Output()
+		require.NoError(t, err)
+		assert.Equal(t, name+"\n", string(out))
+	}
+	cmd := exec.Command(venv+"/bin/python3", "-c", `import clusterrun; clusterrun.run(["-n", "2", "true"], check=True)`)
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"PATH=/nowhere"}
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	assert.Equal(t, "clusterrun run -n 2 true\n", string(out))
+}
+
+// wheel builds one with stand-ins for the programs, and returns its name.
+func wheel(t *testing.T, dir string) string {
+	t.Helper()
+	args := []string{"-B", "backend.py", dir, "linux_x86_64.linux_aarch64"}
+	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
+		program := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho "+name+` "$@"`+"\n"), 0o755))
+		args = append(args, program)
+	}
+	cmd := exec.Command("python3", args...)
+	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	return filepath.Join(dir, strings.TrimSpace(string(out)))
+}
+
+func TestWheel(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no python3")
+	}
+	name := wheel(t, t.TempDir())
+	assert.Equal(t, "clusterrun-"+spec.Version+"-py3-none-linux_x86_64.linux_aarch64.whl", filepath.Base(name))
+	ours, err := os.ReadFile(name)
+	require.NoError(t, err)
+	again, err := os.ReadFile(wheel(t, t.TempDir()))
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(ours, again), "the same files make the same wheel")
+
+	archive, err := zip.NewReader(bytes.NewReader(ours), int64(len(ours)))
+	require.NoError(t, err)
+	content := map[string]string{}
+	var record []string
+	info := "clusterrun-" + spec.Version + ".dist-info/"
+	for _, f := range archive.File {
+		all, err := fs.ReadFile(archive, f.Name)
+		require.NoError(t, err)
+		content[f.Name] = string(all)
+		want := fs.FileMode(0o644)
+		if strings.Contains(f.Name, ".data/scripts/") {
+			want = 0o755
+		}
+		assert.Equal(t, want, f.Mode(), f.Name)
+		sum := sha256.Sum256(all)
+		line := fmt.Sprintf("%s,sha256=%s,%d", f.Name, base64.RawURLEncoding.EncodeToString(sum[:]), len(all))
+		if f.Name == info+"RECORD" {
+			line = f.Name + ",,"
+		}
+		record = append(record, line)
+	}
+	assert.Equal(t, strings.Join(record, "\n")+"\n", content[info+"RECORD"])
+	assert.Equal(t, "Wheel-Version: 1.0\nGenerator: clusterrun\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\nTag: py3-none-linux_aarch64\n",
+		content[info+"WHEEL"])
+	for _, name := range []string{"clusterrun/__init__.py", "clusterrun/py.typed", "clusterrun-" + spec.Version + ".data/scripts/clusterrun-devserver"} {
+		assert.Contains(t, content, name)
 	}
 }
 

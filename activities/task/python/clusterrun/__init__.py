@@ -10,6 +10,10 @@ Programs find the package with
 
     PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py
 
+unless pip has installed it, with the programs or without. Others start runs with it:
+
+    clusterrun.run(["-n", "4", "--", "python3", "train.py"], check=True)
+
 With the other tasks a program meets at a barrier, and it has something to say of
 itself:
 
@@ -75,7 +79,7 @@ __all__ = [
     "Coordinator", "InputError", "Looper", "LooperThread", "PerWorkerValues", "Pool", "PoolError", "RemoteValue",
     "RemoteValueStatus", "StopError", "TaskError", "UnavailableError", "WatchDog", "barrier", "cancelled", "clear_stop",
     "cluster", "disable_stacks", "enable_stacks", "error", "function", "get_barrier", "handle_parameter_server_failure",
-    "info", "main", "progress", "record", "request_stop", "restart_count", "result", "serve", "should_stop", "wait_for_stop",
+    "info", "main", "progress", "record", "request_stop", "restart_count", "result", "run", "serve", "should_stop", "wait_for_stop",
 ]
 
 # Most tasks call none of these, and their modules are the larger half: they are imported
@@ -83,11 +87,12 @@ __all__ = [
 _LATER = {
     "ClosureError": "remote", "ClusterCoordinator": "closures", "InputError": "remote", "PerWorkerValues": "remote",
     "Pool": "pool", "PoolError": "_pooltasks", "RemoteValue": "remote", "RemoteValueStatus": "remote", "WatchDog": "watchdog",
-    "cancelled": "serving", "handle_parameter_server_failure": "closures", "serve": "serving",
+    "cancelled": "serving", "handle_parameter_server_failure": "closures", "run": "_run", "serve": "serving",
 }
 
 if TYPE_CHECKING:
     from ._pooltasks import PoolError
+    from ._run import run
     from .closures import ClusterCoordinator, handle_parameter_server_failure
     from .pool import Pool
     from .remote import ClosureError, InputError, PerWorkerValues, RemoteValue, RemoteValueStatus

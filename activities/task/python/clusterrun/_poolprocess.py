@@ -4,14 +4,13 @@ import importlib
 import json
 import os
 import runpy
-import shutil
 import signal
 import subprocess
 import sys
 import types
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import _binary
+from ._binary import find_binary
 from .functions import functions, name_of
 from .serving import serve
 
@@ -68,13 +67,6 @@ def main_program() -> Tuple[Optional[str], Optional[str], str]:
     if os.path.splitext(os.path.basename(path))[0] == "ipython":
         return None, None, "it is that of ipython"
     return None, path, ""
-
-
-def find_binary() -> str:
-    for path in (os.environ.get("CLUSTERRUN_BIN"), _binary.PATH, shutil.which("clusterrun")):
-        if path and os.access(path, os.X_OK):
-            return path
-    raise RuntimeError("the program clusterrun is not found; put it into PATH, or name it with CLUSTERRUN_BIN")
 
 
 def run_of(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict[str, Any]:

@@ -10,7 +10,8 @@ import threading
 import weakref
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
-from ._poolprocess import GRACE, find_binary, pool_function, refuse_while_importing, run_of
+from ._binary import find_binary
+from ._poolprocess import GRACE, pool_function, refuse_while_importing, run_of
 from ._pooltasks import error_of, request_of, tasks_of
 from ._transport import in_forked_children
 

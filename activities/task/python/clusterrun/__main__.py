@@ -1,0 +1,10 @@
+"""python -m clusterrun is the program clusterrun."""
+
+import os
+import sys
+
+from ._binary import find_binary
+
+if __name__ == "__main__":
+    program = find_binary()
+    os.execv(program, [program, *sys.argv[1:]])

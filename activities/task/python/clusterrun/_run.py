@@ -1,0 +1,64 @@
+"""A run, as subprocess.run has a command."""
+
+import json
+import signal
+import subprocess
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from ._binary import find_binary
+
+
+def run(
+    args: Union[Sequence[str], Mapping[str, Any]],
+    *,
+    input: Any = None,  # noqa: A002 - as with subprocess.run
+    capture_output: bool = False,
+    timeout: Optional[float] = None,
+    check: bool = False,
+    **options: Any,
+) -> "subprocess.CompletedProcess[Any]":
+    """Run a cluster and wait for its end.
+
+        clusterrun.run(["-n", "4", "--", "python3", "train.py"], check=True)
+        clusterrun.run({"command": ["python3", "train.py"], "tasks": [{"type": "worker", "count": 4}]})
+
+    args are those of the command `clusterrun run`, or a run spec. Everything else is as with
+    subprocess.run, whose options it takes and whose CompletedProcess it returns: returncode is
+    the exit code of the root cause, and with check CalledProcessError is raised when that is
+    not 0. When timeout passes, or with Ctrl-C, the tasks are stopped as their spec says, with
+    their grace, before the exception is raised.
+    """
+    if isinstance(args, (str, bytes)):
+        raise TypeError('args is %r; give the arguments of `clusterrun run` as a list, such as ["-n", "4", "--", "./program"]' % args)
+    command = [find_binary(), "run"]
+    if isinstance(args, Mapping):
+        if input is not None:
+            raise ValueError("a run spec goes to the stdin of `clusterrun run`, and so does input")
+        text = any(options.get(name) for name in ("text", "encoding", "errors", "universal_newlines"))
+        input = json.dumps(args) if text else json.dumps(args).encode()
+        command.append("-")
+    else:
+        command.extend(args)
+    if input is not None:
+        if "stdin" in options:
+            raise ValueError("stdin is taken by input, or by a run spec")
+        options["stdin"] = subprocess.PIPE
+    if capture_output:
+        if "stdout" in options or "stderr" in options:
+            raise ValueError("stdout and stderr are taken by capture_output")
+        options["stdout"] = options["stderr"] = subprocess.PIPE
+    with subprocess.Popen(command, **options) as process:
+        # The signal below has to come at once: right after that of the terminal it is
+        # taken for the same, and later for the wish to kill.
+        process._sigint_wait_secs = 0.0  # type: ignore[attr-defined]
+        try:
+            stdout, stderr = process.communicate(input, timeout=timeout)
+        except BaseException as e:
+            process.send_signal(signal.SIGINT if isinstance(e, KeyboardInterrupt) else signal.SIGTERM)
+            stdout, stderr = process.communicate()
+            if isinstance(e, subprocess.TimeoutExpired):
+                e.stdout, e.stderr = stdout, stderr
+            raise
+    if check and process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args, stdout, stderr)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
