@@ -9,6 +9,7 @@ TEMPORAL_CLI   := github.com/temporalio/cli/cmd/temporal@v1.5.1
 GOLANGCI_LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 WORKFLOWCHECK  := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
 GOVULNCHECK    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+NFPM           := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 
 # What a package's tests need of the built programs they find here.
 export CLUSTERRUN_DEVSERVER := $(abspath $(BIN)/clusterrun-devserver)
@@ -38,6 +39,14 @@ $(BIN)/clusterrun-devserver:
 	@mkdir -p $(BIN)
 	@[ -e $@ ] || echo 'building the embedded Temporal server: about five minutes the first time'
 	cd deployments/devserver && $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $@) ./clusterrun-devserver
+
+.PHONY: wheel
+wheel: ## build a Python wheel with both programs and the package into dist/
+	deployments/release/build wheel
+
+.PHONY: release
+release: $(TOOLS)/nfpm ## build tarballs, deb, rpm and wheels for amd64 and arm64, with SBOMs and checksums, into dist/
+	NFPM=$(abspath $<) deployments/release/build release
 
 .PHONY: demo
 demo: build ## train a model on six processes: a chief, three workers, two parameter servers
@@ -93,6 +102,9 @@ $(TOOLS)/workflowcheck:
 $(TOOLS)/govulncheck:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install $(GOVULNCHECK)
 
+$(TOOLS)/nfpm:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(NFPM)
+
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BIN) $(TOOLS)
+	rm -rf $(BIN) $(TOOLS) dist

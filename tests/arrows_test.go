@@ -15,7 +15,7 @@ const module = "github.com/clusterrun/clusterrun/"
 // and those of its own line only where both are named in peers. It is the
 // picture of workflows/DESIGN.md.
 var levels = [][]string{
-	{"starter/clusterrun"},
+	{"starter/clusterrun", "deployments/release"},
 	{"starter/command", "starter/pool"},
 	{"starter/coordinate"},
 	{"starter/clustercoordinator"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/activities/undumpable"
@@ -36,6 +37,12 @@ func run(args []string, in io.Reader, out, err io.Writer) int {
 		problem = root.ExecuteContext(context.Background())
 	}
 	return a.lost(a.exit(problem))
+}
+
+// Commands returns the root of all commands, for what describes them. They write to out.
+func Commands(out io.Writer) *cobra.Command {
+	o := &outlet{Writer: out}
+	return (&app{out: o, err: o}).root()
 }
 
 // app is what all subcommands share.

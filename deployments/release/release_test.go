@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// For build this program is release.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "release" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// need skips where one of these programs is missing.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("there is no %s", p)
+		}
+	}
+}
+
+// output runs a command in dir.
+func output(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return string(out)
+}
+
+// shareOf returns the files of a share directory.
+func shareOf(t *testing.T) (string, map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, writeShare(dir, time.Unix(1700000000, 0).UTC()))
+	found := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		found[strings.TrimPrefix(path, dir+"/")] = string(content)
+		return err
+	}))
+	return dir, found
+}
+
+func TestManualPages(t *testing.T) {
+	dir, share := shareOf(t)
+	_, again := shareOf(t)
+	assert.Equal(t, share, again)
+	page := share["man/man1/clusterrun-run.1"]
+	assert.Contains(t, page, `.TH CLUSTERRUN\-RUN 1 2023-11-14 "clusterrun `+spec.Version+`" "clusterrun"`)
+	assert.Contains(t, share, "man/man1/clusterrun-host-drain.1")
+	assert.NotContains(t, share, "man/man1/clusterrun-supervise.1", "is hidden")
+
+	t.Run("roff", func(t *testing.T) {
+		need(t, "groff")
+		pages, err := filepath.Glob(dir + "/man/man?/*")
+		require.NoError(t, err)
+		assert.Empty(t, output(t, dir, "groff", append([]string{"-man", "-Tutf8", "-ww", "-z"}, pages...)...))
+	})
+	need(t, "man")
+	t.Setenv("MANWIDTH", "120")
+	t.Setenv("MANPAGER", "cat")
+	t.Setenv("LC_ALL", "C.UTF-8")
+	shown := output(t, dir, "man", "-l", "man/man1/clusterrun-run.1")
+	for _, lines := range []string{
+		"       Exit codes:\n         0      the run succeeded\n", "\n       --auto-restart\n              start failed tasks again\n",
+		"\nEXAMPLES\n         # Four processes of one program\n         clusterrun run -n 4 -- python3 train.py --epochs 3\n",
+		"\n       The options of all commands are in clusterrun(1).\n",
+	} {
+		assert.Contains(t, shown, lines)
+	}
+	assert.Contains(t, output(t, dir, "man", "-l", "man/man7/clusterrun-spec.7"), "\nname: iris\n    First part of a run ID")
+}
+
+func TestRoffTakesTextAsItIs(t *testing.T) {
+	assert.Equal(t, `\&.git and C:\edir, \(aqa\-b\(aq`, escape(`.git and C:\dir, 'a-b'`))
+	assert.Equal(t, `3 \[u00D7] 8 \[u2026]`, escape("3 × 8 …"))
+	assert.Equal(t, "One\n\\&.two\n.PP\nCodes:\n.nf\n  0  ended\n\n  1  not\n.fi\nLast\n", paragraphs("One\n.two\n\nCodes:\n  0  ended\n\n  1  not\nLast\n"))
+}
+
+func TestCompletions(t *testing.T) {
+	dir, share := shareOf(t)
+	for name, shell := range map[string]string{
+		"bash-completion/completions/clusterrun": "bash", "zsh/site-functions/_clusterrun": "zsh", "fish/vendor_completions.d/clusterrun.fish": "fish",
+	} {
+		require.Contains(t, share[name], " __complete ")
+		t.Run(shell, func(t *testing.T) {
+			need(t, shell)
+			output(t, dir, shell, "-n", name)
+		})
+	}
+}
+
+func TestSBOM(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	t.Chdir("../..")
+	var b bytes.Buffer
+	require.NoError(t, writeSBOM(&b, []string{self}, time.Unix(1700000000, 0).UTC()))
+	var list bom
+	require.NoError(t, json.Unmarshal(b.Bytes(), &list))
+	assert.Equal(t, "2023-11-14T22:13:20Z", list.Metadata.Timestamp)
+	refs := map[string]component{list.Metadata.Component.Ref: list.Metadata.Component}
+	cobra := false
+	for _, c := range list.Components {
+		assert.NotContains(t, refs, c.Ref)
+		refs[c.Ref] = c
+		if strings.HasPrefix(c.Ref, "pkg:golang/github.com/spf13/cobra@v") {
+			assert.Equal(t, []license{{"Apache-2.0"}}, c.Licenses)
+			cobra = true
+		}
+	}
+	assert.Contains(t, refs, "pkg:golang/stdlib@"+strings.TrimPrefix(runtime.Version(), "go"))
+	for _, d := range list.Dependencies {
+		assert.Contains(t, refs, d.Ref)
+		for _, on := range d.On {
+			assert.Contains(t, refs, on)
+		}
+	}
+	assert.True(t, cobra, "which the commands are made with")
+}
+
+// A release is packed twice, from programs that are there.
+func TestRelease(t *testing.T) {
+	need(t, "bash", "python3", "tar", "gzip", "sha256sum")
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	t.Setenv("NFPM", nfpm())
+	programs := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(programs, "release")))
+	const program = "package main\nimport \"os\"\nfunc main() { os.Stdout.WriteString(os.Args[1]) }\n"
+	require.NoError(t, os.WriteFile(filepath.Join(programs, "main.go"), []byte(program), 0o600))
+	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
+		output(t, programs, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name, "main.go")
+		require.NoError(t, os.Chmod(filepath.Join(programs, name), 0o700))
+	}
+	t.Setenv("PROGRAMS", programs)
+	build := func() string {
+		dist := filepath.Join(t.TempDir(), "dist")
+		t.Setenv("DIST", dist)
+		output(t, ".", "./build", "release", runtime.GOARCH)
+		return dist
+	}
+	dist := build()
+	sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
+	require.NoError(t, err)
+	again, err := os.ReadFile(filepath.Join(build(), "SHA256SUMS"))
+	require.NoError(t, err)
+	assert.Equal(t, string(sums), string(again), "the same programs make the same packages")
+
+	output(t, dist, "sha256sum", "--check", "--strict", "SHA256SUMS")
+	entries, err := os.ReadDir(dist)
+	require.NoError(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	base := "clusterrun-" + spec.Version + "-linux-" + runtime.GOARCH
+	assert.Subset(t, names, []string{base + ".tar.gz", base + ".cdx.json", "SHA256SUMS"})
+	assert.Len(t, strings.Split(strings.TrimSpace(string(sums)), "\n"), len(names)-1, "all have a sum")
+
+	unpacked := t.TempDir()
+	output(t, unpacked, "tar", "--strip-components", "1", "-xzf", filepath.Join(dist, base+".tar.gz"))
+	works(t, unpacked)
+	t.Run("deb", func(t *testing.T) {
+		need(t, "dpkg-deb")
+		i := slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, ".deb") })
+		if i < 0 {
+			t.Skip("there is no nfpm; `make release` builds it")
+		}
+		root := t.TempDir()
+		output(t, root, "dpkg-deb", "-x", filepath.Join(dist, names[i]), root)
+		works(t, filepath.Join(root, "usr"))
+	})
+}
+
+// works checks that programs, pages and completions are below dir for all users.
+func works(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
+		assert.Equal(t, "hello", output(t, dir, filepath.Join(dir, "bin", name), "hello"))
+		info, err := os.Stat(filepath.Join(dir, "bin", name))
+		require.NoError(t, err)
+		assert.Equal(t, fs.FileMode(0o755), info.Mode())
+		assert.Equal(t, int64(1700000000), info.ModTime().Unix())
+	}
+	for _, name := range []string{"man/man1/clusterrun-run.1.gz", "bash-completion/completions/clusterrun", "doc/clusterrun/licenses.md"} {
+		info, err := os.Stat(filepath.Join(dir, "share", name))
+		require.NoError(t, err)
+		assert.Equal(t, fs.FileMode(0o644), info.Mode())
+	}
+}
+
+// nfpm returns the program that NFPM names, or that `make release` has built.
+func nfpm() string {
+	if path := os.Getenv("NFPM"); path != "" {
+		return path
+	}
+	path, err := filepath.Abs("../../.tools/nfpm")
+	if err != nil {
+		return ""
+	}
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+func TestWhatIsNotTold(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	require.ErrorContains(t, run([]string{"share", t.TempDir()}), "SOURCE_DATE_EPOCH must be the time of the sources")
+	t.Setenv("SOURCE_DATE_EPOCH", "1")
+	require.ErrorContains(t, run([]string{"share"}), "usage: release share DIRECTORY")
+	require.Error(t, run([]string{"sbom", "/dev/null"}))
+	t.Chdir("../..")
+	require.ErrorContains(t, run([]string{"sbom", "Makefile"}), "Makefile")
+}
