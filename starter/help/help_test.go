@@ -1,10 +1,14 @@
 package help
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const sample = "# A *title* of `code`\n\nOne two\nthree `a b` \\<x> [four](five.md), [six](https://seven.example).\n\n" +
@@ -58,11 +62,37 @@ func TestTopics(t *testing.T) {
 		topic, found := Find(name)
 		assert.True(t, found)
 		assert.True(t, strings.HasPrefix(topic.Text, "# "+topic.Title+"\n\n"), "%s begins with # and its title", name)
-		assert.LessOrEqual(t, len(topic.Title), 70, "%s is a line in the list of topics", name)
+		assert.LessOrEqual(t, len(topic.Title), 63, "%s is a line in the list of topics", name)
 		assert.NotEmpty(t, Render(topic.Text, 40, false))
 	}
 	for _, name := range []string{"", "nosuch", "../help", "../topics/spec", "spec.md"} {
 		_, found := Find(name)
 		assert.False(t, found, name)
+	}
+}
+
+var (
+	mention = regexp.MustCompile("`clusterrun help\\s([a-z-]+)")
+	link    = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+)
+
+// The topics that the README and the topics name are there, and so is what they link.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	pages := []string{"../../README.md"}
+	for _, name := range Names() {
+		pages = append(pages, "topics/"+name+".md")
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range mention.FindAllStringSubmatch(string(text), -1) {
+			_, found := Find(m[1])
+			assert.True(t, found, "%s names the topic %s", page, m[1])
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), m[1]))
+			assert.NoError(t, err, page)
+		}
 	}
 }

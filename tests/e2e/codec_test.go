@@ -186,23 +186,3 @@ func TestReadersOfTheCodec(t *testing.T) {
 		assert.NotContains(t, text, canary)
 	})
 }
-
-// What the README does with keys: the file of the embedded server has nothing of it.
-func TestTheCodecOfTheREADME(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("there is no openssl here")
-	}
-	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "### What the server can read")
-	require.True(t, found)
-	l := newLocal(t)
-	p := harness.Start(t, l.home, harness.Env(l.home, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH"), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t)),
-		"bash", "-e", "-c", block(t, section, "sh"))
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Contains(t, p.Stdout(), "hidden")
-	code, stdout, _ := l.run("status", "hidden")
-	assert.Zero(t, code)
-	assert.Contains(t, stdout, "it is encoded with the key")
-}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,4 +55,28 @@ func TestExampleDDP(t *testing.T) {
 	code, r, stderr := l.example("ddp", path)
 	require.Zero(t, code, stderr)
 	assert.Len(t, r.Tasks, 4)
+}
+
+// A chief schedules closures on three workers, as its README says, and prints what is there.
+func TestExampleCoordinator(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("Python is not installed")
+	}
+	l := newLocal(t)
+	readme, err := os.ReadFile(filepath.Join(harness.Root(), "starter/examples/coordinator/README.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(readme), "\n    PYTHONPATH=")
+	require.True(t, found)
+	command, rest, _ := strings.Cut(rest, "\n")
+	_, rest, found = strings.Cut(rest, "The chief prints\n\n")
+	require.True(t, found)
+	shown, _, _ := strings.Cut(rest, "\n\n")
+	p := harness.Start(t, harness.Root(), harness.Env(l.home, "PYTHONDONTWRITEBYTECODE=1",
+		"PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH"), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t)),
+		"bash", "-c", "PYTHONPATH="+command)
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	for line := range strings.Lines(shown + "\n") {
+		assert.Contains(t, p.Stdout(), "[chief-0]:     "+strings.TrimPrefix(line, "    "))
+	}
 }

@@ -526,13 +526,9 @@ func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "second"))
 }
 
-// The policy and the commands of the README.
-func TestPolicyOfTheREADME(t *testing.T) {
+// The policy and the commands of `clusterrun help security`.
+func TestPolicyOfTheTopic(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "### What a host runs, and for whom")
-	require.True(t, found)
 	g := newPoliced(t)
 	me, err := user.Current()
 	require.NoError(t, err)
@@ -540,9 +536,9 @@ func TestPolicyOfTheREADME(t *testing.T) {
 	require.NoError(t, err)
 	g.write("allowed_signers", "alice@example.com "+string(ssh.MarshalAuthorizedKey(g.alice.PublicKey())))
 	g.write("policy.yaml", strings.NewReplacer("user: alice", "user: "+me.Username, "/usr/bin/python3", sleep, "/srv/alice", g.dir, "/var/log/", g.dir+"/").
-		Replace(block(t, section, "yaml")))
+		Replace(code(t, "security", "yaml", "rules:")))
 	g.write("train.yaml", "command: [sleep, '600']\ndir: "+g.dir+"\ntasks: [{type: worker, count: 9}]\n")
-	commands := strings.Split(strings.TrimSpace(block(t, section, "sh")), "\n")
+	commands := strings.Split(strings.TrimSpace(code(t, "security", "sh", "policy check")), "\n")
 	require.Len(t, commands, 3)
 	sh := func(command string) string {
 		p := harness.Start(t, g.dir, harness.Env(g.dir, "TEMPORAL_ADDRESS="+g.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),

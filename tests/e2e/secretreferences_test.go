@@ -76,13 +76,9 @@ func TestSecretsStayOnTheirHost(t *testing.T) {
 	assert.NotEmpty(t, filesWith(t, open, f.worker.State), "and so have the logs")
 }
 
-// The command of the README.
-func TestSecretsOfTheREADME(t *testing.T) {
+// The command of `clusterrun help tasks`.
+func TestSecretsOfTheTopic(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "A secret is named instead")
-	require.True(t, found)
 	s := harness.StartServer(t, "--headless")
 	s.StartWorkerWith(t, []string{"HF_TOKEN=one"})
 	dir := t.TempDir()
@@ -93,7 +89,7 @@ tasks: [{type: worker}]
 command: [sh, -c, 'test "$HF_TOKEN" = one && test "$WANDB_API_KEY" = two || exit 3']
 `), 0o600))
 	p := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS="+s.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),
-		"sh", "-c", strings.ReplaceAll(block(t, section, "sh"), "/run/secrets/wandb", file))
+		"sh", "-c", strings.ReplaceAll(code(t, "tasks", "sh", "--secret"), "/run/secrets/wandb", file))
 	require.Zero(t, p.ExitCode(), p.Stderr())
 	code, _, stderr := s.CLI(t, "wait", strings.TrimSpace(p.Stdout()))
 	assert.Zero(t, code, stderr)

@@ -1,0 +1,1 @@
+print("epoch 1, loss 0.69")

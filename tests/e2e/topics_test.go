@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/clusterrun/clusterrun/starter/help"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// block is a fenced block of code on a page. Those in sh are run; so are the commands of
+// those in console, after a $, whose output must be what is below them: … stands for
+// anything, a line of it for any lines, and numbers may be others. One that cannot be run
+// says why:
+//
+//	```sh no-run="needs two hosts"
+//
+// One whose first line is a comment with the name of a file is written there, for the blocks
+// that come later. Other YAML is part of a spec, and JSON is one value on each line.
+type block struct {
+	page, language, noRun string
+	line                  int
+	text                  string
+}
+
+var fence = regexp.MustCompile("^```([a-z]*)(?: no-run=\"([^\"]+)\")?$")
+
+func blocksOf(t *testing.T, path string) (blocks []block) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var open *block
+	for i, line := range strings.Split(string(page), "\n") {
+		switch {
+		case open != nil && line == "```":
+			blocks = append(blocks, *open)
+			open = nil
+		case open != nil:
+			open.text += line + "\n"
+		case strings.HasPrefix(strings.TrimSpace(line), "```"):
+			m := fence.FindStringSubmatch(line)
+			require.NotNil(t, m, "%s:%d: a block is a language, and why it is not run: %s", path, i+1, line)
+			open = &block{page: filepath.Base(path), language: m[1], noRun: m[2], line: i + 1}
+		}
+	}
+	require.Nil(t, open, "%s: the last block has no end", path)
+	return blocks
+}
+
+// code returns the block of a topic in that language that contains a text.
+func code(t *testing.T, topic, language, containing string) string {
+	t.Helper()
+	blocks := blocksOf(t, filepath.Join(harness.Root(), "starter/help/topics", topic+".md"))
+	i := slices.IndexFunc(blocks, func(b block) bool { return b.language == language && strings.Contains(b.text, containing) })
+	require.GreaterOrEqual(t, i, 0, "help %s has a block of %s with %s", topic, language, containing)
+	return blocks[i].text
+}
+
+var fileName = regexp.MustCompile(`^(?:#|//) ([a-z_]+\.[a-z]+)\n`)
+
+// step is what a page has us do: a piece of a shell's script, and the output it must have.
+type step struct {
+	where, script string
+	want          *regexp.Regexp // nil: any; but then it must succeed
+	shown         string
+}
+
+// steps returns what is to be done for a block.
+func (b block) steps(t *testing.T) (steps []step) {
+	t.Helper()
+	where := fmt.Sprintf("%s:%d", b.page, b.line)
+	switch {
+	case b.noRun != "":
+	case b.language == "sh":
+		return []step{{where: where, script: b.text}}
+	case b.language == "console":
+		var want string
+		for line := range strings.Lines(b.text) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				steps = append(steps, step{where: where, script: command})
+				want = ""
+			} else if require.NotEmpty(t, steps, "%s begins with a command", where); strings.HasSuffix(steps[len(steps)-1].script, "\\\n") {
+				steps[len(steps)-1].script += line
+				continue
+			} else {
+				want += line
+			}
+			last := &steps[len(steps)-1]
+			last.want, last.shown = pattern(want), want
+		}
+		return steps
+	case fileName.MatchString(b.text):
+		name := fileName.FindStringSubmatch(b.text)[1]
+		return []step{{where: where, script: "cat > " + name + " <<'end of the file'\n" + b.text + "end of the file\n"}}
+	case b.language == "yaml":
+		var whole map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(b.text), &whole), where)
+		for field, value := range map[string]any{"command": []string{"true"}, "tasks": []any{map[string]any{"type": "worker", "count": 8}}} {
+			if _, given := whole[field]; !given {
+				whole[field] = value
+			}
+		}
+		text, err := json.Marshal(whole)
+		require.NoError(t, err, where)
+		_, err = spec.Decode(text)
+		assert.NoError(t, err, where)
+	case b.language == "json":
+		for line := range strings.Lines(b.text) {
+			assert.True(t, json.Valid([]byte(line)), "%s: %s", where, line)
+		}
+	case b.language != "text" && b.language != "go":
+		assert.Failf(t, "a block that is not tested", "%s: %q is not a language that is known here; is it text?", where, b.language)
+	}
+	return nil
+}
+
+var (
+	number = regexp.MustCompile(`[0-9]+`)
+	dots   = regexp.MustCompile(`(?m)^…\n`)
+)
+
+// pattern returns what output has to match so that it is like what a page shows.
+func pattern(shown string) *regexp.Regexp {
+	s := regexp.QuoteMeta(shown)
+	s = dots.ReplaceAllString(s, `(?:.*\n)*?`)
+	s = strings.ReplaceAll(s, "…", `.*`)
+	s = strings.NewReplacer("x2k9", "RANDOM", "host-a", `\S+`).Replace(s) // the ID of a run ends so
+	s = strings.ReplaceAll(number.ReplaceAllString(s, `[0-9]+`), "RANDOM", `[a-z0-9]+`)
+	return regexp.MustCompile(`^` + s + `$`)
+}
+
+// workplace is where pages are tried: a user's home.
+type workplace struct {
+	home string
+	env  []string
+}
+
+// newWorkplace has ports of its own for `clusterrun dev`, and hosts for ssh that are this one.
+func newWorkplace(t *testing.T) *workplace {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("Python is not installed")
+	}
+	l := newLocal(t) // ends the server
+	w := &workplace{home: l.home}
+	fixtures, err := filepath.Abs("testdata/topics")
+	require.NoError(t, err)
+	path := []string{filepath.Join(fixtures, "bin"), filepath.Dir(harness.Clusterrun(t)), os.Getenv("PATH"), filepath.Join(harness.Root(), ".tools")}
+	w.env = harness.Env(w.home, "PATH="+strings.Join(path, ":"), "PROGRAM="+harness.Clusterrun(t),
+		"CLUSTERRUN_DEVSERVER="+harness.Devserver(t), "PYTHONDONTWRITEBYTECODE=1")
+	t.Cleanup(func() {
+		// With runs that are still open it takes two signals.
+		p := harness.Start(t, w.home, w.env, "bash", "-c", `[ ! -f dev.pid ] || while kill $(cat dev.pid); do sleep 0.2; done 2>/dev/null`)
+		assert.Zero(t, p.ExitCode(), p.Stderr())
+	})
+	return w
+}
+
+const mark = "\x1e"
+
+// try does what a page says, in a directory with the programs it speaks of.
+func (w *workplace) try(t *testing.T, page string) {
+	t.Helper()
+	var steps []step
+	for _, b := range blocksOf(t, page) {
+		steps = append(steps, b.steps(t)...)
+	}
+	if len(steps) == 0 {
+		return
+	}
+	for _, program := range []string{"jq", "openssl", "curl", "temporal"} {
+		called := regexp.MustCompile(`(?m)(^|[ |(])` + program + ` `)
+		if slices.ContainsFunc(steps, func(s step) bool { return called.MatchString(s.script) }) {
+			if _, err := exec.LookPath(program); err != nil && program != "temporal" {
+				t.Skipf("there is no %s here", program)
+			} else if program == "temporal" {
+				harness.TemporalCLI(t)
+			}
+		}
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/topics")))
+	var script strings.Builder
+	script.WriteString("shopt -s expand_aliases; exec 2>&1\n")
+	for _, s := range steps {
+		before := "set -e"
+		if s.want != nil {
+			before = "set +e; (exit $code)" // one command may ask for the exit code of another
+		}
+		fmt.Fprintf(&script, "code=$?; printf '%s'; %s\n%s", mark, before, s.script)
+	}
+	path := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(path, []byte(script.String()), 0o600))
+	p := harness.Start(t, dir, w.env, "bash", path)
+	code := p.ExitCode()
+	outputs := strings.Split(p.Stdout(), mark)[1:]
+	for i, out := range outputs {
+		if s := steps[i]; s.want != nil {
+			assert.Regexp(t, s.want, out, "%s: %s shows\n%s", s.where, s.script, s.shown)
+		}
+	}
+	last := steps[len(outputs)-1]
+	assert.True(t, len(outputs) == len(steps) && (code == 0 || last.want != nil), "%s fails with exit code %d:\n%s\n%s", last.where, code, last.script, outputs[len(outputs)-1])
+}
+
+// Every block of the README is run as it is, in a home of its own.
+func TestREADME(t *testing.T) {
+	t.Parallel()
+	newWorkplace(t).try(t, filepath.Join(harness.Root(), "README.md"))
+}
+
+// Every block of every topic is run as it is.
+func TestTopics(t *testing.T) {
+	t.Parallel()
+	w := newWorkplace(t)
+	for _, name := range help.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w.try(t, filepath.Join(harness.Root(), "starter/help/topics", name+".md"))
+		})
+	}
+}
