@@ -86,6 +86,10 @@ bench: build ## measure, each figure beside its floor or peer in the same run
 record: build ## record histories of the workflows for a version that is to be released
 	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(shell sed -n 's/^const Version = "\(.*\)"/\1/p' workflows/spec/version.go) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e
 
+.PHONY: recording
+recording: build ## record anew what the README shows of a terminal
+	python3 tests/recording/record.py
+
 .PHONY: tools
 tools: $(TOOLS)/temporal $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## build the temporal CLI and the linters into .tools/
 

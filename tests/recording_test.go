@@ -1,0 +1,18 @@
+package tests
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// What the README shows of a terminal is its own program and its own commands.
+func TestTheRecordingIsOfTheREADME(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("Python is not installed")
+	}
+	out, err := exec.Command("python3", "recording/record.py", "--check").CombinedOutput()
+	assert.NoError(t, err, "%s", out)
+}
