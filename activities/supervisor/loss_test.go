@@ -323,3 +323,20 @@ func TestOldJournalOfAnOpenRun(t *testing.T) {
 		}
 	}
 }
+
+// A side that has nothing to say does not hold up the end, though it would stay.
+func TestTheSideOfRecordedRunsIsKilled(t *testing.T) {
+	h := newHost(t, func(r *role) { r.Lifeline, r.SlowSide = true, true })
+	h.sh("worker-0", 0, `trap 'exit 3' TERM; echo $$ >$D/worker; while :; do sleep 0.01; done`)
+	h.pidIn("worker")
+	line, err := json.Marshal(StopAll{Stop: Stop{Signal: sigTERM, Grace: long}, Recorded: true})
+	require.NoError(t, err)
+	_, err = h.lifeline.Write(append(line, '\n'))
+	require.NoError(t, err)
+	require.NoError(t, h.ended())
+	require.Zero(t, h.count("side terminated"))
+	processes, err := Journalled(h.role.Dir)
+	require.NoError(t, err)
+	require.Len(t, processes, 1)
+	require.Equal(t, 3, processes[0].Exit.Code, "the processes come first")
+}
