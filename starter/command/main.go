@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +22,23 @@ func Main() int {
 		fmt.Fprintf(os.Stderr, "clusterrun: closing this process to others of its user: %v\n", err)
 		return exitMachinery
 	}
+	deferGC()
 	return run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}
+
+const (
+	startPercent = 400
+	startTime    = 10 * time.Second
+)
+
+// deferGC has the garbage collector leave a start alone, in which much is allocated that
+// stays, on a heap that is still tiny. What goes on for longer is collected as usual.
+func deferGC() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	percent := debug.SetGCPercent(startPercent)
+	time.AfterFunc(startTime, func() { debug.SetGCPercent(percent) })
 }
 
 // run runs the command line with the given streams and returns its exit code.
