@@ -84,7 +84,7 @@ var words = []word{
 	{names: []string{"-v", "--verbose"}, of: both, unneeded: "--log-level info is ours"},
 
 	{names: []string{"--mem"}, of: srun, values: "SIZE", instead: `--limit-memory 8GiB is for each task, and --constraint "memory >= 64GiB" chooses hosts`},
-	{names: []string{"-G", "--gpus", "--gpus-per-node", "--gpus-per-task", "--gres"}, of: srun, values: "WHAT", instead: `--devices auto shares the GPUs of a host out, and --constraint "gpu.count >= 4" chooses hosts`},
+	{names: []string{"-G", "--gpus", "--gpus-per-node", "--gres"}, of: srun, values: "WHAT", instead: "--gpus-per-task N gives each task GPUs of its own, and --devices auto shares out those of a host"},
 	{names: []string{"-p", "--partition"}, of: srun, values: "NAME", instead: `--queue QUEUE names the hosts, and --select and --constraint choose among them`},
 	{names: []string{"-A", "--account", "--qos"}, of: srun, values: "NAME", unneeded: "nobody is charged"},
 	{names: []string{"--multi-prog", "-app", "-configfile"}, of: both, values: "FILE", instead: "write a : between the programs (-n 2 a : -n 1 b), or a run spec"},
