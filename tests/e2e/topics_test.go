@@ -28,7 +28,8 @@ import (
 //	```sh no-run="needs two hosts"
 //
 // One whose first line is a comment with the name of a file is written there, for the blocks
-// that come later. Other YAML is part of a spec, and JSON is one value on each line.
+// that come later. Other Python is run with our package, other YAML is part of a spec, and
+// JSON is one value on each line.
 type block struct {
 	page, language, noRun string
 	line                  int
@@ -104,6 +105,8 @@ func (b block) steps(t *testing.T) (steps []step) {
 	case fileName.MatchString(b.text):
 		name := fileName.FindStringSubmatch(b.text)[1]
 		return []step{{where: where, script: "cat > " + name + " <<'end of the file'\n" + b.text + "end of the file\n"}}
+	case b.language == "python":
+		return []step{{where: where, script: "cat > page.py <<'end of the file'\n" + b.text + "end of the file\nPYTHONPATH=$(clusterrun task python --dir) python3 page.py\n"}}
 	case b.language == "yaml":
 		var whole map[string]any
 		require.NoError(t, yaml.Unmarshal([]byte(b.text), &whole), where)
