@@ -1,0 +1,43 @@
+// Package client answers Temporal's server for a worker controller that is not there: no
+// version of a deployment has workers at a cloud provider, and none can get some.
+package client
+
+import (
+	"context"
+
+	deploymentpb "go.temporal.io/api/deployment/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/auto-scaled-workers/wci/workflow/iface"
+	"go.temporal.io/server/common/namespace"
+	"go.uber.org/fx"
+)
+
+// Module provides a Client.
+var Module = fx.Provide(func() Client { return Client{} })
+
+// Client is asked about versions of deployments.
+type Client struct{}
+
+func refused() error {
+	return serviceerror.NewInvalidArgument("this server starts no workers at cloud providers")
+}
+
+// DescribeWorkerControllerInstance finds nothing.
+func (Client) DescribeWorkerControllerInstance(context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion) (*iface.QueryDescribeWorkerControllerInstanceResponse, []byte, error) {
+	return nil, nil, serviceerror.NewNotFound("this server has no worker controller")
+}
+
+// UpdateWorkerControllerInstance refuses.
+func (Client) UpdateWorkerControllerInstance(context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion, []byte, string, map[string]iface.ScalingGroupSpecUpdate, []string) (*iface.UpdateWorkerControllerInstanceResponse, error) {
+	return nil, refused()
+}
+
+// ValidateWorkerControllerInstanceSpec refuses.
+func (Client) ValidateWorkerControllerInstanceSpec(context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion, string, map[string]iface.ScalingGroupSpecUpdate, []string) error {
+	return refused()
+}
+
+// DeleteWorkerControllerInstance has nothing to delete.
+func (Client) DeleteWorkerControllerInstance(context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion, string) error {
+	return nil
+}
