@@ -5,60 +5,81 @@ import (
 	"strings"
 )
 
-// Clean returns base without the variables that would mislead a process: those
-// that tell it its place in another launch (the one that started us), and those
-// that belong to the host worker itself. What is left is unchanged, in order.
+// Clean returns base without the variables that would mislead a process: those that say which
+// rank of another launch it is (the one that started us), and those that belong to the host worker
+// itself. What is left is unchanged, in order.
 func Clean(base []string) []string {
 	out := make([]string, 0, len(base))
 	for _, kv := range base {
 		name, _, ok := strings.Cut(kv, "=")
-		if ok && name != "" && !misleading(name) {
+		if ok && name != "" && !isRank(name) && !isOwn(name) {
 			out = append(out, kv)
 		}
 	}
 	return out
 }
 
-func misleading(name string) bool {
-	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-	if strings.HasPrefix(name, "OMPI_MCA_") {
-		// Open MPI's own tuning, except where mpirun uses it to tell a process
-		// who it is.
-		return slices.ContainsFunc(mpiIdentity, hasPrefix)
+// Ranks returns the names of the variables that [Clean] leaves out since they say which rank of
+// another launch a process is. There are none in a task of ours, where the launch is known.
+func Ranks(base []string) (names []string) {
+	for _, kv := range base {
+		switch name, _, ok := strings.Cut(kv, "="); {
+		case name == ownPrefix+"TASK":
+			return nil
+		case ok && isRank(name):
+			names = append(names, name)
+		}
 	}
-	return slices.Contains(strippedNames, name) || slices.ContainsFunc(strippedPrefixes, hasPrefix)
+	return names
 }
 
-var strippedPrefixes = []string{
-	// Ours: a run started from within a task of another one.
-	ownPrefix,
-	// Our connection, API key and client certificate included. All of it: an
-	// address without its key and TLS settings would only make a program fail
-	// in a strange way. One that needs a connection gets it from the spec.
-	"TEMPORAL_",
-	"TORCHELASTIC_",
-	// Libraries change their behaviour when they see a Slurm job or an MPI
-	// world, and would believe to be part of it.
-	"SLURM", "OMPI_", "PMI_", "PMIX_", "MV2_COMM_WORLD_", "PALS_",
+// isOwn reports whether a variable belongs to the host worker.
+func isOwn(name string) bool {
+	// Ours, where a run is started from within a task of another one. And our connection, API
+	// key and client certificate included, all of it: an address without its key and TLS
+	// settings would only make a program fail in a strange way. One that needs a connection
+	// gets it from the spec.
+	return hasAnyPrefix(name, ownPrefix, "TEMPORAL_") || slices.Contains(ofService, name)
 }
 
-var mpiIdentity = []string{"OMPI_MCA_orte_", "OMPI_MCA_ess_"}
+// ofService are what systemd tells the host worker as its service: a program that finds them would
+// report its own readiness as ours.
+var ofService = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 
-var strippedNames = []string{
+// isRank reports whether libraries that find a variable would take a process for a rank of another
+// launch. What else Slurm, MPI and torch have there, such as the job and their tuning, is left.
+func isRank(name string) bool {
+	if hasAnyPrefix(name, "PMIX_MCA_") {
+		return false
+	}
+	return slices.Contains(ranks, name) || hasAnyPrefix(name,
+		"SLURM_STEP_", "SLURM_SRUN_", "OMPI_COMM_WORLD_", "OMPI_MCA_orte_", "OMPI_MCA_ess_", "PMIX_", "MV2_COMM_WORLD_", "PALS_")
+}
+
+func hasAnyPrefix(name string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+var ranks = []string{
 	"TF_CONFIG",
 	"RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME",
 	"WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE",
 	"MASTER_ADDR", "MASTER_PORT",
+	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
+	"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE",
 	"JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS",
 	"JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_LOCAL_DEVICE_IDS",
 	// DeepSpeed and Horovod.
 	"LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
 	"HOROVOD_HOSTNAME", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
 	"HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
-	// MPICH's launcher.
+	// Slurm's for each process of a step, and of the script of a batch job. By their number of
+	// tasks Lightning and JAX find that they were started by srun.
+	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEPID", "SLURM_NTASKS", "SLURM_NPROCS",
+	"SLURM_TASK_PID", "SLURM_GTIDS", "SLURM_LAUNCH_NODE_IPADDR",
+	// Open MPI's and MPICH's.
+	"OMPI_UNIVERSE_SIZE", "OMPI_APP_CTX_NUM_PROCS", "OMPI_NUM_APP_CTX", "OMPI_FIRST_RANKS",
 	"MPI_LOCALRANKID", "MPI_LOCALNRANKS",
-	// What systemd tells the host worker as its service: a program that finds
-	// them would report its own readiness as ours.
-	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
-	"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
+	"PMI_RANK", "PMI_SIZE", "PMI_ID", "PMI_FD", "PMI_PORT", "PMI_SPAWNED", "PMI_APPNUM", "PMI_UNIVERSE_SIZE",
+	"PMI_JOBID", "PMI_KVSNAME", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "PMI_CONTROL_FD", "PMI_CONTROL_PORT",
 }

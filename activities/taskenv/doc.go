@@ -4,8 +4,8 @@
 //
 // An environment has four layers, and a later one wins:
 //
-//  1. the host worker's own, without what would mislead ([Clean]): the launch
-//     it is itself part of, and its connection to Temporal; and without what the
+//  1. the host worker's own, without what would mislead ([Clean]): which rank of
+//     another launch it is, and its connection to Temporal; and without what the
 //     spec unsets;
 //  2. which GPUs it sees and how many threads its CPUs are for, where the spec
 //     shares them out; and what the profiles say: TF_CONFIG, torchrun's set, JAX's

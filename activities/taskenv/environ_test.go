@@ -229,12 +229,14 @@ func TestClean(t *testing.T) {
 	kept := []string{
 		"PATH=/bin", "TERM=xterm", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=INFO", "OMP_NUM_THREADS=2",
 		"TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "GRPC_FAIL_FAST=use_caller", "TF_CPP_MIN_LOG_LEVEL=2", "RANKING=x",
-		"OMPI_MCA_btl=tcp,self", "HOROVOD_TIMELINE=/t.json", "JAX_PLATFORMS=cpu", "EMPTY=", "DUP=1", "DUP=2", "X==y",
+		"OMPI_MCA_btl=tcp,self", "OMPI_ALLOW_RUN_AS_ROOT=1", "PMI_NO_FORK=1", "PMIX_MCA_gds=hash", "SLURM_JOB_ID=9",
+		"SLURM_JOB_NODELIST=n[1-2]", "SLURM_ARRAY_TASK_ID=4", "SLURMD_NODENAME=n", "TORCHELASTIC_ENABLE_FILE_TIMER=1",
+		"HOROVOD_TIMELINE=/t.json", "JAX_PLATFORMS=cpu", "EMPTY=", "DUP=1", "DUP=2", "X==y",
 	}
 	stripped := []string{
 		"CLUSTERRUN_RANK=1", "CLUSTERRUN_SOCKET=/s", "TEMPORAL_API_KEY=secret", "TEMPORAL_TLS_CLIENT_KEY_DATA=k",
 		"TEMPORAL_ADDRESS=a:7233", "TEMPORAL_GRPC_META_AUTHORIZATION=b", "TF_CONFIG={}", "RANK=0", "MASTER_PORT=1",
-		"TORCHELASTIC_RUN_ID=x", "JAX_COORDINATOR_ADDRESS=a:1", "SLURM_PROCID=3", "SLURMD_NODENAME=n", "SLURM_JOB_ID=9",
+		"TORCHELASTIC_RUN_ID=x", "JAX_COORDINATOR_ADDRESS=a:1", "SLURM_PROCID=3", "SLURM_NTASKS=8", "SLURM_STEP_NODELIST=n", "SLURM_SRUN_COMM_PORT=1",
 		"OMPI_COMM_WORLD_RANK=1", "OMPI_MCA_orte_hnp_uri=u", "PMI_RANK=1", "PMIX_NAMESPACE=n", "MV2_COMM_WORLD_RANK=1",
 		"HOROVOD_RANK=0", "NOTIFY_SOCKET=/run/n", "LISTEN_FDS=1", "=odd", "noequals", "",
 	}
@@ -250,6 +252,9 @@ func TestClean(t *testing.T) {
 	before := slices.Clone(base)
 	assert.Equal(t, kept, Clean(base))
 	assert.Equal(t, before, base, "the input is left alone")
+
+	assert.Equal(t, []string{"RANK", "SLURM_PROCID"}, Ranks([]string{"RANK=0", "A=b", "TEMPORAL_ADDRESS=a", "LISTEN_FDS=1", "SLURM_PROCID=1"}))
+	assert.Empty(t, Ranks([]string{"RANK=0", "CLUSTERRUN_TASK=worker-0"}), "of a task of ours")
 }
 
 func TestClusterAsJSON(t *testing.T) {

@@ -33,7 +33,7 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 		return value, nil
 	}
 	name := from.FromEnv
-	if misleading(name) {
+	if isOwn(name) {
 		// With these it talks to the server; they are what no task is to have.
 		return "", &spec.Problem{Path: "from_env", Message: name + " is the host worker's own, and no task gets it", Remedy: "name another variable, or a file"}
 	}

@@ -138,6 +138,8 @@ func (a *app) runCommand() *cobra.Command {
 			}
 			if o.others = f.others; o.others != nil {
 				a.sayUnsent(cmd, args, s)
+			} else {
+				a.sayRanks(cmd, args, s)
 			}
 			if err := prepareHere(s, o); err != nil {
 				return err

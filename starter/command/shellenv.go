@@ -24,7 +24,7 @@ import (
 const maxShellEnv = 256 << 10
 
 // shellsOwn are variables that are true in this shell only.
-var shellsOwn = []string{"_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME"}
+var shellsOwn = []string{"_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "SLURMD_NODENAME"}
 
 // variables are the flags that give processes variables.
 type variables struct {
@@ -201,6 +201,19 @@ func secretsInClear(s *spec.RunSpec) []string {
 
 // mostNames bounds the names of variables in a message.
 const mostNames = 8
+
+// sayRanks says which variables of this shell processes here do not have, to somebody who typed
+// a command: each process would take itself for the same rank.
+func (a *app) sayRanks(cmd *cobra.Command, args []string, s *spec.RunSpec) {
+	src, err := parseSource(cmd, args)
+	names := slices.DeleteFunc(taskenv.Ranks(os.Environ()), func(name string) bool {
+		_, given := s.Env[name]
+		return given
+	})
+	if err == nil && len(src.command) > 0 && len(names) > 0 {
+		a.say("%s: not passed on, since processes would take themselves for ranks of another launch; -x NAME passes one on", shorten.List(names, mostNames))
+	}
+}
 
 // telling are variables without which programs often fail.
 var telling = []string{

@@ -43,5 +43,4 @@ var ownVariables = []string{
 	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
 	"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE",
 	"NOTIFY_SOCKET",
-	"SLURM_JWT", // a secret, which the history of the run would keep
 }

@@ -58,7 +58,7 @@ func shellLine(t *testing.T, line string) (environ, args []string) {
 func translated(environ, args []string) string {
 	l, err := Translate(args, Machine{
 		Environ:   environ,
-		Inherited: slices.DeleteFunc(slices.Clone(environ), regexp.MustCompile("^(SLURM|CLUSTERRUN_|TORCHELASTIC_|RANK)").MatchString),
+		Inherited: slices.DeleteFunc(slices.Clone(environ), regexp.MustCompile("^(SLURM_PROCID|CLUSTERRUN_|TORCHELASTIC_RUN_ID|RANK)").MatchString),
 		LookPath: func(name string) (string, error) {
 			if slices.Contains(environ, "PATH=/empty") {
 				return "", exec.ErrNotFound
