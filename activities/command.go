@@ -79,12 +79,24 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		Stdout:     l.output(streams, spec.StdOut, files.path(tasklog.StdoutFile)),
 		Stderr:     l.output(streams, spec.StdErr, files.path(tasklog.StderrFile)),
 		Foreground: t.Name() == l.Foreground,
+		Stdin:      l.stdinOf(t.Name()),
 		CPUs:       cpus,
 		Limits:     limitsOf(l.plan.Spec, t),
 		LogQuota:   l.plan.Spec.Logs.QuotaBytes(),
 		LogDrop:    l.plan.Spec.Logs.OnFull == spec.OnFullDrop,
 		KillAt:     l.plan.killAt(),
 	}, nil
+}
+
+// stdinOf returns what a task reads.
+func (l *lease) stdinOf(task string) string {
+	switch l.Stdin {
+	case AllTasks:
+		return supervisor.OwnersFile
+	case task:
+		return supervisor.OwnersInput
+	}
+	return ""
 }
 
 // writeTFConfig writes the file of a TF_CONFIG that is too long for a variable.

@@ -45,6 +45,8 @@ type Config struct {
 	// Foreground is the task that gets the owner's stdin, stdout and stderr; none:
 	// no task does.
 	Foreground string
+	// Stdin is the task that gets the owner's stdin, or [AllTasks]; none: no task does.
+	Stdin string
 
 	// Guard has the policy of this host and its audit log. None: everything is allowed.
 	Guard      *guard.Guard
@@ -70,6 +72,9 @@ type Config struct {
 	AskedAt func(taskToken []byte) int64
 	Log     *zap.Logger
 }
+
+// AllTasks stands for all tasks in [Config.Stdin]. The owner's stdin is a file then.
+const AllTasks = "all"
 
 // Server is what a host asks of the Temporal server beside executing activities.
 type Server interface {

@@ -51,6 +51,8 @@ type Options struct {
 	OwnersOutput bool `json:"owners_output,omitempty"`
 	// Foreground is the task that gets the owner's stdin, stdout and stderr.
 	Foreground string `json:"foreground,omitempty"`
+	// Stdin is the task that gets the owner's stdin; all: each gets the file that it is.
+	Stdin string `json:"stdin,omitempty"`
 	// Server is the Temporal server.
 	Server connect.Options `json:"server"`
 	// OrphanGrace is how long processes have after the owner died. Default 2s.

@@ -86,7 +86,7 @@ func (s *side) run(ctx context.Context) error {
 	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
-		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground,
+		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin,
 		Guard: s.guard(),
 		Files: files, Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),

@@ -155,7 +155,15 @@ func (s *supervisor) openFiles(c Command) (fds []int, err error) {
 		fds = append(fds, fd)
 		return nil
 	}
-	if err := open(os.DevNull, unix.O_RDONLY); err != nil {
+	if c.Stdin == "" {
+		err = open(os.DevNull, unix.O_RDONLY)
+	} else {
+		var fd int
+		if fd, err = s.owner.input(c.Stdin); err == nil {
+			fds = append(fds, fd)
+		}
+	}
+	if err != nil {
 		return fds, err
 	}
 	for i, path := range []string{c.Stdout, c.Stderr} {

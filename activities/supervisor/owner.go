@@ -15,9 +15,9 @@ import (
 type Owner struct {
 	// Stdout and Stderr are where a stream with [OwnersOutput] goes; /dev/null if nil.
 	Stdout, Stderr *os.File
-	// Stdin is for a command in the foreground, with Stdout and Stderr. If it is a
-	// terminal, that becomes the controlling terminal of the process. If nil, nothing
-	// is started in the foreground.
+	// Stdin is for a command in the foreground, with Stdout and Stderr, and for others by
+	// [Command.Stdin]. If it is a terminal, that becomes the controlling terminal of the process
+	// in the foreground. If nil, nothing is started in the foreground.
 	Stdin *os.File
 }
 
@@ -51,6 +51,26 @@ func (o *owner) standard() (fds []int, err error) {
 		fds = append(fds, fd)
 	}
 	return fds, nil
+}
+
+// input returns the owner's stdin, or the file that it is, for a command.
+func (o *owner) input(stdin string) (int, error) {
+	if stdin == OwnersInput || o.Stdin == nil {
+		return duplicate(o.Stdin)
+	}
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", o.Stdin.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitNotExecutable}
+	}
+	// As far as the owner has come: it may have been given the rest of a file.
+	if at, err := unix.Seek(int(o.Stdin.Fd()), 0, unix.SEEK_CUR); err == nil {
+		_, err = unix.Seek(fd, at, unix.SEEK_SET)
+		if err != nil {
+			_ = unix.Close(fd)
+			return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitNotExecutable}
+		}
+	}
+	return fd, nil
 }
 
 // lendTerminal makes the terminal, if there is one, the controlling terminal of a process

@@ -86,6 +86,14 @@ const (
 // a run in the foreground ([Config.Owner]).
 const OwnersOutput = "owner"
 
+// The values of [Command.Stdin].
+const (
+	// OwnersInput is the owner's stdin itself: what one process reads no other does.
+	OwnersInput = "owner"
+	// OwnersFile is the file that the owner's stdin is, opened again for each process.
+	OwnersFile = "owner's file"
+)
+
 // Command is what to execute. Its output goes directly to files, not through the
 // supervisor.
 type Command struct {
@@ -103,12 +111,14 @@ type Command struct {
 	// LogMode is that of the directories that are made; files are not executable. Default:
 	// nobody but the user may read them.
 	LogMode fs.FileMode `json:"log_mode,omitempty"`
+	// Stdin is what the process reads: [OwnersInput], [OwnersFile], or if empty /dev/null.
+	Stdin string `json:"stdin,omitempty"`
 	// Stdout and Stderr are opened for appending; /dev/null is allowed, and
 	// [OwnersOutput] stands for the same output of the supervisor's owner.
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
 	// Foreground gives the process the owner's stdin, stdout and stderr, and its
-	// terminal if they are one. Stdout and Stderr are ignored then.
+	// terminal if they are one. Stdin, Stdout and Stderr are ignored then.
 	Foreground bool `json:"foreground,omitempty"`
 	// CPUs are the processors that the process is bound to; empty for all.
 	CPUs   []int  `json:"cpus,omitempty"`

@@ -48,7 +48,7 @@ func taskNames(s *spec.RunSpec) string {
 
 // standardFiles are what tasks get of our stdin, stdout and stderr.
 type standardFiles struct {
-	in       *os.File // nil: there is no task in the foreground
+	in       *os.File // nil: no task gets it
 	out, err *os.File
 	terminal *lentTerminal // nil: the files are ours
 }
@@ -64,7 +64,9 @@ func (a *app) standardFiles(o runOptions, keys func(os.Signal)) (standardFiles, 
 	}
 	std.err = tasklog.FileOf(a.err)
 	if o.foreground == "" {
-		return std, nil
+		var err error
+		std.in, err = a.stdinFor(o.stdin)
+		return std, err
 	}
 	if std.in = tasklog.FileOf(a.in); std.in == nil || !std.given() {
 		return std, fmt.Errorf("--foreground %s: stdin, stdout and stderr are no files", o.foreground)

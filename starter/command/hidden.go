@@ -56,7 +56,7 @@ func (a *app) superviseCommand() *cobra.Command {
 				return err
 			}
 			owner := workers.Owner{Lifeline: lifeline}
-			if o.Foreground != "" {
+			if o.Foreground != "" || o.Stdin != "" {
 				owner.Stdin = os.NewFile(stdinFD, "stdin")
 			}
 			if o.Foreground != "" || o.OwnersOutput {

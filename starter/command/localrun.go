@@ -50,7 +50,8 @@ type localRun struct {
 
 	signals     <-chan os.Signal
 	stopping    []syscall.Signal // those that stop the run
-	foreground  string           // the task that has our stdin; may be empty
+	foreground  string           // the task that has our terminal; may be empty
+	stdin       string           // the task that reads our stdin, or all; may be empty
 	std         standardFiles
 	interrupted interruption
 	successors  int
@@ -96,7 +97,7 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 	defer cancel()
 
 	l := &localRun{
-		app: a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground,
+		app: a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin,
 		stopAsked: make(chan struct{}), late: make(chan struct{}),
 	}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
@@ -250,7 +251,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 			l.worker, err = startHostWorker(workers.Options{
 				Advertise: advertise,
 				StateDir:  l.dir.Path, Queue: queue, Owned: true, LogRoot: l.logsDir(), Server: s.Options, Debug: l.debug(),
-				OwnersOutput: !o.quiet && l.std.given(), Foreground: l.foreground,
+				OwnersOutput: !o.quiet && l.std.given(), Foreground: l.foreground, Stdin: l.stdin,
 			}, l.std)
 			if err != nil {
 				return err

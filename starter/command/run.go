@@ -86,9 +86,11 @@ type runOptions struct {
 	id         string
 	queue      string
 	foreground string
-	remote     bool
-	signing    signing
-	quiet      bool
+	// stdin is the task that reads stdin, or all; empty: none does.
+	stdin   string
+	remote  bool
+	signing signing
+	quiet   bool
 	// coordinator is the descriptor on which a program coordinates the run; 0: none.
 	coordinator int
 	// others are the hosts, where some are other machines. nil: all is on this one.
@@ -118,6 +120,9 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			if err := checkForeground(s, o); err != nil {
+				return err
+			}
+			if err := a.setStdin(cmd, args, s, f, &o); err != nil {
 				return err
 			}
 			if o.remote {
@@ -157,6 +162,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.launch.copyBinary, "copy-binary", false, "have other hosts execute this very program: a copy in ~/.cache/clusterrun, made where it is missing")
 	cmd.Flags().StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
 	cmd.Flags().StringVar(&o.foreground, "foreground", "", "the `TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
+	cmd.Flags().StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK` (default the first task, where stdin is a pipe or a file)")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
 	cmd.Flags().BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show what is written there, and wait")
 	cmd.Flags().StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")

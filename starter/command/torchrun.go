@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/activities/taskenv"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -95,29 +94,10 @@ func (a *app) torchrunCommand() *cobra.Command {
 			if err := prepareHere(s, o); err != nil {
 				return err
 			}
-			o.foreground = a.readerOf(s)
+			o.stdin = a.readerOf(s)
 			return a.runHere(cmd.Context(), s, o)
 		},
 	}
-}
-
-// readerOf returns the task that reads our stdin: the first, where that is a pipe or a file, and
-// the output of the task goes where ours does. Empty: none.
-func (a *app) readerOf(s *spec.RunSpec) string {
-	first := s.TaskList()[0]
-	if s.WithDefaults().StreamsOf(first, 0).Console != spec.StdAll {
-		return ""
-	}
-	for _, f := range []any{a.in, a.out, a.err} {
-		if tasklog.FileOf(f) == nil {
-			return ""
-		}
-	}
-	info, err := tasklog.FileOf(a.in).Stat()
-	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 && !info.Mode().IsRegular() {
-		return ""
-	}
-	return first.Name()
 }
 
 // asTyped names in a problem what torchrun's user typed.

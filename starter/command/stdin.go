@@ -1,0 +1,106 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const stdinFlag = "stdin"
+
+// The values of --stdin that are no task.
+const (
+	stdinNone = "none"
+	stdinAll  = "all"
+)
+
+// setStdin decides who reads our stdin. As with mpirun that is the first task, unless the flag says
+// otherwise, stdin is a terminal, or somebody else reads it.
+func (a *app) setStdin(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o *runOptions) error {
+	src, err := parseSource(cmd, args)
+	if err != nil {
+		return err
+	}
+	reader := ""
+	switch {
+	case src.file == "-":
+		reader = "the spec is read from stdin"
+	case o.foreground != "":
+		reader = o.foreground + " has stdin, with --foreground"
+	case o.remote || f.others != nil:
+		reader = "only tasks of a run that is on this machine alone can read its stdin"
+	}
+	if !cmd.Flags().Changed(stdinFlag) {
+		if reader == "" && !cmd.Flags().Changed(coordinatorFlag) {
+			o.stdin = a.readerOf(s)
+		}
+		return nil
+	}
+	_, isTask := s.Task(o.stdin)
+	switch {
+	case o.stdin == stdinNone:
+		o.stdin = ""
+	case o.stdin != stdinAll && !isTask:
+		return usagef("--stdin %s: give none, all, or a task; the run has %s", o.stdin, taskNames(s))
+	case reader != "":
+		return usagef("--stdin %s: %s; leave --stdin out", o.stdin, reader)
+	case pty.Is(tasklog.FileOf(a.in)):
+		return usagef("--stdin %s: stdin is a terminal; --foreground TASK gives it to a task", o.stdin)
+	}
+	return nil
+}
+
+// readerOf returns the task that reads our stdin where nothing else is said: the first, where that
+// is a pipe or a file. Empty: none.
+func (a *app) readerOf(s *spec.RunSpec) string {
+	in := tasklog.FileOf(a.in)
+	if in == nil {
+		return ""
+	}
+	info, err := in.Stat()
+	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 && !info.Mode().IsRegular() {
+		return ""
+	}
+	return s.TaskList()[0].Name()
+}
+
+// stdinFor returns our stdin for whom it is meant. For all tasks it becomes a file: what comes from a
+// pipe is read to its end before anything starts.
+func (a *app) stdinFor(reader string) (*os.File, error) {
+	in := tasklog.FileOf(a.in)
+	switch {
+	case reader == "":
+		return nil, nil
+	case in == nil:
+		return nil, errors.New("--stdin: stdin is no file")
+	case reader != stdinAll:
+		return in, nil
+	}
+	if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
+		return in, nil
+	}
+	file, err := os.CreateTemp("", "clusterrun-stdin-")
+	if err != nil {
+		return nil, fmt.Errorf("--stdin all: %w", err)
+	}
+	// Nobody needs its name: it is opened again by its descriptor.
+	err = os.Remove(file.Name())
+	if err == nil {
+		_, err = io.Copy(file, in)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("--stdin all: %w", err)
+	}
+	return file, nil
+}
