@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkRestart is from the failure of a process to the program of the next
-// one, by what both write into a pipe. Goal: 30 ms.
+// one, by what both write into a pipe. Goal: 12 ms.
 func BenchmarkRestart(b *testing.B) {
 	f := newFixture(b)
 	pipe := newFIFO(b, f.dir)
@@ -29,11 +29,11 @@ func BenchmarkRestart(b *testing.B) {
 		took = append(took, pipe.await(b, 1).Sub(failed))
 		f.stop(run)
 	}
-	report(b, took, 30*time.Millisecond)
+	report(b, took, 12*time.Millisecond)
 }
 
 // BenchmarkChiefExit is from the chief's end to the end of the last of eight
-// processes, with no grace. Goal: 60 ms.
+// processes, with no grace. Goal: 15 ms.
 func BenchmarkChiefExit(b *testing.B) {
 	f := newFixture(b)
 	var took []time.Duration
@@ -62,7 +62,7 @@ func BenchmarkChiefExit(b *testing.B) {
 		require.NoError(b, run.Get(context.Background(), nil))
 		_ = reader.Close()
 	}
-	report(b, took, 60*time.Millisecond)
+	report(b, took, 15*time.Millisecond)
 }
 
 // BenchmarkEvents counts the history events of a run: at most 6 per task beyond
