@@ -42,6 +42,9 @@ type Config struct {
 	// OwnersOutput reports whether the owner has an output for streams that go to no
 	// file.
 	OwnersOutput bool
+	// Env are variables that all processes get here, as NAME=VALUE, where their spec sets no
+	// other value.
+	Env []string
 	// Foreground is the task that gets the owner's stdin, stdout and stderr; none:
 	// no task does.
 	Foreground string

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/policy"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
@@ -17,8 +18,8 @@ import (
 type variables struct {
 	host    string
 	allowed policy.Secrets
-	// base is the environment of the host worker.
-	base []string
+	// base is the environment of the host worker, and own are [Config.Env].
+	base, own []string
 	// known are the answers so far, for who asks for many tasks at once.
 	known map[spec.Source]answer
 }
@@ -29,7 +30,7 @@ type answer struct {
 }
 
 func (h *Host) variables(allowed policy.Secrets) variables {
-	return variables{h.Name, allowed, os.Environ(), map[spec.Source]answer{}}
+	return variables{h.Name, allowed, os.Environ(), h.Env, map[spec.Source]answer{}}
 }
 
 // lent are the secrets that runs may have of a host worker without a policy: those that
@@ -38,7 +39,11 @@ var lent = (*policy.Policy)(nil).Decide(policy.Request{}).Secrets
 
 // of returns the variables of a task, and what is wrong with those that have no value here.
 func (v variables) of(t spec.Task) (map[string]string, []spec.Problem) {
-	values := make(map[string]string, len(t.Env))
+	values := make(map[string]string, len(v.own)+len(t.Env))
+	for _, kv := range v.own {
+		name, value, _ := strings.Cut(kv, "=")
+		values[name] = value
+	}
 	var problems []spec.Problem
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		variable := t.Env[name]

@@ -60,6 +60,15 @@ func (f *Fleet) Uncordon(ctx context.Context, host string) error {
 	return f.update(ctx, spec.UpdateUncordon, fleet.Uncordoned{Name: host})
 }
 
+// Terminate ends the fleet, whose hosts are gone.
+func (f *Fleet) Terminate(ctx context.Context, reason string) error {
+	err := f.client.TerminateWorkflow(ctx, spec.FleetID(f.Queue), "", reason)
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) (A, error) {
 	var answer A
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)

@@ -49,6 +49,9 @@ type Options struct {
 	Role Role `json:"role,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.
 	OwnersOutput bool `json:"owners_output,omitempty"`
+	// Env are variables that all processes get on this host, as NAME=VALUE, where their spec
+	// sets no other value.
+	Env []string `json:"env,omitempty"`
 	// Foreground is the task that gets the owner's stdin, stdout and stderr.
 	Foreground string `json:"foreground,omitempty"`
 	// Stdin is the task that gets the owner's stdin; all: each gets the file that it is.

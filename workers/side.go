@@ -86,14 +86,14 @@ func (s *side) run(ctx context.Context) error {
 	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
-		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin,
+		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),
 		Files: files, Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		AskedAt: s.held.askedAt,
 	}
 	var member *temporal.Membership
-	if !s.Owned && s.Role.servesTasks() {
+	if !spec.IsPrivateQueue(s.Queue) && s.Role.servesTasks() {
 		member = temporal.NewMembership(server, s.Queue, s.inventory(files))
 		config.Fleet = member
 	}
@@ -199,7 +199,7 @@ func (s *side) logRoot() string {
 // stops their processes.
 func (s *side) close(ctx context.Context, host *activities.Host, reply supervisor.ClosingReply) {
 	s.log.Info("the supervisor is closing")
-	if reply.OwnerGone && !s.Role.servesWorkflows() {
+	if reply.OwnerGone && s.Server.Socket != "" {
 		return // the owner was the way to the server
 	}
 	// The supervisor bounds all of this: it ends us when it has waited enough.

@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // abandonedBound is how long looking after abandoned runs may take.
@@ -85,7 +86,18 @@ func (a *app) terminateAbandoned(ctx context.Context, r rundir.Record, c client.
 		}
 		a.say("run %s was still open but its owner is gone; ended it", r.RunID)
 	}
+	if err := endFleet(ctx, c, r.Queue); err != nil {
+		return err
+	}
 	return run.TerminateClosures(ctx, ownerGone)
+}
+
+// endFleet ends the fleet of a run whose agents have met: nobody else uses it.
+func endFleet(ctx context.Context, c client.Client, queue string) error {
+	if spec.IsPrivateQueue(queue) {
+		return nil // it has none
+	}
+	return starter.GetFleet(c, queue).Terminate(ctx, ownerGone)
 }
 
 const ownerGone = "its owner is gone"

@@ -87,6 +87,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	var worker sync.WaitGroup
 	worker.Go(l.endWorker)
 	l.endHosts()
+	l.endAgents()
 	if end.result == nil {
 		// Without a result nobody has seen the end of all processes. They have
 		// ended, and all their output is there, when the worker has.
@@ -108,7 +109,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 // the run may be open on the server: it is how others find out that the run's
 // owner is gone.
 func (l *localRun) leave(closed bool) {
-	if !closed {
+	if !closed && l.agents.joined == nil {
 		l.dir.Close()
 		return
 	}
@@ -118,6 +119,8 @@ func (l *localRun) leave(closed bool) {
 // tell reports how the run has ended.
 func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	switch r := end.result; {
+	case l.agents.joined != nil:
+		return l.tellJoined(end)
 	case r == nil && !end.closed():
 		return l.report(l.id, l.unrecorded(end), nil)
 	case r != nil && (o.quiet || o.torchrun) && r.Verdict == spec.VerdictSucceeded,

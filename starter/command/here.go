@@ -21,7 +21,10 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 		}
 		s.Dir = dir
 	}
-	if o.others != nil {
+	switch {
+	case o.meeting != nil:
+		return nil
+	case o.others != nil:
 		return prepareElsewhere(s, o)
 	}
 	own, err := os.Hostname()

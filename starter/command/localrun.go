@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -44,6 +45,7 @@ type localRun struct {
 	launch  *launch            // of hosts
 	worker  *hostWorker        // from start on the same; others run meanwhile that stop it
 	hosts   *remotehosts.Hosts // the others; nil: all tasks are here
+	agents  agentsOf           // that take part; none: those of other command lines
 	archive *shipped.Archive   // what the run ships; nil: nothing
 	run     *starter.Run
 	output  *output
@@ -163,8 +165,21 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := fullDisk(l.global.stateDir); err != nil {
 		return err
 	}
-	if l.dir, err = rundir.Create(l.runsDir()); err != nil {
+	parent := l.runsDir()
+	if o.meeting != nil {
+		if err := l.meet(ctx, o.meeting); err != nil {
+			return err
+		}
+		if l.agents.joined != nil {
+			l.sweepHosts(ctx)
+			parent = l.hostsDir() // the run is that of another
+		}
+	}
+	if l.dir, err = rundir.Create(parent); err != nil {
 		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
+	}
+	if l.agents.joined != nil {
+		return l.takePart(ctx, o)
 	}
 	if l.archive != nil {
 		// Where the private host worker will look for it.
@@ -173,6 +188,9 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		}
 	}
 	queue := spec.PrivateQueue(strings.ToLower(rand.Text()[:16]))
+	if o.meeting != nil {
+		queue = spec.AgentsQueue(strings.ToLower(rand.Text()[:16]))
+	}
 	if o.others != nil {
 		if l.launch, err = l.launchHosts(ctx, queue, o); err != nil {
 			return err
@@ -212,6 +230,9 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.output, err = l.show(l.run, l.spec, o, spare); err != nil {
 		return err
 	}
+	if err := l.startAgents(ctx, queue, o); err != nil {
+		return err
+	}
 	l.copyOutput()
 	return l.lendTerminal(o)
 }
@@ -248,12 +269,9 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 				}
 				advertise = ownAddress(l.hosts.Facts())
 			}
-			l.worker, err = startHostWorker(workers.Options{
-				Advertise: advertise,
-				StateDir:  l.dir.Path, Queue: queue, Owned: true, LogRoot: l.logsDir(), Server: s.Options, Debug: l.debug(),
-				OwnersOutput: !o.quiet && l.std.given(), Foreground: l.foreground, Stdin: l.stdin,
-			}, l.std)
-			if err != nil {
+			options := l.workerOptions(queue, o)
+			options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
+			if l.worker, err = startHostWorker(options, l.std); err != nil {
 				return err
 			}
 		}
@@ -269,6 +287,16 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 		l.endWorker()
 		l.worker = nil
 	}
+}
+
+// workerOptions returns those of the host worker here.
+func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
+	w := workers.Options{
+		StateDir: l.dir.Path, Queue: queue, LogRoot: l.logsDir(), Server: l.server.Options, Debug: l.debug(),
+		OwnersOutput: !o.quiet && l.std.given(), Foreground: l.foreground, Stdin: l.stdin,
+	}
+	l.agents.describe(&w, l.spec, o.meeting)
+	return w
 }
 
 // supervise waits for the end of the run, and does what signals want meanwhile.
@@ -292,6 +320,10 @@ func (l *localRun) supervise(ctx context.Context) ending {
 				return ending{err: &exitError{code: codeOfSignal(l.interrupted.first), cause: fmt.Errorf("run %s is left to itself; its host worker stops what still runs", l.id)}}
 			}
 		case err := <-exited:
+			if l.agents.left {
+				l.worker.exited <- err // endWorker waits for it
+				return l.hasLeft()
+			}
 			if l.worker.isCut() || l.worker.isTold() {
 				// Before it ended it gave the run a moment to end with it.
 				exited = nil
@@ -304,6 +336,8 @@ func (l *localRun) supervise(ctx context.Context) ending {
 			}
 		case err := <-lost:
 			l.lostHost(err)
+		case err := <-l.agents.headLost:
+			return l.withoutHead(err)
 		case <-l.late:
 			return l.leftBehind()
 		}
@@ -352,13 +386,14 @@ func (l *localRun) trouble(err error) {
 
 // abort is finish for a run that did not get as far as that.
 func (l *localRun) abort() {
-	if l.run != nil {
+	if l.run != nil && l.agents.joined == nil {
 		ctx, done := context.WithTimeout(context.Background(), killAnswer)
 		defer done()
 		_ = l.run.Cancel(ctx)
 	}
 	l.hosts.Close()
 	l.endWorker()
+	l.endAgents()
 	if l.client != nil {
 		l.client.Close()
 	}

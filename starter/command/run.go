@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/starter/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -99,6 +100,8 @@ type runOptions struct {
 	// torchrun reports whether the run is as torchrun's: without a word where it does well,
 	// and with exit code 1 where a process failed.
 	torchrun bool
+	// meeting is where other agents take part; nil: there are none.
+	meeting *torchrun.Meeting
 	// stopping are the signals that stop the run; nil: signalsVariable says which.
 	stopping []syscall.Signal
 }

@@ -31,15 +31,17 @@ const (
 // signal does what the n-th signal wants.
 func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	n := l.interrupted.add(s)
-	switch n {
-	case 1:
+	switch {
+	case l.leaves():
+		l.leaveRun(s, n)
+	case n == 1:
 		if !l.owner.isGone() {
 			l.say("got %s: stopping run %s; again to kill it", nameOfSignal(s), l.id)
 		}
 		l.voice.hurry()
 		close(l.stopAsked)
 		go l.cancel(ctx)
-	case 2:
+	case n == 2:
 		l.say("got %s: killing run %s", nameOfSignal(s), l.id)
 		go l.kill(ctx)
 	}

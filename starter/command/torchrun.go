@@ -77,7 +77,7 @@ func (a *app) torchrunCommand() *cobra.Command {
 			case l.Help:
 				return cmd.Help()
 			}
-			o := runOptions{torchrun: true}
+			o := runOptions{torchrun: true, meeting: l.Meeting}
 			if l.Signals != "" {
 				var problems []string
 				if o.stopping, problems = interruptsOf(l.Signals); len(problems) > 0 {

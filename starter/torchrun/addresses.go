@@ -9,6 +9,10 @@ import (
 
 // addresses says where the processes meet, where that was given.
 func (t *translation) addresses() error {
+	if t.launch.Meeting != nil {
+		return nil // the run has a port of its own on the host of rank 0
+	}
+	t.useless = append(t.useless, "rdzv-backend", "rdzv-conf")
 	static := t.text("rdzv-backend", "static") == "static" && !t.has("standalone")
 	endpoint := t.values["rdzv-endpoint"]
 	if static && endpoint.text != "" {

@@ -16,7 +16,11 @@ func (t *translation) environment() error {
 	}
 	for _, kv := range t.machine.Environ {
 		name, _, ok := strings.Cut(kv, "=")
-		if ok && name != "" && !inherited[kv] && passed(name) {
+		switch m := t.launch.Meeting; {
+		case !ok || name == "" || inherited[kv] || !passed(name):
+		case m != nil:
+			m.Own = append(m.Own, kv) // other agents have others
+		default:
 			t.add("--env", kv)
 		}
 	}

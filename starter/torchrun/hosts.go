@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// hosts refuses what wants more hosts than this one, and names the command that has them.
+// hosts says how many hosts there are, and where their agents meet. It refuses more than this
+// one where nobody says that, and names the commands that have them.
 func (t *translation) hosts() error {
 	v, ok := t.values["nnodes"]
 	if !ok {
@@ -28,8 +29,11 @@ func (t *translation) hosts() error {
 		return err
 	}
 	switch {
+	case t.meets(least, most, rank):
+		return t.meet(least, most, rank)
 	case least > 1 || most > 1 && (rank > 0 || t.elsewhere()):
-		return fmt.Errorf("%s: a run is started once, and not on each host; write, on one of them,\n%s", v.from, t.onHosts(least, most))
+		return fmt.Errorf("%s: nothing says where the agents of the hosts meet; write, on each of them,\n%s\nor start the run once, on one of them:\n%s",
+			v.from, t.onEach(v.text), t.onHosts(least, most))
 	case rank > 0:
 		return fmt.Errorf("%s: with one host there is only 0; leave it out", t.values["node-rank"].from)
 	case most > 1:
@@ -61,6 +65,11 @@ func (t *translation) meetingHost() string {
 		host = h
 	}
 	return strings.Trim(host, "[]")
+}
+
+// onEach returns the command for agents that meet.
+func (t *translation) onEach(nodes string) string {
+	return fmt.Sprintf("clusterrun torchrun --nnodes %s --rdzv-backend c10d --rdzv-endpoint HOST1:%d ...    # and the rest as it is; HOST1 is one of them", nodes, dynamicPort)
 }
 
 // onHosts returns the commands that do on several hosts what was asked for.

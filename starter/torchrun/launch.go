@@ -15,6 +15,8 @@ type Launch struct {
 	Flags, Command []string
 	// Signals are the names of those that stop the run; empty: they were not given.
 	Signals string
+	// Meeting is where other agents take part in the run; nil: there are none.
+	Meeting *Meeting
 	// Notes are for whoever typed the command.
 	Notes []string
 	// Help reports whether nothing but help was asked for.
@@ -204,6 +206,10 @@ func (t *translation) tasks() error {
 		return fmt.Errorf("%s: give 1 or more", v.from)
 	}
 	t.processes = n
+	if m := t.launch.Meeting; m != nil {
+		t.add("--per-host", strconv.Itoa(n), "--hosts", m.Hosts())
+		n *= m.Most
+	}
 	t.add("--task", fmt.Sprintf("%s=%d", t.taskType(), n), "--env-profile", "torch")
 	if !t.has("no-agent-store") && t.machine.getenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") != "1" {
 		t.add("--agent-store")
@@ -234,7 +240,7 @@ func (t *translation) endings() error {
 	if err != nil {
 		return err
 	}
-	if restarts > 0 {
+	if m := t.launch.Meeting; restarts > 0 || m != nil && m.Least < m.Most {
 		t.add("--restart-scope", "group")
 	}
 	t.add("--max-restarts", strconv.Itoa(restarts))
@@ -275,7 +281,7 @@ func (t *translation) unneeded() {
 	for _, f := range flags {
 		reason := f.unneeded
 		switch {
-		case slices.Contains(t.useless, f.name) && f.name == "rdzv-endpoint":
+		case slices.Contains(t.useless, f.name) && strings.HasPrefix(f.name, "rdzv-"):
 			reason = "the run itself knows who takes part"
 		case slices.Contains(t.useless, f.name):
 			reason = "the backend, or another flag, says where the processes meet"

@@ -2,6 +2,7 @@ package torchrun
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -90,6 +91,17 @@ func translated(environ, args []string) string {
 	command = strings.Replace(command, quoted([]string{runPath}), "RUNPY", 1)
 	if l.Signals != "" {
 		command += "\nsignals: " + l.Signals
+	}
+	if m := l.Meeting; m != nil {
+		command += fmt.Sprintf("\nmeets: %s:%d id %s rank %d, %s", m.Host, m.Port, m.ID, m.Rank, m.Timeout)
+		if m.Head != nil {
+			command += fmt.Sprintf(", head %t", *m.Head)
+		}
+		for _, more := range append([]string{m.TokenFile, m.Address}, m.Own...) {
+			if more != "" {
+				command += ", " + more
+			}
+		}
 	}
 	for _, note := range l.Notes {
 		command += "\nsays: " + note

@@ -38,6 +38,9 @@ type Options struct {
 	// Socket is the path of a Unix socket behind which the server is. Nothing else is read
 	// then but the namespace: neither variables nor a profile of this machine.
 	Socket string `json:"socket,omitempty"`
+	// Key is the file of the certificate that the server at Address and its clients show each
+	// other. Nothing else is read then but the namespace. Empty: it is another server.
+	Key string `json:"key,omitempty"`
 	// CodecKeys is the file of the keys by which payloads and failures are encoded; see
 	// package codec. Empty: they are plain.
 	CodecKeys string `json:"codec_keys,omitempty"`
@@ -77,6 +80,12 @@ func (o Options) named() (c client.Options, err error) {
 		c = client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace}
 		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, redial)
 		return c, nil
+	}
+	if o.Key != "" {
+		c = client.Options{HostPort: o.Address, Namespace: o.Namespace}
+		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, redial)
+		c.ConnectionOptions.TLS, err = embedded.TLS(o.Key)
+		return c, err
 	}
 	p, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		ConfigFilePath:    o.ConfigFile,

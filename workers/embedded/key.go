@@ -12,9 +12,18 @@ const keyName = "clusterrun"
 // tls returns what a connection to the server needs. The key is read each time: a new
 // server may have made another.
 func (h Home) tls() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(h.Key(), h.Key())
+	config, err := TLS(h.Key())
 	if err != nil {
 		return nil, fmt.Errorf("the key of the embedded server: %w", err)
+	}
+	return config, nil
+}
+
+// TLS returns what a connection needs on which both sides show the certificate of a file.
+func TLS(file string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(file, file)
+	if err != nil {
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(pair.Leaf)

@@ -105,6 +105,10 @@ const (
 // nobody guesses.
 func PrivateQueue(id string) string { return TaskQueue + "/run/" + id }
 
+// AgentsQueue returns the workflow queue of a run whose hosts its agents bring, by an ID that
+// nobody guesses. They are in a fleet of their own.
+func AgentsQueue(id string) string { return TaskQueue + "/agents/" + id }
+
 // IsPrivateQueue reports whether a workflow queue is that of a run with its own hosts, which
 // asks no fleet for them.
 func IsPrivateQueue(workflowQueue string) bool {

@@ -1,0 +1,103 @@
+package agents
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net"
+	"time"
+)
+
+// The protocols of connections to an endpoint.
+const (
+	agentProtocol  = "clusterrun-agent"
+	serverProtocol = "h2"
+)
+
+const (
+	// handshakeTakes bounds how long the two sides of a connection take to know each other.
+	handshakeTakes = 10 * time.Second
+	// maxLine bounds a request and an answer: both have a spec.
+	maxLine = 4 << 20
+)
+
+// keepAlive has a dead link noticed.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 4}
+
+// tlsConfig is for both sides, which take no other key than their own.
+func tlsConfig(key []byte, protocols ...string) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(key, key)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(pair.Leaf)
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: protocols,
+		ServerName: name, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	}, nil
+}
+
+// Request asks the head to let an agent take part.
+type Request struct {
+	// Version is that of the program, which all agents have in common.
+	Version string `json:"version"`
+	// ID is the one of the meeting.
+	ID string `json:"id"`
+	// Host is the name of the machine, or the one that the agent has had in the run (Again).
+	Host  string `json:"host"`
+	Again bool   `json:"again,omitempty"`
+	// Rank is the place of the host among the others; -1: any.
+	Rank int `json:"rank"`
+	// Encoded reports whether the agent has keys for what goes through the server.
+	Encoded bool `json:"encoded,omitempty"`
+	// Spec is what the command line of the agent comes to.
+	Spec map[string]json.RawMessage `json:"spec,omitempty"`
+}
+
+// Answer is that of the head.
+type Answer struct {
+	// Refusal is why the agent does not take part. Full reports whether that is because
+	// there are enough.
+	Refusal string `json:"refusal,omitempty"`
+	Full    bool   `json:"full,omitempty"`
+	// Host is the name of its host worker.
+	Host string `json:"host,omitempty"`
+	Run
+}
+
+// Run is what agents are told of the run.
+type Run struct {
+	Namespace   string          `json:"namespace,omitempty"`
+	Queue       string          `json:"queue,omitempty"`
+	RunID       string          `json:"run_id,omitempty"`
+	ExecutionID string          `json:"execution_id,omitempty"`
+	Spec        json.RawMessage `json:"spec,omitempty"`
+}
+
+func readLine(conn net.Conn, v any) error {
+	return json.NewDecoder(io.LimitReader(conn, maxLine)).Decode(v)
+}
+
+func writeLine(conn net.Conn, v any) error {
+	b, err := json.Marshal(v)
+	if err == nil {
+		_, err = conn.Write(append(b, '\n'))
+	}
+	return err
+}
+
+// pass copies both ways, until one of them ends.
+func pass(a, b net.Conn) {
+	defer a.Close()
+	defer b.Close()
+	ended := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1])
+			ended <- struct{}{}
+		}()
+	}
+	<-ended
+}

@@ -1,0 +1,184 @@
+package agents
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// HeadConfig is what the head of a run needs.
+type HeadConfig struct {
+	// Key is that of the agents, see [Key].
+	Key []byte
+	// Own is what the head itself would ask for, and Most the number of agents.
+	Own  Request
+	Most int
+	// Dial makes a connection to the Temporal server, once the run is started.
+	Dial func(context.Context) (net.Conn, error)
+	// Changed is called with the number of agents, the head among them, when it has changed.
+	Changed func(agents int)
+}
+
+// Head is at the endpoint of a run.
+type Head struct {
+	HeadConfig
+	// Host is the name of the head's own host worker.
+	Host string
+
+	listener net.Listener
+	tls      *tls.Config
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	started  chan struct{} // closed when run is known
+	run      Run
+
+	mu      sync.Mutex
+	members *members
+	joined  sync.WaitGroup
+}
+
+// ErrTaken is returned where somebody listens at the endpoint already.
+var ErrTaken = errors.New("the port is in use")
+
+// Listen takes the endpoint. The address is that at which to listen.
+func Listen(ctx context.Context, address string, c HeadConfig) (*Head, error) {
+	config, err := tlsConfig(c.Key, agentProtocol, serverProtocol)
+	if err != nil {
+		return nil, err
+	}
+	l, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, ErrTaken
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &Head{HeadConfig: c, listener: l, tls: config, started: make(chan struct{})}
+	h.members, h.Host = newMembers(c.Own, c.Most)
+	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go h.serve()
+	return h, nil
+}
+
+// Start lets those in who wait for the run.
+func (h *Head) Start(r Run) {
+	h.run = r
+	close(h.started)
+}
+
+// Close waits until all agents have left, or ctx is done, and ends all connections. It may be
+// called on nil.
+func (h *Head) Close(ctx context.Context) {
+	if h == nil {
+		return
+	}
+	left := make(chan struct{})
+	go func() {
+		h.joined.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-ctx.Done():
+	}
+	h.cancel()
+	_ = h.listener.Close()
+}
+
+func (h *Head) serve() {
+	for {
+		conn, err := h.listener.Accept()
+		switch {
+		case h.ctx.Err() != nil:
+			return
+		case err != nil:
+			time.Sleep(acceptAgain) // there are no descriptors left
+		default:
+			go h.accept(conn)
+		}
+	}
+}
+
+// acceptAgain paces connections that cannot be taken.
+const acceptAgain = 100 * time.Millisecond
+
+func (h *Head) accept(raw net.Conn) {
+	conn := tls.Server(raw, h.tls)
+	defer conn.Close()
+	defer context.AfterFunc(h.ctx, func() { _ = raw.Close() })()
+	ctx, done := context.WithTimeout(h.ctx, handshakeTakes)
+	defer done()
+	if conn.HandshakeContext(ctx) != nil {
+		return
+	}
+	switch conn.ConnectionState().NegotiatedProtocol {
+	case agentProtocol:
+		h.agent(conn)
+	case serverProtocol:
+		select {
+		case <-h.started:
+		case <-h.ctx.Done():
+			return
+		}
+		if server, err := h.Dial(h.ctx); err == nil {
+			pass(conn, server)
+		}
+	}
+}
+
+// agent has an agent take part, for as long as its connection lasts.
+func (h *Head) agent(conn *tls.Conn) {
+	var r Request
+	_ = conn.SetReadDeadline(time.Now().Add(handshakeTakes))
+	if readLine(conn, &r) != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	one := &member{cut: func() { _ = conn.NetConn().Close() }}
+	a := h.admit(r, one)
+	if a.Refusal == "" {
+		defer h.leave(a.Host, one)
+		select {
+		case <-h.started:
+			a.Run = h.run
+		case <-h.ctx.Done():
+			return
+		}
+	}
+	if writeLine(conn, a) != nil || a.Refusal != "" {
+		return
+	}
+	_, _ = conn.Read(make([]byte, 1)) // there is nothing more to hear
+}
+
+// admit takes an agent among the members, or refuses it.
+func (h *Head) admit(r Request, one *member) (a Answer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch a.Refusal, a.Full = h.members.check(r); {
+	case h.ctx.Err() != nil:
+		a.Refusal = "the run has ended"
+	case a.Full:
+		a.Refusal = fmt.Sprintf("the run has all of its %d agents", h.Most)
+	case a.Refusal == "":
+		a.Host = h.members.add(r, one)
+		h.joined.Add(1)
+		h.Changed(len(h.members.all))
+	}
+	return a
+}
+
+func (h *Head) leave(host string, one *member) {
+	defer h.joined.Done()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.members.all[host] == one {
+		delete(h.members.all, host)
+		h.Changed(len(h.members.all))
+	}
+}

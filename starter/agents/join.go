@@ -1,0 +1,151 @@
+package agents
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
+)
+
+// JoinConfig is what an agent needs to take part in a run.
+type JoinConfig struct {
+	// Endpoint is the address of the head.
+	Endpoint string
+	// Key is that of the agents, see [Key].
+	Key     []byte
+	Request Request
+	// Patience is how long a connection that has broken is tried to be made again.
+	Patience time.Duration
+}
+
+// Membership is that of an agent in a run.
+type Membership struct {
+	Answer
+	// Address is the one of this machine by which it reaches the endpoint.
+	Address string
+
+	config JoinConfig
+	tls    *tls.Config
+	conn   net.Conn
+}
+
+// RefusedError is returned to an agent that does not take part.
+type RefusedError struct{ Endpoint, Reason string }
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("this agent does not take part in the run at %s: %s", e.Endpoint, e.Reason)
+}
+
+// Join has an agent take part in the run at the endpoint, and waits for that until ctx is done.
+// waiting is called each time that it has asked in vain.
+func Join(ctx context.Context, c JoinConfig, waiting func(error)) (*Membership, error) {
+	config, err := tlsConfig(c.Key, agentProtocol)
+	if err != nil {
+		return nil, err
+	}
+	m := &Membership{config: c, tls: config}
+	again := retry.Backoff{First: 100 * time.Millisecond, Most: time.Second}
+	for {
+		err := m.ask(ctx, c.Request)
+		var final *RefusedError
+		switch {
+		case err == nil:
+			return m, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case errors.As(err, &final) && !m.Full:
+			return nil, err
+		}
+		waiting(err)
+		_ = again.Sleep(ctx)
+	}
+}
+
+// ask makes a connection, and asks the head.
+func (m *Membership) ask(ctx context.Context, r Request) error {
+	m.Answer = Answer{}
+	bounded, done := context.WithTimeout(ctx, handshakeTakes)
+	defer done()
+	raw, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(bounded, "tcp", m.config.Endpoint)
+	if err != nil {
+		return err
+	}
+	conn := tls.Client(raw, m.tls)
+	if err := conn.HandshakeContext(bounded); err != nil {
+		_ = raw.Close()
+		return m.explain(err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	err = writeLine(conn, r)
+	if err == nil {
+		err = readLine(conn, &m.Answer) // once the run is started
+	}
+	if err == nil && m.Refusal != "" {
+		err = &RefusedError{m.config.Endpoint, m.Refusal}
+	}
+	if err != nil || !stop() {
+		_ = raw.Close()
+		return m.explain(errors.Join(err, ctx.Err()))
+	}
+	m.conn = conn
+	m.Address, _, _ = net.SplitHostPort(conn.LocalAddr().String())
+	return nil
+}
+
+// explain returns what is wrong with the other side of a connection.
+func (m *Membership) explain(err error) error {
+	var unknown *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	var authority x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &unknown), errors.As(err, &authority):
+		return &RefusedError{m.config.Endpoint, "it has another token; give all agents the same (" + TokenVariable + ", or token_file of --rdzv-conf)"}
+	case errors.As(err, &noTLS):
+		return &RefusedError{m.config.Endpoint, "it is another program, and no agent; give another port with --rdzv-endpoint"}
+	}
+	return err
+}
+
+// Lost waits until the head is gone, and returns how that was noticed. A connection that has
+// broken is made again. It ends the membership, and returns nil, when ctx is done.
+func (m *Membership) Lost(ctx context.Context) error {
+	again := m.config.Request
+	again.Again, again.Host, again.Spec = true, m.Host, nil
+	for {
+		conn := m.conn
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		_, _ = conn.Read(make([]byte, 1)) // nothing is said any more
+		if !stop() {
+			return nil
+		}
+		if err := m.rejoin(ctx, again); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *Membership) rejoin(ctx context.Context, r Request) error {
+	_ = m.conn.Close()
+	answer, giveUp := m.Answer, time.Now().Add(m.config.Patience)
+	wait := retry.Backoff{First: 100 * time.Millisecond, Most: time.Second}
+	for {
+		err := m.ask(ctx, r)
+		var refused *RefusedError
+		if err == nil && m.ExecutionID != answer.ExecutionID {
+			err = &RefusedError{m.config.Endpoint, "it has another run"}
+		}
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return nil // the next read notices the end of ctx
+		case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &refused), time.Now().After(giveUp):
+			return err // it listens for as long as it is there
+		}
+		_ = wait.Sleep(ctx)
+	}
+}

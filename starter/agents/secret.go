@@ -1,0 +1,95 @@
+package agents
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"strings"
+	"time"
+)
+
+// TokenVariable is the variable that has the secret.
+const TokenVariable = "CLUSTERRUN_TOKEN"
+
+// minToken is the least number of bytes of a secret that nobody guesses.
+const minToken = 16
+
+const howToMake = "make one that nobody guesses, the same for all agents: (umask 077; head -c 32 /dev/urandom | base64 > token)"
+
+// Secret returns what the agents recognise each other by: the token of a file, else of the
+// variable. Neither is [ErrNoToken].
+func Secret(file string, getenv func(string) string) ([]byte, error) {
+	from, token := "$"+TokenVariable, getenv(TokenVariable)
+	if file != "" {
+		from = "token_file " + file
+		info, err := os.Stat(file)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			return nil, fmt.Errorf("%s may be read by others, who could run commands as you; chmod 600 it", from)
+		}
+		var b []byte
+		if err == nil {
+			b, err = os.ReadFile(file)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("token_file: %w; %s", err, howToMake)
+		}
+		token = string(b)
+	}
+	token = strings.TrimSpace(token)
+	switch {
+	case file == "" && token == "":
+		return nil, ErrNoToken
+	case len(token) < minToken:
+		return nil, fmt.Errorf("the token in %s has %d bytes, and needs %d; %s", from, len(token), minToken, howToMake)
+	}
+	return []byte(token), nil
+}
+
+// ErrNoToken is returned where there is no secret.
+var ErrNoToken = errors.New("agents on several hosts recognise each other by a secret, and there is none; " + howToMake +
+	", and give each of them CLUSTERRUN_TOKEN=\"$(cat token)\", or --rdzv-conf token_file=PATH with a path that all of them have")
+
+// name is that in the certificate, which package embedded wants to see.
+const name = "clusterrun"
+
+// Key returns the certificate that is made of a secret, with its key, as the text of a file.
+// The same secret makes the same.
+func Key(secret []byte) ([]byte, error) {
+	seed, err := hkdf.Key(sha256.New, secret, nil, "clusterrun agents", ed25519.SeedSize)
+	if err != nil {
+		return nil, err
+	}
+	private := ed25519.NewKeyFromSeed(seed)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore:   time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // whatever the clocks of the hosts say
+		NotAfter:    time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IsCA:        true, BasicConstraintsValid: true, MaxPathLenZero: true,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return nil, err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, block := range []*pem.Block{{Type: "CERTIFICATE", Bytes: certificate}, {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := pem.Encode(&text, block); err != nil {
+			return nil, err
+		}
+	}
+	return text.Bytes(), nil
+}

@@ -1,0 +1,156 @@
+package torchrun
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Meeting is where the agents of one run meet, each of which was started by a command line
+// of its own.
+type Meeting struct {
+	// Host and Port are those of the endpoint, which the head has.
+	Host string
+	Port int
+	// ID tells the run from others.
+	ID string
+	// Rank is the place of this agent among the others; -1: any.
+	Rank int
+	// Head reports whether this agent is the one at the endpoint; nil: it is where the
+	// address is that of its machine.
+	Head *bool
+	// Least and Most bound the number of agents.
+	Least, Most int
+	// Timeout is how long the agents wait for each other.
+	Timeout time.Duration
+	// TokenFile has their secret; empty: none was given.
+	TokenFile string
+	// Address is the one by which other hosts reach this one; empty: the one by which it
+	// reaches the endpoint.
+	Address string
+	// Own are variables that processes get on this host alone.
+	Own []string
+}
+
+// Hosts returns the number of agents, as a spec has that of hosts.
+func (m *Meeting) Hosts() string {
+	if m.Least == m.Most {
+		return strconv.Itoa(m.Most)
+	}
+	return fmt.Sprintf("%d:%d", m.Least, m.Most)
+}
+
+// Endpoint returns the address of the endpoint.
+func (m *Meeting) Endpoint() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)) }
+
+// Ports of endpoints that name none, as torchrun has them.
+const (
+	staticPort  = 29500
+	dynamicPort = 29400
+)
+
+// meets reports whether other agents take part: the command line says where they meet.
+func (t *translation) meets(least, most, rank int) bool {
+	backend := t.text("rdzv-backend", "static")
+	switch {
+	case most == 1 || t.has("standalone") || backend != "static" && backend != "c10d":
+		return false
+	case t.meetingHost() == "":
+		return rank > 0 || t.has("node-rank") && least > 1
+	case backend == "c10d":
+		_, port, err := net.SplitHostPort(t.text("rdzv-endpoint", ""))
+		return least > 1 || err != nil || port != "0" // nobody finds a port that nobody has chosen
+	}
+	return least > 1 || rank > 0 || t.elsewhere()
+}
+
+// meet says where the agents meet, and for how long they wait.
+func (t *translation) meet(least, most, rank int) (err error) {
+	m := &Meeting{Host: t.meetingHost(), ID: t.text("rdzv-id", "none"), Rank: -1, Least: least, Most: most, Address: t.text("local-addr", "")}
+	from, port := t.values["rdzv-endpoint"], ""
+	if from.text != "" {
+		if _, p, err := net.SplitHostPort(from.text); err == nil {
+			port = p
+		}
+	}
+	if t.text("rdzv-backend", "static") == "static" {
+		m.Port = staticPort
+		if t.has("node-rank") {
+			m.Rank, m.Head = rank, new(rank == 0)
+		}
+		if from.text == "" {
+			from, port = t.values["master-port"], t.text("master-port", "")
+		}
+		if m.Host == "" {
+			m.Host = "127.0.0.1"
+		}
+	} else {
+		m.Port = dynamicPort
+	}
+	if port != "" {
+		if !isPort(port) {
+			return fmt.Errorf("%s: give a port from 1 to 65535, at which the agents meet", from.from)
+		}
+		m.Port, _ = strconv.Atoi(port)
+	}
+	if m.Rank >= most {
+		return fmt.Errorf("%s: with %d hosts there are 0 to %d", t.values["node-rank"].from, most, most-1)
+	}
+	if err := t.conf(m); err != nil {
+		return err
+	}
+	t.launch.Meeting = m
+	return nil
+}
+
+// The times of torchrun.
+const (
+	joinTimeout     = 600 * time.Second
+	lastCallTimeout = 30 * time.Second
+)
+
+// conf reads --rdzv-conf. What other keys say is not needed.
+func (t *translation) conf(m *Meeting) error {
+	m.Timeout = joinTimeout
+	lastCall := lastCallTimeout
+	v := t.values["rdzv-conf"]
+	for pair := range strings.SplitSeq(v.text, ",") {
+		key, text, _ := strings.Cut(pair, "=")
+		text = strings.TrimSpace(text)
+		var err error
+		switch strings.TrimSpace(key) {
+		case "token_file":
+			m.TokenFile = text
+		case "join_timeout", "timeout":
+			m.Timeout, err = seconds(text)
+		case "last_call_timeout":
+			lastCall, err = seconds(text)
+		case "is_host":
+			var is bool
+			if is, err = strconv.ParseBool(strings.ToLower(text)); err == nil {
+				m.Head = &is
+			} else {
+				err = errors.New("give true or false")
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", v.from, strings.TrimSpace(key), err)
+		}
+	}
+	t.add("--placement-timeout", m.Timeout.String())
+	if m.Least < m.Most {
+		t.add("--join-wait", lastCall.String(), "--grow", "next-generation")
+	}
+	return nil
+}
+
+func seconds(text string) (time.Duration, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 365*24*3600 {
+		return 0, errors.New("give a whole number of seconds")
+	}
+	return time.Duration(n) * time.Second, nil
+}
