@@ -19,7 +19,7 @@ var levels = [][]string{
 	{"starter/command", "starter/pool"},
 	{"starter/coordinate"},
 	{"starter/clustercoordinator"},
-	{"starter", "starter/remotehosts"},
+	{"starter", "starter/remotehosts", "starter/agents"},
 	{"starter/rundir"},
 	{"workers"},
 	{"workers/connect"},

@@ -108,7 +108,7 @@ func different(theirs, ours map[string]json.RawMessage) string {
 			if what == "" {
 				what = field
 			}
-			return fmt.Sprintf("%s differs: %s, and at the endpoint %s", what, value(a), value(b))
+			return fmt.Sprintf("%s: %s here, and at the endpoint %s", what, value(a), value(b))
 		}
 	}
 	return ""

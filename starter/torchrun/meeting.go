@@ -112,6 +112,10 @@ const (
 	lastCallTimeout = 30 * time.Second
 )
 
+// stopAfter is how long processes go on without the head: the others start again without them
+// when nothing of them can live any more.
+const stopAfter = "30s"
+
 // conf reads --rdzv-conf. What other keys say is not needed.
 func (t *translation) conf(m *Meeting) error {
 	m.Timeout = joinTimeout
@@ -140,7 +144,7 @@ func (t *translation) conf(m *Meeting) error {
 			return fmt.Errorf("%s: %s: %w", v.from, strings.TrimSpace(key), err)
 		}
 	}
-	t.add("--placement-timeout", m.Timeout.String())
+	t.add("--placement-timeout", m.Timeout.String(), "--on-disconnect", stopAfter)
 	if m.Least < m.Most {
 		t.add("--join-wait", lastCall.String(), "--grow", "next-generation")
 	}

@@ -109,6 +109,12 @@ func PrivateQueue(id string) string { return TaskQueue + "/run/" + id }
 // nobody guesses. They are in a fleet of their own.
 func AgentsQueue(id string) string { return TaskQueue + "/agents/" + id }
 
+// IsAgentsQueue reports whether a workflow queue is that of a run whose hosts its agents bring:
+// one that has left comes back as another.
+func IsAgentsQueue(workflowQueue string) bool {
+	return strings.HasPrefix(workflowQueue, AgentsQueue(""))
+}
+
 // IsPrivateQueue reports whether a workflow queue is that of a run with its own hosts, which
 // asks no fleet for them.
 func IsPrivateQueue(workflowQueue string) bool {

@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// agentsOn are machines on which somebody types the same command line of torchrun.
+type agentsOn struct {
+	*harness.SSHHosts
+	t    *testing.T
+	home string
+}
+
+// start starts an agent, as somebody does who sits there.
+func (a *agentsOn) start(host *harness.SSHHost, args ...string) *harness.Process {
+	a.t.Helper()
+	argv := []string{
+		"nsenter", "--net=/run/netns/" + a.Netns(host), "unshare", "--uts", "--mount",
+		"sh", "-c", `hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"`, host.Name, filepath.Join(a.Dir, "etc-hosts"),
+		harness.Clusterrun(a.t), "torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job",
+	}
+	return harness.Start(a.t, a.home, harness.Env(a.home, "CLUSTERRUN_STATE_DIR="+host.State, "OMP_NUM_THREADS=1",
+		"CLUSTERRUN_TOKEN=a secret that nobody guesses", "PYTHON_EXEC=/usr/bin/python3"), append(argv, args...)...)
+}
+
+// say is a program that says who it is, and ends when there is a file.
+const say = `echo "$TORCHELASTIC_RESTART_COUNT $CLUSTERRUN_HOST $RANK/$WORLD_SIZE"; echo $$ > pid-$CLUSTERRUN_HOST-$LOCAL_RANK; trap "" TERM
+until [ -e end ]; do sleep 0.05; done`
+
+// said waits until an agent has shown these lines.
+func said(t *testing.T, p *harness.Process, lines ...string) {
+	t.Helper()
+	harness.Eventually(t, strings.Join(lines, ", "), func() bool {
+		require.False(t, p.Exited(), "%s", p.Stderr())
+		return !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(p.Stdout(), line+"\n") })
+	})
+}
+
+// pid returns the first process on a host.
+func (a *agentsOn) pid(host *harness.SSHHost) int {
+	a.t.Helper()
+	b, err := os.ReadFile(filepath.Join(a.home, "pid-"+host.Name+"-0"))
+	require.NoError(a.t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	require.NoError(a.t, err)
+	return pid
+}
+
+// left waits until nothing of a run is on a host, but for the server.
+func (a *agentsOn) left(host *harness.SSHHost) {
+	a.t.Helper()
+	harness.Eventually(a.t, "nothing is left on "+host.Name, func() bool {
+		return !slices.ContainsFunc(a.Processes(host), func(line string) bool { return !strings.Contains(line, "clusterrun-devserver") })
+	})
+}
+
+// Agents that meet are one run. They come and go, in order or not, and the run goes on with those
+// that are there; where it ends, all end.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	a := &agentsOn{SSHHosts: harness.StartSSHHosts(t, 2), t: t, home: t.TempDir()}
+	head, other := a.Hosts[0], a.Hosts[1]
+	end := filepath.Join(a.home, "end")
+
+	t.Run("agents come and go", func(t *testing.T) {
+		flags := []string{"--nnodes", "1:2", "--nproc-per-node", "2", "--max-restarts", "2", "--shutdown-timeout", "1", "--rdzv-conf", "last_call_timeout=600"}
+		elastic := append(slices.Clip(flags), "--no-python", "bash", "-c", say)
+		second := a.start(other, elastic...)
+		first := a.start(head, elastic...) // the head comes last
+		said(t, first, "0 a 0/4", "0 a 1/4")
+		said(t, second, "0 b 2/4", "0 b 3/4")
+		second.Kill(syscall.SIGKILL)
+		a.left(other)
+		said(t, first, "1 a 0/2", "1 a 1/2")
+
+		third := a.start(other, elastic...)
+		differs := a.start(other, append(slices.Clip(flags), "--no-python", "true")...)
+		assert.Equal(t, 2, differs.ExitCode())
+		assert.Contains(t, differs.Stderr(), "this agent does not take part in the run at a:29400: the script and its arguments: true here, and at the endpoint bash -c echo ")
+		require.NoError(t, syscall.Kill(a.pid(head), syscall.SIGKILL))
+		said(t, first, "2 a 0/4", "2 a 1/4")
+		said(t, third, "2 b 2/4", "2 b 3/4")
+		third.Kill(syscall.SIGINT)
+		assert.Equal(t, 130, third.ExitCode(), third.Stderr())
+		assert.Contains(t, third.Stderr(), "this agent has left run ")
+		a.left(other)
+		said(t, first, "3 a 0/2", "3 a 1/2")
+		require.NoError(t, os.WriteFile(end, nil, 0o644))
+		assert.Zero(t, first.ExitCode(), first.Stderr())
+		require.NoError(t, os.Remove(end))
+	})
+
+	t.Run("the head is killed", func(t *testing.T) {
+		fixed := []string{"--nnodes", "2", "--no-python", "bash", "-c", say}
+		first, second := a.start(head, fixed...), a.start(other, fixed...)
+		said(t, first, "0 a 0/2")
+		said(t, second, "0 b 1/2")
+		first.Kill(syscall.SIGKILL)
+		assert.Equal(t, 125, second.ExitCode())
+		assert.Contains(t, second.Stderr(), "the agent at a:29400, which has run ")
+		a.left(head)
+		a.left(other)
+	})
+
+	t.Run("PyTorch, and a failure", func(t *testing.T) {
+		const python = "/usr/bin/python3"
+		if err := exec.Command(python, "-c", "import torch").Run(); err != nil {
+			t.Skip("PyTorch is not installed (Debian: python3-torch)")
+		}
+		ddp := []string{"--nnodes", "2", filepath.Join(harness.Root(), "starter/examples/ddp/train.py")}
+		second, first := a.start(other, ddp...), a.start(head, ddp...)
+		assert.Zero(t, first.ExitCode(), first.Stderr())
+		assert.Zero(t, second.ExitCode(), second.Stderr())
+		for rank, p := range []*harness.Process{first, second} {
+			assert.Contains(t, p.Stdout(), fmt.Sprintf("rank %d agrees with all others", rank))
+		}
+		fails := []string{"--nnodes", "2", "--no-python", "bash", "-c", "exit $((7 * $RANK))"}
+		second, first = a.start(other, fails...), a.start(head, fails...)
+		assert.Equal(t, 1, first.ExitCode())
+		assert.Equal(t, 1, second.ExitCode())
+		assert.Contains(t, first.Stderr(), "Root cause: default-1 on b (rank 1")
+		assert.Contains(t, second.Stderr(), "failed (exit code 1); the agent at a:29400 has the report")
+	})
+}
