@@ -1,0 +1,206 @@
+package agents
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func key(t *testing.T, secret string) []byte {
+	t.Helper()
+	k, err := Key([]byte(secret))
+	require.NoError(t, err)
+	return k
+}
+
+func request(host string) Request {
+	return Request{Version: "1", ID: "job", Host: host, Rank: -1, Spec: map[string]json.RawMessage{"command": json.RawMessage(`["train"]`)}}
+}
+
+// listen starts a head for two agents, whose server answers each connection with a word.
+func listen(t *testing.T) *Head {
+	t.Helper()
+	h, err := Listen(t.Context(), "127.0.0.1:0", HeadConfig{
+		Key: key(t, "the secret"), Own: request("a"), Most: 2, Changed: func(int) {},
+		Dial: func(context.Context) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() { _, _ = io.WriteString(theirs, "server") }()
+			return ours, nil
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		h.Close(ended)
+	})
+	h.Start(Run{RunID: "r", ExecutionID: "e"})
+	return h
+}
+
+func (h *Head) join(ctx context.Context, key []byte, r Request, waiting func(error)) (*Membership, error) {
+	return Join(ctx, JoinConfig{Endpoint: h.listener.Addr().String(), Key: key, Request: r, Patience: time.Minute}, waiting)
+}
+
+func never(error) {}
+
+func TestAgentsMeet(t *testing.T) {
+	t.Parallel()
+	h := listen(t)
+	assert.Equal(t, "a", h.Host)
+	right := key(t, "the secret")
+
+	for name, c := range map[string]struct {
+		key    []byte
+		change func(*Request)
+		want   string
+	}{
+		"another token":   {key(t, "another"), func(*Request) {}, "it has another token"},
+		"another run":     {right, func(r *Request) { r.ID = "other" }, `--rdzv-id is "other", and that of the run here is "job"`},
+		"another version": {right, func(r *Request) { r.Version = "2" }, "its program is 2, and the one here is 1"},
+		"another script":  {right, func(r *Request) { r.Spec["command"] = json.RawMessage(`["test"]`) }, "the script and its arguments: test here, and at the endpoint train"},
+		"another field":   {right, func(r *Request) { r.Spec["name"] = json.RawMessage(`"x"`) }, `name: "x" here, and at the endpoint none`},
+		"other keys":      {right, func(r *Request) { r.Encoded = true }, "--codec-keys is given for one of the agents"},
+	} {
+		r := request("b")
+		c.change(&r)
+		_, err := h.join(t.Context(), c.key, r, never)
+		var refused *RefusedError
+		require.ErrorAs(t, err, &refused, name)
+		assert.Contains(t, refused.Reason, c.want, name)
+	}
+
+	r := request("a") // another agent of the same machine
+	r.Spec["env"] = json.RawMessage(`{}`)
+	second, err := h.join(t.Context(), right, r, never)
+	require.NoError(t, err)
+	assert.Equal(t, "a.2", second.Host)
+	assert.Equal(t, "r", second.RunID)
+	assert.Equal(t, "127.0.0.1", second.Address)
+
+	// One too many waits until another leaves.
+	ctx, leave := context.WithCancel(t.Context())
+	third, err := h.join(t.Context(), right, request("c"), func(err error) {
+		if ctx.Err() == nil {
+			assert.ErrorContains(t, err, "the run has all of its 2 agents")
+			leave()
+			assert.NoError(t, second.Lost(ctx))
+		}
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "c", third.Host)
+
+	// A connection that breaks is made again, and the place is the same.
+	lost := make(chan error, 1)
+	h.mu.Lock()
+	h.members.all["c"].cut()
+	h.mu.Unlock()
+	again, end := context.WithCancel(t.Context())
+	go func() { lost <- third.Lost(again) }()
+	require.Eventually(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.members.all) == 2
+	}, time.Minute, time.Millisecond)
+	end()
+	require.NoError(t, <-lost)
+}
+
+// The end of the head is noticed at once.
+func TestTheHeadIsGone(t *testing.T) {
+	t.Parallel()
+	h := listen(t)
+	m, err := h.join(t.Context(), key(t, "the secret"), request("b"), never)
+	require.NoError(t, err)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	h.Close(ended)
+	assert.Error(t, m.Lost(t.Context()))
+}
+
+// Who does not know the secret gets no word of the server, whatever it shows.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	h := listen(t)
+	address := h.listener.Addr().String()
+	connect := func(c *tls.Config) (string, error) {
+		conn, err := tls.Dial("tcp", address, c)
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		b := make([]byte, 6)
+		_, err = io.ReadFull(conn, b)
+		return string(b), err
+	}
+	right, err := tlsConfig(key(t, "the secret"), serverProtocol)
+	require.NoError(t, err)
+	word, err := connect(right)
+	require.NoError(t, err)
+	assert.Equal(t, "server", word)
+
+	wrong, err := tlsConfig(key(t, "another"), serverProtocol)
+	require.NoError(t, err)
+	wrong.InsecureSkipVerify = true
+	_, err = connect(wrong)
+	assert.ErrorContains(t, err, "remote error: tls")
+	_, err = connect(&tls.Config{InsecureSkipVerify: true, NextProtos: []string{serverProtocol}, MinVersion: tls.VersionTLS13})
+	assert.ErrorContains(t, err, "remote error: tls")
+
+	// Something else at the endpoint.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			_, _ = io.WriteString(conn, "SSH-2.0-server\r\n")
+		}
+	}()
+	_, err = Join(t.Context(), JoinConfig{Endpoint: l.Addr().String(), Key: key(t, "the secret"), Request: request("b")}, never)
+	assert.ErrorContains(t, err, "it is another program, and no agent")
+	_, err = Listen(t.Context(), l.Addr().String(), HeadConfig{Key: key(t, "the secret")})
+	assert.ErrorIs(t, err, ErrTaken)
+}
+
+func TestRanks(t *testing.T) {
+	t.Parallel()
+	ranked := func(host string, rank int) Request {
+		r := request(host)
+		r.Rank = rank
+		return r
+	}
+	m, name := newMembers(ranked("z", 0), 16)
+	assert.Equal(t, "00-z", name)
+	assert.Equal(t, "07-b", m.add(ranked("b", 7), &member{}))
+	refusal, _ := m.check(ranked("c", 7))
+	assert.Equal(t, "--node-rank 7 is that of host 07-b already; give each agent another", refusal)
+}
+
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	none := func(string) string { return "" }
+	_, err := Secret("", none)
+	require.ErrorIs(t, err, ErrNoToken)
+	_, err = Secret("", func(string) string { return "guess me" })
+	assert.ErrorContains(t, err, "has 8 bytes, and needs 16")
+	file := filepath.Join(t.TempDir(), "token")
+	_, err = Secret(file, none)
+	assert.ErrorContains(t, err, "no such file or directory; make one")
+	require.NoError(t, os.WriteFile(file, []byte("sixteen bytes or more\n"), 0o644))
+	_, err = Secret(file, none)
+	assert.ErrorContains(t, err, "may be read by others")
+	require.NoError(t, os.Chmod(file, 0o600))
+	secret, err := Secret(file, none)
+	require.NoError(t, err)
+	assert.Equal(t, "sixteen bytes or more", string(secret))
+	assert.Equal(t, key(t, "one"), key(t, "one"), "the same secret makes the same")
+}
