@@ -120,7 +120,7 @@ func (b *barrier) take(ctx workflow.Context, m spec.BarrierMessage) {
 		b.round.Step(rendezvous.Withdrawn{Task: w.Task, Key: w.Key, Now: now})
 	}
 	for _, a := range m.Arrived {
-		b.round.Step(rendezvous.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Timeout: a.Timeout, Now: now})
+		b.round.Step(rendezvous.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Value: a.Value, Timeout: a.Timeout, Now: now})
 	}
 }
 

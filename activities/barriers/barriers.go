@@ -63,6 +63,8 @@ type Arrival struct {
 	// Here are those of them that live on this host. They are announced together.
 	// Empty: nobody knows.
 	Here []string
+	// Value is what it brings for the others.
+	Value string
 	// Timeout breaks the barrier for everybody. 0: none.
 	Timeout time.Duration
 }
@@ -71,6 +73,8 @@ type Arrival struct {
 type Release struct {
 	// Round counts the rounds of this barrier, broken ones included, from 0.
 	Round int
+	// Values are what the tasks have brought; nil: nobody brought anything.
+	Values map[string]string
 }
 
 const (

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,6 +70,27 @@ func eventually(t *testing.T, condition func() bool) {
 
 func arrival(task, name, key string, participants ...string) barriers.Arrival {
 	return barriers.Arrival{Run: run, Task: task, Name: name, Key: key, Participants: participants}
+}
+
+// What tasks bring all hosts get, also one whose host worker was started anew before it heard
+// the answer. What is too large is refused, and takes nothing from the round.
+func TestValuesAcrossHosts(t *testing.T) {
+	s := newFakeServer()
+	a, b := newHost(t, s, t.TempDir()), newHost(t, s, t.TempDir())
+	zero, one := arrival("worker-0", "x", "k0", "worker-0", "worker-1"), arrival("worker-1", "x", "k1", "worker-0", "worker-1")
+	zero.Here, one.Here = []string{"worker-0"}, []string{"worker-1"}
+	zero.Value = strings.Repeat("x", spec.MaxBarrierValues)
+	first := arrive(t.Context(), a, zero)
+	eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.told) == 1 })
+	one.Value = "1"
+	var large *barriers.TooLargeError
+	require.ErrorAs(t, await(t, arrive(t.Context(), b, one)).err, &large)
+	require.EqualError(t, large, "barrier x: the values of all tasks have more than 1048576 bytes together; bring less, such as the path of a file")
+	one.Key, one.Value = "k2", ""
+	for _, o := range []outcome{await(t, arrive(t.Context(), b, one)), await(t, first), await(t, arrive(t.Context(), newHost(t, s, t.TempDir()), one))} {
+		require.NoError(t, o.err)
+		require.Equal(t, map[string]string{"worker-0": zero.Value}, o.Values)
+	}
 }
 
 // The tasks of a host that arrive together are one message, and the last of them

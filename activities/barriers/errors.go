@@ -63,6 +63,13 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("barrier %s: %s waits there too often at the same time; let one thread of it wait", e.Name, e.Task)
 }
 
+// TooLargeError reports that the values of a round are too large together.
+type TooLargeError struct{ Name string }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("barrier %s: %s", e.Name, spec.TooLargeText())
+}
+
 // failure returns the error for a result that is not a release.
 func failure(name string, round int, r spec.BarrierResult) error {
 	e := BrokenError{Name: name, Round: round, Why: r.Why, Message: r.Message, Missing: r.Missing}

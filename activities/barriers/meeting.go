@@ -301,7 +301,7 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	message := spec.BarrierMessage{Host: s.b.Host, Queue: s.b.Queue, Digest: batch[0].digest}
 	s.mu.Lock()
 	for _, w := range batch {
-		message.Arrived = append(message.Arrived, spec.BarrierArrival{Task: w.Task, Key: w.Key, Timeout: w.left()})
+		message.Arrived = append(message.Arrived, spec.BarrierArrival{Task: w.Task, Key: w.Key, Value: w.Value, Timeout: w.left()})
 		// From here on the round may know of it, whatever the answer is: should it go
 		// away now, it has to be taken back.
 		w.sent = true

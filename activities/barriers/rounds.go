@@ -163,7 +163,7 @@ func (m *meeting) moveTo(round int) {
 
 func (m *meeting) answerOf(round int, r spec.BarrierResult) answer {
 	if r.State == spec.BarrierReleased {
-		return answer{release: Release{Round: round}}
+		return answer{release: Release{Round: round, Values: r.Values}}
 	}
 	return answer{err: failure(m.name, round, r)}
 }
@@ -210,8 +210,11 @@ func (m *meeting) refused(w *waiter, refusals []spec.BarrierRefusal, participant
 		return false
 	}
 	var err error = &ParticipantsError{Name: m.name, Task: w.Task, Yours: w.Participants, Theirs: participants}
-	if refusals[i].Why == spec.BarrierTooMany {
+	switch refusals[i].Why {
+	case spec.BarrierTooMany:
 		err = &TooManyError{Name: m.name, Task: w.Task}
+	case spec.BarrierTooLarge:
+		err = &TooLargeError{Name: m.name}
 	}
 	w.answered <- answer{err: err}
 	m.last[w.Task] = memory{[]string{w.Key}, answer{err: err}}

@@ -63,7 +63,7 @@ func (s *fakeServer) take(r *fakeRound, m spec.BarrierMessage) {
 		r.round.Step(rendezvous.Withdrawn{Task: w.Task, Key: w.Key, Now: time.Now()})
 	}
 	for _, a := range m.Arrived {
-		r.round.Step(rendezvous.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Timeout: a.Timeout, Now: time.Now()})
+		r.round.Step(rendezvous.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Value: a.Value, Timeout: a.Timeout, Now: time.Now()})
 	}
 	s.close(r)
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // Release is the answer at a barrier: its round, counted from 1, the place of the
-// task among the participants, from 0, and their number.
+// task among the participants, from 0, and their number; and what they have brought, if
+// anybody did.
 type Release = wire.Released
 
 // BarrierError reports that a barrier broke. All who waited at it are told.
@@ -37,6 +38,7 @@ type arrival struct {
 	participants []string
 	timeout      time.Duration
 	local        bool
+	value        string
 }
 
 // Timeout bounds the wait. When it has passed the barrier breaks, for all.
@@ -51,6 +53,10 @@ func Participants(names ...string) Option {
 // Local has the host release the barrier without asking anybody, in microseconds.
 // All participants have to be on it.
 func Local() Option { return func(a *arrival) { a.local = true } }
+
+// Value is a text of up to 64 KiB that all participants get with the release
+// ([Release.Values]). The values of all together have at most 1 MiB.
+func Value(text string) Option { return func(a *arrival) { a.value = text } }
 
 // answerSlack is how much later than the timeout of a barrier the host may answer
 // before it counts as away.
@@ -111,6 +117,13 @@ func (a *arrival) body(b []byte, key string, timeout time.Duration) []byte {
 	}
 	if a.local {
 		b = append(b, `,"local":true`...)
+	}
+	if a.value != "" {
+		text, err := encode(a.value)
+		if err == nil {
+			b = append(b, `,"value":`...)
+			b = append(b, text...)
+		}
 	}
 	if len(a.participants) > 0 {
 		names, err := json.Marshal(a.participants)

@@ -48,12 +48,15 @@ func (o outcome) answer() (any, *wire.Problem) {
 // barrier.
 func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.Problem) {
 	task := r.endpoint.view()
-	a = Arrival{Run: task.Run, Generation: task.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key}
+	a = Arrival{Run: task.Run, Generation: task.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key, Value: in.Value}
 	if problem = checkName(a.Name); problem != nil {
 		return a, false, problem
 	}
 	if problem = checkKey(a.Key); problem != nil {
 		return a, false, problem
+	}
+	if len(a.Value) > wire.MaxValue {
+		return a, false, invalid("value", fmt.Sprintf("it has %d bytes; give at most %d, and a file's path for more", len(a.Value), wire.MaxValue))
 	}
 	if a.Key == "" {
 		a.Key = rand.Text()

@@ -22,6 +22,8 @@ type Arrival struct {
 	Participants []string
 	// Here are those of them on this host.
 	Here []string
+	// Value is what it brings for the others.
+	Value string
 	// Timeout bounds the wait. 0: nothing does.
 	Timeout time.Duration
 }
@@ -64,6 +66,8 @@ const (
 	OtherParticipants BarrierWhy = wire.CodeBarrierMismatch
 	// TooOften: the task waits there already.
 	TooOften BarrierWhy = wire.CodeAlreadyWaiting
+	// TooLarge: the values of the round are too large together.
+	TooLarge BarrierWhy = wire.CodeTooLarge
 )
 
 // Standing is how a round stood when it broke: who had arrived, who had not, and

@@ -83,6 +83,40 @@ func TestBarrierInRounds(t *testing.T) {
 	group.Wait()
 }
 
+// What tasks bring all of them get, in rank order, and a round is not all in one body.
+func TestBarrierValues(t *testing.T) {
+	h := newHost(t, 3)
+	large := strings.Repeat("x", wire.MaxValue)
+	bring := func(i int, values ...string) chan answer {
+		done := make(chan answer, 1)
+		go func() {
+			options := []task.Option{task.Local()}
+			for _, v := range values {
+				options = append(options, task.Value(v))
+			}
+			r, err := h.task(i).Barrier(testContext(t), "values", options...)
+			done <- answer{r, err}
+		}()
+		return done
+	}
+	all := []chan answer{bring(0, "zero\n\"<ü>"), bring(1), bring(2, large)}
+	for _, one := range all {
+		a := <-one
+		require.NoError(t, a.err)
+		assert.Equal(t, []string{"zero\n\"<ü>", "", large}, a.Values)
+	}
+	for _, one := range []chan answer{bring(0), bring(1), bring(2)} {
+		a := <-one
+		require.NoError(t, a.err)
+		assert.Nil(t, a.Values)
+	}
+	a := <-bring(0, large+"x")
+	var refused *task.APIError
+	require.ErrorAs(t, a.err, &refused)
+	assert.Equal(t, "value", refused.Field)
+	assert.Contains(t, refused.Message, "it has 65537 bytes; give at most 65536")
+}
+
 func TestBarriersDoNotMix(t *testing.T) {
 	h := newHost(t, 2)
 	ctx := testContext(t)
@@ -531,8 +565,14 @@ func TestRoundLog(t *testing.T) {
 	l, err := openRoundLog(path)
 	require.NoError(t, err)
 	name := "a \"name\"\x7f=ü"
+	brought := func(i int) []string {
+		if i%2 == 0 {
+			return nil
+		}
+		return []string{"", "two\nlines, \"" + strconv.Itoa(i) + "\" \\"}
+	}
 	for i := 1; i <= 20000; i++ {
-		l.append(i, name, []string{"a-0", "b-0"}, map[string][]string{"a-0": {"k" + strconv.Itoa(i)}, "b-0": {"l=" + strconv.Itoa(i)}})
+		l.append(i, name, []string{"a-0", "b-0"}, map[string][]string{"a-0": {"k" + strconv.Itoa(i)}, "b-0": {"l=" + strconv.Itoa(i)}}, brought(i))
 	}
 	require.NoError(t, l.err)
 	l.close()
@@ -553,7 +593,7 @@ func TestRoundLog(t *testing.T) {
 	for i := 20000; i > 20000-keepAnswers; i-- {
 		out, ok := r.answers["b-0"].find(name, fmt.Sprintf("l=%d", i))
 		require.True(t, ok, i)
-		assert.Equal(t, &wire.Released{Round: i, Index: 1, Parties: 2}, out.released)
+		assert.Equal(t, &wire.Released{Round: i, Index: 1, Parties: 2, Values: brought(i)}, out.released)
 	}
 }
 

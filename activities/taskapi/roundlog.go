@@ -29,6 +29,7 @@ type released struct {
 	name         string
 	number       int
 	participants []participant // in their order
+	values       []string
 }
 
 type participant struct {
@@ -66,20 +67,24 @@ func (l *roundLog) each(f func(released)) {
 	}
 }
 
-// parseReleased reads "3 worker-0=key worker-0=key worker-1=key "name"".
+// parseReleased reads "3 worker-0=key worker-0=key worker-1=key "name"", and behind the
+// name the values, in quotes too.
 func parseReleased(line string) (released, bool) {
 	line, whole := strings.CutSuffix(line, "\n")
 	at := strings.IndexByte(line, '"')
 	if !whole || at < 0 {
 		return released{}, false
 	}
-	name, err := strconv.Unquote(line[at:])
+	quoted, err := unquoteAll(line[at:])
 	fields := strings.Fields(line[:at])
 	if err != nil || len(fields) == 0 {
 		return released{}, false
 	}
 	number, err := strconv.Atoi(fields[0])
-	rec := released{name: name, number: number}
+	rec := released{name: quoted[0], number: number}
+	if len(quoted) > 1 {
+		rec.values = quoted[1:]
+	}
 	for _, f := range fields[1:] {
 		task, key, ok := strings.Cut(f, "=")
 		if !ok {
@@ -94,10 +99,29 @@ func parseReleased(line string) (released, bool) {
 	return rec, err == nil
 }
 
-// append writes a round down, with the keys of each participant. It has to be quick,
+// unquoteAll reads quoted texts with a space between them, of which there is one at least.
+func unquoteAll(line string) (all []string, err error) {
+	for {
+		quoted, err := strconv.QuotedPrefix(line)
+		if err != nil {
+			return nil, err
+		}
+		text, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+		if line = line[len(quoted):]; line == "" {
+			return all, nil
+		}
+		line = strings.TrimPrefix(line, " ")
+	}
+}
+
+// append writes a round down, with the keys of each participant and all values. It has to be quick,
 // and must not fail the barrier: without it only a crash at this very moment would be
 // noticed.
-func (l *roundLog) append(number int, name string, participants []string, keys map[string][]string) {
+func (l *roundLog) append(number int, name string, participants []string, keys map[string][]string, values []string) {
 	if l.err != nil || l.file == nil {
 		return
 	}
@@ -112,6 +136,10 @@ func (l *roundLog) append(number int, name string, participants []string, keys m
 	}
 	b = append(b, ' ')
 	b = strconv.AppendQuote(b, name)
+	for _, value := range values {
+		b = append(b, ' ')
+		b = strconv.AppendQuote(b, value)
+	}
 	b = append(b, '\n')
 	l.line = b
 	n, err := l.file.Write(b)

@@ -79,7 +79,7 @@ func newRounds(log *roundLog) *rounds {
 		for i, p := range rec.participants {
 			for _, key := range p.keys {
 				r.remember(p.task, rec.name, key, outcome{released: &wire.Released{
-					Round: rec.number, Index: i, Parties: len(rec.participants),
+					Round: rec.number, Index: i, Parties: len(rec.participants), Values: rec.values,
 				}})
 			}
 		}
@@ -124,13 +124,15 @@ func (r *rounds) join(t *ticket, a Arrival) []told {
 		}
 		r.open[a.Name] = o
 	}
-	answers := o.rules.Step(rendezvous.Arrived{Task: a.Task, Key: a.Key, Digest: o.digestOf(a.Participants), Timeout: a.Timeout, Now: now})
+	answers := o.rules.Step(rendezvous.Arrived{Task: a.Task, Key: a.Key, Digest: o.digestOf(a.Participants), Value: a.Value, Timeout: a.Timeout, Now: now})
 	if len(answers) > 0 {
 		switch answers[0].Refused {
 		case spec.BarrierOthers:
 			return refuse(wire.CodeBarrierMismatch, "barrier %q, round %d: %s", a.Name, o.number, spec.OtherParticipantsText(a.Task, a.Participants, o.participants))
 		case spec.BarrierTooMany:
 			return refuse(wire.CodeAlreadyWaiting, "barrier %q, round %d: %s waits there too often at the same time; let one thread of it wait", a.Name, o.number, a.Task)
+		case spec.BarrierTooLarge:
+			return refuse(wire.CodeTooLarge, "barrier %q, round %d: %s", a.Name, o.number, spec.TooLargeText())
 		}
 	}
 	t.round = o
@@ -164,16 +166,18 @@ func (r *rounds) settle(o *round, answers []rendezvous.Answer, broken func() *wi
 	}
 	r.count(o)
 	var out outcome
+	var values []string
 	if result := o.rules.Result(); result.State == spec.BarrierReleased {
 		// Written down before anybody is told.
-		r.log.append(o.number, o.name, o.participants, result.Arrived)
+		values = spec.ValuesOf(result.Values, o.participants)
+		r.log.append(o.number, o.name, o.participants, result.Arrived, values)
 	} else {
 		out.problem = broken()
 	}
 	all := make([]told, 0, len(answers))
 	for _, a := range answers {
 		if out.problem == nil {
-			out.released = &wire.Released{Round: o.number, Index: slices.Index(o.participants, a.Task), Parties: len(o.participants)}
+			out.released = &wire.Released{Round: o.number, Index: slices.Index(o.participants, a.Task), Parties: len(o.participants), Values: values}
 		}
 		r.remember(a.Task, o.name, a.Key, out)
 		all = o.end(all, arrivalID{a.Task, a.Key}, out)

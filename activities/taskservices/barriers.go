@@ -22,12 +22,12 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	came := time.Now()
 	release, err := b.meetings.Arrive(ctx, barriers.Arrival{
 		Run:  spec.RunRef{WorkflowID: a.Run.WorkflowID, RunID: a.Run.RunID, Generation: a.Generation},
-		Task: a.Task, Name: a.Name, Key: a.Key, Participants: a.Participants, Here: a.Here, Timeout: a.Timeout,
+		Task: a.Task, Name: a.Name, Key: a.Key, Participants: a.Participants, Here: a.Here, Value: a.Value, Timeout: a.Timeout,
 	})
 	if err != nil {
 		return taskapi.Release{}, forTask(err, a, came)
 	}
-	return taskapi.Release{Round: release.Round + 1}, nil
+	return taskapi.Release{Round: release.Round + 1, Values: spec.ValuesOf(release.Values, a.Participants)}, nil
 }
 
 // forTask returns an error as a task is told it that came at this time.
@@ -36,6 +36,7 @@ func forTask(err error, a taskapi.Arrival, came time.Time) error {
 		broken  *barriers.BrokenError
 		others  *barriers.ParticipantsError
 		tooMany *barriers.TooManyError
+		large   *barriers.TooLargeError
 	)
 	switch {
 	case errors.Is(err, barriers.ErrShutdown):
@@ -44,6 +45,8 @@ func forTask(err error, a taskapi.Arrival, came time.Time) error {
 		return &taskapi.BarrierError{Why: taskapi.OtherParticipants, Message: err.Error()}
 	case errors.As(err, &tooMany):
 		return &taskapi.BarrierError{Why: taskapi.TooOften, Message: err.Error()}
+	case errors.As(err, &large):
+		return &taskapi.BarrierError{Why: taskapi.TooLarge, Message: err.Error()}
 	case !errors.As(err, &broken):
 		return err
 	}

@@ -48,13 +48,13 @@ func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	s := told{inputs: make(chan spec.BarrierInput, 1), messages: make(chan spec.BarrierMessage, 1)}
 	across := acrossHosts{meetingsOf(t, s)}
 	a := twoWorkers()
-	a.Timeout = time.Minute
+	a.Timeout, a.Value = time.Minute, "mine"
 	_, err := across.Arrive(t.Context(), a)
 	require.ErrorContains(t, err, "the server refused the arrival: too large")
 	in, m := <-s.inputs, <-s.messages
 	assert.Equal(t, spec.RunRef{WorkflowID: "iris", RunID: "1", Generation: 3}, in.Run)
 	assert.Equal(t, []string{"worker-0", "worker-1"}, in.Participants)
-	assert.Equal(t, []spec.BarrierArrival{{Task: "worker-0", Key: "k", Timeout: time.Minute}}, m.Arrived)
+	assert.Equal(t, []spec.BarrierArrival{{Task: "worker-0", Key: "k", Value: "mine", Timeout: time.Minute}}, m.Arrived)
 }
 
 // away is a server to which there is no connection.

@@ -28,6 +28,9 @@
 //   - Everybody has to mean the same participants. An arrival for others is refused,
 //     and takes nothing from the round, which goes on without it. So the later one
 //     is told.
+//   - An arrival may bring a value, a text for all the others: a round that is released
+//     has those of all its tasks, of a task with several arrivals that of the last. They
+//     are bounded together, and an arrival that would exceed the bound is refused.
 //   - A round closes once. What arrives in the moment of closing shares its end.
 //     A broken round stays broken; the next arrival after it opens a new one, in
 //     which those who try again meet. (threading.Barrier stays broken until

@@ -13,7 +13,9 @@ type Event interface{ event() }
 type Arrived struct {
 	Host, Task, Key string
 	// Digest is the [spec.ParticipantsDigest] of those it waits for.
-	Digest  string
+	Digest string
+	// Value is what it brings for the others.
+	Value   string
 	Timeout time.Duration // 0: none
 	Now     time.Time
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,10 @@ func (f *fuzzed) event() Event {
 	case 0, 1, 2, 3, 4, 5, 6, 7, 8:
 		e := Arrived{Host: "a", Task: f.task(), Key: f.key(), Digest: f.round.digest, Now: f.now}
 		switch f.byte() % 8 {
+		case 4, 5:
+			e.Value = e.Task + e.Key
+		case 6:
+			e.Value = strings.Repeat("x", spec.MaxBarrierValues/2)
 		case 1:
 			e.Timeout = time.Second
 		case 2:
@@ -129,7 +134,7 @@ func (f *fuzzed) step(e Event) {
 	switch e := e.(type) {
 	case Arrived:
 		w := waiter{e.Task, e.Key}
-		if f.told[w] == 0 && !f.waiting[w] && e.Digest == f.round.digest && slices.Contains(f.tasks, e.Task) {
+		if f.told[w] == 0 && !f.waiting[w] && !refused[w] && e.Digest == f.round.digest && slices.Contains(f.tasks, e.Task) {
 			f.waiting[w] = true
 			present[e.Task] = true
 		} else if len(answers) > 0 && !refused[w] {

@@ -23,6 +23,7 @@ type Round struct {
 	opened       time.Time
 	tasks        map[string]*participant // for look-ups only: ranging over a map has no order
 	absent       int
+	brought      int // the bytes of all values
 	refused      []spec.BarrierRefusal
 	result       *spec.BarrierResult
 }
@@ -34,6 +35,7 @@ type participant struct {
 
 type arrival struct {
 	key, host string
+	value     string
 	timeout   time.Duration
 	deadline  time.Time // none: it waits without limit
 }
@@ -86,17 +88,21 @@ func (r *Round) arrived(e Arrived) []Answer {
 	if len(p.arrivals) >= maxKeys {
 		return r.refuse(e, spec.BarrierTooMany)
 	}
+	if r.brought+len(e.Value) > spec.MaxBarrierValues {
+		return r.refuse(e, spec.BarrierTooLarge)
+	}
 	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.arrivals) == 0 {
 		// Who comes to a broken round shares its end, so that nobody waits in the
 		// next one for those who gave up in this.
 		p.since = e.Now
 	}
 	first := len(p.arrivals) == 0
-	a := arrival{key: e.Key, host: e.Host, timeout: e.Timeout}
+	a := arrival{key: e.Key, host: e.Host, value: e.Value, timeout: e.Timeout}
 	if e.Timeout > 0 {
 		a.deadline = e.Now.Add(e.Timeout)
 	}
 	p.arrivals = append(p.arrivals, a)
+	r.brought += len(a.value)
 	if r.result != nil {
 		r.result.Arrived[e.Task] = append(r.result.Arrived[e.Task], e.Key)
 		return []Answer{{Task: e.Task, Key: e.Key, Host: e.Host, State: r.result.State}}
@@ -129,7 +135,12 @@ func (r *Round) withdrawn(e Withdrawn) {
 		return
 	}
 	n := len(p.arrivals)
-	p.arrivals = slices.DeleteFunc(p.arrivals, func(a arrival) bool { return a.key == e.Key })
+	p.arrivals = slices.DeleteFunc(p.arrivals, func(a arrival) bool {
+		if a.key == e.Key {
+			r.brought -= len(a.value)
+		}
+		return a.key == e.Key
+	})
 	if n > 0 && len(p.arrivals) == 0 {
 		p.since = e.Now
 		r.absent++
@@ -192,9 +203,15 @@ func (r *Round) breakUp(why spec.BarrierWhy, message string) []Answer {
 func (r *Round) close(result spec.BarrierResult) []Answer {
 	result.Arrived = make(map[string][]string, len(r.participants))
 	answers := make([]Answer, 0, len(r.participants))
+	if result.State == spec.BarrierReleased && r.brought > 0 {
+		result.Values = map[string]string{}
+	}
 	for _, t := range r.participants {
 		for _, a := range r.tasks[t].arrivals {
 			result.Arrived[t] = append(result.Arrived[t], a.key)
+			if result.Values != nil && a.value != "" {
+				result.Values[t] = a.value
+			}
 			answers = append(answers, Answer{Task: t, Key: a.key, Host: a.host, State: result.State})
 		}
 	}

@@ -2,6 +2,7 @@ package rendezvous_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ import (
 //
 // and in events the lines
 //
-//	arrive TASK KEY [timeout=DURATION] [for=TASK,TASK…] [host=NAME]
+//	arrive TASK KEY [timeout=DURATION] [value=TEXT] [size=BYTES] [for=TASK,TASK…] [host=NAME]
 //	withdraw TASK KEY
 //	after DURATION         time goes on; nothing looks at the clock
 //	passed                 the timer of the deadline fires
@@ -113,6 +114,14 @@ func (s *script) event(f []string) (rendezvous.Event, error) {
 					return nil, err
 				}
 				e.Timeout = d
+			case "value":
+				e.Value = value
+			case "size":
+				n, err := strconv.Atoi(value)
+				if err != nil {
+					return nil, err
+				}
+				e.Value = strings.Repeat("x", n)
 			case "for":
 				meant = strings.Split(value, ",")
 			case "host":
@@ -175,7 +184,11 @@ func (s *script) result() string {
 	}
 	for _, t := range spec.NormalParticipants(s.participants) {
 		if keys := r.Arrived[t]; len(keys) > 0 {
-			fmt.Fprintf(&out, "%s: %s\n", t, strings.Join(keys, " "))
+			fmt.Fprintf(&out, "%s: %s", t, strings.Join(keys, " "))
+			if value, brought := r.Values[t]; brought {
+				fmt.Fprintf(&out, ", bringing %.10s (%d)", value, len(value))
+			}
+			out.WriteString("\n")
 		}
 	}
 	for _, q := range r.Refused {

@@ -27,6 +27,7 @@ type SnapshotTask struct {
 type SnapshotArrival struct {
 	Key      string        `json:"key"`
 	Host     string        `json:"host"`
+	Value    string        `json:"value,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"`
 	Deadline time.Time     `json:"deadline,omitzero"`
 }
@@ -38,7 +39,7 @@ func (r *Round) Snapshot() Snapshot {
 		p := r.tasks[name]
 		t := SnapshotTask{Since: p.since}
 		for _, a := range p.arrivals {
-			t.Arrivals = append(t.Arrivals, SnapshotArrival{Key: a.key, Host: a.host, Timeout: a.timeout, Deadline: a.deadline})
+			t.Arrivals = append(t.Arrivals, SnapshotArrival{Key: a.key, Host: a.host, Value: a.value, Timeout: a.timeout, Deadline: a.deadline})
 		}
 		s.Tasks[name] = t
 	}
@@ -57,7 +58,8 @@ func Resume(participants []string, s Snapshot) *Round {
 		p := r.tasks[name]
 		p.since = t.Since
 		for _, a := range t.Arrivals {
-			p.arrivals = append(p.arrivals, arrival{key: a.Key, host: a.Host, timeout: a.Timeout, deadline: a.Deadline})
+			r.brought += len(a.Value)
+			p.arrivals = append(p.arrivals, arrival{key: a.Key, host: a.Host, value: a.Value, timeout: a.Timeout, deadline: a.Deadline})
 		}
 		if len(p.arrivals) > 0 {
 			r.absent--

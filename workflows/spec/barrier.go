@@ -52,6 +52,8 @@ type BarrierArrival struct {
 	Task string `json:"task"`
 	// Key names the arrival. The same key again is the same arrival again.
 	Key string `json:"key"`
+	// Value is what it brings for the others.
+	Value string `json:"value,omitempty"`
 	// Timeout counts from when the round hears of the arrival. 0: none.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
@@ -92,6 +94,8 @@ type BarrierResult struct {
 	Missing []BarrierMissing `json:"missing,omitempty"`
 	// Arrived has the keys of the arrivals that this result answers, by task.
 	Arrived map[string][]string `json:"arrived"`
+	// Values are what the tasks have brought, of a round that was released.
+	Values map[string]string `json:"values,omitempty"`
 	// Refused are arrivals that did not count, and Participants, set with them,
 	// whom the round was for.
 	Refused      []BarrierRefusal `json:"refused,omitempty"`
@@ -114,6 +118,8 @@ const (
 	BarrierOthers BarrierRefusalWhy = "other-participants"
 	// BarrierTooMany: the task has arrived too often without being released.
 	BarrierTooMany BarrierRefusalWhy = "too-many"
+	// BarrierTooLarge: with its value the round would have more than [MaxBarrierValues].
+	BarrierTooLarge BarrierRefusalWhy = "too-large"
 )
 
 // BarrierRefusal is an arrival that did not count.
@@ -145,6 +151,18 @@ type BarrierWaiter struct {
 	Since time.Time `json:"since"`
 }
 
+// ValuesOf returns the values in the order of these participants; nil: there are none.
+func ValuesOf(values map[string]string, participants []string) []string {
+	if len(values) == 0 {
+		return nil
+	}
+	all := make([]string, len(participants))
+	for i, task := range participants {
+		all[i] = values[task]
+	}
+	return all
+}
+
 // BarrierCheckInput is the input of [ActivityBarrierCheck].
 type BarrierCheckInput struct {
 	Run     RunRef   `json:"run"`
@@ -168,6 +186,10 @@ type BarrierEndedTask struct {
 // has itself asked again: everybody missing may still come. Attempts cost the
 // round no history.
 const ErrBarrierUnchanged = "BarrierUnchanged"
+
+// MaxBarrierValues is the most that the values of a round have together, in bytes: they
+// are in the result of its workflow.
+const MaxBarrierValues = 1 << 20
 
 // MaxBarrierName is the longest name of a barrier, in bytes.
 const MaxBarrierName = 200
@@ -241,6 +263,11 @@ func OtherParticipantsText(task string, yours, theirs []string) string {
 	}
 	return fmt.Sprintf("others wait there already, for other participants than %s does (%s); give all of them the same, or another name",
 		task, strings.Join(parts, "; "))
+}
+
+// TooLargeText refuses an arrival with whose value the round would have too much.
+func TooLargeText() string {
+	return fmt.Sprintf("the values of all tasks have more than %d bytes together; bring less, such as the path of a file", MaxBarrierValues)
 }
 
 // without returns the names of the first list that are not in the second.

@@ -24,6 +24,8 @@ const (
 	// MaxName bounds the name of a barrier, and MaxKey the key of an arrival.
 	MaxName = 200
 	MaxKey  = 100
+	// MaxValue bounds what an arrival brings.
+	MaxValue = 64 << 10
 	// MaxMessage and MaxTraceback are what is kept of an error.
 	MaxMessage   = 64 << 10
 	MaxTraceback = 256 << 10
@@ -99,6 +101,8 @@ type Arrive struct {
 	Participants []string `json:"participants,omitempty"`
 	// Local reports whether the host alone may release the barrier.
 	Local bool `json:"local,omitempty"`
+	// Value is a text that all others get with the release.
+	Value string `json:"value,omitempty"`
 }
 
 // Released is the answer at a barrier.
@@ -109,6 +113,9 @@ type Released struct {
 	Index int `json:"index"`
 	// Parties is their number.
 	Parties int `json:"parties"`
+	// Values are what the participants have brought, in their order. None: nobody has
+	// brought anything.
+	Values []string `json:"values,omitempty"`
 }
 
 // Stop is a task's request that all tasks of the run stop.
