@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -72,9 +73,15 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 		// As the policy was asked: a link may have been changed since.
 		program, dir = inRealDir(program), resolved(dir)
 	}
+	args := t.Command
+	if slices.Contains(process.Cluster.Profiles, spec.EnvMPI) {
+		if program, args, err = asRank(program, args); err != nil {
+			return supervisor.Command{}, err
+		}
+	}
 	streams := l.plan.Spec.StreamsOf(t, m.LocalRank)
 	return supervisor.Command{
-		Path: program, Args: t.Command, Env: env, Dir: dir, User: user,
+		Path: program, Args: args, Env: env, Dir: dir, User: user,
 		LogDir: files.dir, LogRoot: l.plan.keptIn(), LogMode: l.plan.logMode(),
 		Stdout:     l.output(streams, spec.StdOut, files.path(tasklog.StdoutFile)),
 		Stderr:     l.output(streams, spec.StdErr, files.path(tasklog.StderrFile)),
@@ -97,6 +104,15 @@ func (l *lease) stdinOf(task string) string {
 		return supervisor.OwnersInput
 	}
 	return ""
+}
+
+// asRank returns what starts a program as a rank of an MPI world.
+func asRank(program string, args []string) (string, []string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	return self, append([]string{self, "task", "mpi", "--", program}, args[1:]...), nil
 }
 
 // writeTFConfig writes the file of a TF_CONFIG that is too long for a variable.

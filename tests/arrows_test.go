@@ -33,7 +33,7 @@ var levels = [][]string{
 	{"activities/guard"},
 	{"activities/shipped"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
-	{"activities/tcpstore", "activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/task/coordinator"},
+	{"activities/tcpstore", "activities/supervisor/internal/wire", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/task/coordinator", "activities/task/pmi"},
 	{"activities/codec", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/policy", "activities/signatures", "activities/hostuser"},
 	{"activities/undumpable"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},

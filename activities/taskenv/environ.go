@@ -70,6 +70,7 @@ func Environ(base []string, p Process) ([]string, error) {
 			torch(env, p, m)
 		case spec.EnvJAX:
 			jax(env, p, m)
+		case spec.EnvMPI: // `clusterrun task mpi` sets them
 		default:
 			err = fmt.Errorf("env_profiles: there is no profile %q", profile)
 		}

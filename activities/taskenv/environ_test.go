@@ -141,9 +141,9 @@ func TestProfilesAreOptional(t *testing.T) {
 	assert.NotContains(t, got, "TF_CONFIG")
 	assert.NotContains(t, got, "RANK")
 
-	p.Cluster.Profiles = []spec.EnvProfile{"mpi"}
+	p.Cluster.Profiles = []spec.EnvProfile{"nosuch"}
 	_, err := Environ(nil, p)
-	assert.EqualError(t, err, `env_profiles: there is no profile "mpi"`)
+	assert.EqualError(t, err, `env_profiles: there is no profile "nosuch"`)
 }
 
 func TestPrecedence(t *testing.T) {

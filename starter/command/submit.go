@@ -108,9 +108,8 @@ func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.Run
 	}
 	a.sayNotes(src, f)
 	a.saySecrets(s)
-	a.sayMPI(s, f)
 	a.sayPET(src)
-	return s, nil
+	return s, a.withMPI(s, f)
 }
 
 // sayNotes says what is no mistake in a command line.

@@ -24,7 +24,7 @@ Exit codes:
 	}
 	cmd.AddCommand(
 		a.taskStopCommand(), a.taskShouldStopCommand(), a.taskWaitForStopCommand(), a.taskClearStopCommand(),
-		a.taskBarrierCommand(), a.taskResultCommand(), a.taskErrorCommand(), a.taskProgressCommand(),
+		a.taskBarrierCommand(), a.taskMPICommand(), a.taskResultCommand(), a.taskErrorCommand(), a.taskProgressCommand(),
 		a.taskClusterCommand(), a.taskInfoCommand(), a.taskRestartCountCommand(), a.taskPythonCommand(),
 	)
 	return cmd

@@ -118,8 +118,7 @@ func (a *app) specOfTorchrun(l *torchrun.Launch) (*spec.RunSpec, error) {
 	for _, text := range slices.Concat(l.Notes, f.warnings) {
 		a.say("%s", text)
 	}
-	a.sayMPI(s, f)
-	return s, nil
+	return s, a.withMPI(s, f)
 }
 
 // torchrunError says where a flag belongs that torchrun does not have, and clusterrun does.

@@ -214,11 +214,11 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.env_profiles", def: envProfiles,
-		doc:     "The sets of environment variables that processes get. Default: all. An empty list: none.",
+		doc:     "The sets of environment variables that processes get. Default: tensorflow, torch and jax. An empty list: none. With mpi the processes are ranks of MPICH, Intel MPI or MVAPICH.",
 		example: "env_profiles: [torch]",
-		flag:    "env-profile", usage: "sets of variables the processes get: `tensorflow,torch,jax` (default all)",
+		flag:    "env-profile", usage: "sets of variables the processes get: `tensorflow,torch,jax,mpi` (default the first three; mpi too where the program is linked with MPICH)",
 	},
-	{of: "RunSpec.env_profiles[]", enum: names(envProfiles)},
+	{of: "RunSpec.env_profiles[]", enum: append(names(envProfiles), string(EnvMPI))},
 	{
 		of: "RunSpec.agent_store", def: false,
 		doc:     "Whether the host worker of rank 0 serves torch's store at MASTER_PORT, as torchrun's agent does, so that any rank may end before the others. A program that listens there itself cannot have it.",

@@ -163,4 +163,7 @@ const (
 	EnvTensorFlow EnvProfile = "tensorflow"
 	EnvTorch      EnvProfile = "torch"
 	EnvJAX        EnvProfile = "jax"
+	// EnvMPI has a process started by `clusterrun task mpi`, so that programs of MPICH's
+	// family are the ranks of one world. It is none of those that runs have by default.
+	EnvMPI EnvProfile = "mpi"
 )

@@ -21,6 +21,7 @@ var beyondSchema = map[string]string{
 	"hosts_elastic.yaml":            "what an elastic run needs",
 	"elastic_types.yaml":            "what an elastic run needs",
 	"elastic_fixed.yaml":            "elastic without a range of hosts",
+	"mpi.yaml":                      "ranks of MPI that are started again one by one",
 	"on_disconnect_stop_after.yaml": "the least time",
 	"logquota.yaml":                 "sizes",
 	"duplicate_keys.json":           "a key given twice",

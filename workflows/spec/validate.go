@@ -25,6 +25,7 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkTasks(s)
 	c.checkDirs(s)
 	c.checkRestarts(s)
+	c.checkMPI(s)
 	c.checkBarriers(s)
 	c.checkStore(s)
 	c.checkHosts(s)
@@ -82,6 +83,13 @@ func (c *checker) checkField(path, key string, v reflect.Value) {
 func (c *checker) checkRestarts(s *RunSpec) {
 	if n := s.MaxRestarts; n != nil && *n > 0 && !s.AutoRestart && s.RestartScope != RestartScopeGroup {
 		c.add("max_restarts", "has no effect without auto_restart", "add auto_restart: true")
+	}
+}
+
+// checkMPI refuses what would have a rank wait for others that do not wait for it.
+func (c *checker) checkMPI(s *RunSpec) {
+	if slices.Contains(s.EnvProfiles, EnvMPI) && s.RestartsTasks() {
+		c.add("env_profiles", "has mpi, and a rank that is started again alone finds no other rank waiting for it", "add restart_scope: group, or leave auto_restart out")
 	}
 }
 
@@ -224,5 +232,5 @@ var (
 	onFailures    = []OnFailure{OnFailureStop, OnFailureContinue}
 	restartScopes = []RestartScope{RestartScopeTask, RestartScopeGroup}
 	barrierWays   = []Barriers{BarriersServer, BarriersLocal}
-	envProfiles   = []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX}
+	envProfiles   = []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX} // by default
 )

@@ -1,0 +1,38 @@
+package pmi
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Mapping returns which ranks share a host, in MPICH's words: hosts has that of each rank.
+// A block (FIRST,HOSTS,RANKS) has as many ranks on each of some hosts, which are numbered in
+// the order in which they come.
+func Mapping(hosts []string) string {
+	type block struct{ first, hosts, ranks int }
+	var blocks []block
+	numbers := map[string]int{}
+	for i := 0; i < len(hosts); {
+		number, known := numbers[hosts[i]]
+		if !known {
+			number = len(numbers)
+			numbers[hosts[i]] = number
+		}
+		n := 1
+		for i+n < len(hosts) && hosts[i+n] == hosts[i] {
+			n++
+		}
+		i += n
+		if last := len(blocks) - 1; last >= 0 && blocks[last].ranks == n && blocks[last].first+blocks[last].hosts == number {
+			blocks[last].hosts++
+			continue
+		}
+		blocks = append(blocks, block{number, 1, n})
+	}
+	var text strings.Builder
+	text.WriteString("(vector")
+	for _, b := range blocks {
+		fmt.Fprintf(&text, ",(%d,%d,%d)", b.first, b.hosts, b.ranks)
+	}
+	return text.String() + ")"
+}

@@ -1,0 +1,52 @@
+package pmi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxLine is how long a line may be, in bytes: with a key, a value and their names MPICH's
+// are shorter than 2 KiB.
+const maxLine = 64 << 10
+
+// AbortError reports that a process called MPI_Abort.
+type AbortError struct{ Code int }
+
+func (e *AbortError) Error() string { return fmt.Sprintf("MPI_Abort was called with %d", e.Code) }
+
+// BarrierFunc waits until all processes are there, and returns what they have brought.
+type BarrierFunc func(ctx context.Context, brings string) ([]string, error)
+
+// Serve answers a process until it closes the connection; that is no error. An [AbortError]
+// is its wish. After any other error the connection is to be closed: the process finds that
+// and fails, because it waits for an answer.
+func Serve(ctx context.Context, c io.ReadWriter, s *Session, barrier BarrierFunc) error {
+	lines := bufio.NewScanner(c)
+	lines.Buffer(make([]byte, 0, 4<<10), maxLine)
+	for lines.Scan() {
+		r := s.Line(strings.TrimSuffix(lines.Text(), "\r"))
+		switch r.Step {
+		case Abort:
+			return &AbortError{r.Code}
+		case Unknown:
+			return errors.New(r.Text)
+		case Barrier:
+			brought, err := barrier(ctx, s.Brings())
+			if err != nil {
+				return err
+			}
+			r.Text = s.Released(brought)
+		}
+		if _, err := io.WriteString(c, r.Text); err != nil {
+			return nil //nolint:nilerr // it has gone
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("a request of PMI-1 has more than %d bytes", maxLine)
+	}
+	return nil
+}

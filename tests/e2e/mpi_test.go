@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// solver is a program for MPICH. Debian's headers are a package of their own, so it has what
+// it needs of them. The second argument of the command line is what it does.
+const solver = `
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int MPI_Init(int *, char ***), MPI_Comm_rank(int, int *), MPI_Comm_size(int, int *), MPI_Finalize(void), MPI_Abort(int, int);
+int MPI_Allreduce(const void *, void *, int, int, int, int);
+enum { WORLD = 0x44000000, INT = 0x4c000405, SUM = 0x58000003 };
+int main(int argc, char **argv) {
+	int rank, size, sum = 0;
+	const char *what = argc > 1 ? argv[1] : "";
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(WORLD, &rank);
+	MPI_Comm_size(WORLD, &size);
+	if (!strcmp(what, "abort")) {
+		if (rank == 1) MPI_Abort(WORLD, 3);
+		pause();
+	}
+	if (rank == 1 && !strcmp(what, "segv")) { signal(SIGSEGV, SIG_DFL); raise(SIGSEGV); }
+	if (rank == 1 && !strcmp(what, "once") && !strcmp(getenv("CLUSTERRUN_GENERATION"), "0")) _exit(9);
+	MPI_Allreduce(&rank, &sum, 1, INT, SUM, WORLD);
+	printf("rank %d of %d, sum %d\n", rank, size, sum);
+	if (rank == 1 && !strcmp(what, "leave")) _exit(0);
+	return MPI_Finalize();
+}
+`
+
+// makeSolver returns the path of the program.
+func makeSolver(t *testing.T, dir string) string {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("there is no gcc")
+	}
+	source, program := filepath.Join(dir, "solver.c"), filepath.Join(dir, "solver")
+	require.NoError(t, os.WriteFile(source, []byte(solver), 0o600))
+	if out, err := exec.Command("gcc", "-o", program, source, "-l:libmpich.so.12").CombinedOutput(); err != nil {
+		t.Skipf("no program for MPICH can be made here (Debian: libmpich12): %s", out)
+	}
+	return program
+}
+
+func ranks(n int) (lines []string) {
+	for rank := range n {
+		lines = append(lines, fmt.Sprintf("rank %d of %d, sum %d\n", rank, n, n*(n-1)/2))
+	}
+	return lines
+}
+
+// A program that is linked with MPICH is one world without a word about it, and how its ranks
+// end is how they end without MPI.
+func TestMPICH(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	makeSolver(t, l.home)
+	for _, command := range [][]string{
+		{"--", "./solver"},
+		{"--env-profile", "mpi", "--", "bash", "-c", "./solver"},
+		{"--", "bash", "-c", `exec "$0" task mpi -- ./solver`, harness.Clusterrun(t)},
+	} {
+		code, stdout, stderr := l.run(append([]string{"run", "-n", "3"}, command...)...)
+		require.Zero(t, code, stderr)
+		for _, line := range ranks(3) {
+			assert.Contains(t, stdout, line)
+		}
+		assert.NotContains(t, stderr, "linked with")
+	}
+
+	code, _, stderr := l.run("run", "-n", "3", "--", "./solver", "abort")
+	assert.Equal(t, 3, code, stderr)
+	assert.Contains(t, stderr, "worker-1 reported an error: MPI_Abort: MPI_Abort was called with 3")
+	assert.Contains(t, stderr, "2 were stopped because of it")
+
+	code, _, stderr = l.run("run", "-n", "3", "--", "./solver", "segv")
+	assert.Equal(t, 139, code, stderr)
+	assert.Regexp(t, `Root cause: worker-1 .* was ended by SIGSEGV`, stderr)
+
+	code, _, stderr = l.run("run", "-n", "2", "--", "./solver", "leave")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "worker-1 exited with exit code 0 without arriving and does not come back")
+
+	code, stdout, stderr := l.run("run", "-n", "3", "--restart-scope", "group", "--max-restarts", "1", "--", "./solver", "once")
+	require.Zero(t, code, stderr)
+	for _, line := range ranks(3) {
+		assert.Contains(t, stdout, line)
+	}
+
+	code, _, stderr = l.run("run", "-n", "3", "--auto-restart", "--", "./solver")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, "a rank of MPI that is started again alone finds no other rank waiting for it; add --restart-scope group")
+
+	code, stdout, stderr = l.run("run", "-n", "2", "--env-profile", "torch", "--", "./solver")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 2, strings.Count(stdout, "rank 0 of 1"), "the profiles were given")
+	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --env-profile torch,mpi")
+}
+
+// Ranks on several hosts find each other by what they bring to a barrier of the run.
+func TestMPICHOnTwoHosts(t *testing.T) {
+	f := newFixture(t)
+	program := makeSolver(t, f.dir)
+	f.StartWorker(t, "--host-name", "host-b")
+	f.StartWorker(t, "--host-name", "host-c")
+	run := f.start(&spec.RunSpec{
+		Command: []string{program}, EnvProfiles: []spec.EnvProfile{spec.EnvMPI},
+		Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"host-b", "host-c", "host-b"}}},
+	})
+	r := f.result(run)
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	_, stdout, stderr := f.CLI(t, "logs", run.GetID())
+	for _, line := range ranks(3) {
+		assert.Contains(t, stdout, line, stderr)
+	}
+}
