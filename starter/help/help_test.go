@@ -14,7 +14,7 @@ import (
 const sample = "# A *title* of `code`\n\nOne two\nthree `a b` \\<x> [four](five.md), [six](https://seven.example).\n\n" +
 	"- an item that goes on and on\n- another\n  1. inner\n  2. second\n\n" +
 	"```sh no-run=\"a reason\"\nls | wc   # a line that is longer than the page is wide\n```\n\n" +
-	"| name | what it means |\n| --- | --- |\n| `x` | words that are wrapped here |\n| yy | \\| |\n"
+	"| name | what it means |\n| --- | --- |\n| `x` | words that are wrapped here |\n| yy | \\| `a\\|b` |\n"
 
 func TestRender(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ One two three `+"`a b`"+`
 name  what it means
 `+"`x`"+`   words that are
       wrapped here
-yy    |
+yy    | `+"`a|b`"+`
 `, Render(sample, 22, false))
 }
 

@@ -173,7 +173,7 @@ func (p *page) inline(parent ast.Node, m marks) string {
 				b.WriteString(m.line)
 			}
 		case *ast.CodeSpan:
-			b.WriteString(p.code(n))
+			b.WriteString(p.code(n, m))
 		case *ast.Link:
 			words := p.inline(n, m)
 			b.WriteString(words)
@@ -190,7 +190,7 @@ func (p *page) inline(parent ast.Node, m marks) string {
 	return b.String()
 }
 
-func (p *page) code(n *ast.CodeSpan) string {
+func (p *page) code(n *ast.CodeSpan, m marks) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		if t, ok := c.(*ast.Text); ok {
@@ -198,6 +198,9 @@ func (p *page) code(n *ast.CodeSpan) string {
 		}
 	}
 	s := strings.ReplaceAll(b.String(), "\n", " ")
+	if m == table {
+		s = strings.ReplaceAll(s, `\|`, "|") // which a cell needs, also in code
+	}
 	if p.colour {
 		return p.bold(s)
 	}
