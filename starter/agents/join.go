@@ -124,7 +124,7 @@ func (m *Membership) Lost(ctx context.Context) error {
 		if !stop() {
 			return nil
 		}
-		if err := m.rejoin(ctx, again); err != nil {
+		if err := m.rejoin(ctx, again); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -141,8 +141,10 @@ func (m *Membership) rejoin(ctx context.Context, r Request) error {
 			err = &RefusedError{m.config.Endpoint, "it has another run"}
 		}
 		switch {
-		case err == nil, ctx.Err() != nil:
-			return nil // the next read notices the end of ctx
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &refused), time.Now().After(giveUp):
 			return err // it listens for as long as it is there
 		}
