@@ -72,7 +72,7 @@ func TestFilteredLines_TE26_TE29(t *testing.T) {
 // The host worker died, and only the release meets the next one: it has all lines
 // nevertheless, and a late task of the released run spoils nothing.
 func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
-	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = "{{.Type}}/{{.Rank}}@{{.Host}}#{{.Attempt}} " })
+	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = new("{{.Type}}/{{.Rank}}@{{.Host}}#{{.Attempt}} ") })
 	write(t, dir, 0, 0, "loss 1\n")
 	h.collect(p)
 	next, err := NewHost(h.Config)

@@ -60,7 +60,7 @@ func (a *app) printBarriers(run string, barriers []starter.Barrier) {
 		}
 		fmt.Fprintln(a.out)
 		w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "TASK\tIS\tHOST\tSINCE\tFOR\tTASK STATE")
+		fmt.Fprintln(w, "TASK\tIS\tHOST\tSINCE ("+now.Local().Format("MST")+")\tFOR\tTASK STATE")
 		for _, m := range b.Missing {
 			fmt.Fprintf(w, "%s\tmissing\t%s\t%s\t%s\t%s\n", m.Task, dash(m.Host), clock(m.Since), ago(now, m.Since), dash(string(m.State)))
 		}

@@ -83,11 +83,32 @@ func (a *app) exit(err error) int {
 	if err == nil {
 		return exitOK
 	}
+	code := codeOf(err)
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.cause != nil {
-		a.say("%s", a.color.bad(spec.Visible(err.Error()+supervisor.LimitOf(err))))
+		text := spec.Visible(err.Error() + supervisor.LimitOf(err))
+		a.say("%s", a.color.bad(text))
+		if a.wantsJSON() && !a.printed {
+			_ = a.printJSON(map[string]any{"error": text, "exit_code": code}) // the outlet remembers a failure
+		}
 	}
-	return codeOf(err)
+	return code
+}
+
+// wantsJSON reports whether --json is among the flags, also where those could not be read.
+func (a *app) wantsJSON() bool {
+	if a.given != nil || a.global.json {
+		return a.global.json
+	}
+	for _, arg := range a.args {
+		switch arg {
+		case "--":
+			return false
+		case "--json", "--json=true":
+			return true
+		}
+	}
+	return false
 }
 
 func codeOf(err error) int {
@@ -118,6 +139,6 @@ func codeOf(err error) int {
 // say writes a message to stderr. Its later lines are indented, so that one can
 // see where it ends among the output of programs.
 func (a *app) say(format string, args ...any) {
-	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
+	text := inLocalTime(strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
 	a.voice.println(a.err, "clusterrun: "+strings.ReplaceAll(text, "\n", "\n  "))
 }

@@ -85,7 +85,7 @@ func (a *app) printHosts(hosts []fleet.HostStatus) {
 				line += ": " + h.Reason
 			}
 			if !h.Deadline.IsZero() {
-				line += fmt.Sprintf(" (until %s)", h.Deadline.Local().Format("2006-01-02 15:04:05"))
+				line += fmt.Sprintf(" (until %s)", h.Deadline.Local().Format(localTime))
 			}
 			fmt.Fprintln(a.out, line)
 		}
@@ -148,7 +148,13 @@ func (a *app) hostCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host COMMAND",
 		Short: "Take a host out of service, and back",
-		Args:  cobra.NoArgs,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("the command is missing; see `%s --help`", cmd.CommandPath())
+			}
+			return unknownCommand(cmd, args[0])
+		},
 	}
 	cmd.AddCommand(a.cordonCommand(false), a.cordonCommand(true), a.uncordonCommand())
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
@@ -54,6 +55,9 @@ func (a *app) prepare() error {
 	default:
 		return usagef("--color %q: give auto, always or never", a.global.color)
 	}
+	if err := a.checkNames(); err != nil {
+		return err
+	}
 	if a.global.stateDir == "" {
 		dir, err := defaultStateDir()
 		if err != nil {
@@ -76,6 +80,20 @@ func (a *app) prepare() error {
 		}
 	}
 	return nil
+}
+
+// checkNames refuses names that no server has, and that cannot be told from others when read.
+func (a *app) checkNames() (err error) {
+	a.given.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "queue", "namespace", "execution":
+			value := f.Value.String()
+			if value == "" || utf8.ValidString(value) && strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+				err = usagef("--%s %q: give a name of ASCII characters without spaces", f.Name, value)
+			}
+		}
+	})
+	return err
 }
 
 func defaultStateDir() (string, error) {

@@ -19,7 +19,8 @@ func (l *logReader) sink() (finish func() error, err error) {
 		l.deliver = lines.Deliver
 		return lines.Close, nil
 	}
-	out, prefix := l.out, spec.DefaultPrefix
+	out := l.out
+	var prefix *string
 	var o tasklog.ConsoleOptions
 	if l.spec != nil {
 		prefix, o.Timestamps, o.Shared = l.spec.Logs.Prefix, l.spec.Logs.Timestamps, l.noStatus

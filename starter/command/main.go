@@ -74,6 +74,7 @@ type app struct {
 	color    palette        // for stderr
 	voice    voice
 	noStatus bool     // no status line, although stderr may be a terminal
+	printed  bool     // JSON was, on stdout
 	notes    []string // about words of other launchers
 	// elsewhere reads the error file of a failure from another host; nil: it is here.
 	elsewhere func(*spec.ProcessFailure) ([]byte, error)

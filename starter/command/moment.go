@@ -26,5 +26,5 @@ func moment(flag, value string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, usagef("%s %q: give how long ago, such as 10m or 2d, or a time such as %s", flag, value, now.Add(-10*time.Minute).Format(time.RFC3339))
+	return time.Time{}, usagef("%s %q: give how long ago, such as 10m or 2d, or a time such as %s", flag, value, now.Add(-10*time.Minute).Local().Format(time.DateTime))
 }

@@ -76,7 +76,7 @@ func TestLabels(t *testing.T) {
 	assert.Equal(t, "[chief-0]:     ", l.prefix(0, 0))
 	assert.Equal(t, "[worker-1]:    ", l.prefix(2, 0))
 
-	s.Logs.Prefix = "{{.Rank}}/{{.Attempt}} "
+	s.Logs.Prefix = new("{{.Rank}}/{{.Attempt}} ")
 	l, err = newLabels(newTaskIndex(nil, s), s)
 	require.NoError(t, err)
 	assert.Equal(t, "2/3 ", l.prefix(2, 3))

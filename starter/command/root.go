@@ -1,8 +1,11 @@
 package command
 
 import (
+	"encoding/csv"
 	"errors"
-	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/help"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 const rootHelp = `clusterrun starts the processes of a distributed program (a chief, workers,
@@ -56,7 +60,7 @@ func (a *app) root() *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(a.flagError)
 	// torchrun and the seeds write flags with underscores.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
@@ -89,11 +93,37 @@ func (a *app) root() *cobra.Command {
 }
 
 // flagError turns what pflag says into a mistake with a remedy.
-func flagError(cmd *cobra.Command, err error) error {
+func (a *app) flagError(cmd *cobra.Command, err error) error {
+	if !cmd.HasParent() {
+		// The flag may be one of the command that was meant.
+		if at := slices.IndexFunc(a.args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); at == 0 {
+			return unknownCommand(cmd, a.args[at])
+		}
+	}
 	if hint := torchrunHint(cmd, err); hint != "" {
 		return usagef("%s; %s", flagWords(err), hint)
 	}
+	if near := nearFlag(cmd, err); near != "" {
+		return usagef("%s; did you mean %s?", flagWords(err), near)
+	}
 	return usagef("%s; see `%s --help`", flagWords(err), cmd.CommandPath())
+}
+
+// nearFlag returns the flag that was probably meant by one that there is not. Empty: none was.
+func nearFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return ""
+	}
+	var names []string
+	note := func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	}
+	cmd.Flags().VisitAll(note)
+	cmd.InheritedFlags().VisitAll(note)
+	return spec.Nearest(unknown.GetSpecifiedName(), names)
 }
 
 // flagWords returns what is wrong with a flag, without the words of Go's packages for it.
@@ -104,6 +134,7 @@ func flagWords(err error) string {
 	}
 	cause := errors.Unwrap(invalid)
 	var number *strconv.NumError
+	var quotes *csv.ParseError
 	var want string
 	switch {
 	case errors.As(cause, &number) && number.Func == "ParseBool":
@@ -114,20 +145,45 @@ func flagWords(err error) string {
 		want = "give a whole number"
 	case strings.HasPrefix(cause.Error(), "time: "):
 		want = "write it like 3s, 90m or 1h30m"
+	case errors.As(cause, &quotes):
+		want = "its quotes do not match; leave them out"
 	default:
 		return err.Error()
 	}
 	return strings.TrimSuffix(err.Error(), cause.Error()) + want
 }
 
+// otherNames are what commands are called elsewhere.
+var otherNames = map[string]string{
+	"start": "run", "exec": "run", "launch": "run", "mpirun": "run", "mpiexec": "run", "srun": "run",
+	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
+	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "hosts", "man": "help",
+}
+
+// unknownCommand refuses what is no command of cmd, and says what was probably meant.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	hint := "see `clusterrun --help`"
-	if _, topic := help.Find(name); topic {
-		hint = fmt.Sprintf("`clusterrun help %s` is about it", name)
-	} else if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean `clusterrun %s`?", near[0])
+	near := otherNames[name]
+	if cmd.HasParent() {
+		near = ""
+	} else if _, topic := help.Find(name); topic {
+		return usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
 	}
-	return usagef("there is no command %q; %s", name, hint)
+	if near == "" {
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		near = spec.Nearest(name, names)
+	}
+	if near != "" {
+		return usagef("there is no command %q; did you mean `%s %s`?", name, cmd.CommandPath(), near)
+	}
+	if _, err := exec.LookPath(name); !cmd.HasParent() && (err == nil || slices.Contains(specExtensions, filepath.Ext(name))) {
+		return usagef("there is no command %q; to run a program or a spec write `clusterrun run %s`", name, name)
+	}
+	return usagef("there is no command %q; see `%s --help`", name, cmd.CommandPath())
 }
 
 // noArgs, oneArg and someArgs check positional arguments in our own words.

@@ -155,6 +155,9 @@ func (a *app) runCommand() *cobra.Command {
 			if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < lifelineFD {
 				return usagef("--%s %d: want the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, lifelineFD)
 			}
+			if o.others == nil && !o.quiet && o.coordinator == 0 {
+				a.sayThreads(s)
+			}
 			return a.runHere(cmd.Context(), s, o)
 		},
 	}

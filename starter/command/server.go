@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -49,6 +52,9 @@ func (a *app) external(ctx context.Context) (s server, ok bool, err error) {
 		return s, false, usagef("%s", err)
 	}
 	if c.HostPort != "" {
+		if err := checkAddress(c.HostPort); err != nil {
+			return s, false, err
+		}
 		if a.isOwn(ctx, c.HostPort) {
 			return server{Embedded: true}, false, nil
 		}
@@ -62,6 +68,19 @@ func (a *app) external(ctx context.Context) (s server, ok bool, err error) {
 			"add --address or TEMPORAL_ADDRESS, or leave the namespace out", c.Namespace)
 	}
 	return server{Embedded: true}, false, nil
+}
+
+// checkAddress refuses what is no address of a server.
+func checkAddress(address string) error {
+	_, rest, hasScheme := strings.Cut(address, ":///") // as gRPC has them
+	if !hasScheme {
+		rest = address
+	}
+	_, port, err := net.SplitHostPort(rest)
+	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 {
+		return usagef("%q is no address of a Temporal server; give HOST:PORT, such as localhost:7233, with --address, TEMPORAL_ADDRESS or in the profile", address)
+	}
+	return nil
 }
 
 // serverSettings names settings that make no sense for the embedded server.

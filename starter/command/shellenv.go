@@ -215,9 +215,41 @@ func (a *app) sayRanks(cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	}
 }
 
+// ordinary are variables that nearly every shell has, and that programs elsewhere have their own
+// of; what ends with a * is the start of a name.
+var ordinary = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TERM", "COLORTERM", "LANG", "LANGUAGE", "LC_*", "TZ", "EDITOR", "VISUAL", "PAGER",
+	"LESS*", "LS_COLORS", "DISPLAY", "WAYLAND_DISPLAY", "XDG_*", "DBUS_*", "DESKTOP_*", "GNOME_*", "GTK_*", "QT_*", "KDE_*", "SSH_*", "GPG_*",
+	"SUDO_*", "HIST*", "TMUX*", "STY", "PS1", "TMPDIR", "HOSTTYPE", "INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_*", "WINDOWID", "XAUTHORITY",
+	"DEBIAN_FRONTEND", "MANPATH", "INFOPATH", "TERM_PROGRAM*", "VTE_VERSION", "MAKE*", "MFLAGS", "GOPATH", "GOROOT", "CI",
+}
+
 // telling are variables without which programs often fail.
 var telling = []string{
 	"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
+}
+
+// unsent returns the variables of this shell that processes elsewhere may miss, those without
+// which programs often fail first.
+func unsent(s *spec.RunSpec) (names []string) {
+	var others []string
+	for name, value := range shellEnv() {
+		_, given := s.Env[name]
+		if given || value == "" || slices.Contains(telling, name) || slices.ContainsFunc(ordinary, func(known string) bool {
+			start, isStart := strings.CutSuffix(known, "*")
+			return name == known || isStart && strings.HasPrefix(name, start)
+		}) {
+			continue
+		}
+		others = append(others, name)
+	}
+	slices.Sort(others)
+	for _, name := range telling {
+		if _, given := s.Env[name]; !given && os.Getenv(name) != "" {
+			names = append(names, name)
+		}
+	}
+	return append(names, others...)
 }
 
 // sayUnsent says that processes elsewhere do not have this shell's environment, to
@@ -227,16 +259,10 @@ func (a *app) sayUnsent(cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	if err != nil || len(src.command) == 0 || cmd.Flags().Changed("export") || cmd.Flags().Changed("env-from-shell") {
 		return
 	}
-	var here []string
-	for _, name := range telling {
-		if _, given := s.Env[name]; !given && os.Getenv(name) != "" {
-			here = append(here, name)
-		}
-	}
 	text := "the processes have the environment of their host worker, not that of this shell"
-	if len(here) > 0 {
-		text += ", where " + strings.Join(here, ", ") + " is set"
-		if len(here) > 1 {
+	if names := unsent(s); len(names) > 0 {
+		text += ", where " + shorten.List(names, mostNames) + " is set"
+		if len(names) > 1 {
 			text = strings.TrimSuffix(text, " is set") + " are set"
 		}
 	}

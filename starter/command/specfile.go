@@ -6,9 +6,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +45,9 @@ func parseSource(cmd *cobra.Command, args []string) (source, error) {
 	if !alone && isSpec && cmd.ArgsLenAtDash() != 0 && isFile(args[0]) {
 		return source{}, usagef("%s is a spec, and %q after it is not for a spec: put flags before the file, and a command after --", args[0], args[1])
 	}
+	if err := noProgram(cmd, args[0]); err != nil {
+		return source{}, err
+	}
 	switch {
 	case cmd.ArgsLenAtDash() == 0:
 		return source{command: args, notes: notSeparated(args)}, nil
@@ -55,6 +62,25 @@ func parseSource(cmd *cobra.Command, args []string) (source, error) {
 		}
 	}
 	return s, nil
+}
+
+// assignment is a word such as worker=2 or LEVEL=debug.
+var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*=`) })
+
+// noProgram refuses a word in the place of the program that looks like more of a flag in front
+// of it, unless there is a program of that name.
+func noProgram(cmd *cobra.Command, word string) error {
+	if cmd.ArgsLenAtDash() == 0 || !assignment().MatchString(word) {
+		return nil
+	}
+	if _, err := exec.LookPath(word); err == nil {
+		return nil
+	}
+	name, value, _ := strings.Cut(word, "=")
+	if _, err := strconv.Atoi(value); err == nil && cmd.Flags().Changed("task") {
+		return usagef("%q is no program; each type of tasks has a --task of its own: write --task %s", word, word)
+	}
+	return usagef("%q is no program; to set the variable %s write -x %s in front of the program", word, name, word)
 }
 
 // isFile tells a spec from a program that is called like one: nobody may execute it.

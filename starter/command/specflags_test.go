@@ -88,7 +88,7 @@ func TestFlagsMakeASpec(t *testing.T) {
 		Stop:         spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Second)},
 		StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), CleanErrors: []string{"EndOfData", "io.EOF"}, IgnoreLiveTasks: true},
 		Closures:     spec.Closures{QueueSize: ptr(0), TransientFailures: ptr(5)},
-		Logs:         spec.Logs{Dir: "/logs", Redirects: "0:3", Tee: "0", LocalRanksFilter: []int{0, 1}, Prefix: "{{.Rank}}"},
+		Logs:         spec.Logs{Dir: "/logs", Redirects: "0:3", Tee: "0", LocalRanksFilter: []int{0, 1}, Prefix: ptr("{{.Rank}}")},
 		ReturnOutput: true,
 	}, s)
 }

@@ -79,7 +79,7 @@ func (a *app) printStatus(s *starter.Status) {
 	}
 	if s.Result != nil {
 		if s.Result.Verdict != spec.VerdictSucceeded && s.Result.Message != "" {
-			fmt.Fprintf(a.out, "%s\n", s.Result.Message)
+			fmt.Fprintf(a.out, "%s\n", inLocalTime(s.Result.Message))
 		}
 		for _, line := range stoppedTogether(s.Result) {
 			fmt.Fprintf(a.out, "%s\n", line)
@@ -118,6 +118,7 @@ func (a *app) printStatus(s *starter.Status) {
 
 // waitingLine returns what a run waits for, why, and for how long.
 func waitingLine(w starter.Waiting, now time.Time) string {
+	w.Refusal = inLocalTime(w.Refusal)
 	if w.Position > 0 {
 		return fmt.Sprintf("%s (position %d in queue %s)", strings.TrimPrefix(w.Refusal, "waits for "), w.Position, w.Queue)
 	}

@@ -70,6 +70,7 @@ func (a *app) validateJSON(s *spec.RunSpec, err error) error {
 
 // printJSON prints one document to stdout.
 func (a *app) printJSON(v any) error {
+	a.printed = true
 	e := json.NewEncoder(a.out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)

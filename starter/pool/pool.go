@@ -47,8 +47,8 @@ type Pool struct {
 
 // ErrProcessDied says that a process has ended in the middle of a run, or since the
 // last one. The pool is shut down then; the next run has new processes. The text is
-// TensorFlow's.
-var ErrProcessDied = errors.New("Unexpected EOF. Worker process may have died. Please report a bug") //nolint:staticcheck // the seed's text
+// TensorFlow's, and what is known of the reason follows it.
+var ErrProcessDied = errors.New("Unexpected EOF. Worker process may have died") //nolint:staticcheck // the seed's text
 
 // ErrNoMain says that the program does not call [Main].
 var ErrNoMain = errors.New("package pool is not initialized: the function main has to call pool.Main() before anything else, because the processes of a pool are this program again")
@@ -159,7 +159,7 @@ func (p *Pool) died(s *session, why string) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w, and says why on stderr", ErrProcessDied, err)
 	}
-	return ErrProcessDied
+	return fmt.Errorf("%w. Please report a bug", ErrProcessDied)
 }
 
 // started has the processes, and starts them if there are none.

@@ -129,7 +129,7 @@ func disjoint(t *testing.T, a, b []int) {
 	}
 }
 
-const unexpectedEOF = "Unexpected EOF. Worker process may have died. Please report a bug"
+const unexpectedEOF = "Unexpected EOF. Worker process may have died"
 
 // A program that is no file can have functions of modules called.
 const programOfCode = `
@@ -203,8 +203,9 @@ func TestPools(t *testing.T) {
 			t.Run("an initializer that fails", func(t *testing.T) {
 				r := p.begin(t, language, "broken")
 				failed := r.said()["failed"].(map[string]any)
-				assert.Equal(t, unexpectedEOF, failed["error"])
+				assert.Contains(t, failed["error"], unexpectedEOF)
 				assert.Contains(t, failed["cause"], "no initialization")
+				assert.NotContains(t, failed["error"], "report a bug", "it is a mistake of the caller")
 				r.ends()
 			})
 			t.Run("MPR-31 a pool made at program load", func(t *testing.T) {
@@ -236,7 +237,7 @@ func TestPools(t *testing.T) {
 					said := r.said()
 					failed := said["failed"].(map[string]any)
 					assert.Equal(t, how, said["how"])
-					assert.Equal(t, unexpectedEOF, failed["error"])
+					assert.Contains(t, failed["error"], unexpectedEOF)
 					assert.Equal(t, "RuntimeError", failed["type"])
 					if how == "kill" {
 						assert.Contains(t, failed["cause"], "SIGKILL")
@@ -257,7 +258,7 @@ func TestPools(t *testing.T) {
 				r.goOn()
 				said := r.said()
 				failed := said["failed"].(map[string]any)
-				assert.Equal(t, unexpectedEOF, failed["error"])
+				assert.Contains(t, failed["error"], unexpectedEOF)
 				assert.Contains(t, failed["cause"], "worker-1")
 				disjoint(t, pids, pidsOf(t, said["after"]))
 				r.ends()
@@ -353,7 +354,7 @@ func TestPools(t *testing.T) {
 		r := p.begin(t, "python", "leaves")
 		said := r.said()
 		failed := said["failed"].(map[string]any)
-		assert.Equal(t, unexpectedEOF, failed["error"])
+		assert.Contains(t, failed["error"], unexpectedEOF)
 		// Whether it had been given the next call already is a matter of moments.
 		assert.Regexp(t, "worker-0 (has ended|exited with exit code 0)", failed["cause"])
 		assert.Len(t, said["after"], 2)

@@ -235,7 +235,7 @@ func TestAMissingProgram(t *testing.T) {
 	_, err := Home{Dir: t.TempDir()}.Ensure(t.Context(), "")
 	var missing *MissingError
 	require.ErrorAs(t, err, &missing)
-	assert.Contains(t, err.Error(), "build it with `make`")
+	assert.Contains(t, err.Error(), "build it with `make build`")
 
 	t.Setenv(ProgramVariable, filepath.Join(t.TempDir(), "none"))
 	_, err = Home{Dir: t.TempDir()}.Ensure(t.Context(), "")

@@ -20,7 +20,7 @@ type MissingError struct{ Looked string }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("the embedded Temporal server is not installed: no %s in %s, nor in $PATH, and %s is not set; "+
-		"build it with `make`, or name a Temporal server with --address or TEMPORAL_ADDRESS", ProgramName, e.Looked, ProgramVariable)
+		"build it with `make build`, or name a Temporal server with --address or TEMPORAL_ADDRESS", ProgramName, e.Looked, ProgramVariable)
 }
 
 // program finds the server's executable: named by the variable, beside our own,

@@ -82,5 +82,5 @@ func (m *Machine) most(r *run, places []place) []place {
 // whyJoining says what an elastic run waits for that has room on enough hosts.
 func (m *Machine) whyJoining(r *run) string {
 	return fmt.Sprintf("waits for %s on each of %d hosts, and begins with fewer, but at least %d, at %s: %s",
-		plural.Of(r.demand.PerHost, "slot", "slots"), r.demand.MaxHosts, r.demand.MinHosts, r.begins().UTC().Format("15:04:05 UTC"), m.missing(r))
+		plural.Of(r.demand.PerHost, "slot", "slots"), r.demand.MaxHosts, r.demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), m.missing(r))
 }

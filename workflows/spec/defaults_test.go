@@ -27,7 +27,7 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		Stop:              Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace)},
 		StopTogether:      StopTogether{Grace: new(DefaultTogetherGrace), CleanErrors: []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}},
 		Closures:          Closures{QueueSize: new(DefaultQueueSize)},
-		Logs:              Logs{Redirects: "3", Tee: "3", Prefix: "[{{.Type}}-{{.Index}}]:"},
+		Logs:              Logs{Redirects: "3", Tee: "3", Prefix: new(DefaultPrefix)},
 		EnvProfiles:       []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX},
 	}, d)
 	assert.False(t, d.AutoRestart)
@@ -42,7 +42,7 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	s := &RunSpec{
 		DependenceOnChief: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
 		Stop: Stop{Signal: "KILL", Grace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
-		Logs: Logs{Redirects: "0", Tee: "1", Prefix: "x"}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
+		Logs: Logs{Redirects: "0", Tee: "1", Prefix: new("x")}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
 		Priority: new(1), Hosts: Hosts{Strategy: StrategySpread}, Elastic: Elastic{JoinWait: DurationOf(0), Grow: GrowNextGeneration}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
 	}
 	d := s.WithDefaults()

@@ -497,9 +497,9 @@ var fields = []field{
 	},
 	{
 		of: "Logs.prefix", def: DefaultPrefix, syntax: prefixSyntax,
-		doc:     "Template of the start of each console line, made of text and of {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}} and {{.Host}}, or ${role_name}, ${rank} and ${local_rank}. The default is padded to 14 columns and followed by a space.",
+		doc:     "Template of the start of each console line, made of text and of {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}} and {{.Host}}, or ${role_name}, ${rank} and ${local_rank}. The default is padded to 14 columns and followed by a space. An empty text: no prefix.",
 		example: `prefix: "[{{.Type}}-{{.Index}}]:"`,
-		flag:    "log-prefix", usage: "`TEMPLATE` for the start of console lines (default \"" + DefaultPrefix + "\")",
+		flag:    "log-prefix", usage: "`TEMPLATE` for the start of console lines; '' for none (default \"" + DefaultPrefix + "\")",
 	},
 
 	{

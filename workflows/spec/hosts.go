@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
@@ -158,9 +159,9 @@ func (c *checker) checkHostCount(s *RunSpec, n int, pinned []string) {
 	case c.isMalformed("hosts.count") || least < 1 || least > most:
 		return
 	case most > n:
-		c.add("hosts.count", fmt.Sprintf("is %s, and the run has only %d tasks", h.Count, n), "have a task for each host, or fewer hosts")
+		c.add("hosts.count", fmt.Sprintf("is %s, and the run has only %s", h.Count, plural.Of(n, "task", "tasks")), "have a task for each host, or fewer hosts")
 	case h.PerHost != nil && *h.PerHost > 0 && (n+*h.PerHost-1) / *h.PerHost != most:
-		c.add("hosts.per_host", fmt.Sprintf("%d tasks, %d on each host, do not make %d hosts", n, *h.PerHost, most),
+		c.add("hosts.per_host", fmt.Sprintf("%s, %d on each host, do not make %s", plural.Of(n, "task", "tasks"), *h.PerHost, plural.Of(most, "host", "hosts")),
 			fmt.Sprintf("have %d tasks, or leave out count or per_host", most**h.PerHost))
 	case len(pinned) > most:
 		c.add("hosts.count", fmt.Sprintf("is %s, and the addresses name %s", h.Count, shorten.List(pinned, 3)), "leave it out, or correct the addresses")

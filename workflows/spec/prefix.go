@@ -41,10 +41,11 @@ type prefixPart struct {
 // all that Go's template language is needed for here; the whole of it would
 // let a spec compute for ever.
 //
-// An empty text is [DefaultPrefix].
-func ParsePrefix(text string) (Prefix, error) {
-	if text == "" {
-		text = DefaultPrefix
+// nil is [DefaultPrefix], and an empty text no prefix at all.
+func ParsePrefix(template *string) (Prefix, error) {
+	text := DefaultPrefix
+	if template != nil {
+		text = *template
 	}
 	p := Prefix{padded: text == DefaultPrefix}
 	for rest := text; rest != ""; {

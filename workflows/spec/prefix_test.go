@@ -11,7 +11,7 @@ var somebody = PrefixFields{Type: "worker", Index: 3, Rank: 12, LocalRank: 4, At
 
 func format(t *testing.T, template string, f PrefixFields) string {
 	t.Helper()
-	p, err := ParsePrefix(template)
+	p, err := ParsePrefix(&template)
 	require.NoError(t, err)
 	return p.Format(f)
 }
@@ -22,7 +22,9 @@ func TestDefaultPrefix_SEED05(t *testing.T) {
 		"chief": "[chief-0]:     ", "worker": "[worker-0]:    ", "ps": "[ps-0]:        ", "evaluator": "[evaluator-0]: ",
 		"parameter_server": "[parameter_server-0]: ", // not cut
 	} {
-		assert.Equal(t, want, format(t, "", PrefixFields{Type: typ}))
+		p, err := ParsePrefix(nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, p.Format(PrefixFields{Type: typ}))
 		assert.Equal(t, want, format(t, DefaultPrefix, PrefixFields{Type: typ}))
 	}
 }
@@ -32,12 +34,13 @@ func TestCustomPrefix_TR25_TR59_TE47(t *testing.T) {
 	assert.Equal(t, "[rank12]: ", format(t, "[rank${rank}]: ", somebody))
 	assert.Equal(t, "[worker-4:12]:", format(t, "[${role_name}-${local_rank}:${rank}]:", somebody))
 	assert.Equal(t, "worker3 12 4 1 host-a", format(t, "{{.Type}}{{.Index}} {{ .Rank }} {{.LocalRank}} {{.Restart}} {{.Host}}", somebody))
+	assert.Equal(t, "", format(t, "", somebody), "none")
 	assert.Equal(t, "$ } }} { plain", format(t, "$ } }} { plain", somebody))
 }
 
 func TestBadPrefixes(t *testing.T) {
 	for _, text := range []string{"{{", "{{.Rank", "${rank", "{{.Nope}}", "{{range .}}{{end}}", "${RANK}", "{{}}", "${}", "{{printf .Type}}"} {
-		_, err := ParsePrefix(text)
+		_, err := ParsePrefix(&text)
 		assert.Error(t, err, text)
 	}
 }

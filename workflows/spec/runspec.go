@@ -100,7 +100,7 @@ type Logs struct {
 	Tee                    string   `json:"tee,omitempty"`
 	LocalRanksFilter       []int    `json:"local_ranks_filter,omitzero"`
 	Filter                 []string `json:"filter,omitempty"`
-	Prefix                 string   `json:"prefix,omitempty"`
+	Prefix                 *string  `json:"prefix,omitempty"`
 	Timestamps             bool     `json:"timestamps,omitempty"`
 	DuplicateStdoutFilters []string `json:"duplicate_stdout_filters,omitempty"`
 	DuplicateStderrFilters []string `json:"duplicate_stderr_filters,omitempty"`

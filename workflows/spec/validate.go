@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/plural"
 )
 
 // MaxTasks bounds the tasks of a run.
@@ -45,16 +47,18 @@ func (c *checker) checkFields(path string, v reflect.Value) {
 }
 
 func (c *checker) checkField(path, key string, v reflect.Value) {
+	if v.Kind() == reflect.Pointer {
+		if !v.IsNil() {
+			c.checkField(path, key, v.Elem())
+		}
+		return
+	}
 	f := fieldOf(key)
 	if f.syntax.check != nil {
 		f.syntax.check(c, path, v.Interface())
 		return
 	}
 	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			c.checkField(path, key, v.Elem())
-		}
 	case reflect.Struct:
 		c.checkFields(path, v)
 	case reflect.Slice:
@@ -112,7 +116,7 @@ func (c *checker) checkLogs(s *RunSpec) {
 		case r < 0 || r >= MaxTasks:
 			c.add(p, fmt.Sprintf("%d is no local rank", r), fmt.Sprintf("local ranks go from 0 to %d", MaxTasks-1))
 		case n > 0 && r >= n:
-			c.add(p, fmt.Sprintf("names local rank %d, but the run has %d tasks", r, n), fmt.Sprintf("they go from 0 to %d", n-1))
+			c.add(p, fmt.Sprintf("names local rank %d, but the run has %s", r, plural.Of(n, "task", "tasks")), fmt.Sprintf("they go from 0 to %d", n-1))
 		}
 	}
 	c.checkFilter(s)
@@ -120,7 +124,7 @@ func (c *checker) checkLogs(s *RunSpec) {
 
 func (c *checker) checkPrefix(path, text string) {
 	c.checkText(path, text)
-	_, err := ParsePrefix(text)
+	_, err := ParsePrefix(&text)
 	c.addError(path, err)
 }
 
@@ -137,7 +141,7 @@ func (c *checker) checkMask(path, text, number, owner string, tasks int) {
 		return
 	}
 	if tasks > 0 && m.highest() >= tasks {
-		c.add(path, fmt.Sprintf("names %s %d, but %s has %d tasks", number, m.highest(), owner, tasks), fmt.Sprintf("they go from 0 to %d", tasks-1))
+		c.add(path, fmt.Sprintf("names %s %d, but %s has %s", number, m.highest(), owner, plural.Of(tasks, "task", "tasks")), fmt.Sprintf("they go from 0 to %d", tasks-1))
 	}
 }
 

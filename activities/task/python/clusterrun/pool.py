@@ -16,7 +16,7 @@ from ._pooltasks import error_of, request_of, tasks_of
 from ._transport import in_forked_children
 
 _JOIN = 60.0  # seconds for all processes to end
-_UNEXPECTED_EOF = "Unexpected EOF. Worker process may have died. Please report a bug"
+_UNEXPECTED_EOF = "Unexpected EOF. Worker process may have died"
 
 
 class Pool:
@@ -102,10 +102,9 @@ class Pool:
                 self._shutdown(process, died=True)
                 if not why and process.returncode:
                     why = "clusterrun has ended with exit code %d, and says why on stderr" % process.returncode
-                died = RuntimeError(_UNEXPECTED_EOF)
-                if why and hasattr(died, "add_note"):  # Python 3.11
-                    died.add_note(why)  # the last thing that is read
-                raise died from (RuntimeError(why) if why else None)
+                if not why:
+                    raise RuntimeError(_UNEXPECTED_EOF + ". Please report a bug")
+                raise RuntimeError("%s: %s" % (_UNEXPECTED_EOF, why)) from RuntimeError(why)
         if outcomes is None:
             problem = answer["error"]
             raise (ValueError if problem.get("kind") == "RefusedError" else RuntimeError)(problem.get("message", ""))

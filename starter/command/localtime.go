@@ -1,0 +1,35 @@
+package command
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// localTime is how a time is shown to people: in their zone, which is named.
+const localTime = "2006-01-02 15:04:05 MST"
+
+// utcTime matches times in what a run says. It is in UTC, since it is kept in the run's history
+// for readers anywhere.
+var utcTime = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{3})? UTC|T\d\d:\d\d:\d\dZ)\b`)
+})
+
+// inLocalTime returns what a run says with its times in the zone of whoever reads it.
+func inLocalTime(text string) string {
+	return utcTime().ReplaceAllStringFunc(text, func(written string) string {
+		layout, shown := "2006-01-02 15:04:05 UTC", localTime
+		switch {
+		case strings.HasSuffix(written, "Z"):
+			layout = time.RFC3339
+		case strings.Contains(written, "."):
+			shown = "2006-01-02 15:04:05.000 MST"
+		}
+		at, err := time.Parse(layout, written)
+		if err != nil {
+			return written
+		}
+		return at.Local().Format(shown)
+	})
+}
