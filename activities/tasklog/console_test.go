@@ -22,7 +22,7 @@ func workers(rank, _ int) string {
 }
 
 func defaultPrefixOf(f spec.PrefixFields) string {
-	p, err := spec.ParsePrefix("")
+	p, err := spec.ParsePrefix(nil)
 	if err != nil {
 		panic(err)
 	}

@@ -105,12 +105,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // that is not there either.
 func TestTail(t *testing.T) {
 	const writers, lines = 32, 1000
-	for name, prefix := range map[string]string{"default": "", "custom": "[worker{{.Index}}][{{.Rank}}]:"} {
+	for name, prefix := range map[string]string{"default": spec.DefaultPrefix, "custom": "[worker{{.Index}}][{{.Rank}}]:"} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, o FollowOptions) {
 				run := filepath.Join(t.TempDir(), "not", "there", "yet")
 				var out, err bytes.Buffer
-				template, parseErr := spec.ParsePrefix(prefix)
+				template, parseErr := spec.ParsePrefix(&prefix)
 				require.NoError(t, parseErr)
 				console := NewConsole(&out, &err, ConsoleOptions{Prefix: func(rank, attempt int) string {
 					return template.Format(spec.PrefixFields{Type: "writer", Index: rank, Rank: rank, Attempt: attempt})
