@@ -44,7 +44,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	hosts := append(slices.Clone(r.former), r.hosts...)
 	futures := make([]workflow.Future, len(hosts))
 	for i, h := range hosts {
-		if h.queue != "" && !(spec.IsAgentsQueue(r.queue) && r.lost[h.queue]) {
+		if h.queue != "" && (!spec.IsAgentsQueue(r.queue) || !r.lost[h.queue]) {
 			futures[i] = workflow.ExecuteActivity(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), spec.ActivityRelease, activities.ReleaseInput{Run: r.began})
 		}
 	}

@@ -206,8 +206,10 @@ func (f *specFlags) counted(s *spec.RunSpec, hosts int) *int {
 	case f.given("np"):
 		return &f.np
 	case f.given("per-host") && len(s.Tasks) == 0 && !f.given("task") && !f.given("nproc-per-node"):
-		each, _ := f.flags.GetInt("per-host")
-		return new(each * hosts)
+		each, err := f.flags.GetInt("per-host")
+		if total := each * hosts; err == nil {
+			return &total
+		}
 	}
 	return nil
 }

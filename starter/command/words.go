@@ -12,8 +12,8 @@ import (
 // translate writes the words of mpirun and srun among the flags of a command that makes a
 // spec in ours. Flags of the program that is to run are left alone.
 func (a *app) translate(root *cobra.Command, args []string) ([]string, error) {
-	cmd, _, err := root.Find(args)
-	if err != nil || cmd.Flags().Lookup("np") == nil {
+	cmd, _, unknown := root.Find(args) // which is for cobra to say
+	if unknown != nil || cmd.Flags().Lookup("np") == nil {
 		return args, nil
 	}
 	at := afterName(root, cmd, args)
