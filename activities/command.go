@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -112,6 +113,8 @@ func asRank(program string, args []string) (string, []string, error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("find our own executable: %w", err)
 	}
+	// What has replaced it since this program was started does as well.
+	self = strings.TrimSuffix(self, " (deleted)")
 	return self, append([]string{self, "task", "mpi", "--", program}, args[1:]...), nil
 }
 

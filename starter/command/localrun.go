@@ -111,12 +111,7 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 		return err
 	}
 	defer l.archive.Close()
-	if l.std, err = a.standardFiles(o, func(s os.Signal) {
-		select {
-		case signals <- s:
-		default: // there are more already than anybody needs
-		}
-	}); err != nil {
+	if l.std, err = a.standardFiles(o, signals); err != nil {
 		return err
 	}
 	defer l.std.terminal.giveBack()
@@ -141,6 +136,11 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 	return l.conclude(l.supervise(ctx), o, abandoned)
 }
 
+// endedEarly is the error of a run that a signal has kept from being started.
+func endedEarly(s os.Signal) error {
+	return &exitError{code: codeOfSignal(s), cause: fmt.Errorf("got %s before the run was started", nameOfSignal(s))}
+}
+
 // start brings everything up. The first signal ends it.
 func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
 	started := make(chan struct{})
@@ -158,7 +158,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		close(started)
 		select {
 		case s := <-interrupted:
-			err = &exitError{code: codeOfSignal(s), cause: fmt.Errorf("got %s before the run was started", nameOfSignal(s))}
+			err = endedEarly(s)
 		default:
 		}
 	}()

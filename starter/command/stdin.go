@@ -72,8 +72,8 @@ func (a *app) readerOf(s *spec.RunSpec) string {
 }
 
 // stdinFor returns our stdin for whom it is meant. For all tasks it becomes a file: what comes from a
-// pipe is read to its end before anything starts.
-func (a *app) stdinFor(reader string) (*os.File, error) {
+// pipe is read to its end before anything starts, unless a signal comes first.
+func (a *app) stdinFor(reader string, signals <-chan os.Signal) (*os.File, error) {
 	in := tasklog.FileOf(a.in)
 	switch {
 	case reader == "":
@@ -93,7 +93,16 @@ func (a *app) stdinFor(reader string) (*os.File, error) {
 	// Nobody needs its name: it is opened again by its descriptor.
 	err = os.Remove(file.Name())
 	if err == nil {
-		_, err = io.Copy(file, in)
+		copied := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(file, in)
+			copied <- err
+		}()
+		select {
+		case err = <-copied:
+		case s := <-signals:
+			return nil, endedEarly(s)
+		}
 	}
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)

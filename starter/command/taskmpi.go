@@ -90,6 +90,11 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 	if err != nil {
 		return fmt.Errorf("make a socket for the program: %w", err)
 	}
+	// Close ends a read of what does not block: something that the program has left behind may
+	// have the other end.
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		return fmt.Errorf("make a socket for the program: %w", err)
+	}
 	here, there := os.NewFile(uintptr(ends[0]), "pmi"), os.NewFile(uintptr(ends[1]), "pmi")
 	defer here.Close()
 	// Signals are for the program: it is in our group, and gets them itself.
@@ -106,7 +111,7 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 		return cannotExecute(args[0], err)
 	}
 	_ = there.Close()
-	passOn(signals, cmd.Process)
+	go passOn(signals, cmd.Process)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
@@ -121,15 +126,20 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 	return endAs(cmd.ProcessState)
 }
 
-// passOn gives a program the signals that came before it was there.
+// lateSignals is how long after its start a program may be given signals that it had already.
+const lateSignals = 100 * time.Millisecond
+
+// passOn gives a program the signals that came before it was there, also those that the Go
+// runtime has not handed on yet.
 func passOn(signals <-chan os.Signal, p *os.Process) {
+	over := time.After(lateSignals)
 	for {
 		select {
 		case s := <-signals:
 			if s != unix.SIGCHLD && s != unix.SIGURG {
 				_ = p.Signal(s)
 			}
-		default:
+		case <-over:
 			return
 		}
 	}

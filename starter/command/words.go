@@ -12,9 +12,9 @@ import (
 // translate writes the words of mpirun and srun among the flags of a command that makes a
 // spec in ours. Flags of the program that is to run are left alone.
 func (a *app) translate(root *cobra.Command, args []string) ([]string, error) {
-	cmd, _, unknown := root.Find(args) // which is for cobra to say
-	if unknown != nil || cmd.Flags().Lookup("np") == nil {
-		return args, nil
+	cmd, _, err := root.Find(args)
+	if makesSpec := err == nil && cmd.Flags().Lookup("np") != nil; !makesSpec {
+		return args, nil // what is wrong is for cobra to say
 	}
 	at := afterName(root, cmd, args)
 	l, err := mpirun.Translate(args[at:], wordsOf(cmd))

@@ -131,3 +131,13 @@ func TestMPICHOnTwoHosts(t *testing.T) {
 		assert.Contains(t, stdout, line, stderr)
 	}
 }
+
+// What a rank leaves behind does not keep its end from being seen, though it has the descriptor
+// by which the rank asked.
+func TestWhatARankLeavesBehind(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	code, stdout, stderr := l.run("run", "-n", "1", "--env-profile", "mpi", "--", "bash", "-c", "sleep 3600 & sleep 0.5; echo over; exit 3")
+	assert.Equal(t, 3, code, stderr)
+	assert.Contains(t, stdout, "over")
+}

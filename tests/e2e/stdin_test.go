@@ -2,10 +2,16 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
@@ -52,4 +58,27 @@ func TestStdin(t *testing.T) {
 			assert.Contains(t, p.Stderr(), c.want)
 		})
 	}
+}
+
+// A signal ends a command that reads a pipe for all tasks, whoever keeps that open.
+func TestASignalEndsTheReadingOfStdin(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "in")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	open, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer open.Close()
+	p := harness.Start(t, dir, harness.Env(l.home), "bash", "-c", "exec "+harness.Clusterrun(t)+" run -n 1 --stdin all -- cat < in")
+	harness.Eventually(t, "it reads", func() bool {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.Cmd.Process.Pid))
+		return err == nil && slices.ContainsFunc(files, func(file string) bool {
+			target, err := os.Readlink(file)
+			return err == nil && strings.Contains(target, "clusterrun-stdin-")
+		})
+	})
+	p.Kill(syscall.SIGTERM)
+	assert.Equal(t, 143, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stderr(), "got SIGTERM before the run was started")
 }

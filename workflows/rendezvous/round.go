@@ -23,7 +23,7 @@ type Round struct {
 	opened       time.Time
 	tasks        map[string]*participant // for look-ups only: ranging over a map has no order
 	absent       int
-	brought      int // the bytes of all values
+	brought      int // the sizes of all values
 	refused      []spec.BarrierRefusal
 	result       *spec.BarrierResult
 }
@@ -88,7 +88,7 @@ func (r *Round) arrived(e Arrived) []Answer {
 	if len(p.arrivals) >= maxKeys {
 		return r.refuse(e, spec.BarrierTooMany)
 	}
-	if r.brought+len(e.Value) > spec.MaxBarrierValues {
+	if r.brought+spec.BarrierValueSize(e.Value) > spec.MaxBarrierValues {
 		return r.refuse(e, spec.BarrierTooLarge)
 	}
 	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.arrivals) == 0 {
@@ -102,7 +102,7 @@ func (r *Round) arrived(e Arrived) []Answer {
 		a.deadline = e.Now.Add(e.Timeout)
 	}
 	p.arrivals = append(p.arrivals, a)
-	r.brought += len(a.value)
+	r.brought += spec.BarrierValueSize(a.value)
 	if r.result != nil {
 		r.result.Arrived[e.Task] = append(r.result.Arrived[e.Task], e.Key)
 		return []Answer{{Task: e.Task, Key: e.Key, Host: e.Host, State: r.result.State}}
@@ -137,7 +137,7 @@ func (r *Round) withdrawn(e Withdrawn) {
 	n := len(p.arrivals)
 	p.arrivals = slices.DeleteFunc(p.arrivals, func(a arrival) bool {
 		if a.key == e.Key {
-			r.brought -= len(a.value)
+			r.brought -= spec.BarrierValueSize(a.value)
 		}
 		return a.key == e.Key
 	})

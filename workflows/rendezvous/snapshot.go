@@ -58,7 +58,7 @@ func Resume(participants []string, s Snapshot) *Round {
 		p := r.tasks[name]
 		p.since = t.Since
 		for _, a := range t.Arrivals {
-			r.brought += len(a.Value)
+			r.brought += spec.BarrierValueSize(a.Value)
 			p.arrivals = append(p.arrivals, arrival{key: a.Key, host: a.Host, value: a.Value, timeout: a.Timeout, deadline: a.Deadline})
 		}
 		if len(p.arrivals) > 0 {

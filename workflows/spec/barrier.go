@@ -187,9 +187,21 @@ type BarrierEndedTask struct {
 // round no history.
 const ErrBarrierUnchanged = "BarrierUnchanged"
 
-// MaxBarrierValues is the most that the values of a round have together, in bytes: they
-// are in the result of its workflow.
+// MaxBarrierValues is the most that the values of a round have together, by
+// [BarrierValueSize]: they are in the result of its workflow.
 const MaxBarrierValues = 1 << 20
+
+// BarrierValueSize returns the size of a value, in bytes. What is not plain text counts six
+// times, since JSON may write it as \u00e9.
+func BarrierValueSize(value string) int {
+	n := len(value)
+	for i := range len(value) {
+		if b := value[i]; b < ' ' || b > '~' || strings.IndexByte(`"\<>&`, b) >= 0 {
+			n += 5
+		}
+	}
+	return n
+}
 
 // MaxBarrierName is the longest name of a barrier, in bytes.
 const MaxBarrierName = 200
