@@ -210,6 +210,9 @@ func (l *logReader) find(ctx context.Context) (*starter.Status, []string, error)
 			if l.namesLeftOut(s) {
 				return nil, nil, &exitError{code: exitMachinery}
 			}
+			if s.Open && !known {
+				return nil, nil, fmt.Errorf("run %s has not started its tasks yet; -f waits for their output", l.run.ID)
+			}
 			own := &fs.PathError{Op: "open", Path: l.ownDir(s), Err: fs.ErrNotExist}
 			return nil, nil, fmt.Errorf("run %s has no logs on this host: %w", l.run.ID, own)
 		}

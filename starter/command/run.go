@@ -24,8 +24,8 @@ Flags may be those of mpirun and srun: see ` + "`clusterrun help mpirun`" + `.
 Processes run in the current directory unless --dir or the spec says otherwise,
 with the environment of this shell. With --remote they run on other hosts: with
 the environment of their host worker, and what --env, -x and --env-from-shell send
-of this shell's. Their output comes from there; a success of which some cannot be had
-exits with 125, and with -q none is asked for.
+of this shell's. Their output is fetched from there. If the run succeeds and some of it
+cannot be fetched, the exit code is 125; with -q none is fetched.
 
 With --ship DIRECTORY they run in a copy of it, which each host unpacks into a private
 directory: without .git and what .gitignore names, and as it is now, whatever changes
