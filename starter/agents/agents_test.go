@@ -181,8 +181,51 @@ func TestRanks(t *testing.T) {
 	m, name := newMembers(ranked("z", 0), 16)
 	assert.Equal(t, "00-z", name)
 	assert.Equal(t, "07-b", m.add(ranked("b", 7), &member{}))
-	refusal, _ := m.check(ranked("c", 7))
-	assert.Equal(t, "--node-rank 7 is that of host 07-b already; give each agent another", refusal)
+	assert.Equal(t, Answer{Refusal: "--node-rank 7 is that of host 07-b already; give each agent another", Taken: true}, m.check(ranked("c", 7)))
+}
+
+// An agent comes again only to the run that it was in, and to its own place.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	m, _ := newMembers(request("a"), 3)
+	first := request("b")
+	first.Agent, first.Rank = "first", 1
+	again := first
+	again.Host, again.ExecutionID = m.add(first, &member{}), "e"
+	assert.Equal(t, "it has another run", m.check(again).Refusal, "the run is not started")
+	m.executionID = "later"
+	assert.Equal(t, "it has another run", m.check(again).Refusal)
+	m.executionID = "e"
+	assert.Equal(t, Answer{}, m.check(again))
+
+	delete(m.all, again.Host)
+	second := first
+	second.Agent = "second"
+	require.Equal(t, again.Host, m.add(second, &member{cut: func() { t.Error("the second was cut") }}))
+	assert.Equal(t, "another agent has taken the place of this one", m.check(again).Refusal)
+	delete(m.all, again.Host)
+	second.Host = "c"
+	m.add(second, &member{})
+	assert.Equal(t, "--node-rank 1 is that of host 1-c already; give each agent another", m.check(again).Refusal)
+}
+
+// A host that has crashed and started again asks for its rank until its old connection is
+// known to be dead.
+func TestRankOfTheDead(t *testing.T) {
+	t.Parallel()
+	h := listen(t)
+	right, r := key(t, "the secret"), request("b")
+	r.Rank = 1
+	dead, err := h.join(t.Context(), right, r, never)
+	require.NoError(t, err)
+	_, err = Join(t.Context(), JoinConfig{Endpoint: h.listener.Addr().String(), Key: right, Request: r}, never)
+	require.ErrorContains(t, err, "--node-rank 1 is that of host 1-b already", "without patience")
+	second, err := h.join(t.Context(), right, r, func(err error) {
+		assert.ErrorContains(t, err, "--node-rank 1 is that of host 1-b already")
+		_ = dead.conn.Close()
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "1-b", second.Host)
 }
 
 func TestSecret(t *testing.T) {

@@ -45,9 +45,12 @@ type Request struct {
 	Version string `json:"version"`
 	// ID is the one of the meeting.
 	ID string `json:"id"`
-	// Host is the name of the machine, or the one that the agent has had in the run (Again).
-	Host  string `json:"host"`
-	Again bool   `json:"again,omitempty"`
+	// Agent is random, and tells an agent from others with the same host and rank.
+	Agent string `json:"agent"`
+	// Host is the name of the machine, or of the host worker of an agent that comes again.
+	Host string `json:"host"`
+	// ExecutionID is that of the run to which the agent comes again. Empty: it is new.
+	ExecutionID string `json:"execution_id,omitempty"`
 	// Rank is the place of the host among the others; -1: any.
 	Rank int `json:"rank"`
 	// Encoded reports whether the agent has keys for what goes through the server.
@@ -58,10 +61,12 @@ type Request struct {
 
 // Answer is that of the head.
 type Answer struct {
-	// Refusal is why the agent does not take part. Full reports whether that is because
-	// there are enough.
+	// Refusal is why the agent does not take part. Later reports whether it may once
+	// others have left, or with the next run. Taken reports whether its rank is that of
+	// another agent, whose connection may be dead without a sign of that yet.
 	Refusal string `json:"refusal,omitempty"`
-	Full    bool   `json:"full,omitempty"`
+	Later   bool   `json:"later,omitempty"`
+	Taken   bool   `json:"taken,omitempty"`
 	// Host is the name of its host worker.
 	Host string `json:"host,omitempty"`
 	Run

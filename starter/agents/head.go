@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"syscall"
@@ -67,6 +66,9 @@ func Listen(ctx context.Context, address string, c HeadConfig) (*Head, error) {
 
 // Start lets those in who wait for the run.
 func (h *Head) Start(r Run) {
+	h.mu.Lock()
+	h.members.executionID = r.ExecutionID
+	h.mu.Unlock()
 	h.run = r
 	close(h.started)
 }
@@ -160,12 +162,10 @@ func (h *Head) agent(conn *tls.Conn) {
 func (h *Head) admit(r Request, one *member) (a Answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch a.Refusal, a.Full = h.members.check(r); {
-	case h.ctx.Err() != nil:
-		a.Refusal = "the run has ended"
-	case a.Full:
-		a.Refusal = fmt.Sprintf("the run has all of its %d agents", h.Most)
-	case a.Refusal == "":
+	if h.ctx.Err() != nil {
+		return Answer{Refusal: "the run has ended"}
+	}
+	if a = h.members.check(r); a.Refusal == "" {
 		a.Host = h.members.add(r, one)
 		h.joined.Add(1)
 		h.Changed(len(h.members.all))

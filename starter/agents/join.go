@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -20,7 +21,8 @@ type JoinConfig struct {
 	// Key is that of the agents, see [Key].
 	Key     []byte
 	Request Request
-	// Patience is how long a connection that has broken is tried to be made again.
+	// Patience is how long a connection that has broken is tried to be made again, and how
+	// long the agent asks for a rank that another has.
 	Patience time.Duration
 }
 
@@ -50,16 +52,21 @@ func Join(ctx context.Context, c JoinConfig, waiting func(error)) (*Membership, 
 		return nil, err
 	}
 	m := &Membership{config: c, tls: config}
+	m.config.Request.Agent = rand.Text()
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: time.Second}
+	var giveUp time.Time // where the rank is taken
 	for {
-		err := m.ask(ctx, c.Request)
+		err := m.ask(ctx, m.config.Request)
+		if m.Taken && giveUp.IsZero() {
+			giveUp = time.Now().Add(c.Patience)
+		}
 		var final *RefusedError
 		switch {
 		case err == nil:
 			return m, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.As(err, &final) && !m.Full:
+		case errors.As(err, &final) && !m.Later && !(m.Taken && time.Now().Before(giveUp)):
 			return nil, err
 		}
 		waiting(err)
@@ -116,7 +123,7 @@ func (m *Membership) explain(err error) error {
 // broken is made again. It ends the membership, and returns nil, when ctx is done.
 func (m *Membership) Lost(ctx context.Context) error {
 	again := m.config.Request
-	again.Again, again.Host, again.Spec = true, m.Host, nil
+	again.ExecutionID, again.Host, again.Spec = m.ExecutionID, m.Host, nil
 	for {
 		conn := m.conn
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -132,14 +139,11 @@ func (m *Membership) Lost(ctx context.Context) error {
 
 func (m *Membership) rejoin(ctx context.Context, r Request) error {
 	_ = m.conn.Close()
-	answer, giveUp := m.Answer, time.Now().Add(m.config.Patience)
+	giveUp := time.Now().Add(m.config.Patience)
 	wait := retry.Backoff{First: 100 * time.Millisecond, Most: time.Second}
 	for {
 		err := m.ask(ctx, r)
 		var refused *RefusedError
-		if err == nil && m.ExecutionID != answer.ExecutionID {
-			err = &RefusedError{m.config.Endpoint, "it has another run"}
-		}
 		switch {
 		case err == nil:
 			return nil

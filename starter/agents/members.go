@@ -16,13 +16,16 @@ import (
 type members struct {
 	own  Request // of the head
 	most int
+	// executionID is that of the run, once it is started.
+	executionID string
 	// all are by the names of their host workers.
 	all map[string]*member
 }
 
 // member is an agent that takes part.
 type member struct {
-	rank int
+	agent string // of its request
+	rank  int
 	// cut ends its connection.
 	cut func()
 }
@@ -32,44 +35,61 @@ func newMembers(own Request, most int) (*members, string) {
 	return m, m.add(own, &member{cut: func() {}})
 }
 
-// check returns why an agent does not take part, and whether that is because there are enough
-// others. Neither: it may.
-func (m *members) check(r Request) (refusal string, full bool) {
-	here := m.own
+// check returns the refusal of an agent that may not take part, or else nothing.
+func (m *members) check(r Request) Answer {
+	here, again, had := m.own, r.ExecutionID != "", m.had(r)
+	refuse := func(format string, args ...any) Answer { return Answer{Refusal: fmt.Sprintf(format, args...)} }
 	switch {
 	case r.Version != here.Version:
-		return fmt.Sprintf("its program is %s, and the one here is %s; install the same", r.Version, here.Version), false
+		return refuse("its program is %s, and the one here is %s; install the same", r.Version, here.Version)
 	case r.ID != here.ID:
-		return fmt.Sprintf("--rdzv-id is %q, and that of the run here is %q; give each run an endpoint of its own", r.ID, here.ID), false
+		return refuse("--rdzv-id is %q, and that of the run here is %q; give each run an endpoint of its own", r.ID, here.ID)
 	case r.Encoded != here.Encoded:
-		return "--codec-keys is given for one of the agents and not for the other; give all of them the same keys", false
-	case r.Again && m.all[r.Host] != nil:
-		return "", false
-	case r.Again:
-		return "", len(m.all) >= m.most
+		return refuse("--codec-keys is given for one of the agents and not for the other; give all of them the same keys")
+	case again && r.ExecutionID != m.executionID:
+		return refuse("it has another run")
+	case had != nil && had.agent == r.Agent:
+		return Answer{}
+	case had != nil:
+		return refuse("another agent has taken the place of this one")
 	}
-	if difference := different(r.Spec, here.Spec); difference != "" {
-		return difference + "; give all agents the same", false
+	if difference := different(r.Spec, here.Spec); difference != "" && !again {
+		return refuse("%s; give all agents the same", difference)
 	}
 	for host, other := range m.all {
 		if other.rank == r.Rank && r.Rank >= 0 {
-			return fmt.Sprintf("--node-rank %d is that of host %s already; give each agent another", r.Rank, host), false
+			a := refuse("--node-rank %d is that of host %s already; give each agent another", r.Rank, host)
+			a.Taken = true
+			return a
 		}
 	}
-	return "", len(m.all) >= m.most
+	if len(m.all) >= m.most {
+		a := refuse("the run has all of its %d agents", m.most)
+		a.Later = true
+		return a
+	}
+	return Answer{}
+}
+
+// had returns the member whose place an agent asks for that comes again.
+func (m *members) had(r Request) *member {
+	if r.ExecutionID == "" {
+		return nil
+	}
+	return m.all[r.Host]
 }
 
 // add takes an agent among the members, and returns the name of its host worker. The names of
 // ranks are in their order. One that comes again takes the place that it had.
 func (m *members) add(r Request, one *member) string {
-	one.rank = r.Rank
-	if had := m.all[r.Host]; r.Again && had != nil {
+	one.agent, one.rank = r.Agent, r.Rank
+	if had := m.had(r); had != nil {
 		had.cut()
 		m.all[r.Host] = one
 		return r.Host
 	}
 	name := r.Host
-	if r.Rank >= 0 && !r.Again {
+	if r.Rank >= 0 && r.ExecutionID == "" {
 		name = fmt.Sprintf("%0*d-%s", len(strconv.Itoa(m.most-1)), r.Rank, r.Host)
 	}
 	unique := name
