@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +126,31 @@ func TestTheHeadIsGone(t *testing.T) {
 	end()
 	h.Close(ended)
 	assert.Error(t, m.Lost(t.Context()))
+}
+
+// A run that has ended waits for its agents to leave, and takes no other; who asks waits for
+// the next run.
+func TestTheRunHasEnded(t *testing.T) {
+	t.Parallel()
+	h := listen(t)
+	right := key(t, "the secret")
+	m, err := h.join(t.Context(), right, request("b"), never)
+	require.NoError(t, err)
+	closed := make(chan struct{})
+	go func() {
+		h.Close(context.Background())
+		close(closed)
+	}()
+	ctx, enough := context.WithTimeout(t.Context(), time.Minute)
+	defer enough()
+	_, err = h.join(ctx, right, request("c"), func(err error) {
+		if strings.Contains(err.Error(), "the run has ended") {
+			enough()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	_ = m.conn.Close()
+	<-closed
 }
 
 // Who does not know the secret gets no word of the server, whatever it shows.

@@ -38,6 +38,7 @@ type Head struct {
 
 	mu      sync.Mutex
 	members *members
+	closing bool // nobody joins any more
 	joined  sync.WaitGroup
 }
 
@@ -79,6 +80,9 @@ func (h *Head) Close(ctx context.Context) {
 	if h == nil {
 		return
 	}
+	h.mu.Lock()
+	h.closing = true
+	h.mu.Unlock()
 	left := make(chan struct{})
 	go func() {
 		h.joined.Wait()
@@ -162,8 +166,8 @@ func (h *Head) agent(conn *tls.Conn) {
 func (h *Head) admit(r Request, one *member) (a Answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx.Err() != nil {
-		return Answer{Refusal: "the run has ended"}
+	if h.closing && h.members.had(r) == nil { // who takes its own place again is waited for
+		return Answer{Refusal: "the run has ended", Later: true}
 	}
 	if a = h.members.check(r); a.Refusal == "" {
 		a.Host = h.members.add(r, one)
