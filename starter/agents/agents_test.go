@@ -18,7 +18,7 @@ import (
 
 func key(t *testing.T, secret string) []byte {
 	t.Helper()
-	k, err := Key([]byte(secret))
+	k, err := Key([]byte("sixteen bytes and " + secret))
 	require.NoError(t, err)
 	return k
 }
@@ -272,4 +272,6 @@ func TestSecret(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "sixteen bytes or more", string(secret))
 	assert.Equal(t, key(t, "one"), key(t, "one"), "the same secret makes the same")
+	_, err = Key(nil)
+	assert.ErrorContains(t, err, "the secret has 0 bytes, and needs 16")
 }

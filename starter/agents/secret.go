@@ -64,6 +64,9 @@ const name = "clusterrun"
 // Key returns the certificate that is made of a secret, with its key, as the text of a file.
 // The same secret makes the same.
 func Key(secret []byte) ([]byte, error) {
+	if len(secret) < minToken {
+		return nil, fmt.Errorf("the secret has %d bytes, and needs %d", len(secret), minToken)
+	}
 	seed, err := hkdf.Key(sha256.New, secret, nil, "clusterrun agents", ed25519.SeedSize)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/agents"
@@ -97,34 +98,50 @@ func (l *localRun) agentsKey(m *torchrun.Meeting) ([]byte, error) {
 	secret, err := agents.Secret(m.TokenFile, os.Getenv)
 	switch {
 	case errors.Is(err, agents.ErrNoToken) && spec.IsLoopback(m.Host):
-		if secret, err = ownSecret(l.global.stateDir); err != nil {
+		key, err := ownKey(l.global.stateDir)
+		if err != nil {
 			return nil, fmt.Errorf("state directory: %w", err)
 		}
+		return key, nil
 	case err != nil:
 		return nil, usagef("%s", err)
 	}
 	return agents.Key(secret)
 }
 
-// ownSecret reads the secret of this user, and makes one where there is none.
-func ownSecret(dir string) ([]byte, error) {
+// ownKey returns the key of the secret of this user, and makes a secret where there is none.
+func ownKey(dir string) ([]byte, error) {
 	file := filepath.Join(dir, "agents.key")
 	secret, err := os.ReadFile(file)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return secret, err
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeSecret(file); err == nil {
+			secret, err = os.ReadFile(file)
+		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err != nil {
 		return nil, err
+	}
+	key, err := agents.Key(secret)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; remove the file, and a new one is made", file, err)
+	}
+	return key, nil
+}
+
+// makeSecret makes the file of a secret, whole also after a power cut. Another may make it first.
+func makeSecret(file string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
 	}
 	made := file + "." + rand.Text()
-	if err := os.WriteFile(made, []byte(rand.Text()), 0o600); err != nil {
-		return nil, err
-	}
 	defer os.Remove(made)
-	if err := os.Link(made, file); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+	if err := atomicfile.WriteSynced(made, []byte(rand.Text()), 0o600); err != nil {
+		return err
 	}
-	return os.ReadFile(file)
+	if err := os.Link(made, file); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // request returns what this agent tells of itself.
