@@ -128,6 +128,40 @@ func TestTheHeadIsGone(t *testing.T) {
 	assert.Error(t, m.Lost(t.Context()))
 }
 
+// Connections that do nothing make room for others, and those of agents are bounded.
+func TestTooManyConnections(t *testing.T) {
+	t.Parallel()
+	h := listen(t)
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", h.listener.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	first := dial()
+	var last net.Conn
+	for range handshakes + h.Most {
+		last = dial()
+	}
+	_, err := first.Read(make([]byte, 1))
+	require.Error(t, err)
+
+	config, err := tlsConfig(key(t, "the secret"), serverProtocol)
+	require.NoError(t, err)
+	// served reports whether a connection is passed on to the server.
+	served := func(raw net.Conn) bool {
+		_, err := io.ReadFull(tls.Client(raw, config), make([]byte, 6))
+		return err == nil
+	}
+	assert.True(t, served(last), "the last has not been waited for until its time was over")
+	for range cap(h.open) - 1 {
+		require.True(t, served(dial()))
+	}
+	assert.False(t, served(dial()))
+	_ = last.Close()
+	assert.Eventually(t, func() bool { return served(dial()) }, time.Minute, time.Millisecond)
+}
+
 // A run that has ended waits for its agents to leave, and takes no other; who asks waits for
 // the next run.
 func TestTheRunHasEnded(t *testing.T) {

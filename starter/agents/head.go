@@ -33,6 +33,7 @@ type Head struct {
 	tls      *tls.Config
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
+	open     chan struct{} // one for each connection after its handshake
 	started  chan struct{} // closed when run is known
 	run      Run
 
@@ -58,7 +59,7 @@ func Listen(ctx context.Context, address string, c HeadConfig) (*Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Head{HeadConfig: c, listener: l, tls: config, started: make(chan struct{})}
+	h := &Head{HeadConfig: c, listener: l, tls: config, open: make(chan struct{}, c.Most*connections), started: make(chan struct{})}
 	h.members, h.Host = newMembers(c.Own, c.Most)
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go h.serve()
@@ -96,8 +97,17 @@ func (h *Head) Close(ctx context.Context) {
 	_ = h.listener.Close()
 }
 
+const (
+	// handshakes is how many may be under way, with one more for each agent. Who knows the
+	// secret takes no time for one, and the first of those that do nothing makes room.
+	handshakes = 256
+	// connections is how many there may be for each agent.
+	connections = 32
+)
+
 func (h *Head) serve() {
-	for {
+	under := make([]context.CancelFunc, handshakes+h.Most) // the latest handshakes
+	for n := 0; ; {
 		conn, err := h.listener.Accept()
 		switch {
 		case h.ctx.Err() != nil:
@@ -105,7 +115,12 @@ func (h *Head) serve() {
 		case err != nil:
 			time.Sleep(acceptAgain) // there are no descriptors left
 		default:
-			go h.accept(conn)
+			ctx, done := context.WithTimeout(h.ctx, handshakeTakes)
+			if first := under[n]; first != nil {
+				first()
+			}
+			under[n], n = done, (n+1)%len(under)
+			go h.accept(ctx, conn)
 		}
 	}
 }
@@ -113,13 +128,18 @@ func (h *Head) serve() {
 // acceptAgain paces connections that cannot be taken.
 const acceptAgain = 100 * time.Millisecond
 
-func (h *Head) accept(raw net.Conn) {
+// accept serves a connection, whose handshake ctx bounds.
+func (h *Head) accept(ctx context.Context, raw net.Conn) {
 	conn := tls.Server(raw, h.tls)
 	defer conn.Close()
 	defer context.AfterFunc(h.ctx, func() { _ = raw.Close() })()
-	ctx, done := context.WithTimeout(h.ctx, handshakeTakes)
-	defer done()
 	if conn.HandshakeContext(ctx) != nil {
+		return
+	}
+	select {
+	case h.open <- struct{}{}:
+		defer func() { <-h.open }()
+	default:
 		return
 	}
 	switch conn.ConnectionState().NegotiatedProtocol {
