@@ -132,7 +132,8 @@ type conn struct {
 
 	mu      sync.Mutex
 	changed sync.Cond
-	unsent  []byte
+	unsent  net.Buffers // other clients may be sent the same slices
+	size    int64       // of unsent, with overhead for each slice
 	closed  bool
 }
 
@@ -161,23 +162,28 @@ func (c *conn) read() {
 func (c *conn) awaitRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.unsent) > maxUnsent && !c.closed {
+	for c.size > maxUnsent && !c.closed {
 		c.changed.Wait()
 	}
 	return !c.closed
 }
 
-// send never waits. A client is disconnected when too much waits to be sent to all of them.
+// send never waits. A client is disconnected if too much would wait to be sent to all of them.
+// server.mu must be held.
 func (c *conn) send(data reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return
 	}
-	c.unsent = append(c.unsent, data...)
-	if c.server.unsent.Add(int64(len(data))) > maxUnsentToAll {
+	size := int64(len(data) + overhead)
+	if c.server.unsent.Load()+size > maxUnsentToAll {
 		c.closeLocked()
+		return
 	}
+	c.server.unsent.Add(size)
+	c.size += size
+	c.unsent = append(c.unsent, data)
 	c.changed.Broadcast()
 }
 
@@ -187,16 +193,16 @@ func (c *conn) write() {
 		for len(c.unsent) == 0 && !c.closed {
 			c.changed.Wait()
 		}
-		data, closed := c.unsent, c.closed
-		c.unsent = nil
+		data, size, closed := c.unsent, c.size, c.closed
+		c.unsent, c.size = nil, 0
 		c.changed.Broadcast()
 		c.mu.Unlock()
-		var err error
-		if !closed {
-			_, err = c.socket.Write(data)
+		if closed {
+			return
 		}
-		c.server.unsent.Add(-int64(len(data)))
-		if closed || err != nil {
+		_, err := data.WriteTo(c.socket)
+		c.server.unsent.Add(-size)
+		if err != nil {
 			c.close()
 			return
 		}
@@ -209,9 +215,11 @@ func (c *conn) close() {
 	c.closeLocked()
 }
 
-// closeLocked disconnects the client. mu must be held.
+// closeLocked disconnects the client and drops what it was not sent yet. mu must be held.
 func (c *conn) closeLocked() {
 	c.closed = true
+	c.server.unsent.Add(-c.size)
+	c.unsent, c.size = nil, 0
 	c.changed.Broadcast()
 	_ = c.socket.Close()
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"net"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -79,6 +81,70 @@ func TestAClientThatDoesNotReadIsWaitedFor(t *testing.T) {
 	got := make([]byte, 8*(8+len(value)))
 	_, err = io.ReadFull(lazy, got)
 	require.NoError(t, err, "once it reads, it gets everything")
+}
+
+// Values are large and watchers are many, so that a copy for each of them would be too much.
+func TestWatchersAreSentOneSlice(t *testing.T) {
+	const watchers, size = 32, 512 << 10
+	s := serve(t)
+	for range watchers {
+		c := dial(t, s)
+		_, err := c.Write(sent(numbers20, &request{op: opWatch, keys: []string{"k"}}))
+		require.NoError(t, err)
+		_, err = io.ReadFull(c, make([]byte, 1))
+		require.NoError(t, err)
+	}
+	c := dial(t, s)
+	_, err := c.Write(hello)
+	require.NoError(t, err)
+	set := sent(numbers22, &request{op: opSet, keys: []string{"k"}, values: [][]byte{make([]byte, size)}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = c.Write(set)
+	require.NoError(t, err)
+	answered(t, c, &request{op: opPing, number: 7}, reply{7, 0, 0, 0})
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(watchers*size/2))
+}
+
+// connected returns the connection of a client that reads from the other end of a pipe.
+func connected(s *Server) (*conn, net.Conn) {
+	ours, theirs := net.Pipe()
+	s.connect(ours)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns[s.last], theirs
+}
+
+// What was not sent to a client that has gone does not count for the others.
+func TestAClientGoesBeforeItHasReadEverything(t *testing.T) {
+	s := serve(t)
+	c, end := connected(s)
+	send := func(text string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.send(reply(text))
+	}
+	send("half of this is written")
+	_, err := io.ReadFull(end, make([]byte, 1))
+	require.NoError(t, err)
+	send("and this is not begun")
+	require.NoError(t, end.Close())
+	s.Close()
+	send("nor is this")
+	require.Zero(t, s.unsent.Load())
+}
+
+func TestAClientIsDisconnectedIfTooMuchIsUnsent(t *testing.T) {
+	s := serve(t)
+	c := dial(t, s)
+	s.unsent.Add(maxUnsentToAll)
+	_, err := c.Write(append(slices.Clone(hello), sent(numbers22, &request{op: opPing})...))
+	require.NoError(t, err)
+	got, _ := io.ReadAll(c) // it ends, with or without a reset
+	require.Empty(t, got)
+	s.Close()
+	require.Equal(t, int64(maxUnsentToAll), s.unsent.Load())
 }
 
 func TestCloseFreesThePort(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 // client names a client of a store.
 type client int
 
-// answer is something that a client is sent.
+// answer is something that a client is sent. Others may be sent the same slice.
 type answer struct {
 	to   client
 	data reply
@@ -285,8 +285,14 @@ func (s *store) delete(key string) int64 {
 
 // tell tells who watches a key what became of it.
 func (s *store) tell(key string, change byte, old, value []byte) {
-	for _, c := range s.watches[key] {
-		s.answer(c, reply{change}.text([]byte(key)).text(old).text(value))
+	watchers := s.watches[key]
+	if len(watchers) == 0 {
+		return
+	}
+	news := make(reply, 0, 1+3*8+len(key)+len(old)+len(value))
+	news = news.byte(change).text([]byte(key)).text(old).text(value)
+	for _, c := range watchers {
+		s.answer(c, news)
 	}
 }
 
