@@ -21,6 +21,6 @@
 //
 // Nobody is asked who they are, as with torchrun: whoever can connect can read and write the store.
 // So a store for the processes of one host listens on its loopback interface alone. It holds at
-// most 256 MiB, a value at most 64 MiB and a key 8 KiB; a client that wants more is
-// disconnected, and so is one that sends what is no request.
+// most 256 MiB, with the keys that are waited for or watched, a value at most 64 MiB and a key
+// 8 KiB; a client that wants more is disconnected, and so is one that sends what is no request.
 package tcpstore

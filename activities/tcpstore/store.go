@@ -11,9 +11,10 @@ import (
 
 const (
 	// maxSize is how many bytes a store holds, with overhead for each key and each value of a
-	// queue.
+	// queue, and with the keys that clients wait for or watch.
 	maxSize  = 256 << 20
 	overhead = 64
+	entry    = 16 // a client in the list of a key
 
 	maxWatches = 128 << 10
 )
@@ -35,8 +36,8 @@ type store struct {
 	queues map[string][][]byte
 	size   int
 
-	// waiting has, by key, who waits for it, as often as each has named it, and awaited how
-	// many keys each of them still waits for.
+	// waiting has, by key, who waits for it, and awaited how many keys each of them still
+	// waits for.
 	waiting map[string][]client
 	awaited map[client]int
 	watches map[string][]client
@@ -77,8 +78,7 @@ func (s *store) carryOut(c client, q *request) error {
 	case opPush:
 		return s.push(q.keys[0], q.values[0])
 	case opWait:
-		s.wait(c, q.keys)
-		return nil
+		return s.wait(c, q.keys)
 	case opBarrier:
 		return s.barrier(c, q.keys[0], q.number)
 	case opCompareSet:
@@ -125,8 +125,11 @@ func (s *store) carryOut(c client, q *request) error {
 		if len(s.watches) >= maxWatches {
 			return errFull
 		}
-		if !slices.Contains(s.watches[q.keys[0]], c) {
-			s.watches[q.keys[0]] = append(s.watches[q.keys[0]], c)
+		if list := s.watches[q.keys[0]]; !slices.Contains(list, c) {
+			s.list(s.watches, q.keys[0], append(list, c))
+		}
+		if err := s.fits(c); err != nil {
+			return err
 		}
 		r = r.byte(keyWatched)
 	case opCancelWait:
@@ -151,23 +154,48 @@ func (s *store) answer(to client, data reply) {
 // leave forgets a client that is gone.
 func (s *store) leave(c client) {
 	s.forgetWait(c)
-	for key := range s.watches {
-		s.watches[key] = slices.DeleteFunc(s.watches[key], func(w client) bool { return w == c })
-		if len(s.watches[key]) == 0 {
-			delete(s.watches, key)
-		}
-	}
+	s.unlist(s.watches, c)
 }
 
 func (s *store) forgetWait(c client) {
-	if _, waits := s.awaited[c]; !waits {
-		return
+	if _, waits := s.awaited[c]; waits {
+		delete(s.awaited, c)
+		s.unlist(s.waiting, c)
 	}
-	delete(s.awaited, c)
-	for key := range s.waiting {
-		s.waiting[key] = slices.DeleteFunc(s.waiting[key], func(w client) bool { return w == c })
-		if len(s.waiting[key]) == 0 {
-			delete(s.waiting, key)
+}
+
+// fits returns an error if a client has just waited for or watched more than there is room for.
+// It then does neither any more.
+func (s *store) fits(c client) error {
+	if s.size > maxSize {
+		s.leave(c)
+		return errFull
+	}
+	return nil
+}
+
+// list sets the list of a key.
+func (s *store) list(lists map[string][]client, key string, list []client) {
+	s.size += listSize(key, list) - listSize(key, lists[key])
+	if len(list) == 0 {
+		delete(lists, key)
+	} else {
+		lists[key] = list
+	}
+}
+
+func listSize(key string, list []client) int {
+	if len(list) == 0 {
+		return 0
+	}
+	return len(key) + overhead + len(list)*entry
+}
+
+// unlist takes a client out of all lists.
+func (s *store) unlist(lists map[string][]client, c client) {
+	for key, list := range lists {
+		if i := slices.Index(list, c); i >= 0 {
+			s.list(lists, key, slices.Concat(list[:i], list[i+1:]))
 		}
 	}
 }
@@ -296,24 +324,30 @@ func (s *store) tell(key string, change byte, old, value []byte) {
 	}
 }
 
-func (s *store) wait(c client, keys []string) {
+func (s *store) wait(c client, keys []string) error {
 	s.forgetWait(c)
 	for _, key := range keys {
-		if !s.has(key) {
-			s.waiting[key] = append(s.waiting[key], c)
-			s.awaited[c]++
+		list := s.waiting[key]
+		if s.has(key) || len(list) > 0 && list[len(list)-1] == c {
+			continue
 		}
+		s.list(s.waiting, key, append(list, c))
+		s.awaited[c]++
+	}
+	if err := s.fits(c); err != nil {
+		return err
 	}
 	if s.awaited[c] == 0 {
 		delete(s.awaited, c)
 		s.answer(c, reply{stopWaiting})
 	}
+	return nil
 }
 
 // take returns who waits for a key, who then do not any more.
 func (s *store) take(key string) []client {
 	list := s.waiting[key]
-	delete(s.waiting, key)
+	s.list(s.waiting, key, nil)
 	return list
 }
 
@@ -337,15 +371,16 @@ func (s *store) barrier(c client, key string, size int64) error {
 		}
 		arrived += before
 	}
+	s.forgetWait(c)
 	others := s.take(key)
 	if err := s.put(key, strconv.AppendInt(nil, arrived, 10)); err != nil {
+		s.list(s.waiting, key, others)
 		return err
 	}
-	s.forgetWait(c)
 	if arrived < size {
-		s.waiting[key] = append(others, c)
+		s.list(s.waiting, key, append(others, c))
 		s.awaited[c] = 1
-		return nil
+		return s.fits(c)
 	}
 	for _, other := range others {
 		s.wake(other)
@@ -368,10 +403,7 @@ func (s *store) push(key string, value []byte) error {
 	list := s.take(key)
 	for i, c := range list {
 		if s.wake(c) {
-			list = list[i+1:]
-			if len(list) > 0 {
-				s.waiting[key] = list
-			}
+			s.list(s.waiting, key, list[i+1:])
 			break
 		}
 	}

@@ -91,6 +91,23 @@ func TestAFullStoreRefusesMore(t *testing.T) {
 	require.Zero(t, s.size)
 }
 
+// Keys that clients wait for or watch take room as others do, until nobody does any more.
+func TestAFullStoreRefusesToWaitForMore(t *testing.T) {
+	a, b := strings.Repeat("a", maxKey/2), strings.Repeat("b", maxKey/2)
+	for _, requests := range []string{"wait " + a + " " + b, "watch " + a + "|watch " + b, "barrier " + a + " 2"} {
+		s := newStore()
+		s.size = maxSize - maxKey // of other keys
+		var err error
+		for line := range strings.SplitSeq(requests, "|") {
+			require.NoError(t, err, line[:8])
+			_, err = s.do(1, asked(t, strings.Fields(line)))
+		}
+		require.ErrorIs(t, err, errFull, requests[:8])
+		s.delete(a)
+		require.Equal(t, maxSize-maxKey, s.size, requests[:8])
+	}
+}
+
 // sent writes a request as a client of torch does that numbers them so.
 func sent(numbers []op, q *request) []byte {
 	var b reply
@@ -215,6 +232,11 @@ func FuzzRequests(f *testing.F) {
 			size += len(key)
 			for _, value := range queue {
 				size += len(value) + overhead
+			}
+		}
+		for _, lists := range []map[string][]client{s.waiting, s.watches} {
+			for key, list := range lists {
+				size += len(key) + overhead + len(list)*entry
 			}
 		}
 		require.Equal(t, size, s.size)
