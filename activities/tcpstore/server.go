@@ -17,8 +17,6 @@ import (
 // Bounds on what clients make this process keep, beside the store itself.
 const (
 	maxClients = 32 << 10
-	// maxLarge is how many large texts are read at a time.
-	maxLarge = 4
 	// maxUnsent is how much may wait to be sent to a client before no more of its requests
 	// are read, and maxUnsentToAll to all of them before one more is disconnected.
 	maxUnsent      = 16 << 20
@@ -30,9 +28,9 @@ type Server struct {
 	listener net.Listener
 	log      *zap.Logger
 	most     int // connections
-	large    chan struct{}
 	done     sync.WaitGroup
 	unsent   atomic.Int64 // to all clients
+	read     atomic.Int64 // from all clients, of requests that are not carried out yet
 
 	mu     sync.Mutex
 	store  *store
@@ -54,7 +52,7 @@ func Listen(address string, log *zap.Logger) (*Server, error) {
 	}
 	s := &Server{
 		listener: listener, log: log, most: int(min(files.Cur/2, maxClients)), //nolint:gosec // at most maxClients
-		large: make(chan struct{}, maxLarge), store: newStore(), conns: map[client]*conn{},
+		store: newStore(), conns: map[client]*conn{},
 	}
 	s.done.Go(s.accept)
 	return s, nil
@@ -140,12 +138,13 @@ type conn struct {
 // read carries out the requests of the client, one by one.
 func (c *conn) read() {
 	defer c.server.disconnect(c)
-	r := reader{in: bufio.NewReader(c.socket), large: c.server.large}
+	r := reader{in: bufio.NewReader(c.socket), read: &c.server.read}
 	for {
 		q, err := r.next()
 		if err == nil {
 			err = c.server.do(c.id, q)
 		}
+		r.release()
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, unix.ECONNRESET) {
 				c.server.log.Warn("A client of a store is disconnected.", zap.Stringer("client", c.socket.RemoteAddr()), zap.Error(err))

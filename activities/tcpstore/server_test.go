@@ -147,6 +147,37 @@ func TestAClientIsDisconnectedIfTooMuchIsUnsent(t *testing.T) {
 	require.Equal(t, int64(maxUnsentToAll), s.unsent.Load())
 }
 
+// Clients that stop in the middle of a large value keep nobody else from sending one.
+func TestAClientThatDoesNotSendTheRest(t *testing.T) {
+	s := serve(t)
+	value := make([]byte, 1<<20)
+	set := append(slices.Clone(hello), sent(numbers22, &request{op: opSet, keys: []string{"k"}, values: [][]byte{value}})...)
+	for range 8 {
+		_, err := dial(t, s).Write(set[:100])
+		require.NoError(t, err)
+	}
+	c := dial(t, s)
+	_, err := c.Write(set)
+	require.NoError(t, err)
+	answered(t, c, &request{op: opPing, number: 7}, reply{7, 0, 0, 0})
+}
+
+// While too much is being read, small requests are still answered.
+func TestALargeValueIsRefusedWhileTooMuchIsRead(t *testing.T) {
+	s := serve(t)
+	s.read.Add(maxRead)
+	large, c := dial(t, s), dial(t, s)
+	set := sent(numbers22, &request{op: opSet, keys: []string{"k"}, values: [][]byte{make([]byte, 2*piece)}})
+	// It ends, with or without a reset.
+	_, _ = large.Write(append(slices.Clone(hello), set...))
+	_, _ = io.ReadAll(large)
+	_, err := c.Write(hello)
+	require.NoError(t, err)
+	answered(t, c, &request{op: opGet, keys: []string{"k"}}, reply{}.text(nil))
+	s.Close()
+	require.Equal(t, int64(maxRead), s.read.Load())
+}
+
 func TestCloseFreesThePort(t *testing.T) {
 	s := serve(t)
 	c := dial(t, s)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -142,7 +143,7 @@ func sent(numbers []op, q *request) []byte {
 var hello = append([]byte{0}, magic[:]...)
 
 func readerOf(b []byte) *reader {
-	return &reader{in: bufio.NewReader(bytes.NewReader(b)), large: make(chan struct{}, 1)}
+	return &reader{in: bufio.NewReader(bytes.NewReader(b)), read: new(atomic.Int64)}
 }
 
 // Each version of torch is understood.
@@ -161,7 +162,7 @@ func TestRequestsOfAllVersions(t *testing.T) {
 				_, _ = out.Write(piece)
 			}
 		}()
-		r := &reader{in: bufio.NewReader(in), large: make(chan struct{}, 1)}
+		r := &reader{in: bufio.NewReader(in), read: new(atomic.Int64)}
 		for i, line := range strings.Split(lines[&numbers[0]], "|") {
 			want := asked(t, strings.Fields(line))
 			piece := sent(numbers, want)

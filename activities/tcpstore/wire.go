@@ -7,14 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync/atomic"
 )
 
 const (
 	maxKey   = 8 << 10
 	maxValue = 64 << 20
 	maxKeys  = 128 << 10 // of one request
-	// largeText is the length from which on texts are read a few at a time.
-	largeText = 64 << 10
+	// piece is how much of a text is read at a time, and what is read of any request.
+	piece = 64 << 10
+	// maxRead is how many bytes of the requests of all clients may be read before one that is
+	// larger than a piece is refused. Nobody waits for room: who has it may never send the rest.
+	maxRead = 256 << 20
 )
 
 // magic is what clients from torch 2.2 on send behind their first byte.
@@ -66,13 +71,16 @@ type request struct {
 // reader reads the requests of one client.
 type reader struct {
 	in      *bufio.Reader
-	numbers []op // nil: nothing was read yet
-	watches bool // it is a connection for watching keys
-	// large has room for as many elements as clients may be reading large texts.
-	large chan struct{}
+	numbers []op          // nil: nothing was read yet
+	watches bool          // it is a connection for watching keys
+	taken   int64         // bytes of the request that is read or carried out
+	read    *atomic.Int64 // those of all clients
 }
 
-var errNoRequest = errors.New("that is no request of torch's TCPStore")
+var (
+	errNoRequest = errors.New("that is no request of torch's TCPStore")
+	errTooMany   = errors.New("too many clients send large values at once")
+)
 
 // next reads one request.
 func (r *reader) next() (*request, error) {
@@ -215,6 +223,21 @@ func (r *reader) value(q *request) error {
 	return err
 }
 
+// take counts bytes of a request that are about to be read.
+func (r *reader) take(n int) error {
+	r.taken += int64(n)
+	if r.read.Add(int64(n)) > maxRead && r.taken > piece {
+		return errTooMany
+	}
+	return nil
+}
+
+// release is called when a request has been carried out or refused.
+func (r *reader) release() {
+	r.read.Add(-r.taken)
+	r.taken = 0
+}
+
 // text reads a length and as many bytes. Memory is taken for what came, not for what was announced.
 func (r *reader) text(most uint64) ([]byte, error) {
 	n, err := r.size()
@@ -224,13 +247,19 @@ func (r *reader) text(most uint64) ([]byte, error) {
 	if n > most {
 		return nil, fmt.Errorf("a text of %d bytes is longer than %d", n, most)
 	}
-	if n > largeText {
-		r.large <- struct{}{}
-		defer func() { <-r.large }()
+	var b []byte
+	for left := int(n); left > 0; { //nolint:gosec // at most most
+		begin, some := len(b), min(left, piece)
+		if err := r.take(some); err != nil {
+			return nil, err
+		}
+		b = slices.Grow(b, some)[:begin+some]
+		if _, err := io.ReadFull(r.in, b[begin:]); err != nil {
+			return nil, err
+		}
+		left -= some
 	}
-	var b bytes.Buffer
-	_, err = io.CopyN(&b, r.in, int64(n)) //nolint:gosec // at most most
-	return b.Bytes(), err
+	return b, nil
 }
 
 func (r *reader) size() (uint64, error) {
