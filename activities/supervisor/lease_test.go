@@ -166,9 +166,11 @@ func TestStoresOfLeases(t *testing.T) {
 	})
 	_, err = lease(1, "nonsense")
 	require.ErrorIs(t, err, ErrInvalid)
-	_, err = lease(2, "127.0.0.1:0")
+	next, err := lease(2, "127.0.0.1:0")
 	require.NoError(t, err)
-	require.True(t, refused(port), "that of an earlier generation is gone")
+	if next != port { // its port may be given again
+		require.True(t, refused(port), "that of an earlier generation is gone")
+	}
 
 	port, err = lease(3, "127.0.0.1:0")
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func TestGroupRestart(t *testing.T) {
 	run := f.start(&spec.RunSpec{
 		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(3),
 		Tasks: []spec.TaskGroup{group("worker", 3, told+`
-			if [ $RANK = 1 ] && [ $CLUSTERRUN_GENERATION -lt 2 ]; then while [ ! -s $DIR/told-2-$CLUSTERRUN_GENERATION ]; do sleep 0.02; done; echo oh no >&2; exit 9; fi
+			if [ $RANK = 1 ] && [ $CLUSTERRUN_GENERATION -lt 2 ]; then while [ ! -s $DIR/told-0-$CLUSTERRUN_GENERATION ] || [ ! -s $DIR/told-2-$CLUSTERRUN_GENERATION ]; do sleep 0.02; done; echo oh no >&2; exit 9; fi
 			[ $CLUSTERRUN_GENERATION = 2 ] && { echo '"done"' > $CLUSTERRUN_RESULT_FILE; exit 0; }
 			exec sleep 10000`)},
 	})

@@ -162,7 +162,7 @@ func TestOperatorRequests(t *testing.T) {
 		assert.Contains(t, stderr, "extra-0: /no/such/program on host host-a: command not found")
 		code, stdout, stderr = f.CLI(t, "--json", "start-task", "--dir", "/nonexistent", run.GetID(), "worker-1")
 		assert.Equal(t, 2, code)
-		assert.Empty(t, stdout)
+		assert.Contains(t, stdout, `"exit_code": 2`)
 		assert.Contains(t, stderr, "worker-1: working directory /nonexistent on host host-a: no such file or directory")
 		code, _, stderr = f.Temporal(t, "workflow", "update", "execute", "--workflow-id", run.GetID(), "--name", spec.UpdateStartTask,
 			"--input", `{"task": "extra-0", "command": ["/no/such/program"]}`)
