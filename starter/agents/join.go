@@ -66,7 +66,7 @@ func Join(ctx context.Context, c JoinConfig, waiting func(error)) (*Membership, 
 			return m, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.As(err, &final) && !m.Later && !(m.Taken && time.Now().Before(giveUp)):
+		case errors.As(err, &final) && !m.Later && (!m.Taken || !time.Now().Before(giveUp)):
 			return nil, err
 		}
 		waiting(err)
