@@ -2,11 +2,12 @@ package agents
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"io"
 	"net"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
 // The protocols of connections to an endpoint.
@@ -31,12 +32,9 @@ func tlsConfig(key []byte, protocols ...string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(pair.Leaf)
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: protocols,
-		ServerName: name, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	}, nil
+	c := embedded.Mutual(pair, protocols...)
+	c.ClientCAs, c.ClientAuth = c.RootCAs, tls.RequireAndVerifyClientCert
+	return c, nil
 }
 
 // Request asks the head to let an agent take part.

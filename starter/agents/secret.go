@@ -15,6 +15,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
 // TokenVariable is the variable that has the secret.
@@ -58,9 +60,6 @@ func Secret(file string, getenv func(string) string) ([]byte, error) {
 var ErrNoToken = errors.New("agents on several hosts recognise each other by a secret, and there is none; " + howToMake +
 	", and give each of them CLUSTERRUN_TOKEN=\"$(cat token)\", or --rdzv-conf token_file=PATH with a path that all of them have")
 
-// name is that in the certificate, which package embedded wants to see.
-const name = "clusterrun"
-
 // Key returns the certificate that is made of a secret, with its key, as the text of a file.
 // The same secret makes the same.
 func Key(secret []byte) ([]byte, error) {
@@ -73,7 +72,7 @@ func Key(secret []byte) ([]byte, error) {
 	}
 	private := ed25519.NewKeyFromSeed(seed)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: embedded.KeyName}, DNSNames: []string{embedded.KeyName},
 		NotBefore:   time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // whatever the clocks of the hosts say
 		NotAfter:    time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// keyName is the name in the server's certificate, wherever it listens.
-const keyName = "clusterrun"
+// KeyName is the name in the server's certificate, wherever it listens.
+const KeyName = "clusterrun"
 
 // tls returns what a connection to the server needs. The key is read each time: a new
 // server may have made another.
@@ -25,10 +25,16 @@ func TLS(file string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Mutual(pair, "h2"), nil
+}
+
+// Mutual returns what a connection needs on which both sides show the same certificate, one
+// for [KeyName], and take no other.
+func Mutual(pair tls.Certificate, protocols ...string) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(pair.Leaf)
 	return &tls.Config{
-		ServerName: keyName, RootCAs: roots, Certificates: []tls.Certificate{pair},
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
-	}, nil
+		ServerName: KeyName, RootCAs: roots, Certificates: []tls.Certificate{pair},
+		MinVersion: tls.VersionTLS13, NextProtos: protocols,
+	}
 }
