@@ -1,23 +1,16 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 )
-
-// device returns the name of a GPU of the host.
-func (h *Host) device(i int) string {
-	if name := h.GPUs[i].Name; name != "" {
-		return name
-	}
-	return strconv.Itoa(i)
-}
 
 // devices returns the names of all GPUs of the host.
 func (h *Host) devices() []string {
 	names := make([]string, len(h.GPUs))
 	for i := range names {
-		names[i] = h.device(i)
+		names[i] = cmp.Or(h.GPUs[i].Name, strconv.Itoa(i))
 	}
 	return names
 }
@@ -56,12 +49,12 @@ func (h *host) contest(listed, has []string) bool {
 
 // unlisted returns how many GPUs a run can have without those that are listed for others.
 func (h *host) unlisted(r *run, listed []string) int {
+	n, own := 0, h.devicesOf(r)
 	if h.contest(r.shape.listed, listed) || !h.knows(listed) {
-		return len(h.devicesOf(r))
+		return len(own)
 	}
-	n := 0
 	for _, name := range h.unused(r) {
-		if !slices.Contains(listed, name) || slices.Contains(h.devicesOf(r), name) {
+		if !slices.Contains(listed, name) || slices.Contains(own, name) {
 			n++
 		}
 	}
@@ -94,14 +87,12 @@ func (h *host) assign(r *run, p *place) []string {
 			}
 		}
 	}
-	unused, own := h.unused(r), h.devicesOf(r)
+	unused, own, all := h.unused(r), h.devicesOf(r), h.devices()
 	take(p.listed)
 	p.gpus -= len(p.listed) - len(list) // listed twice
 	take(slices.DeleteFunc(slices.Clone(unused), func(name string) bool { return !slices.Contains(own, name) }))
 	take(slices.DeleteFunc(slices.Clone(unused), func(name string) bool { return slices.Contains(h.guard.listed, name) }))
 	take(unused)
-	slices.SortFunc(list, func(a, b string) int {
-		return slices.Index(h.devices(), a) - slices.Index(h.devices(), b)
-	})
+	slices.SortFunc(list, func(a, b string) int { return cmp.Compare(slices.Index(all, a), slices.Index(all, b)) })
 	return list
 }
