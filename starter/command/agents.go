@@ -3,19 +3,17 @@ package command
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/agents"
@@ -32,11 +30,11 @@ type agentsOf struct {
 	head   *agents.Head       // it has the run
 	joined *agents.Membership // it takes part in the run of another
 
-	key      []byte     // of the agents
-	queue    string     // of the run of the head
-	count    chan int   // how many agents there are, at the head; the latest
-	headLost chan error // the head of others is gone
-	left     bool       // it takes part no more
+	key      []byte       // of the agents
+	queue    string       // of the run of the head
+	count    atomic.Int64 // how many agents there are, at the head
+	headLost chan error   // the head of others is gone
+	left     bool         // it takes part no more
 }
 
 // agentsLeave is how long the head waits for the others when its run has ended.
@@ -52,9 +50,9 @@ func (l *localRun) meet(ctx context.Context, m *torchrun.Meeting) (err error) {
 		return err
 	}
 	if isHead(ctx, m) {
-		l.agents.count = make(chan int, 1)
+		l.agents.count.Store(1)
 		l.agents.head, err = agents.Listen(ctx, ownEndpoint(m), agents.HeadConfig{
-			Key: c.Key, Own: c.Request, Most: m.Most, Changed: l.agents.note,
+			Key: c.Key, Own: c.Request, Most: m.Most, Changed: func(n int) { l.agents.count.Store(int64(n)) },
 			Dial: func(ctx context.Context) (net.Conn, error) { return l.server.Conn(ctx) },
 		})
 		switch {
@@ -92,58 +90,6 @@ func ownEndpoint(m *torchrun.Meeting) string {
 	return net.JoinHostPort(host, strconv.Itoa(m.Port))
 }
 
-// agentsKey returns what this agent and the others recognise each other by. On this machine
-// alone it may be something that only its user can read.
-func (l *localRun) agentsKey(m *torchrun.Meeting) ([]byte, error) {
-	secret, err := agents.Secret(m.TokenFile, os.Getenv)
-	switch {
-	case errors.Is(err, agents.ErrNoToken) && spec.IsLoopback(m.Host):
-		key, err := ownKey(l.global.stateDir)
-		if err != nil {
-			return nil, fmt.Errorf("state directory: %w", err)
-		}
-		return key, nil
-	case err != nil:
-		return nil, usagef("%s", err)
-	}
-	return agents.Key(secret)
-}
-
-// ownKey returns the key of the secret of this user, and makes a secret where there is none.
-func ownKey(dir string) ([]byte, error) {
-	file := filepath.Join(dir, "agents.key")
-	secret, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = makeSecret(file); err == nil {
-			secret, err = os.ReadFile(file)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	key, err := agents.Key(secret)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w; remove the file, and a new one is made", file, err)
-	}
-	return key, nil
-}
-
-// makeSecret makes the file of a secret, whole also after a power cut. Another may make it first.
-func makeSecret(file string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	made := file + "." + rand.Text()
-	defer os.Remove(made)
-	if err := atomicfile.WriteSynced(made, []byte(rand.Text()), 0o600); err != nil {
-		return err
-	}
-	if err := os.Link(made, file); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}
-
 // request returns what this agent tells of itself.
 func (l *localRun) request(m *torchrun.Meeting) (agents.Request, error) {
 	r := agents.Request{Version: versionLine(), ID: m.ID, Rank: m.Rank, Encoded: l.global.server.CodecKeys != ""}
@@ -156,21 +102,6 @@ func (l *localRun) request(m *torchrun.Meeting) (agents.Request, error) {
 		err = json.Unmarshal(text, &r.Spec)
 	}
 	return r, err
-}
-
-// note keeps the number of agents.
-func (a *agentsOf) note(n int) {
-	for {
-		select {
-		case a.count <- n:
-			return
-		default:
-		}
-		select {
-		case <-a.count:
-		default:
-		}
-	}
 }
 
 // describe says in the options of a host worker which one of the agents it is.
@@ -207,12 +138,9 @@ func (l *localRun) startAgents(ctx context.Context, queue string, o runOptions) 
 
 // sayAgents says how many agents there are, while more are waited for.
 func (l *localRun) sayAgents(ctx context.Context, m *torchrun.Meeting) {
-	here, said := 1, 0
+	said := int64(0)
 	for retry.Sleep(ctx, lookAtPlace) == nil {
-		select {
-		case here = <-l.agents.count:
-		default:
-		}
+		here := l.agents.count.Load()
 		s, err := l.run.Status(ctx)
 		switch {
 		case err != nil || s.Unanswered:

@@ -206,10 +206,9 @@ func (f *specFlags) counted(s *spec.RunSpec, hosts int) *int {
 	case f.given("np"):
 		return &f.np
 	case f.given("per-host") && len(s.Tasks) == 0 && !f.given("task") && !f.given("nproc-per-node"):
-		each, err := f.flags.GetInt("per-host")
-		if total := each * hosts; err == nil {
-			return &total
-		}
+		each, _ := f.flags.GetInt("per-host")
+		total := each * hosts
+		return &total
 	}
 	return nil
 }
