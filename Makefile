@@ -46,8 +46,12 @@ wheel: ## build a Python wheel with both programs and the package into dist/
 	deployments/release/build wheel
 
 .PHONY: release
-release: $(TOOLS)/nfpm ## build tarballs, deb, rpm and wheels for amd64 and arm64, with SBOMs and checksums, into dist/
+release: $(TOOLS)/nfpm ## build tarballs, deb, rpm, container images and wheels for amd64 and arm64, with SBOMs and checksums, into dist/
 	NFPM=$(abspath $<) deployments/release/build release
+
+.PHONY: image
+image: ## build container images for amd64 and arm64 into dist/, as OCI tarballs
+	deployments/release/build image
 
 .PHONY: demo
 demo: build ## train a model on six processes: a chief, three workers, two parameter servers
@@ -82,6 +86,10 @@ drill: build ## break a cluster on purpose and check what is promised: make dril
 .PHONY: bench
 bench: build ## measure, each figure beside its floor or peer in the same run
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./tests/bench
+
+.PHONY: compare
+compare: build ## do the same work with the other launchers that are installed, for the table of `clusterrun help compare`
+	$(GO) run -trimpath ./tests/compare
 
 .PHONY: record
 record: build ## record histories of the workflows for a version that is to be released

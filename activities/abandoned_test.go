@@ -2,17 +2,22 @@ package activities
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/retention"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -87,6 +92,30 @@ func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 	case err := <-answered:
 		t.Fatal(err)
 	}
-	require.NoError(t, h.abandon(p, "the run is closed"))
+	require.NoError(t, h.abandon(p, "the run is closed", nil))
 	assert.Equal(t, "iris/barrier/1/0/epoch/1", <-s.ended)
+}
+
+// A run that is open has not ended, though nothing of it is here any more.
+func TestOnlyTheEndOfARunIsNoted(t *testing.T) {
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &releasing{}, Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	logs := t.TempDir()
+	run := supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
+	note := tasklog.RunDir(logs, run.WorkflowID, run.RunID) + ".json"
+	require.NoError(t, os.MkdirAll(filepath.Dir(note), 0o700))
+	require.NoError(t, retention.Begin(logs, run, h.StateDir))
+	abandon := func(closed *workflowpb.WorkflowExecutionInfo) string {
+		p, err := h.plans.update(run, func(*plan) (*plan, error) {
+			return &plan{Run: run, Spec: (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1), Command: []string{"x"}}}}).WithDefaults(), LogRoot: logs, Tasks: []string{"worker-0"}}, nil
+		})
+		require.NoError(t, err)
+		require.NoError(t, h.abandon(p, "it lapsed, or is closed", closed))
+		b, err := os.ReadFile(note)
+		require.NoError(t, err)
+		return string(b)
+	}
+	assert.NotContains(t, abandon(nil), `"ended"`)
+	assert.Contains(t, abandon(&workflowpb.WorkflowExecutionInfo{}), `"ended"`)
 }

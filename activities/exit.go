@@ -30,10 +30,7 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 		ExitCode: p.Exit.Code, Cause: causeOf(p.Exit, owned, call), Call: call,
 		Ended: p.Exit.Ended, BootNanos: p.Exit.BootNanos, Unkillable: p.Exit.Unkillable, DroppedBytes: p.Exit.Dropped,
 		Message: p.Exit.StartError,
-		Usage: spec.Usage{
-			UserSeconds: p.Exit.User.Seconds(), SystemSeconds: p.Exit.System.Seconds(),
-			MaxRSSBytes: p.Exit.MaxRSS,
-		},
+		Usage:   usageOf(p.Exit.Usage),
 	}
 	if p.Exit.Code < 0 {
 		e.Signal = spec.SignalName(-p.Exit.Code)
@@ -69,6 +66,8 @@ func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 		return spec.CauseOOM
 	case supervisor.ReasonLogQuota:
 		return spec.CauseLogQuota
+	case supervisor.ReasonSilence:
+		return spec.CauseSilence
 	case supervisor.ReasonShutdown:
 		if owned {
 			return spec.CauseOperator
@@ -86,7 +85,9 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		return e, nil
 	}
 	// Of what came after the last heartbeat, the end is when it was written.
-	tasklog.NewTimes(p.LogDir).NoteEnd(p.Exit.Ended)
+	times := tasklog.NewTimes(p.LogDir)
+	times.NoteEnd(p.Exit.Ended)
+	e.Usage.OutputBytes = times.Written()
 	file := filepath.Join(p.LogDir, tasklog.ErrorFile)
 	report, malformed := tasklog.ReadErrorFile(file)
 	switch {
@@ -113,7 +114,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 			words := tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1)
 			e.Message = strings.Trim(e.Message+"\n"+words, "\n")
 		}
-	case spec.CauseOOM, spec.CauseLogQuota:
+	case spec.CauseOOM, spec.CauseLogQuota, spec.CauseSilence:
 		e.Message = strings.TrimSpace(p.Exit.Detail + "\n" + e.Message)
 	case spec.CauseHostLost:
 		switch {

@@ -103,6 +103,10 @@ func (b *beater) beat(ctx context.Context) {
 		defer func() { <-b.beating }()
 		beating, cancel := context.WithTimeout(ctx, b.lease.plan.hurry(beatPatience))
 		defer cancel()
+		b.lease.used.Store(b.lease.usage(b.process, b.times.Written()))
+		if b.lease.mustAct() {
+			go b.lease.actOnSilence(ctx, b.process) // no heartbeat waits for that
+		}
 		sent := supervisor.BootNanos()
 		err := b.lease.Server.RecordActivityHeartbeat(beating, b.lease.token, b.lease.details(b.process))
 		if server.IsContact(err) {
@@ -122,6 +126,6 @@ func (b *beater) beat(ctx context.Context) {
 func (l *lease) details(p supervisor.Process) spec.Heartbeat {
 	return spec.Heartbeat{
 		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: l.told(l.plan, p.LogDir),
-		Progress: l.progress(l.key),
+		Progress: l.progress(l.key), Usage: l.used.Load(),
 	}
 }

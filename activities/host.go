@@ -12,6 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
+	"github.com/clusterrun/clusterrun/activities/metrics"
+	"github.com/clusterrun/clusterrun/activities/retention"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
@@ -26,8 +28,13 @@ type Config struct {
 	Instance string
 	// StateDir is where plans are kept.
 	StateDir string
+	// KeyDir is the state directory with the [tasklog.ValueKey]. Default: StateDir.
+	KeyDir string
 	// LogRoot is where runs without a log directory of their own keep logs.
 	LogRoot string
+	// Retention is how long the logs of runs that have ended are kept. None: nobody removes
+	// them.
+	Retention *retention.Policy
 	// LogsCopiedTo is the directory, on the machine of the owner, to which the owner copies
 	// what is below LogRoot. All output goes to files then, and runs are told where their
 	// logs lie there. None: logs stay here.
@@ -73,6 +80,8 @@ type Config struct {
 	// AskedAt returns when the server was asked for the activity with that token, in
 	// nanoseconds of CLOCK_BOOTTIME; 0: nobody knows. None: nobody knows of any.
 	AskedAt func(taskToken []byte) int64
+	// Metrics count what happens here. None: nobody is told.
+	Metrics *metrics.Metrics
 	Log     *zap.Logger
 }
 
@@ -108,6 +117,8 @@ type Host struct {
 	collectors collectors
 	services   *taskservices.Services
 	shipped    *shipped.Store
+	samples    samples
+	silences   sync.Map // from supervisor.Key to time.Duration
 
 	// strangers are the runs of which it was said that the server is another one.
 	strangers sync.Map // of supervisor.RunKey
@@ -131,6 +142,9 @@ func NewHost(c Config) (*Host, error) {
 	for _, path := range plans.damaged {
 		c.Log.Error("a plan was damaged and is set aside; its run is lost to this host", zap.String("file", path))
 	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.New()
+	}
 	h := &Host{
 		Config:    c,
 		shipped:   shipped.Open(c.StateDir),
@@ -148,7 +162,7 @@ func NewHost(c Config) (*Host, error) {
 	h.shipped.Volatile = c.Owned
 	h.services, err = taskservices.New(taskservices.Config{
 		Host: c.Name, Queue: c.Queue, StateDir: c.StateDir, Plans: plans,
-		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.restart, MayServe: h.mayServe, Log: c.Log,
+		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.restart, MayServe: h.mayServe, Metrics: c.Metrics, Log: c.Log,
 	})
 	return h, err
 }
@@ -191,6 +205,7 @@ func (h *Host) detach(k supervisor.Key) {
 	h.mu.Lock()
 	if h.attached[k]--; h.attached[k] <= 0 {
 		delete(h.attached, k)
+		h.silences.Delete(k)
 	}
 	h.mu.Unlock()
 	for _, c := range []chan struct{}{h.nudge, h.ended} {

@@ -138,7 +138,7 @@ type planStore struct {
 }
 
 func openPlans(stateDir string) (*planStore, error) {
-	s := &planStore{dir: filepath.Join(stateDir, "plans"), plans: map[supervisor.RunKey]*plan{}}
+	s := &planStore{dir: plansIn(stateDir), plans: map[supervisor.RunKey]*plan{}}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -277,4 +277,17 @@ func (s *planStore) changed() { s.changes.Add(struct{}{}, func(struct{}) bool { 
 func (s *planStore) path(run supervisor.RunKey) string {
 	sum := sha256.Sum256([]byte(run.Namespace + "\x00" + run.WorkflowID + "\x00" + run.RunID))
 	return filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".json")
+}
+
+func plansIn(stateDir string) string { return filepath.Join(stateDir, "plans") }
+
+// Holds reports whether the host worker with a state directory, which need not be running,
+// has not done with a run.
+func Holds(stateDir string, run supervisor.RunKey) bool {
+	journal, _ := supervisor.Journals(stateDir, run)
+	plan := (&planStore{dir: plansIn(stateDir)}).path(run)
+	return slices.ContainsFunc([]string{plan, journal}, func(path string) bool {
+		_, err := os.Lstat(path)
+		return !errors.Is(err, fs.ErrNotExist) // what cannot be seen may be there
+	})
 }

@@ -78,6 +78,13 @@ func TestPreflightReportsEverything(t *testing.T) {
 		"dir: file-0: " + plain + " on host host-a is not a directory",
 		"logs.dir: log_dir: " + plain + " is a file on host host-a",
 	}, texts)
+
+	// Where nothing else is wrong, the exit code is a shell's.
+	for program, want := range map[string]int{"no-such-program": 127, "./plain": 126, dir: 126} {
+		problems := h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, nil, []spec.Task{task("one", dir, program)})
+		assert.Equal(t, want, (&spec.InvalidSpecError{Problems: problems}).ExitCode())
+	}
+	assert.Equal(t, 2, (&spec.InvalidSpecError{Problems: problems}).ExitCode())
 }
 
 func TestPreflightLooksForSecrets(t *testing.T) {

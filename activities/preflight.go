@@ -26,11 +26,11 @@ func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, user *hostuser.
 	type wrong struct{ path, what string }
 	of := map[wrong]int{} // the problem, by what is wrong, and for how many tasks
 	count := map[wrong]int{}
-	report := func(task, path, what, remedy string) {
+	report := func(task, path, what, remedy string, exitCode int) {
 		key := wrong{path, what}
 		if count[key]++; count[key] == 1 {
 			of[key] = len(problems)
-			problems = append(problems, spec.Problem{Path: path, Remedy: remedy, Message: task})
+			problems = append(problems, spec.Problem{Path: path, Remedy: remedy, Message: task, ExitCode: exitCode})
 		}
 	}
 	variables, limits := h.variables(lent), map[string][]spec.Problem{} // by type
@@ -41,7 +41,7 @@ func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, user *hostuser.
 			limits[t.Type] = h.checkLimits(s, t)
 		}
 		for _, p := range slices.Concat(missing, limits[t.Type]) {
-			report(t.Name(), p.Path, p.Message, p.Remedy)
+			report(t.Name(), p.Path, p.Message, p.Remedy, 0)
 		}
 		envs[i] = env
 	}
@@ -65,29 +65,35 @@ func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, user *hostuser.
 		err = h.makeRunDir(run, s, user)
 	}
 	if err != nil {
-		problems = append(problems, spec.Problem{
-			Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, h.Name), Remedy: "name a directory the host worker may write to",
-		})
+		remedy := "name a directory the host worker may write to"
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			remedy = "make room there, or name another directory"
+		}
+		problems = append(problems, spec.Problem{Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, h.Name), Remedy: remedy})
 	}
 	return problems
 }
 
 // checkProgram reports why a task could not be started in a directory.
-func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, report func(task, path, what, remedy string)) {
+func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, report func(task, path, what, remedy string, exitCode int)) {
 	if info, err := os.Stat(dir); err != nil {
 		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, reasonOf(err)),
-			"make the directory there or name another")
+			"make the directory there or name another", 0)
 		return
 	} else if !info.IsDir() {
-		report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, h.Name), "name a directory")
+		report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, h.Name), "name a directory", 0)
 		return
 	} else if err := hostuser.Access(dir, unix.X_OK); err != nil {
-		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, err), "name one that the tasks may enter")
+		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, err), "name one that the tasks may enter", 0)
 		return
 	}
 	path := lookPath(t.Command[0], dir, append(os.Environ(), envList(env)...))
 	if err := executable(path); err != nil {
-		report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command[0], err))
+		exitCode := exitNotExecutable
+		if errors.Is(err, errNotFound) {
+			exitCode = exitNotFound
+		}
+		report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command[0], err), exitCode)
 	}
 }
 
@@ -186,6 +192,9 @@ func envList(env map[string]string) []string {
 	}
 	return out
 }
+
+// What a shell exits with for a program that it cannot execute, or does not find.
+const exitNotExecutable, exitNotFound = 126, 127
 
 // Why a file cannot be executed.
 var (

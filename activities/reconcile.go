@@ -45,6 +45,9 @@ func (h *Host) Reconcile() {
 	if !h.Owned {
 		h.group.Go(h.keepStore)
 	}
+	if h.Retention != nil {
+		h.group.Go(h.pruneLogs)
+	}
 }
 
 func (h *Host) reconcileAll(ctx context.Context) {
@@ -92,11 +95,11 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 		if err := h.knows(ctx, p); err != nil {
 			return err
 		}
-		return h.abandon(p, "the server does not know the run any more")
+		return h.abandon(p, "the server does not know the run any more", &workflowpb.WorkflowExecutionInfo{})
 	case err != nil:
 		return err
 	case d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return h.abandon(p, "the run is closed")
+		return h.abandon(p, "the run is closed", d.GetWorkflowExecutionInfo())
 	case takingOver(d):
 		return nil // it is looked at again
 	}
@@ -178,8 +181,9 @@ func (h *Host) holdsAny(p *plan) bool {
 	return false
 }
 
-// abandon releases a run that nobody will release any more.
-func (h *Host) abandon(p *plan, why string) error {
+// abandon releases a run that nobody will release any more. closed describes its last
+// execution, as far as the server knows it, where that has ended; nil: the run is open.
+func (h *Host) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
 	if !p.Released {
 		h.Log.Info("stopping what is left of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
 	}
@@ -198,6 +202,11 @@ func (h *Host) abandon(p *plan, why string) error {
 	h.collectRest(ctx, p)
 	if err := h.free(ctx, p); err != nil {
 		return err
+	}
+	if closed != nil {
+		if err := h.noteEnd(p, closed); err != nil {
+			return err
+		}
 	}
 	if err := h.plans.drop(p.Run); err != nil {
 		return err
@@ -258,7 +267,7 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor
 			return err // reserved anew meanwhile, or given back
 		}
 		if h.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !h.awaited(pending) {
-			return h.abandon(p, "the reservation lapsed: the run has no task here")
+			return h.abandon(p, "the reservation lapsed: the run has no task here", nil)
 		}
 		return nil
 	}

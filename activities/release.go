@@ -31,6 +31,8 @@ type ReleaseOutput struct {
 	LeftOut []string `json:"left_out,omitempty"`
 	// Output has the last lines of the output where the spec asks for it.
 	Output []string `json:"output,omitempty"`
+	// Usage is what all processes that are known here used, also those not in Exits.
+	Usage spec.Usage `json:"usage,omitzero"`
 	// Served reports whether the run has a queue of closures, which is to end with it.
 	Served bool `json:"served,omitempty"`
 }
@@ -74,6 +76,7 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 		if p != nil {
 			exit.Restart = p.number(q)
 		}
+		out.Usage = out.Usage.With(exit.Usage)
 		exits := append(out.Exits[q.Key.Task], exit)
 		if len(exits) > maxExits {
 			exits = exits[1:]

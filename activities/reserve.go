@@ -173,8 +173,8 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 
 // refusedSpec refuses a spec for good.
 func refusedSpec(problems []spec.Problem) error {
-	return temporal.NewNonRetryableApplicationError(
-		(&spec.InvalidSpecError{Problems: problems}).Error(), spec.ErrInvalidRunSpec, nil)
+	err := &spec.InvalidSpecError{Problems: problems}
+	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil, spec.RunResult{ExitCode: err.ExitCode()})
 }
 
 // newPlan returns the plan of a new generation; before is the last one's, if there was one

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/retention"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -50,7 +51,7 @@ func (h *Host) makeRunDir(run supervisor.RunKey, s *spec.RunSpec, user *hostuser
 	if root == spec.NullDir || root == "" {
 		return nil
 	}
-	d := runDir{root: root, path: strings.TrimPrefix(tasklog.RunDir(root, run.WorkflowID, run.RunID), root+"/"), mode: logMode(s), gid: -1}
+	d := runDir{run: run, state: h.StateDir, root: root, path: strings.TrimPrefix(tasklog.RunDir(root, run.WorkflowID, run.RunID), root+"/"), mode: logMode(s), gid: -1}
 	if s.Logs.Group != "" {
 		gid, err := hostuser.Group(context.Background(), s.Logs.Group)
 		if err != nil {
@@ -71,6 +72,8 @@ func (h *Host) makeRunDir(run supervisor.RunKey, s *spec.RunSpec, user *hostuser
 
 // runDir is the log directory of a run that is to be made.
 type runDir struct {
+	run        supervisor.RunKey
+	state      string // the host worker's state directory
 	root, path string
 	mode       fs.FileMode
 	gid        int            // -1: that of whoever makes it
@@ -81,6 +84,17 @@ func (d runDir) make() error {
 	if err := tasklog.MakeDir(d.root); err != nil {
 		return err
 	}
+	var err error
+	// Whoever prunes may take away the directory of an earlier run of that ID meanwhile.
+	for range 3 {
+		if err = d.makeBelow(); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return err
+}
+
+func (d runDir) makeBelow() error {
 	root, err := os.OpenRoot(d.root)
 	if err != nil {
 		return err
@@ -88,6 +102,9 @@ func (d runDir) make() error {
 	defer root.Close()
 	// Whoever may read the logs of a run gets to them.
 	if err := root.MkdirAll(filepath.Dir(d.path), tasklog.Passable); err != nil {
+		return d.wrong(err)
+	}
+	if err := retention.Begin(d.root, d.run, d.state); err != nil {
 		return d.wrong(err)
 	}
 	if err := root.Mkdir(d.path, closedDir); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -121,9 +122,6 @@ func (h *Host) answer(task string, err error) error {
 	return err
 }
 
-// exitNotExecutable is what a shell exits with for a program it cannot execute.
-const exitNotExecutable = 126
-
 // planFor returns the plan with the task in it, which for an added one is this call.
 func (h *Host) planFor(ctx context.Context, run supervisor.RunKey, in RunTaskInput) (*plan, error) {
 	if in.Added != nil {
@@ -151,6 +149,9 @@ type lease struct {
 	allowed  policy.Decision // of that
 	restarts int             // of the task so far
 	stopping bool            // the activity was cancelled
+	// used is what the process was last seen to use; nil: nobody has looked yet.
+	used    atomic.Pointer[spec.LiveUsage]
+	silence silence
 	// stopped has the outcome of the request to stop the process.
 	stopped chan error
 }
@@ -195,12 +196,15 @@ func (l *lease) hold() (RunTaskOutput, error) {
 	if err != nil {
 		return RunTaskOutput{}, err
 	}
+	began := time.Now()
 	p, err := l.Supervisor.Start(l.ctx, supervisor.StartRequest{
 		Key: l.key, Fence: l.fence, Number: next, Command: command, Contact: contact,
 	})
 	if err != nil {
 		return RunTaskOutput{}, err
 	}
+	l.Metrics.Starts.Observe(time.Since(began).Seconds())
+	l.noteStart(command)
 	processes = append(processes, p)
 	l.restarts = l.restartsOf(processes)
 	if p.Exit != nil {
@@ -225,6 +229,8 @@ func (l *lease) sealed() bool {
 // attend waits for the end of the last process, beating meanwhile, and asks it
 // to end when the activity is cancelled.
 func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
+	l.Metrics.Processes.Inc()
+	defer l.Metrics.Processes.Dec()
 	p := processes[len(processes)-1]
 	// The wait must outlive a cancellation of the activity.
 	waiting, done := context.WithCancel(context.WithoutCancel(l.ctx))
@@ -381,6 +387,8 @@ func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 		return RunTaskOutput{}, err
 	}
 	exit := l.exit(last)
+	l.count(last, exit)
+	l.Metrics.Restarts.Inc()
 	l.services.Restarts(l.key, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
 	return RunTaskOutput{}, retryAt(
@@ -408,6 +416,9 @@ func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.D
 func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
 	last := processes[len(processes)-1]
 	exit := l.exit(last)
+	if !last.Granted { // else it was counted when its successor was
+		l.count(last, exit)
+	}
 	l.services.Ended(l.key, l.plan.restartCount(l.key.Generation, l.plan.number(last)), howEnded(exit))
 	stopped := exit.Cause != spec.CauseCompleted && !exit.Cause.ByItself()
 	switch {
@@ -417,6 +428,13 @@ func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) 
 		return RunTaskOutput{}, failed(l.key.Task, exit)
 	}
 	return RunTaskOutput{Exit: exit}, nil
+}
+
+// count counts a process that has ended.
+func (l *lease) count(p supervisor.Process, exit spec.Exit) {
+	l.Metrics.Exits.WithLabelValues(string(exit.Cause)).Inc()
+	l.Metrics.LogBytes.Add(float64(max(0, exit.Usage.OutputBytes)))
+	l.Metrics.Orphans.Add(float64(p.Exit.Swept))
 }
 
 // exit returns how a process of the task ended.

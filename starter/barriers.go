@@ -43,6 +43,9 @@ type MissingTask struct {
 // list of workflows lags behind by a moment: a barrier that opened just now may be
 // missing.
 func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
+	if r.past != nil {
+		return nil, errPast
+	}
 	status, err := r.Status(ctx)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -29,6 +31,8 @@ type ListOptions struct {
 	// Dir is the working directory of the spec, Owner who started the run, and Host one that
 	// has its tasks, or had them last. Empty: any.
 	Dir, Owner, Host string
+	// Cause is why they have ended; see [spec.RunResult.Cause]. Empty: any, and open ones too.
+	Cause string
 	// Limit is the most runs to return. Default 20.
 	Limit int
 }
@@ -49,6 +53,14 @@ type Summary struct {
 	// Verdict is empty while the run is open. One that was terminated without a
 	// result has failed; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
+	// Cause is why the run ended. Empty: it is open, or it had no process.
+	Cause spec.Cause `json:"cause,omitempty"`
+	// Hosts have its tasks, or had them last, and Restarts counts the processes that were
+	// started again, as far as the run has noted them; see [spec.AttributeRestarts].
+	Hosts    []string `json:"hosts,omitempty"`
+	Restarts int      `json:"restarts,omitempty"`
+	// Priority is from 1 to 5; 0: the server does not know.
+	Priority int `json:"priority,omitempty"`
 	// ExitCode is what `clusterrun wait` exits with.
 	ExitCode int       `json:"exit_code"`
 	Ending   string    `json:"ending,omitempty"`
@@ -62,38 +74,36 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 		o.Limit = 20
 	}
 	var runs []Summary
-	for _, ago := range lookBack {
-		all := ago == 0
-		if since := time.Since(o.Since); !o.Since.IsZero() && (all || since < ago) {
-			ago, all = since, true
+	for _, open := range []bool{true, false} {
+		if open && (o.Failed || o.Cause != "") || !open && o.Open {
+			continue
 		}
 		var err error
-		if runs, err = startedWithin(ctx, c, o, ago); err != nil {
+		if runs, err = o.latest(ctx, c, runs, open); err != nil {
 			return nil, err
 		}
-		if all || len(runs) >= o.Limit {
-			break
-		}
 	}
-	slices.SortStableFunc(runs, func(a, b Summary) int { return b.Started.Compare(a.Started) })
-	runs = runs[:min(len(runs), o.Limit)]
 	verdicts(ctx, c, runs)
 	return runs, nil
 }
 
-// lookBack are the times within which runs are looked for, until there are enough;
-// 0: all. The server lists them by when they ended, so that those that started last
-// can be anywhere among the others.
-var lookBack = []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 0}
+const (
+	// firstPage is how many runs are asked for at first, beside those that may be shown. Each
+	// page is larger than the one before, up to lastPage.
+	firstPage, lastPage = 20, 1000
+)
 
-// listPage is how many runs are asked for at a time.
-const listPage = 1000
-
-func startedWithin(ctx context.Context, c client.Client, o ListOptions, ago time.Duration) ([]Summary, error) {
-	var runs []Summary
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: o.query(ago), PageSize: listPage}
+// latest adds the open runs, or those that have ended, to the runs, and returns those that
+// started last, as many as are wanted. The server lists open runs by when they started, and
+// the others by when they ended, the latest first: so what follows has started before either.
+func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary, open bool) ([]Summary, error) {
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: o.query(open), PageSize: int32(min(o.Limit+firstPage, lastPage))}
+	before := time.Now()
 	for {
 		r, err := c.ListWorkflow(ctx, request)
+		if unknown := refusedAttribute(err); unknown != "" {
+			return nil, fmt.Errorf("the server does not know the search attribute %s: `%s` registers those of runs, and runs that are started later are found by them", unknown, RegisterAttributes())
+		}
 		if err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
@@ -101,28 +111,62 @@ func startedWithin(ctx context.Context, c client.Client, o ListOptions, ago time
 			if s := summarise(e); o.match(s) {
 				runs = append(runs, s)
 			}
+			before = e.GetStartTime().AsTime()
+			if !open {
+				before = e.GetCloseTime().AsTime()
+			}
 		}
-		if request.NextPageToken = r.GetNextPageToken(); len(request.NextPageToken) == 0 {
+		runs = withoutDuplicates(runs)
+		slices.SortStableFunc(runs, func(a, b Summary) int { return b.Started.Compare(a.Started) })
+		runs = runs[:min(len(runs), o.Limit)]
+		request.NextPageToken = r.GetNextPageToken()
+		switch {
+		case len(request.NextPageToken) == 0,
+			before.Before(o.Since),
+			len(runs) == o.Limit && !runs[len(runs)-1].Started.Before(before):
 			return runs, nil
 		}
+		request.PageSize = min(2*request.PageSize, lastPage)
 	}
 }
 
-// query finds the runs that started within a time; 0: all.
-func (o ListOptions) query(ago time.Duration) string {
-	// Of a run that went on in other executions the last one stands for all.
-	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus != 'ContinuedAsNew'", spec.WorkflowType)
-	if o.Open {
-		query += " AND ExecutionStatus = 'Running'"
+// withoutDuplicates returns each run once. One that has ended since the open runs were listed is
+// there as an open one too.
+func withoutDuplicates(runs []Summary) []Summary {
+	type execution struct{ run, id string }
+	at := make(map[execution]int, len(runs))
+	var once []Summary
+	for _, r := range runs {
+		e := execution{r.RunID, r.ExecutionID}
+		i, ok := at[e]
+		switch {
+		case !ok:
+			at[e] = len(once)
+			once = append(once, r)
+		case once[i].Open:
+			once[i] = r
+		}
 	}
-	if o.Failed {
-		query += " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
+	return once
+}
+
+// query finds the runs that are open, or those that have ended.
+func (o ListOptions) query(open bool) string {
+	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus ", spec.WorkflowType)
+	switch {
+	case open:
+		query += "= 'Running'"
+	case o.Failed:
+		query += "IN ('Failed', 'Terminated', 'TimedOut')"
+	default:
+		// Of a run that went on in other executions the last one stands for all.
+		query += "NOT IN ('Running', 'ContinuedAsNew')"
 	}
 	if o.Host != "" {
 		query += fmt.Sprintf(" AND %s = %s", spec.AttributeHost, quoted(o.Host))
 	}
-	if ago > 0 {
-		query += fmt.Sprintf(" AND StartTime > '%s'", time.Now().Add(-ago).UTC().Format(time.RFC3339))
+	if o.Cause != "" {
+		query += fmt.Sprintf(" AND %s = %s", spec.AttributeCause, quoted(o.Cause))
 	}
 	return query
 }
@@ -158,6 +202,19 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		Open:        e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Started:     startOf(e),
 	}
+	var priority, verdict, cause, exitCode string
+	for name, value := range map[string]any{
+		spec.AttributeHost: &s.Hosts, spec.AttributeRestarts: &s.Restarts, spec.AttributePriority: &priority,
+		spec.AttributeVerdict: &verdict, spec.AttributeCause: &cause, spec.AttributeExitCode: &exitCode,
+	} {
+		if p := e.GetSearchAttributes().GetIndexedFields()[name]; p != nil {
+			_ = converter.GetDefaultDataConverter().FromPayload(p, value) // of another type it is not ours
+		}
+	}
+	if slices.Equal(s.Hosts, []string{spec.AttributeNone}) {
+		s.Hosts = nil
+	}
+	s.Priority, _ = strconv.Atoi(priority)
 	if s.Open {
 		return s
 	}
@@ -168,12 +225,20 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
 		r := (&TerminatedError{}).Result()
 		s.Verdict, s.ExitCode, s.Ending = r.Verdict, r.ExitCode, terminated
+	default:
+		if code, err := strconv.Atoi(exitCode); err == nil {
+			s.Verdict, s.ExitCode = spec.Verdict(verdict), code
+		}
+	}
+	if cause != spec.AttributeNone {
+		s.Cause = spec.Cause(cause)
 	}
 	return s
 }
 
-// verdicts looks up the results of those runs whose status does not tell
-// everything: a failed workflow may be a failed run or one that timed out.
+// verdicts looks up the results of those runs that were started without the search attributes
+// and whose status does not tell everything: a failed workflow may be a failed run or one that
+// timed out.
 func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 	limit := make(chan struct{}, 8)
 	var wg sync.WaitGroup
@@ -186,7 +251,7 @@ func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 			limit <- struct{}{}
 			defer func() { <-limit }()
 			if result, _ := Get(c, s.RunID, s.ExecutionID).Wait(ctx); result != nil {
-				s.Verdict, s.ExitCode = result.Verdict, result.ExitCode
+				s.Verdict, s.ExitCode, s.Cause = result.Verdict, result.ExitCode, result.Cause()
 			}
 		})
 	}

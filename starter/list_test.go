@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -19,46 +21,28 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The server lists runs by when they ended, and the list shows when they started.
+// The server lists open runs by when they started, the others by when they ended, and the list
+// shows when they started. It asks for no more than it needs to know.
 func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	now := time.Now()
-	listed := func(id string, started time.Duration, status enumspb.WorkflowExecutionStatus) *workflowpb.WorkflowExecutionInfo {
+	ago := func(hours float64) *timestamppb.Timestamp {
+		return timestamppb.New(now.Add(-time.Duration(hours * float64(time.Hour))))
+	}
+	listed := func(id string, started, ended float64, status enumspb.WorkflowExecutionStatus) *workflowpb.WorkflowExecutionInfo {
 		return &workflowpb.WorkflowExecutionInfo{
-			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: status, StartTime: timestamppb.New(now.Add(-started)),
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: status, StartTime: ago(started), CloseTime: ago(ended),
 		}
 	}
 	open, done, ended := enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
 	c := mocks.NewClient(t)
-	pages := func(within func(query string) bool, pages ...[]*workflowpb.WorkflowExecutionInfo) {
-		for i, page := range pages {
-			token, next := string(rune('0'+i)), []byte(string(rune('1'+i)))
-			if i == 0 {
-				token = ""
-			}
-			if i == len(pages)-1 {
-				next = nil
-			}
-			c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool {
-				return within(r.Query) && string(r.NextPageToken) == token
-			})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: page, NextPageToken: next}, nil).Once()
-		}
+	page := func(query, token, next string, runs ...*workflowpb.WorkflowExecutionInfo) {
+		c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool {
+			return strings.Contains(r.Query, "ExecutionStatus "+query) && string(r.NextPageToken) == token
+		})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: runs, NextPageToken: []byte(next)}, nil).Once()
 	}
-	after := func(ago time.Duration) func(string) bool {
-		return func(query string) bool {
-			_, at, found := strings.Cut(query, "StartTime > '")
-			if !found {
-				return false
-			}
-			started, err := time.Parse(time.RFC3339, strings.TrimSuffix(at, "'"))
-			require.NoError(t, err)
-			return started.Sub(now.Add(-ago)).Abs() < time.Minute
-		}
-	}
-	first := listed("first", 30*time.Minute, open)
-	pages(after(time.Hour), []*workflowpb.WorkflowExecutionInfo{first})
-	pages(after(24*time.Hour),
-		[]*workflowpb.WorkflowExecutionInfo{first, listed("third", 3*time.Hour, done)},
-		[]*workflowpb.WorkflowExecutionInfo{listed("fourth", 4*time.Hour, done), listed("second", 2*time.Hour, ended)})
+	page("= 'Running'", "", "", listed("first", 1, 0, open), listed("fifth", 9, 0, open))
+	page("NOT IN ('Running', 'ContinuedAsNew')", "", "more", listed("fourth", 5, 1.5, done), listed("third", 3, 2.5, done))
+	page("NOT IN ('Running', 'ContinuedAsNew')", "more", "even more", listed("second", 2.8, 2.7, ended), listed("sixth", 10, 4, done))
 	runs, err := starter.List(t.Context(), c, starter.ListOptions{Limit: 3})
 	require.NoError(t, err)
 	var ids []string
@@ -69,4 +53,54 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	assert.Equal(t, spec.VerdictFailed, runs[1].Verdict, "of a run that was terminated")
 	assert.Equal(t, 125, runs[1].ExitCode)
 	assert.Equal(t, "terminated", runs[1].Ending)
+
+	page("NOT IN ('Running', 'ContinuedAsNew')", "", "more", listed("late", 2, 1, done), listed("early", 5, 4, done))
+	page("= 'Running'", "", "more", listed("here", 1, 0, open), listed("open", 6, 0, open))
+	runs, err = starter.List(t.Context(), c, starter.ListOptions{Since: now.Add(-3 * time.Hour)})
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+	assert.Equal(t, "here", runs[0].RunID)
+	assert.Equal(t, "late", runs[1].RunID)
+
+	page("= 'Running'", "", "", listed("ends", 2, 0, open))
+	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("ends", 2, 0, ended))
+	runs, err = starter.List(t.Context(), c, starter.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, runs, 1, "a run that ends in between is one")
+	assert.False(t, runs[0].Open)
+}
+
+// What a run has noted needs no look at its result, and what it has not does.
+func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
+	fields := map[string]*commonpb.Payload{}
+	for name, value := range map[string]any{
+		spec.AttributeVerdict: "timed-out", spec.AttributeCause: "timeout", spec.AttributeExitCode: "124",
+		spec.AttributeHost: []string{"a", "b"}, spec.AttributeRestarts: 7, spec.AttributePriority: "2",
+	} {
+		p, err := converter.GetDefaultDataConverter().ToPayload(value)
+		require.NoError(t, err)
+		fields[name] = p
+	}
+	c := mocks.NewClient(t)
+	c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool {
+		return strings.HasSuffix(r.Query, "IN ('Failed', 'Terminated', 'TimedOut') AND ClusterRunHost = 'a' AND ClusterRunCause = 'timeout'")
+	})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: "iris-1"}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED,
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: fields},
+	}}}, nil).Once()
+	runs, err := starter.List(t.Context(), c, starter.ListOptions{Failed: true, Host: "a", Cause: "timeout"})
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	r := runs[0]
+	assert.Equal(t, spec.VerdictTimedOut, r.Verdict)
+	assert.Equal(t, spec.CauseTimeout, r.Cause)
+	assert.Equal(t, 124, r.ExitCode)
+	assert.Equal(t, []string{"a", "b"}, r.Hosts)
+	assert.Equal(t, 7, r.Restarts)
+	assert.Equal(t, 2, r.Priority)
+
+	c.On("ListWorkflow", mock.Anything, mock.Anything).
+		Return(nil, serviceerror.NewInvalidArgument("invalid query: ClusterRunCause is not a valid search attribute")).Once()
+	_, err = starter.List(t.Context(), c, starter.ListOptions{Cause: "oom"})
+	assert.ErrorContains(t, err, "the server does not know the search attribute ClusterRunCause: `temporal operator search-attribute create --name ClusterRunOwner --type Keyword ")
 }

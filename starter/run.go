@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type Run struct {
 	ExecutionID string
 
 	client client.Client
+	past   *Status // of a run that no server is asked about; nil: the client is
 
 	mu       sync.Mutex
 	latestID string // the execution that goes on with the run, as far as known
@@ -46,6 +48,9 @@ func (r *Run) Wait(ctx context.Context) (*spec.RunResult, error) {
 // error, and when it answers again, with nil. A [*StuckError] tells that the run
 // does not get on, and is followed by nil when it does.
 func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResult, error) {
+	if r.past != nil {
+		return r.pastResult()
+	}
 	watch := newWatch(ctx, r.look, notify)
 	defer watch.stop()
 	for {
@@ -119,7 +124,7 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 		return nil, r.terminated(ctx)
 	case errors.As(err, &application):
 		if !application.HasDetails() || application.Details(result) != nil || result.Verdict == "" {
-			*result = failureWithoutResult(application)
+			*result = failureWithoutResult(application, result.ExitCode)
 		}
 	case errors.As(err, &cancelled):
 		if !cancelled.HasDetails() || cancelled.Details(result) != nil || result.Verdict == "" {
@@ -140,11 +145,12 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 }
 
 // failureWithoutResult is for what fails before there is a result, such as an
-// input that is no spec, and for the failures of workflow code.
-func failureWithoutResult(err *temporal.ApplicationError) spec.RunResult {
+// input that is no spec, and for the failures of workflow code. known is the exit code, if it
+// is known.
+func failureWithoutResult(err *temporal.ApplicationError, known int) spec.RunResult {
 	code := 125
 	if err.Type() == spec.ErrInvalidRunSpec {
-		code = 2
+		code = cmp.Or(known, 2)
 	}
 	return spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: err.Type(), Message: err.Message(), ExitCode: code}
 }

@@ -61,6 +61,10 @@ func TestWait(t *testing.T) {
 			temporal.NewNonRetryableApplicationError("invalid run spec: no", spec.ErrInvalidRunSpec, nil),
 			&spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: spec.ErrInvalidRunSpec, Message: "invalid run spec: no", ExitCode: 2},
 		},
+		"a program that is not there": {
+			temporal.NewNonRetryableApplicationError("no", spec.ErrInvalidRunSpec, nil, spec.RunResult{ExitCode: 127}),
+			&spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: spec.ErrInvalidRunSpec, Message: "no", ExitCode: 127},
+		},
 		"failed with details of something else": {
 			temporal.NewNonRetryableApplicationError("panic", "PanicError", nil, "a text"),
 			&spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "PanicError", Message: "panic", ExitCode: 125},

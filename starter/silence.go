@@ -30,9 +30,9 @@ func (h SilentHost) Text(now time.Time) string {
 	case h.GivenUp.IsZero():
 		return text + "the run waits for it (on_disconnect: keep)"
 	case left <= 0:
-		return text + "given up now"
+		return text + "the run gives it up now"
 	default:
-		return text + "given up in " + left.String()
+		return text + "the run gives it up in " + left.String()
 	}
 }
 

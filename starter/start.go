@@ -6,17 +6,14 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/user"
-	"slices"
 	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
@@ -33,16 +30,9 @@ type Options struct {
 	Queue string
 	// Owner is shown in lists of runs. Default: user@host.
 	Owner string
-}
-
-// attributes returns the search attributes that a run is started with, as far as its
-// namespace has registered them; the memo always has the owner too.
-func attributes(owner string) map[string]temporal.SearchAttributeUpdate {
-	return map[string]temporal.SearchAttributeUpdate{
-		spec.AttributeOwner:   temporal.NewSearchAttributeKeyKeyword(spec.AttributeOwner).ValueSet(owner),
-		spec.AttributeVerdict: temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict).ValueSet(spec.AttributeNone),
-		spec.AttributeHost:    temporal.NewSearchAttributeKeyKeywordList(spec.AttributeHost).ValueSet([]string{spec.AttributeNone}),
-	}
+	// Host is the host that will have the tasks, where there is no other: the run need not
+	// note it then.
+	Host string
 }
 
 // Start validates a spec and starts a run of it. A spec with problems is
@@ -74,7 +64,7 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		Memo:          map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir},
 		StaticSummary: summary(s),
 	}
-	w, err := execute(ctx, c, options, attributes(o.Owner), s)
+	w, err := execute(ctx, c, options, attributes(s, o), s)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &running):
@@ -83,33 +73,6 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		return nil, fmt.Errorf("start run %s: %w", o.ID, err)
 	}
 	return Get(c, w.GetID(), w.GetRunID()), nil
-}
-
-// execute starts the workflow with those attributes that the namespace knows. To ask
-// beforehand which these are would cost every start a round trip.
-func execute(ctx context.Context, c client.Client, o client.StartWorkflowOptions, set map[string]temporal.SearchAttributeUpdate, s *spec.RunSpec) (client.WorkflowRun, error) {
-	for {
-		o.TypedSearchAttributes = temporal.NewSearchAttributes(slices.Collect(maps.Values(set))...)
-		w, err := c.ExecuteWorkflow(ctx, o, spec.WorkflowType, s)
-		refused := refusedAttribute(err, set)
-		if refused == "" {
-			return w, err
-		}
-		delete(set, refused)
-	}
-}
-
-// refusedAttribute returns the search attribute that the server's refusal names, if any.
-func refusedAttribute(err error, set map[string]temporal.SearchAttributeUpdate) string {
-	var invalid *serviceerror.InvalidArgument
-	if errors.As(err, &invalid) {
-		for name := range set {
-			if strings.Contains(invalid.Message, name) {
-				return name
-			}
-		}
-	}
-	return ""
 }
 
 // NewID makes a run ID for a name. An empty name counts as "run".

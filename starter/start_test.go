@@ -102,6 +102,12 @@ func TestStartWithoutSearchAttributes(t *testing.T) {
 	run := mocks.NewWorkflowRun(t)
 	run.On("GetID").Return("iris-1")
 	run.On("GetRunID").Return("execution")
+	var all []string
+	for _, a := range spec.Attributes() {
+		all = append(all, a.Name)
+	}
+	c.On("ExecuteWorkflow", mock.Anything, with(all...), mock.Anything, mock.Anything).
+		Return(nil, unknown(spec.AttributeCause)).Once()
 	c.On("ExecuteWorkflow", mock.Anything, with(spec.AttributeOwner, spec.AttributeVerdict, spec.AttributeHost), mock.Anything, mock.Anything).
 		Return(nil, unknown(spec.AttributeHost)).Once()
 	c.On("ExecuteWorkflow", mock.Anything, with(spec.AttributeOwner, spec.AttributeVerdict), mock.Anything, mock.Anything).

@@ -24,7 +24,10 @@ type Status struct {
 	ExecutionID string `json:"execution_id"`
 	Name        string `json:"name,omitempty"`
 	Owner       string `json:"owner,omitempty"`
-	Queue       string `json:"queue"`
+	// Command and Dir are as in [Summary].
+	Command string `json:"command,omitempty"`
+	Dir     string `json:"dir,omitempty"`
+	Queue   string `json:"queue"`
 	// Open reports whether the run has not ended.
 	Open       bool          `json:"open"`
 	State      spec.RunState `json:"state"`
@@ -69,6 +72,9 @@ type TaskStatus struct {
 	LogDir   string    `json:"log_dir,omitempty"`
 	// Progress is how far the task says it has got.
 	Progress *spec.Progress `json:"progress,omitempty"`
+	// Usage is what the living process uses; nil while that is not known. Of one that has ended
+	// it is in Exit.
+	Usage *spec.LiveUsage `json:"usage,omitempty"`
 	// NextStart is when the task is started again, while it waits for that.
 	NextStart time.Time `json:"next_start,omitzero"`
 	// LastFailure is why it is started again.
@@ -81,6 +87,10 @@ const queryTimeout = 3 * time.Second
 
 // Status asks how the run is doing. An ended run is described from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
+	if r.past != nil {
+		s := *r.past // which the caller may change
+		return &s, nil
+	}
 	d, err := r.describe(ctx)
 	switch {
 	case isNotFound(err):
@@ -94,6 +104,8 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		ExecutionID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
 		Name:        memoText(info, memoName),
 		Owner:       memoText(info, memoOwner),
+		Command:     memoText(info, memoCommand),
+		Dir:         memoText(info, memoDir),
 		Queue:       info.GetTaskQueue(),
 		Open:        info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Started:     startOf(info),
@@ -128,6 +140,9 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 // Services returns how the files of the run are read that are on its hosts, also after its
 // end. A host that does not serve them is left out.
 func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
+	if r.past != nil {
+		return nil, nil
+	}
 	answer, err := r.query(ctx)
 	if err != nil {
 		return nil, err
@@ -246,13 +261,13 @@ func (s *Status) merge(pending []*workflowpb.PendingActivityInfo) {
 		var beat spec.Heartbeat
 		if decode(a.GetHeartbeatDetails(), &beat) {
 			t.PID, t.Restarts, t.Started, t.LogDir = beat.PID, beat.Restarts, beat.Started, beat.LogDir
-			t.Progress = beat.Progress
+			t.Progress, t.Usage = beat.Progress, beat.Usage
 			if beat.Host != "" {
 				t.Host = beat.Host
 			}
 		}
 		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetAttempt() > 1 {
-			t.PID = 0
+			t.PID, t.Usage = 0, nil
 			t.NextStart = a.GetScheduledTime().AsTime()
 			t.LastFailure = failureText(a.GetLastFailure())
 		}

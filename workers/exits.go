@@ -2,6 +2,7 @@ package workers
 
 import (
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -11,3 +12,7 @@ import (
 func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	return activities.LastExits(stateDir)
 }
+
+// Holds reports whether the host worker with a state directory, which need not be running,
+// has not done with a run.
+func Holds(stateDir string, run supervisor.RunKey) bool { return activities.Holds(stateDir, run) }

@@ -3,6 +3,7 @@ package workers
 import (
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/retention"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
@@ -11,6 +12,9 @@ import (
 type Options struct {
 	// StateDir is the host worker's own directory: lock, journal, plans.
 	StateDir string `json:"state_dir"`
+	// KeyDir is the state directory of the machine, where StateDir is that of one run: all
+	// its runs have one [tasklog.ValueKey]. Default: StateDir.
+	KeyDir string `json:"key_dir,omitempty"`
 	// Host is the name under which specs can pin tasks to it. Default: the
 	// host name of the machine.
 	Host string `json:"host,omitempty"`
@@ -30,6 +34,9 @@ type Options struct {
 	// LogRoot is where runs without a log directory of their own keep their
 	// logs. Default: logs, below StateDir.
 	LogRoot string `json:"log_root,omitempty"`
+	// Retention is how long the logs of runs that have ended are kept; nil: nobody removes
+	// them.
+	Retention *retention.Policy `json:"retention,omitempty"`
 	// LogsCopiedTo is the directory on the owner's machine to which the owner copies what
 	// is below LogRoot; see [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
@@ -45,6 +52,8 @@ type Options struct {
 	// line for each start, refusal and request; see package guard. Empty: there is none.
 	Policy string `json:"policy,omitempty"`
 	Audit  string `json:"audit,omitempty"`
+	// Metrics is where metrics are served, as HOST:PORT; empty: they are not.
+	Metrics string `json:"metrics,omitempty"`
 	// Role is what the host worker does. Default [RoleBoth].
 	Role Role `json:"role,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.

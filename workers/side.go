@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/metrics"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/temporal"
@@ -73,6 +74,7 @@ type side struct {
 	supervisor *supervisor.Client
 	client     client.Client
 	held       *heldTasks
+	metered    client.MetricsHandler // nil: the SDK counts nothing
 }
 
 func (s *side) run(ctx context.Context) error {
@@ -84,18 +86,26 @@ func (s *side) run(ctx context.Context) error {
 	files := s.openFiles()
 	s.held = newHeldTasks(s.StateDir, s.log)
 	config := activities.Config{
-		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
-		LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
+		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, KeyDir: s.KeyDir, LogRoot: s.logRoot(),
+		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),
 		Files: files, Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
 		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		AskedAt: s.held.askedAt,
 	}
+	if s.Metrics != "" {
+		config.Metrics = metrics.New()
+		s.metered = sdkMetrics{config.Metrics.SDK()}
+		go s.serveMetrics(ctx, config.Metrics)
+	}
 	var member *temporal.Membership
 	if !spec.IsPrivateQueue(s.Queue) && s.Role.servesTasks() {
 		member = temporal.NewMembership(server, s.Queue, s.inventory(files))
 		config.Fleet = member
+		if config.Metrics != nil {
+			config.Metrics.LeaseAge(member.Confirmed)
+		}
 	}
 	host, err := activities.NewHost(config)
 	if err != nil {
@@ -119,7 +129,9 @@ func (s *side) run(ctx context.Context) error {
 		return err
 	}
 	if member != nil {
-		go member.Keep(ctx, host.Holds, s.sayMembership())
+		go member.Keep(ctx, host.Holds, s.sayMembership(ctx))
+	} else {
+		s.sayServing(ctx)
 	}
 	go s.takeOver(ctx, inherited)
 	host.Reconcile()
@@ -174,6 +186,7 @@ var untilServed = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Sec
 func (s *side) dial(ctx context.Context) (client.Client, error) {
 	server := s.Server
 	server.Identity = identity(s.Host, s.supervisor.Instance())
+	server.Metrics = s.metered
 	for again := untilServed; ; {
 		c, err := connect.Dial(ctx, server, sdkLogger{s.log}, 10*time.Second,
 			grpc.WithChainUnaryInterceptor(s.held.intercept))
@@ -211,11 +224,22 @@ func (s *side) close(ctx context.Context, host *activities.Host, reply superviso
 	host.AwaitIdle(ctx)
 }
 
+// sayServing tells the supervisor that the queues of this host are served.
+func (s *side) sayServing(ctx context.Context) {
+	if err := s.supervisor.Serving(ctx); err != nil {
+		s.log.Debug("the supervisor does not hear that its host is served", zap.Error(err))
+	}
+}
+
 // sayMembership returns what says, once each time that it changes, whether the fleet takes
-// this host.
-func (s *side) sayMembership() func(error) {
-	said := ""
+// this host. The supervisor is told once that it does.
+func (s *side) sayMembership(ctx context.Context) func(error) {
+	said, serving := "", false
 	return func(err error) {
+		if err == nil && !serving {
+			serving = true
+			s.sayServing(ctx)
+		}
 		now := ""
 		if err != nil {
 			now = err.Error()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,12 +18,15 @@ import (
 const optionsVar = "CLUSTERRUN_WORKER_OPTIONS"
 
 // Owner is what a host worker has inherited from whoever started it for runs of
-// their own; a worker that serves everybody has nothing of it.
+// their own; a worker that serves everybody has a Program only.
 type Owner struct {
 	// Lifeline reaches its end when the owner is gone.
 	Lifeline *os.File
 	// Stdin, Stdout and Stderr are for tasks; see [Options].
 	Stdin, Stdout, Stderr *os.File
+	// Program is the file of the program that takes over on request. None: the host worker
+	// is not upgraded in place.
+	Program string
 }
 
 // Supervise becomes the supervisor of a host worker and returns when that has
@@ -37,11 +41,6 @@ func Supervise(ctx context.Context, o Options, command []string, owner Owner) er
 	if err != nil {
 		return err
 	}
-	log, err := newLogger(o.Debug)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Sync() }()
 	state, err := supervisor.OpenState(o.StateDir)
 	if err != nil {
 		return err
@@ -50,43 +49,83 @@ func Supervise(ctx context.Context, o Options, command []string, owner Owner) er
 	if err := o.checkListen(); err != nil {
 		return err
 	}
+	if err := o.CheckMetrics(); err != nil {
+		return err
+	}
+	return supervise(ctx, o, state, command, owner)
+}
+
+// supervise runs the supervisor of a state.
+func supervise(ctx context.Context, o Options, state *supervisor.State, command []string, owner Owner) error {
+	log, err := newLogger(o.Debug)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Sync() }()
 	options, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	ctx, killNow, stop := endings(ctx)
-	defer stop()
-	go returnMemory(ctx)
-	return supervisor.Run(ctx, supervisor.Config{
+	c := supervisor.Config{
 		State: state, Side: command,
 		SideEnv:     []string{optionsVar + "=" + string(options)},
 		Lifeline:    owner.Lifeline,
 		Owner:       supervisor.Owner{Stdin: owner.Stdin, Stdout: owner.Stdout, Stderr: owner.Stderr},
 		OrphanGrace: o.OrphanGrace,
-		KillNow:     killNow,
 		Log:         log,
-	})
+		Ignored:     supervisor.Ignored(), // before anybody listens
+	}
+	// One that serves everybody may be a service; the others are children of a command.
+	service := owner.Program != ""
+	if service {
+		if supervisor.TakesOver() {
+			tellService(log, serviceReloading())
+		}
+		c.Serving = func() { tellService(log, serviceReady) }
+	}
+	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}
+	if service {
+		if c.Upgrade, err = o.upgrade(owner.Program); err != nil {
+			return err
+		}
+		signals = signals[:2] // see requests
+	}
+	ctx, end, killNow, listen, stop := endings(ctx, signals)
+	defer stop()
+	c.KillNow = killNow
+	if u := c.Upgrade; u != nil {
+		requests, listenToo, stop := requests(end)
+		defer stop()
+		u.Requests, u.Listen = requests, func() { listen(); listenToo() }
+	}
+	if service {
+		defer context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })()
+	}
+	go returnMemory(ctx)
+	return supervisor.Run(ctx, c)
 }
 
-// endings has the context end with the first signal that asks us to, and the
-// channel close with the second: whoever asks twice wants no more graces.
-func endings(ctx context.Context) (context.Context, <-chan struct{}, func()) {
+// endings has the context end with the first of the signals, or when end is called, and the
+// channel close with the second signal: whoever asks twice wants no more graces.
+func endings(ctx context.Context, those []os.Signal) (_ context.Context, end func(), killNow <-chan struct{}, listen, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	killNow := make(chan struct{})
+	twice := make(chan struct{})
 	signals := make(chan os.Signal, 2)
-	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-		// Who starts us with one ignored, as nohup does, means it.
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
+	// Who starts us with one ignored, as nohup does, means it.
+	those = slices.DeleteFunc(those, signal.Ignored)
+	listen = func() {
+		for _, s := range those {
+			signal.Notify(signals, s) // of none it would be all
 		}
 	}
+	listen()
 	go func() {
 		<-signals
 		cancel()
 		<-signals
-		close(killNow)
+		close(twice)
 	}()
-	return ctx, killNow, func() {
+	return ctx, cancel, twice, listen, func() {
 		signal.Stop(signals)
 		cancel()
 	}

@@ -1,7 +1,9 @@
 package workflows
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -13,28 +15,76 @@ import (
 // fails for ever. So a run sets only those that it was started with: the server has
 // let them pass once, with values of the same kind.
 var (
-	verdictAttribute = temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict)
-	hostAttribute    = temporal.NewSearchAttributeKeyKeywordList(spec.AttributeHost)
+	verdictAttribute  = temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict)
+	causeAttribute    = temporal.NewSearchAttributeKeyKeyword(spec.AttributeCause)
+	exitCodeAttribute = temporal.NewSearchAttributeKeyKeyword(spec.AttributeExitCode)
+	hostAttribute     = temporal.NewSearchAttributeKeyKeywordList(spec.AttributeHost)
+	tasksAttribute    = temporal.NewSearchAttributeKeyInt64(spec.AttributeTasks)
+	restartsAttribute = temporal.NewSearchAttributeKeyInt64(spec.AttributeRestarts)
 )
 
-// noteVerdict sets the attribute by which the run is found by its verdict.
-func noteVerdict(ctx workflow.Context, v spec.Verdict) {
-	if _, ok := workflow.GetTypedSearchAttributes(ctx).GetKeyword(verdictAttribute); ok {
-		upsert(ctx, verdictAttribute.ValueSet(string(v)))
+// noteEnd sets the attributes by which the run is found by how it ended. restarts counts the
+// processes that were started again.
+func noteEnd(ctx workflow.Context, result *spec.RunResult, restarts int) {
+	known := workflow.GetTypedSearchAttributes(ctx)
+	var n changes
+	n.keyword(known, verdictAttribute, string(result.Verdict))
+	n.keyword(known, causeAttribute, cmp.Or(string(result.Cause()), spec.AttributeNone))
+	n.keyword(known, exitCodeAttribute, strconv.Itoa(result.ExitCode))
+	n.number(known, restartsAttribute, restarts)
+	n.upsert(ctx)
+	countEnd(ctx, result)
+}
+
+// countEnd counts a run that has ended, for whoever serves metrics.
+func countEnd(ctx workflow.Context, result *spec.RunResult) {
+	workflow.GetMetricsHandler(ctx).WithTags(map[string]string{
+		"verdict": string(result.Verdict), "cause": string(result.Cause()),
+	}).Counter(spec.MetricRunsEnded).Inc(1)
+}
+
+// noteRefusal is noteEnd for a run whose spec was refused.
+func noteRefusal(ctx workflow.Context) {
+	noteEnd(ctx, &spec.RunResult{Verdict: spec.VerdictFailed, ExitCode: 2}, 0)
+}
+
+// noteGroup sets the attributes by which the run is found by where its group is now, and how
+// large. Restarts alone are worth an event at powers of two only: a group may restart for ever.
+func (r *clusterRun) noteGroup(ctx workflow.Context) {
+	known := workflow.GetTypedSearchAttributes(ctx)
+	var n changes
+	if hosts, ok := known.GetKeywordList(hostAttribute); ok && !slices.Equal(hosts, searchable(r.hosts)) {
+		n = append(n, hostAttribute.ValueSet(searchable(r.hosts)))
+	}
+	tasks := len(r.sized.TaskList())
+	n.number(known, tasksAttribute, tasks)
+	if again := r.machine.Generation(); len(n) > 0 || again&(again-1) == 0 {
+		n.number(known, restartsAttribute, again*tasks)
+	}
+	n.upsert(ctx)
+}
+
+// changes of attributes that one event brings.
+type changes []temporal.SearchAttributeUpdate
+
+func (n *changes) keyword(known temporal.SearchAttributes, key temporal.SearchAttributeKeyKeyword, value string) {
+	if old, ok := known.GetKeyword(key); ok && old != value {
+		*n = append(*n, key.ValueSet(value))
 	}
 }
 
-// noteHosts sets the attribute by which the run is found by the hosts that have its tasks.
-func (r *clusterRun) noteHosts(ctx workflow.Context) {
-	noted, ok := workflow.GetTypedSearchAttributes(ctx).GetKeywordList(hostAttribute)
-	if hosts := searchable(r.hosts); ok && !slices.Equal(noted, hosts) {
-		upsert(ctx, hostAttribute.ValueSet(hosts))
+func (n *changes) number(known temporal.SearchAttributes, key temporal.SearchAttributeKeyInt64, value int) {
+	if old, ok := known.GetInt64(key); ok && old != int64(value) {
+		*n = append(*n, key.ValueSet(int64(value)))
 	}
 }
 
-func upsert(ctx workflow.Context, u temporal.SearchAttributeUpdate) {
-	if err := workflow.UpsertTypedSearchAttributes(ctx, u); err != nil {
-		workflow.GetLogger(ctx).Warn("a search attribute could not be set", "error", err)
+func (n changes) upsert(ctx workflow.Context) {
+	if len(n) == 0 {
+		return
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, n...); err != nil {
+		workflow.GetLogger(ctx).Warn("search attributes could not be set", "error", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +15,12 @@ import (
 )
 
 var (
-	verdictKey = temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict)
-	hostKey    = temporal.NewSearchAttributeKeyKeywordList(spec.AttributeHost)
+	verdictKey  = temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict)
+	causeKey    = temporal.NewSearchAttributeKeyKeyword(spec.AttributeCause)
+	exitCodeKey = temporal.NewSearchAttributeKeyKeyword(spec.AttributeExitCode)
+	hostKey     = temporal.NewSearchAttributeKeyKeywordList(spec.AttributeHost)
+	tasksKey    = temporal.NewSearchAttributeKeyInt64(spec.AttributeTasks)
+	restartsKey = temporal.NewSearchAttributeKeyInt64(spec.AttributeRestarts)
 )
 
 // searched is a world whose run is started with those attributes, and notes what the
@@ -26,9 +31,12 @@ func searched(t *testing.T, set ...temporal.SearchAttributeUpdate) (w *world, no
 	noted = &[]string{}
 	require.NoError(t, w.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(set...)))
 	w.OnUpsertTypedSearchAttributes(mock.Anything).Return(nil).Maybe().Run(func(args mock.Arguments) {
+		var event []string
 		for key, value := range args.Get(0).(temporal.SearchAttributes).GetUntypedValues() {
-			*noted = append(*noted, fmt.Sprint(key.GetName(), " ", value))
+			event = append(event, fmt.Sprint(strings.TrimPrefix(key.GetName(), "ClusterRun"), " ", value))
 		}
+		slices.Sort(event)
+		*noted = append(*noted, strings.Join(event, ", "))
 	})
 	return w, noted
 }
@@ -43,11 +51,11 @@ func TestSearchAttributesAreKept(t *testing.T) {
 	w, noted := searched(t, none...)
 	w.hosts = []string{"a", "a", "b"}
 	require.Error(t, w.start(t, twice, nil))
-	assert.Equal(t, []string{"ClusterRunHost [a]", "ClusterRunHost [b]", "ClusterRunVerdict failed"}, *noted)
+	assert.Equal(t, []string{"Host [a]", "Host [b]", "Verdict failed"}, *noted)
 
 	w, noted = searched(t, none[0])
 	require.Error(t, w.start(t, spec.RunSpec{}, nil))
-	assert.Equal(t, []string{"ClusterRunVerdict failed"}, *noted, "the other one is not known to the namespace")
+	assert.Equal(t, []string{"Verdict failed"}, *noted, "the other one is not known to the namespace")
 
 	w, noted = searched(t)
 	require.Error(t, w.start(t, spec.RunSpec{}, nil))
@@ -56,5 +64,28 @@ func TestSearchAttributesAreKept(t *testing.T) {
 	w, noted = searched(t, none...)
 	w.hosts = []string{strings.Repeat("x", 300)}
 	require.Error(t, w.start(t, spec.RunSpec{}, nil))
-	assert.Equal(t, []string{"ClusterRunVerdict failed"}, *noted, "a name that databases do not take")
+	assert.Equal(t, []string{"Verdict failed"}, *noted, "a name that databases do not take")
+}
+
+// A run that was started with all attributes needs one event for its end, and one where its
+// group goes elsewhere; a group that restarts again and again needs few.
+func TestSearchAttributesCostFewEvents(t *testing.T) {
+	all := []temporal.SearchAttributeUpdate{
+		verdictKey.ValueSet(spec.AttributeNone), causeKey.ValueSet(spec.AttributeNone), exitCodeKey.ValueSet(spec.AttributeNone),
+		hostKey.ValueSet([]string{"a"}), tasksKey.ValueSet(2), restartsKey.ValueSet(0),
+	}
+	w, noted := searched(t, all...)
+	w.hosts = []string{"a"}
+	require.Error(t, w.start(t, spec.RunSpec{}, nil))
+	assert.Equal(t, []string{"Tasks 1", "Cause origin, ExitCode 3, Verdict failed"}, *noted)
+
+	again := groupSpec
+	again.MaxRestarts = new(9)
+	w, noted = searched(t, all...)
+	w.hosts = []string{"a", "a", "a", "b"}
+	require.Error(t, w.start(t, again, nil))
+	assert.Equal(t, []string{
+		"Tasks 1", "Restarts 1", "Restarts 2", "Host [b], Restarts 3", "Restarts 4", "Restarts 8",
+		"Cause origin, ExitCode 3, Restarts 9, Verdict failed",
+	}, *noted)
 }

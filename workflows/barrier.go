@@ -172,14 +172,29 @@ func (b *barrier) describe(ctx workflow.Context) {
 			text.WriteString("\n" + markdown.Block(r.Message, maxDetailText))
 		}
 	} else {
-		var names []string
-		for _, m := range s.Missing[:min(len(s.Missing), detailNames)] {
-			names = append(names, markdown.Name(m.Task))
+		var there, missing []string
+		for _, w := range s.Waiting {
+			there = append(there, w.Task)
 		}
-		if more := len(s.Missing) - len(names); more > 0 {
-			names = append(names, fmt.Sprintf("%d more", more))
+		for _, m := range s.Missing {
+			missing = append(missing, m.Task)
 		}
-		text.WriteString(" · missing: " + strings.Join(names, ", "))
+		if len(there) > 0 {
+			text.WriteString(" · arrived: " + namesOf(there))
+		}
+		text.WriteString(" · missing: " + namesOf(missing))
 	}
 	workflow.SetCurrentDetails(ctx, text.String())
+}
+
+// namesOf returns the first of these names.
+func namesOf(tasks []string) string {
+	var names []string
+	for _, t := range tasks[:min(len(tasks), detailNames)] {
+		names = append(names, markdown.Name(t))
+	}
+	if more := len(tasks) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }

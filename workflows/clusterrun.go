@@ -42,7 +42,7 @@ func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*sp
 	}
 	s, err := decode(input)
 	if err != nil {
-		noteVerdict(ctx, spec.VerdictFailed)
+		noteRefusal(ctx)
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 	}
 	r := newRun(ctx, s.WithDefaults(), from)
@@ -60,9 +60,9 @@ func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*sp
 		}
 		return nil, workflow.NewContinueAsNewError(ctx, ClusterRun, input, converter.NewRawValue(next))
 	case r.result != nil:
-		noteVerdict(ctx, r.result.Verdict)
+		noteEnd(ctx, r.result, r.restarts)
 	case r.invalid != nil:
-		noteVerdict(ctx, spec.VerdictFailed)
+		noteRefusal(ctx)
 	}
 	return result, err
 }
@@ -152,6 +152,7 @@ type clusterRun struct {
 	outputBytes int
 	notes       []string // for the message of the result
 	result      *spec.RunResult
+	restarts    int // of all tasks, once there is a result
 	// invalid is set instead of result when a host refused the spec.
 	invalid error
 }
@@ -258,8 +259,9 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 		now := workflow.Now(ctx)
 		if r.started.IsZero() {
 			r.started = now
+			workflow.GetMetricsHandler(ctx).Timer(spec.MetricQueueWait).Record(now.Sub(workflow.GetInfo(ctx).WorkflowStartTime))
 		}
-		r.noteHosts(ctx)
+		r.noteGroup(ctx)
 		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started), Tasks: r.size()})
 	default:
 		r.step(ctx, lifecycle.PlacementFailed{Message: reasonOf(placed)})
@@ -306,7 +308,7 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 		result := a.Result
 		result.Output = r.output
 		result.Message = strings.TrimSpace(strings.Join(append([]string{result.Message}, r.notes...), "\n"))
-		r.result = &result
+		r.result, r.restarts = &result, a.Restarts
 	}
 }
 

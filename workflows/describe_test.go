@@ -37,7 +37,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		w.SetContinueAsNewSuggested(false)
 		w.OnActivity(spec.ActivityRunTask, mock.Anything, mock.Anything).Return(
 			func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
-				exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin, Message: traceback, Reported: true}
+				exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin, PID: 4711, Restart: 2, LogDir: "/logs/a|b_/2", Message: traceback, Reported: true}
 				return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrSubprocess, nil, exit)
 			})
 		require.Error(t, w.start(t, spec.RunSpec{}, nil))
@@ -47,13 +47,14 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		assert.Contains(t, details, "␛[31m__init__")
 		assert.Contains(t, details, "\n````\n\n\n| task |")
 		assert.Contains(t, details, "| `__a¦b__` |")
+		assert.Contains(t, details, "| 4711 | 2 | 3 | origin | `/logs/a¦b_/2` |\n")
 	})
 	t.Run("a barrier", func(t *testing.T) {
 		b := newBarrierTest(t, "__w__-0", "worker-1")
 		b.arrive(0, "a", time.Second, "worker-1")
 		b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
 		b.RegisterDelayedCallback(func() {
-			assert.Contains(t, detailsOf(t, b.TestWorkflowEnvironment), "missing: `__w__-0`")
+			assert.Contains(t, detailsOf(t, b.TestWorkflowEnvironment), "arrived: worker-1 · missing: `__w__-0`")
 		}, time.Second/2)
 		require.Equal(t, spec.BarrierBroken, b.result().State)
 		assert.Regexp(t, "(?s)\n```\n.*missing: __w__-0 .*\n```\n$", detailsOf(t, b.TestWorkflowEnvironment))

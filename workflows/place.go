@@ -312,7 +312,11 @@ func (r *clusterRun) placementError(h *host, err error) error {
 	case temporal.IsCanceledError(err):
 		return err
 	case errors.As(err, &app) && app.Type() == spec.ErrInvalidRunSpec:
-		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil)
+		var refused spec.RunResult // of which the exit code is known
+		if !app.HasDetails() || app.Details(&refused) != nil {
+			return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil)
+		}
+		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil, refused)
 	case app != nil:
 		// Its last refusal, also where the deadline ended the tries.
 		why = app.Message()

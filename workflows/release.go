@@ -73,6 +73,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 		if len(out.LeftOut) > 0 {
 			back.notes = append(back.notes, fmt.Sprintf("Left out, because together they are too large for a result: the values of %s.", listed(out.LeftOut)))
 		}
+		e.Usage = e.Usage.With(out.Usage)
 		back.output = append(back.output, out.Output...)
 		if out.Served {
 			back.served = h.queue

@@ -79,6 +79,8 @@ const (
 	detailRows = 64
 	// maxDetailText bounds each text that users and programs have written there.
 	maxDetailText = 4000
+	// maxPath bounds each path there.
+	maxPath = 300
 )
 
 // describe writes the state of the run where the Web UI shows it.
@@ -112,13 +114,17 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 }
 
 func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
-	b.WriteString("| task | state | host | address | exit | cause |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| task | state | host | address | pid | restarts | exit | cause | logs |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, t := range tasks {
-		exit, cause := "", ""
+		var pid, restarts, exit, cause, logs string
 		if t.Exit != nil {
-			exit, cause = exitText(*t.Exit), string(t.Exit.Cause)
+			e := *t.Exit
+			exit, cause, logs, restarts = exitText(e), string(e.Cause), markdown.Inline(strings.ReplaceAll(e.LogDir, "|", "¦"), maxPath), fmt.Sprint(e.Restart)
+			if e.PID != 0 {
+				pid = fmt.Sprint(e.PID)
+			}
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", markdown.Cell(t.Name), t.State, markdown.Cell(t.Host), markdown.Cell(t.Address), exit, cause)
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", markdown.Cell(t.Name), t.State, markdown.Cell(t.Host), markdown.Cell(t.Address), pid, restarts, exit, cause, logs)
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 
 const (
 	// settleAfter is how long a broker that follows another one waits for the
-	// processes that know it before it believes that a closure is held by nobody.
+	// processes that know it before it believes that a closure is held by nobody. They ask five
+	// times a second, unless they are busy with something that lets nothing else run.
 	settleAfter = 2 * time.Second
 	// reportAfter gathers changes of what serves into one report.
 	reportAfter = 3 * time.Millisecond
@@ -27,6 +28,8 @@ type Config struct {
 	Restart func(task string)
 	// Changed is told all processes that serve, sorted, whenever that has changed.
 	Changed func([]closure.ServingTask)
+	// Ended is told how each closure has ended here; nil: nobody is. It must not block.
+	Ended func(closure.OutcomeKind)
 }
 
 // Broker has the closures of one run that its tasks on this host are to call.

@@ -84,7 +84,7 @@ func TestWhatAnEarlierBrokerGaveIsCancelledThere(t *testing.T) {
 				r := l.get(t)
 				assert.Equal(t, []closure.Outcome{wasCancelled(2, "")}, r.Outcomes, "nobody had it")
 				l = h.lease(newClosure(1))
-				time.Sleep(time.Second)
+				time.Sleep(3*time.Second - settleAfter)
 				synctest.Wait()
 				assert.Equal(t, []string{"worker-0"}, h.restarts(), "3 s after it was told")
 				p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"})

@@ -117,6 +117,9 @@ func (p *process) take(e *entry) {
 func (b *Broker) finish(e *entry, o closure.Outcome) {
 	e.stopTimer()
 	b.finished++
+	if b.Ended != nil {
+		b.Ended(o.Kind)
+	}
 	if p := e.process; p != nil {
 		b.releaseAgain(p, e.closure.Resources)
 		delete(p.holds, e.closure.ID)

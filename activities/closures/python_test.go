@@ -64,6 +64,9 @@ func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
 // line is the next that it prints.
 func (p *pyProcess) line() string {
 	p.t.Helper()
+	// A line that never comes would be waited for until all tests have run out of time.
+	late := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
+	defer late.Stop()
 	require.True(p.t, p.lines.Scan(), "it has ended: %v", p.lines.Err())
 	return p.lines.Text()
 }

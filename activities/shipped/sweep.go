@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
@@ -54,15 +53,23 @@ func (s *Store) sweepRuns(n Needs) error {
 			if n.Held(u.Run) || u.Logs != "" && exists(u.Logs) {
 				return nil
 			}
-			if err := removeAll(strings.TrimSuffix(path, ".json")); err != nil {
-				return err
-			}
-			err := os.Remove(path)
-			_ = os.Remove(filepath.Dir(path)) // fails while there are others
-			return err
+			return s.Drop(u.Run)
 		}))
 	}
 	return err
+}
+
+// Drop removes the directory of a run that has ended, and with which the host has done.
+func (s *Store) Drop(run supervisor.RunKey) error {
+	dir := s.Dir(run)
+	if err := removeAll(dir); err != nil {
+		return err
+	}
+	if err := os.Remove(dir + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(dir)) // fails while there are others
+	return nil
 }
 
 func (s *Store) sweepUploads(n Needs) error {

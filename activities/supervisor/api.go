@@ -33,8 +33,12 @@ type API interface {
 	// Processes lists those of one run, or with a zero key those of all runs
 	// that were not released.
 	Processes(ctx context.Context, run RunKey) (ProcessesReply, error)
+	// Sample looks at what the living processes use. Exits have the most of what it saw.
+	Sample(ctx context.Context, r SampleRequest) (SampleReply, error)
 	// Controllers returns which [Limits] can be enforced here.
 	Controllers(ctx context.Context) (ControllersReply, error)
+	// Serving tells that the side serves its queues, and its host is a member of the fleet.
+	Serving(ctx context.Context) error
 	// Closing returns when the supervisor is about to end, or ctx has.
 	Closing(ctx context.Context) (ClosingReply, error)
 }

@@ -29,23 +29,18 @@ const ownLeaf = "clusterrun-supervisor"
 // processes. self is moved out of the way if nobody else is in it.
 func delegate(instance string, self int) ControllersReply {
 	if instance == "" {
-		return ControllersReply{Why: "the host worker has no cgroup of version 2 in which it may make others; start it as a service with Delegate=yes"}
+		return ControllersReply{Why: noCgroupV2}
 	}
 	own := filepath.Dir(instance)
-	var there []string
-	for _, name := range words(own, "cgroup.controllers") {
-		if slices.Contains(limiting, name) {
-			there = append(there, name)
-		}
-	}
+	there := limitingIn(own)
 	if len(there) == 0 {
-		return ControllersReply{Why: "the cgroup of version 2 of the host worker has none of the controllers " + strings.Join(limiting, ", ") + ": they are mounted as version 1 (boot with systemd.unified_cgroup_hierarchy=1), or not delegated (Delegate=yes)"}
+		return ControllersReply{Why: noControllers()}
 	}
 	handDown := []byte("+" + strings.Join(there, " +"))
 	err := writeCgroup(own, "cgroup.subtree_control", handDown)
 	if errors.Is(err, unix.EBUSY) {
 		if others := words(own, "cgroup.procs"); !slices.Equal(others, []string{strconv.Itoa(self)}) {
-			return ControllersReply{Why: "other processes share the cgroup of the host worker; start it as a service of its own with Delegate=yes"}
+			return ControllersReply{Why: sharedCgroup}
 		}
 		err = moveInto(filepath.Join(own, ownLeaf), self)
 		if err == nil {
@@ -60,6 +55,52 @@ func delegate(instance string, self int) ControllersReply {
 	if err != nil {
 		return ControllersReply{Why: fmt.Sprintf("its cgroup does not hand controllers down: %v; start the host worker as a service with Delegate=yes", reasonOf(err))}
 	}
+	return onlyThese(there)
+}
+
+// Prospect returns what a supervisor could limit that is started in the cgroup of this
+// process, as far as that is known without a change of the cgroup.
+func Prospect() ControllersReply { return prospect(ownCgroup()) }
+
+func prospect(own string) ControllersReply {
+	if own == "" || unix.Access(own, unix.W_OK) != nil {
+		return ControllersReply{Why: noCgroupV2}
+	}
+	there := limitingIn(own)
+	if len(there) == 0 {
+		return ControllersReply{Why: noControllers()}
+	}
+	handed := words(own, "cgroup.subtree_control")
+	for _, name := range there {
+		// The root may hand controllers down although it has processes; it has no type.
+		if _, err := os.Stat(filepath.Join(own, "cgroup.type")); !slices.Contains(handed, name) && err == nil {
+			return ControllersReply{Why: sharedCgroup}
+		}
+	}
+	return onlyThese(there)
+}
+
+// Why controllers are not there.
+const (
+	noCgroupV2   = "the host worker has no cgroup of version 2 in which it may make others; start it as a service with Delegate=yes"
+	sharedCgroup = "other processes share the cgroup of the host worker; start it as a service of its own with Delegate=yes"
+)
+
+func noControllers() string {
+	return "the cgroup of version 2 of the host worker has none of the controllers " + strings.Join(limiting, ", ") + ": they are mounted as version 1 (boot with systemd.unified_cgroup_hierarchy=1), or not delegated (Delegate=yes)"
+}
+
+// limitingIn returns the controllers of a cgroup that limits need.
+func limitingIn(dir string) (there []string) {
+	for _, name := range words(dir, "cgroup.controllers") {
+		if slices.Contains(limiting, name) {
+			there = append(there, name)
+		}
+	}
+	return there
+}
+
+func onlyThese(there []string) ControllersReply {
 	r := ControllersReply{Controllers: there}
 	for _, name := range limiting {
 		if !slices.Contains(there, name) {

@@ -280,3 +280,26 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	assert.Zero(t, p.Exit.Dropped)
 	assert.Equal(t, "x\n", content(t, within.Command.Stdout))
 }
+
+func TestProspect(t *testing.T) {
+	all := []string{"cpu", "memory", "pids"}
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  ControllersReply
+	}{
+		"handed down already": {map[string]string{"cgroup.controllers": "cpu io memory pids", "cgroup.subtree_control": "cpu memory pids", "cgroup.type": "domain"}, ControllersReply{Controllers: all}},
+		"the root":            {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": ""}, ControllersReply{Controllers: all}},
+		"shared":              {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "", "cgroup.type": "domain"}, ControllersReply{Why: sharedCgroup}},
+		"none":                {map[string]string{"cgroup.controllers": "hugetlb"}, ControllersReply{Why: noControllers()}},
+		"some":                {map[string]string{"cgroup.controllers": "memory pids"}, ControllersReply{Controllers: []string{"memory", "pids"}, Why: "the cgroup of the host worker has the controllers memory and pids only"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := tree(t, c.files)
+			assert.Equal(t, c.want, prospect(dir))
+			if was, ok := c.files["cgroup.subtree_control"]; ok {
+				assert.Equal(t, was, content(t, dir, "cgroup.subtree_control"), "nothing is changed")
+			}
+		})
+	}
+	assert.Equal(t, ControllersReply{Why: noCgroupV2}, prospect(""))
+}

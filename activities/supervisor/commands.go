@@ -144,6 +144,14 @@ func (s *supervisor) Controllers(context.Context) (ControllersReply, error) {
 	return s.controllers, nil
 }
 
+// Serving passes on that the side serves; see [API].
+func (s *supervisor) Serving(context.Context) error {
+	if s.cfg.Serving != nil && !s.isClosing() {
+		s.cfg.Serving()
+	}
+	return nil
+}
+
 // Closing waits for the end of the supervisor; see [API].
 func (s *supervisor) Closing(ctx context.Context) (ClosingReply, error) {
 	select {
@@ -192,6 +200,8 @@ func (s *supervisor) release(r *run, all []*process) {
 		<-p.settled // with which its start is journalled
 		<-p.done
 	}
+	s.releases.RLock()
+	defer s.releases.RUnlock()
 	s.freePorts(r)
 	err := r.journal.keep(record{Type: recReleased})
 	if err == nil {

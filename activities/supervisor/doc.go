@@ -57,13 +57,18 @@
 //     wait in the journal; reading does not consume them.
 //   - The side dies, hangs, or hears nothing of its server: a process with a
 //     [Contact] is stopped when nobody has renewed that in time.
+//   - Another program takes over ([Upgrade]): it is executed in this process, on the thread that
+//     forks, for the parent-death signals of the children of all others are sent then. It has
+//     read all that we hold before. A side is started anew. A signal that asks the supervisor to end in
+//     the few milliseconds until that program listens is lost.
 //   - The supervisor dies: parent-death signals take the leaders, the side takes
 //     the rest (SweepAfterLoss) and leaves. The next OpenState sweeps once more
 //     and journals what had no end as Lost. The kernel frees the ports.
 //   - Both die: the next OpenState sweeps.
 //   - The owner dies: the lifeline ends, everything is stopped with a short
 //     grace, the side says what it has to say. The owner can have the same with
-//     the signals and graces of its choice ([StopAll]).
+//     the signals and graces of its choice ([StopAll]), or have the stops of runs
+//     send the signal that it got itself.
 //   - The machine dies: what had no end under another boot is Lost.
 //   - The disk fills up: starts are refused with ErrJournal; what runs goes on,
 //     and ends are kept in memory until they can be written.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -115,9 +116,7 @@ func TestJournalDamaged(t *testing.T) {
 		"another run's head": func(b []byte) []byte {
 			return bytes.Replace(b, []byte(`"iris"`), []byte(`"ifis"`), 1)
 		},
-		"from the future": func(b []byte) []byte {
-			return append(b, []byte(`{"type":"teleported"}`+"\n")...)
-		},
+		"of no type": func(b []byte) []byte { return append(b, "{}\n"...) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, path := journalFixture(t)
@@ -154,6 +153,26 @@ func TestJournalDamaged(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+// What a later version has written is kept for it: when the journal is read, written, and
+// rewritten.
+func TestJournalOfALaterVersion(t *testing.T) {
+	dir, path := journalFixture(t)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	later := []byte(`{"type":"teleported","to":"mars"}` + "\n")
+	head, rest, _ := bytes.Cut(bytes.Clone(whole), []byte("\n"))
+	head = append(bytes.Clone(bytes.TrimSuffix(head, []byte("}"))), `,"mood":"good"}`+"\n"...)
+	require.NoError(t, os.WriteFile(path, slices.Concat(head, later, rest), 0o600))
+	s, r := reopen(t, dir)
+	require.Empty(t, r.damaged)
+	require.NoError(t, s.Close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text, ok := compact(text, runHash(testRun))
+	require.True(t, ok)
+	require.True(t, bytes.HasPrefix(text, slices.Concat(head, later)))
 }
 
 func TestJournalOfAnotherBoot(t *testing.T) {

@@ -85,7 +85,8 @@ func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscal
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.PID, p.ticks, p.cgroup = pid, stat.ticks, cgroup
-		p.Started = time.Now().UTC()
+		p.sampled.at = time.Now()
+		p.Started = p.sampled.at.UTC()
 		p.phase = running
 		s.living[pid] = p
 		s.applyStop(p)

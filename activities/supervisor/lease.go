@@ -153,11 +153,16 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 	stopTimer(run.ports.lapse)
 	run.ports.lapse = nil
 	if !lives {
-		var timer *time.Timer
-		timer = time.AfterFunc(s.cfg.LeaseLapse, func() { s.lapsePorts(run, &timer) })
-		run.ports.lapse = timer
+		s.lapseLater(run)
 	}
 	return LeaseReply{Ports: got.any}, nil
+}
+
+// lapseLater has the ports of a run lapse unless it starts a process. leaseMu must be held.
+func (s *supervisor) lapseLater(run *run) {
+	var timer *time.Timer
+	timer = time.AfterFunc(s.cfg.LeaseLapse, func() { s.lapsePorts(run, &timer) })
+	run.ports.lapse = timer
 }
 
 // dropOldPorts frees the ports that only earlier generations had, unless one of these is

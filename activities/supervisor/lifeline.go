@@ -18,8 +18,9 @@ type lifeline struct {
 	stop func()          // ends the watch
 }
 
-// watchLifeline watches the other end of the lifeline.
-func watchLifeline(f *os.File, log *zap.Logger) (lifeline, error) {
+// watchLifeline watches the other end of the lifeline. later is called with what is to be done
+// later.
+func watchLifeline(f *os.File, later func(StopAll), log *zap.Logger) (lifeline, error) {
 	if f == nil {
 		return lifeline{stop: func() {}}, nil
 	}
@@ -38,7 +39,7 @@ func watchLifeline(f *os.File, log *zap.Logger) (lifeline, error) {
 	var once sync.Once
 	go func() {
 		defer close(done)
-		readLifeline(mine, told, log)
+		readLifeline(mine, told, later, log)
 		select {
 		case <-stopping:
 		default:
@@ -54,8 +55,8 @@ func watchLifeline(f *os.File, log *zap.Logger) (lifeline, error) {
 	}}, nil
 }
 
-// readLifeline reads to the end. Only the first line counts: it makes the supervisor end.
-func readLifeline(f *os.File, told chan<- StopAll, log *zap.Logger) {
+// readLifeline reads to the end. Of the lines that make the supervisor end the first counts.
+func readLifeline(f *os.File, told chan<- StopAll, later func(StopAll), log *zap.Logger) {
 	r := bufio.NewReader(f)
 	for {
 		line, err := r.ReadBytes('\n')
@@ -68,6 +69,10 @@ func readLifeline(f *os.File, told chan<- StopAll, log *zap.Logger) {
 		}
 		if err != nil {
 			log.Error("What the owner has written to the lifeline is not understood.", zap.Error(err))
+			continue
+		}
+		if all.Later {
+			later(all)
 			continue
 		}
 		select {

@@ -190,7 +190,8 @@ func (r *run) replay(rec record) bool {
 		r.releasing = true
 		r.released = closedChan
 	default:
-		return false // written by a later version: not understood is not known
+		// Written by a later version: the line is kept for that.
+		return rec.Type != ""
 	}
 	return true
 }

@@ -29,9 +29,11 @@ func tryLock(dir, role string) (*os.File, error) {
 	// The text is for people and for telling roles; a full disk is no reason
 	// to give up a lock.
 	_ = f.Truncate(0)
-	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+" "+role+"\n"), 0)
+	_, _ = f.WriteAt([]byte(holderLine(role)), 0)
 	return f, nil
 }
+
+func holderLine(role string) string { return strconv.Itoa(os.Getpid()) + " " + role + "\n" }
 
 // holder returns the holder of the lock according to the file.
 func holder(dir string) (pid int, role string) {

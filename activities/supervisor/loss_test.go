@@ -340,3 +340,28 @@ func TestTheSideOfRecordedRunsIsKilled(t *testing.T) {
 	require.Len(t, processes, 1)
 	require.Equal(t, 3, processes[0].Exit.Code, "the processes come first")
 }
+
+// An owner that was interrupted has the run's own stop send that signal. What an operator names
+// is sent as it is.
+func TestTheOwnersSignalIsSentLater(t *testing.T) {
+	h := newHost(t, func(r *role) { r.Lifeline = true })
+	const loop = `trap 'exit 2' INT; trap 'exit 3' TERM; echo $$ >$D/%[1]s; while :; do sleep 0.01; done`
+	for _, task := range []string{"worker-0", "worker-1", "ps-0"} {
+		h.sh(task, 0, fmt.Sprintf(loop, task))
+		h.pidIn(task)
+	}
+	line, err := json.Marshal(StopAll{Stop: Stop{Signal: int(unix.SIGINT)}, Later: true, Tasks: map[string]Stop{"ps-0": {Signal: sigTERM}}})
+	require.NoError(t, err)
+	_, err = h.lifeline.Write(append(line, '\n'))
+	require.NoError(t, err)
+	stop := func(reason Reason, task string) int {
+		_, err := h.client.Stop(h.ctx(), StopRequest{Run: keyOf(task).Run, Tasks: []string{task}, Signal: sigTERM, Grace: long, Reason: reason})
+		require.NoError(t, err)
+		p, err := h.client.Wait(h.ctx(), ProcessRef{Key: keyOf(task)})
+		require.NoError(t, err)
+		return p.Exit.Code
+	}
+	require.Equal(t, 3, stop(ReasonTerminate, "worker-1"))
+	require.Equal(t, 3, stop(ReasonCollateral, "ps-0"))
+	require.Equal(t, 2, stop(ReasonCollateral, "worker-0"))
+}

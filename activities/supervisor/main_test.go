@@ -27,13 +27,15 @@ import (
 const roleVar = "CLUSTERRUN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	switch {
-	case IsSide():
-		os.Exit(sideMain())
-	case os.Getenv(roleVar) != "":
-		os.Exit(supervisorMain(os.Getenv(roleVar)))
-	}
-	os.Exit(m.Run())
+	os.Exit(Main(func() int {
+		switch {
+		case IsSide():
+			return sideMain()
+		case os.Getenv(roleVar) != "":
+			return supervisorMain(os.Getenv(roleVar))
+		}
+		return m.Run()
+	}))
 }
 
 // role is what a test wants of its supervisor.
@@ -57,6 +59,11 @@ type role struct {
 	Events string
 	// SlowSide: the side stays after closing until it is asked to end.
 	SlowSide bool
+	// Next is the file of the program that takes over, and Versions one with the versions of
+	// records that a program writes, oldest and newest, and its own.
+	Next, Versions string
+	// Nohup: it is started with SIGHUP ignored, and listens for that all the same.
+	Nohup bool
 	// SideDaemon: the side starts something that is to outlive everything.
 	SideDaemon bool
 }
@@ -66,7 +73,20 @@ func supervisorMain(text string) int {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		panic(err)
 	}
-	state, err := OpenState(r.Dir)
+	version := r.program()
+	if os.Args[1] == "check" {
+		if err := Answer(version, func(json.RawMessage) error { return nil }, os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
+		return 0
+	}
+	var state *State
+	var err error
+	if TakesOver() {
+		state, _, err = Inherit()
+	} else {
+		state, err = OpenState(r.Dir)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
@@ -77,6 +97,34 @@ func supervisorMain(text string) int {
 		Log: zap.New(zapcore.NewCore(
 			zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.Lock(os.Stderr), zapcore.DebugLevel)),
 		Ready: func() { event(r.Events, "ready %d", os.Getpid()) },
+	}
+	asked := make(chan os.Signal, 1)
+	if r.Nohup {
+		if !TakesOver() {
+			signal.Ignore(unix.SIGHUP)
+		}
+		cfg.Ignored = Ignored()
+		event(r.Events, "ignored %v", cfg.Ignored)
+		signal.Notify(asked, unix.SIGHUP)
+	}
+	if r.Next != "" && !TakesOver() {
+		// As a server that was brought up before.
+		bystander := exec.Command("/bin/sleep", "1000")
+		bystander.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := offMainThread(bystander.Start); err != nil {
+			panic(err)
+		}
+		event(r.Events, "bystander %d", bystander.Process.Pid)
+	}
+	if r.Next != "" {
+		requests := make(chan struct{}, 1)
+		signal.Notify(asked, SignalUpgrade)
+		go func() {
+			for range asked {
+				requests <- struct{}{}
+			}
+		}()
+		cfg.Upgrade = &Upgrade{Requests: requests, Path: r.Next, Check: []string{"check"}, Version: version, Program: []byte(`"of the test"`)}
 	}
 	if r.Lifeline {
 		cfg.Lifeline = os.NewFile(3, "lifeline")
@@ -101,6 +149,12 @@ func supervisorMain(text string) int {
 	cfg.KillNow = killNow
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+	if cfg.Upgrade != nil {
+		cfg.Upgrade.Listen = func() {
+			signal.Notify(asked, SignalUpgrade)
+			signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+		}
+	}
 	go func() {
 		<-signals
 		cancel()
@@ -126,6 +180,34 @@ func supervisorMain(text string) int {
 		return 4
 	}
 	return 0
+}
+
+// offMainThread calls f on another thread than the main one.
+func offMainThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			done <- offMainThread(f) // which has this one while it waits
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// program does as if this were the program that the test has put on disk, and returns its version.
+func (r role) program() string {
+	text, err := os.ReadFile(r.Versions)
+	if err != nil {
+		return "1.0"
+	}
+	version := ""
+	if _, err := fmt.Sscan(string(text), &handoverOldest, &handoverVersion, &version); err != nil {
+		panic(err)
+	}
+	return version
 }
 
 func descriptors() int {

@@ -16,6 +16,7 @@ type orphan struct {
 	// ours reports whether it is of this instance but of a process not known any more.
 	ours    bool
 	unknown bool // not attributed yet
+	swept   bool // counted with its owner
 }
 
 // reapOrphans reaps the children that we did not start and that have ended, and
@@ -51,8 +52,20 @@ func (r *reaper) meetOrphans() bool {
 // reapKnown reaps the orphans that have ended and returns how many there were.
 func (r *reaper) reapKnown() int {
 	reaped := 0
-	for pid := range r.orphans {
-		got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+	for pid, o := range r.orphans {
+		if o.unknown && !r.foreign[pid] && zombie(pid) {
+			r.attribute(pid, o) // nothing is known of it once it is reaped
+		}
+		var used syscall.Rusage
+		got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, &used)
+		if got == pid && o.owner != nil {
+			r.s.mu.Lock()
+			o.owner.charge(&used)
+			if o.owner.phase == ending {
+				o.count()
+			}
+			r.s.mu.Unlock()
+		}
 		if got == pid || err == syscall.ECHILD {
 			delete(r.orphans, pid)
 			delete(r.foreign, pid)
@@ -99,6 +112,7 @@ func (r *reaper) killLeftovers() map[*process]int {
 			// A daemon of a living task may live.
 		case o.owner != nil:
 			s.send(pid, unix.SIGKILL)
+			o.count()
 			if o.owner.phase == ending {
 				rest[o.owner]++
 			} else {
@@ -106,10 +120,20 @@ func (r *reaper) killLeftovers() map[*process]int {
 			}
 		case o.ours || r.ownerless(o):
 			s.send(pid, unix.SIGKILL)
+			o.count()
 			rest[o.owner]++
 		}
 	}
 	return rest
+}
+
+// count counts an orphan that has outlived its owner, once. The supervisor's mu must be
+// held.
+func (o *orphan) count() {
+	if o.owner != nil && !o.swept {
+		o.swept = true
+		o.owner.swept++
+	}
 }
 
 // attribute finds the process that an orphan descends from.

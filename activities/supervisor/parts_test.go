@@ -23,8 +23,9 @@ import (
 func TestParseStat(t *testing.T) {
 	s, err := parseStat([]byte("77 (a ) b (c) S 1 2 3 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 6 7\n"))
 	require.NoError(t, err)
-	require.Equal(t, procStat{state: 'S', ppid: 1, session: 3, ticks: 12345}, s)
-	for _, bad := range []string{"", "77", "77 (x) S 1", "77 (x) S a 2 3 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 6"} {
+	require.Equal(t, procStat{state: 'S', ppid: 1, session: 3, ticks: 12345, user: 120 * time.Millisecond, system: 140 * time.Millisecond, rss: 7}, s)
+	for _, bad := range []string{"", "77", "77 (x) S 1", "77 (x) S a 2 3 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 6 7",
+		"77 (x) S 1 2 3 0 -1 0 1 2 3 4 x 6 7 8 20 0 1 0 12345 6 7", "77 (x) S 1 2 3 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 6"} {
 		_, err := parseStat([]byte(bad))
 		require.Error(t, err, bad)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // procStat is what we need of /proc/<pid>/stat.
@@ -16,6 +17,10 @@ type procStat struct {
 	// ticks is when the process started, in clock ticks since boot: with the
 	// pid it names a process for good.
 	ticks uint64
+	// user and system are the processor time of the process and of the children that it has
+	// waited for.
+	user, system time.Duration
+	rss          int64 // pages
 }
 
 // dead reports whether nothing of the process runs any more.
@@ -39,7 +44,7 @@ func parseStat(raw []byte) (procStat, error) {
 		return procStat{}, errStat
 	}
 	fields := bytes.Fields(raw[end+1:])
-	if len(fields) < 20 || len(fields[0]) != 1 {
+	if len(fields) < 22 || len(fields[0]) != 1 {
 		return procStat{}, errStat
 	}
 	var s procStat
@@ -54,8 +59,21 @@ func parseStat(raw []byte) (procStat, error) {
 	if s.ticks, err = strconv.ParseUint(string(fields[19]), 10, 64); err != nil {
 		return procStat{}, errStat
 	}
+	var used [4]int64 // by the process, and by its children
+	for i := range used {
+		if used[i], err = strconv.ParseInt(string(fields[11+i]), 10, 64); err != nil {
+			return procStat{}, errStat
+		}
+	}
+	s.user, s.system = time.Duration(used[0]+used[2])*userTick, time.Duration(used[1]+used[3])*userTick
+	if s.rss, err = strconv.ParseInt(string(fields[21]), 10, 64); err != nil {
+		return procStat{}, errStat
+	}
 	return s, nil
 }
+
+// userTick is the unit of times in /proc, on every machine that Go knows.
+const userTick = 10 * time.Millisecond
 
 // allPIDs lists every process one can see.
 func allPIDs() ([]int, error) {

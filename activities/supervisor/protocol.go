@@ -78,6 +78,8 @@ const (
 	ReasonShutdown Reason = "shutdown"
 	// ReasonOOM: the kernel killed it because it had reached its [Limits.Memory].
 	ReasonOOM Reason = "oom"
+	// ReasonSilence: it was silent for too long.
+	ReasonSilence Reason = "silence"
 	// ReasonLogQuota: it wrote more than [Command.LogQuota].
 	ReasonLogQuota Reason = "log-quota"
 )
@@ -178,10 +180,12 @@ type Exit struct {
 	Code int `json:"code"`
 	// Reason is why the supervisor, or the kernel, stopped it; empty if it ended by itself.
 	Reason Reason `json:"reason,omitempty"`
-	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota].
+	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], or is that of [StopRequest].
 	Detail string `json:"detail,omitempty"`
 	// Dropped is how many bytes of its output were dropped; see [Command.LogDrop].
 	Dropped int64 `json:"dropped,omitempty"`
+	// Swept is how many processes it had left behind, which were killed after it.
+	Swept int `json:"swept,omitempty"`
 	// Failed reports whether it was known to have failed when it was stopped.
 	Failed bool `json:"failed,omitempty"`
 	// Lost reports whether the process ended with its host, supervisor or boot, so that
@@ -194,10 +198,8 @@ type Exit struct {
 	StartError string    `json:"start_error,omitempty"`
 	Ended      time.Time `json:"ended"`
 	// BootNanos is the end on CLOCK_BOOTTIME.
-	BootNanos int64         `json:"boot_ns"`
-	User      time.Duration `json:"user"`
-	System    time.Duration `json:"system"`
-	MaxRSS    int64         `json:"max_rss"` // bytes
+	BootNanos int64 `json:"boot_ns"`
+	Usage
 }
 
 // AttachRequest announces a new commander of a task.
@@ -260,6 +262,8 @@ type StopRequest struct {
 	Signal int
 	Grace  time.Duration
 	Reason Reason
+	// Detail is recorded in the exits of the processes that this request stops first.
+	Detail string
 	// Failed is recorded in the exits of the processes that this request stops first:
 	// they have failed but not ended yet.
 	Failed bool
@@ -278,6 +282,9 @@ type StopAll struct {
 	// Recorded reports whether the server knows how all runs have ended. The side has
 	// nothing to say then, and is killed.
 	Recorded bool `json:"recorded,omitempty"`
+	// Later reports whether nothing is to be stopped now, nor to end: only when runs stop their
+	// processes, these signals are sent in place of those that they ask for.
+	Later bool `json:"later,omitempty"`
 }
 
 // Stop is how a process is asked to end: a signal by number, and the time until

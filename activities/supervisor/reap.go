@@ -29,6 +29,8 @@ type reaper struct {
 	nudge   chan struct{}
 	quit    chan struct{}
 	stopped chan struct{}
+	// pauses hands a channel to who wants the reaper to pause until that is closed.
+	pauses chan chan struct{}
 
 	children *childLister
 	session  int // the supervisor's own
@@ -51,6 +53,7 @@ func newReaper(s *supervisor) *reaper {
 		nudge:    make(chan struct{}, 1),
 		quit:     make(chan struct{}),
 		stopped:  make(chan struct{}),
+		pauses:   make(chan chan struct{}),
 		children: newChildLister(),
 		foreign:  make(map[int]bool),
 		orphans:  make(map[int]*orphan),
@@ -58,14 +61,14 @@ func newReaper(s *supervisor) *reaper {
 	if stat, err := readStat(os.Getpid()); err == nil {
 		r.session = stat.session
 	}
-	for _, pid := range r.children.list() {
-		r.foreign[pid] = true
-	}
-	signal.Notify(r.signals, unix.SIGCHLD)
 	r.again = time.NewTimer(time.Hour)
 	r.again.Stop()
-	go r.loop()
 	return r
+}
+
+func (r *reaper) start() {
+	signal.Notify(r.signals, unix.SIGCHLD)
+	go r.loop()
 }
 
 func (r *reaper) wake() {
@@ -82,6 +85,8 @@ func (r *reaper) loop() {
 		case <-r.signals:
 		case <-r.nudge:
 		case <-r.again.C:
+		case end := <-r.pauses:
+			<-end
 		case <-r.quit:
 			r.drain()
 			return
@@ -214,7 +219,7 @@ func (r *reaper) reapAbandoned(p *process) {
 // the process must be looked at again.
 func (r *reaper) finish(p *process, left int) bool {
 	s := r.s
-	oom := p.oom()
+	oom, used := p.oom(), p.cgroupUsage()
 	empty := left == 0 && !r.unsure && (p.cgroup == "" || !cgroupPopulated(p.cgroup))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +231,7 @@ func (r *reaper) finish(p *process, left int) bool {
 		s.signalGroup(p, unix.SIGKILL)
 		return true
 	}
-	exit := &Exit{Reason: p.reason, Failed: p.failed, Ended: p.endedAt, BootNanos: p.endedBoot}
+	exit := &Exit{Reason: p.reason, Detail: p.detail, Swept: p.swept, Failed: p.failed, Ended: p.endedAt, BootNanos: p.endedBoot}
 	stopTimer(p.bound)
 	stopTimer(p.killTimer)
 	if p.phase == running {
@@ -234,6 +239,7 @@ func (r *reaper) finish(p *process, left int) bool {
 		p.phase = abandoned
 		exit.Code, exit.Unkillable = -int(unix.SIGKILL), true
 		exit.Ended, exit.BootNanos = time.Now().UTC(), BootNanos()
+		exit.Usage = p.used(&syscall.Rusage{}, used)
 	} else {
 		var status syscall.WaitStatus
 		var usage syscall.Rusage
@@ -250,8 +256,7 @@ func (r *reaper) finish(p *process, left int) bool {
 		if status.Signaled() {
 			exit.Code = -int(status.Signal())
 		}
-		exit.User, exit.System = timevalDuration(usage.Utime), timevalDuration(usage.Stime)
-		exit.MaxRSS = usage.Maxrss * 1024
+		exit.Usage = p.used(&usage, used)
 		if oom != "" && exit.Code != 0 && exit.Reason == ReasonNone {
 			exit.Reason, exit.Detail = ReasonOOM, oom
 		}

@@ -181,9 +181,20 @@ func (c *Client) Processes(ctx context.Context, run RunKey) (ProcessesReply, err
 	return call[ProcessesReply](ctx, c, "Processes", run)
 }
 
+// Sample implements [API].
+func (c *Client) Sample(ctx context.Context, r SampleRequest) (SampleReply, error) {
+	return call[SampleReply](ctx, c, "Sample", r)
+}
+
 // Controllers implements [API].
 func (c *Client) Controllers(ctx context.Context) (ControllersReply, error) {
 	return call[ControllersReply](ctx, c, "Controllers", true)
+}
+
+// Serving implements [API].
+func (c *Client) Serving(ctx context.Context) error {
+	_, err := call[bool](ctx, c, "Serving", true)
+	return err
 }
 
 // Closing implements [API].

@@ -139,9 +139,19 @@ func (c *connection) Processes(call wire.Call[RunKey], reply *ProcessesReply) er
 	return answer(c, call, reply, c.api.Processes)
 }
 
+func (c *connection) Sample(call wire.Call[SampleRequest], reply *SampleReply) error {
+	return answer(c, call, reply, c.api.Sample)
+}
+
 func (c *connection) Controllers(call wire.Call[bool], reply *ControllersReply) error {
 	return answer(c, call, reply, func(ctx context.Context, _ bool) (ControllersReply, error) {
 		return c.api.Controllers(ctx)
+	})
+}
+
+func (c *connection) Serving(call wire.Call[bool], reply *bool) error {
+	return answer(c, call, reply, func(ctx context.Context, _ bool) (bool, error) {
+		return true, c.api.Serving(ctx)
 	})
 }
 

@@ -18,8 +18,8 @@ import (
 type Config struct {
 	// State is the opened state directory; the caller closes it after Run.
 	State *State
-	// Side is the command line of the Temporal-facing side. Default: this
-	// program again, with the same arguments; [IsSide] tells the two apart.
+	// Side has the arguments of the Temporal-facing side, which is this program again, after
+	// the name. Default: the same as here; [IsSide] tells the two apart.
 	Side []string
 	// SideEnv is added to this process's environment for the side.
 	SideEnv []string
@@ -44,6 +44,13 @@ type Config struct {
 	Log       *zap.Logger
 	// Ready is called once, when the side has been started.
 	Ready func()
+	// Serving is called each time that a side has said that it serves; see [API].
+	Serving func()
+	// Ignored has what [Ignored] returns before anything is done about signals. Default: what it
+	// returns now.
+	Ignored []os.Signal
+	// Upgrade, when set, lets another program take over. There is no Lifeline then, and no Owner.
+	Upgrade *Upgrade
 
 	// kill replaces kill(2) and cgroup.kill, for tests of the unkillable.
 	kill func(pid int, sig syscall.Signal) error
@@ -72,9 +79,24 @@ func (c *Config) setDefaults() {
 			*d.at = d.value
 		}
 	}
+	if c.Ignored == nil {
+		c.Ignored = Ignored()
+	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
+}
+
+// Ignored returns which signals this program was started with ignored, as nohup does it, and a
+// shell that is not interactive with what ends in &. Tasks do not inherit that, and a program that
+// takes over does.
+func Ignored() (ignored []os.Signal) {
+	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGHUP, unix.SIGTERM} {
+		if signal.Ignored(sig) {
+			ignored = append(ignored, sig)
+		}
+	}
+	return ignored
 }
 
 // Run runs a supervisor. It returns after ctx or the lifeline has ended, or the owner has
@@ -97,19 +119,19 @@ func Run(ctx context.Context, cfg Config) error {
 	// tasks would inherit that.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE)
-	// A shell that is not interactive starts what ends in & with these ignored.
-	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGHUP, unix.SIGTERM} {
-		if signal.Ignored(sig) {
-			signal.Notify(pipe, sig)
-		}
+	for _, sig := range cfg.Ignored {
+		signal.Notify(pipe, sig)
 	}
 	defer signal.Stop(pipe)
+
+	repeatEarly()
 
 	if err := sealDescriptors(); err != nil {
 		return err
 	}
 
 	s := newSupervisor(cfg)
+	s.ignored, s.pipe, s.ending = cfg.Ignored, pipe, ctx.Done()
 	defer s.shut()
 
 	started := make(chan error, 1)
@@ -122,11 +144,17 @@ func Run(ctx context.Context, cfg Config) error {
 		<-sideGone
 		return err
 	}
-	owner, err := watchLifeline(cfg.Lifeline, s.log)
+	owner, err := watchLifeline(cfg.Lifeline, s.stopLater, s.log)
 	if err != nil {
 		s.log.Error("The owner cannot be watched.", zap.Error(err))
 	}
 	defer owner.stop()
+	if cfg.Upgrade != nil {
+		s.tellUpgrade(nil)
+	}
+	if h := s.state.handed; h != nil {
+		s.log.Info("This program has taken over.", zap.String("from", h.From), zap.Int("processes", h.held().Living))
+	}
 	s.log.Info("The supervisor is running.", zap.String("state", s.state.dir), zap.String("instance", s.state.instance), zap.Bool("cgroups", s.cgroup != ""))
 	if cfg.Ready != nil {
 		cfg.Ready()
@@ -228,11 +256,18 @@ func (s *supervisor) stopAll(how StopAll, begun time.Time) []*process {
 	return all
 }
 
+// stopLater has the runs' own stops send the owner's signals.
+func (s *supervisor) stopLater(how StopAll) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.later = how.of
+}
+
 // shut ends the parts of the supervisor, when nothing is left to do.
 func (s *supervisor) shut() {
 	s.fork.close()
 	s.reaper.close()
-	s.records.Wait()
+	<-s.records.none()
 	s.mu.Lock()
 	if s.boot != nil {
 		s.boot.close()

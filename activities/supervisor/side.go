@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,26 +26,35 @@ const (
 )
 
 // keepSide starts the side, and again whenever it ends, until the supervisor is closing.
-// The outcome of the first start is sent to started.
+// The outcome of the first start is sent to started. What was taken over goes on without a side,
+// as it does whenever that ends.
 func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	pause := time.Duration(0)
 	for {
 		begun := time.Now()
 		link, err := s.startSide()
 		if started != nil {
-			started <- err
-			started = nil
-			if err != nil {
+			if err != nil && s.state.handed == nil {
+				started <- err
 				return
 			}
+			started <- nil
+			started = nil
 		}
 		if err != nil {
 			s.log.Error("The Temporal-facing side cannot be started."+LimitOf(err), zap.Error(err))
 		} else {
-			status := <-s.sideEnded
+			status, killed := s.awaitSide()
 			link.close()
+			if killed {
+				s.upgrade()
+			}
 			if s.isClosing() {
 				return
+			}
+			if killed {
+				pause = 0
+				continue
 			}
 			s.log.Warn("The Temporal-facing side has ended; it is started again. Processes are not touched.",
 				zap.String("status", describe(status)), zap.Duration("lived", time.Since(begun)))
@@ -91,11 +99,8 @@ func (l *sideLink) close() {
 // startSide starts the side with one end of a new socket.
 func (s *supervisor) startSide() (link *sideLink, err error) {
 	argv := s.cfg.Side
-	path := "/proc/self/exe" // the same program, also after an upgrade replaced its file
 	if len(argv) == 0 {
 		argv = os.Args
-	} else if path, err = exec.LookPath(argv[0]); err != nil {
-		return nil, err
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -127,7 +132,8 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 		// gets no parent-death signal: it must sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
-	err = s.fork.fork(path, argv, attr, func(pid int) {
+	// The same program, also when another is in its file by now: they speak to each other.
+	err = s.fork.fork("/proc/self/exe", argv, attr, func(pid int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.side = pid

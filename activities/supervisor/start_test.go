@@ -35,7 +35,7 @@ func TestStart(t *testing.T) {
 			require.WithinDuration(t, time.Now(), p.Started, patience)
 			e := h.wait(task, 0)
 			require.Equal(t, c.code, e.Code, c.script)
-			require.Equal(t, Exit{Code: c.code, Ended: e.Ended, BootNanos: e.BootNanos, User: e.User, System: e.System, MaxRSS: e.MaxRSS}, e)
+			require.Equal(t, Exit{Code: c.code, Ended: e.Ended, BootNanos: e.BootNanos, Usage: e.Usage}, e)
 			require.Greater(t, e.BootNanos, before)
 			require.LessOrEqual(t, e.BootNanos, BootNanos())
 			require.Equal(t, e, h.wait(task, 0), "reading an exit does not consume it")

@@ -31,6 +31,8 @@ type State struct {
 	lock     *os.File
 	runs     map[string]*run
 	pruned   time.Time // when last; guarded by supervisor.mu while one runs
+	// handed is what the program before this one held; nil: there was none.
+	handed *handover
 }
 
 // Dir returns the absolute path of the directory.
@@ -127,12 +129,17 @@ func loadInstance(dir string) (name string, fresh bool, err error) {
 	return name, true, nil
 }
 
-func (s *State) journalPath(hash string) string {
-	return filepath.Join(s.dir, journalDir, hash+".jsonl")
-}
+func (s *State) journalPath(hash string) string { return journalIn(s.dir, journalDir, hash) }
 
-func (s *State) releasedPath(hash string) string {
-	return filepath.Join(s.dir, releasedDir, hash+".jsonl")
+func (s *State) releasedPath(hash string) string { return journalIn(s.dir, releasedDir, hash) }
+
+func journalIn(dir, folder, hash string) string { return filepath.Join(dir, folder, hash+".jsonl") }
+
+// Journals returns where a state directory has the journal of a run, until it is released
+// there and afterwards.
+func Journals(dir string, run RunKey) (open, released string) {
+	hash := runHash(run)
+	return journalIn(dir, journalDir, hash), journalIn(dir, releasedDir, hash)
 }
 
 // archive moves the closed journal of a released run to where OpenState does not read it.

@@ -29,7 +29,21 @@ func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) 
 			}
 		})
 	}
-	reached := s.stopLocked(chosen, syscall.Signal(r.Signal), deadline, r.Reason, r.Failed)
+	if s.later == nil || r.Reason != ReasonCollateral || r.Signal == int(unix.SIGKILL) {
+		first := slices.DeleteFunc(slices.Clone(chosen), func(p *process) bool { return p.reason != ReasonNone })
+		reached := s.stopLocked(chosen, syscall.Signal(r.Signal), deadline, r.Reason, r.Failed)
+		for _, p := range first {
+			if p.reason != ReasonNone {
+				p.detail = r.Detail
+			}
+		}
+		return TasksReply{Tasks: namesOf(reached)}, nil
+	}
+	var reached []*process
+	for _, p := range chosen {
+		sig := syscall.Signal(s.later(p.Key.Task).Signal)
+		reached = append(reached, s.stopLocked([]*process{p}, sig, deadline, r.Reason, r.Failed)...)
+	}
 	return TasksReply{Tasks: namesOf(reached)}, nil
 }
 

@@ -38,14 +38,27 @@ type supervisor struct {
 	// starts counts the starts that have passed the check for closing.
 	starts sync.WaitGroup
 	// records counts the exits that are being journalled.
-	records   sync.WaitGroup
+	records   tally
 	closing   chan struct{}
 	ownerGone bool
+	later     func(task string) Stop // the owner's signals for the runs' own stops; nil: none
 	boot      *bootTimer
 	bootNext  int64
 	noCgroup  bool // the kernel let us make cgroups, but not start in them
 
 	leaseMu sync.Mutex
+	// sampling is held while processes are looked at, before mu.
+	sampling sync.Mutex
+
+	// releases is held for reading while a release ends, and for writing by [freeze].
+	releases sync.RWMutex
+	upgrades int // tries, since the first program was started
+	next     *successor
+	// ignored are the signals that were ignored at the start, and ending is closed when the
+	// supervisor is to end.
+	ignored []os.Signal
+	pipe    chan os.Signal // catches them, so that tasks do not inherit that
+	ending  <-chan struct{}
 }
 
 func newSupervisor(cfg Config) *supervisor {
@@ -61,6 +74,10 @@ func newSupervisor(cfg Config) *supervisor {
 		closing:   make(chan struct{}),
 		fork:      newForker(),
 	}
+	if h := cfg.State.handed; h != nil {
+		s.takeOver(h)
+		return s
+	}
 	s.fork.score = protect(oomFile)
 	if !cfg.NoCgroups {
 		s.cgroup = makeInstanceCgroup(s.state.instance)
@@ -72,6 +89,10 @@ func newSupervisor(cfg Config) *supervisor {
 		}
 	}
 	s.reaper = newReaper(s)
+	for _, pid := range s.reaper.children.list() {
+		s.reaper.foreign[pid] = true
+	}
+	s.reaper.start()
 	return s
 }
 

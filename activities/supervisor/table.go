@@ -83,8 +83,10 @@ type process struct {
 	done chan struct{}
 
 	reason    Reason
-	failed    bool  // see [StopRequest.Failed]
-	signals   []int // those that Stop sent, or will once it runs
+	detail    string // see [StopRequest.Detail]
+	failed    bool   // see [StopRequest.Failed]
+	swept     int    // see [Exit.Swept]
+	signals   []int  // those that Stop sent, or will once it runs
 	deadline  time.Time
 	killTimer *time.Timer
 	// killed is when SIGKILL was first sent; bound is the timer after which the process
@@ -97,6 +99,7 @@ type process struct {
 	// overdue and cutOff report whether it was stopped because its time or its contact
 	// was over.
 	overdue, cutOff bool
+	sampled         sampled
 }
 
 func newProcess(t *task, number, launch int) *process {

@@ -27,7 +27,7 @@ import (
 // its own needs none.
 
 // tries is the time between tries of a request.
-var tries = retry.Backoff{First: 5 * time.Millisecond, Most: 500 * time.Millisecond}
+var tries = retry.Backoff{First: 5 * time.Millisecond, Most: 200 * time.Millisecond}
 
 const (
 	// maxIdle is how many connections are kept for later.

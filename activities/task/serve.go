@@ -162,6 +162,9 @@ const long = time.Hour
 
 // next returns the request that is due, or how long none is.
 func (s *server) next(now time.Time) (*exchange, time.Duration) {
+	if s.stopping && len(s.calls)+len(s.done)+len(s.returned) == 0 {
+		return nil, long // the host counts it as ended already, or the farewell tells it
+	}
 	free := 0
 	if len(s.queue) == 0 && !s.stopping {
 		free = s.slots - s.busy
@@ -326,6 +329,8 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 	if a.Introduce {
 		s.introduced = nil
 	}
+	// Before what comes: a closure of this answer may use anew what was released earlier.
+	s.resources.release(a.Released)
 	if a.News > s.got {
 		s.got = a.News
 		s.resources.learn(a.Resources)
@@ -338,7 +343,6 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 	for _, one := range a.Cancel {
 		s.cancel(one)
 	}
-	s.resources.release(a.Released)
 	if a.Stop && !s.stopping {
 		s.stopping = true
 		s.change.Broadcast()

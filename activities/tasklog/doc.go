@@ -7,12 +7,13 @@
 // way. They lie in
 //
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/<rank>/
-//	    stdout.log stderr.log error.json result.json times
+//	    stdout.log stderr.log error.json result.json times start.json
 //
 // where n counts the processes of a task over its life. So nothing is ever
 // overwritten, and [Prune] removes the oldest attempts of a task past a bound.
 // What a process left behind is read by [LastLines], [ReadErrorFile] and
 // [ReadResult]; each reads a bounded amount, whatever the process has written.
+// A [Start] says how the process was started.
 // [HandOn] gives an error file to the launcher that started us.
 //
 // Lines carry no time. The host notes now and then how far they had got ([Times]),

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,6 +38,8 @@ const clockTick = 20 * time.Millisecond
 type Times struct {
 	dir string
 	max int64
+
+	written atomic.Int64
 
 	mu    sync.Mutex
 	known bool // last is what the file says
@@ -72,8 +75,12 @@ func (t *Times) NoteEnd(ended time.Time) {
 	}
 }
 
+// Written returns how many bytes of output there were at the last look.
+func (t *Times) Written() int64 { return t.written.Load() }
+
 func (t *Times) note(ended time.Time) {
 	r, written := look(t.dir)
+	t.written.Store(r.sizes[0] + r.sizes[1])
 	// Only now, so that nothing below these sizes was written later.
 	r.at = time.Now().UnixNano()
 	if !ended.IsZero() {

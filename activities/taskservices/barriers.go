@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -13,7 +15,10 @@ import (
 
 // acrossHosts brings tasks that ask their host for a barrier to one that spans
 // hosts.
-type acrossHosts struct{ meetings *barriers.Barriers }
+type acrossHosts struct {
+	meetings *barriers.Barriers
+	waits    *prometheus.HistogramVec
+}
 
 var _ taskapi.Barriers = acrossHosts{}
 
@@ -25,8 +30,14 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 		Task: a.Task, Name: a.Name, Key: a.Key, Participants: a.Participants, Here: a.Here, Value: a.Value, Timeout: a.Timeout,
 	})
 	if err != nil {
-		return taskapi.Release{}, forTask(err, a, came)
+		err = forTask(err, a, came)
+		var refused *taskapi.BarrierError
+		if errors.As(err, &refused) {
+			b.waits.WithLabelValues(string(refused.Why)).Observe(time.Since(came).Seconds())
+		}
+		return taskapi.Release{}, err
 	}
+	b.waits.WithLabelValues("released").Observe(time.Since(came).Seconds())
 	return taskapi.Release{Round: release.Round + 1, Values: spec.ValuesOf(release.Values, a.Participants)}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/metrics"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -46,7 +47,7 @@ func twoWorkers() taskapi.Arrival {
 // What a task asks for comes to the round, and an error of the server to the task.
 func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	s := told{inputs: make(chan spec.BarrierInput, 1), messages: make(chan spec.BarrierMessage, 1)}
-	across := acrossHosts{meetingsOf(t, s)}
+	across := acrossHosts{meetingsOf(t, s), metrics.New().BarrierWaits}
 	a := twoWorkers()
 	a.Timeout, a.Value = time.Minute, "mine"
 	_, err := across.Arrive(t.Context(), a)
@@ -72,7 +73,7 @@ func (away) Withdraw(context.Context, string, spec.BarrierMessage) error {
 // the host worker ends meanwhile they are to come again, and nothing has gone wrong.
 func TestArrivingWithoutAServer(t *testing.T) {
 	meetings := meetingsOf(t, away{})
-	across := acrossHosts{meetings}
+	across := acrossHosts{meetings, metrics.New().BarrierWaits}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := across.Arrive(ctx, twoWorkers())

@@ -1,6 +1,7 @@
 package taskservices
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -111,6 +112,9 @@ func (b *Brokers) of(run Run) *Broker {
 		Log:     b.Log,
 		Restart: func(task string) { b.restart(key, task) },
 		Changed: s.changes,
+		Ended: func(kind closure.OutcomeKind) {
+			b.Metrics.Closures.WithLabelValues(string(cmp.Or(kind, closure.OutcomeValue))).Inc()
+		},
 	})
 	if ctx.Err() != nil {
 		s.Close() // nobody would

@@ -10,6 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
+	"github.com/clusterrun/clusterrun/activities/metrics"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -34,6 +35,7 @@ type Config struct {
 	Restart func(ctx context.Context, run supervisor.RunKey, task string) error
 	// MayServe returns why a task must not be given closures.
 	MayServe func(run supervisor.RunKey, task string) error
+	Metrics  *metrics.Metrics
 	Log      *zap.Logger
 }
 
@@ -51,6 +53,9 @@ type Services struct {
 
 // New returns services that serve nobody yet.
 func New(c Config) (*Services, error) {
+	if c.Metrics == nil {
+		c.Metrics = metrics.New()
+	}
 	g := background.NewGroup()
 	s := &Services{Config: c, group: g, brokers: newBrokers(c, g), coordinators: &coordinators{Config: c, group: g}}
 	s.stops = &stops{Config: c, tell: s.SetStopping}
@@ -61,7 +66,7 @@ func New(c Config) (*Services, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Barriers = acrossHosts{s.meetings}
+		o.Barriers = acrossHosts{s.meetings, c.Metrics.BarrierWaits}
 	}
 	if c.Runs != nil {
 		o.Stops = s.stops

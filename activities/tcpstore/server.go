@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,11 @@ type Server struct {
 	conns  map[client]*conn
 	last   client
 	closed bool
+
+	// frozen, working and parked are for [Server.Freeze].
+	frozen  atomic.Bool // changed with mu held
+	working int         // goroutines that are not parked
+	parked  sync.Cond   // of mu: working or frozen has changed
 }
 
 // Listen serves a new store at an address, "host:port", until Close. It has at most half as many
@@ -46,6 +52,12 @@ func Listen(address string, log *zap.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := newServer(listener, log)
+	s.start(s.accept)
+	return s, nil
+}
+
+func newServer(listener net.Listener, log *zap.Logger) *Server {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		files.Cur = 1024
@@ -54,8 +66,8 @@ func Listen(address string, log *zap.Logger) (*Server, error) {
 		listener: listener, log: log, most: int(min(files.Cur/2, maxClients)), //nolint:gosec // at most maxClients
 		store: newStore(), conns: map[client]*conn{},
 	}
-	s.done.Go(s.accept)
-	return s, nil
+	s.parked.L = &s.mu
+	return s
 }
 
 // Close disconnects all clients and frees the port.
@@ -78,6 +90,8 @@ func (s *Server) accept() {
 			s.connect(socket)
 		case errors.Is(err, net.ErrClosed):
 			return
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			s.park()
 		default:
 			// No file is free, most likely: one will be.
 			s.log.Warn("A client of a store cannot connect.", zap.Error(err))
@@ -94,11 +108,10 @@ func (s *Server) connect(socket net.Conn) {
 		return
 	}
 	s.last++
-	c := &conn{socket: socket, server: s, id: s.last}
-	c.changed.L = &c.mu
+	c := newConn(s, socket, s.last)
 	s.conns[c.id] = c
-	s.done.Go(c.read)
-	s.done.Go(c.write)
+	s.startLocked(c.read)
+	s.startLocked(c.write)
 }
 
 // do carries out a request, and sends the answers to whom they are for.
@@ -127,6 +140,8 @@ type conn struct {
 	socket net.Conn
 	server *Server
 	id     client
+	in     reader
+	idle   bool // no request is being read; guarded by server.mu
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -135,12 +150,22 @@ type conn struct {
 	closed  bool
 }
 
+func newConn(s *Server, socket net.Conn, id client) *conn {
+	c := &conn{socket: socket, server: s, id: id, in: reader{in: bufio.NewReader(socket), read: &s.read}}
+	c.changed.L = &c.mu
+	return c
+}
+
 // read carries out the requests of the client, one by one.
 func (c *conn) read() {
 	defer c.server.disconnect(c)
-	r := reader{in: bufio.NewReader(c.socket), read: &c.server.read}
+	r := &c.in
 	for {
-		q, err := r.next()
+		err := c.awaitRequest()
+		var q *request
+		if err == nil {
+			q, err = r.next()
+		}
 		if err == nil {
 			err = c.server.do(c.id, q)
 		}
@@ -161,7 +186,7 @@ func (c *conn) read() {
 func (c *conn) awaitRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.size > maxUnsent && !c.closed {
+	for c.size > maxUnsent && !c.closed && !c.server.frozen.Load() {
 		c.changed.Wait()
 	}
 	return !c.closed
@@ -189,8 +214,13 @@ func (c *conn) send(data reply) {
 func (c *conn) write() {
 	for {
 		c.mu.Lock()
-		for len(c.unsent) == 0 && !c.closed {
+		for len(c.unsent) == 0 && !c.closed && !c.server.frozen.Load() {
 			c.changed.Wait()
+		}
+		if c.server.frozen.Load() && !c.closed {
+			c.mu.Unlock()
+			c.server.park()
+			continue
 		}
 		data, size, closed := c.unsent, c.size, c.closed
 		c.unsent, c.size = nil, 0
@@ -199,13 +229,27 @@ func (c *conn) write() {
 		if closed {
 			return
 		}
-		_, err := data.WriteTo(c.socket)
+		_, err := data.WriteTo(c.socket) // which leaves in data what was not written
+		if errors.Is(err, os.ErrDeadlineExceeded) && c.takeBack(data, size) {
+			continue
+		}
 		c.server.unsent.Add(-size)
 		if err != nil {
 			c.close()
 			return
 		}
 	}
+}
+
+// takeBack has what could not be written before the server was frozen written later.
+func (c *conn) takeBack(data net.Buffers, size int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.unsent, c.size = append(data, c.unsent...), c.size+size
+	return true
 }
 
 func (c *conn) close() {

@@ -29,6 +29,8 @@ type Membership struct {
 	// has an element after open has changed.
 	open    int
 	changed chan struct{}
+	// confirmed is when the server last answered for a lease.
+	confirmed time.Time
 	// leaves is closed once the host leaves in order.
 	leaves chan struct{}
 }
@@ -37,7 +39,7 @@ type Membership struct {
 func NewMembership(s *Server, queue string, h fleet.Host) *Membership {
 	return &Membership{
 		server: s, queue: queue, host: h,
-		changed: make(chan struct{}, 1), leaves: make(chan struct{}),
+		changed: make(chan struct{}, 1), leaves: make(chan struct{}), confirmed: time.Now(),
 	}
 }
 
@@ -157,6 +159,14 @@ func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 	return err
 }
 
+// Confirmed returns when the server last confirmed that the fleet has this host; before it
+// first did, when the host worker was started.
+func (m *Membership) Confirmed() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.confirmed
+}
+
 // HostLease is the activity that lasts as long as this host is there. Its heartbeats go
 // through the client: only an answer of the server ends it.
 func (m *Membership) HostLease(ctx context.Context, in fleet.LeaseInput) error {
@@ -174,6 +184,11 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.LeaseInput) error {
 		cancel()
 		if temporal.IsCanceledError(err) || IsGone(err) {
 			return err
+		}
+		if err == nil {
+			m.mu.Lock()
+			m.confirmed = time.Now()
+			m.mu.Unlock()
 		}
 		select {
 		case <-ticker.C:

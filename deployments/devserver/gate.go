@@ -15,6 +15,7 @@ import (
 type gate struct {
 	token string // "": everybody on this machine may come in
 	port  int
+	view  string // where the link with the token leads
 }
 
 const tokenParameter = "token"
@@ -45,6 +46,9 @@ func (g gate) guard(inner http.Handler) http.Handler {
 			query.Del(tokenParameter)
 			// As it came: IDs of workflows have escaped slashes.
 			to := "/" + strings.TrimLeft(r.URL.EscapedPath(), "/")
+			if to == "/" && len(query) == 0 {
+				to = g.view
+			}
 			if len(query) > 0 {
 				to += "?" + query.Encode()
 			}
@@ -78,4 +82,11 @@ func isHere(host string) bool {
 func sameOrigin(r *http.Request) bool {
 	origin, err := url.Parse(r.Header.Get("Origin"))
 	return err == nil && origin.Host == r.Host
+}
+
+// runsView returns the page of the Web UI with runs alone, without the barriers, groups and
+// fleets beside them. The Web UI keeps its views in the browser, and takes one from a link.
+func runsView(namespace string) string {
+	view := url.Values{"query": {"`WorkflowType`=\"ClusterRun\""}, "savedQuery": {"Runs"}}
+	return "/namespaces/" + url.PathEscape(namespace) + "/workflows?" + view.Encode()
 }

@@ -68,7 +68,7 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 	usage := &usage{limit: o.IdleExit, onIdle: func() {
 		end(fmt.Errorf("nobody has used it for %s (--idle-exit)", o.IdleExit))
 	}}
-	s, err := newServer(o, ports, k, db, logger, usage)
+	s, err := newServer(ctx, o, ports, k, db, logger, usage)
 	if err != nil {
 		return err
 	}

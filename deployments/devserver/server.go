@@ -40,9 +40,9 @@ type server struct {
 
 // newServer builds the server; from here on its ports are bound, but nothing is
 // served yet.
-func newServer(o Options, p ports, k key, db *database, logger *serverLog, u *usage) (*server, error) {
+func newServer(ctx context.Context, o Options, p ports, k key, db *database, logger *serverLog, u *usage) (*server, error) {
 	store := db.config()
-	if err := createNamespace(store, o); err != nil {
+	if err := createNamespace(ctx, store, o); err != nil {
 		return nil, err
 	}
 	// The system workers would otherwise read this whole program to identify it, which

@@ -40,7 +40,7 @@ func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
 		l.Close()
 		return nil, err
 	}
-	g := gate{token: k.token(), port: l.Addr().(*net.TCPAddr).Port}
+	g := gate{token: k.token(), port: l.Addr().(*net.TCPAddr).Port, view: runsView(o.Namespace)}
 	u := &webUI{
 		server: &http.Server{Handler: g.guard(handler), ReadHeaderTimeout: 10 * time.Second},
 		url:    g.link("http://" + l.Addr().String()),

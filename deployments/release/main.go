@@ -4,6 +4,7 @@
 //
 //	release share DIRECTORY          what belongs below a share directory
 //	release sbom PROGRAM... > FILE   the list, as CycloneDX
+//	release image FILE ARCHITECTURE CERTIFICATES PROGRAM...   a container image of the programs
 package main
 
 import (
@@ -30,8 +31,10 @@ func run(args []string) error {
 		return writeShare(args[1], when)
 	case len(args) >= 2 && args[0] == "sbom":
 		return writeSBOM(os.Stdout, args[1:], when)
+	case len(args) >= 5 && args[0] == "image":
+		return writeImage(args[1], args[2], args[3], args[4:], when)
 	}
-	return errors.New("usage: release share DIRECTORY | release sbom PROGRAM [PROGRAM...]")
+	return errors.New("usage: release share DIRECTORY | release sbom PROGRAM [PROGRAM...] | release image FILE ARCHITECTURE CERTIFICATES PROGRAM [PROGRAM...]")
 }
 
 // sourceDate returns the time of the sources, which stands for that of the build.

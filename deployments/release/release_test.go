@@ -149,6 +149,9 @@ func TestRelease(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	t.Setenv("NFPM", nfpm())
 	programs := t.TempDir()
+	certificates := filepath.Join(programs, "ca.pem")
+	require.NoError(t, os.WriteFile(certificates, []byte("-----BEGIN CERTIFICATE-----\n"), 0o600))
+	t.Setenv("CERTIFICATES", certificates)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, filepath.Join(programs, "release")))
@@ -181,6 +184,9 @@ func TestRelease(t *testing.T) {
 	}
 	base := "clusterrun-" + spec.Version + "-linux-" + runtime.GOARCH
 	assert.Subset(t, names, []string{base + ".tar.gz", base + ".cdx.json", "SHA256SUMS"})
+	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
+		imageIn(t, filepath.Join(dist, name+"-"+spec.Version+"-linux-"+runtime.GOARCH+".oci.tar"))
+	}
 	assert.Len(t, strings.Split(strings.TrimSpace(string(sums)), "\n"), len(names)-1, "all have a sum")
 
 	unpacked := t.TempDir()

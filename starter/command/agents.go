@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/torchrun"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -242,7 +243,7 @@ func (l *localRun) leaveRun(s os.Signal, n int) {
 		l.voice.hurry()
 		close(l.stopAsked)
 		l.agents.left = true
-		l.worker.stopAll(stopsOf(l.spec))
+		l.worker.stopAll(l.stops(s))
 	case 2:
 		l.say("got %s: killing the processes of run %s here", nameOfSignal(s), l.id)
 		l.worker.cut()
@@ -263,6 +264,17 @@ func (l *localRun) withoutHead(err error) ending {
 		code:  exitMachinery,
 		cause: fmt.Errorf("the agent at %s, which has run %s, is gone (%w); the processes here are stopped", l.server, l.id, err),
 	}}
+}
+
+// withAgents says of a run that was never placed that not all of its agents have come.
+func (l *localRun) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunResult {
+	if m == nil || r == nil || r.ErrorType != spec.ErrPlacement || int(l.agents.count.Load()) >= m.Least {
+		return r
+	}
+	changed := *r
+	changed.Message = fmt.Sprintf("%d of %s joined at %s within %s. Start `clusterrun torchrun` on the other hosts with the same endpoint and --rdzv-id, or wait longer with --rdzv-conf join_timeout=SECONDS.",
+		l.agents.count.Load(), plural.Of(m.Least, "agent", "agents"), m.Endpoint(), m.Timeout)
+	return &changed
 }
 
 // tellJoined reports how a run of another agent has ended, which has the report.

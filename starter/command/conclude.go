@@ -17,7 +17,7 @@ import (
 func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
 	disowned := l.owner.isGone() // before it could hear of this end
 	l.owner.over(end)
-	end.result = o.asTorchrun(l.withSignal(end.result))
+	end.result = o.asTorchrun(l.withAgents(l.withSignal(end.result), o.meeting))
 	shown := l.finish(&end)
 	abandoned()
 	var said error
@@ -80,7 +80,7 @@ func (l *localRun) await(f func()) bool {
 func (l *localRun) finish(end *ending) (shown bool) {
 	if end.result != nil {
 		// Nobody has to wait for the host worker to take leave of the server.
-		how := stopsOf(l.spec)
+		how := stopsOf(l.spec, nil)
 		how.Recorded = true
 		l.worker.stopAll(how)
 	}
@@ -99,6 +99,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 		l.say("nobody reads the output: not all of it was shown; %s", l.output.logs)
 	}
 	worker.Wait()
+	l.noteEnd(*end)
 	l.std.terminal.giveBack()
 	l.client.Close()
 	l.leave(end.closed())
@@ -124,7 +125,7 @@ func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	case r == nil && !end.closed():
 		return l.report(l.id, l.unrecorded(end), nil)
 	case r != nil && (o.quiet || o.torchrun) && r.Verdict == spec.VerdictSucceeded,
-		r != nil && disowned && r.Verdict == spec.VerdictCancelled: // it was stopped for that
+		r != nil && disowned && (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictSucceeded): // it was stopped for that
 		return l.printResult(r)
 	}
 	return l.report(l.id, end.result, end.err)

@@ -39,6 +39,8 @@ func (a *app) devCommand() *cobra.Command {
 		host         string
 		slots        int
 		background   detached
+		keep         keepLogs
+		metered      meteredAt
 	)
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
@@ -58,8 +60,12 @@ With --detach all this happens in the background, without a terminal: the comman
 returns when runs can be submitted, and prints the process to send SIGTERM to.
 What it has to say goes to dev.log, below the state directory.
 
+Logs are removed 90 days after their run has ended, when the server forgets the run,
+too; --keep-logs changes that for logs, and --max-logs bounds what they take.
+` + "`clusterrun du`" + ` shows what there is. run keeps logs for 90 days as well.
+
 Exit codes:
-  0    stopped as asked; with --detach: it runs
+  0    stopped as asked; with --detach: it runs, or did already
   2    mistake in the command line
   125  a port is taken, dev runs already, or something failed`,
 		Example: "  clusterrun dev\n  clusterrun submit iris.yaml   # in another terminal\n\n  clusterrun dev --detach\n  clusterrun submit iris.yaml   # in the same one",
@@ -75,12 +81,20 @@ Exit codes:
 					return usagef("--%s %d is not a port; give 1 to 65535, or 0 for any free one", flag, port)
 				}
 			}
+			policy, err := keep.policy(a.global.stateDir)
+			if err != nil {
+				return err
+			}
+			address, err := metered.address()
+			if err != nil {
+				return err
+			}
 			if background.parent() {
-				return a.detachDev(cmd.Context())
+				return a.detachDev(cmd.Context(), cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
 			}
 			background.closeOnExec()
 			d := &dev{app: a, port: port, uiPort: uiPort, headless: headless, background: background,
-				options: workers.Options{StateDir: a.devDir(), Host: host, Queue: spec.TaskQueue, Slots: slots, LogRoot: a.logsDir(), Debug: a.debug()}}
+				options: workers.Options{StateDir: a.devDir(), KeyDir: a.global.stateDir, Host: host, Queue: spec.TaskQueue, Slots: slots, LogRoot: a.logsDir(), Retention: policy, Metrics: address, Debug: a.debug()}}
 			return d.run(cmd.Context())
 		},
 	}
@@ -90,6 +104,8 @@ Exit codes:
 	background.register(cmd)
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	cmd.Flags().IntVar(&slots, "slots", 0, "most tasks at a time (`NUMBER`); 0 for no bound")
+	keep.register(cmd)
+	metered.register(cmd)
 	return cmd
 }
 
@@ -105,7 +121,7 @@ type dev struct {
 }
 
 func (d *dev) run(ctx context.Context) error {
-	signals, stopListening := d.listen(interrupts)
+	signals, stopListening := d.listen(meant(interrupts))
 	defer stopListening()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,6 +131,9 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
+	if err := d.options.CheckMetrics(); err != nil {
+		return err
+	}
 	if d.decodes, err = d.serveUICodec(); err != nil {
 		return err
 	}
@@ -224,18 +243,27 @@ func (d *dev) alone() (*os.File, error) {
 	if err := os.MkdirAll(d.global.stateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	path := filepath.Join(d.global.stateDir, "dev.lock")
+	path := filepath.Join(d.global.stateDir, devLock)
 	lock, err := filelock.Try(path)
 	if errors.Is(err, filelock.ErrLocked) {
-		pid, _ := os.ReadFile(path)
-		return nil, fmt.Errorf("`clusterrun dev` (pid %s) runs already with the state directory %s; stop that one, or choose another with --state-dir",
-			cmp.Or(string(bytes.TrimSpace(pid)), "unknown"), d.global.stateDir)
+		pid := devPID(d.global.stateDir)
+		return nil, fmt.Errorf("`clusterrun dev` (pid %s) runs already with the state directory %s; stop that one with `kill %s`, or choose another with --state-dir",
+			pid, d.global.stateDir, pid)
 	}
 	if err != nil {
 		return nil, err
 	}
 	_ = os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600) // for people
 	return lock, nil
+}
+
+// devLock is the name of the file that a dev holds, with its pid.
+const devLock = "dev.lock"
+
+// devPID returns the pid of the dev that runs, for people.
+func devPID(stateDir string) string {
+	pid, _ := os.ReadFile(filepath.Join(stateDir, devLock))
+	return cmp.Or(string(bytes.TrimSpace(pid)), "unknown")
 }
 
 func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/filelock"
 )
 
 // detached is how a dev that is to run in the background knows which of the two
@@ -55,9 +58,16 @@ func (b *detached) tell(text string) error {
 
 // detachDev starts this very command in a session of its own, and returns when it
 // is ready.
-func (a *app) detachDev(ctx context.Context) error {
+func (a *app) detachDev(ctx context.Context, portsGiven bool) error {
 	if err := os.MkdirAll(a.global.stateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
+	}
+	if lock, err := filelock.Try(filepath.Join(a.global.stateDir, devLock)); err == nil {
+		lock.Close()
+	} else if errors.Is(err, filelock.ErrLocked) && !portsGiven {
+		pid := devPID(a.global.stateDir)
+		a.say("`clusterrun dev` runs already, as process %s; `kill %s` ends it", pid, pid)
+		return nil
 	}
 	self, err := os.Executable()
 	if err != nil {

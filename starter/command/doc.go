@@ -14,6 +14,10 @@
 //	             abandoned.go and report.go are its parts
 //	runhosts.go, remotehost.go
 //	             a run on other hosts by ssh: the command's side, and the host's
+//	onrun.go, import.go
+//	             the run that is meant: on the server, or imported
+//	doctorserver.go, doctorhost.go
+//	             the facts that doctor judges
 //	voice.go, outlet.go
 //	             our messages, and our outputs with the first error of each
 //

@@ -25,6 +25,7 @@ const exitCodesOfRuns = `Exit codes:
   124    timeout or max_run_time passed, or the grace of a stop together
   125    clusterrun or the server failed, or the run was terminated without a result,
          or it succeeded and its output could not be written
+  126    a program cannot be executed; 127: it was not found
   130    the run was stopped (by Ctrl-C or otherwise); 128+N when signal N stopped this command
   2      mistake in the command line, or an invalid run spec`
 

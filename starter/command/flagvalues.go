@@ -1,6 +1,8 @@
 package command
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,4 +31,31 @@ func takesValue(cmd *cobra.Command, arg string) bool {
 	}
 	f := cmd.Flags().ShorthandLookup(arg[1:])
 	return f != nil && f.NoOptDefVal == ""
+}
+
+// countOnce is a number of tasks. It has several names, and only one value.
+type countOnce struct {
+	n     *int
+	given bool
+}
+
+func onceIn(n *int, value int) *countOnce {
+	*n = value
+	return &countOnce{n: n}
+}
+
+func (c *countOnce) String() string { return strconv.Itoa(*c.n) }
+func (c *countOnce) Type() string   { return "int" }
+
+// Set implements [pflag.Value].
+func (c *countOnce) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	if c.given && n != *c.n {
+		return fmt.Errorf("it is %d already; give it once (-n, -np and --ntasks are one flag)", *c.n)
+	}
+	*c.n, c.given = n, true
+	return nil
 }

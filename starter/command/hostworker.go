@@ -83,11 +83,10 @@ func (w *hostWorker) cut() {
 	})
 }
 
-// stopAll tells the supervisor to stop all processes in that way and to end. It needs
-// no server for that either.
+// stopAll tells the supervisor to stop all processes in that way and to end, or how to stop
+// them later. It needs no server for that either.
 func (w *hostWorker) stopAll(how supervisor.StopAll) {
-	w.telling.Do(func() {
-		close(w.told)
+	tell := func() {
 		line, err := json.Marshal(how)
 		if err == nil {
 			_, err = w.lifeline.Write(append(line, '\n'))
@@ -95,6 +94,14 @@ func (w *hostWorker) stopAll(how supervisor.StopAll) {
 		if err != nil {
 			w.cut()
 		}
+	}
+	if how.Later {
+		tell()
+		return
+	}
+	w.telling.Do(func() {
+		close(w.told)
+		tell()
 	})
 }
 

@@ -64,14 +64,14 @@ func (a *app) interruptSignals(signals []syscall.Signal) []syscall.Signal {
 	return signals
 }
 
-// listen catches these signals until stop is called, and SIGPIPE: with nobody
-// reading our output, the run has lost whom it was for, and without this the write
+// listen catches these signals, ignored before or not, until stop is called, and SIGPIPE: with
+// nobody reading our output, the run has lost whom it was for, and without this the write
 // would kill us in the middle. The channel is for sending, too. From here on nobody
 // waits for what is said to be read, or a signal would.
 func (a *app) listen(stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
 	a.voice.setAside()
 	c := make(chan os.Signal, 8)
-	for _, s := range meant(stopping) {
+	for _, s := range stopping {
 		signal.Notify(c, s)
 	}
 	broken := make(chan os.Signal, 1)
@@ -124,6 +124,13 @@ func meant(signals []syscall.Signal) []syscall.Signal {
 	}
 	return slices.DeleteFunc(slices.Clone(signals), func(s syscall.Signal) bool {
 		return signal.Ignored(s) || background && s == syscall.SIGQUIT
+	})
+}
+
+// meantForTorchrun is like meant, but torchrun handles SIGINT and SIGQUIT in the background too.
+func meantForTorchrun(signals []syscall.Signal) []syscall.Signal {
+	return slices.DeleteFunc(slices.Clone(signals), func(s syscall.Signal) bool {
+		return s != syscall.SIGINT && s != syscall.SIGQUIT && signal.Ignored(s)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,12 +15,13 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func (a *app) listCommand() *cobra.Command {
 	var (
 		o            starter.ListOptions
-		here         bool
+		here, wide   bool
 		since, until string
 	)
 	cmd := &cobra.Command{
@@ -27,12 +29,15 @@ func (a *app) listCommand() *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List runs, the latest first",
 		Long: `Lists runs, those that started last first, with their verdicts and commands. Where
-there are more than the limit, it says so on stderr.
+there are more than the limit, it says so on stderr. With --wide the command is not cut,
+and there are more columns: cause, restarts, priority, hosts, queue and directory. --json
+has all of them.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun list
   clusterrun list --open
   clusterrun list --failed --since 2d --name 'iris*'
+  clusterrun list --cause oom --wide
   clusterrun list --here --json | jq -r '.[].run_id'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,6 +50,12 @@ there are more than the limit, it says so on stderr.
 			}
 			if _, err := path.Match(o.Name, ""); err != nil {
 				return usagef("--name %q: it is no pattern, such as 'iris*'", o.Name)
+			}
+			if o.Cause != "" && !slices.Contains(causes(), o.Cause) {
+				return usagef("--cause %q: give one of %s", o.Cause, strings.Join(causes(), ", "))
+			}
+			if o.Open && o.Cause != "" {
+				return usagef("--open and --cause: a run has a cause once it has ended")
 			}
 			var err error
 			if o.Since, err = moment("--since", since, time.Now()); err != nil {
@@ -81,7 +92,7 @@ there are more than the limit, it says so on stderr.
 				}
 				return a.printJSON(runs)
 			}
-			a.printList(runs)
+			a.printList(runs, wide)
 			return nil
 		},
 	}
@@ -94,28 +105,51 @@ there are more than the limit, it says so on stderr.
 	fs.StringVar(&o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
 	fs.StringVar(&o.Owner, "owner", "", "only runs that `USER@HOST` has started")
 	fs.StringVar(&o.Host, "host", "", "only runs whose tasks are on host `NAME`, or were there last")
+	fs.StringVar(&o.Cause, "cause", "", "only runs that have ended for this `CAUSE`: "+strings.Join(causes(), ", "))
+	fs.BoolVar(&wide, "wide", false, "more columns, and whole commands")
 	fs.BoolVar(&here, "here", false, "only runs whose tasks work in this directory")
 	fs.IntVar(&o.Limit, "limit", 20, "most runs to list (`NUMBER`)")
 	return cmd
 }
 
-func (a *app) printList(runs []starter.Summary) {
+// causes returns those of runs; no run ends for a collateral end of a process.
+func causes() []string {
+	var names []string
+	for _, c := range spec.Causes {
+		if c.Cause != spec.CauseCollateral {
+			names = append(names, string(c.Cause))
+		}
+	}
+	return names
+}
+
+func (a *app) printList(runs []starter.Summary, wide bool) {
 	if len(runs) == 0 {
 		a.say("there are no runs")
 		return
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\tCOMMAND")
+	more := ""
+	if wide {
+		more = "CAUSE\tRESTARTS\tPRIORITY\tHOSTS\tQUEUE\tDIRECTORY\t"
+	}
+	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+more+"COMMAND")
 	for _, r := range runs {
 		verdict, exit, end := "(open)", "-", time.Now()
 		if !r.Open {
 			end = r.Ended
-			verdict = dash(cmp.Or(r.Ending, string(r.Verdict)))
+			verdict = dash(spec.Cell(cmp.Or(r.Ending, string(r.Verdict))))
 			exit = fmt.Sprint(r.ExitCode)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, verdict, exit, dash(r.Tasks), dash(r.Owner),
-			r.Started.Local().Format("2006-01-02 15:04:05"), roughly(end.Sub(r.Started)),
-			dash(shorten.Text(strings.Join(strings.Fields(r.Command), " "), 50)))
+		command := spec.Cell(r.Command)
+		if wide {
+			more = fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t", dash(spec.Cell(string(r.Cause))), r.Restarts, number(r.Priority),
+				dash(spec.Cell(shorten.List(r.Hosts, 3))), spec.Cell(r.Queue), dash(spec.Cell(r.Dir)))
+		} else {
+			command = shorten.Text(command, 50)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", spec.Cell(r.RunID), verdict, exit, dash(spec.Cell(r.Tasks)), dash(spec.Cell(r.Owner)),
+			r.Started.Local().Format("2006-01-02 15:04:05"), roughly(end.Sub(r.Started)), more, dash(command))
 	}
 	w.Flush()
 }

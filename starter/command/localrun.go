@@ -54,6 +54,7 @@ type localRun struct {
 	stopping    []syscall.Signal // those that stop the run
 	foreground  string           // the task that has our terminal; may be empty
 	stdin       string           // the task that reads our stdin, or all; may be empty
+	torchrun    bool             // what torchrun does is done
 	std         standardFiles
 	interrupted interruption
 	successors  int
@@ -93,13 +94,17 @@ func (e ending) code() int {
 // runHere runs a cluster on this machine, from nothing to its report.
 func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error {
 	stopping := a.interruptSignals(o.stopping)
-	signals, stopListening := a.listen(stopping)
+	caught := meant
+	if o.torchrun {
+		caught = meantForTorchrun
+	}
+	signals, stopListening := a.listen(caught(stopping))
 	defer stopListening()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	l := &localRun{
-		app: a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin,
+		app: a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin, torchrun: o.torchrun,
 		stopAsked: make(chan struct{}), late: make(chan struct{}),
 	}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
@@ -216,7 +221,11 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	if l.run, err = starter.Start(ctx, l.client, l.spec, starter.Options{ID: l.id, Queue: queue}); err != nil {
+	start := starter.Options{ID: l.id, Queue: queue}
+	if l.hosts == nil && o.meeting == nil {
+		start.Host, _ = os.Hostname() // otherwise the run notes it
+	}
+	if l.run, err = starter.Start(ctx, l.client, l.spec, start); err != nil {
 		return err
 	}
 	record.ExecutionID = l.run.ExecutionID
@@ -292,7 +301,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 // workerOptions returns those of the host worker here.
 func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
 	w := workers.Options{
-		StateDir: l.dir.Path, Queue: queue, LogRoot: l.logsDir(), Server: l.server.Options, Debug: l.debug(),
+		StateDir: l.dir.Path, KeyDir: l.global.stateDir, Queue: queue, LogRoot: l.logsDir(), Server: l.server.Options, Debug: l.debug(),
 		OwnersOutput: !o.quiet && l.std.given(), Foreground: l.foreground, Stdin: l.stdin,
 	}
 	l.agents.describe(&w, l.spec, o.meeting)
@@ -309,6 +318,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 		ended <- ending{result: result, err: err}
 	}()
 	go l.watchDisks(waiting)
+	go l.pruneOldLogs()
 	exited := l.worker.exited
 	lost := l.hosts.Lost()
 	for {

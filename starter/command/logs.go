@@ -50,8 +50,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Example: `  clusterrun logs iris-x2k4 worker-1
   clusterrun logs -f --stderr iris-x2k4
   clusterrun logs --since 10m --attempt last iris-x2k4 ps`,
-		Args:              choice.args(someArgs(1, "RUN")),
-		ValidArgsFunction: a.completeRun,
+		Args: choice.args(someArgs(1, "RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if selected.OnlyStdout && selected.OnlyStderr {
 				selected.OnlyStdout, selected.OnlyStderr = false, false
@@ -66,19 +65,12 @@ func (a *app) logsCommand() *cobra.Command {
 			if selected.Since, err = moment("--since", since, time.Now()); err != nil {
 				return err
 			}
-			c, _, err := a.dialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			run, names, err := choice.find(cmd.Context(), c, args)
-			if err != nil {
-				return err
-			}
-			selected.names = names
-			l := newLogReader(a, run, selected)
-			l.follow = follow
-			return l.show(cmd.Context())
+			return a.look(cmd.Context(), &choice, args, func(run *starter.Run, names []string) error {
+				selected.names = names
+				l := newLogReader(a, run, selected)
+				l.follow = follow
+				return l.show(cmd.Context())
+			})
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run has ended")

@@ -40,12 +40,18 @@ func (l *logSelection) parseAttempts(values []string) error {
 // ranks returns the ranks of the selected tasks; nil for all. A selection that matches no
 // task of the run is reported, and the other tasks are still shown.
 func (l *logSelection) ranks(s *starter.Status) (map[int]bool, error) {
-	if len(l.names) == 0 {
+	return ranksOf(s, l.names)
+}
+
+// ranksOf returns the ranks of tasks that are given by their names or types; nil where none
+// are. Those that there are come with the error for the others.
+func ranksOf(s *starter.Status, names []string) (map[int]bool, error) {
+	if len(names) == 0 {
 		return nil, nil
 	}
 	e := &usageError{}
 	wanted := map[int]bool{}
-	for _, name := range l.names {
+	for _, name := range names {
 		found := false
 		for _, t := range s.Tasks {
 			if t.Name == name || t.Type == name {

@@ -11,7 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/undumpable"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,7 +27,13 @@ func Main() int {
 		return exitMachinery
 	}
 	deferGC()
-	return run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	return supervisor.Main(func() int {
+		args := os.Args[1:]
+		if supervisor.TakesOver() {
+			args = workers.TakeOverArgs[:1]
+		}
+		return run(args, os.Stdin, os.Stdout, os.Stderr)
+	})
 }
 
 const (
@@ -78,5 +88,6 @@ type app struct {
 	notes    []string // about words of other launchers
 	// elsewhere reads the error file of a failure from another host; nil: it is here.
 	elsewhere func(*spec.ProcessFailure) ([]byte, error)
+	imported  map[*starter.Run]*account.Account
 	owned     bool // the run is part of a program, whose user did not ask for one
 }

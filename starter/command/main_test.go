@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/clusterrun/clusterrun/activities/retention"
 )
 
 // The test binary is clusterrun where a script says so.
@@ -23,7 +25,7 @@ func TestScripts(t *testing.T) {
 			// Nothing that a developer has exported, and a state directory of its own.
 			ours, _, _ := strings.Cut(e.Getenv("PATH"), ":")
 			e.Vars = append(e.Vars, "HOME="+e.WorkDir, "CLUSTERRUN_STATE_DIR="+e.WorkDir+"/state", "CLUSTERRUN_DEVSERVER=",
-				"PATH="+ours+":/usr/bin:/bin")
+				"PATH="+ours+":/usr/bin:/bin", "LOGS_HOST="+retention.Host())
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

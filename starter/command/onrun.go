@@ -2,7 +2,7 @@ package command
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -21,20 +21,35 @@ func (a *app) onRun(cmd *cobra.Command, do func(context.Context, *starter.Run) e
 	var choice runChoice
 	choice.flags(cmd)
 	cmd.Args = choice.args(oneArg("RUN"))
-	cmd.ValidArgsFunction = a.completeRun
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, _, err := a.dialExisting(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		r, _, err := choice.find(cmd.Context(), c, args)
-		if err != nil {
-			return err
-		}
-		return do(cmd.Context(), r)
+		return a.look(cmd.Context(), &choice, args, func(r *starter.Run, _ []string) error { return do(cmd.Context(), r) })
 	}
 	return cmd
+}
+
+// look finds the run that is meant, and hands it on with the arguments after it. One that the
+// server does not know, or that is asked for where there is no server, may have been imported.
+func (a *app) look(ctx context.Context, choice *runChoice, args []string, do func(*starter.Run, []string) error) error {
+	c, _, err := a.dialExisting(ctx)
+	if err == nil {
+		defer c.Close()
+		var r *starter.Run
+		if r, args, err = choice.find(ctx, c, args); err == nil {
+			return do(r, args)
+		}
+	}
+	var many *starter.AmbiguousError
+	if choice.last || errors.As(err, &many) {
+		return err
+	}
+	r, importErr := a.findImported(args[0], choice.execution)
+	switch {
+	case importErr != nil:
+		return importErr
+	case r == nil:
+		return err
+	}
+	return do(r, args[1:])
 }
 
 func (r *runChoice) flags(cmd *cobra.Command) {
@@ -67,30 +82,7 @@ func (r *runChoice) find(ctx context.Context, c client.Client, args []string) (*
 	}
 	id, err := starter.Find(ctx, c, args[0])
 	if err != nil {
-		return nil, nil, err
+		return nil, args, err
 	}
 	return starter.Get(c, id, r.execution), args[1:], nil
-}
-
-// completionTakes is how long a shell waits for the IDs of runs.
-const completionTakes = 2 * time.Second
-
-// completeRun offers the IDs of the latest runs for the first argument.
-func (a *app) completeRun(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTakes)
-	defer cancel()
-	c, _, err := a.dialExisting(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer c.Close()
-	runs, _ := starter.List(ctx, c, starter.ListOptions{Limit: 50})
-	ids := make([]string, len(runs))
-	for i, r := range runs {
-		ids[i] = r.RunID + "\t" + r.Command
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -161,9 +162,14 @@ func (o *output) keepStatus(ctx context.Context) {
 			o.endTasks(ctx, s, ended)
 		}
 		if ctx.Err() == nil {
-			o.console.SetStatus(fmt.Sprintf("%s · %s · %s", o.run.ID, text, time.Since(started).Round(time.Second)))
+			o.console.SetStatus(liveLine(o.run.ID, text, started))
 		}
 	}
+}
+
+// liveLine returns the line that is kept up to date.
+func liveLine(id, text string, started time.Time) string {
+	return fmt.Sprintf("%s · %s · %s", id, text, time.Since(started).Round(time.Second))
 }
 
 // endTasks lets the console know which tasks will write no more, so that their
@@ -187,24 +193,7 @@ func (o *output) endTasks(ctx context.Context, s *starter.Status, ended map[int]
 
 // counts says "3 running, 1 ended".
 func counts(s *starter.Status) string {
-	number := map[string]int{}
-	for _, t := range s.Tasks {
-		state := string(t.State)
-		if !t.NextStart.IsZero() {
-			state = "restarting"
-		}
-		number[state]++
-	}
-	var parts []string
-	for _, state := range []string{string(spec.TaskPending), string(spec.TaskRunning), "restarting", string(spec.TaskStopping), string(spec.TaskEnded)} {
-		if n := number[state]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, state))
-		}
-	}
-	if len(parts) == 0 {
-		return string(s.State)
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(starter.TallyOf(s.Doing()).String(), string(s.State))
 }
 
 // taskIndex knows the tasks of a run by rank, those that were added while it

@@ -32,8 +32,10 @@ const ownerReads = 5 * time.Second
 type owner struct {
 	app    *app
 	socket *os.File
-	// gone is closed when the owner has closed its end.
+	// gone is closed when the owner asks for nothing more. It has ended in order where it still
+	// listens then, and only closed its end for writing.
 	gone    chan struct{}
+	inOrder bool
 	serving sync.WaitGroup
 	stop    context.CancelFunc
 }
@@ -55,21 +57,22 @@ func (a *app) listenToOwner(o runOptions, signals chan<- os.Signal) (*owner, err
 	a.owned, a.noStatus = true, true
 	w := &owner{app: a, socket: os.NewFile(uintptr(o.coordinator), "coordinator"), gone: make(chan struct{})}
 	go func() {
-		awaitHangup(watched)
+		w.inOrder = awaitHangup(watched)
 		close(w.gone)
 		signals <- syscall.SIGPIPE
 	}()
 	return w, nil
 }
 
-// awaitHangup waits until the other end of a socket is closed. It takes nothing from
-// what is to be read: that counts no more once there is nobody to answer.
-func awaitHangup(fd int) {
+// awaitHangup waits until nothing more is written at the other end of a socket, and reports
+// whether it is open all the same, to be written to. It takes nothing from what is to be read:
+// that counts no more then.
+func awaitHangup(fd int) (open bool) {
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		if _, err := unix.Poll(fds, -1); err != unix.EINTR {
 			_ = unix.Close(fd)
-			return
+			return fds[0].Revents&(unix.POLLHUP|unix.POLLERR) == 0
 		}
 	}
 }
@@ -86,6 +89,9 @@ func (w *owner) isGone() bool {
 		return false
 	}
 }
+
+// endedInOrder reports whether the owner has no more to ask, and is still there.
+func (w *owner) endedInOrder() bool { return w.isGone() && w.inOrder }
 
 // serve takes what the owner wants of the run's closures.
 func (w *owner) serve(ctx context.Context, run *starter.Run) {

@@ -52,7 +52,7 @@ func parsePrograms(args []string, c mpirun.Command) (first []string, others []pr
 func notSeparated(args []string) []string {
 	for i, arg := range args[:len(args)-1] {
 		if next := args[i+1]; arg == between && (strings.HasPrefix(next, "-n") || next == "--np") {
-			return []string{fmt.Sprintf("%q and what follows are arguments of %s, since they stand behind --; to start several programs leave the -- out", between, args[0])}
+			return []string{fmt.Sprintf("%q and what follows are arguments of %s, since they come after --; to start several programs leave the -- out", between, args[0])}
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func parseProgram(args []string, c mpirun.Command) (p program, notes []string, e
 	}
 	fs := pflag.NewFlagSet("program", pflag.ContinueOnError)
 	fs.SetInterspersed(false)
-	fs.IntVarP(&p.count, "np", "n", 1, "")
+	fs.VarP(onceIn(&p.count, 1), "np", "n", "")
 	fs.StringVar(&p.dir, "dir", "", "")
 	p.env.register(fs)
 	switch err := fs.Parse(l.Args); {

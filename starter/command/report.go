@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,27 +14,40 @@ import (
 )
 
 // report prints how a run ended, root cause first, and returns an error that has the exit
-// code and no text.
+// code and no text. JSON of it goes to stdout.
 func (a *app) report(id string, result *spec.RunResult, err error) error {
-	var failed *starter.Error
-	if result == nil {
-		// Terminated, or out of reach: there is no result, and for programs that
-		// read JSON there is one all the same.
-		if err == nil {
-			return nil
-		}
-		result = unreachable(err)
-		var terminated *starter.TerminatedError
-		if errors.As(err, &terminated) {
-			result = terminated.Result()
-		}
-	} else if err != nil && !errors.As(err, &failed) {
+	result, err = resultOf(result, err)
+	if err != nil || result == nil {
 		return err
 	}
 	printed := a.printResult(result)
+	return cmp.Or(a.reportEnd(id, result), printed)
+}
+
+// resultOf returns the result of a run that has ended: one that was terminated, or is out of
+// reach, has left none, and there is one all the same. The error is that of a run that has
+// not ended.
+func resultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
+	var (
+		failed     *starter.Error
+		terminated *starter.TerminatedError
+	)
+	switch {
+	case err == nil, result != nil && errors.As(err, &failed):
+		return result, nil
+	case result != nil:
+		return nil, err
+	case errors.As(err, &terminated):
+		return terminated.Result(), nil
+	}
+	return unreachable(err), nil
+}
+
+// reportEnd says how a run ended, and returns an error that has the exit code and no text.
+func (a *app) reportEnd(id string, result *spec.RunResult) error {
 	a.say("%s", a.verdict(id, result))
 	if result.Verdict == spec.VerdictSucceeded {
-		return printed
+		return nil
 	}
 	a.handOn(result.FirstFailure)
 	return &exitError{code: max(result.ExitCode, 1)}

@@ -72,13 +72,14 @@ func (a *app) root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"runs", "Start a run:", []*cobra.Command{a.runCommand(), a.torchrunCommand(), a.submitCommand(), a.validateCommand(), a.planCommand(), a.schemaCommand()}},
-		{"look", "Look at runs:", []*cobra.Command{a.listCommand(), a.statusCommand(), a.explainCommand(), a.waitCommand(), a.logsCommand(), a.stacksCommand(), a.barriersCommand()}},
+		{"runs", "Start a run:", []*cobra.Command{a.runCommand(), a.torchrunCommand(), a.submitCommand(), a.rerunCommand(), a.validateCommand(), a.planCommand(), a.schemaCommand()}},
+		{"look", "Look at runs:", []*cobra.Command{a.listCommand(), a.statusCommand(), a.topCommand(), a.usageCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.waitCommand(), a.logsCommand(), a.stacksCommand(), a.barriersCommand(), a.exportCommand(), a.importCommand()}},
 		{"act", "Change a run:", []*cobra.Command{a.stopCommand(), a.terminateCommand(), a.startTaskCommand(), a.restartTaskCommand(), a.signalCommand()}},
+		{"disk", "Make room:", []*cobra.Command{a.duCommand(), a.pruneCommand(), a.rmCommand(), a.keepCommand()}},
 		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{a.scheduleCommand(), a.fetchCommand(), a.joinCommand(), a.doneCommand(), a.closuresCommand(), a.coordinateCommand()}},
-		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.uiCommand(), a.envCommand(), a.codecServerCommand(), a.workerCommand(), a.policyCommand(), a.hostsCommand(), a.queueCommand(), a.hostCommand()}},
+		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.uiCommand(), a.envCommand(), a.codecServerCommand(), a.workerCommand(), a.policyCommand(), a.hostsCommand(), a.queueCommand(), a.hostCommand(), a.benchCommand(), a.doctorCommand(), a.debugBundleCommand()}},
 		{"task", "Within a task:", []*cobra.Command{a.taskCommand()}},
-		{"", "", []*cobra.Command{a.versionCommand(), a.superviseCommand(), a.sideCommand(), a.remoteHostCommand()}},
+		{"", "", []*cobra.Command{a.versionCommand(), a.superviseCommand(), a.sideCommand(), a.takeOverCommand(), a.remoteHostCommand()}},
 	}
 	for _, g := range groups {
 		if g.id != "" {
@@ -89,6 +90,7 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
+	a.completeAll(root)
 	return root
 }
 

@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -44,8 +45,8 @@ keys such as Ctrl-C are its own, and Ctrl-] three times within a second stops th
 run. Where stdin is no terminal, it has stdin, stdout and stderr themselves. What
 it writes goes to no file; -q keeps the others' output out of its way.
 
-Otherwise Ctrl-C once stops the run: every process gets its stop signal, and SIGKILL when
-its grace has passed; also without the server, when that does not answer within 5 s.
+Otherwise Ctrl-C once stops the run: every process gets SIGINT too, unless the spec names
+another stop signal, and SIGKILL when its grace has passed; also without the server, when that does not answer within 5 s.
 Twice kills it. Output that nobody reads is waited for until a signal comes, and for
 2 s after it; all of it is in the logs. If this command is killed, its processes end
 with it. TORCHELASTIC_SIGNALS_TO_HANDLE names other signals that stop a run
@@ -119,63 +120,76 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := checkID(cmd, o.id); err != nil {
-				return err
-			}
-			if err := checkForeground(s, o); err != nil {
-				return err
-			}
-			if err := a.setStdin(cmd, args, s, f, &o); err != nil {
-				return err
-			}
-			if o.remote {
-				if err := f.refuseOthers("run --remote"); err != nil {
-					return err
-				}
-				a.sayUnsent(cmd, args, s)
-				return a.runRemote(cmd, s, o)
-			}
-			if o.signing.wanted() {
-				return usagef("--sign and --sign-key are for --remote: without it the run is executed here, as you")
-			}
-			if cmd.Flags().Changed("queue") {
-				return usagef("--queue is for --remote: without it the run is executed here")
-			}
-			if _, _, err := a.external(cmd.Context()); err != nil {
-				return err
-			}
-			if o.others = f.others; o.others != nil {
-				a.sayUnsent(cmd, args, s)
-			} else {
-				a.sayRanks(cmd, args, s)
-			}
-			if err := prepareHere(s, o); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < lifelineFD {
-				return usagef("--%s %d: want the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, lifelineFD)
-			}
-			if o.others == nil && !o.quiet && o.coordinator == 0 {
-				a.sayThreads(s)
-			}
-			return a.runHere(cmd.Context(), s, o)
+			return a.runSpec(cmd, args, s, f, &o)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
-	f.register(cmd.Flags())
-	cmd.Flags().BoolVar(&f.oversubscribe, "oversubscribe", false, "with -H or --hostfile: more tasks than slots")
-	cmd.Flags().StringVar(&o.launch.agent, "launch-agent", "ssh", "`PROGRAM` by which other hosts are reached, with its arguments: called with a host and a command, as ssh is")
-	cmd.Flags().BoolVar(&o.launch.copyBinary, "copy-binary", false, "have other hosts execute this very program: a copy in ~/.cache/clusterrun, made where it is missing")
-	cmd.Flags().StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
-	cmd.Flags().StringVar(&o.foreground, "foreground", "", "the `TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
-	cmd.Flags().StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK` (default the first task, where stdin is a pipe or a file)")
-	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
-	cmd.Flags().BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show what is written there, and wait")
-	cmd.Flags().StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
-	o.signing.register(cmd.Flags(), "with --remote: ")
-	cmd.Flags().IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run schedules closures as with `clusterrun coordinate`; the run ends with it")
-	_ = cmd.Flags().MarkHidden(coordinatorFlag)
+	o.register(cmd.Flags(), f)
 	return cmd
+}
+
+// register adds the flags of run, with those of a spec.
+func (o *runOptions) register(fs *pflag.FlagSet, f *specFlags) {
+	f.register(fs)
+	fs.BoolVar(&f.oversubscribe, "oversubscribe", false, "with -H or --hostfile: more tasks than slots")
+	fs.StringVar(&o.launch.agent, "launch-agent", "ssh", "`PROGRAM` by which other hosts are reached, with its arguments: called with a host and a command, as ssh is")
+	fs.BoolVar(&o.launch.copyBinary, "copy-binary", false, "have other hosts execute this very program: a copy in ~/.cache/clusterrun, made where it is missing")
+	fs.StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
+	fs.StringVar(&o.foreground, "foreground", "", "the `TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
+	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK` (default the first task, where stdin is a pipe or a file)")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
+	fs.BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show what is written there, and wait")
+	fs.StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
+	o.signing.register(fs, "with --remote: ")
+	fs.IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run schedules closures as with `clusterrun coordinate`; the run ends with it")
+	_ = fs.MarkHidden(coordinatorFlag)
+}
+
+// runSpec runs a spec as the options say. args are where it is from, where they name that.
+func (a *app) runSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o *runOptions) error {
+	if err := checkID(cmd, o.id); err != nil {
+		return err
+	}
+	if err := checkForeground(s, *o); err != nil {
+		return err
+	}
+	if err := a.setStdin(cmd, args, s, f, o); err != nil {
+		return err
+	}
+	if o.remote {
+		if err := f.refuseOthers("run --remote"); err != nil {
+			return err
+		}
+		a.sayUnsent(cmd, args, s)
+		return a.runRemote(cmd, s, *o)
+	}
+	if o.signing.wanted() {
+		return usagef("--sign and --sign-key are for --remote: without it the run is executed here, as you")
+	}
+	if cmd.Flags().Changed("queue") {
+		return usagef("--queue is for --remote: without it the run is executed here")
+	}
+	if _, _, err := a.external(cmd.Context()); err != nil {
+		return err
+	}
+	if o.others = f.others; o.others != nil {
+		a.sayUnsent(cmd, args, s)
+	} else {
+		a.sayRanks(cmd, args, s)
+	}
+	if err := prepareHere(s, *o); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < lifelineFD {
+		return usagef("--%s %d: want the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, lifelineFD)
+	}
+	if o.others == nil && !o.quiet && o.coordinator == 0 {
+		a.sayThreads(s)
+		if f.given("devices") && f.flags.Lookup("devices").Value.String() == "auto" && here().gpus == 0 {
+			a.say("--devices auto: no GPU is seen on this machine, and the tasks share none")
+		}
+	}
+	return a.runHere(cmd.Context(), s, *o)
 }
 
 // maxID is well below the server's own limit, and fit for a directory's name.

@@ -155,6 +155,7 @@ func (l *localRun) copyOutput() {
 	if l.hosts == nil {
 		return
 	}
+	l.noteBegin()
 	l.hosts.CopyOutput(l.run.ID, l.run.ExecutionID, l.output.dir, func(err error) {
 		l.broken.Store(true)
 		l.say("%s", err)

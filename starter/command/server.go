@@ -128,10 +128,13 @@ func (a *app) embedded(up *embedded.Server) server {
 // keep starts the embedded server again whenever it ends, until ctx is done. It returns
 // at once.
 func (a *app) keep(ctx context.Context, s server) {
-	if !s.Embedded {
-		return
+	if s.Embedded {
+		a.keepOwn(ctx, a.home())
 	}
-	go a.home().Keep(ctx, func(err error) {
+}
+
+func (a *app) keepOwn(ctx context.Context, h embedded.Home) {
+	go h.Keep(ctx, func(err error) {
 		if ctx.Err() == nil {
 			a.say("%s; trying again", a.explain(err))
 		}

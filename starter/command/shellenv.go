@@ -3,7 +3,6 @@ package command
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -166,9 +165,6 @@ func tooMuch(sent map[string]int) string {
 		total>>10, maxShellEnv>>10, strings.Join(names[:min(len(names), most)], ", "))
 }
 
-// secret matches names of variables that usually hold one.
-var secret = regexp.MustCompile(`(?i)SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|(^|_)TOKEN(_|$)`)
-
 // saySecrets warns of variables that are in the run's history for all who may read it, and
 // probably should not be.
 func (a *app) saySecrets(s *spec.RunSpec) {
@@ -183,7 +179,7 @@ func secretsInClear(s *spec.RunSpec) []string {
 	var names []string
 	note := func(env spec.Env) {
 		for name, v := range env {
-			if secret.MatchString(name) && !v.IsReference() {
+			if !v.IsReference() && spec.LooksSecret(name, v.Value) {
 				names = append(names, name)
 			}
 		}
@@ -215,56 +211,40 @@ func (a *app) sayRanks(cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	}
 }
 
-// ordinary are variables that nearly every shell has, and that programs elsewhere have their own
-// of; what ends with a * is the start of a name.
-var ordinary = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TERM", "COLORTERM", "LANG", "LANGUAGE", "LC_*", "TZ", "EDITOR", "VISUAL", "PAGER",
-	"LESS*", "LS_COLORS", "DISPLAY", "WAYLAND_DISPLAY", "XDG_*", "DBUS_*", "DESKTOP_*", "GNOME_*", "GTK_*", "QT_*", "KDE_*", "SSH_*", "GPG_*",
-	"SUDO_*", "HIST*", "TMUX*", "STY", "PS1", "TMPDIR", "HOSTTYPE", "INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_*", "WINDOWID", "XAUTHORITY",
-	"DEBIAN_FRONTEND", "MANPATH", "INFOPATH", "TERM_PROGRAM*", "VTE_VERSION", "MAKE*", "MFLAGS", "GOPATH", "GOROOT", "CI",
-}
-
 // telling are variables without which programs often fail.
 var telling = []string{
 	"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
 }
 
-// unsent returns the variables of this shell that processes elsewhere may miss, those without
-// which programs often fail first.
+// unsent returns the variables of this shell that processes elsewhere probably miss: those
+// without which programs often fail, and those that a command names.
 func unsent(s *spec.RunSpec) (names []string) {
-	var others []string
+	var words []string
+	for _, t := range s.WithDefaults().TaskList() {
+		words = append(words, t.Command...)
+	}
+	named := strings.Join(words, " ")
 	for name, value := range shellEnv() {
 		_, given := s.Env[name]
-		if given || value == "" || slices.Contains(telling, name) || slices.ContainsFunc(ordinary, func(known string) bool {
-			start, isStart := strings.CutSuffix(known, "*")
-			return name == known || isStart && strings.HasPrefix(name, start)
-		}) {
+		if given || value == "" {
 			continue
 		}
-		others = append(others, name)
-	}
-	slices.Sort(others)
-	for _, name := range telling {
-		if _, given := s.Env[name]; !given && os.Getenv(name) != "" {
+		if slices.Contains(telling, name) || strings.Contains(named, "$"+name) || strings.Contains(named, "${"+name) {
 			names = append(names, name)
 		}
 	}
-	return append(names, others...)
+	slices.Sort(names)
+	return names
 }
 
-// sayUnsent says that processes elsewhere do not have this shell's environment, to
-// somebody who typed their command and gave no flag that shows that they know.
+// sayUnsent names the variables of this shell that processes elsewhere will miss, to somebody
+// who typed their command and gave no flag that shows that they know.
 func (a *app) sayUnsent(cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := parseSource(cmd, args)
 	if err != nil || len(src.command) == 0 || cmd.Flags().Changed("export") || cmd.Flags().Changed("env-from-shell") {
 		return
 	}
-	text := "the processes have the environment of their host worker, not that of this shell"
 	if names := unsent(s); len(names) > 0 {
-		text += ", where " + shorten.List(names, mostNames) + " is set"
-		if len(names) > 1 {
-			text = strings.TrimSuffix(text, " is set") + " are set"
-		}
+		a.say("set in this shell, and not sent to the processes: %s; -x NAME sends one, --env-from-shell all", shorten.List(names, mostNames))
 	}
-	a.say("%s; -x NAME or --env-from-shell sends it", text)
 }

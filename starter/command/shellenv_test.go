@@ -65,11 +65,18 @@ func TestSecretsByReference(t *testing.T) {
 }
 
 func TestSecretsAreWarnedOf(t *testing.T) {
-	for _, name := range []string{"GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "wandb_api_key", "OPENAI_APIKEY", "GOOGLE_APPLICATION_CREDENTIALS"} {
-		assert.True(t, secret.MatchString(name), name)
+	for _, name := range []string{"GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "wandb_api_key", "OPENAI_APIKEY", "GOOGLE_APPLICATION_CREDENTIALS",
+		"MYSQL_PWD", "GH_PAT", "OPENAI_KEY", "DB_PW", "SLACK_WEBHOOK_URL", "SENTRY_DSN", "HTTP_AUTH", "JWT", "PGPASS"} {
+		assert.True(t, spec.LooksSecret(name, "x"), name)
 	}
-	for _, name := range []string{"TOKENIZERS_PARALLELISM", "PATH", "KEYBOARD", "SSH_AUTH_SOCK", "MAX_TOKENS"} {
-		assert.False(t, secret.MatchString(name), name)
+	for _, name := range []string{"TOKENIZERS_PARALLELISM", "PATH", "KEYBOARD", "SSH_AUTH_SOCK", "MAX_TOKENS", "PWD", "OLDPWD"} {
+		assert.False(t, spec.LooksSecret(name, "x"), name)
+	}
+	for _, value := range []string{"https://ghp_x@github.com", "postgres://me:word@db/x", "ghp_0123", "github_pat_1", "sk-0123456789", "Bearer xoxb-1", "AKIA0123456789AB"} {
+		assert.True(t, spec.LooksSecret("X", value), value)
+	}
+	for _, value := range []string{"https://github.com/a", "task-0123456789", "/home/me", "me@example.org"} {
+		assert.False(t, spec.LooksSecret("X", value), value)
 	}
 	s, err := specFrom(t, "{command: ['true'], tasks: [{type: worker, count: 1, env: {DB_PASSWORD: x, PASSWORD: y}, overrides: {'0': {env: {SECRET: z}}}}]}",
 		"-x", "HF_TOKEN=1", "--env", "PASSWORD=2", "-x", "A=3", "--secret", "API_KEY=env:K", "-")
@@ -108,13 +115,14 @@ func TestUnsentEnvironmentIsSaid(t *testing.T) {
 		require.NoError(t, cmd.Execute())
 		return errs.String()
 	}
-	assert.Equal(t, "clusterrun: the processes have the environment of their host worker, not that of this shell, where PYTHONPATH is set; -x NAME or --env-from-shell sends it\n",
+	assert.Equal(t, "clusterrun: set in this shell, and not sent to the processes: PYTHONPATH; -x NAME sends one, --env-from-shell all\n",
 		said("--", "true"))
 	assert.NotContains(t, said("--env", "PYTHONPATH=x", "--", "true"), "PYTHONPATH")
 	t.Setenv("LD_PRELOAD", "x.so")
 	t.Setenv("DATA_ROOT", "/data")
 	t.Setenv("LC_TIME", "C")
-	assert.Contains(t, said("--", "true"), "where PYTHONPATH, LD_PRELOAD, DATA_ROOT are set;")
+	assert.Contains(t, said("--", "true"), ": LD_PRELOAD, PYTHONPATH;")
+	assert.Contains(t, said("--", "sh", "-c", "ls $DATA_ROOT"), ": DATA_ROOT, LD_PRELOAD, PYTHONPATH;")
 	assert.Empty(t, said("-x", "PYTHONPATH", "--", "true"))
 	assert.Empty(t, said("--env-from-shell=false", "--", "true"))
 }

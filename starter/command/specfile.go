@@ -22,6 +22,8 @@ import (
 // source is what the positional arguments of run, submit and validate name.
 type source struct {
 	file    string // of a spec; "-" is stdin; "" is none
+	given   []byte // a spec in JSON that is no file; its title is run
+	run     string
 	command []string
 	// others are the programs behind the first, where there are several.
 	others []program
@@ -93,7 +95,7 @@ func isFile(path string) bool {
 func (s source) title() string {
 	switch s.file {
 	case "":
-		return ""
+		return s.run
 	case "-":
 		return "the spec on stdin"
 	}
@@ -122,7 +124,7 @@ func (s source) read(in io.Reader, f *specFlags) (*spec.RunSpec, error) {
 	switch {
 	case errors.As(err, &invalid):
 		for _, p := range invalid.Problems {
-			problems = append(problems, f.inFlags(p, s.file == "").String())
+			problems = append(problems, f.inFlags(p, s.file == "" && s.given == nil).String())
 		}
 		if invalid.More > 0 {
 			problems = append(problems, fmt.Sprintf("and %d more", invalid.More))
@@ -139,6 +141,9 @@ func (s source) read(in io.Reader, f *specFlags) (*spec.RunSpec, error) {
 // decode reads the file where there is one, in YAML or JSON, also in the form
 // of TensorFlow's cluster spec. complete runs before anything is validated.
 func (s source) decode(in io.Reader, complete func(*spec.RunSpec)) (*spec.RunSpec, error) {
+	if s.given != nil {
+		return spec.Decode(s.given, complete)
+	}
 	if s.file == "" {
 		r := &spec.RunSpec{}
 		complete(r)

@@ -41,7 +41,7 @@ type specFlags struct {
 func (f *specFlags) register(fs *pflag.FlagSet) {
 	f.flags = fs
 	fs.SortFlags = false
-	fs.IntVarP(&f.np, "np", "n", 1, "`NUMBER` of tasks, of type worker unless a file says otherwise; also -np")
+	fs.VarP(onceIn(&f.np, 1), "np", "n", "`NUMBER` of tasks, of type worker unless a file says otherwise; also -np")
 	fs.StringArrayVar(&f.tasks, "task", nil, "tasks of one type, as `TYPE=COUNT` or TYPE=HOST:PORT,...; may be repeated, the order is rank order")
 	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "as -n, in torchrun's words: `NUMBER`, gpu for one task per GPU, cpu for one per CPU, or auto: gpu where there are any, else cpu")
 	fs.StringVar(&f.nnodes, "nnodes", "", "`NUMBER` of hosts, in torchrun's words, or MIN:MAX for an elastic run: with --nproc-per-node tasks on each, restarted together")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -24,6 +25,7 @@ const stacksTimeout = 30 * time.Second
 
 func (a *app) stacksCommand() *cobra.Command {
 	var show bool
+	var choice runChoice
 	cmd := &cobra.Command{
 		Use:   "stacks [flags] RUN [TASK...]",
 		Short: "Write down what the processes of a run are doing",
@@ -35,7 +37,8 @@ processes go on.
 
 Python programs that import the module clusterrun also tell their Python stacks; see
 ` + "`clusterrun task python --help`" + `. The same is captured on its own when the timeout
-of a run passes, before anything is stopped.
+of a run passes, before anything is stopped. Of a run that has ended, what was captured
+last is found, where this machine has it.
 
 ` + severalTasks + `
 
@@ -43,15 +46,28 @@ of a run passes, before anything is stopped.
 		Example: `  clusterrun stacks iris-x2k4
   clusterrun stacks --show iris-x2k4 worker-1
   clusterrun stacks --json iris-x2k4 | jq -r '.stacks[].file'`,
-		Args:              someArgs(1, "RUN"),
-		ValidArgsFunction: a.completeRun,
+		Args: choice.args(someArgs(1, "RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkTasks(args[1:]); err != nil {
+			tasks := args
+			if !choice.last {
+				tasks = args[1:]
+			}
+			if err := checkTasks(tasks); err != nil {
 				return err
 			}
-			return a.stacks(cmd.Context(), args[0], args[1:], show)
+			c, _, err := a.dialExisting(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			run, tasks, err := choice.find(cmd.Context(), c, args)
+			if err != nil {
+				return err
+			}
+			return a.stacks(cmd.Context(), run, tasks, show)
 		},
 	}
+	choice.flags(cmd)
 	cmd.Flags().BoolVar(&show, "show", false, "print what was written; what is not on this machine is named, and the exit code is then 125")
 	return cmd
 }
@@ -66,19 +82,16 @@ type stacksOfTask struct {
 	rank int
 }
 
-func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) error {
-	c, _, err := a.dialExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, show bool) error {
 	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
-	run := starter.Get(c, id, "")
 	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
 		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
 	})
-	if err != nil {
+	var ended *starter.EndedError
+	if errors.As(err, &ended) {
+		return a.keptStacks(ctx, run, tasks, show)
+	} else if err != nil {
 		return err
 	}
 	captured := make([]stacksOfTask, 0, len(answer.Files))
@@ -96,10 +109,32 @@ func (a *app) stacks(ctx context.Context, id string, tasks []string, show bool) 
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
 		return slices.ContainsFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == task })
 	})
-	if err := a.printStacks(id, asked, captured, show); err != nil {
+	if err := a.printStacks(run.ID, asked, captured, show); err != nil {
 		return err
 	}
 	return a.leftOut(answer.Problems)
+}
+
+// keptStacks shows what was captured last of tasks of a run that has ended.
+func (a *app) keptStacks(ctx context.Context, run *starter.Run, tasks []string, show bool) error {
+	s, err := run.Status(ctx)
+	if err != nil {
+		return err
+	}
+	var kept []stacksOfTask
+	for _, t := range s.Tasks {
+		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" {
+			continue
+		}
+		files, _ := fs.Glob(os.DirFS(t.LogDir), "stacks-*.txt") // by time
+		if len(files) > 0 {
+			kept = append(kept, stacksOfTask{Task: t.Name, Host: t.Host, File: filepath.Join(t.LogDir, files[len(files)-1])})
+		}
+	}
+	if len(kept) == 0 {
+		return fmt.Errorf("run %s has ended, and this machine has no stacks of it; they are captured while a run goes on, by this command or when its timeout passes", run.ID)
+	}
+	return a.printStacks(run.ID, tasks, kept, show)
 }
 
 func addHosts(captured []stacksOfTask, s *starter.Status) {

@@ -4,43 +4,128 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) statusCommand() *cobra.Command {
-	return a.onRun(&cobra.Command{
-		Use:   "status [flags] RUN",
-		Short: "Show how a run and its tasks are doing",
-		Long: `Shows how a run is doing, and each of its tasks: state, host, process ID, restarts,
+var statusHelp = `Shows how a run is doing, and each of its tasks: state, host, process ID, restarts,
 and how it ended.
 
-` + exitCodesOfRequests,
-		Example: "  clusterrun status iris-x2k4\n  clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == \"running\") | .pid'",
+Of a run with more than 40 tasks it shows how many do what, on all hosts and on each, and
+then the tasks that are not as the others: those that have failed, are started again or
+are on a host of which nothing is heard, and those in a state that few share. --all,
+--failed, --host and --task show each of the tasks that they mean. --json has all tasks
+that are meant, however many they are.
+
+--watch goes on until the run has ended, and exits as ` + "`clusterrun wait`" + ` does. It draws
+the status anew each second on a terminal, and elsewhere writes a line for each change;
+with --json, a status.
+
+CAUSE is why a process ended. SIGTERM or 143 beside "collateral", "operator" or "timeout"
+is no crash: clusterrun asked the process to end.
+` + spec.CausesText() + `
+` + exitCodesOfRequests + `
+With --watch those of ` + "`clusterrun wait`" + `.`
+
+func (a *app) statusCommand() *cobra.Command {
+	var (
+		meant   taskChoice
+		watched bool
+	)
+	cmd := a.onRun(&cobra.Command{
+		Use:   "status [flags] RUN",
+		Short: "Show how a run and its tasks are doing",
+		Long:  statusHelp,
+		Example: `  clusterrun status iris-x2k4
+  clusterrun status --watch iris-x2k4
+  clusterrun status --failed --host node-7 iris-x2k4
+  clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'`,
 	}, func(ctx context.Context, r *starter.Run) error {
+		if watched {
+			return a.watchStatus(ctx, r, &meant)
+		}
 		s, err := r.Status(ctx)
 		if err != nil {
+			return err
+		}
+		if s.Tasks, err = meant.of(s); err != nil {
 			return err
 		}
 		if a.global.json {
 			return a.printJSON(s)
 		}
-		a.printStatus(s)
+		printStatus(a.out, s, meant.each())
+		if len(s.Tasks) == 0 && meant.narrow() {
+			a.say("no task of the run is one of those")
+		}
 		return nil
 	})
+	cmd.Flags().BoolVarP(&watched, "watch", "w", false, "go on until the run has ended, and exit as it did")
+	meant.flags(cmd)
+	return cmd
 }
 
-func (a *app) printStatus(s *starter.Status) {
+// watchStatus shows how a run is doing until it has ended.
+func (a *app) watchStatus(ctx context.Context, r *starter.Run, meant *taskChoice) error {
+	var (
+		changes news
+		screen  *redrawn
+		trouble atomic.Pointer[string]
+	)
+	notify := a.sayUnreachable
+	if f := tasklog.FileOf(a.out); f != nil && tasklog.IsTerminal(f) && !a.global.json {
+		screen = &redrawn{terminal: f}
+		notify = func(err error) {
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			trouble.Store(&text)
+		}
+	}
+	show := func(s *starter.Status) (err error) {
+		if s.Tasks, err = meant.of(s); err != nil {
+			return err
+		}
+		if screen != nil {
+			var b strings.Builder
+			printStatus(&b, s, meant.each())
+			if text := trouble.Load(); text != nil && *text != "" {
+				fmt.Fprintln(&b, *text)
+			}
+			return screen.show(b.String())
+		}
+		line := changes.of(s)
+		switch {
+		case line == "":
+		case a.global.json:
+			return a.printJSONLine(s)
+		default:
+			_, err = fmt.Fprintln(a.out, withClock(line))
+		}
+		return err
+	}
+	result, err := resultOf(watch(ctx, r, show, notify))
+	if err != nil {
+		return err
+	}
+	return a.reportEnd(r.ID, result)
+}
+
+// printStatus writes how a run is doing. each reports whether every task has a line.
+func printStatus(out io.Writer, s *starter.Status, each bool) {
 	state := string(s.State)
 	switch {
 	case s.Result != nil:
@@ -58,62 +143,53 @@ func (a *app) printStatus(s *starter.Status) {
 	if s.Generation > 0 {
 		generation = fmt.Sprintf(", generation %d", s.Generation)
 	}
-	fmt.Fprintf(a.out, "run %s: %s%s, %s\n", s.RunID, state, generation, roughly(took))
+	fmt.Fprintf(out, "run %s: %s%s, %s\n", s.RunID, state, generation, roughly(took))
+	if s.Command != "" || s.Dir != "" {
+		fmt.Fprintf(out, "%s in %s\n", dash(spec.Cell(s.Command)), dash(spec.Cell(s.Dir)))
+	}
 	if s.Elastic != nil {
-		fmt.Fprintf(a.out, "elastic: %s\n", s.Elastic)
+		fmt.Fprintf(out, "elastic: %s\n", s.Elastic)
 	}
 	if s.Archive != nil {
-		fmt.Fprintf(a.out, "it ships %s\n", archiveLine(*s.Archive))
+		fmt.Fprintf(out, "it ships %s\n", archiveLine(*s.Archive))
 	}
 	for _, w := range s.Waiting {
-		fmt.Fprintf(a.out, "waiting for %s\n", waitingLine(w, time.Now()))
+		fmt.Fprintf(out, "waiting for %s\n", waitingLine(w, time.Now()))
 	}
 	for _, h := range s.Silent {
-		fmt.Fprintln(a.out, h.Text(time.Now()))
+		fmt.Fprintln(out, h.Text(time.Now()))
+	}
+	if line := silentLine(s.Tasks); line != "" {
+		fmt.Fprintln(out, line)
 	}
 	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep && s.Open {
-		fmt.Fprintf(a.out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)\n", s.OnDisconnect)
+		fmt.Fprintf(out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)\n", s.OnDisconnect)
 	}
 	if s.Stopping != nil && s.Result == nil {
-		fmt.Fprintf(a.out, "stopping together: %s\n", stoppingLine(*s.Stopping, time.Now()))
+		fmt.Fprintf(out, "stopping together: %s\n", stoppingLine(*s.Stopping, time.Now()))
 	}
 	if s.Result != nil {
 		if s.Result.Verdict != spec.VerdictSucceeded && s.Result.Message != "" {
-			fmt.Fprintf(a.out, "%s\n", inLocalTime(s.Result.Message))
+			fmt.Fprintf(out, "%s\n", inLocalTime(s.Result.Message))
 		}
 		for _, line := range stoppedTogether(s.Result) {
-			fmt.Fprintf(a.out, "%s\n", line)
+			fmt.Fprintf(out, "%s\n", line)
 		}
 	}
 	for _, t := range s.Tasks {
 		if t.Exit != nil && t.Exit.DroppedBytes > 0 {
-			fmt.Fprintf(a.out, "at least %s of the output of %s were dropped (logs.on_full)\n", shipped.Size(t.Exit.DroppedBytes), t.Name)
+			fmt.Fprintf(out, "at least %s of the output of %s were dropped (logs.on_full)\n", shipped.Size(t.Exit.DroppedBytes), t.Name)
 		}
 	}
 	if len(s.Tasks) == 0 {
 		return
 	}
-	fmt.Fprintln(a.out)
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	shown := slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.Progress != nil })
-	heading := "TASK\tSTATE\tHOST\tPID\tRESTARTS\tEXIT\tCAUSE"
-	if shown {
-		heading += "\tPROGRESS"
+	fmt.Fprintln(out)
+	if each || len(s.Tasks) <= mostRows {
+		printTasks(out, s.Tasks)
+		return
 	}
-	fmt.Fprintln(w, heading)
-	for _, t := range s.Tasks {
-		exit, cause := exitColumns(t.Exit)
-		state := string(t.State)
-		if !t.NextStart.IsZero() {
-			state = "restarting"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s", t.Name, dash(state), dash(t.Host), number(t.PID), t.Restarts, exit, cause)
-		if shown {
-			fmt.Fprintf(w, "\t%s", progressColumn(t.Progress))
-		}
-		fmt.Fprintln(w)
-	}
-	w.Flush()
+	printSummary(out, s)
 }
 
 // waitingLine returns what a run waits for, why, and for how long.
@@ -135,7 +211,7 @@ func waitingLine(w starter.Waiting, now time.Time) string {
 	}
 	text := fmt.Sprintf("%s (queue %s): %s", place, w.Queue, cmp.Or(w.Refusal, "no host worker has answered yet"))
 	if left := w.Until.Sub(now); !w.Until.IsZero() {
-		text += fmt.Sprintf("; given up in %s", roughly(max(0, left)))
+		text += fmt.Sprintf("; the run stops waiting in %s", roughly(max(0, left)))
 	}
 	return text
 }
@@ -143,17 +219,6 @@ func waitingLine(w starter.Waiting, now time.Time) string {
 // archiveLine describes what a run ships.
 func archiveLine(a spec.Archive) string {
 	return fmt.Sprintf("%s in %s, SHA-256 %s", shipped.Size(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest)
-}
-
-// exitColumns returns the exit code, or the signal's name, and the cause.
-func exitColumns(e *spec.Exit) (exit, cause string) {
-	if e == nil {
-		return "-", "-"
-	}
-	if e.Signal != "" {
-		return e.Signal, string(e.Cause)
-	}
-	return strconv.Itoa(e.ExitCode), string(e.Cause)
 }
 
 func dash(s string) string {
@@ -178,4 +243,23 @@ func roughly(d time.Duration) string {
 	default:
 		return d.Round(time.Second).String()
 	}
+}
+
+// silentLine names the tasks that show no sign of being at work.
+func silentLine(tasks []starter.TaskStatus) string {
+	var names []string
+	var least time.Duration
+	for _, t := range tasks {
+		if t.Usage == nil || t.Usage.SilentSeconds == 0 {
+			continue
+		}
+		silent := time.Duration(t.Usage.SilentSeconds) * time.Second
+		if names = append(names, t.Name); len(names) == 1 || silent < least {
+			least = silent
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("silent for %s: %s (no output, progress or processor time)", roughly(least), shorten.Text(strings.Join(names, ", "), 200))
 }

@@ -24,9 +24,12 @@ const (
 // setStdin decides who reads our stdin. As with mpirun that is the first task, unless the flag says
 // otherwise, stdin is a terminal, or somebody else reads it.
 func (a *app) setStdin(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o *runOptions) error {
-	src, err := parseSource(cmd, args)
-	if err != nil {
-		return err
+	var src source
+	if len(args) > 0 {
+		var err error
+		if src, err = parseSource(cmd, args); err != nil {
+			return err
+		}
 	}
 	reader := ""
 	switch {

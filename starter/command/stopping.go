@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/retry"
@@ -48,13 +49,24 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	return n
 }
 
+// end cancels the run. One of an owner that has ended in order ends well.
+func (l *localRun) end(ctx context.Context) error {
+	if l.owner.endedInOrder() {
+		if _, err := l.run.StopTogether(ctx, spec.TogetherRequest{Reason: "its program has no more to ask"}); err == nil {
+			return nil
+		}
+	}
+	return l.run.Cancel(ctx)
+}
+
 // cancel asks the run to stop, for as long as the server does not answer. Where that
 // takes too long, or the run does not get on then, the supervisor stops the processes.
 func (l *localRun) cancel(ctx context.Context) {
 	impatient := time.AfterFunc(serverPatience, l.stopAlone)
+	l.passOn(ctx)
 	for ctx.Err() == nil {
 		asked, done := context.WithTimeout(ctx, requestTimeout)
-		err := l.run.Cancel(asked)
+		err := l.end(asked)
 		done()
 		var late *starter.EndedError
 		if err == nil || errors.As(err, &late) {
@@ -73,6 +85,28 @@ func (l *localRun) cancel(ctx context.Context) {
 	}
 }
 
+// stops returns how the processes are stopped because of a signal to us. torchrun sends them the
+// same one; elsewhere it is the stop signal, by which programs tell that they may save their work.
+func (l *localRun) stops(came os.Signal) supervisor.StopAll {
+	if !l.torchrun {
+		came = nil
+	}
+	return stopsOf(l.spec, came)
+}
+
+// passOn has the run's stop send its processes the signal that came, as torchrun does.
+func (l *localRun) passOn(ctx context.Context) {
+	if !l.torchrun {
+		return
+	}
+	how := l.stops(l.interrupted.first)
+	how.Later = true
+	l.worker.stopAll(how)
+	ctx, done := context.WithTimeout(ctx, killAnswer)
+	defer done()
+	l.hosts.StopAll(ctx, how)
+}
+
 // cancelAgain paces requests that fail at once.
 const cancelAgain = 100 * time.Millisecond
 
@@ -86,18 +120,24 @@ func (l *localRun) stopAlone() {
 			return
 		}
 		l.say("%s does not get run %s stopped; its processes are stopped without it", l.server, l.id)
-		how := stopsOf(l.spec)
+		how := l.stops(l.interrupted.first)
 		l.worker.stopAll(how)
 		go l.hosts.StopAll(context.Background(), how)
 	})
 }
 
-// stopsOf returns how the spec has the tasks stopped.
-func stopsOf(s *spec.RunSpec) supervisor.StopAll {
-	s = s.WithDefaults()
+// stopsOf returns how the tasks are stopped because of a signal to us, or nil: with that one,
+// unless the spec names another.
+func stopsOf(given *spec.RunSpec, came os.Signal) supervisor.StopAll {
+	s := given.WithDefaults()
 	stop := func(t spec.Task) supervisor.Stop {
 		name, grace := s.StopOf(t)
 		n, _ := spec.SignalNumber(name) // the spec is valid
+		if c, ok := came.(syscall.Signal); ok && c != syscall.SIGPIPE {
+			if named, _ := given.StopOf(t); named == "" {
+				n = int(c)
+			}
+		}
 		return supervisor.Stop{Signal: n, Grace: grace}
 	}
 	all := supervisor.StopAll{Stop: stop(spec.Task{}), Tasks: map[string]supervisor.Stop{}}

@@ -50,39 +50,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			if err := f.refuseOthers("submit"); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("foreground") {
-				return usagef("--foreground is for run: a submitted run has no terminal to give")
-			}
-			if err := checkID(cmd, id); err != nil {
-				return err
-			}
-			a.sayUnsent(cmd, args, s)
-			archive, err := a.pack(cmd.Context(), s)
-			if err != nil {
-				return err
-			}
-			defer archive.Close()
-			c, _, err := a.dial(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			r, err := a.submit(cmd.Context(), c, s, archive, starter.Options{ID: id, Queue: queue}, &g)
-			if err != nil {
-				return err
-			}
-			if a.global.json {
-				out := map[string]any{"run_id": r.ID, "execution_id": r.ExecutionID}
-				if s.Ship.Archive != nil {
-					out["archive"] = s.Ship.Archive
-				}
-				return a.printJSON(out)
-			}
-			_, err = fmt.Fprintln(a.out, r.ID)
-			return err
+			return a.submitSpec(cmd, args, s, f, starter.Options{ID: id, Queue: queue}, &g)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -96,12 +64,55 @@ Exit codes:
 	return cmd
 }
 
+// submitSpec starts a run on the host workers of the queue, and prints its ID. args are where the
+// spec is from, where they name that.
+func (a *app) submitSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o starter.Options, g *signing) error {
+	if err := f.refuseOthers("submit"); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("foreground") {
+		return usagef("--foreground is for run: a submitted run has no terminal to give")
+	}
+	if err := checkID(cmd, o.ID); err != nil {
+		return err
+	}
+	a.sayUnsent(cmd, args, s)
+	archive, err := a.pack(cmd.Context(), s)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	c, _, err := a.dial(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r, err := a.submit(cmd.Context(), c, s, archive, o, g)
+	if err != nil {
+		return err
+	}
+	if a.global.json {
+		out := map[string]any{"run_id": r.ID, "execution_id": r.ExecutionID}
+		if s.Ship.Archive != nil {
+			out["archive"] = s.Ship.Archive
+		}
+		return a.printJSON(out)
+	}
+	_, err = fmt.Fprintln(a.out, r.ID)
+	return err
+}
+
 // specOf reads the spec that a command line names.
 func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.RunSpec, error) {
 	src, err := parseSource(cmd, args)
 	if err != nil {
 		return nil, err
 	}
+	return a.specFrom(src, f)
+}
+
+// specFrom reads the spec of a source, with the flags over it.
+func (a *app) specFrom(src source, f *specFlags) (*spec.RunSpec, error) {
 	s, err := src.read(a.in, f)
 	if err != nil {
 		return nil, err

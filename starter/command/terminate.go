@@ -33,8 +33,7 @@ leaves no result, and the host workers stop its processes when they are back.
 		Example: `  clusterrun terminate iris-x2k4 worker-1
   clusterrun terminate --signal SIGTERM --grace 5s iris-x2k4
   clusterrun terminate --force iris-x2k4`,
-		Args:              someArgs(1, "RUN"),
-		ValidArgsFunction: a.completeRun,
+		Args: someArgs(1, "RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, tasks := args[0], args[1:]
 			if err := checkTasks(tasks); err != nil {

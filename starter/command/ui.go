@@ -13,7 +13,8 @@ func (a *app) uiCommand() *cobra.Command {
 		Use:   "ui [flags]",
 		Short: "Show the Web UI of the embedded server",
 		Long: `Serves Temporal's Web UI for this user's embedded server until Ctrl-C, and prints the
-link that lets a browser in; later the browser has a cookie. Where ` + "`clusterrun dev`" + `
+link that lets a browser in; later the browser has a cookie. It opens the saved view Runs,
+which leaves out the workflows beside them. Where ` + "`clusterrun dev`" + `
 serves the Web UI already, its link is printed and that is all. The runs are those
 of the server that serves them in the background; nothing is stopped or moved.
 

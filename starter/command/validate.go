@@ -69,10 +69,15 @@ func (a *app) validateJSON(s *spec.RunSpec, err error) error {
 }
 
 // printJSON prints one document to stdout.
-func (a *app) printJSON(v any) error {
+func (a *app) printJSON(v any) error { return a.encode(v, "  ") }
+
+// printJSONLine prints one of several documents to stdout, in a line of its own.
+func (a *app) printJSONLine(v any) error { return a.encode(v, "") }
+
+func (a *app) encode(v any, indent string) error {
 	a.printed = true
 	e := json.NewEncoder(a.out)
-	e.SetIndent("", "  ")
+	e.SetIndent("", indent)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("print JSON: %w", err)

@@ -4,25 +4,65 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func (a *app) waitCommand() *cobra.Command {
-	return a.onRun(&cobra.Command{
+	var progress bool
+	cmd := a.onRun(&cobra.Command{
 		Use:   "wait [flags] RUN",
 		Short: "Wait for the end of a run, and exit as it did",
 		Long: `Waits for the end of a run, says how it ended, and exits as clusterrun run does.
 Ctrl-C ends the waiting, not the run.
 
+--progress shows on stderr how the run is doing: on a terminal in a line that is kept up
+to date, and elsewhere in one for each change.
+
 ` + exitCodesOfRuns,
-		Example: "  clusterrun wait iris-x2k4\n  clusterrun wait --json iris-x2k4 | jq .first_failure",
+		Example: "  clusterrun wait iris-x2k4\n  clusterrun wait --progress iris-x2k4\n  clusterrun wait --json iris-x2k4 | jq .first_failure",
 	}, func(ctx context.Context, r *starter.Run) error {
+		if progress {
+			return a.awaitShown(ctx, r)
+		}
 		return a.await(ctx, r, nil)
 	})
+	cmd.Flags().BoolVar(&progress, "progress", false, "show how the run is doing meanwhile")
+	return cmd
+}
+
+// awaitShown waits for a run, shows how it is doing meanwhile, and reports its end.
+func (a *app) awaitShown(ctx context.Context, r *starter.Run) error {
+	console := tasklog.NewConsole(a.out, a.err, tasklog.ConsoleOptions{})
+	a.voice.through(console)
+	f := tasklog.FileOf(a.err)
+	live := f != nil && tasklog.IsTerminal(f)
+	var changes news
+	result, err := watch(ctx, r, func(s *starter.Status) error {
+		line := changes.of(s)
+		switch {
+		case live:
+			console.SetStatus(liveLine(r.ID, counts(s)+progressLine(s, time.Now()), s.Started))
+		case line != "" && s.Open:
+			a.say("%s", withClock(line))
+		}
+		return nil
+	}, a.sayUnreachable)
+	a.voice.flush()
+	a.voice.through(nil)
+	_ = console.Close() // the outlets remember what went wrong
+	return a.reportOf(ctx, r, result, err)
+}
+
+// reportOf reports how a run has ended whose files may be on other hosts.
+func (a *app) reportOf(ctx context.Context, r *starter.Run, result *spec.RunResult, err error) error {
+	a.elsewhere = func(f *spec.ProcessFailure) ([]byte, error) { return errorFile(ctx, r, f) }
+	return a.report(r.ID, result, err)
 }
 
 // await waits for a run and, where that is given, until its output has been shown, and
@@ -33,8 +73,7 @@ func (a *app) await(ctx context.Context, r *starter.Run, shown <-chan error) err
 	if shown != nil {
 		incomplete = <-shown
 	}
-	a.elsewhere = func(f *spec.ProcessFailure) ([]byte, error) { return errorFile(ctx, r, f) }
-	return cmp.Or(a.report(r.ID, result, err), incomplete)
+	return cmp.Or(a.reportOf(ctx, r, result, err), incomplete)
 }
 
 // sayUnreachable tells when the server goes away, or the run does not get on,

@@ -19,8 +19,10 @@ func (a *app) workerCommand() *cobra.Command {
 		host, queue, logDir, memory string
 		listen, advertise           string
 		policyFile, audit           string
+		metered                     meteredAt
 		slots, gpus                 int
 		labels                      map[string]string
+		keep                        keepLogs
 		role                        string
 	)
 	cmd := &cobra.Command{
@@ -28,7 +30,9 @@ func (a *app) workerCommand() *cobra.Command {
 		Short: "Serve runs on this host, in the foreground",
 		Long: `Serves runs that are submitted to the queue: starts their processes on this host,
 supervises them, and reports how they ended. It runs in the foreground until
-SIGTERM or Ctrl-C; its processes are then stopped. One worker at a time uses a
+SIGTERM or Ctrl-C, or until its terminal closes (SIGHUP); its processes are then
+stopped. Where it was started without a terminal, SIGHUP puts the program on disk in
+its place, without touching them (see worker upgrade). One worker at a time uses a
 state directory, and one a host name on a queue.
 
 With --role host it serves no workflow, and with --role controller nothing else: it
@@ -65,7 +69,7 @@ Exit codes:
 				return usagef("--role %q: give host, controller or both", role)
 			}
 			if workers.Role(role) == workers.RoleController {
-				for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise"} {
+				for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "keep-logs", "max-logs"} {
 					if cmd.Flags().Changed(name) {
 						return usagef("--%s is for hosts, and a controller executes nothing; leave it out, or give --role both", name)
 					}
@@ -88,7 +92,7 @@ Exit codes:
 				logDir = dir
 			}
 			o := workers.Options{
-				StateDir: a.workerDir(), Host: host, Queue: queue, Slots: slots, LogRoot: logDir, Debug: a.debug(),
+				StateDir: a.workerDir(), KeyDir: a.global.stateDir, Host: host, Queue: queue, Slots: slots, LogRoot: logDir, Debug: a.debug(),
 				Listen: listen, ListenAs: advertise, Labels: labels, Role: workers.Role(role),
 			}
 			for _, f := range []struct {
@@ -102,6 +106,13 @@ Exit codes:
 				if *f.path, err = filepath.Abs(f.given); err != nil {
 					return usagef("%s: %s; give an absolute path", f.flag, err)
 				}
+			}
+			var err error
+			if o.Retention, err = keep.policy(a.global.stateDir); err != nil {
+				return err
+			}
+			if o.Metrics, err = metered.address(); err != nil {
+				return err
 			}
 			if err := o.CheckPolicy(); err != nil {
 				return usagef("%s", err)
@@ -133,6 +144,7 @@ Exit codes:
 			return a.serve(ctx, o)
 		},
 	}
+	cmd.AddCommand(a.workerUpgradeCommand())
 	cmd.Flags().StringVar(&role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	cmd.Flags().IntVar(&slots, "slots", runtime.GOMAXPROCS(0), "most tasks at a time (`NUMBER`); 0 for no bound")
@@ -141,6 +153,8 @@ Exit codes:
 	cmd.Flags().StringVar(&memory, "memory", "", "memory that tasks may have, as a `SIZE` such as 64GiB, for constraints (default: what is found)")
 	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
 	cmd.Flags().StringVar(&logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
+	keep.register(cmd)
+	metered.register(cmd)
 	cmd.Flags().StringVar(&policyFile, "policy", "", "`FILE` that says what this host runs, for whom and as which user; what it does not allow is denied (see policy)")
 	cmd.Flags().StringVar(&audit, "audit", "", "`FILE` that gets a line of JSON for each start, refusal and request; a start that it cannot take is refused")
 	cmd.Flags().StringVar(&listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+
@@ -203,6 +217,10 @@ func (a *app) serve(ctx context.Context, o workers.Options) error {
 	if o.Role == workers.RoleController {
 		what = "controller"
 	}
+	program, err := ownProgram()
+	if err != nil {
+		return err
+	}
 	a.say("%s for the queue %s of %s; Ctrl-C ends it", what, o.Queue, s)
-	return workers.Supervise(ctx, o, side, workers.Owner{})
+	return workers.Supervise(ctx, o, side, workers.Owner{Program: program})
 }

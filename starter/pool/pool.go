@@ -209,10 +209,11 @@ func find(path string) (string, error) {
 
 // spec returns the run of the pool: a task that ends badly ends all.
 func (p *Pool) spec(self string) (*spec.RunSpec, error) {
-	grace := spec.Duration(endGrace)
+	grace, callGrace := spec.Duration(endGrace), spec.Duration(callGrace)
 	s := &spec.RunSpec{
 		Name: "pool", Tasks: slices.Clone(p.options.Tasks), Env: spec.EnvOf(p.options.Env),
 		OnFailure: spec.OnFailureStop, Stop: spec.Stop{Grace: &grace}, ChiefGrace: &grace,
+		StopTogether: spec.StopTogether{Grace: &callGrace, IgnoreLiveTasks: true},
 	}
 	k := knowledge{Initializer: p.options.Initializer, Environ: map[string]string{"CLUSTERRUN_BIN": p.binary}}
 	for _, name := range environ {

@@ -19,6 +19,8 @@ import (
 )
 
 const (
+	// callGrace is how long a call that runs has to return when the pool is shut down.
+	callGrace = time.Second
 	// endGrace is how long a process has to end by itself, and endBound all of them
 	// with their run.
 	endGrace = 3 * time.Second
@@ -171,11 +173,15 @@ func (s *session) awaitOver(otherwise string) string {
 	return otherwise
 }
 
-// end hangs up, by which the run ends, and waits for that.
+// end says that nothing more is asked, by which the run ends in order, and waits for that. A
+// socket that is closed as a whole would be the death of this process.
 func (s *session) end() error {
 	s.ends.Do(func() {
 		defer sessions.Delete(s)
-		s.socket.Close()
+		defer s.socket.Close()
+		if u, ok := s.socket.(*net.UnixConn); !ok || u.CloseWrite() != nil {
+			s.socket.Close()
+		}
 		ended := make(chan error, 1)
 		go func() { ended <- s.command.Wait() }()
 		timer := time.NewTimer(endBound)

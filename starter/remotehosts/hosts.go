@@ -189,7 +189,7 @@ func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
 		return
 	}
 	s.each(func(h *host) {
-		if h.stopAll(ctx, how) != nil {
+		if h.stopAll(ctx, how) != nil && !how.Later {
 			h.cut(func() {})
 		}
 	})

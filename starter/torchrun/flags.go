@@ -50,7 +50,7 @@ var flags = []flag{
 	{name: "local-addr", value: "HOST", here: "MASTER_ADDR, with another backend than static; on several hosts the address by which others reach this one"},
 	{name: "logs-specs", value: "NAME", here: "default; another is a plug-in of torchrun, and refused", typed: true},
 	{name: "numa-binding", value: "MODE", here: "exclusive: each process is bound to CPUs of its own, on one NUMA node where possible; so are node, socket and core-complex", typed: true},
-	{name: "signals-to-handle", value: "NAMES", here: "the signals that stop the run (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
+	{name: "signals-to-handle", value: "NAMES", here: "the signals that stop the run; the processes get the one that came (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
 	{name: "shutdown-timeout", value: "SECONDS", here: "the time from the stop signal to SIGKILL (default $TORCH_ELASTIC_SHUTDOWN_TIMEOUT, or 30)"},
 	{name: "no-agent-store", here: "rank 0 serves the store at MASTER_PORT itself, and not clusterrun; for programs that listen there (so does TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)", ours: true},
 	{name: "virtual-local-rank", here: "LOCAL_RANK is 0, and each process sees its own GPUs alone"},

@@ -32,8 +32,12 @@ func (t *translation) hosts() error {
 	case t.meets(least, most, rank):
 		return t.meet(least, most, rank)
 	case least > 1 || most > 1 && (rank > 0 || t.elsewhere()):
-		return fmt.Errorf("%s: nothing says where the agents of the hosts meet; write, on each of them,\n%s\nor start the run once, on one of them:\n%s",
-			v.from, t.onEach(v.text), t.onHosts(least, most))
+		why := v.from + ": nothing says where the agents of the hosts meet"
+		if backend := t.text("rdzv-backend", "static"); backend != "static" && backend != "c10d" {
+			why = fmt.Sprintf("%s: agents meet by c10d or static here, which need no service like %s", t.values["rdzv-backend"].from, backend)
+		}
+		return fmt.Errorf("%s; write, on each of them,\n%s\nor start the run once, on one of them:\n%s",
+			why, t.onEach(v.text), t.onHosts(least, most))
 	case rank > 0:
 		return fmt.Errorf("%s: with one host there is only 0; leave it out", t.values["node-rank"].from)
 	case most > 1:

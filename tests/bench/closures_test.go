@@ -17,33 +17,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closures"
-	"github.com/clusterrun/clusterrun/activities/task"
 	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
-
-// This program is the Go process that serves closures, too.
-func init() {
-	if len(os.Args) == 3 && os.Args[1] == "closures-serve" {
-		exit(serveClosures(os.Args[2]))
-	}
-}
-
-func serveClosures(socket string) error {
-	if err := os.Setenv(taskapi.SocketVar, socket); err != nil {
-		return err
-	}
-	t, err := task.Current()
-	if err != nil {
-		return err
-	}
-	f := task.NewFunctions()
-	if err := f.Register("f", func(_ context.Context, n int) (int, error) { return n, nil }); err != nil {
-		return err
-	}
-	return t.Serve(context.Background(), f)
-}
 
 const pythonServe = `
 import clusterrun
@@ -192,9 +169,12 @@ func benchClosures(b *testing.B, goal float64, start func(socket string) *exec.C
 // BenchmarkClosuresGo is how many closures four Go processes call that do nothing,
 // and how long one takes alone, without Temporal. Goals: 50,000 a second, 1 ms.
 func BenchmarkClosuresGo(b *testing.B) {
-	self, err := os.Executable()
-	require.NoError(b, err)
-	benchClosures(b, 50_000, func(socket string) *exec.Cmd { return exec.Command(self, "closures-serve", socket) })
+	argv := program(b, "serve")
+	benchClosures(b, 50_000, func(socket string) *exec.Cmd {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Env = append(os.Environ(), taskapi.SocketVar+"="+socket)
+		return cmd
+	})
 }
 
 // BenchmarkClosuresPython is the same with Python processes, beside a pool of

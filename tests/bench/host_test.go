@@ -14,11 +14,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-func mkfifo(path string) error { return syscall.Mkfifo(path, 0o600) }
 
 // sleepers starts a run of n sleeping tasks and waits until all run.
 func (f *fixture) sleepers(n int) client.WorkflowRun {
@@ -91,21 +90,10 @@ func BenchmarkFootprint(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// resident is the memory of the processes; pages they share count once.
 func resident(b *testing.B, pids []int) int64 {
-	var total int64
-	for _, pid := range pids {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-		require.NoError(b, err)
-		for line := range strings.Lines(string(text)) {
-			if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
-				kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-				require.NoError(b, err)
-				total += kb << 10
-			}
-		}
-	}
-	return total
+	size, err := bench.Resident(pids)
+	require.NoError(b, err)
+	return size
 }
 
 func cpu(b *testing.B, pids []int) time.Duration {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
@@ -73,14 +74,9 @@ func (s *series) report(b *testing.B, goal time.Duration) {
 // execute returns how long a command took, and how much processor time.
 func execute(b *testing.B, home string, argv ...string) (took, cpu time.Duration) {
 	b.Helper()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = harness.Env(home)
-	cmd.Dir = home
-	started := time.Now()
-	out, err := cmd.CombinedOutput()
-	took = time.Since(started)
-	require.NoError(b, err, "%s", out)
-	return took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	took, cpu, err := (&bench.Place{Dir: home, Env: harness.Env(home)}).Time(b.Context(), argv)
+	require.NoError(b, err)
+	return took, cpu
 }
 
 func timed(b *testing.B, home string, argv ...string) time.Duration {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -81,12 +81,16 @@ func (f *fifo) await(b *testing.B, n int) time.Time {
 	return time.Now()
 }
 
-func median(d []time.Duration) time.Duration {
-	d = slices.Clone(d)
-	slices.Sort(d)
-	return d[len(d)/2]
-}
+func median(d []time.Duration) time.Duration { return bench.Series(d).Median() }
 
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func ms(d time.Duration) float64 { return bench.Milliseconds(d) }
+
+// program is how this program is started as one that takes part in a measurement.
+func program(b *testing.B, args ...string) []string {
+	b.Helper()
+	self, err := os.Executable()
+	require.NoError(b, err)
+	return append([]string{self, "program"}, args...)
+}
 
 func count(n int) *int { return &n }

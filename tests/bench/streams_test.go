@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/peers"
 )
 
 const (
@@ -42,7 +43,7 @@ func BenchmarkTee(b *testing.B) {
 		"ours":  append([]string{harness.Clusterrun(b), "run", "-n", strconv.Itoa(teeTasks), "--"}, writer...),
 		"floor": append([]string{self, "prefix", strconv.Itoa(teeTasks)}, writer...),
 	}
-	if torchrun := findTorchrun(); torchrun != nil {
+	if torchrun := peers.Torchrun(); torchrun != nil {
 		contenders["torchrun"] = append(append(torchrun, "--nproc_per_node", strconv.Itoa(teeTasks),
 			"--redirects", "1", "--tee", "1", "--log_dir", filepath.Join(home, "torchrun"), "--no_python"), writer...)
 	}
@@ -85,21 +86,6 @@ func BenchmarkTee(b *testing.B) {
 	}
 	b.ReportMetric(grown, "MiB-grown")
 	b.ReportMetric(0, "ns/op")
-}
-
-// findTorchrun is a torchrun with its own Python; nil: there is none. It may be a
-// script for another Python than the first on PATH.
-func findTorchrun() []string {
-	path, err := exec.LookPath("torchrun")
-	if err != nil {
-		return nil
-	}
-	for _, python := range []string{"/usr/bin/python3", "python3"} {
-		if exec.Command(python, "-c", "import torch.distributed.run").Run() == nil {
-			return []string{python, path}
-		}
-	}
-	return nil
 }
 
 type teeFigures struct {

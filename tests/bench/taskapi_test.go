@@ -2,45 +2,29 @@ package bench
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/task"
 	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/peers"
 )
 
-// warmUp is how many rounds are not measured.
-const warmUp = 100
-
-// This program is the servers and clients that are measured, too.
+// This program is the server that is measured, too.
 func init() {
-	if len(os.Args) < 4 {
-		return
-	}
-	switch os.Args[1] {
-	case "taskapi-serve":
+	if len(os.Args) == 4 && os.Args[1] == "taskapi-serve" {
 		exit(serveTasks(os.Args[2], os.Args[3]))
-	case "bare-serve":
-		exit(serveBare(os.Args[2], os.Args[3]))
-	case "taskapi-client":
-		exit(waitAsTask(os.Args[2], os.Args[3]))
-	case "bare-client":
-		exit(waitBare(os.Args[2], os.Args[3]))
 	}
 }
 
@@ -73,112 +57,17 @@ func serveTasks(dir, count string) error {
 	return err
 }
 
-// serveBare is the least that a barrier takes over a Unix socket: a byte from each
-// of n clients, and then a byte to each.
-func serveBare(dir, count string) error {
-	n, err := strconv.Atoi(count)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(dir, "bare")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return err
-	}
-	for range n {
-		fmt.Println(path)
-	}
-	var mu sync.Mutex
-	var waiting []net.Conn
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				b := make([]byte, 1)
-				for {
-					if _, err := c.Read(b); err != nil {
-						return
-					}
-					mu.Lock()
-					waiting = append(waiting, c)
-					if len(waiting) == n {
-						for _, w := range waiting {
-							_, _ = w.Write(b)
-						}
-						waiting = waiting[:0]
-					}
-					mu.Unlock()
-				}
-			}()
-		}
-	}()
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
-}
-
-// rounds says how many nanoseconds the rounds of a barrier took.
-func rounds(count string, barrier func() error) error {
-	n, err := strconv.Atoi(count)
-	if err != nil {
-		return err
-	}
-	took := make([]time.Duration, 0, n)
-	for i := range warmUp + n {
-		started := time.Now()
-		if err := barrier(); err != nil {
-			return err
-		}
-		if i >= warmUp {
-			took = append(took, time.Since(started))
-		}
-	}
-	_, err = fmt.Println(median(took).Nanoseconds())
-	return err
-}
-
-func waitAsTask(socket, count string) error {
-	if err := os.Setenv(taskapi.SocketVar, socket); err != nil {
-		return err
-	}
-	t, err := task.Current()
-	if err != nil {
-		return err
-	}
-	return rounds(count, func() error {
-		_, err := t.Barrier(context.Background(), "bench", task.Local())
-		return err
-	})
-}
-
-func waitBare(socket, count string) error {
-	c, err := net.Dial("unix", socket)
-	if err != nil {
-		return err
-	}
-	b := []byte{1}
-	return rounds(count, func() error {
-		if _, err := c.Write(b); err != nil {
-			return err
-		}
-		_, err := c.Read(b)
-		return err
-	})
-}
-
 // barrierServer is a process that serves n clients at the paths it printed.
 type barrierServer struct {
 	*exec.Cmd
 	paths []string
 }
 
-func startBarrierServer(b *testing.B, kind string, n int) *barrierServer {
+func startBarrierServer(b *testing.B, n int) *barrierServer {
 	b.Helper()
 	self, err := os.Executable()
 	require.NoError(b, err)
-	cmd := exec.Command(self, kind, b.TempDir(), strconv.Itoa(n))
+	cmd := exec.Command(self, "taskapi-serve", b.TempDir(), strconv.Itoa(n))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(b, err)
@@ -197,36 +86,17 @@ func startBarrierServer(b *testing.B, kind string, n int) *barrierServer {
 	return s
 }
 
-// perRound is the median over the clients of their medians.
-func (s *barrierServer) perRound(b *testing.B, client func(path string) *exec.Cmd) time.Duration {
-	b.Helper()
-	var all []time.Duration
-	var mu sync.Mutex
-	var group sync.WaitGroup
-	for _, path := range s.paths {
-		group.Go(func() {
-			cmd := client(path)
-			cmd.Stderr = os.Stderr
-			out, err := cmd.Output()
-			n, parseErr := strconv.Atoi(strings.TrimSpace(string(out)))
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil || parseErr != nil {
-				b.Errorf("a client failed: %v %v", err, parseErr)
-				return
-			}
-			all = append(all, time.Duration(n))
-		})
-	}
-	group.Wait()
-	require.Len(b, all, len(s.paths))
-	return median(all)
+// start is how tasks are started that have no run: a shell gives each its socket.
+func (s *barrierServer) start(_ string, _ int, argv []string) ([]string, error) {
+	const script = `sockets=$1; shift; for s in $sockets; do CLUSTERRUN_SOCKET=$s "$@" & done; wait`
+	return append([]string{"/bin/sh", "-c", script, "sh", strings.Join(s.paths, " ")}, argv...), nil
 }
 
-func goClient(b *testing.B, kind string, count int) func(string) *exec.Cmd {
-	self, err := os.Executable()
+func (s *barrierServer) perRound(b *testing.B, client ...string) time.Duration {
+	b.Helper()
+	took, err := (&bench.Place{Dir: b.TempDir()}).Barrier(b.Context(), s.start, len(s.paths), client)
 	require.NoError(b, err)
-	return func(path string) *exec.Cmd { return exec.Command(self, kind, path, strconv.Itoa(count)) }
+	return took
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
@@ -238,12 +108,13 @@ func BenchmarkLocalBarrier(b *testing.B) {
 	for _, n := range []int{2, 8, 32} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			count := 20000 / n
-			bare := startBarrierServer(b, "bare-serve", n)
-			ours := startBarrierServer(b, "taskapi-serve", n)
+			ours := startBarrierServer(b, n)
 			var floors, tooks []time.Duration
 			for range 3 {
-				floors = append(floors, bare.perRound(b, goClient(b, "bare-client", count)))
-				tooks = append(tooks, ours.perRound(b, goClient(b, "taskapi-client", count)))
+				floor, err := (&bench.Place{Dir: b.TempDir()}).Exchange(b.Context(), n, count, program(b))
+				require.NoError(b, err)
+				floors = append(floors, floor)
+				tooks = append(tooks, ours.perRound(b, program(b, "barrier", strconv.Itoa(count))...))
 			}
 			floor, took := slices.Min(floors), slices.Min(tooks)
 			b.ReportMetric(us(took), "us/barrier")
@@ -254,91 +125,12 @@ func BenchmarkLocalBarrier(b *testing.B) {
 	}
 }
 
-// pythonRounds measures the rounds of a barrier in Python; wait is defined by what
-// comes before it.
-const pythonRounds = `
-import sys, time
-def rounds(wait, count):
-    took = []
-    for i in range(100 + count):
-        started = time.perf_counter_ns()
-        wait()
-        if i >= 100:
-            took.append(time.perf_counter_ns() - started)
-    took.sort()
-    print(took[len(took) // 2], flush=True)
-`
-
-// The clients of each kind in Python: as a task, of multiprocessing's manager, and
-// of torch's store.
-const (
-	pythonTask = pythonRounds + `
-import clusterrun
-rounds(clusterrun.get_barrier("bench", local=True).wait, int(sys.argv[2]))
-`
-	pythonManager = pythonRounds + `
-import multiprocessing, statistics
-def worker(barrier, count, out):
-    took = []
-    for i in range(100 + count):
-        started = time.perf_counter_ns()
-        barrier.wait()
-        if i >= 100:
-            took.append(time.perf_counter_ns() - started)
-    out.put(statistics.median_low(took))
-if __name__ == "__main__":
-    n, count = int(sys.argv[1]), int(sys.argv[2])
-    context = multiprocessing.get_context("fork")
-    with context.Manager() as manager:
-        barrier, out = manager.Barrier(n), context.Queue()
-        workers = [context.Process(target=worker, args=(barrier, count, out)) for _ in range(n)]
-        for w in workers: w.start()
-        all = sorted(out.get() for _ in workers)
-        for w in workers: w.join()
-        print(all[len(all) // 2])
-`
-	// As torch.distributed.elastic's store barrier: everybody adds, the last sets a
-	// key, all wait for it.
-	pythonStore = pythonRounds + `
-import multiprocessing, datetime, statistics
-from torch.distributed import TCPStore
-def worker(port, rank, n, count, out):
-    store = TCPStore("127.0.0.1", port, n, False, datetime.timedelta(seconds=60))
-    took = []
-    for i in range(100 + count):
-        started = time.perf_counter_ns()
-        if store.add("n%d" % i, 1) == n:
-            store.set("last%d" % i, "1")
-        store.wait(["last%d" % i])
-        if i >= 100:
-            took.append(time.perf_counter_ns() - started)
-    out.put(statistics.median_low(took))
-    store.add("done", 1)
-if __name__ == "__main__":
-    n, count = int(sys.argv[1]), int(sys.argv[2])
-    context = multiprocessing.get_context("spawn")
-    out = context.Queue()
-    server = TCPStore("127.0.0.1", 0, n + 1, True, datetime.timedelta(seconds=60), False)
-    workers = [context.Process(target=worker, args=(server.port, r, n, count, out)) for r in range(n)]
-    for w in workers: w.start()
-    all = sorted(out.get() for _ in workers)
-    for w in workers: w.join()
-    print(all[len(all) // 2])
-`
-)
-
-// python runs a program of the file system, and returns the number it prints.
-func python(b *testing.B, program string, args ...string) time.Duration {
+// pythonRounds returns how long a round takes by a script that prints that.
+func pythonRounds(b *testing.B, script string, n int, count string) time.Duration {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), "bench.py")
-	require.NoError(b, os.WriteFile(path, []byte(program), 0o600))
-	cmd := exec.Command("/usr/bin/python3", append([]string{path}, args...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
+	figures, err := peers.Run(b.Context(), script, strconv.Itoa(n), count)
 	require.NoError(b, err)
-	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
-	require.NoError(b, err)
-	return time.Duration(n)
+	return time.Duration(figures[0])
 }
 
 // BenchmarkLocalBarrierPython is the same with the Python client, against the
@@ -348,22 +140,18 @@ func BenchmarkLocalBarrierPython(b *testing.B) {
 	hasTorch := exec.Command("/usr/bin/python3", "-c", "import torch.distributed").Run() == nil
 	module, err := pythonsdk.Install(b.TempDir(), "")
 	require.NoError(b, err)
-	program := filepath.Join(b.TempDir(), "task.py")
-	require.NoError(b, os.WriteFile(program, []byte(pythonTask), 0o600))
+	path, err := peers.Script("barrier_clusterrun", b.TempDir())
+	require.NoError(b, err)
 	for _, n := range []int{2, 8, 32} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			count := strconv.Itoa(4000 / n)
-			ours := startBarrierServer(b, "taskapi-serve", n)
+			ours := startBarrierServer(b, n)
 			store, manager, took := time.Hour, time.Hour, time.Hour
 			for range 3 { // in turns: the machine has its moods
-				took = min(took, ours.perRound(b, func(path string) *exec.Cmd {
-					cmd := exec.Command("/usr/bin/python3", program, "", count)
-					cmd.Env = append(os.Environ(), "PYTHONPATH="+module, taskapi.SocketVar+"="+path)
-					return cmd
-				}))
-				manager = min(manager, python(b, pythonManager, strconv.Itoa(n), count))
+				took = min(took, ours.perRound(b, "env", "PYTHONPATH="+module, "/usr/bin/python3", path, count))
+				manager = min(manager, pythonRounds(b, "barrier_multiprocessing", n, count))
 				if hasTorch && n >= 8 {
-					store = min(store, python(b, pythonStore, strconv.Itoa(n), count))
+					store = min(store, pythonRounds(b, "barrier_tcpstore", n, count))
 				}
 			}
 			b.ReportMetric(us(took), "us/barrier")
@@ -381,10 +169,10 @@ func BenchmarkLocalBarrierPython(b *testing.B) {
 // BenchmarkLocalBarrierMemory is the resident memory of a server before and after
 // 10,000 barriers of 8 tasks. Goal: it does not grow.
 func BenchmarkLocalBarrierMemory(b *testing.B) {
-	s := startBarrierServer(b, "taskapi-serve", 8)
-	_ = s.perRound(b, goClient(b, "taskapi-client", 2000))
+	s := startBarrierServer(b, 8)
+	_ = s.perRound(b, program(b, "barrier", "2000")...)
 	before := residentMiB([]int{s.Process.Pid})
-	_ = s.perRound(b, goClient(b, "taskapi-client", 10000))
+	_ = s.perRound(b, program(b, "barrier", "10000")...)
 	after := residentMiB([]int{s.Process.Pid})
 	b.ReportMetric(before, "MiB-before")
 	b.ReportMetric(after, "MiB-after")

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/clusterrun/clusterrun/starter/bench"
 )
 
 // TestMain lets this program be the ones that are measured: a process that
@@ -18,6 +20,8 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
+		case "program":
+			exit(bench.Program(os.Args[2], os.Args[3:]))
 		case "write-lines":
 			exit(writeLines(os.Args[2]))
 		case "write-slowly":

@@ -20,17 +20,18 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 	case FreezeSide:
 		return freeze(h.side())
 	case KillSupervisor:
-		h.worker.Kill(syscall.SIGKILL)
-		return func() { s.revive(t, h) }
+		killed := h.worker
+		killed.Kill(syscall.SIGKILL)
+		return func() { s.revive(t, h, killed) }
 	case FreezeSupervisor:
 		return freeze(h.worker.Process.Pid)
 	case KillServer:
 		s.server.Kill()
-		return s.server.Restart
+		return s.reviveServer
 	case KillServerTwice:
 		s.server.Kill()
 		return func() {
-			s.server.Restart()
+			s.reviveServer()
 			s.server.Kill()
 			s.server.Restart()
 		}
@@ -68,10 +69,20 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 	return func() {}
 }
 
-// revive starts the worker of a host again, as systemd does.
-func (s *stage) revive(t *testing.T, h *host) {
-	if h.worker.Exited() {
+// revive starts the worker of a host again once the one that was killed is dead, as systemd
+// does. Of two faults that killed it, the one that is healed first does it.
+func (s *stage) revive(t *testing.T, h *host, killed *harness.Process) {
+	harness.Eventually(t, "the host worker that was killed is dead", func() bool { return killed.Dead() })
+	if h.worker == killed {
 		h.start(t)
+	}
+}
+
+// reviveServer starts the server again. Of two faults that killed it, the one that
+// is healed first does it.
+func (s *stage) reviveServer() {
+	if s.server.Exited() {
+		s.server.Restart()
 	}
 }
 
@@ -98,9 +109,13 @@ func (s *stage) thaw() {
 
 // command runs a clusterrun command to its end.
 func (s *stage) command(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	p := harness.Start(t, s.dir, harness.Env(s.dir), append([]string{harness.Clusterrun(t)}, args...)...)
+	p := s.start(t, args...)
 	code = p.ExitCode()
 	return code, p.Stdout(), p.Stderr()
+}
+
+func (s *stage) start(t *testing.T, args ...string) *harness.Process {
+	return harness.Start(t, s.dir, harness.Env(s.dir), append([]string{harness.Clusterrun(t)}, args...)...)
 }
 
 func writeJSON(t *testing.T, path string, v any) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -21,6 +23,8 @@ type report struct {
 	faulty map[string]bool
 	// killed are the processes that the drill killed.
 	killed map[int]bool
+	// full reports whether the disk of a host was full while the run lived.
+	full bool
 }
 
 // check returns what is wrong with a run.
@@ -117,12 +121,18 @@ func checkVerdict(r report) []string {
 			last[p.task] = p
 		}
 	}
+	if r.full && r.result.Verdict == spec.VerdictFailed && len(r.pages) == 0 && strings.Contains(r.result.Message, syscall.ENOSPC.Error()) {
+		return nil // a host whose disk was full refused it, and nothing was started
+	}
 	// With a chief its end is that of the run.
 	counts := func(t spec.TaskResult) bool { return !hasChief(r.result) || t.Type == "chief" }
 	good := true
 	for _, t := range r.result.Tasks {
 		// None of a task that is not there has ended.
-		if p := last[t.Name]; counts(t) && (p.ended == 0 || p.code != 0) {
+		p := last[t.Name]
+		// What it did in its last moment, before its host was lost, nobody can know.
+		lost := t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && r.faulty[p.host]
+		if counts(t) && (p.ended == 0 || p.code != 0 || lost) {
 			good = false
 		}
 	}

@@ -25,6 +25,18 @@ func good() report {
 	}
 }
 
+// What clusterrun cannot know, and says so, is no finding.
+func TestChecksPass(t *testing.T) {
+	lost := good()
+	lost.result.Verdict, lost.result.Tasks[0].Exit.Cause = spec.VerdictFailed, spec.CauseHostLost
+	lost.pages[0].host, lost.faulty = "host-a", map[string]bool{"host-a": true}
+	assert.Empty(t, check(lost), "it ended well when its host was lost")
+	refused := report{run: "r", full: true, result: spec.RunResult{Verdict: spec.VerdictFailed, Message: "logs.dir: no space left on device on host a"}}
+	assert.Empty(t, check(refused), "the disk was full, and nothing was started")
+	refused.full = false
+	assert.NotEmpty(t, check(refused))
+}
+
 // Everything that a drill can find is found.
 func TestChecksFail(t *testing.T) {
 	assert.Empty(t, check(good()))

@@ -43,6 +43,8 @@ type stage struct {
 	hosts  []*host
 	client client.Client
 	killed map[int]bool
+	// full reports whether a disk was full in this round.
+	full   bool
 	random *rand.Rand
 }
 
@@ -93,6 +95,7 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 	runs := s.launch(t, n)
 	s.conduct(t, faults, runs)
 	faulty := map[string]bool{}
+	s.full = slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == FillState || f.Kind == FillLogs })
 	for _, f := range faults {
 		for _, i := range f.MayLose() {
 			faulty[HostName(i)] = true
@@ -181,12 +184,31 @@ func (s *stage) slots(t *testing.T, round int) []string {
 	}
 	file := filepath.Join(s.dir, id+".json")
 	writeJSON(t, file, all)
-	for _, args := range [][]string{{"submit", "--address", s.server.Address, "--id", id, file}, {"wait", "--address", s.server.Address, id}} {
-		if code, _, text := s.command(t, args...); code != 0 {
-			return []string{fmt.Sprintf("the slots of all hosts: %s exits with %d: %s", args[0], code, text)}
-		}
+	if code, _, text := s.command(t, "submit", "--address", s.server.Address, "--id", id, file); code != 0 {
+		return []string{fmt.Sprintf("the slots of all hosts: submit exits with %d: %s", code, text)}
+	}
+	p := s.start(t, "wait", "--address", s.server.Address, id)
+	if !p.EndsWithin(slotsTake) {
+		return []string{"the slots of all hosts: not had after " + slotsTake.String() + ": " + s.why(t, id)}
+	}
+	if code := p.ExitCode(); code != 0 {
+		return []string{fmt.Sprintf("the slots of all hosts: wait exits with %d: %s", code, p.Stderr())}
 	}
 	return nil
+}
+
+// slotsTake is how long a run may wait for all slots. A host that was lost with processes
+// of several runs is given up by then.
+const slotsTake = 3 * time.Minute
+
+// why returns what the commands say of a run that does not end, and of the fleet.
+func (s *stage) why(t *testing.T, id string) string {
+	var all strings.Builder
+	for _, args := range [][]string{{"explain", id}, {"status", id}, {"hosts"}, {"queue"}, {"list"}} {
+		code, out, text := s.command(t, append(args, "--address", s.server.Address)...)
+		fmt.Fprintf(&all, "\n%s (%d): %s%s", strings.Join(args, " "), code, out, text)
+	}
+	return all.String()
 }
 
 // members are the living processes of tasks.

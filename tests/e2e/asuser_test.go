@@ -97,12 +97,13 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 		s.alice.Username + " 700", s.alice.Username + " 600", s.alice.Username + " 600", "",
 	}, "\n"), text(stdout))
 
-	// All that is there of the run belongs to her, and to nobody else.
+	// All that is there of the run belongs to her, and to nobody else, but the note by which the
+	// host worker knows when the logs may go.
 	logs := filepath.Join(s.worker.State, "logs", "hers")
 	seen := 0
 	require.NoError(t, filepath.WalkDir(logs, func(path string, d fs.DirEntry, err error) error {
 		require.NoError(t, err)
-		if path == logs {
+		if path == logs || filepath.Dir(path) == logs && filepath.Ext(path) == ".json" {
 			return nil // it has runs of any user under this ID
 		}
 		info, err := d.Info()

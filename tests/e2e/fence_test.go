@@ -148,14 +148,20 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	require.NoError(t, err)
 	stop := beset(t, b, fault)
 	f.StartWorker(t, "--host-name", "host-c", "--slots", "2")
-	harness.Within(t, 20*time.Second, "status names the host", func() bool {
+	// What a host says may reach the server although no answer reaches the host. Then the run
+	// hears from the host itself that it has stopped its processes, and does not wait.
+	silent := false
+	harness.Within(t, 20*time.Second, "status names the host, or the run goes on without it", func() bool {
 		s, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
 		require.NoError(t, err)
-		return len(s.Silent) == 1 && s.Silent[0].Host == "host-b" && !s.Silent[0].GivenUp.IsZero()
+		silent = len(s.Silent) == 1 && s.Silent[0].Host == "host-b" && !s.Silent[0].GivenUp.IsZero()
+		return silent || cut == drill.CutDropIn && s.Generation == 1
 	})
-	_, out, _ := f.CLI(t, "status", run.GetID())
-	assert.Contains(t, out, "host host-b has not been heard of for ")
-	assert.Contains(t, out, "; given up in ")
+	if silent {
+		_, out, _ := f.CLI(t, "status", run.GetID())
+		assert.Contains(t, out, "host host-b has not been heard of for ")
+		assert.Contains(t, out, "; the run gives it up in ")
+	}
 	harness.Within(t, 2*time.Minute, "the next generation lives elsewhere", func() bool { return len(f.livesOf(1)) == 3 })
 	stop()
 	require.NoError(t, heal())

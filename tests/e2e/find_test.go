@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -39,10 +41,10 @@ func TestFind(t *testing.T) {
 	begin("iris-abbb", "iris", "true")
 	begin("mnist-cc", "mnist", "exec sleep 1000")
 	harness.Eventually(t, "all are listed, with how they ended", func() bool {
-		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--open")) == 1 && len(list("--host", "host-a")) == 3
+		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--cause", "origin")) == 1 && len(list("--open")) == 1 && len(list("--host", "host-a")) == 3
 	})
 	for flags, want := range map[string]string{
-		"--failed": "iris-aaaa", "--running": "mnist-cc", "--name ir*": "iris-abbb iris-aaaa", "--name mnist-c?": "mnist-cc",
+		"--failed": "iris-aaaa", "--cause origin": "iris-aaaa", "--cause completed": "iris-abbb", "--cause oom": "", "--running": "mnist-cc", "--name ir*": "iris-abbb iris-aaaa", "--name mnist-c?": "mnist-cc",
 		"--since 1h": "mnist-cc iris-abbb iris-aaaa", "--until 1h": "", "--since 0s": "", "--owner nobody@nowhere": "",
 		"--host host-a": "mnist-cc iris-abbb iris-aaaa", "--host b": "", "--limit 1": "mnist-cc", "--here": "", `--name it's`: "", `--host it's\`: "",
 	} {
@@ -51,7 +53,23 @@ func TestFind(t *testing.T) {
 	code, stdout, stderr := f.CLI(t, "list", "--limit", "2")
 	require.Zero(t, code)
 	assert.Contains(t, stdout, "exec sleep 1000")
+	assert.NotContains(t, stdout, f.dir)
 	assert.Contains(t, stderr, "there are more than the latest 2 runs; a higher --limit shows them")
+
+	code, stdout, _ = f.CLI(t, "list", "--wide")
+	require.Zero(t, code)
+	assert.Regexp(t, `iris-aaaa +failed +3 .* origin +0 +3 +host-a +\S+ +`+f.dir, stdout)
+	for _, a := range spec.Attributes() {
+		kind, err := enumspb.IndexedValueTypeFromString(a.Type)
+		require.NoError(t, err)
+		found, err := f.client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: a.Name + " IS NOT NULL"})
+		require.NoError(t, err, "the embedded server knows it")
+		require.NotEmpty(t, found.Executions)
+		p := found.Executions[0].SearchAttributes.IndexedFields[a.Name]
+		got, err := enumspb.IndexedValueTypeFromString(string(p.GetMetadata()["type"]))
+		require.NoError(t, err)
+		assert.Equal(t, kind, got, a.Name)
+	}
 
 	code, stdout, _ = f.CLI(t, "status", "mn")
 	assert.Zero(t, code)
@@ -71,6 +89,17 @@ func TestFind(t *testing.T) {
 	code, stdout, _ = f.CLI(t, "__complete", "logs", "m")
 	assert.Zero(t, code)
 	assert.Contains(t, stdout, "mnist-cc\t")
+	assert.NotContains(t, stdout, "iris")
+	for words, want := range map[string]string{
+		"stop iris-aaaa iris-": "iris-abbb\t/bin/bash -c true", "restart-task mnist-cc w": "worker-0", "logs --last ": "worker-0",
+		"list --host h": "host-a", "status mnist-cc ": "", "host drain ": "host-a", "signal nosuch ": "",
+	} {
+		code, stdout, stderr = f.CLI(t, append([]string{"__complete"}, strings.Split(words, " ")...)...)
+		assert.Zero(t, code, words)
+		offered, _, _ := strings.Cut(stdout, ":")
+		assert.Equal(t, want, strings.TrimSpace(offered), words)
+		assert.NotContains(t, stderr, "clusterrun:", words)
+	}
 	code, _, stderr = f.CLI(t, "stop", "mnist")
 	assert.NotZero(t, code, "what changes a run wants all of its ID")
 	assert.Contains(t, stderr, "there is no run mnist")

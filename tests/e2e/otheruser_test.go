@@ -34,7 +34,8 @@ func TestAnotherUserOfTheMachine(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"status", "true-1"}, {"run", "--remote", "-n", "1", "--", "id"}} {
 		code, said := asNobody(append([]string{h.program, "--address", address}, args...)...)
 		assert.Equal(t, 125, code, said)
-		assert.Contains(t, said, "no connection to the Temporal server at "+address, args)
+		// The server closes the connection, or resets it where it has not read all that came.
+		assert.Regexp(t, "(no connection to the Temporal server|no Temporal server answers) at "+address, said, args)
 	}
 	_, said := asNobody("cat", filepath.Join(l.state(), "server", "key.pem"))
 	assert.Contains(t, said, "Permission denied")

@@ -148,6 +148,10 @@ func TestPools(t *testing.T) {
 		r := p.begin(t, "code", "")
 		assert.Equal(t, []any{8.0, 8.0}, r.said()["values"])
 		r.ends()
+		harness.Eventually(t, "it has succeeded, as the first run has, and was not cancelled", func() bool {
+			_, stdout, _ := p.run("list", "--json")
+			return strings.Count(stdout, `"verdict": "succeeded"`) == 2
+		})
 	})
 	for _, language := range []string{"python", "go"} {
 		t.Run(language, func(t *testing.T) {

@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 		code, _, _ := l.run("run", "-n", "1", "--timeout", "1s", "--", "sleep", "1000")
 		assert.Equal(t, 124, code)
 		code, _, stderr := l.run("run", "-n", "1", "--", "no-such-program")
-		assert.Equal(t, 2, code)
+		assert.Equal(t, 127, code)
 		assert.Contains(t, stderr, "command not found")
 	})
 

@@ -160,7 +160,7 @@ func TestShipHere(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Regexp(t, `here is /.*/shipped/runs/.*/data`, stdout)
 	code, _, stderr = l.run("run", "--ship", dir, "--", "./missing.sh")
-	assert.Equal(t, 2, code)
+	assert.Equal(t, 127, code)
 	assert.Contains(t, stderr, "./missing.sh on host")
 }
 

@@ -131,3 +131,33 @@ func TestIgnoredSignals(t *testing.T) {
 		assert.Zero(t, p.ExitCode())
 	})
 }
+
+// TE-40: the processes of torchrun get the signal that came, and it handles SIGINT in the
+// background of a script as well, where its shell has had it ignored.
+func TestSignalsArePassedOn(t *testing.T) {
+	t.Parallel()
+	const script = "trap 'echo int; exit' INT; trap 'echo quit; exit' QUIT; trap 'echo term; exit' TERM; echo up; while :; do sleep 0.01; done"
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		argv   []string
+		said   string
+	}{
+		"torchrun, in the background": {syscall.SIGINT, []string{"torchrun", "--nproc-per-node", "2", "--no-python", "bash", "-c", script}, "int"},
+		"torchrun":                    {syscall.SIGQUIT, []string{"torchrun", "--nproc-per-node", "2", "--no-python", "bash", "-c", script}, "quit"},
+		"run":                         {syscall.SIGQUIT, []string{"run", "--log-prefix", "", "-n", "2", "--", "bash", "-c", script}, "term"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLocal(t)
+			argv := []string{harness.Clusterrun(t)}
+			if c.signal == syscall.SIGINT {
+				argv = []string{"sh", "-c", `trap "" INT QUIT; exec "$@"`, "sh", argv[0]}
+			}
+			p := harness.Start(t, l.home, harness.Env(l.home), append(argv, c.argv...)...)
+			harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "up\n") == 2 })
+			p.Kill(c.signal)
+			assert.Equal(t, 128+int(c.signal), p.ExitCode(), p.Stderr())
+			assert.Equal(t, 2, strings.Count(p.Stdout(), c.said), p.Stdout())
+			assert.Equal(t, 4, strings.Count(p.Stdout(), "\n"), "no other signal: %s", p.Stdout())
+		})
+	}
+}

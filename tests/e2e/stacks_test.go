@@ -94,9 +94,12 @@ func TestStacksOnRequest(t *testing.T) {
 
 	p.Kill(syscall.SIGINT)
 	assert.Equal(t, 130, p.ExitCode())
-	code, _, stderr = l.run("stacks", "stuck")
+	code, stdout, stderr = l.run("stacks", "--last", "chief-0")
+	assert.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "stacks-", "what was captured is kept")
+	code, _, stderr = l.run("stacks", "stuck", "worker-9")
 	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "ended")
+	assert.Contains(t, stderr, "has ended, and this machine has no stacks of it")
 }
 
 func TestStacksOfATaskThatHasEnded(t *testing.T) {

@@ -73,6 +73,9 @@ func (s *Server) Kill() {
 	s.process.ExitCode()
 }
 
+// Exited reports whether the server has ended.
+func (s *Server) Exited() bool { return s.process.Exited() }
+
 // Freeze stops the server with SIGSTOP until thaw is called, or the test has ended.
 func (s *Server) Freeze() (thaw func()) {
 	s.t.Helper()

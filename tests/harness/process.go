@@ -109,6 +109,22 @@ func (p *Process) Exited() bool {
 	}
 }
 
+// Dead reports whether the process itself has ended, although others may still have its
+// output open.
+func (p *Process) Dead() bool {
+	return p.Exited() || slices.Contains([]string{"Z", ""}, State(p.Process.Pid))
+}
+
+// EndsWithin waits for the end, but no longer than that, and reports whether it came.
+func (p *Process) EndsWithin(bound time.Duration) bool {
+	select {
+	case <-p.done:
+		return true
+	case <-time.After(bound):
+		return false
+	}
+}
+
 // ExitCode waits for the end: 128+N for a death by signal N.
 func (p *Process) ExitCode() int {
 	p.t.Helper()

@@ -49,6 +49,8 @@ type Options struct {
 	APIKeyFile string `json:"api_key_file,omitempty"`
 	// Identity is how the server knows the client. Default: the SDK's.
 	Identity string `json:"-"`
+	// Metrics get what the SDK counts; nil: nobody does.
+	Metrics client.MetricsHandler `json:"-"`
 }
 
 // Client resolves the options into the SDK's.
@@ -57,7 +59,7 @@ func (o Options) Client() (client.Options, error) {
 	if err != nil {
 		return client.Options{}, err
 	}
-	c.Identity = o.Identity
+	c.Identity, c.MetricsHandler = o.Identity, o.Metrics
 	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(sayRefused))
 	c.DataConverter, c.FailureConverter = codec.Converter, codec.Failures
 	if o.CodecKeys != "" {

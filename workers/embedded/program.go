@@ -1,10 +1,13 @@
 package embedded
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"time"
 )
 
 // ProgramName is the name of the server's executable. It is a program of its
@@ -47,6 +50,21 @@ func (h Home) program() (string, error) {
 		return filepath.Abs(path)
 	}
 	return "", &MissingError{Looked: beside}
+}
+
+// Version returns the line by which the server's program says what it is.
+func (h Home) Version(ctx context.Context) (string, error) {
+	path, err := h.program()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Env, cmd.WaitDelay = environment(), time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", path, err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 func executable(path string) error {

@@ -79,9 +79,11 @@ type refusal struct {
 }
 
 const (
-	// maxRefusals bounds the hosts that are left out for a run, and refusalLasts is for how
-	// long each of them is, unless it joins again before.
-	maxRefusals, refusalLasts = 32, 5 * time.Minute
+	// maxRefusals bounds the hosts that are left out for a run. Each of them is, unless it joins
+	// again before, for firstRefusal, and twice as long with each refusal that the run meets, but
+	// not longer than lastRefusal: a disk may be full for a second, or for a day.
+	maxRefusals               = 32
+	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
 	// settling is how long after a new host has joined others may be on their way.
 	settling = 30 * time.Second
 	// maxWaiting bounds the queue.
@@ -272,10 +274,15 @@ func (m *Machine) refused(e Refused) {
 	if e.Host != "" && !back {
 		r.judged = 0
 		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == e.Host })
-		r.refusals = append(r.refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts)})
+		r.refusals = append(r.refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts(r.try))})
 		r.refusals = r.refusals[max(0, len(r.refusals)-maxRefusals):]
 	}
 	m.enqueue(r)
+}
+
+// refusalLasts returns for how long a host is left out for a run after that many refusals.
+func refusalLasts(try int) time.Duration {
+	return min(firstRefusal<<min(max(try-1, 0), 16), lastRefusal)
 }
 
 // isBack reports whether a host has come back since then, as it was or as another host

@@ -111,8 +111,12 @@ type StopTimer struct{ Timer Timer }
 // Release releases every host. No task is running any more.
 type Release struct{}
 
-// Finish ends the run with this result.
-type Finish struct{ Result spec.RunResult }
+// Finish ends the run with this result, which may have left out tasks. Restarts counts the
+// processes of all tasks after their first ones.
+type Finish struct {
+	Result   spec.RunResult
+	Restarts int
+}
 
 func (Launch) action()      {}
 func (Regroup) action()     {}

@@ -102,6 +102,8 @@ type Released struct {
 	Values map[string][]byte
 	// Hosts holds the host of each task.
 	Hosts map[string]string
+	// Usage is what the processes used, by the hosts that could be released.
+	Usage spec.Usage
 	// Problems describes the hosts that could not be released.
 	Problems []string
 }

@@ -363,5 +363,5 @@ func (m *Machine) released(e Released) {
 		return
 	}
 	m.phase = ended
-	m.do(Finish{Result: m.result(e)})
+	m.do(m.finish(e))
 }

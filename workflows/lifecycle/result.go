@@ -10,16 +10,16 @@ import (
 // maxExits is how many exits are listed for one task: the newest.
 const maxExits = 10
 
-// result returns the result of the run. Released brings what the machine was not told:
+// finish ends the run with its result. Released brings what the machine was not told:
 // the exits of processes that the hosts replaced, values, and hosts.
-func (m *Machine) result(e Released) spec.RunResult {
+func (m *Machine) finish(e Released) Finish {
 	for _, t := range m.tasks {
 		t.complete(e.Exits[t.Name()])
 	}
 	j := m.judge(e)
 	r := spec.RunResult{
 		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode,
-		Tasks: make([]spec.TaskResult, 0, len(m.tasks)), Generation: m.group.generation,
+		Tasks: make([]spec.TaskResult, 0, len(m.tasks)), Generation: m.group.generation, Usage: e.Usage,
 	}
 	if j.root != nil {
 		r.FirstFailure = j.root.describe()
@@ -32,11 +32,16 @@ func (m *Machine) result(e Released) spec.RunResult {
 		failed[j.failures[i].task.Name()] = &j.failures[i]
 	}
 	var invalid []string
+	restarts := 0
 	for _, t := range m.tasks {
 		if t.absent && failed[t.Name()] == nil {
 			continue
 		}
 		result := t.result(e)
+		if _, told := e.Exits[t.Name()]; !told && result.Exit != nil {
+			r.Usage = r.Usage.With(result.Exit.Usage) // its host has not answered
+		}
+		restarts += result.Restarts
 		result.StacksFile = m.stacks[t.Name()]
 		if f := failed[t.Name()]; f != nil {
 			result.Failure = f.describe()
@@ -52,7 +57,7 @@ func (m *Machine) result(e Released) spec.RunResult {
 	}
 	r.Message = m.message(j, e, invalid)
 	fit(&r, maxResult)
-	return r
+	return Finish{Result: r, Restarts: restarts}
 }
 
 // complete sets the exit of a task that was stopped between two processes: it is that

@@ -62,6 +62,8 @@ func howEnded(f failure) string {
 		return "was lost with its host, or with the supervisor there"
 	case e.Cause == spec.CauseOOM:
 		return "used all the memory that its limits allow, and was killed"
+	case e.Cause == spec.CauseSilence:
+		return "was silent, and was stopped for that (on_silence)"
 	case e.Cause == spec.CauseLogQuota:
 		return "was ended because the run had written more output there than its logs.quota"
 	case e.ExitCode < 0:

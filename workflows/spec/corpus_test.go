@@ -34,6 +34,47 @@ func requireStable(t testing.TB, s *RunSpec) {
 	var lenient RunSpec
 	require.NoError(t, json.Unmarshal(data, &lenient))
 	require.Equal(t, again.WithDefaults(), lenient.WithDefaults())
+	written, err := s.YAML()
+	require.NoError(t, err)
+	fromYAML, err := DecodeYAML(written)
+	require.NoError(t, err, "%s", written)
+	data, err = json.Marshal(fromYAML)
+	require.NoError(t, err)
+	require.Equal(t, string(twice), string(data), "%s", written)
+}
+
+// What is written as YAML is for people.
+func TestYAML(t *testing.T) {
+	for want, s := range map[string]*RunSpec{
+		`name: iris
+command: [python3, train.py, --epochs, "3"]
+tasks:
+  - type: worker
+    count: 2
+env:
+  A: "yes"
+  B:
+    from_env: B
+  C: "tab\t, \x7F and \r"
+  D: ""
+  E: "null"
+`: {
+			Name: "iris", Command: []string{"python3", "train.py", "--epochs", "3"}, Tasks: []TaskGroup{{Type: "worker", Count: new(2)}},
+			Env: Env{"A": {Value: "yes"}, "B": {From: Source{FromEnv: "B"}}, "C": {Value: "tab\t, \x7f and \r"}, "D": {}, "E": {Value: "null"}},
+		},
+		`command:
+  - bash
+  - -c
+  - |
+    cd src
+    make
+tasks: []
+`: {Command: []string{"bash", "-c", "cd src\nmake\n"}, Tasks: []TaskGroup{}},
+	} {
+		got, err := s.YAML()
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
 }
 
 func toJSON(t testing.TB, v any) string {

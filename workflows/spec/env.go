@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +39,43 @@ type Source struct {
 
 // IsReference reports whether the host of the task has the value.
 func (v Variable) IsReference() bool { return v.From != Source{} }
+
+var (
+	secretName = lazily(`(?i)SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|API_?KEY|PASS$|` +
+		`(^|_)(TOKEN|PASS|COOKIE|PWD|PW|PAT|AUTH|KEY|DSN|JWT)(_|$)`)
+	secretValue = lazily(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
+		`(^|[^A-Za-z0-9])(gh[opusr]_|github_pat_|sk-[A-Za-z0-9_-]{8}|xox[abp]-|AKIA[0-9A-Z]{8})`)
+	// paths are variables whose names only look like those of secrets.
+	paths = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}
+)
+
+// LooksSecret reports whether a variable probably holds a secret: by its name, or since the
+// value is an address with a user or a password, a private key, or begins as tokens do.
+func LooksSecret(name, value string) bool {
+	return secretName().MatchString(name) && !slices.Contains(paths, name) || secretValue().MatchString(value)
+}
+
+// WithoutSecrets returns the spec without the values of variables that probably are secrets.
+func (s *RunSpec) WithoutSecrets() *RunSpec {
+	out := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
+	hide := func(e Env) {
+		//workflowcheck:ignore the order of entries makes no difference
+		for name, v := range e {
+			if !v.IsReference() && LooksSecret(name, v.Value) {
+				e[name] = Variable{Value: "(perhaps a secret)"}
+			}
+		}
+	}
+	hide(out.Env)
+	for _, g := range out.Tasks {
+		hide(g.Env)
+		//workflowcheck:ignore the order of entries makes no difference
+		for _, o := range g.Overrides {
+			hide(o.Env)
+		}
+	}
+	return out
+}
 
 // MarshalJSON writes the text, or where the value is.
 func (v Variable) MarshalJSON() ([]byte, error) {

@@ -358,6 +358,18 @@ var fields = []field{
 		example: "on_disconnect: {stop_after: 2m}", remedy: disconnectRemedy,
 		flag: "on-disconnect", usage: "what a host does while it hears nothing of the server: `keep|TIME` (of 5s or more) after which it stops its processes (default keep on one host, 2m on several)",
 	},
+	{
+		of: "RunSpec.silence", from: positive,
+		doc:     "After what time without output, progress and processor time, of all tasks of the run on a host, they are shown as silent. At least 30s. Less than a hundredth of a processor is none, and output is what is in files. Default: nobody looks.",
+		example: "silence: 10m",
+		flag:    "silence", usage: "`TIME` after which tasks without output, progress and processor time are shown as silent (30s or more)",
+	},
+	{
+		of: "RunSpec.on_silence", enum: names(onSilences),
+		doc:     "What a host does once its tasks are silent: stacks writes down what they are doing, and stop does so and ends them as failures with the cause silence. Needs silence. Default: they are only shown.",
+		example: "on_silence: stacks",
+		flag:    "on-silence", usage: "what a host does with silent tasks: `stacks|stop` (default: they are only shown)",
+	},
 
 	{
 		of:      "RunSpec.stop",

@@ -11,7 +11,12 @@ import (
 // of the run's workflow starts on that host in a generation. The whole ID of the execution
 // is in it: those that begin in the same minute have the same first digits.
 func GroupID(workflowID, execution string, generation int, host string, n int) string {
-	return fmt.Sprintf("%s/group/%s/%d/%s/%d", workflowID, execution, generation, url.PathEscape(host), n)
+	return fmt.Sprintf("%s%d/%s/%d", GroupIDPrefix(workflowID, execution), generation, url.PathEscape(host), n)
+}
+
+// GroupIDPrefix returns what the IDs of all groups of one execution of a run begin with.
+func GroupIDPrefix(workflowID, execution string) string {
+	return workflowID + "/group/" + execution + "/"
 }
 
 // GenerationOfGroup returns the generation of the group with that workflow ID, and -1 for

@@ -64,7 +64,7 @@ var stdRegexp = lazily(stdPattern)
 func ParseStd(text string) (StdMasks, error) {
 	if !stdRegexp().MatchString(text) {
 		return StdMasks{}, valueError{
-			Quote(text) + ` does not match: <^[0123]$> or <^(\d+(-\d+)?:[0123],)*(\d+(-\d+)?:[0123])$>`,
+			Quote(text) + " is none of 0 (neither stream), 1 (stdout), 2 (stderr) and 3 (both), nor a list of them by rank",
 			`write "3" for all ranks, or "0:3,1-7:1" by rank`,
 		}
 	}

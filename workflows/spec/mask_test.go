@@ -35,7 +35,7 @@ func TestParseStdBadInput_TE05(t *testing.T) {
 	for _, text := range []string{"0:1,", "11", "0:1,1", "1,0:1"} {
 		_, err := ParseStd(text)
 		// The words of SEED-72.
-		assert.EqualError(t, err, `"`+text+`" does not match: <^[0123]$> or <^(\d+(-\d+)?:[0123],)*(\d+(-\d+)?:[0123])$>; write "3" for all ranks, or "0:3,1-7:1" by rank`)
+		assert.EqualError(t, err, `"`+text+`" is none of 0 (neither stream), 1 (stdout), 2 (stderr) and 3 (both), nor a list of them by rank; write "3" for all ranks, or "0:3,1-7:1" by rank`)
 	}
 	for _, text := range []string{"", "4", "-1", " 1", "1 ", "1\n", "0:4", "0:1, 1:1", "-1:1", "0-:1", "-3:1", "a:1", "0:1\n", ":", "٣"} {
 		_, err := ParseStd(text)

@@ -24,6 +24,8 @@ type Problem struct {
 	Message string `json:"message"`
 	// Remedy says what would be right.
 	Remedy string `json:"remedy,omitempty"`
+	// ExitCode is that of a shell, where a program cannot be executed.
+	ExitCode int `json:"-"`
 }
 
 // String writes the problem in one line.
@@ -56,7 +58,27 @@ type InvalidSpecError struct {
 
 // Error lists all problems: one in the same line, several in a line each.
 func (e *InvalidSpecError) Error() string {
-	return listProblems("invalid run spec", e.Problems, e.More)
+	title := "invalid run spec"
+	if e.ExitCode() != exitInvalid {
+		title = "a program cannot be executed"
+	}
+	return listProblems(title, e.Problems, e.More)
+}
+
+const exitInvalid = 2
+
+// ExitCode returns the exit code of the run: that of a shell where nothing is wrong but programs
+// that cannot be executed, and else 2.
+func (e *InvalidSpecError) ExitCode() int {
+	for _, p := range e.Problems {
+		if p.ExitCode == 0 {
+			return exitInvalid
+		}
+	}
+	if len(e.Problems) == 0 {
+		return exitInvalid
+	}
+	return e.Problems[0].ExitCode
 }
 
 // InvalidRequestError reports that an operator's request was refused.

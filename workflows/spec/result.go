@@ -36,6 +36,9 @@ const (
 	// CauseLogQuota: the tasks of the run had written more output on its host than they
 	// may. It is not started again, since that would change nothing.
 	CauseLogQuota Cause = "log-quota"
+	// CauseSilence: it was stopped because all tasks of the run on its host had been silent;
+	// see on_silence.
+	CauseSilence Cause = "silence"
 	// CauseCollateral: clusterrun stopped it because of another task, or
 	// because the run was over.
 	CauseCollateral Cause = "collateral"
@@ -47,10 +50,10 @@ const (
 	CauseHostLost Cause = "host-lost"
 )
 
-// ByItself reports whether a process failed, and nobody stopped it. Only these can be a run's
+// ByItself reports whether a process failed, and nobody stopped it but for what it did. Only these can be a run's
 // root cause.
 func (c Cause) ByItself() bool {
-	return c == CauseOrigin || c == CauseOOM || c == CauseLogQuota
+	return c == CauseOrigin || c == CauseOOM || c == CauseLogQuota || c == CauseSilence
 }
 
 // Exit is how one process of a task ended.
@@ -92,15 +95,8 @@ type Exit struct {
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
 	// Unkillable reports whether the process was still there a while after SIGKILL.
 	Unkillable bool `json:"unkillable,omitempty"`
-	// Usage is what the process and its reaped children used.
+	// Usage is what the process and its descendants used.
 	Usage Usage `json:"usage,omitzero"`
-}
-
-// Usage is what a process used of its host.
-type Usage struct {
-	UserSeconds   float64 `json:"user_seconds,omitempty"`
-	SystemSeconds float64 `json:"system_seconds,omitempty"`
-	MaxRSSBytes   int64   `json:"max_rss_bytes,omitempty"`
 }
 
 // OK reports whether the process ended by itself with exit code 0.
@@ -166,6 +162,27 @@ type RunResult struct {
 	// Generation is the number of the last launch of the group, from 0: how often
 	// the whole of it was started again.
 	Generation int `json:"generation,omitempty"`
+	// Usage is what all processes of all tasks used, restarts included, as far as their hosts
+	// have answered.
+	Usage Usage `json:"usage,omitzero"`
 	// Output holds the last lines of the output where the spec asks for it.
 	Output []string `json:"output,omitempty"`
+}
+
+// Cause returns why the run ended: the cause of its root failure, if there is one. It is empty
+// where no process had to do with it, as when the run got no place.
+func (r *RunResult) Cause() Cause {
+	switch {
+	case r.Verdict == VerdictTimedOut:
+		return CauseTimeout
+	case r.FirstFailure != nil:
+		return r.FirstFailure.Cause
+	case r.Verdict == VerdictSucceeded:
+		return CauseCompleted
+	case r.Verdict == VerdictCancelled, r.ErrorType == ErrSubprocess: // asked to stop, by an operator
+		return CauseOperator
+	case r.ErrorType == ErrUnexpectedExit: // max_run_time passed
+		return CauseTimeout
+	}
+	return ""
 }

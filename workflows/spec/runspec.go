@@ -28,6 +28,8 @@ type RunSpec struct {
 	Barriers          Barriers     `json:"barriers,omitempty"`
 	Stop              Stop         `json:"stop,omitzero"`
 	OnDisconnect      OnDisconnect `json:"on_disconnect,omitempty"`
+	Silence           *Duration    `json:"silence,omitempty"`
+	OnSilence         OnSilence    `json:"on_silence,omitempty"`
 	StopTogether      StopTogether `json:"stop_together,omitzero"`
 	Closures          Closures     `json:"closures,omitzero"`
 	Logs              Logs         `json:"logs,omitzero"`
@@ -121,6 +123,20 @@ const (
 	// OnFullDrop drops it, and says so in the file and in the result.
 	OnFullDrop OnFull = "drop"
 )
+
+// OnSilence says what a host does with tasks of a run that are silent.
+type OnSilence string
+
+// The values of [OnSilence].
+const (
+	// OnSilenceStacks writes down what they are doing.
+	OnSilenceStacks OnSilence = "stacks"
+	// OnSilenceStop does so and stops them: they have failed.
+	OnSilenceStop OnSilence = "stop"
+)
+
+// MinSilence is the shortest silence: a host looks every ten seconds.
+const MinSilence = Duration(30e9)
 
 // OnFailure says what a task's final failure does to the others.
 type OnFailure string

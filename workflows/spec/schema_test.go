@@ -16,6 +16,7 @@ import (
 // each with the rule a schema does not express. The doc comment of [Schema]
 // lists the same rules.
 var beyondSchema = map[string]string{
+	"silence_none.yaml":             "on_silence needs silence",
 	"agent_store.yaml":              "a store for torch where torch is left out, or at no port",
 	"hosts_counts.yaml":             "hosts compared with the tasks",
 	"hosts_elastic.yaml":            "what an elastic run needs",
@@ -139,7 +140,7 @@ func TestFieldExamplesDecode(t *testing.T) {
 		if f.example == "" {
 			continue
 		}
-		doc := "tasks: [{type: worker, count: 9}]\nauto_restart: true\ncommand: [x]\n"
+		doc := "tasks: [{type: worker, count: 9}]\nauto_restart: true\nsilence: 1m\ncommand: [x]\n"
 		name, _, _ := strings.Cut(f.example, ":")
 		doc = regexp.MustCompile(`(?m)^`+name+`: .*\n`).ReplaceAllString(doc, "")
 		if strings.Contains(key, "lastic") {

@@ -101,7 +101,7 @@ type TaskStatus struct {
 }
 
 // Heartbeat is what RunTask reports while a process runs: the details of its
-// heartbeats. It stays under 500 bytes.
+// heartbeats. It stays under 800 bytes.
 type Heartbeat struct {
 	PID      int       `json:"pid"`
 	Host     string    `json:"host"`
@@ -110,6 +110,8 @@ type Heartbeat struct {
 	LogDir   string    `json:"log_dir,omitempty"`
 	// Progress is how far the task says it has got.
 	Progress *Progress `json:"progress,omitempty"`
+	// Usage is what the process used when its host last looked; nil: it has not yet.
+	Usage *LiveUsage `json:"usage,omitempty"`
 }
 
 // Fetching is what Reserve reports while a host gets what the run ships: the details of its

@@ -149,3 +149,7 @@ func Visible(text string) string {
 	}
 	return b.String()
 }
+
+// Cell returns a text as a part of a line that people read: it steers no terminal, and what
+// follows it cannot look like another line.
+func Cell(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }

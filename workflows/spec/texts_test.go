@@ -68,4 +68,5 @@ func TestVisible(t *testing.T) {
 	assert.Equal(t, "a\n\tb ü", Visible("a\n\tb ü"))
 	assert.Equal(t, `\x1b[31mred\a\r\u202e\u0085`, Visible("\x1b[31mred\a\r\u202e\u0085"))
 	assert.Equal(t, "\uFFFD", Visible("\xff"))
+	assert.Equal(t, `a b \x1b[31mc`, Cell(" a\n\tb\r\x1b[31mc\n"))
 }

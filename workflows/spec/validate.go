@@ -27,6 +27,7 @@ func (c *checker) checkSpec(s *RunSpec) {
 	c.checkTasks(s)
 	c.checkDirs(s)
 	c.checkRestarts(s)
+	c.checkSilence(s)
 	c.checkMPI(s)
 	c.checkBarriers(s)
 	c.checkStore(s)
@@ -81,6 +82,15 @@ func (c *checker) checkField(path, key string, v reflect.Value) {
 		c.checkNumber(path, int(v.Int()), f)
 	case reflect.Int64:
 		c.checkDuration(path, new(Duration(v.Int())), f.from)
+	}
+}
+
+func (c *checker) checkSilence(s *RunSpec) {
+	switch {
+	case s.Silence == nil && s.OnSilence != "":
+		c.add("on_silence", "has no effect without silence", "add for example silence: 10m")
+	case s.Silence != nil && *s.Silence > 0 && *s.Silence < MinSilence:
+		c.add("silence", fmt.Sprintf("must be at least %s, is %s", MinSilence, s.Silence), "write for example silence: 10m; a host looks every ten seconds")
 	}
 }
 
@@ -233,6 +243,7 @@ func (c *checker) checkOneOf(path, value string, values []string) {
 
 var (
 	onFulls       = []OnFull{OnFullFail, OnFullDrop}
+	onSilences    = []OnSilence{OnSilenceStacks, OnSilenceStop}
 	onFailures    = []OnFailure{OnFailureStop, OnFailureContinue}
 	restartScopes = []RestartScope{RestartScopeTask, RestartScopeGroup}
 	barrierWays   = []Barriers{BarriersServer, BarriersLocal}

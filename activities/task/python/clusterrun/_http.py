@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional, Union
 from ._errors import TaskError
 
 MAX_NAME = 200  # bytes, of a barrier, a function or a key
-FIRST_RETRY, LAST_RETRY = 0.005, 0.5  # seconds after which a request is sent again
+FIRST_RETRY, LAST_RETRY = 0.005, 0.2  # seconds after which a request is sent again
 FOREVER = float("inf")
 MAX_WAIT = 20  # seconds for which a request of closures may wait
 

@@ -101,6 +101,8 @@ class Ledger:
 
     def next(self, now: float) -> Tuple[Optional[Request], Optional[float]]:
         """The request that is due, or for how long none is."""
+        if self.stopping and not (self.calls or self.done or self.returned):
+            return None, None  # the host counts it as ended already, or the farewell tells it
         if len(self.open) > 1:
             return None, None  # the older one is answered because of the newer one
         if self.retry > now:
@@ -194,6 +196,10 @@ class Ledger:
             self.introduced = request.names
         if answer.get("introduce"):
             self.introduced = None
+        # Before what comes: a closure of this answer may use anew what was released earlier.
+        for span in answer.get("released") or ():
+            for key in [k for k in self.resources if span["first"] <= k <= span["last"]]:
+                self.dropped.append(self.resources.pop(key))
         news = answer.get("news", 0)
         if news > self.got:
             self.got = news
@@ -203,9 +209,6 @@ class Ledger:
                 self._take(raw)
             self.progress = now
         told = [call for call in (self._cancel(raw["id"], now) for raw in answer.get("cancel") or ()) if call is not None]
-        for span in answer.get("released") or ():
-            for key in [k for k in self.resources if span["first"] <= k <= span["last"]]:
-                self.dropped.append(self.resources.pop(key))
         self.stopping = self.stopping or bool(answer.get("stop"))
         if self.stopping or self.over:
             self.hand_back()

@@ -15,6 +15,7 @@ from .functions import functions, name_of
 from .serving import serve
 
 GRACE = 3.0  # seconds for a process to end by itself
+_CALL_GRACE = 1.0  # seconds for a call that runs to return when the pool is shut down
 # What tasks do not get of our environment, and their own pools need.
 _ENVIRON = ("CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER")
 _MAIN = "__mp_main__"  # what the main program is called there, as with multiprocessing
@@ -85,6 +86,7 @@ def run_of(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict[str
         "name": "pool", "tasks": groups,
         "command": [sys.executable, *flags, "-c", code % (__name__, __name__), json.dumps(knows)],
         "on_failure": "stop", "stop": {"grace": "%gs" % GRACE}, "chief_grace": "%gs" % GRACE,
+        "stop_together": {"grace": "%gs" % _CALL_GRACE, "ignore_live_tasks": True},
     }
 
 

@@ -203,10 +203,14 @@ class Pool:
         return self._over or (lost[0] if lost else "")
 
     def _let_go(self) -> Any:
-        """Hang up, by which the run ends. Its process is returned."""
+        """Ask for nothing more, by which the run ends in order. Its process is returned,
+        and keeps the socket: one that is closed as a whole is the death of this program."""
         process, self._process = self._process, None
         if self._socket is not None:
-            self._socket.close()
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+            if process is not None:
+                process.socket = self._socket
             self._socket = None
         return process
 
@@ -228,7 +232,10 @@ class Pool:
     def _forget(self) -> None:
         """In a forked child: the processes are those of its parent."""
         self._lock = threading.Lock()
-        process = self._let_go()
+        process, self._process = self._process, None
+        if self._socket is not None:
+            self._socket.close()  # and no more: the other end is the parent's
+            self._socket = None
         if process is not None:
             process.returncode = 0  # nothing to wait for
 

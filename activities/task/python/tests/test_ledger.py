@@ -55,6 +55,16 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual(says["returned"], [8])
         self.assertFalse(self.ledger.queue)
 
+    def test_what_was_released_may_be_used_anew(self):
+        request, _ = self.ask(1.0)
+        self.ledger.answered(request, {"news": 1, "resources": [{"id": 5}], "closures": [closure(7)]}, 1.0)
+        old = self.ledger.resources[5]
+        request, _ = self.ask(2.0)
+        released = [{"first": 1, "last": 9}]
+        self.ledger.answered(request, {"news": 2, "released": released, "resources": [{"id": 5}], "closures": [closure(8)]}, 2.0)
+        self.assertEqual(self.ledger.dropped, [old])
+        self.assertIn(5, self.ledger.resources, "the release came before the closure that is in the same answer")
+
     def test_cancelled_calls(self):
         self.begin()
         request, _ = self.ask(1.05)
@@ -62,6 +72,19 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual([call.id for call in told], [7], "which is being made")
         _, says = self.ask(1.2)
         self.assertEqual([(o["id"], o["kind"]) for o in says["done"]], [(8, "cancelled")])
+
+    def test_a_process_that_has_nothing_left_says_so_in_its_farewell_alone(self):
+        call = self.begin()
+        request, _ = self.ask(1.05)
+        self.ledger.answered(request, {"stop": True}, 1.05)
+        request, says = self.ask(1.1)
+        self.assertEqual((says["slots"], says["returned"]), (0, [8]))
+        self.ledger.ended(call, b',"value":1', 1.2)
+        last, says = self.ask(1.3)
+        self.assertEqual((says["slots"], says["done"]), (0, [{"id": 7, "call": 1, "value": 1}]))
+        self.ledger.answered(request, {}, 1.3)
+        self.ledger.answered(last, {}, 1.3)
+        self.assertEqual(self.ledger.next(9.0), (None, None), "for its host it has ended")
 
     def test_no_call_begins_once_the_tasks_stop(self):
         call = self.begin()

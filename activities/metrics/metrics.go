@@ -1,0 +1,79 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Metrics are those of one host worker.
+type Metrics struct {
+	registry *prometheus.Registry
+	sdk      sdk
+
+	// Processes counts the processes of which this host worker awaits the end.
+	Processes prometheus.Gauge
+	// Starts of processes, by how long they took.
+	Starts prometheus.Histogram
+	// Exits of processes, by cause.
+	Exits *prometheus.CounterVec
+	// Restarts are processes that follow one of the same launch.
+	Restarts prometheus.Counter
+	// LogBytes are what processes that have ended had written.
+	LogBytes prometheus.Counter
+	// Orphans are processes that others left behind, which were killed after them.
+	Orphans prometheus.Counter
+	// BarrierWaits are those of tasks at barriers across hosts, by how they ended.
+	BarrierWaits *prometheus.HistogramVec
+	// Closures are those whose calls have ended here, by outcome.
+	Closures *prometheus.CounterVec
+}
+
+// times are the buckets of what takes from a millisecond to half an hour.
+var times = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800}
+
+// New returns metrics in a registry of their own.
+func New() *Metrics {
+	m := &Metrics{
+		registry:  prometheus.NewRegistry(),
+		Processes: prometheus.NewGauge(prometheus.GaugeOpts{Name: "clusterrun_processes", Help: "Processes of tasks that live on this host."}),
+		Starts: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "clusterrun_process_start_seconds", Help: "Time to start a process of a task.", Buckets: times}),
+		Exits:    counters("clusterrun_process_exits_total", "Processes of tasks that have ended, by cause.", "cause"),
+		Restarts: counter("clusterrun_process_restarts_total", "Processes that a task gets after one that has ended."),
+		LogBytes: counter("clusterrun_log_bytes_total", "Output that processes which have ended had written to files, in bytes."),
+		Orphans:  counter("clusterrun_orphans_swept_total", "Processes that were left behind by one that had ended, and killed."),
+		BarrierWaits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "clusterrun_barrier_wait_seconds", Help: "Time that a task waited at a barrier across hosts, by outcome.", Buckets: times}, []string{"outcome"}),
+		Closures: counters("clusterrun_closures_total", "Closures whose calls have ended on this host, by outcome.", "outcome"),
+	}
+	// A series that begins with its first event has no increase then.
+	for _, c := range spec.Causes {
+		m.Exits.WithLabelValues(string(c.Cause))
+	}
+	m.sdk.registry = m.registry
+	m.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.Processes, m.Starts, m.Exits, m.Restarts, m.LogBytes, m.Orphans, m.BarrierWaits, m.Closures,
+	)
+	return m
+}
+
+// LeaseAge registers the age of the lease by which the fleet has this host: the time since
+// the server confirmed it.
+func (m *Metrics) LeaseAge(confirmed func() time.Time) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "clusterrun_host_lease_age_seconds", Help: "Time since the server last confirmed that the fleet has this host.",
+	}, func() float64 { return time.Since(confirmed()).Seconds() }))
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counters(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}

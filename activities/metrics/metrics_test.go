@@ -1,0 +1,179 @@
+package metrics
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// used returns metrics that all have values.
+func used() *Metrics {
+	m := New()
+	m.LeaseAge(time.Now)
+	m.Exits.WithLabelValues("completed").Inc()
+	m.Closures.WithLabelValues("value").Inc()
+	m.BarrierWaits.WithLabelValues("released").Observe(1)
+	sdk := m.SDK()
+	sdk.With(map[string]string{"verdict": "failed", "cause": "oom"}).Counter("clusterrun_runs_ended").Inc()
+	sdk.With(map[string]string{"task_queue": "q"}).Timer("clusterrun_queue_wait")(time.Second)
+	sdk.With(map[string]string{"operation": "PollActivityTaskQueue"}).Counter("temporal_request_failure").Inc()
+	return m
+}
+
+// scrape returns what is served now.
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	l, err := Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go m.Serve(l)
+	r, err := http.Get("http://" + l.Addr().String() + "/metrics")
+	require.NoError(t, err)
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	return string(body)
+}
+
+// Whatever runs and tasks are called, there is nothing of it, and no series for it.
+func TestNoNamesOfRuns(t *testing.T) {
+	m := used()
+	before := strings.Count(scrape(t, m), "\n")
+	for i := range 200 {
+		sdk := m.SDK().With(map[string]string{"verdict": "failed", "cause": "oom", "operation": "PollActivityTaskQueue", "task_queue": spec.InstanceQueue("q", "host-a", fmt.Sprint("secret-", i)),
+			"workflow_id": fmt.Sprint("secret-", i), "run_id": fmt.Sprint("secret-", i), "nexus_operation": "secret"})
+		sdk.Counter("clusterrun_runs_ended").Inc()
+	}
+	// One series is new, of the labels above together.
+	after := scrape(t, m)
+	assert.NotContains(t, after, "secret")
+	assert.Equal(t, before+1, strings.Count(after, "\n"))
+}
+
+var metricName = regexp.MustCompile(`\b(clusterrun|temporal)_[a-z_]+\b`)
+
+// What alerts and the dashboard ask for is there, and the dashboard shows all of ours.
+func TestMonitoringNamesMetrics(t *testing.T) {
+	there := map[string]bool{}
+	for _, line := range strings.Split(scrape(t, used()), "\n") {
+		if name := metricName.FindString(line); name != "" && !strings.HasPrefix(line, "#") {
+			there[name] = true
+		}
+	}
+	require.NotEmpty(t, there)
+	dir := filepath.Join("..", "..", "deployments", "monitoring")
+	alerts, err := os.ReadFile(filepath.Join(dir, "alerts.yml"))
+	require.NoError(t, err)
+	dashboard, err := os.ReadFile(filepath.Join(dir, "dashboard.json"))
+	require.NoError(t, err)
+	require.True(t, json.Valid(dashboard))
+	asked := metricName.FindAllString(string(alerts)+string(dashboard), -1)
+	require.Greater(t, len(asked), 10)
+	for _, name := range asked {
+		assert.True(t, there[name], "%s is no metric", name)
+	}
+	for name := range there {
+		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "clusterrun_") {
+			assert.Contains(t, string(dashboard), base)
+		}
+	}
+}
+
+func TestPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool of Debian's package prometheus is not installed")
+	}
+	out, err := exec.Command(promtool, "check", "rules", filepath.Join("..", "..", "deployments", "monitoring", "alerts.yml")).CombinedOutput()
+	require.NoError(t, err, string(out))
+	check := exec.Command(promtool, "check", "metrics")
+	var ours strings.Builder
+	for _, line := range strings.SplitAfter(scrape(t, used()), "\n") {
+		if strings.Contains(line, "clusterrun_") {
+			ours.WriteString(line)
+		}
+	}
+	check.Stdin = strings.NewReader(ours.String())
+	out, err = check.CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+func TestAddress(t *testing.T) {
+	for given, want := range map[string]string{
+		"9464": "127.0.0.1:9464", ":9464": ":9464", "10.1.2.3:1": "10.1.2.3:1", "[::1]:65535": "[::1]:65535", "0.0.0.0:9464": "0.0.0.0:9464",
+	} {
+		got, err := Address(given)
+		require.NoError(t, err, given)
+		assert.Equal(t, want, got)
+	}
+	for _, given := range []string{":", "nonsense", "host:", "host:http", ":0", ":65536", "-1", "a:b:c", "http://host:9464", "::1", " 9464"} {
+		_, err := Address(given)
+		require.Error(t, err, given)
+		assert.Contains(t, err.Error(), "--metrics")
+		assert.Contains(t, err.Error(), "give HOST:PORT")
+	}
+}
+
+func TestTaken(t *testing.T) {
+	l, err := Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = Listen(l.Addr().String())
+	assert.ErrorContains(t, err, "another program listens there; give another port")
+}
+
+// A crowd is served in turn or told to come later; nothing but GET /metrics is answered.
+func TestCrowd(t *testing.T) {
+	l, err := Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go used().Serve(l)
+	url := "http://" + l.Addr().String()
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			r, err := c.Get(url + "/metrics")
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer r.Body.Close()
+			assert.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, r.StatusCode)
+		})
+	}
+	all.Wait()
+	r, err := http.Get(url + "/debug/pprof/")
+	require.NoError(t, err)
+	r.Body.Close()
+	assert.Equal(t, http.StatusNotFound, r.StatusCode)
+}
+
+// BenchmarkScrape prints what one costs the side. It does not depend on how many tasks there are.
+func BenchmarkScrape(b *testing.B) {
+	m := used()
+	for range 256 {
+		m.Processes.Inc()
+		m.Starts.Observe(0.01)
+	}
+	h := m.handler()
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	}
+}

@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+)
+
+const (
+	// maxConnections bounds what is open at a time; others wait, and are served in turn.
+	maxConnections = 32
+	// patience is how long a client may take to ask, and to read the answer.
+	patience = 10 * time.Second
+)
+
+// Address returns the address that --metrics names: HOST:PORT, :PORT for all addresses of the
+// machine, or PORT for this machine only.
+func Address(given string) (string, error) {
+	host, port, err := net.SplitHostPort(given)
+	if err != nil {
+		host, port = "127.0.0.1", given
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return "", fmt.Errorf("--metrics %q: give HOST:PORT, :PORT for all addresses of this machine, or PORT for itself only, such as 9464", given)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// Listen opens the address.
+func Listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("--metrics %s: another program listens there; give another port", address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--metrics %s: %w", address, err)
+	}
+	return netutil.LimitListener(l, maxConnections), nil
+}
+
+// Serve answers GET /metrics on l until that is closed.
+func (m *Metrics) Serve(l net.Listener) {
+	s := &http.Server{Handler: m.handler(), ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience, MaxHeaderBytes: 1 << 14}
+	_ = s.Serve(l)
+}
+
+func (m *Metrics) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	return mux
+}

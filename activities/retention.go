@@ -1,0 +1,71 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/retention"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// pruneEvery is how often logs are looked at that are not to be kept.
+const pruneEvery = time.Hour
+
+// pruneLogs removes logs that are not to be kept, until ctx is done.
+func (h *Host) pruneLogs(ctx context.Context) {
+	ticker := time.NewTicker(pruneEvery)
+	defer ticker.Stop()
+	for {
+		// Not at once: a clock may have to be set after a start of the machine.
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		removed, err := h.Retention.Apply(h.LogRoot, h.now(), Holds)
+		if len(removed) > 0 {
+			h.Log.Info("removed the logs of runs that ended long ago, or had too many", zap.Strings("runs", removed))
+		}
+		if err != nil {
+			h.Log.Warn("logs of runs stay that are not to be kept", zap.Error(err))
+		}
+	}
+}
+
+// noteEnd notes beside the logs of a run that it has ended, as whoever has them. closed is as
+// in abandon. The error is that of a full disk, on which that can be done later.
+func (h *Host) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error {
+	if p.LogRoot == spec.NullDir || p.LogRoot == "" {
+		return nil
+	}
+	at := h.now()
+	if t := closed.GetCloseTime(); t != nil {
+		at = t.AsTime()
+	}
+	well := endedWell(closed.GetStatus())
+	user := p.User
+	if p.LogRoot == h.LogRoot {
+		user = (*hostuser.User)(nil) // the directory is ours
+	}
+	err := user.Do(func() error { return retention.End(p.LogRoot, p.Run.WorkflowID, p.Run.RunID, at, well) })
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return err
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.Log.Warn("the logs of a run stay until somebody removes them: its end is not noted", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+	}
+	return nil
+}
+
+// endedWell reports whether a run has not failed.
+func endedWell(s enumspb.WorkflowExecutionStatus) bool {
+	return s == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || s == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
+}

@@ -1,0 +1,318 @@
+package retention
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+)
+
+// Logs is a log directory that is held open.
+type Logs struct {
+	Dir  string
+	root *os.Root
+	lock *os.File
+}
+
+// OpenLogs opens a log directory.
+func OpenLogs(dir string) (*Logs, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Logs{Dir: dir, root: root}, nil
+}
+
+// Close closes it, and unlocks it.
+func (l *Logs) Close() {
+	if l.lock != nil {
+		_ = l.lock.Close()
+	}
+	_ = l.root.Close()
+}
+
+// ErrBusy is returned where somebody else is removing logs from the same directory.
+var ErrBusy = errors.New("another prune is at work there; try again when it is done")
+
+// Lock has nobody else remove anything until Close.
+func (l *Logs) Lock() error {
+	f, err := l.root.Open(".")
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return fmt.Errorf("%s: %w", l.Dir, err)
+	}
+	l.lock = f
+	return nil
+}
+
+// Entry is an execution of a run that has logs, or a note, in a log directory.
+type Entry struct {
+	// RunID is the run's, and Execution the short ID of its first execution.
+	RunID, Execution string
+	// Note is nil where there is none.
+	Note *Note
+	Kept bool
+	dir  string // of the run, below the log directory
+}
+
+// Path returns the log directory of the execution.
+func (l *Logs) Path(e Entry) string { return filepath.Join(l.Dir, e.dir, e.Execution) }
+
+// Entries lists what there is, by name. Links are nothing.
+func (l *Logs) Entries() ([]Entry, error) {
+	runs, err := fs.ReadDir(l.root.FS(), ".")
+	var entries []Entry
+	for _, run := range runs {
+		if !run.IsDir() {
+			continue
+		}
+		own, runErr := l.entriesOf(run.Name())
+		err = errors.Join(err, runErr)
+		entries = append(entries, own...)
+	}
+	return entries, err
+}
+
+// EntriesOf lists those of one run.
+func (l *Logs) EntriesOf(runID string) ([]Entry, error) {
+	run, _ := namesOf(runID, "")
+	entries, err := l.entriesOf(filepath.Clean(run))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+func (l *Logs) entriesOf(run string) (entries []Entry, err error) {
+	dir, err := l.openRun(run)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	files, err := fs.ReadDir(dir.FS(), ".")
+	at := func(execution string) *Entry {
+		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Execution == execution })
+		if i < 0 {
+			i = len(entries)
+			entries = append(entries, Entry{RunID: readable(run), Execution: execution, dir: run})
+		}
+		return &entries[i]
+	}
+	for _, f := range files {
+		name := f.Name()
+		execution, isNote := strings.CutSuffix(name, noteEnding)
+		keeps, isKeep := strings.CutSuffix(name, keepEnding)
+		switch {
+		case strings.HasPrefix(name, "."):
+		case f.IsDir() && looksOurs(dir, name):
+			at(name)
+		case isNote && f.Type().IsRegular():
+			n, noteErr := readNote(dir, execution)
+			if noteErr == nil {
+				if its, _ := namesOf(n.Run.WorkflowID, n.Run.RunID); filepath.Clean(its) == run {
+					e := at(execution)
+					e.Note, e.RunID = &n, n.Run.WorkflowID
+				}
+			}
+		case isKeep && f.Type().IsRegular():
+			at(keeps).Kept = true
+		}
+	}
+	// What is kept and not there is nothing.
+	return slices.DeleteFunc(entries, func(e Entry) bool {
+		info, err := dir.Lstat(e.Execution)
+		return e.Note == nil && (err != nil || !info.IsDir())
+	}), err
+}
+
+// readable returns the run ID of which a directory has its name, or the name where it was too
+// long for one.
+func readable(name string) string {
+	if id, err := url.PathUnescape(name); err == nil {
+		return id
+	}
+	return name
+}
+
+// looksOurs reports whether a directory has attempts.
+func looksOurs(dir *os.Root, name string) bool {
+	files, _ := fs.ReadDir(dir.FS(), name)
+	return slices.ContainsFunc(files, isAttempt)
+}
+
+func isAttempt(f fs.DirEntry) bool {
+	_, _, _, ok := tasklog.SplitProcessDir("/" + f.Name() + "/0")
+	return ok && f.IsDir()
+}
+
+// openRun opens the directory of a run, unless it is a link.
+func (l *Logs) openRun(name string) (*os.Root, error) { return openDir(l.root, name) }
+
+// openDir opens a directory, and no link to one.
+func openDir(parent *os.Root, name string) (*os.Root, error) {
+	there, err := parent.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := dir.Stat(".")
+	if err == nil && !os.SameFile(there, opened) {
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
+	}
+	if err != nil {
+		_ = dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// Size returns what the logs of an execution take on the disk, and when the last of them was
+// written.
+func (l *Logs) Size(e Entry) (bytes int64, newest time.Time) {
+	run, err := l.openRun(e.dir)
+	if err != nil {
+		return 0, newest
+	}
+	defer run.Close()
+	dir, err := openDir(run, e.Execution)
+	if err != nil {
+		return 0, newest
+	}
+	defer dir.Close()
+	_ = fs.WalkDir(dir.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read is not counted
+		}
+		if info, err := d.Info(); err == nil {
+			bytes += onDisk(info)
+			if !d.IsDir() && info.ModTime().After(newest) {
+				newest = info.ModTime()
+			}
+		}
+		return nil
+	})
+	return bytes, newest
+}
+
+// TreeSize returns what a directory and what is below it take on the disk.
+func TreeSize(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read is not counted
+		}
+		if info, err := d.Info(); err == nil {
+			bytes += onDisk(info)
+		}
+		return nil
+	})
+	return bytes
+}
+
+// onDisk returns what a file takes there.
+func onDisk(info fs.FileInfo) int64 {
+	const block = 512 // of stat(2), whatever those of the disk are
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Blocks * block
+	}
+	return info.Size()
+}
+
+// Keep keeps an execution, or no longer.
+func (l *Logs) Keep(e Entry, keep bool) error {
+	dir, err := l.openRun(e.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := e.Execution + keepEnding
+	if !keep {
+		if err := dir.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// remove removes the attempts of an execution, and what says of it that it is there. What
+// else is in its directory stays.
+func (l *Logs) remove(e Entry) error {
+	run, err := l.openRun(e.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	if err := removeAttempts(run, e.Execution); err != nil {
+		return err
+	}
+	for _, ending := range []string{keepEnding, noteEnding} {
+		if err := run.Remove(e.Execution + ending); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_ = l.root.Remove(e.dir) // fails while there are other executions
+	return nil
+}
+
+func removeAttempts(run *os.Root, execution string) error {
+	dir, err := openDir(run, execution)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	files, err := fs.ReadDir(dir.FS(), ".")
+	for _, f := range files {
+		if isAttempt(f) {
+			err = errors.Join(err, removeAll(dir, f.Name()))
+		}
+	}
+	if err == nil {
+		_ = run.Remove(execution) // fails where there is something else
+	}
+	return err
+}
+
+// removeAll removes a tree, also where a program has taken its own permission away.
+func removeAll(dir *os.Root, name string) error {
+	err := dir.RemoveAll(name)
+	if err == nil || os.Geteuid() == 0 {
+		return err // root needs no permission
+	}
+	_ = fs.WalkDir(dir.FS(), name, func(at string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = dir.Chmod(path.Clean(at), 0o700)
+		}
+		return nil
+	})
+	return dir.RemoveAll(name)
+}

@@ -1,0 +1,152 @@
+package retention
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+)
+
+// Note says whose the logs beside it are.
+type Note struct {
+	Run supervisor.RunKey `json:"run"`
+	// Host is the machine of the host worker, as [Host] names it.
+	Host string `json:"host"`
+	// State is the state directory of the host worker.
+	State string    `json:"state"`
+	Began time.Time `json:"began"`
+	// Ended is zero until the run has ended.
+	Ended time.Time `json:"ended,omitzero"`
+	// Succeeded is [Facts.Succeeded].
+	Succeeded bool `json:"succeeded,omitempty"`
+}
+
+const (
+	noteEnding = ".json"
+	keepEnding = ".keep"
+	// maxNote is more than any note has.
+	maxNote = 64 << 10
+)
+
+// namesOf returns the names of the directories of an execution.
+func namesOf(workflowID, runID string) (run, execution string) {
+	return filepath.Split(tasklog.RunDir("", workflowID, runID))
+}
+
+// Begin notes that a run has its logs in a log directory from now on, also where it was
+// noted to have ended. Whoever writes must be able to write there.
+func Begin(logDir string, run supervisor.RunKey, state string) error {
+	return change(logDir, run.WorkflowID, run.RunID, func(n *Note) bool {
+		if n.Run == run && n.Host == Host() && n.State == state && n.Ended.IsZero() {
+			return false
+		}
+		*n = Note{Run: run, Host: Host(), State: state, Began: time.Now().UTC()}
+		return true
+	})
+}
+
+// End notes that a run has ended, if it was noted to have begun.
+func End(logDir, workflowID, runID string, at time.Time, succeeded bool) error {
+	return change(logDir, workflowID, runID, func(n *Note) bool {
+		if n.Run == (supervisor.RunKey{}) || !n.Ended.IsZero() && n.Succeeded == succeeded {
+			return false
+		}
+		n.Ended, n.Succeeded = at.UTC(), succeeded
+		return true
+	})
+}
+
+// change changes a note; that of nothing is zero. do reports whether it has.
+func change(logDir, workflowID, runID string, do func(*Note) bool) error {
+	l, err := OpenLogs(logDir)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	run, execution := namesOf(workflowID, runID)
+	dir, err := l.openRun(filepath.Clean(run))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	n, _ := readNote(dir, execution)
+	if !do(&n) {
+		return nil
+	}
+	return writeNote(dir, execution, n)
+}
+
+// readNote reads the note of an execution. fs.ErrNotExist: there is none that counts.
+func readNote(dir *os.Root, execution string) (n Note, err error) {
+	// A pipe would keep us waiting.
+	f, err := dir.OpenFile(execution+noteEnding, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return n, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return n, err
+	}
+	uid, _ := unix.SetfsuidRetUid(-1) // it only asks: a thread may act as another user
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || stat.Uid != uint32(uid) {
+		return n, fmt.Errorf("the note of %s is no file of ours: %w", execution, fs.ErrNotExist)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxNote))
+	if err != nil {
+		return n, err
+	}
+	if err := json.Unmarshal(b, &n); err != nil {
+		return Note{}, err
+	}
+	if _, its := namesOf(n.Run.WorkflowID, n.Run.RunID); its != execution {
+		return Note{}, fmt.Errorf("the note of %s is another run's: %w", execution, fs.ErrNotExist)
+	}
+	return n, nil
+}
+
+// writeNote replaces a note in one step.
+func writeNote(dir *os.Root, execution string, n Note) (err error) {
+	b, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	// Other hosts that share the directory have processes of the same number.
+	name := "." + execution + noteEnding + "-" + rand.Text()
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = dir.Rename(name, execution+noteEnding)
+	}
+	if err != nil {
+		_ = dir.Remove(name)
+	}
+	return err
+}
+
+// isMistimed reports whether a clock was wrong when the note was written, or is now.
+func (n Note) isMistimed(now time.Time) bool {
+	const skew = time.Hour // of the server's clock and ours: a run may be short
+	return n.Began.After(now) || !n.Ended.IsZero() && n.Began.Sub(n.Ended) > skew
+}
+
+// IsBelow reports whether the state directory of the run's host worker is one of those in
+// that directory.
+func (n Note) IsBelow(home string) bool {
+	return strings.HasPrefix(n.State, filepath.Clean(home)+"/")
+}

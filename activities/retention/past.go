@@ -1,0 +1,185 @@
+package retention
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+)
+
+// Past are the runs of a log directory, and what they have elsewhere on this host.
+type Past struct {
+	*Logs
+	// Home is the directory with the state directories of those host workers whose runs may
+	// be removed.
+	Home string
+	// Holds reports whether a state directory has a plan of a run, or a journal that was not
+	// released.
+	Holds func(state string, run supervisor.RunKey) bool
+}
+
+// Facts returns what this host knows of an execution; the server's part is missing.
+// Unmeasured, its size is 0.
+func (p Past) Facts(e Entry, measure bool) Facts {
+	f := Facts{Kept: e.Kept}
+	n := e.Note
+	if n == nil {
+		if measure {
+			f.Bytes, _ = p.Size(e)
+		}
+		return f
+	}
+	_, err := os.Stat(n.State)
+	gone := errors.Is(err, fs.ErrNotExist)
+	f.Gone = gone && n.IsOfThisHost() // what is gone here may be there on another host
+	if f.Held = !gone && p.Holds(n.State, n.Run); f.Held {
+		f.Idle = supervisor.LockFree(n.State)
+	}
+	f.Noted = !n.Ended.IsZero()
+	f.Succeeded, f.Ended = n.Succeeded, n.Ended
+	if measure || !f.Noted {
+		var newest time.Time
+		if f.Bytes, newest = p.Size(e); !f.Noted {
+			f.Ended = n.Began // or later
+			if newest.After(f.Ended) {
+				f.Ended = newest
+			}
+		}
+		f.Bytes += p.Rest(e).Bytes()
+	}
+	return f
+}
+
+// Rest is what a run has beside its logs.
+type Rest struct{ Journal, Shipped int64 }
+
+// Bytes returns how much it is.
+func (r Rest) Bytes() int64 { return r.Journal + r.Shipped }
+
+// Rest returns how much an execution has beside its logs.
+func (p Past) Rest(e Entry) (r Rest) {
+	if e.Note == nil {
+		return r
+	}
+	open, released := supervisor.Journals(e.Note.State, e.Note.Run)
+	r.Journal = TreeSize(open) + TreeSize(released)
+	r.Shipped = TreeSize(shipped.Open(e.Note.State).Dir(e.Note.Run))
+	return r
+}
+
+// Mine reports whether the host worker of an execution is on this host and has its state
+// directory in Home. What nobody has noted is nobody's.
+func (p Past) Mine(e Entry) bool {
+	return e.Note != nil && e.Note.IsOfThisHost() && e.Note.IsBelow(p.Home)
+}
+
+// Remove removes what there is of an execution, unless it has begun to live, or to be kept,
+// since it was listed. The logs must be locked.
+func (p Past) Remove(e Entry, server Answer) error {
+	entries, err := p.entriesOf(e.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if i := slices.IndexFunc(entries, func(is Entry) bool { return is.Execution == e.Execution }); i >= 0 {
+		if p.Mine(e) && !p.Mine(entries[i]) {
+			return &AliveError{e.RunID, Unsettled} // others have begun there
+		}
+		e = entries[i]
+	}
+	if e.Kept {
+		return &AliveError{e.RunID, Kept}
+	}
+	if n := e.Note; n != nil {
+		now := p.Facts(e, false)
+		if now.Server = server; now.Alive() != "" {
+			return &AliveError{e.RunID, now.Alive()}
+		}
+		_, released := supervisor.Journals(n.State, n.Run)
+		if err := os.Remove(released); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := shipped.Open(n.State).Drop(n.Run); err != nil {
+			return err
+		}
+	}
+	return p.remove(e)
+}
+
+// AliveError is returned where a run is not over, or is kept.
+type AliveError struct {
+	RunID string
+	Why   Reason
+}
+
+func (e *AliveError) Error() string { return "run " + e.RunID + " " + string(e.Why) }
+
+// Policy is what a host worker does by itself.
+type Policy struct {
+	// Home is as in [Past].
+	Home string `json:"home"`
+	// For is how long logs are kept after their run has ended; 0: for ever.
+	For time.Duration `json:"for,omitempty"`
+	// MostBytes is as in [Rule].
+	MostBytes int64 `json:"most_bytes,omitempty"`
+}
+
+// DefaultFor is how long logs are kept where nobody says how long: as long as our own server
+// knows their runs.
+const DefaultFor = 90 * 24 * time.Hour
+
+// Apply removes what a policy does not keep, and returns the IDs of its runs. It asks no
+// server: where none has said that a run has ended, it stays, as does one that ended before
+// it began or began later than now.
+func (p Policy) Apply(dir string, now time.Time, holds func(string, supervisor.RunKey) bool) (removed []string, err error) {
+	if p.For <= 0 && p.MostBytes <= 0 {
+		return nil, nil
+	}
+	l, err := OpenLogs(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	if err := l.Lock(); err != nil {
+		if errors.Is(err, ErrBusy) {
+			err = nil // that one does what there is to do, or the next time does
+		}
+		return nil, err
+	}
+	past := Past{Logs: l, Home: filepath.Clean(p.Home), Holds: holds}
+	all, err := l.Entries()
+	var entries []Entry
+	var facts []Facts
+	for _, e := range all {
+		if past.Mine(e) {
+			entries = append(entries, e)
+			f := past.Facts(e, p.MostBytes > 0)
+			if e.Note.isMistimed(now) {
+				f.Noted, f.Gone = false, false
+			}
+			facts = append(facts, f)
+		}
+	}
+	rule := Rule{MostBytes: p.MostBytes}
+	if p.For > 0 {
+		rule.Before = now.Add(-p.For)
+	}
+	for i, reason := range rule.Choose(facts) {
+		if reason != "" {
+			continue
+		}
+		if removeErr := past.Remove(entries[i], Silent); removeErr != nil {
+			err = errors.Join(err, removeErr)
+			continue
+		}
+		removed = append(removed, entries[i].RunID)
+	}
+	return removed, err
+}

@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// noteStart keeps how a process was started beside its output.
+func (l *lease) noteStart(c supervisor.Command) {
+	t, ok := l.plan.task(l.key.Task)
+	if c.LogDir == "" || !ok {
+		return
+	}
+	user := l.plan.User
+	base := os.Environ()
+	lent := valuesLent(t.Env, base, c.Env)
+	// Where there is no key, nothing is kept of the values.
+	key, keyErr := tasklog.OpenValueKey(cmp.Or(l.KeyDir, l.StateDir))
+	if keyErr != nil {
+		l.Log.Warn("whether variables are the same as in other runs is not kept", zap.Error(keyErr))
+	}
+	err := user.Do(func() error {
+		s := tasklog.Start{Version: spec.Version, Dir: c.Dir, Files: tasklog.FilesOf(c.Path, t.Command[1:], c.Dir)}
+		s.Variables(c.Env, taskenv.Clean(user.Environ(base)), key, func(_, value string) bool { return lent[value] })
+		return s.Write(c.LogDir)
+	})
+	// Without its directory the process could not be started, and its exit says why.
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.Log.Warn("how a process was started is not kept", zap.String("task", l.key.String()), zap.Error(err))
+	}
+}
+
+// valuesLent returns the values that a process has by reference. The host worker may have them
+// under other names, which the process inherits.
+func valuesLent(variables spec.Env, environments ...[]string) map[string]bool {
+	names := map[string]bool{}
+	for name, v := range variables {
+		if v.IsReference() {
+			names[name], names[v.From.FromEnv] = true, true
+		}
+	}
+	values := map[string]bool{}
+	for _, env := range environments {
+		for _, kv := range env {
+			if name, value, _ := strings.Cut(kv, "="); names[name] && value != "" {
+				values[value] = true
+			}
+		}
+	}
+	return values
+}

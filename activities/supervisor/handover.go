@@ -1,0 +1,445 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/tcpstore"
+)
+
+// The versions of [handover] that this program writes, oldest and newest, and the newest that it
+// reads: it reads all before. They are variables for the linker's -X. What is added to the record
+// makes a new version, and a program writes the one before as well if that says everything it holds.
+var (
+	handoverVersion = "1"
+	handoverOldest  = "1"
+)
+
+// handover is everything that a supervisor holds, for another program that is executed in its
+// process. It is written as JSON to a memfd, whose number is in [envHandover]; descriptors stay
+// open under their numbers. A reader refuses a field that it does not know: it would lose what
+// that says. Times are nanoseconds of CLOCK_BOOTTIME where they must go on.
+type handover struct {
+	Version int `json:"version"`
+	// From is the version of the program that writes, and Program what it has to say to the
+	// next, of which the supervisor knows nothing.
+	From    string          `json:"from"`
+	Program json.RawMessage `json:"program"`
+	Tries   int             `json:"tries"`
+
+	Dir      string    `json:"dir"`
+	Instance string    `json:"instance"`
+	Boot     string    `json:"boot"`
+	Lock     int       `json:"lock"` // descriptor
+	Pruned   time.Time `json:"pruned"`
+
+	Cgroup      string           `json:"cgroup,omitempty"`
+	NoCgroup    bool             `json:"no_cgroup,omitempty"`
+	Controllers ControllersReply `json:"controllers"`
+	// OOMScore is that of children where the supervisor's own is lower.
+	OOMScore *int `json:"oom_score,omitempty"`
+
+	Foreign []int          `json:"foreign,omitempty"`
+	Orphans []handedOrphan `json:"orphans,omitempty"`
+	Runs    []handedRun    `json:"runs,omitempty"`
+}
+
+type handedOrphan struct {
+	PID     int         `json:"pid"`
+	Ticks   uint64      `json:"ticks"`
+	Owner   *ProcessRef `json:"owner,omitempty"`
+	Ours    bool        `json:"ours,omitempty"`
+	Unknown bool        `json:"unknown,omitempty"`
+}
+
+type handedRun struct {
+	Hash   string       `json:"hash"`
+	Key    RunKey       `json:"key"`
+	Newest int          `json:"newest,omitempty"`
+	Tasks  []handedTask `json:"tasks,omitempty"`
+	// Releasing and Released are whether a release was requested, and is over.
+	Releasing bool          `json:"releasing,omitempty"`
+	Released  bool          `json:"released,omitempty"`
+	Damaged   string        `json:"damaged,omitempty"`
+	Touched   time.Time     `json:"touched"`
+	Journal   handedJournal `json:"journal"`
+	Ports     handedPorts   `json:"ports"`
+	Quota     handedQuota   `json:"quota"`
+}
+
+type handedTask struct {
+	Generation int             `json:"generation"`
+	Name       string          `json:"name"`
+	Fence      Fence           `json:"fence"`
+	Next       int             `json:"next"`
+	Processes  []handedProcess `json:"processes,omitempty"`
+}
+
+type handedProcess struct {
+	Process Process `json:"process"`
+	Phase   string  `json:"phase"`
+	Ticks   uint64  `json:"ticks,omitempty"`
+	Boot    string  `json:"boot,omitempty"`
+	Cookie  string  `json:"cookie,omitempty"`
+	KillAt  int64   `json:"kill_at,omitempty"`
+	Contact Contact `json:"contact,omitzero"`
+	Cgroup  string  `json:"cgroup,omitempty"`
+	Limits  Limits  `json:"limits,omitzero"`
+
+	Reason    Reason    `json:"reason,omitempty"`
+	Detail    string    `json:"detail,omitempty"`
+	Failed    bool      `json:"failed,omitempty"`
+	Signals   []int     `json:"signals,omitempty"`
+	Deadline  int64     `json:"deadline,omitempty"`
+	Killed    int64     `json:"killed,omitempty"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	EndedBoot int64     `json:"ended_boot,omitempty"`
+	Overdue   bool      `json:"overdue,omitempty"`
+	CutOff    bool      `json:"cut_off,omitempty"`
+
+	Sampled handedSample `json:"sampled,omitzero"`
+}
+
+// handedSample is what was found when a process was last looked at.
+type handedSample struct {
+	At           int64         `json:"at"`
+	CPU          time.Duration `json:"cpu"`
+	Ended        Usage         `json:"ended"`
+	MaxRSS       int64         `json:"max_rss"`
+	GPUTime      time.Duration `json:"gpu_time"`
+	MaxGPUMemory int64         `json:"max_gpu_memory"`
+}
+
+type handedJournal struct {
+	Head      record   `json:"head"`
+	File      int      `json:"file,omitempty"` // descriptor; 0: none
+	Size      int64    `json:"size"`
+	Torn      bool     `json:"torn,omitempty"`
+	Backlog   [][]byte `json:"backlog,omitempty"`
+	CompactAt int64    `json:"compact_at,omitempty"`
+	Closed    bool     `json:"closed,omitempty"`
+}
+
+type handedPorts struct {
+	Leased []handedLease `json:"leased,omitempty"`
+	Held   map[int]int   `json:"held,omitempty"` // descriptors by port
+	Pins   []handedPin   `json:"pins,omitempty"`
+	Stores []handedStore `json:"stores,omitempty"`
+	Lapses bool          `json:"lapses,omitempty"`
+}
+
+type handedLease struct {
+	Generation int    `json:"generation"`
+	Group      int    `json:"group"`
+	Any        []int  `json:"any,omitempty"`
+	Fixed      []int  `json:"fixed,omitempty"`
+	Store      string `json:"store,omitempty"`
+}
+
+type handedPin struct {
+	Port       int    `json:"port"`
+	Task       string `json:"task"`
+	Generation int    `json:"generation"`
+	Socket     int    `json:"socket"` // descriptor; -1: none
+}
+
+type handedStore struct {
+	Port       int               `json:"port"`
+	Generation int               `json:"generation"`
+	Group      int               `json:"group"`
+	Address    string            `json:"address"`
+	Server     tcpstore.Handover `json:"server"`
+}
+
+type handedQuota struct {
+	Bytes   int64          `json:"bytes,omitempty"`
+	Drop    bool           `json:"drop,omitempty"`
+	Ended   int64          `json:"ended,omitempty"`
+	Outputs []handedOutput `json:"outputs,omitempty"`
+}
+
+type handedOutput struct {
+	Process ProcessRef   `json:"process"`
+	Stopped bool         `json:"stopped,omitempty"`
+	Files   []handedFile `json:"files"`
+}
+
+type handedFile struct {
+	File    int   `json:"file"` // descriptor
+	Kept    int64 `json:"kept"`
+	Dropped int64 `json:"dropped"`
+	Seen    int64 `json:"seen"`
+}
+
+// phases are the names of those in which a process is handed over. One that is being started
+// is not.
+var phases = map[phase]string{running: "running", ending: "ending", ended: "ended", abandoned: "abandoned"}
+
+// held is what a record comes to, in numbers: its reader and its writer compare them.
+type held struct {
+	Runs   int `json:"runs"`
+	Living int `json:"living"`
+	Ended  int `json:"ended"`
+	Files  int `json:"files"`
+}
+
+func (h *handover) held() held {
+	n := held{Runs: len(h.Runs), Files: len(h.files())}
+	for _, r := range h.Runs {
+		for _, t := range r.Tasks {
+			for _, p := range t.Processes {
+				if p.Phase == phases[ended] {
+					n.Ended++
+				} else {
+					n.Living++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// files returns all descriptors of the record.
+func (h *handover) files() []int {
+	files := []int{h.Lock}
+	for _, r := range h.Runs {
+		if r.Journal.File != 0 {
+			files = append(files, r.Journal.File)
+		}
+		files = slices.AppendSeq(files, maps.Values(r.Ports.Held))
+		for _, p := range r.Ports.Pins {
+			if p.Socket >= 0 {
+				files = append(files, p.Socket)
+			}
+		}
+		for _, s := range r.Ports.Stores {
+			files = append(files, s.Server.Files()...)
+		}
+		for _, o := range r.Quota.Outputs {
+			for _, f := range o.Files {
+				files = append(files, f.File)
+			}
+		}
+	}
+	return files
+}
+
+// check refuses a record that cannot be true.
+func (h *handover) check() error {
+	seen := make(map[int]bool)
+	for _, fd := range h.files() {
+		if fd <= 2 || seen[fd] {
+			return fmt.Errorf("the descriptor %d is named twice, or is nobody's to hand over", fd)
+		}
+		seen[fd] = true
+	}
+	return nil
+}
+
+// open refuses a record with a descriptor that is not open.
+func (h *handover) open() error {
+	for _, fd := range h.files() {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil { //nolint:gosec // a descriptor
+			return fmt.Errorf("the descriptor %d is not open: %w", fd, err)
+		}
+	}
+	return nil
+}
+
+// readHandover reads a record from its beginning.
+func readHandover(f *os.File) (*handover, error) {
+	raw, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
+	if err != nil {
+		return nil, fmt.Errorf("reading what is handed over: %w", err)
+	}
+	return decodeHandover(raw)
+}
+
+func decodeHandover(raw []byte) (*handover, error) {
+	var v struct {
+		Version int    `json:"version"`
+		From    string `json:"from"`
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("what is handed over is not understood: %w", err)
+	}
+	if newest := versionOf(handoverVersion); v.Version < 1 || v.Version > newest {
+		return nil, fmt.Errorf("clusterrun %s hands over a record of version %d, and this program reads versions up to %d", v.From, v.Version, newest)
+	}
+	h := new(handover)
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(h); err != nil {
+		return nil, fmt.Errorf("what clusterrun %s hands over is not understood: %w", v.From, err)
+	}
+	return h, h.check()
+}
+
+func versionOf(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err) // it was linked so
+	}
+	return n
+}
+
+var errStarting = errors.New("a process is being started")
+
+// describe returns what the supervisor holds, which must be frozen, as a record of that version.
+func (s *supervisor) describe(version int) (*handover, error) {
+	h := &handover{
+		Version: version, From: s.cfg.Upgrade.Version, Program: s.cfg.Upgrade.Program, Tries: s.upgrades,
+		Dir: s.state.dir, Instance: s.state.instance, Boot: s.state.boot, Lock: int(s.state.lock.Fd()), Pruned: s.state.pruned,
+		Cgroup: s.cgroup, NoCgroup: s.noCgroup, Controllers: s.controllers,
+		Foreign: s.foreign(),
+	}
+	if s.fork.score.protected {
+		h.OOMScore = &s.fork.score.children
+	}
+	for pid, o := range s.reaper.orphans {
+		handed := handedOrphan{PID: pid, Ticks: o.ticks, Ours: o.ours, Unknown: o.unknown}
+		if o.owner != nil {
+			handed.Owner = &ProcessRef{o.owner.task.key(), o.owner.Number}
+		}
+		h.Orphans = append(h.Orphans, handed)
+	}
+	living := 0
+	for _, hash := range slices.Sorted(maps.Keys(s.runs)) {
+		r := s.runs[hash]
+		handed, err := r.describe()
+		if err != nil {
+			return nil, err
+		}
+		h.Runs = append(h.Runs, handed)
+		r.each(func(p *process) {
+			if s.living[p.PID] == p {
+				living++
+			}
+		})
+	}
+	if living != len(s.living) {
+		return nil, fmt.Errorf("%d processes live, and the runs have %d", len(s.living), living)
+	}
+	return h, nil
+}
+
+// foreign returns the children that belong to no task. Those that other parts of this program have
+// started, such as a server, hang on threads that are gone then; orphans hang on the main one, and the
+// two could not be told apart any more.
+func (s *supervisor) foreign() []int {
+	orphans := s.reaper.children.read()
+	pids := slices.Collect(maps.Keys(s.reaper.foreign))
+	for _, pid := range s.reaper.children.scan() {
+		if s.living[pid] == nil && !slices.Contains(orphans, pid) && !s.reaper.foreign[pid] {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+func (r *run) describe() (handedRun, error) {
+	h := handedRun{
+		Hash: r.hash, Key: r.key, Newest: r.newest, Releasing: r.releasing, Damaged: r.damaged, Touched: r.touched,
+		Journal: r.journal.describe(), Ports: r.ports.describe(), Quota: r.quota.describe(),
+	}
+	if r.released != nil {
+		select {
+		case <-r.released:
+			h.Released = true
+		default:
+		}
+	}
+	var err error
+	if h.Ports.Stores, err = r.ports.describeStores(); err != nil {
+		return h, err
+	}
+	for id, t := range r.tasks {
+		task := handedTask{Generation: id.generation, Name: id.name, Fence: t.fence, Next: t.next}
+		for _, p := range t.processes {
+			if p.phase == starting {
+				return h, errStarting
+			}
+			task.Processes = append(task.Processes, p.describe())
+		}
+		h.Tasks = append(h.Tasks, task)
+	}
+	return h, nil
+}
+
+func (p *process) describe() handedProcess {
+	return handedProcess{
+		Process: p.view(), Phase: phases[p.phase], Ticks: p.ticks, Boot: p.boot, Cookie: p.cookie, KillAt: p.killAt,
+		Contact: p.contact, Cgroup: p.cgroup, Limits: p.limits, Reason: p.reason, Detail: p.detail, Failed: p.failed, Signals: p.signals,
+		Deadline: toBoot(p.deadline), Killed: toBoot(p.killed), EndedAt: p.endedAt, EndedBoot: p.endedBoot,
+		Overdue: p.overdue, CutOff: p.cutOff,
+		Sampled: handedSample{toBoot(p.sampled.at), p.sampled.cpu, p.sampled.ended, p.sampled.maxRSS, p.sampled.gpuTime, p.sampled.maxGPUMemory},
+	}
+}
+
+// toBoot returns a time on CLOCK_BOOTTIME, and fromBoot the time of one; 0 is none.
+func toBoot(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return BootNanos() + time.Until(t).Nanoseconds()
+}
+
+func fromBoot(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(at - BootNanos()))
+}
+
+func (j *journal) describe() handedJournal {
+	h := handedJournal{Head: j.head, Size: j.size, Torn: j.torn, Backlog: j.backlog, CompactAt: j.compactAt, Closed: j.closed}
+	if j.f != nil {
+		h.File = int(j.f.Fd())
+	}
+	return h
+}
+
+func (p *runPorts) describe() handedPorts {
+	h := handedPorts{Held: p.held, Lapses: p.lapse != nil}
+	for key, l := range p.leased {
+		h.Leased = append(h.Leased, handedLease{key.generation, key.group, l.any, l.fixed, l.store})
+	}
+	for port, pin := range p.pins {
+		h.Pins = append(h.Pins, handedPin{port, pin.task, pin.generation, pin.fd})
+	}
+	return h
+}
+
+func (p *runPorts) describeStores() (all []handedStore, err error) {
+	for port, store := range p.stores {
+		server, err := store.server.Handover()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, handedStore{port, store.of.generation, store.of.group, store.address, server})
+	}
+	return all, nil
+}
+
+func (q *quota) describe() handedQuota {
+	h := handedQuota{Bytes: q.bytes, Drop: q.drop, Ended: q.ended}
+	for p, o := range q.outputs {
+		out := handedOutput{Process: ProcessRef{p.task.key(), p.Number}, Stopped: o.stopped}
+		for _, f := range o.files {
+			out.Files = append(out.Files, handedFile{int(f.Fd()), f.kept, f.dropped, f.seen})
+		}
+		h.Outputs = append(h.Outputs, out)
+	}
+	return h
+}

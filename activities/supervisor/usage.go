@@ -1,0 +1,298 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Usage is what a process and its descendants have used.
+//
+// Processor time is exact where the process has a cgroup. Without one it is that of the
+// processes that live, and of those that were waited for by their parents or by us. Nobody is
+// charged for the children of a program that ignores SIGCHLD, nor for a daemon that has left
+// its session and ended.
+type Usage struct {
+	User   time.Duration `json:"user"`
+	System time.Duration `json:"system"`
+	// MaxRSS is the most memory in bytes of one of them that has ended, as the kernel says, or
+	// of all of them together, when somebody looked.
+	MaxRSS int64 `json:"max_rss"`
+	// GPUTime counts a second of a GPU in full use as a second.
+	GPUTime time.Duration `json:"gpu_time,omitempty"`
+	// MaxGPUMemory is the most GPU memory in bytes when somebody looked.
+	MaxGPUMemory int64 `json:"max_gpu_memory,omitempty"`
+}
+
+// GPUProcess is what the driver of the GPUs knows of an OS process.
+type GPUProcess struct {
+	PID    int
+	Memory int64 // bytes
+	// Busy is how many GPUs it keeps busy, such as 0.5.
+	Busy float64
+}
+
+// Sample is what a living process uses, with its descendants.
+type Sample struct {
+	Process ProcessRef
+	Usage   Usage
+	// CPUs and GPUs are how many were in use since the sample before, or since the start.
+	CPUs, GPUs float64
+	RSS        int64 // bytes
+	GPUMemory  int64 // bytes
+	Processes  int
+}
+
+// SampleRequest has what the side knows and the supervisor does not.
+type SampleRequest struct{ GPUs []GPUProcess }
+
+// SampleReply has a sample of every living process.
+type SampleReply struct{ Samples []Sample }
+
+// sampled is what was found when a process was last looked at. The supervisor's mu guards it.
+type sampled struct {
+	at  time.Time // or when it was started
+	cpu time.Duration
+	// ended is what descendants have used that were reaped by the supervisor.
+	ended        Usage
+	maxRSS       int64
+	gpuTime      time.Duration
+	maxGPUMemory int64
+}
+
+// Sample looks at what the living processes use; see [API]. It reads one small file for each
+// process of the host: that costs less than to follow each task's threads to their children.
+func (s *supervisor) Sample(_ context.Context, r SampleRequest) (SampleReply, error) {
+	s.sampling.Lock()
+	defer s.sampling.Unlock()
+	all, err := allPIDs()
+	if err != nil {
+		return SampleReply{}, err
+	}
+	host := hostUsage{s: s, stats: make(map[int]procStat, len(all)), owners: make(map[int]*process, len(all)), uses: make(map[*process]*treeUsage)}
+	s.mu.Lock()
+	host.side = s.side
+	host.leaders = make(map[int]*process, len(s.living))
+	for pid, p := range s.living {
+		if p.phase == running {
+			host.leaders[pid] = p
+			host.uses[p] = &treeUsage{}
+		}
+	}
+	s.mu.Unlock()
+	if len(host.leaders) == 0 {
+		return SampleReply{}, nil
+	}
+	host.read(all)
+	host.addGPUs(r.GPUs)
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var reply SampleReply
+	for p, use := range host.uses {
+		if p.phase == running && use.processes > 0 {
+			reply.Samples = append(reply.Samples, p.sample(now, use))
+		}
+	}
+	return reply, nil
+}
+
+// sample records what was found of a process now. mu must be held.
+func (p *process) sample(now time.Time, use *treeUsage) Sample {
+	seen := &p.sampled
+	user, system := use.user, use.system
+	if !use.whole {
+		user, system = user+seen.ended.User, system+seen.ended.System
+	}
+	// What ended while it was looked at may have been missed, and is in the next sample.
+	cpu := max(seen.cpu, user+system)
+	v := Sample{Process: p.Ref(), RSS: use.rss, GPUMemory: use.gpuMemory, GPUs: use.gpus, Processes: use.processes}
+	if elapsed := now.Sub(seen.at); elapsed > 0 {
+		v.CPUs = float64(cpu-seen.cpu) / float64(elapsed)
+		seen.gpuTime += time.Duration(use.gpus * float64(elapsed))
+	}
+	seen.at, seen.cpu = now, cpu
+	seen.maxRSS = max(seen.maxRSS, use.rss)
+	seen.maxGPUMemory = max(seen.maxGPUMemory, use.gpuMemory)
+	v.Usage = Usage{
+		User: user, System: system, MaxRSS: max(seen.maxRSS, seen.ended.MaxRSS),
+		GPUTime: seen.gpuTime, MaxGPUMemory: seen.maxGPUMemory,
+	}
+	v.Process.Key.Run = p.task.run.key
+	return v
+}
+
+// charge adds what a descendant has used that the supervisor has reaped. mu must be held.
+func (p *process) charge(r *syscall.Rusage) {
+	u := usageOf(r)
+	p.sampled.ended.User += u.User
+	p.sampled.ended.System += u.System
+	p.sampled.ended.MaxRSS = max(p.sampled.ended.MaxRSS, u.MaxRSS)
+}
+
+// used returns what a process has used whose leader was reaped with that account. mu must be
+// held.
+func (p *process) used(leader *syscall.Rusage, cgroup *treeUsage) Usage {
+	seen := &p.sampled
+	u := usageOf(leader)
+	if cgroup.whole {
+		u.User, u.System = cgroup.user, cgroup.system
+	} else {
+		u.User, u.System = u.User+seen.ended.User, u.System+seen.ended.System
+	}
+	u.MaxRSS = max(u.MaxRSS, seen.ended.MaxRSS, seen.maxRSS)
+	u.GPUTime, u.MaxGPUMemory = seen.gpuTime, seen.maxGPUMemory
+	return u
+}
+
+func usageOf(r *syscall.Rusage) Usage {
+	return Usage{User: timevalDuration(r.Utime), System: timevalDuration(r.Stime), MaxRSS: r.Maxrss * 1024}
+}
+
+// treeUsage is what the processes of a tree use.
+type treeUsage struct {
+	user, system time.Duration
+	// whole reports whether these are those of all that were ever in the tree.
+	whole     bool
+	rss       int64
+	processes int
+	gpuMemory int64
+	gpus      float64
+}
+
+// hostUsage has the processes of the host at one moment.
+type hostUsage struct {
+	s       *supervisor
+	side    int
+	leaders map[int]*process
+	stats   map[int]procStat
+	// owners are known of the processes that were asked for; nil: it is of no task.
+	owners map[int]*process
+	uses   map[*process]*treeUsage
+}
+
+// read adds up the trees of the leaders.
+func (h *hostUsage) read(pids []int) {
+	var buf [1024]byte
+	for _, pid := range pids {
+		if stat, err := readStatInto(pid, buf[:]); err == nil {
+			h.stats[pid] = stat
+		}
+	}
+	page := int64(os.Getpagesize())
+	for pid, stat := range h.stats {
+		use := h.uses[h.owner(pid)]
+		if use == nil {
+			continue
+		}
+		use.user += stat.user
+		use.system += stat.system
+		use.rss += stat.rss * page
+		if !stat.dead() {
+			use.processes++
+		}
+	}
+	for p, use := range h.uses {
+		if p.cgroup != "" {
+			use.readCgroup(p.cgroup)
+		}
+	}
+}
+
+// owner returns the process of a task that an OS process is part of: by its session, that of
+// one of its ancestors, or the cookie of an orphan.
+func (h *hostUsage) owner(pid int) *process {
+	if p, known := h.owners[pid]; known {
+		return p
+	}
+	h.owners[pid] = nil // pids can be reused while /proc is read, and lead in a circle
+	stat, ok := h.stats[pid]
+	if !ok || pid == h.side {
+		return nil
+	}
+	p := h.leaders[stat.session]
+	switch {
+	case p != nil:
+	case stat.ppid == os.Getpid():
+		if cookie := ofInstance(readCookies(pid), h.s.state.instance); cookie != "" {
+			h.s.mu.Lock()
+			p = h.s.byCookie(cookie)
+			h.s.mu.Unlock()
+		}
+	case stat.ppid > 1:
+		p = h.owner(stat.ppid)
+	}
+	h.owners[pid] = p
+	return p
+}
+
+func (h *hostUsage) addGPUs(gpus []GPUProcess) {
+	for _, g := range gpus {
+		if use := h.uses[h.owner(g.PID)]; use != nil {
+			use.gpuMemory += g.Memory
+			use.gpus += g.Busy
+		}
+	}
+}
+
+// readCgroup takes what the kernel has counted for a cgroup. Its memory is known only where
+// it has that controller; then pages are counted once that several of its processes share,
+// and the page cache is left out, which is the host's.
+func (t *treeUsage) readCgroup(dir string) {
+	stat := readCgroup(dir, "cpu.stat")
+	user, ok := cgroupNumber(stat, "user_usec")
+	system, also := cgroupNumber(stat, "system_usec")
+	if t.whole = ok && also; t.whole {
+		t.user, t.system = time.Duration(user)*time.Microsecond, time.Duration(system)*time.Microsecond
+	}
+	stat = readCgroup(dir, "memory.stat")
+	anon, ok := cgroupNumber(stat, "anon")
+	if shmem, also := cgroupNumber(stat, "shmem"); ok && also {
+		t.rss = anon + shmem
+	}
+}
+
+// cgroupNumber finds "name number" among the lines of a file.
+func cgroupNumber(file []byte, name string) (int64, bool) {
+	for line := range bytes.Lines(file) {
+		if rest, ok := strings.CutPrefix(string(line), name+" "); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// cgroupUsage returns the processor time of all that was ever in the cgroup of a process.
+func (p *process) cgroupUsage() *treeUsage {
+	t := &treeUsage{}
+	if p.cgroup != "" {
+		t.readCgroup(p.cgroup)
+	}
+	return t
+}
+
+// readStatInto is readStat for many processes: it allocates as good as nothing.
+func readStatInto(pid int, buf []byte) (procStat, error) {
+	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/stat"...)
+	fd, err := unix.Open(string(path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return procStat{}, err
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Read(fd, buf)
+	}
+	if err != nil {
+		return procStat{}, err
+	}
+	return parseStat(buf[:n])
+}

@@ -1,0 +1,50 @@
+package account
+
+import (
+	"path/filepath"
+
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Account is all there is to say of a run.
+type Account struct {
+	Status *starter.Status `json:"status"`
+	// Spec is what the run was started with; nil: it cannot be read.
+	Spec   *spec.RunSpec `json:"spec,omitempty"`
+	Phases []Phase       `json:"phases,omitempty"`
+	// Tasks are in the order of those of the status.
+	Tasks []Task `json:"tasks"`
+}
+
+// Task is what the host of a task knows of its last process.
+type Task struct {
+	Name string `json:"name"`
+	// Start is nil where the log directory of the process cannot be read.
+	Start *tasklog.Start `json:"start,omitempty"`
+	// LastLines are those of its stdout.
+	LastLines string `json:"last_lines,omitempty"`
+}
+
+// New returns the account of a run.
+func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.History) *Account {
+	a := &Account{Status: s, Phases: phases(s, histories), Tasks: []Task{}}
+	if started != nil {
+		own := *started
+		own.Signature, own.Ship.From = nil, nil // worthless for another run, and a key to the files of this one
+		a.Spec = &own
+	}
+	const lines, bytes = 3, 500
+	for _, t := range s.Tasks {
+		task := Task{Name: t.Name}
+		if t.LogDir != "" {
+			task.Start = tasklog.ReadStart(t.LogDir)
+			task.LastLines = tasklog.LastLines(filepath.Join(t.LogDir, tasklog.StdoutFile), lines, bytes)
+		}
+		a.Tasks = append(a.Tasks, task)
+	}
+	return a
+}

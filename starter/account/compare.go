@@ -1,0 +1,313 @@
+package account
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+)
+
+// Comparison is what is different between two runs.
+type Comparison struct {
+	A string `json:"a"`
+	B string `json:"b"`
+	// Differences are in the order in which one thing leads to another: of the spec, the
+	// environment and the programs first, and of the results last.
+	Differences []Difference `json:"differences"`
+	// Durations are never the same, and count as no difference.
+	Durations []Durations `json:"durations"`
+	// Unknown are what cannot be compared, and why.
+	Unknown []string `json:"unknown,omitempty"`
+
+	known map[difference]int // of those of tasks, where they are in Differences
+}
+
+// difference is what tasks have in common that differ in the same way.
+type difference struct{ in, what, a, b string }
+
+// Difference is one value that is not the same. A value that is nil is not there.
+type Difference struct {
+	// In is spec, environment, files, versions, placement, causes, restarts, last lines or
+	// result.
+	In   string `json:"in"`
+	What string `json:"what"`
+	// Tasks are those that it is about, where there is the same difference for each.
+	Tasks []string `json:"tasks,omitempty"`
+	A     *string  `json:"a"`
+	B     *string  `json:"b"`
+}
+
+// Durations are those of one phase, in seconds; nil: the run has not got there.
+type Durations struct {
+	Phase string   `json:"phase"`
+	A     *float64 `json:"a"`
+	B     *float64 `json:"b"`
+}
+
+// Compare returns what is different between two runs.
+func Compare(a, b *Account) *Comparison {
+	c := &Comparison{A: a.Status.RunID, B: b.Status.RunID, Differences: []Difference{}, Durations: []Durations{}, known: map[difference]int{}}
+	if a.Spec == nil || b.Spec == nil {
+		c.Unknown = append(c.Unknown, "the spec of "+c.which(a.Spec == nil, b.Spec == nil)+" cannot be read (are its payloads encoded? --codec-keys decodes them)")
+	} else {
+		c.compare("spec", fields(a.Spec), fields(b.Spec), nil)
+	}
+	c.perTask(a, b)
+	c.compare("result", results(a.Status), results(b.Status), nil)
+	c.durations(a.Phases, b.Phases)
+	return c
+}
+
+func (c *Comparison) which(a, b bool) string {
+	switch {
+	case a && b:
+		return "both runs"
+	case a:
+		return c.A
+	}
+	return c.B
+}
+
+// compare notes the values that are not the same, by name.
+func (c *Comparison) compare(in string, a, b values, tasks []string) {
+	for _, name := range slices.Sorted(maps.Keys(union(a, b))) {
+		left, right := a[name], b[name]
+		if left == nil && right == nil || left != nil && right != nil && *left == *right {
+			continue
+		}
+		left, right = withoutDigests(left, right)
+		key := difference{in, name, orNone(left), orNone(right)}
+		at, ok := c.known[key]
+		if !ok {
+			at = len(c.Differences)
+			c.known[key] = at
+			c.Differences = append(c.Differences, Difference{In: in, What: name, A: left, B: right})
+		}
+		c.Differences[at].Tasks = append(c.Differences[at].Tasks, tasks...)
+	}
+}
+
+// values are texts by name. nil: there is none.
+type values map[string]*string
+
+func union(a, b values) values {
+	all := maps.Clone(a)
+	if all == nil {
+		all = values{}
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+func orNone(value *string) string {
+	if value == nil {
+		return "\x00"
+	}
+	return *value
+}
+
+// perTask compares the tasks that both runs have.
+func (c *Comparison) perTask(a, b *Account) {
+	type side struct {
+		status starter.TaskStatus
+		Task
+	}
+	sides := func(a *Account) map[string]side {
+		out := map[string]side{}
+		for i, t := range a.Status.Tasks {
+			s := side{status: t}
+			if i < len(a.Tasks) && a.Tasks[i].Name == t.Name {
+				s.Task = a.Tasks[i]
+			}
+			out[t.Name] = s
+		}
+		return out
+	}
+	left, right := sides(a), sides(b)
+	otherKey := false
+	for name, l := range left {
+		r, both := right[name]
+		if both && l.Start != nil && r.Start != nil && (l.Start.Key == "" || l.Start.Key != r.Start.Key) {
+			l.Start, r.Start = namesOnly(l.Start), namesOnly(r.Start)
+			left[name], right[name] = l, r
+			otherKey = true
+		}
+	}
+	if otherKey {
+		c.Unknown = append(c.Unknown, "of variables that processes inherited only the names are compared: the values were kept with different keys, or by an older clusterrun")
+	}
+	hide := [2]*strings.Replacer{ownNames(a.Status), ownNames(b.Status)}
+	kinds := []struct {
+		in string
+		of func(s side, own *strings.Replacer) values
+	}{
+		{"environment", func(s side, own *strings.Replacer) values { return environment(s.Start, own) }},
+		{"files", func(s side, _ *strings.Replacer) values { return files(s.Start) }},
+		{"versions", func(s side, _ *strings.Replacer) values {
+			if s.Start == nil {
+				return nil
+			}
+			return values{"clusterrun": &s.Start.Version}
+		}},
+		{"placement", func(s side, _ *strings.Replacer) values { return values{"host": given(s.status.Host)} }},
+		{"causes", func(s side, own *strings.Replacer) values { return ending(s.status, own) }},
+		{"restarts", func(s side, _ *strings.Replacer) values {
+			return values{"restarts": new(strconv.Itoa(s.status.Restarts))}
+		}},
+		{"last lines", func(s side, own *strings.Replacer) values { return values{"stdout": given(own.Replace(s.LastLines))} }},
+	}
+	var silent [2]bool
+	for _, k := range kinds {
+		for _, t := range a.Status.Tasks {
+			l := left[t.Name]
+			r, both := right[t.Name]
+			if !both {
+				continue // the spec says so
+			}
+			if (k.in == "environment" || k.in == "files" || k.in == "versions") && (l.Start == nil || r.Start == nil) {
+				silent[0], silent[1] = silent[0] || l.Start == nil, silent[1] || r.Start == nil
+				continue
+			}
+			c.compare(k.in, k.of(l, hide[0]), k.of(r, hide[1]), []string{t.Name})
+		}
+	}
+	if silent[0] || silent[1] {
+		c.Unknown = append(c.Unknown, "how processes of "+c.which(silent[0], silent[1])+
+			" were started cannot be read here: their environment, programs and versions are left out (their logs are on another host, were removed, or are of an older clusterrun)")
+	}
+}
+
+// tellingID is how long an ID is that is not met in a text by accident.
+const tellingID = 6
+
+// ownNames takes out of a text what is another in each run.
+func ownNames(s *starter.Status) *strings.Replacer {
+	pairs := []string{}
+	for _, p := range [][2]string{{s.ExecutionID, "EXECUTION"}, {s.ExecutionID[strings.LastIndexByte(s.ExecutionID, '-')+1:], "EXECUTION"}, {s.RunID, "RUN"}} {
+		if len(p[0]) >= tellingID {
+			pairs = append(pairs, p[0], p[1])
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// fleeting are variables that are another in each run: its ID, addresses of ports that are
+// leased, and what a shell counts. CLUSTERRUN_* say what the spec and the placement do.
+var fleeting = []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "TF_CONFIG", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "_", "SHLVL", "OLDPWD"}
+
+// environment returns the variables of a process. Where a value may be a secret it is not known
+// whether it is the same.
+func environment(s *tasklog.Start, own *strings.Replacer) values {
+	out := values{}
+	for i, variables := range []map[string]*string{s.Inherited, s.Set} {
+		for name, value := range variables {
+			switch {
+			case strings.HasPrefix(name, "CLUSTERRUN_"), slices.Contains(fleeting, name):
+			case value == nil:
+				out[name] = new("(not kept: perhaps a secret)")
+			case i == 0:
+				out[name] = new(digested + s.Key + *value)
+			default:
+				out[name] = new(own.Replace(*value))
+			}
+		}
+	}
+	return out
+}
+
+// digested begins the value of a variable of which there is only a digest. No variable has it.
+const digested = "\x00"
+
+// withoutDigests says in words what two values are that are not the same.
+func withoutDigests(a, b *string) (*string, *string) {
+	is := func(value *string) bool { return value != nil && strings.HasPrefix(*value, digested) }
+	switch {
+	case is(a) && is(b):
+		return new("one value (inherited)"), new("another value (inherited)")
+	case is(a):
+		return new("(inherited)"), b
+	case is(b):
+		return a, new("(inherited)")
+	}
+	return a, b
+}
+
+// namesOnly returns the start of a process without what is kept of inherited values.
+func namesOnly(s *tasklog.Start) *tasklog.Start {
+	out := *s
+	out.Inherited = map[string]*string{}
+	for name := range s.Inherited {
+		out.Inherited[name] = nil
+	}
+	return &out
+}
+
+func files(s *tasklog.Start) values {
+	out := values{"directory": &s.Dir}
+	for _, f := range s.Files {
+		out[f.Path] = new(fmt.Sprintf("%d bytes of %s", f.Size, f.Modified.UTC().Format(time.RFC3339)))
+	}
+	return out
+}
+
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// ending returns how a task is, or has ended.
+func ending(t starter.TaskStatus, own *strings.Replacer) values {
+	if t.Exit == nil {
+		return values{"state": given(string(t.State))}
+	}
+	return values{
+		"exit":    new(cmp.Or(t.Exit.Signal, strconv.Itoa(t.Exit.ExitCode))),
+		"cause":   given(string(t.Exit.Cause)),
+		"message": given(own.Replace(t.Exit.Message)),
+	}
+}
+
+func results(s *starter.Status) values {
+	if s.Result == nil {
+		return values{"verdict": given(string(s.Verdict)), "state": given(string(s.State))}
+	}
+	r := s.Result
+	out := values{"verdict": given(string(r.Verdict)), "exit code": new(strconv.Itoa(r.ExitCode)), "generations": new(strconv.Itoa(r.Generation + 1))}
+	if f := r.FirstFailure; f != nil {
+		out["first failure"] = new(fmt.Sprintf("%s: %s", f.Task, f.Cause))
+	}
+	for _, t := range r.Tasks {
+		if len(t.Value) > 0 {
+			out["value of "+t.Name] = new(string(t.Value))
+		}
+	}
+	return out
+}
+
+func (c *Comparison) durations(a, b []Phase) {
+	find := func(phases []Phase, name string) *float64 {
+		at := slices.IndexFunc(phases, func(p Phase) bool { return p.Name == name })
+		if at < 0 {
+			return nil
+		}
+		return &phases[at].Seconds
+	}
+	for _, p := range longer(a, b) {
+		c.Durations = append(c.Durations, Durations{Phase: p.Name, A: find(a, p.Name), B: find(b, p.Name)})
+	}
+}
+
+func longer(a, b []Phase) []Phase {
+	if len(a) < len(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,60 @@
+package account
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// fields returns the fields of a spec, with defaults, by their path. Groups of tasks go by
+// their type, and a value that is probably a secret is not repeated.
+func fields(s *spec.RunSpec) values {
+	text, err := json.Marshal(s.WithDefaults().WithoutSecrets())
+	if err != nil {
+		return nil
+	}
+	var doc any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&doc) != nil {
+		return nil
+	}
+	out := values{}
+	walk(out, "", doc)
+	return out
+}
+
+func walk(out values, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, item := range v {
+			at := name
+			if path != "" {
+				at = path + "." + name
+			}
+			walk(out, at, item)
+		}
+		return
+	case []any:
+		types := make([]string, 0, len(v))
+		for _, item := range v {
+			group, _ := item.(map[string]any)
+			if typ, ok := group["type"].(string); ok {
+				types = append(types, typ)
+			}
+		}
+		if len(types) == len(v) && len(v) > 0 {
+			for i, item := range v {
+				walk(out, path+"."+types[i], item)
+			}
+			return
+		}
+	case string:
+		out[path] = &v
+		return
+	}
+	text, _ := json.Marshal(v) // it was read from JSON
+	value := string(text)
+	out[path] = &value
+}

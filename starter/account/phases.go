@@ -1,0 +1,118 @@
+package account
+
+import (
+	"time"
+
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Phase is a part of the life of a run. There are queued (until it has hosts), placing (until
+// the hosts are prepared), launch (until the first process of each task has started), running
+// (until what ended the run) and ending.
+type Phase struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// phases returns the phases of a run as far as it has got. Times of processes are those of their
+// hosts; a phase that would end before it began has no length.
+func phases(s *starter.Status, histories []*historypb.History) []Phase {
+	var placing, launch, cancelled time.Time
+	first := func(at *time.Time, e *historypb.HistoryEvent) {
+		if at.IsZero() {
+			*at = e.GetEventTime().AsTime()
+		}
+	}
+	for _, h := range histories {
+		for _, e := range h.GetEvents() {
+			activity := e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
+			child := e.GetStartChildWorkflowExecutionInitiatedEventAttributes().GetWorkflowType().GetName()
+			switch {
+			case activity == spec.ActivityReserve:
+				first(&placing, e)
+			case activity == spec.ActivityRunTask, child == spec.GroupWorkflowType:
+				first(&launch, e)
+			case e.GetWorkflowExecutionCancelRequestedEventAttributes() != nil:
+				first(&cancelled, e)
+			}
+		}
+	}
+	var phases []Phase
+	from := s.Started
+	for _, p := range []struct {
+		name  string
+		until time.Time
+	}{
+		{"queued", placing}, {"placing", launch}, {"launch", launched(s)}, {"running", over(s, cancelled)}, {"ending", s.Ended},
+	} {
+		if p.until.IsZero() {
+			break
+		}
+		phases = append(phases, Phase{Name: p.name, Seconds: max(0, p.until.Sub(from).Seconds())})
+		if p.until.After(from) {
+			from = p.until
+		}
+	}
+	return phases
+}
+
+// launched returns when the last task had its first process; the zero time: one has none yet.
+func launched(s *starter.Status) (last time.Time) {
+	exits := map[string]spec.Exit{}
+	if s.Result != nil {
+		for _, t := range s.Result.Tasks {
+			if len(t.Exits) > 0 {
+				exits[t.Name] = t.Exits[0]
+			}
+		}
+	}
+	for _, t := range s.Tasks {
+		at := t.Started
+		if t.Exit != nil {
+			at = t.Exit.Started
+		}
+		if first, ok := exits[t.Name]; ok {
+			at = first.Started
+		}
+		if at.IsZero() && s.Open {
+			return time.Time{}
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// over returns when what ended the run happened: its first failure, somebody's word, or the end
+// of the last task that ended well; else when the first process ended.
+func over(s *starter.Status, cancelled time.Time) time.Time {
+	if s.Result == nil {
+		return s.Ended
+	}
+	if f := s.Result.FirstFailure; f != nil {
+		return f.Timestamp
+	}
+	if !cancelled.IsZero() {
+		return cancelled
+	}
+	var well, earliest time.Time
+	for _, t := range s.Tasks {
+		if t.Exit == nil {
+			continue
+		}
+		if t.Exit.OK() && t.Exit.Ended.After(well) {
+			well = t.Exit.Ended
+		}
+		if earliest.IsZero() || t.Exit.Ended.Before(earliest) {
+			earliest = t.Exit.Ended
+		}
+	}
+	if well.IsZero() {
+		return earliest
+	}
+	return well
+}

@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Barrier returns how long a round of a barrier takes n copies of a program that do nothing
+// else: the median over the copies of what each writes into the pipe marks.
+func (p *Place) Barrier(ctx context.Context, start Start, n int, program []string) (time.Duration, error) {
+	c, err := p.launch(ctx, start, n, program)
+	if err != nil {
+		return 0, err
+	}
+	defer c.abort()
+	numbers, _, err := c.numbers(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	var took Series
+	for _, ns := range numbers {
+		took = append(took, time.Duration(ns))
+	}
+	return took.Median(), c.finish(false)
+}
+
+// LocalBarrier is Barrier of the host, with the client in Go. program is how Program is
+// called.
+func (p *Place) LocalBarrier(ctx context.Context, l *Launcher, n, rounds int, program []string) (time.Duration, error) {
+	return p.Barrier(ctx, l.Launch, n, append(program, "barrier", strconv.Itoa(rounds)))
+}
+
+// Exchange is the least that a round of a barrier takes over a Unix socket: a byte from each
+// of n programs, and then a byte to each.
+func (p *Place) Exchange(ctx context.Context, n, rounds int, program []string) (time.Duration, error) {
+	path := filepath.Join(p.Dir, "exchange")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return 0, err
+	}
+	served := make(chan error, 1)
+	go func() { served <- exchange(l, n) }()
+	took, err := p.Barrier(ctx, Shell().Launch, n, append(program, "exchange", path, strconv.Itoa(rounds)))
+	_ = l.Close()
+	if end := <-served; !errors.Is(end, net.ErrClosed) {
+		err = errors.Join(err, end)
+	}
+	return took, err
+}
+
+func exchange(l net.Listener, n int) error {
+	var mu sync.Mutex
+	var waiting []net.Conn
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer c.Close()
+			b := make([]byte, 1)
+			for {
+				if _, err := c.Read(b); err != nil {
+					return
+				}
+				mu.Lock()
+				waiting = append(waiting, c)
+				if len(waiting) == n {
+					for _, w := range waiting {
+						_, _ = w.Write(b)
+					}
+					waiting = waiting[:0]
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+}

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The programs that are started report with a line in the pipe marks, and end when the pipe
+// hold has no writer any more. $1 is the directory of both.
+const (
+	// holding says its pid. It opens hold before, while that has a writer.
+	holding = `exec 4< "$1/hold"; echo $$ > "$1/marks"; read x <&4; exit 0`
+	// failingOnce fails the first time.
+	failingOnce = `if [ ! -e "$1/failed" ]; then : > "$1/failed"; echo $$ > "$1/marks"; exit 1; fi; ` + holding
+	// endingFirst ends before the others do, if it is the chief, or else with a failure if it
+	// is the first to make a directory. The end of all shows in the pipe gone.
+	endingFirst = `exec 3> "$1/gone" 4< "$1/hold"
+case $2.$CLUSTERRUN_TASK_TYPE in
+chief.chief) code=0 ;;
+chief.?*) code= ;;
+*) code=; if mkdir "$1/first" 2> /dev/null; then code=3; fi ;;
+esac
+echo $$ > "$1/marks"
+if [ -n "$code" ]; then read x < "$1/begin"; printf x >&3; exit $code; fi
+read x <&4`
+)
+
+// copies are those of a program that a launcher has started.
+type copies struct {
+	*command
+	dir                       string
+	marks, hold, gone, signal *os.File
+	lines                     *bufio.Reader
+}
+
+// launch has a launcher start n copies of a program, which gets the directory of the pipes as
+// its last argument.
+func (p *Place) launch(ctx context.Context, start Start, n int, argv []string, after ...string) (*copies, error) {
+	dir, err := os.MkdirTemp(p.Dir, "copies-")
+	if err != nil {
+		return nil, err
+	}
+	c := &copies{dir: dir}
+	if err := c.begin(ctx, p, start, n, append(append(argv, dir), after...)); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *copies) begin(ctx context.Context, p *Place, start Start, n int, argv []string) (err error) {
+	for name, pipe := range map[string]**os.File{"marks": &c.marks, "hold": &c.hold, "begin": &c.signal} {
+		if *pipe, err = makePipe(c.dir, name, os.O_RDWR); err != nil {
+			return err
+		}
+	}
+	// For reading only: the end of its last writer is the end of the file.
+	if c.gone, err = makePipe(c.dir, "gone", os.O_RDONLY|syscall.O_NONBLOCK); err != nil {
+		return err
+	}
+	c.lines = bufio.NewReader(c.marks)
+	if argv, err = start(c.dir, n, argv); err != nil {
+		return err
+	}
+	if c.command, err = p.start(ctx, argv); err != nil {
+		return err
+	}
+	go c.markEnd()
+	return nil
+}
+
+// close removes the pipes. Copies that still execute end with them.
+func (c *copies) close() {
+	for _, pipe := range []*os.File{c.marks, c.hold, c.signal, c.gone} {
+		_ = pipe.Close() // of one that is nil it is an error that says nothing
+	}
+	_ = os.RemoveAll(c.dir)
+}
+
+func script(text string) []string { return []string{"/bin/sh", "-c", text, "copy"} }
+
+// release lets the copies end.
+func (c *copies) release() { _ = c.hold.Close() }
+
+// await reads n marks. It fails when the launcher ends before, and with ctx.
+func (c *copies) await(ctx context.Context, n int) (marks []string, at time.Time, err error) {
+	for len(marks) < n {
+		line, err := c.lines.ReadString('\n')
+		switch line = strings.TrimSpace(line); {
+		case err != nil:
+			return nil, at, err
+		case line != "":
+			marks = append(marks, line)
+		case ctx.Err() != nil:
+			return nil, at, ctx.Err()
+		default:
+			return nil, at, c.failed(fmt.Errorf("it has ended, and %d of %d processes have reported", len(marks), n))
+		}
+	}
+	return marks, time.Now(), nil
+}
+
+// markEnd writes an empty line behind the marks when the launcher has ended. It ends with ctx,
+// too.
+func (c *copies) markEnd() {
+	<-c.ended
+	_, _ = c.marks.WriteString("\n") // or nobody reads any more
+}
+
+// numbers awaits n marks that are numbers.
+func (c *copies) numbers(ctx context.Context, n int) ([]int, time.Time, error) {
+	marks, at, err := c.await(ctx, n)
+	list := make([]int, len(marks))
+	for i, text := range marks {
+		number, parse := strconv.Atoi(text)
+		err = errors.Join(err, parse)
+		list[i] = number
+	}
+	return list, at, err
+}
+
+// finish lets the copies end, and waits for the launcher, which is ended if it stays.
+func (c *copies) finish(stays bool) error {
+	c.release()
+	if stays {
+		c.end()
+		return nil
+	}
+	return c.wait()
+}
+
+// abort ends launcher and copies, after an error too.
+func (c *copies) abort() {
+	c.release()
+	c.end()
+	c.close()
+}
+
+// exitedWith leaves out the error of a command that was expected to fail.
+func exitedWith(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,73 @@
+package bench
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// Start returns the command line by which a launcher starts n copies of a program. What it
+// needs in files it writes to dir.
+type Start func(dir string, n int, argv []string) ([]string, error)
+
+// Launcher is how a launcher is called. What it does not do is nil.
+type Launcher struct {
+	Name string
+	// Launch starts copies, and ends when they have ended.
+	Launch Start
+	// Restart starts a copy anew that has failed.
+	Restart Start
+	// End ends all copies when one has failed.
+	End Start
+	// Tee writes the output of all copies to stdout, with a prefix before each line.
+	Tee Start
+	// Stays reports whether the command goes on when the copies have ended.
+	Stays bool
+	// Beside returns the processes that the command needs and that are not below it.
+	Beside func() []int
+}
+
+// Clusterrun is the program of that path with a state directory of its own.
+func Clusterrun(program, stateDir string, beside func() []int) *Launcher {
+	run := func(flags ...string) Start {
+		return func(_ string, n int, argv []string) ([]string, error) {
+			line := append([]string{program, "run", "--state-dir", stateDir, "-n", strconv.Itoa(n)}, flags...)
+			return append(append(line, "--"), argv...), nil
+		}
+	}
+	return &Launcher{
+		Name: "clusterrun", Beside: beside,
+		Launch: run(), Restart: run("--max-restarts", "1"), End: run(), Tee: run(),
+	}
+}
+
+// WithChief is clusterrun with n tasks of which one is the chief, whose end ends the others at
+// once.
+func WithChief(program, stateDir string) Start {
+	return func(_ string, n int, argv []string) ([]string, error) {
+		return append([]string{
+			program, "run", "--state-dir", stateDir, "--chief-grace", "0s",
+			"--task", "chief=1", "--task", "worker=" + strconv.Itoa(n-1), "--",
+		}, argv...), nil
+	}
+}
+
+// Shell is the floor: a shell that starts processes and does nothing else.
+func Shell() *Launcher {
+	script := func(text string) Start {
+		return func(_ string, n int, argv []string) ([]string, error) {
+			return slices.Concat([]string{"/bin/sh", "-c", text, "sh", strconv.Itoa(n)}, argv), nil
+		}
+	}
+	const copies = `n=$1; shift; i=0; while [ $i -lt $n ]; do i=$((i+1)); `
+	return &Launcher{
+		Name:    "a bare shell",
+		Launch:  script(copies + `"$@" & done; wait`),
+		Restart: script(`shift; until "$@"; do :; done`),
+		End:     script(copies + `{ "$@"; kill 0; } & done; wait`),
+		Tee:     script(copies + `"$@" | sed "s/^/[worker-$i]: /" & done; wait`),
+	}
+}
+
+// StateDir returns the state directory of clusterrun at a place.
+func (p *Place) StateDir() string { return filepath.Join(p.Dir, "state") }

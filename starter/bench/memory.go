@@ -1,0 +1,86 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Resident returns the memory of processes, in bytes. What several share counts once, as far as
+// the kernel tells us: of a process that is closed to us all that it has resident counts.
+func Resident(pids []int) (int64, error) {
+	var total int64
+	for _, pid := range pids {
+		size, err := kilobytes(pid, "smaps_rollup", "Pss:")
+		if errors.Is(err, fs.ErrPermission) {
+			size, err = kilobytes(pid, "status", "VmRSS:")
+		}
+		if err != nil {
+			return 0, err
+		}
+		total += size << 10
+	}
+	return total, nil
+}
+
+func kilobytes(pid int, file, field string) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, field); ok {
+			return strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/%s has no %s", pid, file, field)
+}
+
+// below returns a process and those that it and they have started, without some and what is
+// below those.
+func below(root int, without []int) []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		parent, _ := strconv.Atoi(fields[1])
+		if fields[0] != "Z" {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	tree := []int{root}
+	for i := 0; i < len(tree); i++ {
+		for _, child := range children[tree[i]] {
+			if !slices.Contains(without, child) {
+				tree = append(tree, child)
+			}
+		}
+	}
+	return tree
+}
+
+func pidfd(pid int) (int, error) { return unix.PidfdOpen(pid, 0) }
+
+// endsWithin reports whether the process of a pidfd ends within a time.
+func endsWithin(fd int, within time.Duration) (bool, error) {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(max(0, within.Milliseconds())))
+		if err == unix.EINTR {
+			continue
+		}
+		return n > 0, err
+	}
+}

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+)
+
+// Launch returns how long a launcher takes from its start until n copies of a program execute.
+func (p *Place) Launch(ctx context.Context, l *Launcher, n int) (time.Duration, error) {
+	started := time.Now()
+	c, err := p.launch(ctx, l.Launch, n, script(holding))
+	if err != nil {
+		return 0, err
+	}
+	defer c.abort()
+	_, at, err := c.await(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	return at.Sub(started), c.finish(l.Stays)
+}
+
+// Restart returns the time from the failure of a program to its next start.
+func (p *Place) Restart(ctx context.Context, l *Launcher) (time.Duration, error) {
+	c, err := p.launch(ctx, l.Restart, 1, script(failingOnce))
+	if err != nil {
+		return 0, err
+	}
+	defer c.abort()
+	_, failed, err := c.await(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	_, again, err := c.await(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	return again.Sub(failed), c.finish(l.Stays)
+}
+
+// EndAfterFailure returns the time from the failure of one of n copies to the end of the last.
+func (p *Place) EndAfterFailure(ctx context.Context, start Start, n int) (time.Duration, error) {
+	return p.end(ctx, start, n, "failure")
+}
+
+// EndAfterChief returns the time from the end of the chief to that of the last of n tasks.
+func (p *Place) EndAfterChief(ctx context.Context, start Start, n int) (time.Duration, error) {
+	return p.end(ctx, start, n, "chief")
+}
+
+func (p *Place) end(ctx context.Context, start Start, n int, after string) (time.Duration, error) {
+	c, err := p.launch(ctx, start, n, script(endingFirst), after)
+	if err != nil {
+		return 0, err
+	}
+	defer c.abort()
+	if _, _, err = c.await(ctx, n); err != nil {
+		return 0, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.gone.SetReadDeadline(time.Now()) })
+	defer stop()
+	if _, err := c.signal.WriteString("end\n"); err != nil {
+		return 0, err
+	}
+	if _, err := io.ReadFull(c.gone, make([]byte, 1)); err != nil {
+		return 0, err
+	}
+	ended := time.Now()
+	if _, err := io.ReadAll(c.gone); err != nil {
+		return 0, err
+	}
+	took := time.Since(ended)
+	return took, exitedWith(c.wait())
+}
+
+// Memory returns the memory that a launcher needs while n copies of a program execute, with
+// what is beside it, and without the copies.
+func (p *Place) Memory(ctx context.Context, l *Launcher, n int) (int64, error) {
+	c, err := p.launch(ctx, l.Launch, n, script(holding))
+	if err != nil {
+		return 0, err
+	}
+	defer c.abort()
+	pids, _, err := c.numbers(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	tree := below(c.Process.Pid, pids)
+	if l.Beside != nil {
+		tree = append(tree, l.Beside()...)
+	}
+	size, err := Resident(tree)
+	if err != nil {
+		return 0, err
+	}
+	return size, c.finish(l.Stays)
+}
+
+// Left is what a launcher that was killed has left of its copies.
+type Left struct {
+	Copies int
+	// Gone is how long the last of those that ended took.
+	Gone time.Duration
+}
+
+// Left kills a launcher that has started n copies, and returns what is left of them after a
+// time.
+func (p *Place) Left(ctx context.Context, l *Launcher, n int, after time.Duration) (Left, error) {
+	c, err := p.launch(ctx, l.Launch, n, script(holding))
+	if err != nil {
+		return Left{}, err
+	}
+	defer c.abort()
+	pids, _, err := c.numbers(ctx, n)
+	if err != nil {
+		return Left{}, err
+	}
+	handles := make([]int, 0, n)
+	defer func() {
+		for _, fd := range handles {
+			_ = syscall.Close(fd)
+		}
+	}()
+	for _, pid := range pids {
+		fd, err := pidfd(pid)
+		if err != nil {
+			return Left{}, fmt.Errorf("copy %d: %w", pid, err)
+		}
+		handles = append(handles, fd)
+	}
+	if err := c.Process.Kill(); err != nil {
+		return Left{}, err
+	}
+	killed := time.Now()
+	var left Left
+	for _, fd := range handles {
+		ended, err := endsWithin(fd, time.Until(killed.Add(after)))
+		if err != nil {
+			return Left{}, err
+		}
+		if !ended {
+			left.Copies++
+		} else {
+			left.Gone = max(left.Gone, time.Since(killed))
+		}
+	}
+	return left, nil
+}

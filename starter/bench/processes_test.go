@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets this program be those that take part in measurements.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "program" {
+		if err := Program(os.Args[2], os.Args[3:]); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func newPlace(t *testing.T) *Place {
+	t.Helper()
+	p := &Place{Dir: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH")}}
+	t.Cleanup(func() {
+		left, err := os.ReadDir(p.Dir)
+		require.NoError(t, err)
+		assert.Empty(t, left, "measurements leave files")
+	})
+	return p
+}
+
+func TestShellDoesAllThatIsMeasured(t *testing.T) {
+	p, shell := newPlace(t), Shell()
+	for what, measure := range map[string]func() (time.Duration, error){
+		"launch":  func() (time.Duration, error) { return p.Launch(t.Context(), shell, 8) },
+		"restart": func() (time.Duration, error) { return p.Restart(t.Context(), shell) },
+		"failure": func() (time.Duration, error) { return p.EndAfterFailure(t.Context(), shell.End, 8) },
+		"whole": func() (time.Duration, error) {
+			took, _, err := p.Whole(t.Context(), shell.Launch, 8)
+			return took, err
+		},
+		"exchange": func() (time.Duration, error) {
+			return p.Exchange(t.Context(), 4, 10, []string{os.Args[0], "program"})
+		},
+	} {
+		took, err := measure()
+		require.NoError(t, err, what)
+		assert.Positive(t, took, what)
+	}
+}
+
+func TestMemoryIsTheLaunchersWithWhatIsBesideIt(t *testing.T) {
+	p, shell := newPlace(t), Shell()
+	alone, err := p.Memory(t.Context(), shell, 3)
+	require.NoError(t, err)
+	assert.Positive(t, alone)
+	shell.Beside = func() []int { return []int{os.Getpid()} }
+	beside, err := p.Memory(t.Context(), shell, 3)
+	require.NoError(t, err)
+	assert.Greater(t, beside, alone)
+}
+
+func TestCopiesOfAKilledShellAreLeftAndEndWithTheMeasurement(t *testing.T) {
+	left, err := newPlace(t).Left(t.Context(), Shell(), 3, 100*time.Millisecond)
+	require.NoError(t, err)
+	assert.Equal(t, 3, left.Copies)
+}
+
+func TestLauncherThatEndsBeforeItsCopiesReport(t *testing.T) {
+	early := &Launcher{Launch: func(string, int, []string) ([]string, error) {
+		return []string{"/bin/sh", "-c", "echo no such queue; exit 7"}, nil
+	}}
+	_, err := newPlace(t).Launch(t.Context(), early, 2)
+	assert.ErrorContains(t, err, "it has ended, and 0 of 2 processes have reported")
+	assert.ErrorContains(t, err, "no such queue")
+}
+
+func TestMeasurementEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	never := &Launcher{Launch: func(string, int, []string) ([]string, error) {
+		cancel()
+		return []string{"sleep", "1000"}, nil
+	}}
+	_, err := newPlace(t).Launch(ctx, never, 1)
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestSeries(t *testing.T) {
+	s := Series{3, 1, 2, 9, 4}
+	assert.Equal(t, time.Duration(3), s.Median())
+	assert.Equal(t, time.Duration(1), s.Best())
+}

@@ -1,0 +1,21 @@
+package bench
+
+import (
+	"slices"
+	"time"
+)
+
+// Series is how long something took, each time.
+type Series []time.Duration
+
+// Median is of a series that is not empty.
+func (s Series) Median() time.Duration {
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[len(sorted)/2]
+}
+
+// Best returns the shortest, of a series that is not empty.
+func (s Series) Best() time.Duration { return slices.Min(s) }
+
+// Milliseconds returns a duration as a number to print.
+func Milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

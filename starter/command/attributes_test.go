@@ -1,0 +1,19 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/help"
+)
+
+// The page tells the command that errors tell.
+func TestTheTopicRegistersAllSearchAttributes(t *testing.T) {
+	topic, found := help.Find("temporal")
+	require.True(t, found)
+	assert.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(topic.Text, "\\\n", "")), " "), starter.RegisterAttributes())
+}

@@ -1,0 +1,269 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/starter/debugbundle"
+	"github.com/clusterrun/clusterrun/starter/doctor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// bundleTakes bounds what a bundle asks the server about a run.
+const bundleTakes = 30 * time.Second
+
+func (a *app) debugBundleCommand() *cobra.Command {
+	var file string
+	var e examination
+	cmd := &cobra.Command{
+		Use:   "debug-bundle [flags] [RUN]",
+		Short: "Pack what those need to know who help, without secrets",
+		Long: `Packs one file for a report: what ` + "`clusterrun doctor`" + ` finds, versions, the configuration, the
+ends of the logs of servers and host workers of this state directory, how supervisors are;
+and of a RUN its spec, status, result, exits and history. The file is for you alone to read,
+and its manifest.json lists what is in it and what was left out, and why.
+
+No secrets are in it: not the values of variables, API keys, tokens, keys, certificates, nor
+payloads and what processes have said; what looks like a secret in a text is replaced. Look into
+it before you send it all the same: what no rule knows, none finds.
+
+Exit codes:
+  0    written
+  2    mistake in the command line, or the file is there already
+  125  the file cannot be written, or what is to know of the run is not in it
+  130  interrupted; nothing is written`,
+		Example: "  clusterrun debug-bundle\n  clusterrun debug-bundle -o report.tar.gz iris-x2k4\n  tar -xzOf report.tar.gz manifest.json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return oneArg("RUN")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if file == "-" && pty.Is(tasklog.FileOf(a.out)) {
+				return usagef("-o -: stdout is a terminal; send it to a file or a program")
+			}
+			now := time.Now()
+			if file == "" {
+				file = "clusterrun-debug-" + now.UTC().Format("20060102T150405Z") + ".tar.gz"
+			}
+			if _, err := os.Lstat(file); err == nil && file != "-" {
+				return thereAlready(file)
+			}
+			checks, err := e.checks(a)
+			if err != nil {
+				return err
+			}
+			ctx, done := endedBy(cmd.Context())
+			defer done()
+			b, lacking := a.bundle(ctx, checks, args)
+			if ctx.Err() != nil {
+				return &exitError{code: exitInterrupted, cause: errors.New("interrupted; nothing is written")}
+			}
+			m := b.Manifest(spec.Version, now)
+			if err := a.writeBundle(b, m, file); err != nil || lacking == nil {
+				return err
+			}
+			return &exitError{code: exitMachinery, cause: fmt.Errorf("run %s is not in it: %w", args[0], lacking)}
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: a name with the time")
+	e.register(cmd)
+	cmd.ValidArgsFunction = a.complete(func(ctx context.Context, c client.Client, args []string) []string {
+		if len(args) > 0 {
+			return nil
+		}
+		return completeRuns(ctx, c, nil)
+	})
+	return cmd
+}
+
+// bundle gathers what is packed. lacking is why a run that was named is not in it.
+func (a *app) bundle(ctx context.Context, checks []doctor.Check, args []string) (b *debugbundle.Bundle, lacking error) {
+	var histories []json.RawMessage
+	var of *account.Account
+	if len(args) > 0 {
+		of, histories, lacking = a.gatherRun(ctx, args[0])
+	}
+	known := a.knownSecrets()
+	if of != nil {
+		known = append(known, secretsOf(of.Spec)...)
+	}
+	b = &debugbundle.Bundle{Scrubber: debugbundle.NewScrubber(known)}
+	found := doctor.Examine(ctx, examineTakes, checks)
+	b.AddJSON("doctor.json", map[string]any{"findings": found})
+	b.AddText("doctor.txt", findingsText(found))
+	b.AddJSON("version.json", buildInfo())
+	b.AddJSON("configuration.json", a.configuration())
+	b.AddJSON("supervisors.json", a.supervisors())
+	if u, err := a.disk(""); err == nil {
+		b.AddJSON("disk.json", u)
+	} else {
+		b.LeaveOut("disk.json", err)
+	}
+	for _, path := range a.ownLogs() {
+		name, _ := filepath.Rel(a.global.stateDir, path) // both are absolute
+		b.AddTail(filepath.Join("logs", name), path)
+	}
+	b.LeaveOut("logs of a `clusterrun worker` in the foreground or of a service", errors.New("they go to its terminal or to the journal: journalctl -u clusterrun-worker"))
+	b.LeaveOut("values of environment variables, and files of keys, certificates and profiles", errors.New("they may be secrets"))
+	b.LeaveOut("database of the server, and journals", errors.New("they have the payloads of all runs"))
+	switch {
+	case lacking != nil:
+		b.LeaveOut("run "+args[0], lacking)
+	case of != nil:
+		b.AddJSON("run/account.json", of)
+		b.AddJSON("run/history.json", histories)
+		b.LeaveOut("payloads in the history, values of variables in the spec", errors.New("they may be secrets; clusterrun export has them"))
+		b.LeaveOut("output of the processes, their results, and messages of failures, which have their last lines", errors.New("they are the program's; clusterrun export --logs has them"))
+	}
+	return b, lacking
+}
+
+// gatherRun returns all there is to say of a run.
+func (a *app) gatherRun(ctx context.Context, id string) (*account.Account, []json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, bundleTakes)
+	defer cancel()
+	c, _, err := a.dialExisting(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	if id, err = starter.Find(ctx, c, id); err != nil {
+		return nil, nil, err
+	}
+	r := starter.Get(c, id, "")
+	of, err := a.accountOf(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	histories, err := r.History(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := make([]json.RawMessage, len(histories))
+	for i, h := range histories {
+		if list[i], err = protojson.Marshal(h); err != nil {
+			return nil, nil, err
+		}
+	}
+	return of, list, nil
+}
+
+// harmless are the variables whose values are in a bundle.
+var harmless = []string{"CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER", "CLUSTERRUN_CODEC_KEYS", "CLUSTERRUN_API_KEY_FILE",
+	"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TMPDIR", "XDG_STATE_HOME", "CUDA_VISIBLE_DEVICES"}
+
+// configuration is what was configured here, the values of secrets left out.
+func (a *app) configuration() map[string]any {
+	set := []string{}
+	for _, kv := range os.Environ() {
+		name, value, _ := strings.Cut(kv, "=")
+		ours := strings.HasPrefix(name, "CLUSTERRUN_") || strings.HasPrefix(name, "TEMPORAL_")
+		switch {
+		case slices.Contains(harmless, name):
+			set = append(set, name+" is "+value)
+		case ours:
+			set = append(set, name+" is set")
+		}
+	}
+	slices.Sort(set)
+	flags := a.global.server
+	return map[string]any{
+		"state_dir": a.global.stateDir, "variables": set, "address": flags.Address, "namespace": flags.Namespace,
+		"profile": flags.Profile, "config_file": flags.ConfigFile,
+		"has_codec_keys": flags.CodecKeys != "", "has_api_key_file": flags.APIKeyFile != "",
+	}
+}
+
+// supervisorState is how the supervisor of a state directory is.
+type supervisorState struct {
+	Dir      string `json:"dir"`
+	Instance string `json:"instance"`
+	Running  bool   `json:"running"`
+}
+
+// supervisors returns those of this state directory.
+func (a *app) supervisors() []supervisorState {
+	list := []supervisorState{}
+	dirs := []string{a.devDir(), a.workerDir()}
+	runs, _ := filepath.Glob(filepath.Join(a.runsDir(), "*"))
+	for _, dir := range append(dirs, runs...) {
+		s := supervisorState{Dir: dir, Instance: supervisor.InstanceIn(dir)}
+		if s.Instance == "" {
+			continue
+		}
+		s.Running = !supervisor.LockFree(dir)
+		list = append(list, s)
+	}
+	return list
+}
+
+// mostRunLogs bounds the logs of host workers of single runs.
+const mostRunLogs = 8
+
+// ownLogs returns the logs of servers and host workers, the latest of those of single runs.
+func (a *app) ownLogs() []string {
+	runs, _ := filepath.Glob(filepath.Join(a.runsDir(), "*", "worker.log"))
+	written := func(path string) time.Time {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(runs, func(x, y string) int { return written(y).Compare(written(x)) })
+	return append([]string{
+		a.home().Log(), filepath.Join(a.global.stateDir, "dev.log"), filepath.Join(a.devDir(), "worker.log"), filepath.Join(a.workerDir(), "worker.log"),
+	}, runs[:min(len(runs), mostRunLogs)]...)
+}
+
+// writeBundle writes a bundle to a file that it makes, or to stdout, and says what is in it.
+func (a *app) writeBundle(b *debugbundle.Bundle, m debugbundle.Manifest, file string) error {
+	if file == "-" {
+		return b.Write(a.out, m)
+	}
+	var packed bytes.Buffer
+	if err := b.Write(&packed, m); err != nil {
+		return err
+	}
+	// It takes a moment, and whoever interrupts it would have half a file.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	err := writeNew(file, func(w io.Writer) error {
+		_, err := packed.WriteTo(w)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if a.global.json {
+		return a.printJSON(map[string]any{"file": file, "manifest": m})
+	}
+	for _, l := range m.LeftOut {
+		a.say("left out: %s: %s", l.What, l.Why)
+	}
+	_, err = fmt.Fprintln(a.out, file)
+	return err
+}

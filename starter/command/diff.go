@@ -1,0 +1,119 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (a *app) diffCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff [flags] A B",
+		Short: "Compare two runs",
+		Long: `Compares two runs: the specs; of each task the environment that its process got, its
+program and the files among its arguments, the version of clusterrun, its host, how it
+ended, its restarts and the last lines of its stdout; and the results. What differs in the
+same way is said once, with its tasks. Durations are shown for each phase, and count as no
+difference. What is another in each run, such as its ID and its ports, is left out.
+
+The values of variables that are probably secrets are compared nowhere. How processes were
+started, and their last lines, are read in their log directories, and left out where those
+are on other hosts; that is said. A and B may be imported runs.
+
+Exit codes, as those of diff(1):
+  0    the runs are the same
+  1    they are different
+  2    mistake in the command line, or a run could not be read`,
+		Example: "  clusterrun diff iris-x2k4 iris-7hq3\n  clusterrun diff --json iris-x2k4 iris-7hq3 | jq '.differences[] | select(.in == \"environment\")'",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("give two runs; usage: %s", cmd.UseLine())
+			}
+			return errors.Join(checkRun(args[0]), checkRun(args[1]))
+		},
+		ValidArgsFunction: a.complete(func(ctx context.Context, c client.Client, args []string) []string {
+			if len(args) > 1 {
+				return nil
+			}
+			return completeRuns(ctx, c, nil)
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var both [2]*account.Account
+			for i, id := range args {
+				err := a.look(cmd.Context(), &runChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
+					both[i], err = a.accountOf(cmd.Context(), r)
+					return err
+				})
+				if err != nil {
+					return &exitError{code: exitUsage, cause: fmt.Errorf("%s: %w", id, err)}
+				}
+			}
+			c := account.Compare(both[0], both[1])
+			if err := a.printComparison(c); err != nil {
+				return &exitError{code: exitUsage, cause: err}
+			}
+			if len(c.Differences) > 0 {
+				return &exitError{code: exitDifferent}
+			}
+			return nil
+		},
+	}
+}
+
+// exitDifferent is the exit code of diff(1) where there are differences.
+const exitDifferent = 1
+
+func (a *app) printComparison(c *account.Comparison) error {
+	for _, text := range c.Unknown {
+		a.say("%s", text)
+	}
+	if a.global.json {
+		return a.printJSON(c)
+	}
+	fmt.Fprintf(a.out, "--- %s\n+++ %s\n", c.A, c.B)
+	in := ""
+	for _, d := range c.Differences {
+		if d.In != in {
+			in = d.In
+			fmt.Fprintf(a.out, "%s:\n", in)
+		}
+		of := ""
+		if len(d.Tasks) > 0 {
+			of = " (" + shorten.List(d.Tasks, mostNames) + ")"
+		}
+		fmt.Fprintf(a.out, "  %s%s\n%s%s", spec.Cell(d.What), of, side("    - ", d.A), side("    + ", d.B))
+	}
+	fmt.Fprintln(a.out, "durations:")
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	for _, d := range c.Durations {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", d.Phase, lasted(d.A), lasted(d.B))
+	}
+	return w.Flush()
+}
+
+// side returns the lines of one value, each behind a sign. None: there is no value.
+func side(sign string, value *string) string {
+	if value == nil {
+		return ""
+	}
+	const most = 2000
+	text := spec.Visible(shorten.Middle(*value, most, " … "))
+	return sign + strings.ReplaceAll(text, "\n", "\n"+sign) + "\n"
+}
+
+func lasted(s *float64) string {
+	if s == nil {
+		return "-"
+	}
+	return seconds(*s)
+}

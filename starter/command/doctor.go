@@ -1,0 +1,121 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/doctor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// examineTakes bounds each check of doctor.
+const examineTakes = 8 * time.Second
+
+func (a *app) doctorCommand() *cobra.Command {
+	var e examination
+	cmd := &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "Say what is wrong here, and what to do about it",
+		Long: `Looks at this host and at the server: whether it answers, what its namespace knows and how
+long it keeps runs; versions of programs and of the hosts of the queue; the clock; cgroups;
+limits; ports; disks; GPUs and their driver; the policy and the state directory. It starts
+and changes nothing. Each finding is ok, a warning or a problem, with what to do; a check that
+has no answer within 8 s says so. With --hostfile the hosts in it are asked by ssh.
+
+` + "`clusterrun debug-bundle`" + ` packs the findings with logs for those who help.
+
+Exit codes:
+  0  nothing is wrong; there may be warnings
+  1  there is a problem
+  2  mistake in the command line`,
+		Example: "  clusterrun doctor\n  clusterrun doctor --json | jq -r '.findings[] | select(.level == \"problem\") | .remedy'",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			checks, err := e.checks(a)
+			if err != nil {
+				return err
+			}
+			found := doctor.Examine(cmd.Context(), examineTakes, checks)
+			worst := doctor.Worst(found)
+			if a.global.json {
+				err = a.printJSON(map[string]any{"ok": worst != doctor.Problem, "findings": found})
+			} else {
+				_, err = fmt.Fprint(a.out, findingsText(found))
+			}
+			if err == nil && worst == doctor.Problem {
+				err = &exitError{code: 1}
+			}
+			return err
+		},
+	}
+	e.register(cmd)
+	return cmd
+}
+
+// findingsText has a line for each finding, and one for what to do.
+func findingsText(found []doctor.Finding) string {
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%-8s %-8s %s\n", f.Level, f.Check, oneLine(f.Text))
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "%-17s -> %s\n", "", oneLine(f.Remedy))
+		}
+	}
+	return b.String()
+}
+
+func oneLine(text string) string { return spec.Visible(strings.Join(strings.Fields(text), " ")) }
+
+// examination is what is to be looked at besides this host.
+type examination struct {
+	queue, policy, hostfile, agent string
+}
+
+func (e *examination) register(cmd *cobra.Command) {
+	queueFlag(cmd, &e.queue)
+	cmd.Flags().StringVar(&e.policy, "policy", "", "the policy of the host worker, a `FILE`")
+	cmd.Flags().StringVar(&e.hostfile, "hostfile", "", "ask the hosts in this `FILE`, too, by ssh")
+	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that starts programs on other hosts, called as ssh is")
+}
+
+// checks returns what doctor looks at.
+func (e *examination) checks(a *app) ([]doctor.Check, error) {
+	read := sync.OnceValue(func() doctor.Host { return doctor.ReadHost("/") })
+	host := func(judge func(doctor.Host) []doctor.Finding) func(context.Context) []doctor.Finding {
+		return func(context.Context) []doctor.Finding { return judge(read()) }
+	}
+	checks := []doctor.Check{
+		{Name: "server", Find: func(ctx context.Context) []doctor.Finding { return a.examineServer(ctx, e.queue) }},
+		{Name: "versions", Find: a.examinePrograms},
+		{Name: "clock", Find: examineClock},
+		{Name: "cgroups", Find: host(examineCgroups)},
+		{Name: "limits", Find: host(examineLimits)},
+		{Name: "ports", Find: host(a.examinePorts)},
+		{Name: "disk", Find: a.examineDisks},
+		{Name: "gpu", Find: func(ctx context.Context) []doctor.Finding { return examineGPUs(ctx, read()) }},
+		{Name: "policy", Find: func(context.Context) []doctor.Finding { return a.examinePolicy(e.policy) }},
+	}
+	if e.hostfile == "" {
+		return checks, nil
+	}
+	others, err := e.otherHosts()
+	return append(checks, others...), err
+}
+
+// notUsage returns an error, and what to do about it, of settings that would be a mistake of the
+// command line elsewhere: here it is what is looked for.
+func notUsage(err error) []doctor.Finding {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		what, remedy, _ := strings.Cut(err.Error(), "; ")
+		return doctor.CheckUnreached(errors.New(what), remedy)
+	}
+	return doctor.CheckUnreached(err, "see TEMPORAL_* in the environment, and the profile: "+os.Getenv("TEMPORAL_CONFIG_FILE"))
+}

@@ -1,0 +1,105 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/doctor"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// examineServer looks at the server that commands would use, if it runs, and at the hosts of a
+// queue. It starts none.
+func (a *app) examineServer(ctx context.Context, queue string) []doctor.Finding {
+	s, external, err := a.external(ctx)
+	if err != nil {
+		return notUsage(err)
+	}
+	remedy := "give another with --address or TEMPORAL_ADDRESS, or look whether it runs: temporal operator cluster health"
+	if !external {
+		up, err := a.home().Find(ctx)
+		if err != nil {
+			return doctor.CheckUnreached(err, "look into "+a.home().Log())
+		}
+		if up == nil {
+			return doctor.CheckNotRunning()
+		}
+		s = a.embedded(up)
+		remedy = fmt.Sprintf("kill -CONT %d if it was stopped, or else kill %d: the next command starts another; its log is %s", up.PID, up.PID, a.home().Log())
+	}
+	c, err := a.dialOnce(ctx, s)
+	if err != nil {
+		return doctor.CheckUnreached(err, remedy)
+	}
+	defer c.Close()
+	facts, found := a.askServer(ctx, c, s)
+	if found != nil {
+		return found
+	}
+	return append(doctor.CheckServer(facts), a.examineQueue(ctx, c, queue)...)
+}
+
+// askServer returns what is known of a server, or why that is not known.
+func (a *app) askServer(ctx context.Context, c client.Client, s server) (doctor.Server, []doctor.Finding) {
+	o, err := s.Client()
+	if err != nil {
+		return doctor.Server{}, notUsage(err)
+	}
+	facts := doctor.Server{Name: s.String(), Namespace: o.Namespace, Register: starter.RegisterAttributes()}
+	if facts.Namespace == "" {
+		facts.Namespace = client.DefaultNamespace
+	}
+	began := time.Now()
+	info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	if err != nil {
+		return facts, doctor.CheckUnreached(err, "look into the log of the server")
+	}
+	facts.Latency, facts.Version = time.Since(began), info.GetServerVersion()
+	ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: facts.Namespace})
+	var none *serviceerror.NamespaceNotFound
+	if errors.As(err, &none) {
+		return facts, doctor.CheckUnreached(fmt.Errorf("%s has no namespace %s", facts.Name, facts.Namespace), "temporal operator namespace create "+facts.Namespace)
+	}
+	if err != nil {
+		return facts, doctor.CheckUnreached(fmt.Errorf("namespace %s: %w", facts.Namespace, err), "have its operator allow DescribeNamespace")
+	}
+	facts.Retention = ns.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
+	if s.Embedded {
+		facts.Program, _ = a.home().Version(ctx) // examinePrograms says what is wrong with it
+	}
+	known, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: facts.Namespace})
+	facts.AttributesErr = err
+	for _, attribute := range spec.Attributes() {
+		if _, ok := known.GetCustomAttributes()[attribute.Name]; !ok {
+			facts.Missing = append(facts.Missing, attribute.Name)
+		}
+	}
+	return facts, nil
+}
+
+// fleetTakes is how long the fleet of a queue may take to say who is there.
+const fleetTakes = 2 * time.Second
+
+func (a *app) examineQueue(ctx context.Context, c client.Client, queue string) []doctor.Finding {
+	ctx, cancel := context.WithTimeout(ctx, fleetTakes)
+	defer cancel()
+	hosts, err := starter.GetFleet(c, queue).Hosts(ctx)
+	var none *starter.NoFleetError
+	if err != nil && !errors.As(err, &none) {
+		return []doctor.Finding{doctor.Unknown(err, "clusterrun worker, or clusterrun dev")}
+	}
+	members := make([]doctor.Member, len(hosts))
+	for i, h := range hosts {
+		members[i] = doctor.Member{Name: h.Name, Version: h.Version, Silent: h.State == fleet.HostSilent}
+	}
+	return doctor.CheckMembers(queue, spec.Version, members)
+}

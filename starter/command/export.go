@@ -1,0 +1,105 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var file string
+	var logs bool
+	var choice runChoice
+	cmd := &cobra.Command{
+		Use:   "export [flags] RUN",
+		Short: "Write a run to a file, to be read anywhere",
+		Long: `Writes a run to one file: the spec, the status with the result and every exit, how its
+processes were started, and its history in Temporal's JSON; with --logs its output too, as
+far as it can be read on this machine. import reads it, and then status, logs, show and
+diff: on another machine, without the server, and when the server has long forgotten it.
+
+What is in the history is in the file, the values of variables in the spec included; it is
+for you alone to read. Payloads that were encoded stay so unless --codec-keys decodes them,
+and then there is no spec and no result beside the history.
+
+` + exitCodesOfRequests,
+		Example: "  clusterrun export --logs iris-x2k4\n  clusterrun export -o - iris-x2k4 | ssh archive 'cat > iris-x2k4.tar.gz'",
+		Args:    choice.args(oneArg("RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			if file == "-" && pty.Is(tasklog.FileOf(a.out)) {
+				return usagef("-o -: stdout is a terminal; send it to a file or a program")
+			}
+			c, _, err := a.dialExisting(ctx)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			r, _, err := choice.find(ctx, c, args)
+			if err != nil {
+				return err
+			}
+			return a.export(ctx, r, file, logs)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz")
+	cmd.Flags().BoolVar(&logs, "logs", false, "with the output of the processes")
+	choice.flags(cmd)
+	return cmd
+}
+
+func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool) error {
+	of, err := a.accountOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	histories, err := r.History(ctx)
+	if err != nil {
+		return err
+	}
+	var dirs []string
+	missing := false
+	if logs {
+		l := newLogReader(a, r, logSelection{})
+		dirs, missing = l.runDirs(of.Status), l.namesLeftOut(of.Status)
+	}
+	if of.Spec == nil {
+		a.say("the spec of run %s cannot be read, and is in the file as it is in the history; --codec-keys decodes what is encoded", r.ID)
+	} else if names := secretsInClear(of.Spec); len(names) > 0 {
+		a.say("%s: by the name a secret, and in the file as it is in the history of the run", shorten.List(names, mostNames))
+	}
+	if file == "" {
+		file = filepath.Base(filepath.Dir(tasklog.RunDir(".", r.ID, ""))) + ".tar.gz"
+	}
+	if file == "-" {
+		err = account.Pack(a.out, of, histories, dirs)
+	} else {
+		err = a.exportTo(file, of, histories, dirs)
+	}
+	if err == nil && missing {
+		err = &exitError{code: exitMachinery} // what is left out has been said
+	}
+	return err
+}
+
+func (a *app) exportTo(file string, of *account.Account, histories []*historypb.History, dirs []string) error {
+	err := writeNew(file, func(w io.Writer) error { return account.Pack(w, of, histories, dirs) })
+	if err != nil {
+		return err
+	}
+	if a.global.json {
+		return a.printJSON(map[string]any{"run_id": of.Status.RunID, "execution_id": of.Status.ExecutionID, "file": file})
+	}
+	_, err = fmt.Fprintln(a.out, file)
+	return err
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (a *app) importedDir() string { return filepath.Join(a.global.stateDir, "imported") }
+
+func (a *app) importCommand() *cobra.Command {
+	var limit string
+	cmd := &cobra.Command{
+		Use:   "import [flags] FILE",
+		Short: "Read a run that export has written",
+		Long: `Unpacks what export has written into the state directory. status, wait, logs, show, diff and
+rerun find the run there where the server does not know it, or there is no server, and say
+that it is an imported one. An earlier import of the same run is replaced.
+
+All of the file is checked before anything is written: one that is truncated, of another
+version or larger than --limit, or that has names, links or sizes that export does not
+write, is refused.
+
+Exit codes:
+  0    imported; the run ID is on stdout
+  2    mistake in the command line, or the file is refused
+  125  it could not be read or written`,
+		Example: "  clusterrun import iris-x2k4.tar.gz\n  clusterrun status iris-x2k4",
+		Args:    oneArg("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			most, err := spec.ParseSize(limit)
+			if err != nil {
+				return usagef("--limit %q: %s", limit, err)
+			}
+			f, err := os.Open(args[0])
+			if errors.Is(err, fs.ErrNotExist) {
+				return usagef("there is no file %s", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+				return usagef("%s is not a regular file; import reads a file twice", args[0])
+			}
+			m, err := account.Import(f, a.importedDir(), most)
+			if errors.Is(err, account.ErrRefused) {
+				return usagef("%s: %s", args[0], err)
+			}
+			if err != nil {
+				return err
+			}
+			if a.global.json {
+				return a.printJSON(map[string]any{"run_id": m.RunID, "execution_id": m.ExecutionID})
+			}
+			_, err = fmt.Fprintln(a.out, m.RunID)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&limit, "limit", "4GiB", "most bytes, as `SIZE`, that the run may have when it is unpacked")
+	return cmd
+}
+
+// findImported returns an imported run; nil: there is none.
+func (a *app) findImported(id, execution string) (*starter.Run, error) {
+	found, err := account.Find(a.importedDir(), id, execution)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	if len(found) > 1 {
+		ids := make([]string, len(found))
+		for i, f := range found {
+			ids[i] = f.RunID
+		}
+		return nil, &starter.AmbiguousError{Beginning: id, RunIDs: ids}
+	}
+	of, err := found[0].Account()
+	if err != nil {
+		return nil, err
+	}
+	r := starter.Past(of.Status)
+	if a.imported == nil {
+		a.imported = map[*starter.Run]*account.Account{}
+	}
+	a.imported[r] = of
+	a.say("%s", found[0])
+	return r, nil
+}

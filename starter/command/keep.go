@@ -1,0 +1,68 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) keepCommand() *cobra.Command {
+	var (
+		off    bool
+		logDir string
+	)
+	cmd := &cobra.Command{
+		Use:   "keep [flags] RUN...",
+		Short: "Keep what runs have left, however old",
+		Long: `Keeps the logs of runs on this host: neither prune nor a host worker removes them, or
+has our own server forget the runs. A file beside the logs says so, RUN/EXECUTION.keep.
+The server still forgets a run when its own time for that has come.
+
+` + exitCodesOfRequests,
+		Example: "  clusterrun keep iris-x2k4\n  clusterrun keep --off iris-x2k4",
+		Args:    someArgs(1, "RUN"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := a.openPast(logDir)
+			if err != nil {
+				return err
+			}
+			if p != nil {
+				defer p.Close()
+			}
+			did := "kept"
+			if off {
+				did = "no longer kept"
+			}
+			kept := []string{}
+			for _, id := range args {
+				n := 0
+				if p != nil {
+					entries, err := p.EntriesOf(id)
+					if err != nil {
+						return err
+					}
+					for _, e := range entries {
+						if err := p.Keep(e, !off); err != nil {
+							return err
+						}
+					}
+					n = len(entries)
+				}
+				if n == 0 {
+					return fmt.Errorf("run %s has no logs here; give the whole ID, and --log-dir if its logs are elsewhere", id)
+				}
+				kept = append(kept, id)
+				if !a.global.json {
+					fmt.Fprintf(a.out, "%s: %s\n", did, id)
+				}
+			}
+			if a.global.json {
+				return a.printJSON(map[string]any{"runs": kept, "kept": !off})
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&off, "off", false, "no longer keep them")
+	a.logDirFlag(cmd, &logDir)
+	return cmd
+}

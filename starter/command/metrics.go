@@ -1,0 +1,27 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// meteredAt is the flag of commands that can serve metrics.
+type meteredAt string
+
+func (m *meteredAt) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(m), "metrics", "", "`ADDRESS` at which metrics are served for Prometheus, to whoever can reach it: PORT for this machine only, "+
+		"HOST:PORT, or :PORT for all addresses (see help metrics)")
+}
+
+// address returns where they are served; empty: they are not.
+func (m meteredAt) address() (string, error) {
+	if m == "" {
+		return "", nil
+	}
+	address, err := workers.MetricsAddress(string(m))
+	if err != nil {
+		return "", usagef("%s", err)
+	}
+	return address, nil
+}

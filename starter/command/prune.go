@@ -1,0 +1,245 @@
+package command
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/retention"
+	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (a *app) pruneCommand() *cobra.Command {
+	var (
+		olderThan, logDir       string
+		keepFailed, dryRun, yes bool
+	)
+	cmd := &cobra.Command{
+		Use:   "prune [flags] --older-than TIME",
+		Short: "Remove what runs that ended long ago have left",
+		Long: `Removes the logs, archived journals and shipped directories of runs that ended before
+a time, and has our own server forget those runs. Other servers keep runs for as long as
+they are told to. ` + onlyHere + `
+
+What lives is never removed: a run that the server says is open, or that a host worker
+here has not done with. Neither is what nobody is known to have ended, what another state
+directory has left in the same log directory, and what ` + "`clusterrun keep`" + ` keeps.
+
+It asks first; with --yes it does not, and where nobody can be asked it needs that.
+
+` + exitCodesOfRequests,
+		Example: `  clusterrun prune --older-than 30d --keep-failed --dry-run
+  clusterrun prune --older-than 7d --yes`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if olderThan == "" {
+				return usagef("say how old runs have to be: --older-than 30d")
+			}
+			before, err := moment("--older-than", olderThan, time.Now())
+			if err != nil {
+				return err
+			}
+			asks := !yes && !dryRun
+			if asks && (a.global.json || !pty.Is(tasklog.FileOf(a.in)) || !isTerminal(a.err)) {
+				return usagef("nobody can be asked here; give --yes, or --dry-run to see what would go")
+			}
+			return a.prune(cmd.Context(), pruning{rule: retention.Rule{Before: before, KeepFailed: keepFailed}, logDir: logDir, dryRun: dryRun, asks: asks})
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&olderThan, "older-than", "", "remove runs that ended before a `TIME` ago, such as 30d, or one like 2026-01-31")
+	fs.BoolVar(&keepFailed, "keep-failed", false, "leave those that have failed, timed out or were terminated")
+	fs.BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
+	fs.BoolVar(&yes, "yes", false, "do not ask")
+	a.logDirFlag(cmd, &logDir)
+	return cmd
+}
+
+// pruning is what a prune is asked to do.
+type pruning struct {
+	rule         retention.Rule
+	logDir       string
+	dryRun, asks bool
+}
+
+func (a *app) prune(ctx context.Context, o pruning) error {
+	p, err := a.openPast(o.logDir)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		defer p.Close()
+		if !o.dryRun {
+			if err := p.Lock(); err != nil {
+				return err
+			}
+		}
+	}
+	runs, err := pastRuns(p)
+	if err != nil {
+		a.say("not everything can be read, and that stays: %s", err)
+	}
+	c, namespace, runs, err := a.withServer(ctx, runs, o.rule, o.logDir)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		defer c.Close()
+	}
+	going := choose(o.rule, runs)
+	if o.dryRun {
+		return a.printPruned(going, true)
+	}
+	if o.asks && len(going) > 0 {
+		a.listPruned(going)
+		fmt.Fprintf(a.err, "Remove them? [y/N] ")
+		answer, _ := bufio.NewReader(a.in).ReadString('\n')
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+			return &exitError{code: exitUsage, cause: errors.New("nothing was removed")}
+		}
+	}
+	var gone []*pastRun
+	var errs []error
+	for _, r := range going {
+		if _, err := r.remove(ctx, p, c, namespace); err != nil {
+			errs = append(errs, fmt.Errorf("run %s: %w", r.RunID, err))
+			continue
+		}
+		gone = append(gone, r)
+	}
+	return errors.Join(append(errs, a.printPruned(gone, false))...)
+}
+
+// choose returns those runs that go.
+func choose(rule retention.Rule, runs []*pastRun) []*pastRun {
+	facts := make([]retention.Facts, len(runs))
+	for i, r := range runs {
+		facts[i] = r.facts
+	}
+	var going []*pastRun
+	for i, why := range rule.Choose(facts) {
+		if why == "" {
+			going = append(going, runs[i])
+		}
+	}
+	return going
+}
+
+// withServer completes runs with what the server knows of them, and adds those that only our
+// own server knows. The client is nil where it is not our own: it forgets runs by itself.
+func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Rule, logDir string) (client.Client, string, []*pastRun, error) {
+	c, s, err := a.dialExisting(ctx)
+	if err == errNoServer {
+		return nil, "", runs, nil
+	}
+	if err == nil {
+		err = askServer(ctx, c, runs)
+	}
+	if err != nil {
+		if c != nil {
+			c.Close()
+		}
+		a.say("the server does not answer, and forgets nothing now: %s", err)
+		return nil, "", runs, nil
+	}
+	if !s.Embedded {
+		c.Close()
+		return nil, "", runs, nil
+	}
+	namespace, err := namespaceOf(s)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	all, err := starter.List(ctx, c, starter.ListOptions{Until: rule.Before, Limit: math.MaxInt32})
+	here := map[string]bool{}
+	for _, r := range runs {
+		here[r.RunID+"\x00"+r.ExecutionID] = true
+	}
+	for _, listed := range all {
+		if listed.Open || !listed.Ended.Before(rule.Before) {
+			continue
+		}
+		// The list has the last execution of each.
+		r := &pastRun{RunID: listed.RunID, ExecutionID: listed.ExecutionID}
+		summary, sumErr := starter.Get(c, listed.RunID, listed.ExecutionID).Summary(ctx)
+		if sumErr != nil || here[r.RunID+"\x00"+summary.ExecutionID] {
+			continue
+		}
+		r.ExecutionID = summary.ExecutionID
+		r.hear(summary)
+		r.facts.Kept = a.keeps(logDir, r, a.logDirsOf(ctx, c, listed.RunID, listed.ExecutionID))
+		runs = append(runs, r)
+	}
+	if err != nil {
+		c.Close()
+		return nil, "", nil, err
+	}
+	return c, namespace, runs, nil
+}
+
+// keeps reports whether an execution is kept in one of its log directories on this host, or
+// in the one that is pruned, where it is another's.
+func (a *app) keeps(logDir string, r *pastRun, its []string) bool {
+	_, execution := filepath.Split(tasklog.RunDir("", r.RunID, r.ExecutionID))
+	for _, dir := range append(its, a.logsDir(), cmp.Or(logDir, a.logsDir())) {
+		l, err := retention.OpenLogs(dir)
+		if err != nil {
+			continue
+		}
+		entries, _ := l.EntriesOf(r.RunID)
+		l.Close()
+		if slices.ContainsFunc(entries, func(e retention.Entry) bool { return e.Execution == execution && e.Kept }) {
+			return true
+		}
+	}
+	return false
+}
+
+// printPruned says what was removed, or would be.
+func (a *app) printPruned(runs []*pastRun, dryRun bool) error {
+	var bytes int64
+	for _, r := range runs {
+		bytes += r.Bytes
+	}
+	if a.global.json {
+		if runs == nil {
+			runs = []*pastRun{}
+		}
+		return a.printJSON(map[string]any{"runs": runs, "bytes": bytes, "dry_run": dryRun})
+	}
+	did := "removed"
+	if dryRun {
+		did = "would remove"
+	}
+	a.listPruned(runs)
+	a.say("%s %s with %s", did, plural.Of(len(runs), "run", "runs"), shipped.Size(bytes))
+	return nil
+}
+
+func (a *app) listPruned(runs []*pastRun) {
+	if len(runs) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "RUN\tEXECUTION\tENDED ("+time.Now().Format("MST")+")\tSIZE")
+	for _, r := range runs {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.RunID, spec.ShortRunID(r.ExecutionID), r.Ended.Local().Format("2006-01-02 15:04:05"), shipped.Size(r.Bytes))
+	}
+	w.Flush()
+}

@@ -1,0 +1,202 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/retention"
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+)
+
+func (a *app) rmCommand() *cobra.Command {
+	var logDir string
+	cmd := &cobra.Command{
+		Use:   "rm [flags] RUN...",
+		Short: "Remove all that a run has left",
+		Long: `Removes the logs, archived journals and shipped directories of runs that have ended,
+and has the server forget them, with their groups, barriers and closures. All runs of an
+ID go. One that has not ended is refused, and one that ` + "`clusterrun keep`" + ` keeps.
+` + onlyHere + `
+
+` + exitCodesOfRequests,
+		Example: "  clusterrun rm iris-x2k4",
+		Args:    someArgs(1, "RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, s, err := a.dialExisting(cmd.Context())
+			namespace := ""
+			switch {
+			case err == errNoServer:
+			case err != nil:
+				return err
+			default:
+				defer c.Close()
+				if namespace, err = namespaceOf(s); err != nil {
+					return err
+				}
+			}
+			removed := []removal{}
+			var errs []error
+			for _, id := range args {
+				r, err := a.remove(cmd.Context(), c, namespace, id, logDir)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				removed = append(removed, r)
+				if !a.global.json {
+					fmt.Fprintf(a.out, "removed: %s (%s, %s of the server)\n", id, shipped.Size(r.Bytes), plural.Of(r.Workflows, "workflow", "workflows"))
+				}
+			}
+			if a.global.json {
+				errs = append(errs, a.printJSON(removed))
+			}
+			return errors.Join(errs...)
+		},
+	}
+	a.logDirFlag(cmd, &logDir)
+	return cmd
+}
+
+// removal is what was removed of a run.
+type removal struct {
+	RunID     string `json:"run_id"`
+	Bytes     int64  `json:"bytes"`
+	Workflows int    `json:"workflows"`
+}
+
+func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir string) (removal, error) {
+	done := removal{RunID: id}
+	dirs := []string{logDir}
+	var known bool
+	if c != nil {
+		s, err := starter.Get(c, id, "").Summary(ctx)
+		var notFound *starter.NotFoundError
+		if err != nil && !errors.As(err, &notFound) {
+			return done, err
+		}
+		if known = err == nil; known && s.Open {
+			return done, &starter.OpenError{RunID: id}
+		}
+		if known {
+			dirs = append(dirs, a.logDirsOf(ctx, c, id, "")...)
+		}
+	}
+	found := known
+	for _, dir := range slices.Compact(dirs) {
+		p, err := a.openPast(dir)
+		if err != nil {
+			return done, err
+		}
+		if p == nil {
+			continue
+		}
+		runs, err := a.removeFrom(ctx, p, c, id)
+		p.Close()
+		for _, r := range runs {
+			done.Bytes += r.Bytes
+			found = true
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	switch {
+	case !found && c == nil:
+		return done, fmt.Errorf("there is nothing of run %s here", id)
+	case !found:
+		return done, &starter.NotFoundError{RunID: id}
+	case !known:
+		return done, nil
+	}
+	var err error
+	done.Workflows, err = starter.Get(c, id, "").Delete(ctx, namespace)
+	return done, err
+}
+
+// logDirsOf returns the log directories on this host that an execution of a run, "" the
+// latest, was given, as far as it still says which.
+func (a *app) logDirsOf(ctx context.Context, c client.Client, id, execution string) (dirs []string) {
+	s, err := starter.Get(c, id, execution).Status(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, t := range s.Tasks {
+		runDir, _, _, ok := tasklog.SplitProcessDir(t.LogDir)
+		dir := filepath.Dir(filepath.Dir(runDir))
+		if !ok || dir == a.logsDir() || slices.Contains(dirs, dir) {
+			continue
+		}
+		if l, err := retention.OpenLogs(dir); err == nil {
+			l.Close()
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+const (
+	// settleTakes is how long the host worker has to see that a run has ended.
+	settleTakes = 10 * time.Second
+	settleEvery = 200 * time.Millisecond
+)
+
+// removeFrom removes what there is of a run in one log directory.
+func (a *app) removeFrom(ctx context.Context, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
+	if err := p.Lock(); err != nil {
+		return nil, err
+	}
+	until := time.Now().Add(settleTakes)
+	for {
+		entries, err := p.EntriesOf(id)
+		if err != nil {
+			return nil, err
+		}
+		var runs []*pastRun
+		for _, e := range entries {
+			r := newPastRun(p, e)
+			switch {
+			case e.Note == nil:
+				return nil, fmt.Errorf("nobody has noted whose logs %s are; remove them by hand", r.Logs)
+			case !e.Note.IsOfThisHost():
+				return nil, fmt.Errorf("the logs %s belong to the state directory %s of another host; remove them there", r.Logs, filepath.Dir(e.Note.State))
+			case !p.Mine(e):
+				return nil, fmt.Errorf("the logs %s belong to the state directory %s; name it with --state-dir", r.Logs, filepath.Dir(e.Note.State))
+			case e.Kept:
+				return nil, fmt.Errorf("run %s is kept; `clusterrun keep --off %s` ends that", id, id)
+			}
+			runs = append(runs, r)
+		}
+		if c != nil {
+			if err := askServer(ctx, c, runs); err != nil {
+				return nil, err
+			}
+		}
+		living := slices.IndexFunc(runs, func(r *pastRun) bool { return r.facts.Alive() != "" })
+		if living >= 0 {
+			r := runs[living]
+			// The run has ended on the server, and its host worker looks every few seconds.
+			if r.facts.Server == retention.Closed && time.Now().Before(until) && retry.Sleep(ctx, settleEvery) == nil {
+				continue
+			}
+			return nil, fmt.Errorf("run %s %s; `clusterrun stop %s` ends it", id, r.facts.Alive(), id)
+		}
+		for _, r := range runs {
+			if err := p.Remove(*r.entry, r.facts.Server); err != nil {
+				return removed, err
+			}
+			removed = append(removed, r)
+		}
+		return removed, nil
+	}
+}

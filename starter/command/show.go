@@ -1,0 +1,201 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var only bool
+	cmd := a.onRun(&cobra.Command{
+		Use:   "show [flags] RUN",
+		Short: "Show what a run was started with, and how",
+		Long: `Shows the spec of a run, how long its phases took, and how its processes were started:
+program, directory, environment and the version of clusterrun, as far as their logs can
+be read here. With --spec it prints the spec alone, in YAML that run, submit and validate
+take. It is the spec as it was given, with the flags over it and paths made absolute, and
+without its signature, which is worthless under another run ID.
+
+The values of variables that are probably secrets are left out, but for those in the spec
+with --spec or --json. --json prints all that diff compares.
+
+` + exitCodesOfRequests,
+		Example: "  clusterrun show iris-x2k4\n  clusterrun show --spec iris-x2k4 > iris.yaml",
+	}, func(ctx context.Context, r *starter.Run) error {
+		if !only {
+			of, err := a.accountOf(ctx, r)
+			if err != nil {
+				return err
+			}
+			if a.global.json {
+				return a.printJSON(of)
+			}
+			return a.printAccount(of)
+		}
+		s, err := a.specOfRun(ctx, r)
+		if err != nil {
+			return err
+		}
+		if a.global.json {
+			return a.printJSON(s)
+		}
+		text, err := s.YAML()
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(text)
+		return err
+	})
+	cmd.Flags().BoolVar(&only, "spec", false, "only the spec, as run takes it")
+	return cmd
+}
+
+// specOfRun returns what a run was started with, as another one can be.
+func (a *app) specOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
+	if past, ok := a.imported[r]; ok {
+		if past.Spec == nil {
+			return nil, errors.New("the spec of this run cannot be read: its payloads were encoded when it was exported; export it again with --codec-keys")
+		}
+		return past.Spec, nil
+	}
+	s, err := r.Spec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Signature = nil
+	s.Ship.Archive, s.Ship.From = nil, nil
+	return s, nil
+}
+
+// accountOf returns all there is to say of a run.
+func (a *app) accountOf(ctx context.Context, r *starter.Run) (*account.Account, error) {
+	if past, ok := a.imported[r]; ok {
+		return past, nil
+	}
+	status, err := r.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	histories, err := r.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.Spec(ctx)
+	var invalid *spec.InvalidSpecError
+	if err != nil && !errors.As(err, &invalid) {
+		return nil, err // otherwise it is encoded, or of a later version
+	}
+	return account.New(status, s, histories), nil
+}
+
+func (a *app) printAccount(of *account.Account) error {
+	s := of.Status
+	state := string(s.State)
+	if s.Verdict != "" {
+		state = string(s.Verdict)
+	}
+	fmt.Fprintf(a.out, "run %s: %s, started %s by %s\n", s.RunID, state, s.Started.Local().Format(localTime), dash(spec.Cell(s.Owner)))
+	if line := phasesLine(of.Phases); line != "" {
+		fmt.Fprintln(a.out, line)
+	}
+	for _, g := range sameStarts(of) {
+		fmt.Fprintf(a.out, "\n%s: by clusterrun %s in %s\n", shorten.List(g.tasks, mostNames), spec.Cell(g.start.Version), spec.Cell(g.start.Dir))
+		for _, f := range g.start.Files {
+			fmt.Fprintf(a.out, "  %s (%d bytes of %s)\n", spec.Cell(f.Path), f.Size, f.Modified.Local().Format(localTime))
+		}
+		a.printVariables("set by the run", g.start.Set)
+		a.printInherited(g.start.Inherited)
+	}
+	if of.Spec == nil {
+		fmt.Fprintln(a.out, "\nits spec cannot be read; --codec-keys decodes one that is encoded")
+		return nil
+	}
+	hidden := of.Spec.WithoutSecrets()
+	text, err := hidden.YAML()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "\nspec:\n  %s\n", strings.ReplaceAll(strings.TrimRight(spec.Visible(string(text)), "\n"), "\n", "\n  "))
+	return err
+}
+
+// phasesLine says "queued 10ms, placing 1.2s, …".
+func phasesLine(phases []account.Phase) string {
+	var parts []string
+	for _, p := range phases {
+		parts = append(parts, p.Name+" "+seconds(p.Seconds))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return roughly(d)
+}
+
+// startOfTasks is how some tasks were started.
+type startOfTasks struct {
+	tasks []string
+	start *tasklog.Start
+}
+
+// sameStarts returns how the first task of each type was started, whose others differ by their
+// numbers only.
+func sameStarts(of *account.Account) (groups []startOfTasks) {
+	byType := map[string]int{}
+	for i, t := range of.Tasks {
+		if t.Start == nil || i >= len(of.Status.Tasks) {
+			continue
+		}
+		typ := of.Status.Tasks[i].Type
+		at, ok := byType[typ]
+		if !ok {
+			at = len(groups)
+			byType[typ] = at
+			groups = append(groups, startOfTasks{start: t.Start})
+		}
+		groups[at].tasks = append(groups[at].tasks, t.Name)
+	}
+	return groups
+}
+
+// printVariables prints variables, but for those that say what is known of every run.
+func (a *app) printVariables(what string, variables map[string]*string) {
+	fmt.Fprintf(a.out, "  %s:\n", what)
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		switch value := variables[name]; {
+		case strings.HasPrefix(name, "CLUSTERRUN_"):
+		case value == nil:
+			fmt.Fprintf(a.out, "    %s (not kept: perhaps a secret)\n", spec.Cell(name))
+		default:
+			const most = 200
+			fmt.Fprintf(a.out, "    %s=%s\n", spec.Cell(name), strings.ReplaceAll(shorten.Text(spec.Visible(*value), most), "\n", `\n`))
+		}
+	}
+}
+
+// printInherited prints the names of variables whose values are not kept.
+func (a *app) printInherited(variables map[string]*string) {
+	fmt.Fprintln(a.out, "  inherited, without the values:")
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if !strings.HasPrefix(name, "CLUSTERRUN_") {
+			fmt.Fprintf(a.out, "    %s\n", spec.Cell(name))
+		}
+	}
+}

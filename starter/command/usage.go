@@ -1,0 +1,147 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func (a *app) usageCommand() *cobra.Command {
+	return a.onRun(&cobra.Command{
+		Use:   "usage [flags] RUN",
+		Short: "Show what the tasks of a run use of their hosts",
+		Long: `Shows what the tasks of a run have used: processor time, the most memory, GPU time and the
+most GPU memory where there is a driver of NVIDIA, and the size of their output. Of tasks that
+run it also shows what they use now, and what their process has used since it was started. Of a
+run that has ended it has all processes, restarts included. See ` + "`clusterrun help usage`" + `.
+
+` + exitCodesOfRequests,
+		Example: "  clusterrun usage iris-x2k4\n  clusterrun usage --json --last | jq '.usage.user_seconds + .usage.system_seconds'",
+	}, func(ctx context.Context, r *starter.Run) error {
+		s, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		u := usageOfRun(s)
+		if a.global.json {
+			return a.printJSON(u)
+		}
+		return a.printUsage(u)
+	})
+}
+
+// runUsage is what a run uses and has used, all of it and by task.
+type runUsage struct {
+	RunID string         `json:"run_id"`
+	Open  bool           `json:"open"`
+	Usage spec.LiveUsage `json:"usage"`
+	Tasks []taskUsage    `json:"tasks"`
+}
+
+// taskUsage has no Usage where nothing is known.
+type taskUsage struct {
+	Name  string          `json:"name"`
+	Host  string          `json:"host,omitempty"`
+	State spec.TaskState  `json:"state"`
+	Usage *spec.LiveUsage `json:"usage,omitempty"`
+}
+
+func usageOfRun(s *starter.Status) runUsage {
+	u := runUsage{RunID: s.RunID, Open: s.Open, Tasks: []taskUsage{}}
+	for i, t := range s.Tasks {
+		task := taskUsage{Name: t.Name, Host: t.Host, State: t.State, Usage: t.Usage}
+		switch {
+		case t.Usage != nil:
+		case s.Result != nil && i < len(s.Result.Tasks) && len(s.Result.Tasks[i].Exits) > 0:
+			task.Usage = &spec.LiveUsage{}
+			for _, e := range s.Result.Tasks[i].Exits {
+				task.Usage.Usage = task.Usage.With(e.Usage)
+			}
+		case t.Exit != nil:
+			task.Usage = &spec.LiveUsage{Usage: t.Exit.Usage}
+		}
+		if v := task.Usage; v != nil {
+			sum := &u.Usage
+			sum.Usage = sum.With(v.Usage)
+			sum.CPUs += v.CPUs
+			sum.GPUs += v.GPUs
+			sum.RSSBytes += v.RSSBytes
+			sum.GPUMemoryBytes += v.GPUMemoryBytes
+			sum.Processes += v.Processes
+		}
+		u.Tasks = append(u.Tasks, task)
+	}
+	if s.Result != nil && s.Result.Usage != (spec.Usage{}) {
+		u.Usage.Usage = s.Result.Usage // which also has the processes that are not listed
+	}
+	return u
+}
+
+func (a *app) printUsage(u runUsage) error {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	gpus := slices.ContainsFunc(u.Tasks, func(t taskUsage) bool {
+		return t.Usage != nil && (t.Usage.GPUSeconds > 0 || t.Usage.MaxGPUMemoryBytes > 0)
+	})
+	heading := "TASK\tSTATE\tHOST\tCPU TIME"
+	if u.Open {
+		heading += "\tCPUS\tMEMORY"
+	}
+	heading += "\tMAX MEMORY"
+	if gpus {
+		heading += "\tGPU TIME"
+		if u.Open {
+			heading += "\tGPUS\tGPU MEMORY"
+		}
+		heading += "\tMAX GPU MEMORY"
+	}
+	fmt.Fprintln(w, heading+"\tOUTPUT")
+	row := func(name, state, host string, v *spec.LiveUsage) {
+		fmt.Fprintf(w, "%s\t%s\t%s", name, state, host)
+		known := v != nil
+		if !known {
+			v = &spec.LiveUsage{}
+		}
+		cell := func(text string, there bool) {
+			if !there {
+				text = "-"
+			}
+			fmt.Fprint(w, "\t"+text)
+		}
+		cell(cpuTime(v.CPUSeconds()), known)
+		if u.Open {
+			cell(fmt.Sprintf("%.2f", v.CPUs), v.Processes > 0)
+			cell(shipped.Size(v.RSSBytes), v.Processes > 0)
+		}
+		cell(shipped.Size(v.MaxRSSBytes), v.MaxRSSBytes > 0)
+		if gpus {
+			cell(cpuTime(v.GPUSeconds), known)
+			if u.Open {
+				cell(fmt.Sprintf("%.2f", v.GPUs), v.Processes > 0)
+				cell(shipped.Size(v.GPUMemoryBytes), v.Processes > 0)
+			}
+			cell(shipped.Size(v.MaxGPUMemoryBytes), v.MaxGPUMemoryBytes > 0)
+		}
+		cell(shipped.Size(v.OutputBytes), known)
+		fmt.Fprintln(w)
+	}
+	for _, t := range u.Tasks {
+		row(t.Name, dash(string(t.State)), dash(t.Host), t.Usage)
+	}
+	if len(u.Tasks) > 1 {
+		row("all", "", "", &u.Usage)
+	}
+	return w.Flush()
+}
+
+// cpuTime writes seconds the way one says them.
+func cpuTime(seconds float64) string {
+	return roughly(time.Duration(seconds * float64(time.Second)))
+}

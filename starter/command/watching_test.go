@@ -1,0 +1,82 @@
+package command
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func TestNewsOfARun(t *testing.T) {
+	var n news
+	s := large()
+	running := func(i int) {
+		s.Tasks[i].State, s.Tasks[i].Exit, s.Tasks[i].NextStart = spec.TaskRunning, nil, time.Time{}
+	}
+	running(7)
+	running(300)
+	assert.Equal(t, "running: 400 running", n.of(s))
+	assert.Empty(t, n.of(s))
+	for i := range 10 {
+		s.Tasks[i].Restarts = 1
+	}
+	s.Tasks[300].NextStart = time.Unix(1, 0)
+	assert.Equal(t, "running: 399 running, 1 restarting; restarting: worker-300; started again: worker-0, worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7 and 2 more", n.of(s))
+	s.Tasks[300].NextStart, s.Tasks[300].Restarts = time.Time{}, 9
+	s.Tasks[2].State, s.Tasks[2].Exit = spec.TaskEnded, &spec.Exit{Cause: spec.CauseOOM, Signal: "SIGKILL"}
+	assert.Equal(t, "running: 399 running, 1 failed; failed: worker-2 (SIGKILL, oom); started again: worker-300", n.of(s))
+	s.Silent = []starter.SilentHost{{Host: "b"}}
+	assert.Regexp(t, `^running: 199 running, 1 failed, 200 missing; missing: worker-200, .* and 192 more$`, n.of(s))
+	s.Silent = nil
+	assert.Equal(t, "running: 399 running, 1 failed", n.of(s))
+	unanswered := &starter.Status{Open: true, Unanswered: true}
+	assert.Empty(t, n.of(unanswered), "it may be late")
+	assert.Empty(t, n.of(s))
+	assert.Empty(t, n.of(unanswered))
+	assert.Equal(t, "open, but nobody executes it", n.of(unanswered))
+	s.Open, s.Verdict = false, spec.VerdictFailed
+	assert.Equal(t, "failed", n.of(s))
+}
+
+// What waits says for what, once, though the time that is left changes.
+func TestNewsOfAWait(t *testing.T) {
+	var n news
+	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "waits for 3 slots", Position: 2, Until: time.Now().Add(time.Hour)}}}
+	assert.Equal(t, "placing; waiting for 3 slots (position 2 in queue clusterrun)", n.of(s))
+	s.Waiting[0].Until = time.Now()
+	assert.Empty(t, n.of(s))
+	s.Waiting[0].Position = 1
+	assert.Equal(t, "placing; waiting for 3 slots (position 1 in queue clusterrun)", n.of(s))
+}
+
+// A text is written over the one before, and never over what was on the terminal.
+func TestRedrawnText(t *testing.T) {
+	master, slave, err := pty.Open()
+	require.NoError(t, err)
+	defer master.Close()
+	defer slave.Close()
+	require.NoError(t, pty.SetSize(slave, 5, 14))
+	r := &redrawn{terminal: slave}
+	written := func(text string) string {
+		require.NoError(t, r.show(text))
+		b := make([]byte, 1000)
+		n, err := master.Read(b)
+		require.NoError(t, err)
+		return strings.ReplaceAll(strings.ReplaceAll(string(b[:n]), "\r\n", "\n"), "\x1b[K", "")
+	}
+	assert.Equal(t, "\rone\ntwo\n\x1b[J", written("one\ntwo\n"))
+	assert.Equal(t, "\r\x1b[2A1234567890123…\n\x1b[J", written("123456789012345"), "cut to the width")
+	assert.Equal(t, "\r\x1b[1A1\n2\n3\n… 3 lines more\n\x1b[J", written("1\n2\n3\n4\n5\n6"), "cut to the height")
+	assert.Equal(t, "\r\x1b[4A世界世界世界…\n\x1b[J", written("世界世界世界世界"), "by columns")
+	f, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer f.Close()
+	assert.Error(t, (&redrawn{terminal: f}).show("x"))
+}

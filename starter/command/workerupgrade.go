@@ -1,0 +1,123 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workers/embedded"
+)
+
+// upgradePatience is how long a host worker may take to say what came of an upgrade.
+const upgradePatience = time.Minute
+
+func (a *app) workerUpgradeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "upgrade",
+		Short: "Put the program on disk in the place of the running worker",
+		Long: `Has the host worker of the state directory execute the program that is now where it
+was started from, in its own process. Its tasks go on: their processes stay the same,
+none is started again, no exit is lost, and what they ask at their sockets is answered
+a moment later. Ports, barriers, closures and timers are kept. For systemd the line is
+ExecReload=clusterrun worker upgrade. SIGHUP does the same to a worker that was started
+without a terminal.
+
+The program is asked first whether it understands all that it will be handed. If it
+does not, or is no program at all, the worker goes on as it is, and this says why. An
+older one may take over, too. The flags stay those that the worker was started with.
+
+Exit codes:
+  0    upgraded
+  2    mistake in the command line
+  125  no host worker uses the state directory, or it is not upgraded and goes on`,
+		Example: `  install -m 755 clusterrun /usr/local/bin/ && clusterrun worker upgrade`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), upgradePatience)
+			defer cancel()
+			before, after, err := supervisor.RequestUpgrade(ctx, a.workerDir())
+			switch {
+			case errors.Is(err, supervisor.ErrNoSupervisor):
+				return fmt.Errorf("no host worker uses %s; start one with `clusterrun worker`, or name its --state-dir", a.workerDir())
+			case errors.Is(err, supervisor.ErrNotUpgradable):
+				return fmt.Errorf("the host worker with pid %d is of a version that cannot be upgraded in place; end it, which stops its tasks, and start it anew", before.PID)
+			case errors.Is(err, context.DeadlineExceeded):
+				return fmt.Errorf("the host worker with pid %d does not say what came of the upgrade; see its log", before.PID)
+			case err != nil:
+				return err
+			case after.Error != "":
+				return fmt.Errorf("the host worker with pid %d goes on as it is, with clusterrun %s: %s", after.PID, after.Version, after.Error)
+			}
+			if a.global.json {
+				return a.printJSON(after)
+			}
+			a.say("the host worker with pid %d is clusterrun %s now, and was %s; %d processes go on", after.PID, after.Version, before.Version, after.Living)
+			return nil
+		},
+	}
+}
+
+// takeOverCommand returns the command of a program that is executed in the place of a host
+// worker, and before that to be asked whether it could.
+func (a *app) takeOverCommand() *cobra.Command {
+	check := false
+	cmd := &cobra.Command{
+		Use:    workers.TakeOverArgs[0],
+		Short:  "The program that takes over from a host worker; executed by that",
+		Hidden: true,
+		Args:   noArgs,
+		// Global flags and the environment have said what they had to say.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if check {
+				return workers.CheckTakeOver(a.in, os.Stdout)
+			}
+			if !supervisor.TakesOver() {
+				return usagef("take-over is executed by a host worker; use `clusterrun worker upgrade`")
+			}
+			ctx, stop := endedBy(cmd.Context())
+			defer stop()
+			side, err := sideCommand()
+			if err != nil {
+				return err
+			}
+			return workers.TakeOver(ctx, side, func(ctx context.Context, o workers.Options) {
+				if dir := o.Server.Embedded; dir != "" {
+					a.keepOwn(ctx, embedded.Home{Dir: dir})
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "answer whether this program can take over")
+	return cmd
+}
+
+// ownProgram returns the file of this program, by the name under which a newer one will be put:
+// that may be a link.
+func ownProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find our own executable: %w", err)
+	}
+	if named, err := exec.LookPath(os.Args[0]); err == nil {
+		// Whoever started us may call us something else.
+		if named, err = filepath.Abs(named); err == nil && sameFile(self, named) {
+			return named, nil
+		}
+	}
+	return self, nil
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}

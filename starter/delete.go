@@ -1,0 +1,128 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// OpenError reports that a run has not ended.
+type OpenError struct{ RunID string }
+
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("run %s has not ended; `clusterrun stop %s` ends it", e.RunID, e.RunID)
+}
+
+// Summary returns what the server knows of the run without anybody's help. ExecutionID is its
+// first execution. The verdict of one that has failed is empty.
+func (r *Run) Summary(ctx context.Context) (Summary, error) {
+	d, err := r.describe(ctx)
+	switch {
+	case isNotFound(err):
+		return Summary{}, &NotFoundError{r.ID}
+	case err != nil:
+		return Summary{}, fmt.Errorf("describe run %s: %w", r.ID, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	s := summarise(info)
+	s.ExecutionID = r.firstOf(info).RunID
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		s.Verdict = spec.VerdictCancelled
+	}
+	return s, nil
+}
+
+// Delete has the server forget the run, which must have ended, with its groups, its barriers
+// and its queue of closures, and returns how many workflows these were. A handle without an
+// execution stands for all runs of that ID. What is interrupted can be done again.
+func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err error) {
+	own, err := r.executions(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if slices.ContainsFunc(own, isOpen) {
+		return 0, &OpenError{r.ID}
+	}
+	belong, err := r.workflows(ctx, fmt.Sprintf("WorkflowId STARTS_WITH %s AND ExecutionStatus != 'Running'", quoted(r.ID+"/")))
+	if err != nil {
+		return 0, err
+	}
+	belong = slices.DeleteFunc(belong, func(w *workflowpb.WorkflowExecutionInfo) bool {
+		return !slices.ContainsFunc(own, func(e *workflowpb.WorkflowExecutionInfo) bool { return r.belongs(w, e.GetExecution().GetRunId()) })
+	})
+	// The run goes last, and of its executions the latest, which knows the first.
+	for _, w := range append(belong, own...) {
+		_, err := r.client.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
+			Namespace:         namespace,
+			WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: w.GetExecution().GetWorkflowId(), RunId: w.GetExecution().GetRunId()},
+		})
+		if err != nil && !isNotFound(err) {
+			return deleted, fmt.Errorf("delete workflow %s: %w", w.GetExecution().GetWorkflowId(), err)
+		}
+		deleted++
+	}
+	return deleted, nil
+}
+
+// belongs reports whether a workflow is a part of that execution of the run.
+func (r *Run) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) bool {
+	id := w.GetExecution().GetWorkflowId()
+	return strings.HasPrefix(id, spec.BarrierIDPrefix(r.ID, execution)) ||
+		strings.HasPrefix(id, spec.GroupIDPrefix(r.ID, execution)) ||
+		id == closure.QueueID(r.ID, execution)
+}
+
+// executions returns those of the run's workflow, the first one first.
+func (r *Run) executions(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
+	all, err := r.workflows(ctx, "WorkflowId = "+quoted(r.ID))
+	if err != nil {
+		return nil, err
+	}
+	var own []*workflowpb.WorkflowExecutionInfo
+	for _, e := range all {
+		if r.ExecutionID != "" && r.ExecutionID != e.GetExecution().GetRunId() {
+			d, err := r.client.DescribeWorkflowExecution(ctx, r.ID, e.GetExecution().GetRunId())
+			if isNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if d.GetWorkflowExecutionInfo().GetFirstRunId() != r.ExecutionID {
+				continue
+			}
+		}
+		own = append(own, e)
+	}
+	slices.SortStableFunc(own, func(a, b *workflowpb.WorkflowExecutionInfo) int {
+		return a.GetStartTime().AsTime().Compare(b.GetStartTime().AsTime())
+	})
+	return own, nil
+}
+
+func isOpen(e *workflowpb.WorkflowExecutionInfo) bool {
+	return e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
+func (r *Run) workflows(ctx context.Context, query string) (found []*workflowpb.WorkflowExecutionInfo, err error) {
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: lastPage}
+	for {
+		list, err := r.client.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("list the workflows of run %s: %w", r.ID, err)
+		}
+		found = append(found, list.GetExecutions()...)
+		if request.NextPageToken = list.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return found, nil
+		}
+	}
+}

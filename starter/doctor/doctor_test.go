@@ -1,0 +1,172 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	errFull    = errors.New("the disk of /s is full (0 KiB of 10 are free); make room there")
+	errOff     = errors.New("it is off")
+	healthy    = Host{Cgroups: cgroupsV2, PIDMax: 4194304, ThreadsMax: 1 << 20, InotifyWatches: 1 << 20, PortsLow: 32768, PortsHigh: 60999}
+	high       = Limits{Files: 1 << 20, Processes: 1 << 20, Locked: 1 << 40}
+	ourServer  = Server{Name: "the embedded server", Version: "1.32.1", Namespace: "default", Latency: time.Millisecond, Retention: 90 * 24 * time.Hour}
+	everything = []string{"cpu", "memory", "pids"}
+)
+
+// with returns a copy that was changed.
+func with[T any](v T, change func(*T)) T {
+	change(&v)
+	return v
+}
+
+// Each row is what is known, and the worst that is said of it.
+func TestRules(t *testing.T) {
+	for name, c := range map[string]struct {
+		found  []Finding
+		level  Level
+		text   string
+		remedy string
+	}{
+		"server":             {CheckServer(ourServer), OK, "it keeps runs for 90 days", ""},
+		"slow server":        {CheckServer(with(ourServer, func(s *Server) { s.Latency = time.Second })), Warning, "an answer takes 1s", "nearer"},
+		"forgetful server":   {CheckServer(with(ourServer, func(s *Server) { s.Retention = time.Hour })), Warning, "it forgets runs 1h0m0s", "namespace update --retention 30d default"},
+		"without attributes": {CheckServer(with(ourServer, func(s *Server) { s.Missing, s.Register = []string{"A", "B"}, "register" })), Warning, "lacks the search attributes A, B", "register"},
+		"secretive server":   {CheckServer(with(ourServer, func(s *Server) { s.AttributesErr = errOff })), Warning, "could not be checked: search attributes: it is off", "operator"},
+		"older server runs":  {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.33.0)" })), Warning, "that runs is 1.32.1", "restart"},
+		"same server":        {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.32.1, Web UI)" })), OK, "", ""},
+		"unreached":          {CheckUnreached(errOff, "turn it on"), Problem, "it is off", "turn it on"},
+
+		"no hosts":     {CheckMembers("q", "2", nil), OK, "no host has joined the queue q", ""},
+		"hosts":        {CheckMembers("q", "2", []Member{{Name: "a", Version: "2"}, {Name: "b", Version: "2"}}), OK, "2 hosts in the queue q, all 2", ""},
+		"mixed":        {CheckMembers("q", "2", []Member{{Name: "a", Version: "2"}, {Name: "c", Version: "1"}, {Name: "b", Version: "1"}}), Warning, "this is 2, and there is 1 on b, c", "worker upgrade"},
+		"silent hosts": {CheckMembers("q", "2", []Member{{Name: "a", Version: "2", Silent: true}}), Warning, "of the queue q 1 host is silent: a", "clusterrun worker"},
+
+		"clock":     {CheckClock(true, time.Millisecond), OK, "synchronized", ""},
+		"free run":  {CheckClock(false, 0), Warning, "nothing tells", "set-ntp true"},
+		"clock off": {CheckClock(true, -2*time.Second), Problem, "off by -2s", "makestep"},
+
+		"cgroups":    {CheckCgroups(healthy, everything, ""), OK, "work", ""},
+		"some":       {CheckCgroups(healthy, []string{"memory", "pids"}, "only those"), Warning, "specs with limits.cpus: only those", "Delegate=yes"},
+		"version 1":  {CheckCgroups(Host{Cgroups: "cgroups of version 1"}, nil, "none of them: they are elsewhere"), Warning, "limits.memory, limits.cpus, limits.pids: none of them", "unified_cgroup_hierarchy=1"},
+		"no cgroups": {CheckCgroups(ReadHost(t.TempDir()), nil, "none; start it so"), Warning, "no cgroups: a host worker", "leave these limits out"},
+
+		"limits":      {CheckLimits(high, healthy), OK, "high enough", ""},
+		"files":       {CheckLimits(with(high, func(l *Limits) { l.Files = 1024 }), healthy), Warning, "open files is 1024", "LimitNOFILE=65536"},
+		"processes":   {CheckLimits(with(high, func(l *Limits) { l.Processes = 100 }), healthy), Warning, "processes of this user is 100", "LimitNPROC"},
+		"pids":        {CheckLimits(high, with(healthy, func(h *Host) { h.PIDMax = 4096 })), Warning, "kernel.pid_max is 4096", "sysctl -w kernel.pid_max="},
+		"inotify":     {CheckLimits(high, with(healthy, func(h *Host) { h.InotifyWatches = 10 })), Warning, "max_user_watches is 10", "sysctl -w fs.inotify"},
+		"memlock":     {CheckLimits(with(high, func(l *Limits) { l.Locked = 65536 }), with(healthy, func(h *Host) { h.RDMADevices = 1 })), Warning, "64 KiB of memory can be locked", "LimitMEMLOCK"},
+		"no RDMA":     {CheckLimits(with(high, func(l *Limits) { l.Locked = 65536 }), healthy), OK, "", ""},
+		"not known":   {CheckLimits(Limits{}, Host{}), OK, "", ""},
+		"ports":       {CheckPorts(healthy, 16, 16, nil), OK, "runs have ports", ""},
+		"some taken":  {CheckPorts(healthy, 15, 16, nil), OK, "runs have ports", ""},
+		"most taken":  {CheckPorts(healthy, 3, 16, nil), Warning, "of 16 ports that a run would take 3 are free", "ss -ltnp"},
+		"none free":   {CheckPorts(healthy, 0, 16, nil), Problem, "none of 16", "ss -ltnp"},
+		"no files":    {CheckPorts(healthy, 0, 0, nil), Problem, "no port can be leased", "ulimit -n"},
+		"dev's port":  {CheckPorts(healthy, 16, 16, []int{7233}), Warning, "would listen on port 7233", "dev --port 0"},
+		"all of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 1024, 65535 }), 16, 16, nil), Warning, "take the ports 1024 to 65535", "ip_local_port_range"},
+		"few of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 50000, 50100 }), 16, 16, nil), Warning, "50000 to 50100 only", "ip_local_port_range"},
+
+		"disk":        {CheckDisk(Disk{Path: "/s", Use: "state", Free: 2 << 30}), OK, "/s (state) has 2 GiB left", ""},
+		"little room": {CheckDisk(Disk{Path: "/s", Use: "state", Free: 2 << 20}), Warning, "has 2 MiB left", "prune"},
+		"full":        {CheckDisk(Disk{Path: "/s", Use: "state", Full: errFull, Free: 10}), Problem, "the disk of /s is full (0 KiB of 10 are free)", "make room there"},
+		"read-only":   {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", ReadOnly: true, NotUsable: errOff, Free: 2 << 30}), Problem, "read-only", "remount,rw"},
+		"not ours":    {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Free: 2 << 30}), Problem, "cannot be written: it is off", "--state-dir"},
+		"no blocks":   {CheckDisk(Disk{Path: "/s", Uncounted: true}), OK, "can be written", ""},
+		"network":     {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", Free: 2 << 30, Network: "NFS"}), Warning, "is on NFS", "--state-dir"},
+		"noexec":      {CheckDisk(Disk{Path: "/tmp", Free: 2 << 30, NoExec: true}), Warning, "nothing in /tmp", "remount,exec"},
+
+		"no GPU":         {CheckGPUs(Host{}, 0, false, 0, nil), OK, "no GPU", ""},
+		"GPUs":           {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 8}, 8, true, 8, nil), OK, "8 usable GPUs, of which the driver 550.1 knows 8", ""},
+		"AMD":            {CheckGPUs(Host{}, 4, false, 0, nil), OK, "4 usable GPUs", ""},
+		"no driver":      {CheckGPUs(Host{NVIDIAOnBus: 1}, 0, false, 0, nil), Problem, "and no driver", "modprobe nvidia"},
+		"no device":      {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIAOnBus: 1}, 0, true, 0, nil), Problem, "no device /dev/nvidia0", "--gpus all"},
+		"driver is gone": {CheckGPUs(Host{NVIDIADevices: 1}, 1, false, 0, nil), Problem, "no driver is loaded", "modprobe"},
+		"no nvidia-smi":  {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, false, 0, nil), Warning, "there is no nvidia-smi", "PATH"},
+		"hangs":          {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, true, 0, errOff), Problem, "does not answer: it is off", "xid"},
+		"not for us":     {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 2}, 0, true, 2, nil), Warning, "there are 2 GPUs, and this user can use none", "video"},
+
+		"policy":        {CheckPolicy("p.yaml", nil, true, nil), OK, "p.yaml can be used", ""},
+		"bad policy":    {CheckPolicy("p.yaml", errOff, true, nil), Problem, "it is off", "policy check p.yaml"},
+		"root":          {CheckPolicy("", nil, true, nil), Warning, "as root", "--policy FILE"},
+		"no policy":     {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o755}), OK, "nobody else can write", ""},
+		"open to all":   {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o777}), Problem, "others can write to the state directory /s", "chmod go-w /s"},
+		"somebody's":    {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o700, Foreign: true}), Problem, "belongs to another user", "--state-dir"},
+		"programs":      {CheckPrograms("clusterrun 2", "2", "server", nil, false, "2"), OK, "same version", ""},
+		"no server":     {CheckPrograms("clusterrun 2", "2", "", errFull, false, ""), Problem, "is full", "make room"},
+		"none needed":   {CheckPrograms("clusterrun 2", "2", "", errFull, true, ""), OK, "tasks need none", ""},
+		"older Python":  {CheckPrograms("clusterrun 2", "2", "server", nil, false, "1"), Warning, "the Python module is 1, and this is 2", "clusterrun==2"},
+		"other":         {CheckOther("2", Other{Version: "2"}, nil), OK, "answers", ""},
+		"other version": {CheckOther("2", Other{Version: "1"}, nil), Problem, "1 there, and 2 here", "--copy-binary"},
+		"other clock":   {CheckOther("2", Other{Version: "2", Ahead: -5 * time.Second, Doubt: time.Second}, nil), Warning, "differs by about -5s", "set-ntp"},
+		"in doubt":      {CheckOther("2", Other{Version: "2", Ahead: 2 * time.Second, Doubt: 2 * time.Second}, nil), OK, "", ""},
+		"no answer":     {CheckOther("2", Other{}, errOff), Problem, "it is off", "by hand"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.level, Worst(c.found), "%+v", c.found)
+			var worst []string
+			for _, f := range c.found {
+				assert.Equal(t, f.Level == OK, f.Remedy == "", "what is wrong has a remedy, and nothing else has: %+v", f)
+				assert.NotContains(t, f.Text+f.Remedy, "\n")
+				if f.Level == c.level {
+					worst = append(worst, f.Text+" -> "+f.Remedy)
+				}
+			}
+			said := strings.Join(worst, "\n")
+			assert.Contains(t, said, c.text)
+			assert.Contains(t, said, c.remedy)
+		})
+	}
+}
+
+func TestReadHost(t *testing.T) {
+	root := t.TempDir()
+	for path, text := range map[string]string{
+		"proc/sys/kernel/pid_max":               "32768\n",
+		"proc/sys/kernel/threads-max":           "1000\n",
+		"proc/sys/fs/inotify/max_user_watches":  "8192\n",
+		"proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
+		"proc/driver/nvidia/version":            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5\nGCC version: gcc 12\n",
+		"dev/nvidia0":                           "", "dev/nvidia1": "", "dev/nvidiactl": "", "dev/nvidia-uvm": "",
+		"sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
+		"sys/bus/pci/devices/0000:01:00.1/vendor": "0x10de\n", "sys/bus/pci/devices/0000:01:00.1/class": "0x040300\n",
+		"sys/class/infiniband/mlx5_0/x":    "",
+		"sys/fs/cgroup/cgroup.controllers": "cpu",
+	} {
+		file := filepath.Join(root, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	assert.Equal(t, Host{
+		PIDMax: 32768, ThreadsMax: 1000, InotifyWatches: 8192, PortsLow: 32768, PortsHigh: 60999,
+		NVIDIADriver: "550.54.15", NVIDIADevices: 2, NVIDIAOnBus: 1, RDMADevices: 1, Cgroups: cgroupsV2,
+	}, ReadHost(root))
+	assert.Equal(t, Host{Cgroups: "no cgroups"}, ReadHost(t.TempDir()))
+}
+
+// A check that hangs keeps nothing from being said, and is named.
+func TestExamine(t *testing.T) {
+	hangs := make(chan struct{})
+	defer close(hangs)
+	found := Examine(context.Background(), time.Second, []Check{
+		{"hangs", func(context.Context) []Finding { <-hangs; return nil }},
+		{"fine", func(context.Context) []Finding { return []Finding{ok("well"), problem("mend", "ill")} }},
+		{"patient", func(ctx context.Context) []Finding { <-ctx.Done(); return []Finding{Unknown(ctx.Err(), "wait")} }},
+	})
+	require.Len(t, found, 4)
+	assert.Equal(t, "hangs", found[0].Check)
+	assert.Contains(t, found[0].Text, "could not be checked: there was no answer within 1s")
+	assert.Equal(t, Finding{Check: "fine", Level: OK, Text: "well"}, found[1])
+	assert.Equal(t, Finding{Check: "fine", Level: Problem, Text: "ill", Remedy: "mend"}, found[2])
+	assert.Equal(t, "patient", found[3].Check)
+	assert.Equal(t, Problem, Worst(found))
+}

@@ -1,0 +1,83 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Host is what the kernel says of a host. A number that is not known is 0.
+type Host struct {
+	PIDMax, ThreadsMax       uint64
+	InotifyWatches           uint64
+	PortsLow, PortsHigh      uint64 // of outgoing connections, both included
+	NVIDIADriver             string // its version; empty: it is not loaded
+	NVIDIADevices            int    // device files
+	NVIDIAOnBus, RDMADevices int
+	Cgroups                  string // which versions, in words
+}
+
+const cgroupsV2 = "cgroups of version 2"
+
+// ReadHost reads the files below a root, which is / but for tests.
+func ReadHost(root string) Host {
+	h := Host{
+		PIDMax:         number(root, "proc/sys/kernel/pid_max"),
+		ThreadsMax:     number(root, "proc/sys/kernel/threads-max"),
+		InotifyWatches: number(root, "proc/sys/fs/inotify/max_user_watches"),
+		NVIDIADevices:  len(below(root, "dev/nvidia[0-9]*")),
+		RDMADevices:    len(below(root, "sys/class/infiniband/*")),
+	}
+	if ports := strings.Fields(text(root, "proc/sys/net/ipv4/ip_local_port_range")); len(ports) == 2 {
+		h.PortsLow, _ = strconv.ParseUint(ports[0], 10, 16)
+		h.PortsHigh, _ = strconv.ParseUint(ports[1], 10, 16)
+	}
+	switch {
+	case exists(root, "sys/fs/cgroup/cgroup.controllers"):
+		h.Cgroups = cgroupsV2
+	case exists(root, "sys/fs/cgroup/unified/cgroup.procs"):
+		h.Cgroups = "cgroups of version 1, and 2 without controllers (hybrid)"
+	case len(below(root, "sys/fs/cgroup/*")) > 0:
+		h.Cgroups = "cgroups of version 1"
+	default:
+		h.Cgroups = "no cgroups"
+	}
+	// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  ..."
+	for _, word := range strings.Fields(text(root, "proc/driver/nvidia/version")) {
+		if word[0] >= '0' && word[0] <= '9' && strings.Contains(word, ".") {
+			h.NVIDIADriver = word
+			break
+		}
+	}
+	for _, device := range below(root, "sys/bus/pci/devices/*") {
+		vendor, class := content(filepath.Join(device, "vendor")), content(filepath.Join(device, "class"))
+		if strings.TrimSpace(vendor) == "0x10de" && strings.HasPrefix(class, "0x03") { // a display controller
+			h.NVIDIAOnBus++
+		}
+	}
+	return h
+}
+
+func below(root, pattern string) []string {
+	found, _ := filepath.Glob(filepath.Join(root, pattern)) // the pattern is ours
+	return found
+}
+
+func exists(root, path string) bool {
+	_, err := os.Stat(filepath.Join(root, path))
+	return err == nil
+}
+
+func text(root, path string) string { return content(filepath.Join(root, path)) }
+
+// content returns what is in a file; empty: there is none that can be read.
+func content(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}
+
+func number(root, path string) uint64 {
+	n, _ := strconv.ParseUint(strings.TrimSpace(text(root, path)), 10, 64)
+	return n
+}

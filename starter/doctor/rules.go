@@ -1,0 +1,361 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+)
+
+// Server is what is known of a Temporal server that answers.
+type Server struct {
+	Name, Version, Namespace string
+	Latency, Retention       time.Duration
+	// Program is what the program of the embedded server says of itself; empty: it is another
+	// server, or there is none.
+	Program string
+	// Missing are search attributes of runs that it does not know, and Register the command
+	// that registers them. AttributesErr is why that is not known.
+	Missing       []string
+	Register      string
+	AttributesErr error
+}
+
+const (
+	slowServer   = 200 * time.Millisecond
+	fewRetention = 24 * time.Hour
+	mostNames    = 8
+)
+
+// CheckServer judges a server.
+func CheckServer(s Server) []Finding {
+	all := []Finding{ok("%s answers: Temporal server %s, namespace %s", s.Name, s.Version, s.Namespace)}
+	if s.Program != "" && !strings.Contains(s.Program, "Temporal server "+s.Version) {
+		all = append(all, warning("let it end by itself when no command needs it, or restart `clusterrun dev`", "the embedded server that runs is %s, and the program on disk is %s", s.Version, s.Program))
+	}
+	if s.Latency > slowServer {
+		all = append(all, warning("run clusterrun nearer to it, or look at the load of the server", "an answer takes %s", s.Latency.Round(time.Millisecond)))
+	} else {
+		all = append(all, ok("an answer takes %s", s.Latency.Round(10*time.Microsecond)))
+	}
+	if s.Retention > 0 && s.Retention < fewRetention {
+		all = append(all, warning(fmt.Sprintf("temporal operator namespace update --retention 30d %s", s.Namespace), "it forgets runs %s after their end", s.Retention))
+	} else if s.Retention > 0 {
+		all = append(all, ok("it keeps runs for %s", plural.Of(int(s.Retention/(24*time.Hour)), "day", "days")))
+	}
+	switch {
+	case s.AttributesErr != nil:
+		all = append(all, Unknown(fmt.Errorf("search attributes: %w", s.AttributesErr), "ask its operator whether they are registered: "+s.Register))
+	case len(s.Missing) > 0:
+		all = append(all, warning(s.Register, "it lacks the search attributes %s: `list` finds fewer runs", shorten.List(s.Missing, mostNames)))
+	default:
+		all = append(all, ok("it has all search attributes of runs"))
+	}
+	return all
+}
+
+// CheckUnreached judges a server that did not answer. why says what to do after a semicolon, or
+// in brackets.
+func CheckUnreached(why error, remedy string) []Finding {
+	return []Finding{problem(remedy, "%v", why)}
+}
+
+// CheckNotRunning is of an embedded server that does not run, which is as it should be.
+func CheckNotRunning() []Finding {
+	return []Finding{ok("the embedded server does not run; a command that needs it starts it")}
+}
+
+// Member is a host in the fleet of a queue.
+type Member struct {
+	Name, Version string
+	Silent        bool
+}
+
+// CheckMembers judges the hosts of a queue, from a program of a version.
+func CheckMembers(queue, version string, hosts []Member) []Finding {
+	var silent []string
+	by := map[string][]string{}
+	for _, h := range hosts {
+		by[h.Version] = append(by[h.Version], h.Name)
+		if h.Silent {
+			silent = append(silent, h.Name)
+		}
+	}
+	var all []Finding
+	if len(silent) > 0 {
+		all = append(all, warning("start `clusterrun worker` there again", "of the queue %s %s silent: %s",
+			queue, plural.Of(len(silent), "host is", "hosts are"), shorten.List(silent, mostNames)))
+	}
+	delete(by, version)
+	var others []string
+	for v, names := range by {
+		slices.Sort(names)
+		others = append(others, fmt.Sprintf("%s on %s", v, shorten.List(names, mostNames)))
+	}
+	slices.Sort(others)
+	if len(others) > 0 {
+		all = append(all, warning("install the same clusterrun there, and have the host worker take it: clusterrun worker upgrade", "this is %s, and there is %s", version, strings.Join(others, "; ")))
+	}
+	switch {
+	case len(hosts) == 0:
+		all = append(all, ok("no host has joined the queue %s: `run` needs none, and `submit` a clusterrun worker", queue))
+	case len(all) == 0:
+		all = append(all, ok("%s in the queue %s, all %s", plural.Of(len(hosts), "host", "hosts"), queue, version))
+	}
+	return all
+}
+
+// CheckClock judges whether the kernel's clock is kept by NTP or another source.
+func CheckClock(synchronized bool, off time.Duration) []Finding {
+	switch {
+	case off.Abs() > time.Second:
+		return []Finding{problem("chronyc makestep, or systemctl restart systemd-timesyncd", "the clock is off by %s", off.Round(time.Millisecond))}
+	case !synchronized:
+		return []Finding{warning("timedatectl set-ntp true; in a container or a virtual machine see to the clock of its host", "nothing tells the kernel that its clock is synchronized")}
+	}
+	return []Finding{ok("the clock is synchronized")}
+}
+
+// CheckCgroups judges what a host worker that is started here can limit. why says what is
+// missing.
+func CheckCgroups(h Host, controllers []string, why string) []Finding {
+	remedy := "systemd-run --user -p Delegate=yes clusterrun worker, or Delegate=yes in its unit"
+	if h.Cgroups != cgroupsV2 {
+		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or leave these limits out"
+	}
+	why, _, _ = strings.Cut(why, "; ") // the rest is a remedy
+	why, _, _ = strings.Cut(why, ": ")
+	var all []Finding
+	var lacks []string
+	for _, c := range []struct{ name, limit string }{{"memory", "limits.memory"}, {"cpu", "limits.cpus"}, {"pids", "limits.pids"}} {
+		if !slices.Contains(controllers, c.name) {
+			lacks = append(lacks, c.limit)
+		}
+	}
+	if len(lacks) > 0 {
+		all = append(all, warning(remedy, "%s: a host worker started here refuses specs with %s: %s", h.Cgroups, strings.Join(lacks, ", "), why))
+	} else {
+		all = append(all, ok("%s: limits of memory, processors and processes work", h.Cgroups))
+	}
+	return all
+}
+
+// Limits are those of this process: the hard ones.
+type Limits struct{ Files, Processes, Locked uint64 }
+
+const (
+	fewFiles     = 4096
+	fewProcesses = 4096
+	fewPIDs      = 16384
+	fewWatches   = 8192
+	fewLocked    = 64 << 20 // bytes
+)
+
+// CheckLimits judges the limits of a process and of its host.
+func CheckLimits(l Limits, h Host) []Finding {
+	var all []Finding
+	few := func(n, least uint64, what, remedy string) {
+		if n > 0 && n < least {
+			all = append(all, warning(remedy, "%s is %d; large runs need %d or more", what, n, least))
+		}
+	}
+	few(l.Files, fewFiles, "the hard limit of open files", "ulimit -Hn 65536 as root, or LimitNOFILE=65536 in the unit of the host worker")
+	few(l.Processes, fewProcesses, "the hard limit of processes of this user", "nproc in /etc/security/limits.conf, or LimitNPROC=infinity in the unit of the host worker")
+	few(h.PIDMax, fewPIDs, "kernel.pid_max", "sysctl -w kernel.pid_max=4194304")
+	few(h.ThreadsMax, fewPIDs, "kernel.threads-max", "sysctl -w kernel.threads-max=131072")
+	few(h.InotifyWatches, fewWatches, "fs.inotify.max_user_watches", "sysctl -w fs.inotify.max_user_watches=524288")
+	if h.RDMADevices > 0 && l.Locked < fewLocked {
+		all = append(all, warning("memlock unlimited in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of the host worker", "there is RDMA, and %d KiB of memory can be locked: NCCL and MPI fall back or fail", l.Locked>>10))
+	}
+	if len(all) == 0 {
+		all = append(all, ok("open files, processes and locked memory are bounded high enough"))
+	}
+	return all
+}
+
+const (
+	fewPorts   = 1024
+	lowestPort = 20000 // that a run takes
+)
+
+// CheckPorts judges the ports that a run can have. free is how many of those tried are, and
+// taken are ports of `clusterrun dev` on which another program listens.
+func CheckPorts(h Host, free, tried int, taken []int) []Finding {
+	const remedy = "sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
+	var all []Finding
+	if h.PortsHigh > 0 && h.PortsHigh-h.PortsLow < fewPorts {
+		all = append(all, warning(remedy, "outgoing connections have the ports %d to %d only", h.PortsLow, h.PortsHigh))
+	}
+	if h.PortsHigh > 0 && h.PortsLow < lowestPort+fewPorts && 65535-h.PortsHigh < fewPorts {
+		all = append(all, warning(remedy, "outgoing connections take the ports %d to %d: one may take the port that a task is about to listen on", h.PortsLow, h.PortsHigh))
+	}
+	for _, port := range taken {
+		all = append(all, warning(fmt.Sprintf("clusterrun dev --port 0 --ui-port 0; `ss -ltnp sport = :%d` shows who listens", port), "`clusterrun dev` would listen on port %d, and another program does", port))
+	}
+	switch {
+	case tried == 0:
+		all = append(all, problem("ulimit -n 65536: each port that is leased is an open file", "no port can be leased to a run"))
+	case free == 0:
+		all = append(all, problem("ss -ltnp shows who listens", "none of %d ports that a run would take is free", tried))
+	case free < tried/2:
+		all = append(all, warning("ss -ltnp shows who listens", "of %d ports that a run would take %d are free", tried, free))
+	case len(all) == 0:
+		all = append(all, ok("runs have ports, apart from those of outgoing connections"))
+	}
+	return all
+}
+
+// Disk is the file system of a directory.
+type Disk struct {
+	Path, Use string
+	Setting   string // what chooses another directory
+	Free      uint64 // in bytes
+	Full      error  // why it counts as full
+	Network   string // its type, if it is one of a network
+	ReadOnly  bool
+	NoExec    bool
+	NotUsable error // why nothing can be written there
+	// Uncounted reports whether the file system counts no blocks.
+	Uncounted bool
+}
+
+const littleRoom = 1 << 30
+
+// CheckDisk judges a file system.
+func CheckDisk(d Disk) []Finding {
+	var all []Finding
+	switch {
+	case d.Full != nil:
+		what, remedy, _ := strings.Cut(d.Full.Error(), "; ")
+		all = append(all, problem(remedy, "%s", what))
+	case d.ReadOnly:
+		all = append(all, problem("mount -o remount,rw, or choose another directory with "+d.Setting, "%s (%s) is on a disk that is mounted read-only", d.Path, d.Use))
+	case d.NotUsable != nil:
+		all = append(all, problem("chown or chmod it, or choose another directory with "+d.Setting, "%s (%s) cannot be written: %v", d.Path, d.Use, d.NotUsable))
+	case d.Uncounted:
+		all = append(all, ok("%s (%s) can be written", d.Path, d.Use))
+	case d.Free < littleRoom:
+		all = append(all, warning("clusterrun prune --older-than 30d", "%s (%s) has %d MiB left", d.Path, d.Use, d.Free>>20))
+	default:
+		all = append(all, ok("%s (%s) has %d GiB left", d.Path, d.Use, d.Free>>30))
+	}
+	if d.Network != "" {
+		all = append(all, warning("choose a directory on a disk of this host with "+d.Setting, "%s (%s) is on %s: locks and syncs are slow there, and hosts must not share it", d.Path, d.Use, d.Network))
+	}
+	if d.NoExec {
+		all = append(all, warning("mount -o remount,exec, or choose another directory with "+d.Setting, "nothing in %s (%s) can be executed", d.Path, d.Use))
+	}
+	return all
+}
+
+// CheckGPUs judges a driver by what it answers. usable is how many devices a host worker that
+// is started here sees.
+func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Finding {
+	switch {
+	case h.NVIDIADriver == "" && h.NVIDIADevices == 0 && h.NVIDIAOnBus > 0:
+		return []Finding{problem("install the driver of NVIDIA, or load it: modprobe nvidia", "there is a GPU of NVIDIA, and no driver")}
+	case h.NVIDIADriver != "" && h.NVIDIADevices == 0:
+		return []Finding{problem("run nvidia-smi as root, which makes the device files; in a container: --gpus all", "the driver of NVIDIA (%s) is loaded, and there is no device /dev/nvidia0", h.NVIDIADriver)}
+	case h.NVIDIADevices > 0 && h.NVIDIADriver == "" && !program:
+		return []Finding{problem("modprobe nvidia", "there are devices /dev/nvidia*, and no driver is loaded")}
+	case h.NVIDIADevices > 0 && !program:
+		return []Finding{warning("install nvidia-smi (nvidia-utils), or put it into PATH", "there is no nvidia-smi: `usage` does not know of GPUs")}
+	case h.NVIDIADevices > 0 && err != nil:
+		return []Finding{problem("dmesg | grep -i -e xid -e nvrm", "nvidia-smi does not answer: %v", err)}
+	case h.NVIDIADevices > 0 && usable == 0:
+		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "there are %s, and this user can use none", plural.Of(h.NVIDIADevices, "GPU", "GPUs"))}
+	case h.NVIDIADevices > 0:
+		return []Finding{ok("%s, of which the driver %s knows %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
+	case usable > 0:
+		return []Finding{ok("%s", plural.Of(usable, "usable GPU", "usable GPUs"))}
+	}
+	return []Finding{ok("there is no GPU")}
+}
+
+// StateDir is who can use a state directory.
+type StateDir struct {
+	Path    string
+	Mode    uint32
+	Foreign bool // it is another user's
+}
+
+// CheckPolicy judges who can have something run here. bad is why the policy cannot be used; file
+// empty: there is none.
+func CheckPolicy(file string, bad error, root bool, dir *StateDir) []Finding {
+	var all []Finding
+	switch {
+	case bad != nil:
+		all = append(all, problem("clusterrun policy check "+file, "%v", bad))
+	case file != "":
+		all = append(all, ok("%s can be used", file))
+	case root:
+		all = append(all, warning("clusterrun worker --policy FILE; see `clusterrun policy --help`", "a host worker that root starts without a policy runs what anybody submits, as root"))
+	default:
+		all = append(all, ok("without a policy (--policy) a host worker runs what anybody submits, as its user"))
+	}
+	switch {
+	case dir == nil:
+	case dir.Foreign:
+		all = append(all, problem("choose another one with --state-dir", "the state directory %s belongs to another user", dir.Path))
+	case dir.Mode&0o022 != 0:
+		all = append(all, problem("chmod go-w "+dir.Path, "others can write to the state directory %s", dir.Path))
+	default:
+		all = append(all, ok("nobody else can write to the state directory"))
+	}
+	return all
+}
+
+// CheckPrograms judges the programs that belong together. server is the line by which the
+// embedded server's program says its version, and python the version of the Python module,
+// empty where there is none.
+func CheckPrograms(own, version, server string, serverErr error, external bool, python string) []Finding {
+	all := []Finding{ok("%s", own)}
+	switch {
+	case external: // it needs none of ours
+	case serverErr != nil:
+		what, remedy, _ := strings.Cut(serverErr.Error(), "; ")
+		all = append(all, problem(remedy, "%s", what))
+	default:
+		all = append(all, ok("%s", server))
+	}
+	switch python {
+	case "":
+		all = append(all, ok("no Python module clusterrun is found by python3; tasks need none"))
+	case version:
+		all = append(all, ok("the Python module is of the same version"))
+	default:
+		all = append(all, warning("python3 -m pip install clusterrun=="+version, "the Python module is %s, and this is %s", python, version))
+	}
+	return all
+}
+
+// Other is what another host says of itself.
+type Other struct {
+	Version string
+	// Ahead is how far its clock is ahead of ours, to within Doubt.
+	Ahead, Doubt time.Duration
+}
+
+// skewed is how far apart clocks may be: times in logs and statuses are those of hosts.
+const skewed = time.Second
+
+// CheckOther judges another host, from a program of a version, as `clusterrun version` says it.
+func CheckOther(version string, o Other, err error) []Finding {
+	if err != nil {
+		return []Finding{problem("try it by hand: ssh -o BatchMode=yes HOST clusterrun version", "%v", err)}
+	}
+	var all []Finding
+	if o.Version != version {
+		all = append(all, problem("install the same clusterrun there, or give --copy-binary to run", "%s there, and %s here", o.Version, version))
+	}
+	if o.Ahead.Abs()-o.Doubt > skewed {
+		all = append(all, warning("timedatectl set-ntp true, there and here", "its clock differs by about %s", o.Ahead.Round(time.Second)))
+	}
+	if len(all) == 0 {
+		all = append(all, ok("answers, with the same clusterrun and about the same time"))
+	}
+	return all
+}

@@ -1,0 +1,104 @@
+package starter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// What a task does, in one word: its state, or one of these.
+const (
+	DoingRestart = "restarting" // it waits to be started again
+	DoingFailed  = "failed"     // it has ended badly, and by itself or with its host
+	DoingMissing = "missing"    // its host has not been heard of
+	DoingUnknown = "unknown"    // nobody says what it does
+)
+
+// doings are the words in the order in which they are counted.
+var doings = []string{
+	string(spec.TaskPending), string(spec.TaskRunning), DoingRestart, string(spec.TaskStopping),
+	string(spec.TaskEnded), DoingFailed, DoingMissing, DoingUnknown,
+}
+
+// Doing returns what each of the tasks does.
+func (s *Status) Doing() []string {
+	silent := map[string]bool{}
+	for _, h := range s.Silent {
+		silent[h.Host] = true
+	}
+	words := make([]string, len(s.Tasks))
+	for i, t := range s.Tasks {
+		words[i] = t.doing(silent[t.Host])
+	}
+	return words
+}
+
+func (t TaskStatus) doing(silent bool) string {
+	switch {
+	case t.State == "":
+		return DoingUnknown
+	case t.State == spec.TaskEnded:
+		if e := t.Exit; e != nil && (e.Cause.ByItself() || e.Cause == spec.CauseHostLost) {
+			return DoingFailed
+		}
+	case silent:
+		return DoingMissing
+	case !t.NextStart.IsZero():
+		return DoingRestart
+	}
+	return string(t.State)
+}
+
+// Tally counts tasks by what they do: by words of [Status.Doing].
+type Tally map[string]int
+
+// TallyOf counts words.
+func TallyOf(words []string) Tally {
+	t := Tally{}
+	for _, w := range words {
+		t[w]++
+	}
+	return t
+}
+
+// Words returns those that count a task, each time in the same order.
+func (t Tally) Words() []string {
+	return slices.DeleteFunc(slices.Clone(doings), func(w string) bool { return t[w] == 0 })
+}
+
+// String returns the counts, such as "3 running, 1 ended".
+func (t Tally) String() string {
+	var parts []string
+	for _, w := range t.Words() {
+		parts = append(parts, fmt.Sprintf("%d %s", t[w], w))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// trouble are the words of tasks to look at, the worst first.
+var trouble = []string{DoingFailed, DoingRestart, DoingMissing}
+
+// fewOf is one in how many tasks are few.
+const fewOf = 20
+
+// Odd returns which of the words are those of tasks to look at: in trouble, the worst first,
+// and then in a state that few of the others share.
+func Odd(words []string) []int {
+	all := TallyOf(words)
+	var odd []int
+	for _, w := range trouble {
+		for i := range words {
+			if words[i] == w {
+				odd = append(odd, i)
+			}
+		}
+	}
+	for i, w := range words {
+		if !slices.Contains(trouble, w) && all[w]*fewOf <= len(words) {
+			odd = append(odd, i)
+		}
+	}
+	return odd
+}

@@ -1,0 +1,107 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Spec returns what the run was started with.
+func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
+	if r.past != nil {
+		return nil, errPast
+	}
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, r.requestError(err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	s, err := r.spec(ctx, r.firstOf(info).RunID)
+	if isNotFound(err) { // the server forgets executions that ended long ago
+		s, err = r.spec(ctx, info.GetExecution().GetRunId())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the spec of run %s: %w", r.ID, err)
+	}
+	return s, nil
+}
+
+// History returns the histories of the executions of the run, as far as the server has them, the
+// first one first, and after them those of the groups that carry tasks of a large run.
+func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
+	if r.past != nil {
+		return nil, errPast
+	}
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, r.requestError(err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	last := info.GetExecution().GetRunId()
+	var runs, groups []*historypb.History
+	for execution := r.firstOf(info).RunID; execution != ""; {
+		h, err := r.history(ctx, r.ID, execution)
+		if isNotFound(err) && len(runs) == 0 && execution != last {
+			execution = last // the server forgets executions that ended long ago
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the history of run %s: %w", r.ID, err)
+		}
+		runs, execution = append(runs, h), ""
+		for _, e := range h.GetEvents() {
+			if a := e.GetWorkflowExecutionContinuedAsNewEventAttributes(); a != nil {
+				execution = a.GetNewExecutionRunId()
+			}
+			a := e.GetChildWorkflowExecutionStartedEventAttributes()
+			if a.GetWorkflowType().GetName() != spec.GroupWorkflowType {
+				continue
+			}
+			group, err := r.history(ctx, a.GetWorkflowExecution().GetWorkflowId(), a.GetWorkflowExecution().GetRunId())
+			if err != nil && !isNotFound(err) {
+				return nil, fmt.Errorf("read the history of a group of run %s: %w", r.ID, err)
+			}
+			if err == nil {
+				groups = append(groups, group)
+			}
+		}
+	}
+	return append(runs, groups...), nil
+}
+
+func (r *Run) history(ctx context.Context, id, execution string) (*historypb.History, error) {
+	h := &historypb.History{}
+	events := r.client.GetWorkflowHistory(ctx, id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return nil, err
+		}
+		h.Events = append(h.Events, e)
+	}
+	return h, nil
+}
+
+// Past returns a handle on a run of which no server is asked: its status is all that is known.
+func Past(s *Status) *Run { return &Run{ID: s.RunID, ExecutionID: s.ExecutionID, past: s} }
+
+var errPast = errors.New("the run is an imported one, and no server is asked about it")
+
+// pastResult is [Run.Wait] for a run that no server is asked about.
+func (r *Run) pastResult() (*spec.RunResult, error) {
+	result := r.past.Result
+	switch {
+	case r.past.Open:
+		return nil, fmt.Errorf("run %s had not ended when it was exported: how it ended is for its server to say", r.ID)
+	case result == nil:
+		return nil, errors.New(r.past.Message)
+	case result.Verdict == spec.VerdictSucceeded:
+		return result, nil
+	}
+	return result, &Error{RunID: r.ID, Result: result}
+}

@@ -1,0 +1,58 @@
+package remotehosts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ask returns the line of the version of the clusterrun of a host, and how far its clock is ahead of ours, to
+// within doubt. program is where it is looked for first.
+func Ask(ctx context.Context, agent []string, login, program string) (version string, ahead, doubt time.Duration, err error) {
+	argv := commandLine(agent, login, askScript(program))
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.WaitDelay = time.Second
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	began := time.Now()
+	out, err := cmd.Output()
+	ended := time.Now()
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", 0, 0, fmt.Errorf("%s %s: there was no answer in time", agent[0], login)
+		}
+		if cmd.ProcessState.ExitCode() == notThere {
+			return "", 0, 0, errors.New("there is no clusterrun in its PATH, nor where it is here")
+		}
+		return "", 0, 0, fmt.Errorf("%s %s: %w: %s", agent[0], login, err, strings.TrimSpace(stderr.String()))
+	}
+	version, at, err := readAnswer(string(out))
+	// Its time was taken between those two.
+	middle := began.Add(ended.Sub(began) / 2)
+	return version, at.Sub(middle), ended.Sub(began)/2 + time.Second, err
+}
+
+// answerLine precedes the answer: login shells may write before it.
+const answerLine = "clusterrun: answer"
+
+func askScript(program string) string {
+	return "exec /bin/sh -c " + quote(fmt.Sprintf(
+		`p=%s; [ -x "$p" ] || p=$(command -v clusterrun) || exit %d; echo %s; date +%%s; exec "$p" version`,
+		quote(program), notThere, quote(answerLine)))
+}
+
+// readAnswer reads what the script writes: the second, and the line of the version.
+func readAnswer(text string) (version string, at time.Time, err error) {
+	_, answer, _ := strings.Cut(text, answerLine+"\n")
+	second, version, _ := strings.Cut(answer, "\n")
+	n, err := strconv.ParseInt(second, 10, 64)
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("its answer is not understood: %w", err)
+	}
+	return strings.TrimSpace(version), time.Unix(n, 0), nil
+}

@@ -1,0 +1,145 @@
+package top
+
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+)
+
+// Kind is one of the views.
+type Kind string
+
+// The values of [Kind].
+const (
+	Runs   Kind = "runs"
+	Tasks  Kind = "tasks"
+	Queue  Kind = "queue"
+	Hosts  Kind = "hosts"
+	Output Kind = "output"
+)
+
+// Subject is what a view is about, and so what has to be fetched for it.
+type Subject struct {
+	Kind Kind
+	// Run is that of Tasks and Output, and Execution the one that is meant of those with its
+	// ID; empty: the latest.
+	Run, Execution string
+	// Task is that of Output; empty: all of the run.
+	Task string
+}
+
+// What [Model.Update] takes.
+type (
+	// Key is a key by its name: "a", "up", "enter", "ctrl+c".
+	Key string
+	// Size is that of the terminal.
+	Size struct{ Width, Height int }
+	// Found is what was fetched for a subject: the field of its kind is set, or Err.
+	Found struct {
+		Subject Subject
+		// At is when it was.
+		At     time.Time
+		Runs   []starter.Summary
+		Status *starter.Status
+		Queue  []fleet.Waiting
+		Hosts  []fleet.HostStatus
+		// Lines are those that have come since the last time.
+		Lines []string
+		// Last are the last lines of tasks, by name.
+		Last map[string]string
+		Err  error
+	}
+	// Note is a text for the last line, such as what came of an action.
+	Note string
+)
+
+// Verb is what a user can have done, as the command is called that does it.
+type Verb string
+
+// The values of [Verb].
+const (
+	Stop      Verb = "stop"
+	Terminate Verb = "terminate"
+	Restart   Verb = "restart-task"
+	Stacks    Verb = "stacks"
+)
+
+// What [Model.Update] wants done.
+type (
+	// Quit ends it all.
+	Quit struct{}
+	// Suspend gives the terminal back to the shell for a while.
+	Suspend struct{}
+	// Fetch wants what the view is about, now.
+	Fetch struct{}
+	// Action was confirmed.
+	Action struct {
+		Verb           Verb
+		Run, Execution string
+		// Task is empty where the whole run is meant.
+		Task string
+	}
+)
+
+// mostLines is the most lines of output that are kept.
+const mostLines = 5000
+
+// Model is everything that is shown. The zero value shows runs.
+type Model struct {
+	width, height int
+	stack         []screen // below the one that is shown
+	screen
+	help   bool
+	typing bool // the filter
+	asked  *Action
+	note   string
+}
+
+// screen is one view, with what was found for it.
+type screen struct {
+	subject Subject
+	found   Found
+	words   []string // what the tasks do
+	counts  string   // how many do what
+	lines   []string
+	loaded  bool
+	filter  string
+	shown   []int // the rows that the filter leaves, in their order
+	cursor  int   // in shown
+	top     int   // the first on the screen
+	held    bool  // output does not follow its end
+}
+
+// New returns the model that begins with the tasks of a run; empty: with the runs.
+func New(run string) Model {
+	m := Model{width: 80, height: 24}
+	m.subject.Kind = Runs
+	if run != "" {
+		m.push(Subject{Kind: Tasks, Run: run})
+	}
+	return m
+}
+
+// Subject returns what is shown, and so what has to be fetched.
+func (m *Model) Subject() Subject { return m.subject }
+
+// InView returns the tasks on the screen.
+func (m *Model) InView() []starter.TaskStatus {
+	if m.subject.Kind != Tasks || m.found.Status == nil {
+		return nil
+	}
+	var tasks []starter.TaskStatus
+	for i := m.top; i < min(len(m.shown), m.top+m.rows()); i++ {
+		tasks = append(tasks, m.found.Status.Tasks[m.shown[i]])
+	}
+	return tasks
+}
+
+func (m *Model) push(s Subject) {
+	m.stack = append(m.stack, m.screen)
+	m.screen = screen{subject: s}
+}
+
+// rows returns how many rows of a table are on the screen.
+func (m *Model) rows() int { return max(1, m.height-4) }

@@ -1,0 +1,83 @@
+// Program compare runs the same work with clusterrun, a bare shell and the launchers that are
+// installed, in turns, and writes a table and a plot:
+//
+//	make compare
+//
+// The table goes between two marks in a page, the help topic compare.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/task/python"
+	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/peers"
+	"github.com/clusterrun/clusterrun/workers/embedded"
+)
+
+func main() {
+	if len(os.Args) > 2 && os.Args[1] == "program" {
+		exit(bench.Program(os.Args[2], os.Args[3:]))
+	}
+	page := flag.String("page", "starter/help/topics/compare.md", "`FILE` with the two marks between which the table goes")
+	plot := flag.String("plot", "tests/compare/launch.svg", "`FILE` for the plot")
+	each := flag.Duration("each", 8*time.Second, "`TIME` for each work of each launcher, if three rounds do not take more")
+	rounds := flag.Int("rounds", 15, "most rounds of each (`NUMBER`)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(compare(ctx, *page, *plot, max(1, *rounds), *each))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func compare(ctx context.Context, page, plot string, rounds int, each time.Duration) error {
+	dir, err := os.MkdirTemp("", "compare-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	module, err := python.Install(dir, "")
+	if err != nil {
+		return err
+	}
+	p := &bench.Place{Dir: dir, Env: append(os.Environ(), "PYTHONPATH="+module)}
+	server, err := embedded.Home{Dir: filepath.Join(p.StateDir(), "server")}.StartForeground(ctx, 0, 0, "--headless")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Stop(context.WithoutCancel(ctx)) }()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := &comparison{Place: p, rounds: rounds, each: each, machine: bench.ThisMachine(), program: []string{self, "program"}}
+	c.add("clusterrun", "", bench.Clusterrun(os.Getenv("CLUSTERRUN_BIN"), p.StateDir(), func() []int { return []int{server.PID} }))
+	c.add("a shell", "", bench.Shell())
+	for _, peer := range peers.Launchers {
+		c.add(peer.Name, peer.Debian, peer.Find())
+	}
+	if err := c.launchers(ctx); err != nil {
+		return err
+	}
+	if err := c.libraries(ctx); err != nil {
+		return err
+	}
+	if err := os.WriteFile(plot, []byte(c.plot()), 0o644); err != nil {
+		return err
+	}
+	return replace(page, c.markdown())
+}

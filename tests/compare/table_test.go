@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter/bench"
+)
+
+func sample() *comparison {
+	c := &comparison{machine: bench.Machine{CPU: "A processor", Cores: 2, Kernel: "Linux 6", Load: "0.10"}}
+	c.add("clusterrun", "", &bench.Launcher{})
+	c.add("a shell", "", &bench.Launcher{})
+	c.add("mpirun", "openmpi-bin", &bench.Launcher{})
+	c.add("other", "", nil)
+	c.rows = []row{
+		{name: "launch of 1", unit: "ms", processes: 1, cells: []cell{{value: 60}, {value: 1}, {value: 30}}},
+		{name: "launch of 8", unit: "ms", processes: 8, cells: []cell{{value: 100}, {value: 5}, {value: 200}}},
+		{name: "lines", more: true, cells: []cell{{value: 100}, {value: 5000}, {value: 300}}},
+		{name: "memory", unit: "KiB", cells: []cell{{value: 150}, {value: 0}, {value: 0}}},
+	}
+	c.alike = []libraryRow{{"barrier", "clusterrun", []string{"90 µs"}, true}}
+	c.failures = []string{"lines, mpirun: failed in round 2"}
+	return c
+}
+
+func TestTableNamesWhatIsWorseAndWhatIsMissing(t *testing.T) {
+	text := sample().markdown()
+	assert.Contains(t, text, "On A processor, 2 processors, Linux 6, load 0.10 (")
+	assert.Contains(t, text, "| | clusterrun | a shell | mpirun |\n| --- | --- | --- | --- |\n")
+	assert.Contains(t, text, "| launch of 1 | 60 ms | 1 ms | 30 ms |\n")
+	assert.Contains(t, text, "| barrier | clusterrun | 90 µs | |\n")
+	assert.Contains(t, text, "failed:\n\n- launch of 1: mpirun (2 times)\n- lines: mpirun (3 times)\n- memory: mpirun (0 KiB)\n- lines, mpirun: failed in round 2\n")
+	assert.Contains(t, text, "\nNot installed: other.\n")
+}
+
+func TestTableGoesBetweenItsMarks(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o600))
+	for range 2 {
+		require.NoError(t, replace(page, "new\n"))
+	}
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Equal(t, "before\n"+begin+"\nnew\n\n"+end+"after\n", string(text))
+	require.NoError(t, os.WriteFile(page, []byte("no marks\n"), 0o600))
+	assert.ErrorContains(t, replace(page, "new\n"), "has not the lines")
+}
+
+func TestPlotIsXMLWithALineForEachThatIsThere(t *testing.T) {
+	plot := sample().plot()
+	assert.Equal(t, 3, strings.Count(plot, "<polyline "))
+	d := xml.NewDecoder(strings.NewReader(plot))
+	for {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,176 @@
+package peers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/starter/bench"
+)
+
+// Peer is a launcher that may be installed.
+type Peer struct {
+	Name string
+	// Debian is the package that has it there; empty: there is none.
+	Debian string
+	// Find returns how it is called; nil: it is not installed.
+	Find func() *bench.Launcher
+}
+
+// Launchers are all that we know to compare with.
+var Launchers = []Peer{
+	{"Open MPI", "openmpi-bin", func() *bench.Launcher { return mpirun("Open MPI", "mpirun.openmpi", openMPI) }},
+	{"MPICH", "mpich", func() *bench.Launcher { return mpirun("HYDRA", "mpirun.mpich", mpich) }},
+	{"torchrun", "python3-torch", torchrun},
+	{"GNU parallel", "parallel", gnuParallel},
+	{"supervisord", "supervisor", supervisord},
+	{"process-compose", "", processCompose},
+}
+
+// mpirun finds the mpirun of one family, by the name that it has beside others or by what it
+// says of itself.
+func mpirun(family, name string, of func(path string) *bench.Launcher) *bench.Launcher {
+	for _, name := range []string{name, "mpirun", "mpiexec"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if out, err := exec.Command(path, "--version").Output(); err == nil && strings.Contains(string(out), family) {
+			return of(path)
+		}
+	}
+	return nil
+}
+
+// line is a command line with the number of copies in it.
+func line(before []string, after ...string) bench.Start {
+	return func(_ string, n int, argv []string) ([]string, error) {
+		return slices.Concat(before, []string{strconv.Itoa(n)}, after, argv), nil
+	}
+}
+
+func openMPI(path string) *bench.Launcher {
+	start := []string{path, "--allow-run-as-root", "--oversubscribe", "-n"}
+	return &bench.Launcher{Launch: line(start), End: line(start), Tee: line(start, "--tag-output")}
+}
+
+// mpich leaves the others alone when one has failed that never called MPI.
+func mpich(path string) *bench.Launcher {
+	return &bench.Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}
+}
+
+// Torchrun returns the command line of torchrun with its own Python; nil: there is none. It may
+// be a script for another Python than the first on PATH.
+func Torchrun() []string {
+	path, err := exec.LookPath("torchrun")
+	if err != nil {
+		return nil
+	}
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(python, "-c", "import torch.distributed.run").Run() == nil {
+			return []string{python, path}
+		}
+	}
+	return nil
+}
+
+func torchrun() *bench.Launcher {
+	path := Torchrun()
+	if path == nil {
+		return nil
+	}
+	// With Python 3.11 torch 1.13 of Debian takes no other streams than 1 and 2, its own default
+	// of 0 included.
+	start := func(stream, restarts string) bench.Start {
+		return func(dir string, n int, argv []string) ([]string, error) {
+			argv = slices.Clone(argv)
+			for i, arg := range argv {
+				argv[i] = strings.ReplaceAll(arg, "$", "$$") // it has macros such as $local_rank
+			}
+			return slices.Concat(path, []string{
+				"--standalone", "--redirects", stream, "--tee", stream, "--log_dir", filepath.Join(dir, "torchrun"),
+				"--max_restarts", restarts, "--nproc_per_node", strconv.Itoa(n), "--no_python",
+			}, argv), nil
+		}
+	}
+	return &bench.Launcher{Launch: start("2", "0"), End: start("2", "0"), Restart: start("2", "1"), Tee: start("1", "0")}
+}
+
+func gnuParallel() *bench.Launcher {
+	path, err := exec.LookPath("parallel")
+	if err != nil {
+		return nil
+	}
+	if out, err := exec.Command(path, "--version").Output(); err != nil || !strings.HasPrefix(string(out), "GNU parallel") {
+		return nil // that of moreutils
+	}
+	start := func(flags ...string) bench.Start {
+		return func(_ string, n int, argv []string) ([]string, error) {
+			all := slices.Concat([]string{path, "--will-cite", "-q", "-N0", "-j", strconv.Itoa(n)}, flags, argv, []string{":::"})
+			for i := range n {
+				all = append(all, strconv.Itoa(i))
+			}
+			return all, nil
+		}
+	}
+	return &bench.Launcher{Launch: start(), Restart: start("--retries", "2"), End: start("--halt", "now,fail=1"), Tee: start("--tag", "--line-buffer")}
+}
+
+func supervisord() *bench.Launcher {
+	path, err := exec.LookPath("supervisord")
+	if err != nil {
+		return nil
+	}
+	start := func(restart string) bench.Start {
+		return func(dir string, n int, argv []string) ([]string, error) {
+			config := filepath.Join(dir, "supervisord.conf")
+			text := fmt.Sprintf(`[supervisord]
+nodaemon=true
+logfile=/dev/null
+logfile_maxbytes=0
+pidfile=%s/supervisord.pid
+minfds=4096
+
+[program:copy]
+command=%s
+numprocs=%d
+process_name=copy%%(process_num)d
+startsecs=0
+autorestart=%s
+stdout_logfile=NONE
+stderr_logfile=NONE
+`, dir, strings.ReplaceAll(quoted(argv), "%", "%%"), n, restart)
+			return []string{path, "-c", config}, os.WriteFile(config, []byte(text), 0o600)
+		}
+	}
+	return &bench.Launcher{Launch: start("false"), Restart: start("unexpected"), Stays: true}
+}
+
+func processCompose() *bench.Launcher {
+	path, err := exec.LookPath("process-compose")
+	if err != nil {
+		return nil
+	}
+	start := func(restart string) bench.Start {
+		return func(dir string, n int, argv []string) ([]string, error) {
+			config := filepath.Join(dir, "process-compose.yaml")
+			text := fmt.Sprintf("version: \"0.5\"\nprocesses:\n  copy:\n    command: %q\n    replicas: %d\n    availability:\n      restart: %q\n      max_restarts: 1\n",
+				strings.ReplaceAll(quoted(argv), "$", "$$"), n, restart)
+			return []string{path, "-f", config, "-t=false", "--no-server", "up"}, os.WriteFile(config, []byte(text), 0o600)
+		}
+	}
+	return &bench.Launcher{Launch: start("no"), Restart: start("on_failure"), End: start("exit_on_failure"), Tee: start("no")}
+}
+
+// quoted returns a command line for a shell.
+func quoted(argv []string) string {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		words[i] = "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"
+	}
+	return strings.Join(words, " ")
+}

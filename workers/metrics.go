@@ -1,0 +1,81 @@
+package workers
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/metrics"
+	"github.com/clusterrun/clusterrun/activities/retry"
+)
+
+// MetricsAddress returns the address that --metrics names.
+func MetricsAddress(given string) (string, error) { return metrics.Address(given) }
+
+// CheckMetrics returns why metrics could not be served at the address.
+func (o Options) CheckMetrics() error {
+	if o.Metrics == "" {
+		return nil
+	}
+	l, err := metrics.Listen(o.Metrics)
+	if err == nil {
+		l.Close()
+	}
+	return err
+}
+
+// serveMetrics serves them until ctx is done. Processes need us more than whoever reads those:
+// an address that is taken, by an earlier side that still ends perhaps, is tried again.
+func (s *side) serveMetrics(ctx context.Context, m *metrics.Metrics) {
+	tries := retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
+	again, said := tries, ""
+	for ctx.Err() == nil {
+		l, err := metrics.Listen(s.Metrics)
+		if err == nil {
+			s.serveMetricsOn(ctx, l, m)
+			again, said = tries, ""
+			continue
+		}
+		if why := err.Error(); why != said {
+			said = why
+			s.log.Warn("metrics are not served; trying again", zap.Error(err))
+		}
+		_ = again.Sleep(ctx)
+	}
+}
+
+func (s *side) serveMetricsOn(ctx context.Context, l net.Listener, m *metrics.Metrics) {
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	m.Serve(l)
+}
+
+// sdkMetrics gives the Temporal SDK our metrics.
+type sdkMetrics struct{ metrics.Tagged }
+
+var _ client.MetricsHandler = sdkMetrics{}
+
+func (m sdkMetrics) WithTags(tags map[string]string) client.MetricsHandler {
+	return sdkMetrics{m.With(tags)}
+}
+
+func (m sdkMetrics) Counter(name string) client.MetricsCounter {
+	c := m.Tagged.Counter(name)
+	return sdkCounter(func(n int64) { c.Add(float64(n)) })
+}
+
+func (m sdkMetrics) Gauge(name string) client.MetricsGauge { return sdkGauge(m.Tagged.Gauge(name).Set) }
+
+func (m sdkMetrics) Timer(name string) client.MetricsTimer { return sdkTimer(m.Tagged.Timer(name)) }
+
+type (
+	sdkCounter func(int64)
+	sdkGauge   func(float64)
+	sdkTimer   func(time.Duration)
+)
+
+func (f sdkCounter) Inc(n int64)          { f(n) }
+func (f sdkGauge) Update(v float64)       { f(v) }
+func (f sdkTimer) Record(d time.Duration) { f(d) }

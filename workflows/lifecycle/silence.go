@@ -1,0 +1,46 @@
+package lifecycle
+
+import "time"
+
+// Signs are what a process shows of being at work.
+type Signs struct {
+	// Output is the size of its output, and CPU the processor time that it has used.
+	Output int64
+	CPU    time.Duration
+	// Progress is what it said last of its progress.
+	Progress string
+}
+
+const (
+	// idleShare is which part of a processor a process that does nothing may use: threads
+	// that wake up now and then to see that nothing has changed.
+	idleShare = 100
+	// longestLook bounds how long a process can be silent from one look to the next. A host
+	// that was suspended, or did not look, does not know what it has missed.
+	longestLook = time.Minute
+)
+
+// Silence is for how long a process has shown no sign of being at work. The zero value has
+// not been looked at.
+type Silence struct {
+	looked time.Time
+	signs  Signs
+	silent time.Duration
+}
+
+// Look takes what was seen at a time, by a clock that stands still while the host is
+// suspended, and returns for how long the process has been silent.
+func (s *Silence) Look(at time.Time, signs Signs) time.Duration {
+	elapsed, before := at.Sub(s.looked), s.signs
+	if !s.looked.IsZero() && elapsed <= 0 {
+		return s.silent // the same look
+	}
+	first := s.looked.IsZero()
+	s.looked, s.signs = at, signs
+	if first || signs.Output != before.Output || signs.Progress != before.Progress || signs.CPU-before.CPU > elapsed/idleShare {
+		s.silent = 0
+	} else {
+		s.silent += min(elapsed, longestLook)
+	}
+	return s.silent
+}

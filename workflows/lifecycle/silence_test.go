@@ -1,0 +1,51 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+)
+
+// Each line of a script is a look: when, and what there is by then. Its answer is for how
+// long the process has been silent.
+func TestSilence(t *testing.T) {
+	datadriven.RunTest(t, "testdata/silence.txt", func(t *testing.T, d *datadriven.TestData) string {
+		var s lifecycle.Silence
+		var signs lifecycle.Signs
+		var b strings.Builder
+		begun := time.Now()
+		for line := range strings.Lines(d.Input) {
+			fields := strings.Fields(line)
+			for _, f := range fields[1:] {
+				name, value, _ := strings.Cut(f, "=")
+				switch name {
+				case "output":
+					_, err := fmt.Sscan(value, &signs.Output)
+					require.NoError(t, err)
+				case "cpu":
+					signs.CPU = span(t, value)
+				case "progress":
+					signs.Progress = value
+				default:
+					d.Fatalf(t, "no such sign: %s", f)
+				}
+			}
+			fmt.Fprintf(&b, "%s: %s\n", fields[0], s.Look(begun.Add(span(t, fields[0])), signs))
+		}
+		return b.String()
+	})
+}
+
+func span(t *testing.T, text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
