@@ -219,6 +219,8 @@ func cancelling(s *script) {
 	require.NoError(s, err)
 	assert.Equal(s, 1, a.Cancelled+a.Told)
 	s.failed(closure.ErrCancelled, closure.TextCancelled, holds)
+	// The history tells an outcome to its readers before the workflow has taken it.
+	s.awaits("the queue has its outcome", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 0 })
 	a, err = s.q.Cancel(s.ctx, id, 1)
 	require.NoError(s, err)
 	assert.Zero(s, a.Cancelled+a.Told, "they have ended")
