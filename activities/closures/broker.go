@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// settleAfter is how long a broker that follows another one waits for the
+	// settleAfter is how long a broker that follows another one waits at most for the
 	// processes that know it before it believes that a closure is held by nobody. They ask five
 	// times a second, unless they are busy with something that lets nothing else run.
 	settleAfter = 2 * time.Second
@@ -30,6 +30,9 @@ type Config struct {
 	Changed func([]closure.ServingTask)
 	// Ended is told how each closure has ended here; nil: nobody is. It must not block.
 	Ended func(closure.OutcomeKind)
+	// Earlier are the processes, by task, that a broker before this one may have given
+	// closures. A task without any: nobody knows which.
+	Earlier map[string][]string
 }
 
 // Broker has the closures of one run that its tasks on this host are to call.
@@ -71,8 +74,11 @@ type Broker struct {
 	calls uint64
 	// finished counts the closures that have ended here.
 	finished int
-	// successor reports whether another broker had the closures before this one.
+	// successor reports whether another broker had the closures before this one, and
+	// awaited are the processes that it is known to have served and that have neither asked
+	// since nor ended. One without a name stands for all of its task.
 	successor bool
+	awaited   map[processKey]bool
 	settled   bool
 	settling  *time.Timer
 	// forgetting is armed while some closure has no lease.
@@ -102,22 +108,17 @@ func NewBroker(c Config) *Broker {
 		gone: newMemory[processKey](maxGone), suspects: newMemory[uint64](maxSuspects),
 		cancelled: newMemory[uint64](maxCancelled),
 		calls:     uint64(time.Now().UnixMicro()),
+		successor: len(c.Earlier) > 0, awaited: map[processKey]bool{},
 	}
-	b.settling = time.AfterFunc(settleAfter, b.settle)
-	return b
-}
-
-// settle ends the time in which processes of an earlier broker are waited for.
-func (b *Broker) settle() {
+	b.follow(c.Earlier)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.settled = true
-	b.endDoomed()
-	if !b.told {
-		// Those that an earlier broker has reported may have ended since.
-		b.changed()
-	}
-	b.dispatch()
+	b.settling = time.AfterFunc(settleAfter, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.settle()
+	})
+	return b
 }
 
 // Close ends all that waits. Processes ask again, the next broker.

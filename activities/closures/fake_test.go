@@ -33,6 +33,8 @@ func run(t *testing.T, test func(t *testing.T, h *host)) {
 type host struct {
 	*Broker
 	t testing.TB
+	// earlier is what the next broker is told of the processes of the one before.
+	earlier map[string][]string
 
 	mu        sync.Mutex
 	restarted []string
@@ -56,6 +58,7 @@ func (h *host) start() {
 			defer h.mu.Unlock()
 			h.reports = append(h.reports, list)
 		},
+		Earlier: h.earlier,
 	})
 }
 

@@ -102,6 +102,7 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 	}
 	p.hasRead(in.Got)
 	b.reconcile(p, in)
+	b.heard(key)
 	b.dispatch()
 	if in.Slots <= 0 && len(p.holds) == 0 {
 		b.forget(p)

@@ -30,6 +30,7 @@ func (b *Broker) ProcessEnded(task, process string) (call string) {
 			b.hasEnded(p)
 		}
 	}
+	b.heard(processKey{task, process})
 	b.dispatch()
 	if process == "" {
 		call = b.endedIn[task]
@@ -38,7 +39,8 @@ func (b *Broker) ProcessEnded(task, process string) (call string) {
 	return call
 }
 
-// Has reports whether a process of a task serves here, or has closures.
+// Has reports whether a process of a task serves here or has closures, or is awaited because
+// an earlier broker may have given it some.
 func (b *Broker) Has(task string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +49,20 @@ func (b *Broker) Has(task string) bool {
 			return true
 		}
 	}
+	for key := range b.awaited {
+		if key.task == task {
+			return true
+		}
+	}
 	return false
+}
+
+// IsGone reports whether a process has ended, or has left in order, as far as this broker
+// remembers.
+func (b *Broker) IsGone(task, process string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.gone.contains(processKey{task, process})
 }
 
 func (b *Broker) hasEnded(p *process) {

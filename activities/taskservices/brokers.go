@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"maps"
 	"os"
 	"sync"
 	"time"
@@ -68,12 +67,14 @@ func (b *Brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 		}
 	}
 	serving := run.Serving[by.Task]
-	if in.Slots > 0 && serving != s.life {
-		b.noteServing(run, by.Task, s.life)
+	if in.Slots > 0 {
+		if err := b.noteServing(run, by.Task, in.Process, s); err != nil {
+			return taskapi.ClosuresAnswer{}, err
+		}
 	}
 	answer, err := s.Next(ctx, by.Task, in)
 	if err == nil && in.Slots <= 0 && serving != "" && !s.Has(by.Task) {
-		b.noteServing(run, by.Task, "")
+		b.noteLeft(run, by.Task)
 	}
 	return answer, err
 }
@@ -115,6 +116,7 @@ func (b *Brokers) of(run Run) *Broker {
 		Ended: func(kind closure.OutcomeKind) {
 			b.Metrics.Closures.WithLabelValues(string(cmp.Or(kind, closure.OutcomeValue))).Inc()
 		},
+		Earlier: run.servers(),
 	})
 	if ctx.Err() != nil {
 		s.Close() // nobody would
@@ -269,26 +271,4 @@ func (c *Config) noteQueue(run *Run) {
 	if _, err := c.Plans.Note(run.RunKey, func(n *Notes) { n.Served = true }); err != nil {
 		c.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
 	}
-}
-
-// noteServing notes that a process of a task serves, before it is given anything, and that
-// it has left. A process that exits with 0 while no host worker is there must not read as
-// completed: nobody is left who knows what it was calling.
-func (b *Brokers) noteServing(run Run, task, life string) {
-	if _, err := b.Plans.Note(run.RunKey, func(n *Notes) { n.serves(task, life) }); err != nil {
-		b.Log.Warn("that a task serves closures is not noted; should it exit with 0 while this host worker is down, it counts as completed", zap.Error(err))
-	}
-}
-
-// serves notes that a task serves, and whom it has asked; nobody: it serves no more.
-func (n *Notes) serves(task, life string) {
-	n.Serving = maps.Clone(n.Serving)
-	if life == "" {
-		delete(n.Serving, task)
-		return
-	}
-	if n.Serving == nil {
-		n.Serving = map[string]string{}
-	}
-	n.Serving[task] = life
 }

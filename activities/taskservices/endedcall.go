@@ -63,7 +63,7 @@ func (s *Services) ProcessEnded(processes []supervisor.Process, completed bool) 
 			if call != "" {
 				n.Calls = append(n.callsOf(processes), EndedCall{q.Key.Generation, q.Key.Task, q.Number, call})
 			}
-			n.serves(q.Key.Task, "")
+			n.left(q.Key.Task)
 		})
 	}
 	return run.Calls, err

@@ -41,6 +41,9 @@ type Notes struct {
 	// Serving has the tasks that serve here, each with the life of the broker that its
 	// process has asked last. One that leaves in order is not in it any more.
 	Serving map[string]string `json:"serving,omitempty"`
+	// Servers are the processes of those tasks that may have been given closures, by the
+	// names under which they serve: the next broker settles as soon as it has heard of all.
+	Servers map[string][]string `json:"servers,omitempty"`
 	// Coordinators are the tasks that have scheduled closures here.
 	Coordinators []string `json:"coordinators,omitempty"`
 }
