@@ -27,8 +27,8 @@
 // lost with a connection, and nothing is doubled: each call has a number, and an
 // outcome is that of its call. The same makes a broker replaceable. A new one holds
 // nothing; processes that knew the old one say what they hold and what came of it, and
-// a lease's next attempt finds it. For two seconds it gives nothing to anybody that
-// may be somebody's already.
+// a lease's next attempt finds it. Until all of them have been heard of, for two seconds at
+// most, it gives nothing to anybody that may be somebody's already.
 //
 // A process gets as much as it will call in about 20 ms, by how long its calls of a
 // function have taken, and one where nobody knows. When a call turns out to be long,
