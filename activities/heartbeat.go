@@ -92,20 +92,21 @@ func (b *beater) beat(ctx context.Context) {
 	default:
 		return
 	}
-	// On its own: a file system that hangs must not keep the heartbeat.
+	// On its own: a file system that hangs must keep neither the heartbeat nor the end of
+	// the host.
 	go func() {
 		_ = b.lease.plan.User.Do(func() error {
 			b.times.Note()
 			return nil
 		})
 	}()
-	go func() {
+	b.lease.group.Go(func(context.Context) {
 		defer func() { <-b.beating }()
 		beating, cancel := context.WithTimeout(ctx, b.lease.plan.hurry(beatPatience))
 		defer cancel()
 		b.lease.used.Store(b.lease.usage(b.process, b.times.Written()))
 		if b.lease.mustAct() {
-			go b.lease.actOnSilence(ctx, b.process) // no heartbeat waits for that
+			go b.lease.actOnSilence(ctx, b.process) // no heartbeat waits for that, nor the end of the host
 		}
 		sent := supervisor.BootNanos()
 		err := b.lease.Server.RecordActivityHeartbeat(beating, b.lease.token, b.lease.details(b.process))
@@ -119,7 +120,7 @@ func (b *beater) beat(ctx context.Context) {
 			default: // there is one already
 			}
 		}
-	}()
+	})
 }
 
 // details returns what people see of a process while it runs.

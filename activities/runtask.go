@@ -232,18 +232,20 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
 	p := processes[len(processes)-1]
-	// The wait must outlive a cancellation of the activity.
+	// The wait must outlive a cancellation of the activity, and not the host.
 	waiting, done := context.WithCancel(context.WithoutCancel(l.ctx))
 	defer done()
+	closed := l.group.Context()
+	defer context.AfterFunc(closed, done)()
 	type end struct {
 		process supervisor.Process
 		err     error
 	}
 	ended := make(chan end, 1)
-	go func() {
+	l.group.Go(func(context.Context) {
 		q, err := l.Supervisor.Wait(waiting, supervisor.ProcessRef{Key: l.key, Number: p.Number})
 		ended <- end{q, err}
-	}()
+	})
 
 	beats := l.newBeater(p)
 	defer beats.stop()
@@ -251,8 +253,12 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 	cancelled := l.ctx.Done()
 	for {
 		select {
+		case <-closed.Done():
+			return RunTaskOutput{}, errAway
 		case e := <-ended:
-			if e.err != nil {
+			if e.err != nil && closed.Err() != nil {
+				return RunTaskOutput{}, errAway
+			} else if e.err != nil {
 				return RunTaskOutput{}, e.err
 			}
 			processes[len(processes)-1] = e.process
@@ -276,7 +282,7 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 			cause := context.Cause(l.ctx)
 			switch {
 			case temporal.IsCanceledError(cause):
-				go l.confirm(waiting, p, cause, beats.answers)
+				l.group.Go(func(context.Context) { l.confirm(waiting, p, cause, beats.answers) })
 			case server.IsGone(cause):
 				return RunTaskOutput{}, errSuperseded
 			case l.stopping, errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
@@ -311,7 +317,7 @@ func (l *lease) stop(waiting context.Context, p supervisor.Process) {
 	}
 	l.stopping = true
 	l.audited("the run stops it")
-	go func() { l.stopped <- l.stopProcess(waiting, p) }()
+	l.group.Go(func(context.Context) { l.stopped <- l.stopProcess(waiting, p) })
 }
 
 // reportedGrace is how long a process that has reported an error may take to end by
@@ -340,7 +346,8 @@ func (l *lease) stopProcess(waiting context.Context, p supervisor.Process) error
 		}
 		request.Grace -= wait
 	}
-	_, err = l.Supervisor.Stop(context.WithoutCancel(waiting), request)
+	// Who waits may let go meanwhile; the process is stopped all the same.
+	_, err = l.Supervisor.Stop(l.group.Context(), request)
 	return err
 }
 
@@ -351,7 +358,7 @@ func hasReported(p supervisor.Process) bool {
 		return false
 	}
 	found := make(chan bool, 1)
-	go func() {
+	go func() { // not one that the end of the host waits for
 		_, err := os.Stat(filepath.Join(p.LogDir, tasklog.ErrorFile))
 		found <- err == nil
 	}()

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/workflows/closure"
@@ -69,16 +70,18 @@ func postClosures(r *request) (any, *wire.Problem) {
 // to stop it is given nothing, and waits for nothing. ctx ends when they are; stops
 // reports whether the process is to be told, which it is until it serves no more.
 func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
-	ctx, leave = context.WithCancel(parent)
+	ctx, cancel := context.WithCancel(parent)
 	if in.Slots == 0 {
-		return ctx, func() bool { return false }, leave
+		return ctx, func() bool { return false }, cancel
 	}
 	now := e.stopping.Latest()
 	if now.Value.Stop {
 		in.Free, in.Wait = 0, 0
 	}
+	var watching sync.WaitGroup
 	if in.Wait > 0 {
-		go func() {
+		watching.Go(func() {
+			defer cancel()
 			for !now.Value.Stop {
 				select {
 				case <-now.Later():
@@ -87,8 +90,11 @@ func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx c
 					return
 				}
 			}
-			leave()
-		}()
+		})
+	}
+	leave = func() {
+		cancel()
+		watching.Wait()
 	}
 	return ctx, func() bool { return e.stopping.Latest().Value.Stop }, leave
 }

@@ -270,6 +270,11 @@ func (s *Server) Close() error {
 	s.group.Close()       // nobody is accepted any more
 	err := s.http.Close() // all connections, those of tasks that have ended among them
 	s.answering.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.groups {
+		r.close()
+	}
 	return err
 }
 

@@ -1,0 +1,147 @@
+package activities
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// slow is a call that ends a while after its context: entered is told of the call, ending
+// that the context is done, and let has the call return.
+type slow struct{ entered, ending, let chan struct{} }
+
+func newSlow() *slow {
+	return &slow{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})}
+}
+
+func (s *slow) call(ctx context.Context) error {
+	select {
+	case s.entered <- struct{}{}:
+	default:
+	}
+	<-ctx.Done()
+	select {
+	case s.ending <- struct{}{}:
+	default:
+	}
+	<-s.let
+	return ctx.Err()
+}
+
+// slowSupervisor has processes that do not end. What is nil answers at once.
+type slowSupervisor struct {
+	supervisor.API
+	wait, stop *slow
+}
+
+func (s *slowSupervisor) Wait(ctx context.Context, _ supervisor.ProcessRef) (supervisor.Process, error) {
+	if s.wait == nil {
+		<-ctx.Done()
+		return supervisor.Process{}, ctx.Err()
+	}
+	return supervisor.Process{}, s.wait.call(ctx)
+}
+
+func (s *slowSupervisor) Stop(ctx context.Context, _ supervisor.StopRequest) (supervisor.TasksReply, error) {
+	if s.stop == nil {
+		return supervisor.TasksReply{}, nil
+	}
+	return supervisor.TasksReply{}, s.stop.call(ctx)
+}
+
+func (*slowSupervisor) Sample(context.Context, supervisor.SampleRequest) (supervisor.SampleReply, error) {
+	return supervisor.SampleReply{}, nil
+}
+
+// slowServer takes heartbeats, at once where beat is nil.
+type slowServer struct {
+	Server
+	beat *slow
+}
+
+func (s *slowServer) RecordActivityHeartbeat(ctx context.Context, _ []byte, _ ...any) error {
+	if s.beat == nil {
+		return nil
+	}
+	return s.beat.call(ctx)
+}
+
+// The end of a host waits for what its leases have asked, and ends the leases: whoever
+// comes next finds nobody at work.
+func TestTheEndOfAHostWaitsForItsLeases(t *testing.T) {
+	for name, cancelled := range map[string]bool{"wait": false, "confirm": true, "stop": true} {
+		t.Run(name, func(t *testing.T) {
+			last := newSlow()
+			s, server := &slowSupervisor{}, &slowServer{}
+			switch name {
+			case "wait":
+				s.wait = last
+			case "confirm":
+				server.beat = last
+			case "stop":
+				s.stop = last
+			}
+			h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
+			require.NoError(t, err)
+			held := make(chan error, 1)
+			over := make(chan struct{})
+			attend := func(ctx context.Context) error {
+				ctx, cancel := context.WithCancelCause(ctx)
+				defer cancel(nil)
+				if cancelled {
+					cancel(temporal.NewCanceledError())
+				}
+				l := &lease{Host: h, ctx: ctx, plan: &plan{Spec: (&spec.RunSpec{}).WithDefaults()}, key: supervisor.Key{Task: "worker-0"}}
+				_, err := l.attend([]supervisor.Process{{Key: l.key}})
+				held <- err
+				return nil
+			}
+			go func() {
+				defer close(over)
+				(&serving{t: t}).do(attend)
+			}()
+			await(t, last.entered, name+" is asked")
+			closed := make(chan struct{})
+			go func() {
+				h.Close()
+				close(closed)
+			}()
+			select {
+			case <-last.ending:
+			case <-closed:
+				t.Fatal("the host is closed, and somebody is at work")
+			}
+			select {
+			case err := <-held:
+				assert.ErrorIs(t, err, errAway)
+			case <-time.After(time.Minute):
+				t.Fatal("the lease is held")
+			}
+			select {
+			case <-closed:
+				t.Fatal("the host is closed, and somebody is at work")
+			default:
+			}
+			close(last.let)
+			await(t, closed, "the host is closed")
+			await(t, over, "the activity is over")
+		})
+	}
+}
+
+func await(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		t.Fatal("not within a minute: " + what)
+	}
+}
