@@ -29,13 +29,13 @@ func (o Options) CheckMetrics() error {
 
 // serveMetrics serves them until ctx is done. Processes need us more than whoever reads those:
 // an address that is taken, by an earlier side that still ends perhaps, is tried again.
-func (s *side) serveMetrics(ctx context.Context, m *metrics.Metrics) {
+func (s *side) serveMetrics(ctx context.Context) {
 	tries := retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	again, said := tries, ""
 	for ctx.Err() == nil {
 		l, err := metrics.Listen(s.Metrics)
 		if err == nil {
-			s.serveMetricsOn(ctx, l, m)
+			s.serveMetricsOn(ctx, l)
 			again, said = tries, ""
 			continue
 		}
@@ -47,9 +47,9 @@ func (s *side) serveMetrics(ctx context.Context, m *metrics.Metrics) {
 	}
 }
 
-func (s *side) serveMetricsOn(ctx context.Context, l net.Listener, m *metrics.Metrics) {
+func (s *side) serveMetricsOn(ctx context.Context, l net.Listener) {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
-	m.Serve(l)
+	s.metrics.Serve(l)
 }
 
 // sdkMetrics gives the Temporal SDK our metrics.

@@ -75,6 +75,7 @@ type side struct {
 	client     client.Client
 	held       *heldTasks
 	metered    client.MetricsHandler // nil: the SDK counts nothing
+	metrics    *metrics.Metrics      // nil: there are none
 }
 
 func (s *side) run(ctx context.Context) error {
@@ -96,8 +97,8 @@ func (s *side) run(ctx context.Context) error {
 	}
 	if s.Metrics != "" {
 		config.Metrics = metrics.New()
-		s.metered = sdkMetrics{config.Metrics.SDK()}
-		go s.serveMetrics(ctx, config.Metrics)
+		s.metrics, s.metered = config.Metrics, sdkMetrics{config.Metrics.SDK()}
+		go s.serveMetrics(ctx)
 	}
 	var member *temporal.Membership
 	if !spec.IsPrivateQueue(s.Queue) && s.Role.servesTasks() {
@@ -131,6 +132,7 @@ func (s *side) run(ctx context.Context) error {
 	if member != nil {
 		go member.Keep(ctx, host.Holds, s.sayMembership(ctx))
 	} else {
+		s.sayReady(true)
 		s.sayServing(ctx)
 	}
 	go s.takeOver(ctx, inherited)
@@ -212,6 +214,7 @@ func (s *side) logRoot() string {
 // stops their processes.
 func (s *side) close(ctx context.Context, host *activities.Host, reply supervisor.ClosingReply) {
 	s.log.Info("the supervisor is closing")
+	s.sayReady(false)
 	if reply.OwnerGone && s.Server.Socket != "" {
 		return // the owner was the way to the server
 	}
@@ -222,6 +225,13 @@ func (s *side) close(ctx context.Context, host *activities.Host, reply superviso
 		}
 	}
 	host.AwaitIdle(ctx)
+}
+
+// sayReady tells those who ask at the address of the metrics.
+func (s *side) sayReady(ready bool) {
+	if s.metrics != nil {
+		s.metrics.Ready.Store(ready)
+	}
 }
 
 // sayServing tells the supervisor that the queues of this host are served.
@@ -236,6 +246,7 @@ func (s *side) sayServing(ctx context.Context) {
 func (s *side) sayMembership(ctx context.Context) func(error) {
 	said, serving := "", false
 	return func(err error) {
+		s.sayReady(err == nil)
 		if err == nil && !serving {
 			serving = true
 			s.sayServing(ctx)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,9 @@ import (
 
 // Metrics are those of one host worker.
 type Metrics struct {
+	// Ready reports whether the server has been told that this host worker serves, and has not
+	// refused that since. It is served at /ready.
+	Ready    atomic.Bool
 	registry *prometheus.Registry
 	sdk      sdk
 

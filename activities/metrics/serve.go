@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -45,7 +46,7 @@ func Listen(address string) (net.Listener, error) {
 	return netutil.LimitListener(l, maxConnections), nil
 }
 
-// Serve answers GET /metrics on l until that is closed.
+// Serve answers GET /metrics and GET /ready on l until that is closed.
 func (m *Metrics) Serve(l net.Listener) {
 	s := &http.Server{Handler: m.handler(), ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience, MaxHeaderBytes: 1 << 14}
 	_ = s.Serve(l)
@@ -54,5 +55,12 @@ func (m *Metrics) Serve(l net.Listener) {
 func (m *Metrics) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
+		if !m.Ready.Load() {
+			http.Error(w, "not ready: the queues of this host worker are not served", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ready\n")
+	})
 	return mux
 }
