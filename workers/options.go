@@ -69,6 +69,9 @@ type Options struct {
 	Server connect.Options `json:"server"`
 	// OrphanGrace is how long processes have after the owner died. Default 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
+	// IdleExit is after how long without a run the host worker ends by itself; see [Want].
+	// 0: it does not.
+	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.
 	Debug bool `json:"debug,omitempty"`
 }

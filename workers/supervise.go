@@ -27,6 +27,9 @@ type Owner struct {
 	// Program is the file of the program that takes over on request. None: the host worker
 	// is not upgraded in place.
 	Program string
+	// Serving is called each time that the side serves, as a member of the fleet; nil: nothing
+	// is.
+	Serving func()
 }
 
 // Supervise becomes the supervisor of a host worker and returns when that has
@@ -81,7 +84,12 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 		if supervisor.TakesOver() {
 			tellService(log, serviceReloading())
 		}
-		c.Serving = func() { tellService(log, serviceReady) }
+		c.Serving = func() {
+			tellService(log, serviceReady)
+			if owner.Serving != nil {
+				owner.Serving()
+			}
+		}
 	}
 	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}
 	if service {
@@ -100,6 +108,9 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	}
 	if service {
 		defer context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })()
+	}
+	if o.IdleExit > 0 {
+		go o.endWhenIdle(ctx, log, end)
 	}
 	go returnMemory(ctx)
 	return supervisor.Run(ctx, c)

@@ -96,3 +96,15 @@ func LockFree(dir string) bool {
 	held, err := filelock.IsHeld(filepath.Join(dir, lockFile))
 	return err == nil && !held
 }
+
+// Holder returns the process ID of the supervisor that uses a state directory; 0: none does.
+func Holder(dir string) int {
+	if LockFree(dir) {
+		return 0
+	}
+	pid, role := holder(dir)
+	if role != roleSupervisor {
+		return 0 // the side of a dead one cleans up
+	}
+	return pid
+}

@@ -101,7 +101,7 @@ Exit codes:
 	cmd.Flags().IntVar(&port, "port", 7233, "`PORT` of the server")
 	cmd.Flags().IntVar(&uiPort, "ui-port", 8233, "`PORT` of the Web UI")
 	cmd.Flags().BoolVar(&headless, "headless", false, "no Web UI")
-	background.register(cmd)
+	background.register(cmd, "runs can be submitted")
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	cmd.Flags().IntVar(&slots, "slots", 0, "most tasks at a time (`NUMBER`); 0 for no bound")
 	keep.register(cmd)
@@ -131,6 +131,9 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
+	if err := d.takeItsPlace(ctx); err != nil {
+		return err
+	}
 	if err := d.options.CheckMetrics(); err != nil {
 		return err
 	}

@@ -11,15 +11,8 @@ import (
 // other machines: nobody but us polls its private queues, so they could only
 // time out.
 func prepareHere(s *spec.RunSpec, o runOptions) error {
-	if s.Dir == "" && !s.Ships() {
-		dir, err := os.Getwd()
-		if err != nil {
-			return usagef("there is no current directory (%s); give one with --dir", err)
-		}
-		if err := checkPath("the current directory", dir, "give another with --dir"); err != nil {
-			return err
-		}
-		s.Dir = dir
+	if err := inThisDirectory(s); err != nil {
+		return err
 	}
 	switch {
 	case o.meeting != nil:
@@ -53,6 +46,22 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 	if len(e.problems) > 0 {
 		return e
 	}
+	return nil
+}
+
+// inThisDirectory has the processes of a spec that names no directory run in the current one.
+func inThisDirectory(s *spec.RunSpec) error {
+	if s.Dir != "" || s.Ships() {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return usagef("there is no current directory (%s); give one with --dir", err)
+	}
+	if err := checkPath("the current directory", dir, "give another with --dir"); err != nil {
+		return err
+	}
+	s.Dir = dir
 	return nil
 }
 

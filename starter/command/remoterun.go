@@ -18,7 +18,7 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 		return err
 	}
 	defer archive.Close()
-	c, _, err := a.dial(cmd.Context())
+	c, server, err := a.dial(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 		patience := spec.DefaultPlacementTimeout
 		s.PlacementTimeout = &patience
 	}
-	r, err := a.submit(cmd.Context(), c, s, archive, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
+	r, err := a.submit(cmd.Context(), c, server, s, archive, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,11 @@ func (a *app) submitCommand() *cobra.Command {
 its run ID, and returns. The run goes on without this command. SPEC and flags are
 those of run.
 
+Where the server is the one that clusterrun brings up, and nobody serves the default
+queue, this starts a host worker in the background. It has the environment of this shell,
+and ends after 10 minutes without a run on it; ` + "`clusterrun worker stop`" + ` ends it before. The
+next submit starts another one, also after it was killed. Not within a task of a run.
+
 The processes have the environment of their host worker, not that of this shell;
 --env, -x and --env-from-shell put variables into the spec, and so into the run's
 history. With --ship they run in a copy of a directory of this machine. One of the
@@ -82,12 +87,12 @@ func (a *app) submitSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		return err
 	}
 	defer archive.Close()
-	c, _, err := a.dial(cmd.Context())
+	c, server, err := a.dial(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	r, err := a.submit(cmd.Context(), c, s, archive, o, g)
+	r, err := a.submit(cmd.Context(), c, server, s, archive, o, g)
 	if err != nil {
 		return err
 	}
@@ -132,7 +137,14 @@ func (a *app) sayNotes(src source, f *specFlags) {
 
 // submit starts a run for others to execute, and warns when there are none. What it ships is
 // with one of them then.
-func (a *app) submit(ctx context.Context, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *signing) (*starter.Run, error) {
+func (a *app) submit(ctx context.Context, c client.Client, on server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *signing) (*starter.Run, error) {
+	if on.Embedded {
+		// Its host workers are on this machine.
+		if err := inThisDirectory(s); err != nil {
+			return nil, err
+		}
+	}
+	a.wantWorker(ctx, c, on, o.Queue)
 	if archive != nil {
 		if o.ID == "" {
 			o.ID = starter.NewID(s.Name)

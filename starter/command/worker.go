@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,16 +25,25 @@ func (a *app) workerCommand() *cobra.Command {
 		labels                      map[string]string
 		keep                        keepLogs
 		role                        string
+		background                  detached
+		idleExit                    time.Duration
+		onDemand                    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "worker [flags]",
-		Short: "Serve runs on this host, in the foreground",
+		Short: "Serve runs on this host, in the foreground or the background",
 		Long: `Serves runs that are submitted to the queue: starts their processes on this host,
 supervises them, and reports how they ended. It runs in the foreground until
 SIGTERM or Ctrl-C, or until its terminal closes (SIGHUP); its processes are then
 stopped. Where it was started without a terminal, SIGHUP puts the program on disk in
 its place, without touching them (see worker upgrade). One worker at a time uses a
 state directory, and one a host name on a queue.
+
+With --detach all this happens in the background, without a terminal: the command
+returns when runs are served, and ` + "`clusterrun worker stop`" + ` ends the worker. What it has
+to say goes to worker.log, below the state directory. With --idle-exit it ends by itself
+when no run has been on this host for so long. A submit that finds nobody to serve the
+server that clusterrun brings up starts such a worker, for 10 minutes without runs.
 
 With --role host it serves no workflow, and with --role controller nothing else: it
 starts no process and has no slots. A queue needs both. So the server can be told, by
@@ -51,10 +61,11 @@ the certificates of its clients, what each may do:
                GetWorkflowExecutionHistory
 
 Exit codes:
-  0    stopped as asked
+  0    stopped as asked; with --detach: it runs, or did already
   2    mistake in the command line
   125  the state directory or the host name is in use, or the worker failed`,
 		Example: `  clusterrun worker --address temporal.example:7233 --slots 8
+  clusterrun worker --detach --idle-exit 1h
   clusterrun worker --label rack=r7 --slots 16
   clusterrun worker --host-name host-a   # specs pin tasks to it with "host-a:2222"`,
 		Args: noArgs,
@@ -76,6 +87,9 @@ Exit codes:
 				}
 				listen = listenOff
 			}
+			if idleExit < 0 {
+				return usagef("--idle-exit %s: give a time such as 10m, or 0 for a worker that stays", idleExit)
+			}
 			ctx, stop := endedBy(cmd.Context())
 			defer stop()
 			if logDir == "" {
@@ -94,6 +108,7 @@ Exit codes:
 			o := workers.Options{
 				StateDir: a.workerDir(), KeyDir: a.global.stateDir, Host: host, Queue: queue, Slots: slots, LogRoot: logDir, Debug: a.debug(),
 				Listen: listen, ListenAs: advertise, Labels: labels, Role: workers.Role(role),
+				IdleExit: idleExit,
 			}
 			for _, f := range []struct {
 				flag, given string
@@ -141,10 +156,18 @@ Exit codes:
 					return usagef("--advertise: %s", err)
 				}
 			}
-			return a.serve(ctx, o)
+			if background.parent() {
+				return a.detachWorker(ctx)
+			}
+			background.closeOnExec()
+			return a.serve(ctx, o, &background, onDemand)
 		},
 	}
-	cmd.AddCommand(a.workerUpgradeCommand())
+	cmd.AddCommand(a.workerUpgradeCommand(), a.workerStopCommand())
+	background.register(cmd, "runs are served")
+	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "end when no run has been on this host for `TIME`; default: never")
+	cmd.Flags().BoolVar(&onDemand, onDemandFlag, false, "this worker was started by another command")
+	_ = cmd.Flags().MarkHidden(onDemandFlag)
 	cmd.Flags().StringVar(&role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	cmd.Flags().IntVar(&slots, "slots", runtime.GOMAXPROCS(0), "most tasks at a time (`NUMBER`); 0 for no bound")
@@ -182,8 +205,16 @@ func listenAddress(given string, s server) (string, error) {
 	return given, nil
 }
 
+// onDemandFlag marks a worker that nobody has started by hand.
+const onDemandFlag = "on-demand"
+
 // serve becomes the supervisor of a host worker.
-func (a *app) serve(ctx context.Context, o workers.Options) error {
+func (a *app) serve(ctx context.Context, o workers.Options, b *detached, onDemand bool) error {
+	if !b.child() {
+		if err := a.takeItsPlace(ctx); err != nil {
+			return err
+		}
+	}
 	s, err := a.bringUp(ctx)
 	if err != nil {
 		return err
@@ -221,6 +252,13 @@ func (a *app) serve(ctx context.Context, o workers.Options) error {
 	if err != nil {
 		return err
 	}
-	a.say("%s for the queue %s of %s; Ctrl-C ends it", what, o.Queue, s)
-	return workers.Supervise(ctx, o, side, workers.Owner{Program: program})
+	owner := workers.Owner{Program: program}
+	ends := "Ctrl-C"
+	if b.child() {
+		ends = "`clusterrun worker stop`"
+		owner.Serving = a.serving(b, o, onDemand)
+		defer forgetBackground(o.StateDir)
+	}
+	a.say("%s for the queue %s of %s; %s ends it", what, o.Queue, s, ends)
+	return workers.Supervise(ctx, o, side, owner)
 }

@@ -89,7 +89,10 @@ func (a *app) takeOverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var stateDir string
+			defer func() { forgetBackground(stateDir) }()
 			return workers.TakeOver(ctx, side, func(ctx context.Context, o workers.Options) {
+				stateDir = o.StateDir
 				if dir := o.Server.Embedded; dir != "" {
 					a.keepOwn(ctx, embedded.Home{Dir: dir})
 				}

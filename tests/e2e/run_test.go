@@ -26,6 +26,7 @@ func newLocal(t *testing.T) *local {
 	l := &local{t: t, home: t.TempDir()}
 	l.mark = "E2E_MARK=" + strings.ReplaceAll(l.home, "/", "-")
 	t.Cleanup(func() {
+		l.endBackgroundWorker() // it would start the server again
 		if s := l.server(); s != nil {
 			_ = syscall.Kill(s.PID, syscall.SIGTERM)
 			harness.Eventually(t, "the own server has ended", func() bool { s := harness.State(s.PID); return s == "" || s == "Z" })

@@ -136,7 +136,7 @@ var fields = []field{
 		of: "RunSpec.dir", syntax: elsewhere,
 		doc:     "Absolute working directory of the processes; it must exist on each host. Default: the host worker's own. With ship it may be a directory in what is shipped, such as src, and is by default all of it.",
 		example: "dir: /srv/job",
-		flag:    "dir", usage: "working `DIRECTORY` of the processes; default: the current one, for submit and --remote that of the host worker, and with --ship the copy of it",
+		flag:    "dir", usage: "working `DIRECTORY` of the processes; default: the current one, for submit and --remote with a server of others that of the host worker, and with --ship the copy of it",
 	},
 	{
 		of:      "RunSpec.ship",

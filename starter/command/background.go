@@ -1,0 +1,253 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/filelock"
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// onDemandIdle is how long a host worker that nobody started by hand stays without runs.
+	onDemandIdle = 10 * time.Minute
+	// onDemandStart bounds its start.
+	onDemandStart = time.Minute
+	// onDemandEnd bounds the end of a host worker without tasks.
+	onDemandEnd = 20 * time.Second
+)
+
+// backgroundWorker is what the host worker in the background has written of itself. It
+// removes that when it ends: where the file is and the process is not, that was killed.
+type backgroundWorker struct {
+	PID      int       `json:"pid"`
+	Queue    string    `json:"queue"`
+	Log      string    `json:"log"`
+	Started  time.Time `json:"started"`
+	OnDemand bool      `json:"on_demand,omitempty"` // by submit
+}
+
+func backgroundFile(workerDir string) string { return filepath.Join(workerDir, "background.json") }
+
+// readBackground returns what there is of the host worker in the background; nil: nothing.
+func readBackground(workerDir string) *backgroundWorker {
+	b, err := os.ReadFile(backgroundFile(workerDir))
+	var w backgroundWorker
+	if err != nil || json.Unmarshal(b, &w) != nil {
+		return nil
+	}
+	return &w
+}
+
+// forgetBackground removes what this process has written of itself.
+func forgetBackground(workerDir string) {
+	if w := readBackground(workerDir); w != nil && w.PID == os.Getpid() {
+		_ = os.Remove(backgroundFile(workerDir)) // at worst it counts as killed
+	}
+}
+
+// serving returns what a host worker in the background does when it serves: it is noted, and
+// the command that has started it is told.
+func (a *app) serving(b *detached, o workers.Options, onDemand bool) func() {
+	return sync.OnceFunc(func() {
+		w := backgroundWorker{PID: os.Getpid(), Queue: o.Queue, Log: a.daemonLog(workerDaemon), Started: time.Now(), OnDemand: onDemand}
+		text, err := json.Marshal(w)
+		if err == nil {
+			err = atomicfile.Write(backgroundFile(o.StateDir), text, 0o600)
+		}
+		if err == nil {
+			err = b.tell(string(text))
+		}
+		if err != nil {
+			a.say("%s", err)
+		}
+	})
+}
+
+const workerDaemon = "worker"
+
+// detachWorker starts this very command in the background.
+func (a *app) detachWorker(ctx context.Context) error {
+	wanted, err := workers.Want(ctx, a.workerDir())
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	defer wanted.Close()
+	if err := a.makeWay(ctx); err != nil {
+		return err
+	}
+	if pid := supervisor.Holder(a.workerDir()); pid != 0 {
+		if a.global.json {
+			return a.printJSON(map[string]any{"pid": pid})
+		}
+		a.say("a host worker runs already, as process %d; `clusterrun worker stop` ends it", pid)
+		return nil
+	}
+	w, err := a.startWorker(ctx, daemon{name: workerDaemon, args: a.args})
+	if err != nil {
+		return err
+	}
+	if a.global.json {
+		return a.printJSON(w)
+	}
+	_, err = fmt.Fprintf(a.out, "Host worker      process %d, for the queue %s; `clusterrun worker stop` ends it\nLog              %s\n", w.PID, w.Queue, w.Log)
+	return err
+}
+
+// startWorker starts a host worker in the background, and returns when it serves.
+func (a *app) startWorker(ctx context.Context, d daemon) (*backgroundWorker, error) {
+	text, err := a.startDaemon(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	w := new(backgroundWorker)
+	return w, json.Unmarshal(text, w)
+}
+
+// wantWorker has a host worker of this machine serve the default queue of our own server,
+// where nobody does: it starts one in the background.
+func (a *app) wantWorker(ctx context.Context, c client.Client, s server, queue string) {
+	if !s.Embedded || queue != "" && queue != spec.TaskQueue || os.Getenv("CLUSTERRUN_TASK") != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, onDemandStart)
+	defer cancel()
+	if w, last, err := a.ensureWorker(ctx, c); err != nil {
+		a.say("no host worker could be started in the background: %s", err)
+	} else if w != nil {
+		killed := ""
+		if last != nil {
+			killed = fmt.Sprintf(" in the place of process %d, which was killed", last.PID)
+		}
+		a.say("started a host worker in the background (process %d)%s; it ends after %s without runs, or by `clusterrun worker stop`", w.PID, killed, strings.TrimSuffix(roughly(onDemandIdle), "0s"))
+	}
+}
+
+// ensureWorker returns the host worker that it has started, and the one that was killed before;
+// nil: none.
+func (a *app) ensureWorker(ctx context.Context, c client.Client) (w, killed *backgroundWorker, err error) {
+	dir := a.workerDir()
+	// Others start one, or it is about to end; both are waited for.
+	wanted, err := workers.Want(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer wanted.Close()
+	dev, err := filelock.IsHeld(filepath.Join(a.global.stateDir, devLock))
+	if err != nil || dev || supervisor.Holder(dir) != 0 || a.servedByOthers(ctx, c) {
+		return nil, nil, err
+	}
+	killed = readBackground(dir)
+	args := []string{"worker", "--state-dir", a.global.stateDir, "--slots", "0", "--idle-exit", onDemandIdle.String(), "--" + onDemandFlag}
+	if keys := a.global.server.CodecKeys; keys != "" {
+		args = append(args, "--codec-keys", keys)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "/"
+	}
+	w, err = a.startWorker(ctx, daemon{name: workerDaemon, args: args, dir: home})
+	return w, killed, err
+}
+
+// pollLasts is how long the server holds a poll, and a bit: who has not polled for longer is gone.
+const pollLasts = 70 * time.Second
+
+// servedByOthers reports whether a host worker of another state directory serves the default
+// queue.
+func (a *app) servedByOthers(ctx context.Context, c client.Client) bool {
+	d, err := c.DescribeTaskQueue(ctx, spec.HostsQueue(spec.TaskQueue), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
+	if err != nil {
+		return false
+	}
+	var ours []string
+	for _, dir := range []string{a.workerDir(), a.devDir()} {
+		if instance := supervisor.InstanceIn(dir); instance != "" {
+			ours = append(ours, "/"+instance)
+		}
+	}
+	for _, p := range d.GetPollers() {
+		own := slices.ContainsFunc(ours, func(suffix string) bool { return strings.HasSuffix(p.GetIdentity(), suffix) })
+		if !own && time.Since(p.GetLastAccessTime().AsTime()) < pollLasts {
+			return true
+		}
+	}
+	return false
+}
+
+// makeWay ends a host worker that was started on demand and has no runs. The lock of
+// [workers.Want] must be held.
+func (a *app) makeWay(ctx context.Context) error {
+	dir := a.workerDir()
+	pid := supervisor.Holder(dir)
+	w := readBackground(dir)
+	if pid == 0 || w == nil || w.PID != pid || !w.OnDemand {
+		return nil
+	}
+	held, err := workers.Held(dir)
+	if err != nil || len(held) > 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, onDemandEnd)
+	defer cancel()
+	return endWorker(ctx, dir, pid)
+}
+
+// takeItsPlace has a host worker in the background that was started on demand make way, where
+// it can.
+func (a *app) takeItsPlace(ctx context.Context) error {
+	if _, err := os.Stat(backgroundFile(a.workerDir())); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	wanted, err := workers.Want(ctx, a.workerDir())
+	if err != nil {
+		return err
+	}
+	defer wanted.Close()
+	return a.makeWay(ctx)
+}
+
+// endWorker asks the supervisor of a state directory to stop everything, and returns when it has
+// ended.
+func endWorker(ctx context.Context, dir string, pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("end the host worker with pid %d: %w", pid, err)
+	}
+	for wait := (retry.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}); ; {
+		if supervisor.Holder(dir) != pid {
+			return nil
+		}
+		if err := wait.Sleep(ctx); err != nil {
+			return fmt.Errorf("the host worker with pid %d does not end: %w", pid, err)
+		}
+	}
+}
+
+// heldRuns names runs, for people.
+func heldRuns(held []supervisor.RunKey) string {
+	var names []string
+	for _, run := range held {
+		names = append(names, run.WorkflowID)
+	}
+	slices.Sort(names)
+	return plural.Of(len(names), "run", "runs") + " (" + shorten.List(names, namesMost) + ")"
+}

@@ -1,0 +1,158 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/filelock"
+)
+
+// detached is how a command that is to run in the background knows which of the two
+// processes it is: the one that was called, or the one that this starts.
+type detached struct {
+	detach bool
+	// ready is the descriptor of a pipe on which the child tells that it is ready,
+	// and by whose end the parent sees that it never will be. 0: we are no child.
+	ready int
+}
+
+const readyFlag = "ready-fd"
+
+// register adds the flags; until says when the command returns.
+func (b *detached) register(cmd *cobra.Command, until string) {
+	cmd.Flags().BoolVar(&b.detach, "detach", false, "run in the background, and return when "+until)
+	cmd.Flags().IntVar(&b.ready, readyFlag, 0, "descriptor `FD` of a pipe for what is printed at the start")
+	_ = cmd.Flags().MarkHidden(readyFlag)
+}
+
+// parent reports whether we were called to start another process.
+func (b *detached) parent() bool { return b.detach && b.ready == 0 }
+
+// child reports whether we were started by a command that waits for us to be ready.
+func (b *detached) child() bool { return b.ready != 0 }
+
+// closeOnExec keeps the pipe from the processes that we start.
+func (b *detached) closeOnExec() {
+	if b.ready != 0 {
+		syscall.CloseOnExec(b.ready)
+	}
+}
+
+// tell gives the parent, if there is one, what is to be printed.
+func (b *detached) tell(text string) error {
+	if b.ready == 0 {
+		return nil
+	}
+	f := os.NewFile(uintptr(b.ready), "ready")
+	defer f.Close()
+	if _, err := io.WriteString(f, text); err != nil {
+		return fmt.Errorf("tell that this process is ready: %w", err)
+	}
+	return nil
+}
+
+// daemon is a command of ours that is to run in the background.
+type daemon struct {
+	name string // for people, and of its log
+	args []string
+	dir  string // empty: the current one
+}
+
+// startDaemon starts the command in a session of its own, and returns what it tells when it is
+// ready.
+func (a *app) startDaemon(ctx context.Context, d daemon) ([]byte, error) {
+	if err := os.MkdirAll(a.global.stateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	log, before, err := openDaemonLog(a.daemonLog(d.name))
+	if err != nil {
+		return nil, fmt.Errorf("log of %s: %w", d.name, err)
+	}
+	defer log.Close()
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer ours.Close()
+	ctx, stop := endedBy(ctx)
+	defer stop()
+	cmd := exec.Command(self, append(d.args, fmt.Sprintf("--%s=%d", readyFlag, lifelineFD))...)
+	cmd.Dir = d.dir
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start %s in the background: %w", d.name, err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })()
+	if text, _ := io.ReadAll(ours); len(text) > 0 {
+		return text, nil
+	}
+	_ = cmd.Wait()
+	said, _ := io.ReadAll(io.NewSectionReader(log, before, 1<<20))
+	said = bytes.TrimPrefix(bytes.TrimSpace(said), []byte("clusterrun: "))
+	code := cmd.ProcessState.ExitCode()
+	if code <= 0 {
+		code = exitMachinery
+	}
+	return nil, &exitError{code: code, cause: fmt.Errorf("%s (%s did not start: %s; its log is %s)", said, d.name, cmd.ProcessState, log.Name())}
+}
+
+func (a *app) daemonLog(name string) string { return filepath.Join(a.global.stateDir, name+".log") }
+
+// maxDaemonLog is the size at which a log is begun anew.
+const maxDaemonLog = 16 << 20
+
+// openDaemonLog returns the log, and how long it is.
+func openDaemonLog(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxDaemonLog {
+		if err = f.Truncate(0); err == nil {
+			info, err = f.Stat()
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// detachDev starts this very command in the background.
+func (a *app) detachDev(ctx context.Context, portsGiven bool) error {
+	if err := os.MkdirAll(a.global.stateDir, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if lock, err := filelock.Try(filepath.Join(a.global.stateDir, devLock)); err == nil {
+		lock.Close()
+	} else if errors.Is(err, filelock.ErrLocked) && !portsGiven {
+		pid := devPID(a.global.stateDir)
+		a.say("`clusterrun dev` runs already, as process %s; `kill %s` ends it", pid, pid)
+		return nil
+	}
+	text, err := a.startDaemon(ctx, daemon{name: "dev", args: a.args})
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(text)
+	return err
+}

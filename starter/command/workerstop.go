@@ -1,0 +1,85 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// workerStopBound is more than processes have between the request to stop and SIGKILL, and the
+// host worker to say how they ended.
+const workerStopBound = time.Minute
+
+func (a *app) workerStopCommand() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "stop",
+		Short: "End the worker of the state directory",
+		Long: `Ends the host worker of the state directory, wherever it was started: in the background
+by --detach or by submit, in a terminal, or as a service. It returns when that has ended.
+
+While runs have tasks on this host it refuses, and names them: wait for them, or stop them
+with ` + "`clusterrun stop`" + `. With --force their processes are stopped first: they get SIGTERM,
+and SIGKILL 10s later. Such a run ends as host-lost, or with auto_restart goes on when a
+host worker is there again. Without a host worker there is nothing to do.
+
+The embedded server ends by itself some time after the last host worker. To stop the one of
+` + "`clusterrun dev`" + `, end that.
+
+Exit codes:
+  0    no host worker uses the state directory any more
+  2    mistake in the command line
+  125  it has tasks, or does not end`,
+		Example: `  clusterrun worker stop
+  clusterrun worker stop --force`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.stopHostWorker(cmd.Context(), force)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "stop the processes of its tasks, too")
+	return cmd
+}
+
+func (a *app) stopHostWorker(ctx context.Context, force bool) error {
+	dir := a.workerDir()
+	ctx, cancel := context.WithTimeout(ctx, workerStopBound)
+	defer cancel()
+	pid := supervisor.Holder(dir)
+	if pid == 0 {
+		if a.global.json {
+			return a.printJSON(map[string]any{"pid": nil})
+		}
+		a.say("no host worker uses %s", dir)
+		return nil
+	}
+	// Nobody submits a run meanwhile who counts on it.
+	wanted, err := workers.Want(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("the host worker with pid %d is being started, or about to end: %w", pid, err)
+	}
+	defer wanted.Close()
+	if pid = supervisor.Holder(dir); pid == 0 {
+		return nil // it was about to end
+	}
+	held, err := workers.Held(dir)
+	if err != nil && !force {
+		return fmt.Errorf("whether the host worker with pid %d has tasks is not known: %w; --force ends it all the same", pid, err)
+	}
+	if len(held) > 0 && !force {
+		return fmt.Errorf("the host worker with pid %d has tasks of %s; wait for them, end them with `clusterrun stop`, or give --force, which stops their processes", pid, heldRuns(held))
+	}
+	if err := endWorker(ctx, dir, pid); err != nil {
+		return err
+	}
+	if a.global.json {
+		return a.printJSON(map[string]any{"pid": pid})
+	}
+	a.say("the host worker with pid %d has ended", pid)
+	return nil
+}

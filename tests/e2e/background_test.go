@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// backgroundWorker returns the process of the host worker of the state directory; 0: there is
+// none.
+func (l *local) backgroundWorker() int { return supervisor.Holder(filepath.Join(l.state(), "worker")) }
+
+// endBackgroundWorker ends what a submit may have started.
+func (l *local) endBackgroundWorker() {
+	if l.backgroundWorker() == 0 {
+		return
+	}
+	code, _, stderr := l.run("worker", "stop", "--force")
+	assert.Zero(l.t, code, stderr)
+}
+
+func (l *local) ended(pid int) {
+	l.t.Helper()
+	harness.Eventually(l.t, fmt.Sprintf("process %d has ended", pid), func() bool { s := harness.State(pid); return s == "" || s == "Z" })
+}
+
+// On a laptop submit is enough: it has a host worker start that serves the run.
+func TestSubmitAlone(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+
+	// Two at the same time start one.
+	first, second := l.start("submit", "--id", "first", "-n", "2", "--", "pwd"), l.start("submit", "--id", "second", "--", "true")
+	require.Zero(t, first.ExitCode(), first.Stderr())
+	require.Zero(t, second.ExitCode(), second.Stderr())
+	assert.Equal(t, "first\n", first.Stdout())
+	assert.Equal(t, "second\n", second.Stdout())
+	worker := l.backgroundWorker()
+	require.NotZero(t, worker)
+	said := first.Stderr() + second.Stderr()
+	started := fmt.Sprintf("started a host worker in the background (process %d); it ends after 10m without runs, or by `clusterrun worker stop`", worker)
+	assert.Equal(t, 1, strings.Count(said, started), said)
+	for _, id := range []string{"first", "second"} {
+		code, _, stderr := l.run("wait", id)
+		assert.Zero(t, code, stderr)
+	}
+	code, stdout, stderr := l.run("logs", "first")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 2, strings.Count(stdout, l.home+"\n"), "the processes run in the directory of submit: %s", stdout)
+
+	// While a run has tasks there it does not end without being told to.
+	code, _, stderr = l.run(append([]string{"submit", "--id", "third", "--auto-restart", "--env", l.mark}, untilGo(l)...)...)
+	require.Zero(t, code, stderr)
+	assert.NotContains(t, stderr, "started a host worker")
+	harness.Eventually(t, "its process runs", func() bool { return len(l.tasks()) > 0 })
+	code, _, stderr = l.run("worker", "stop")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, "has tasks of 1 run (third)")
+	assert.Equal(t, worker, l.backgroundWorker())
+
+	// It is killed, and the next one goes on with its run.
+	require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
+	l.ended(worker)
+	code, _, stderr = l.run("submit", "--id", "fourth", "--", "true")
+	require.Zero(t, code, stderr)
+	next := l.backgroundWorker()
+	require.NotZero(t, next)
+	assert.NotEqual(t, worker, next)
+	assert.Contains(t, stderr, fmt.Sprintf("started a host worker in the background (process %d) in the place of process %d, which was killed", next, worker))
+	l.goOn()
+	for _, id := range []string{"third", "fourth"} {
+		code, _, stderr := l.run("wait", id)
+		assert.Zero(t, code, stderr)
+	}
+
+	harness.Eventually(t, "it has given the runs back", func() bool { code, _, _ := l.run("worker", "stop"); return code == 0 })
+	assert.Zero(t, l.backgroundWorker())
+	l.ended(next)
+	code, _, stderr = l.run("worker", "stop")
+	assert.Zero(t, code, stderr)
+	assert.Contains(t, stderr, "no host worker uses")
+
+	// One that has ended as asked was not killed.
+	code, _, stderr = l.run("submit", "--id", "fifth", "--", "true")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stderr, "started a host worker")
+	assert.NotContains(t, stderr, "killed")
+	code, _, stderr = l.run("wait", "fifth")
+	assert.Zero(t, code, stderr)
+}
+
+// Nobody starts a host worker for another queue, or within a task.
+func TestSubmitForOthersStartsNothing(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	code, _, stderr := l.run("submit", "--queue", "others", "--", "true")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stderr, "nobody serves the workflows of the queue others")
+	code, stdout, stderr := l.run("run", "-n", "1", "--", harness.Clusterrun(t), "submit", "--id", "nested", "--", "true")
+	require.Zero(t, code, stdout+stderr)
+	assert.Contains(t, stdout+stderr, "nobody serves the workflows of the queue clusterrun")
+	assert.Zero(t, l.backgroundWorker())
+}
+
+// A host worker in the background ends by itself when it has had no run for long enough, and not
+// before; one that was started by submit makes way for one in the foreground.
+func TestAHostWorkerInTheBackground(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	code, stdout, stderr := l.run("worker", "--detach", "--idle-exit", "2s", "--json")
+	require.Zero(t, code, stderr)
+	var worker struct{ PID int }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &worker))
+	require.Equal(t, worker.PID, l.backgroundWorker())
+	l.ended(worker.PID)
+	assert.NoFileExists(t, filepath.Join(l.state(), "worker", "background.json"))
+	log, err := os.ReadFile(filepath.Join(l.state(), "worker.log"))
+	require.NoError(t, err)
+	assert.Contains(t, string(log), "this host worker ends")
+
+	code, _, stderr = l.run("submit", "--id", "run", "--", "true")
+	require.Zero(t, code, stderr)
+	onDemand := l.backgroundWorker()
+	require.NotZero(t, onDemand)
+	code, _, stderr = l.run("worker", "--detach")
+	require.Zero(t, code, stderr)
+	code, _, stderr = l.run("wait", "run")
+	require.Zero(t, code, stderr)
+	harness.Eventually(t, "it has made way", func() bool {
+		code, _, stderr = l.run("worker", "--detach")
+		require.Zero(t, code, stderr)
+		return l.backgroundWorker() != onDemand
+	})
+	last := l.backgroundWorker()
+	code, _, stderr = l.run("worker", "--detach")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stderr, fmt.Sprintf("runs already, as process %d", last))
+	code, _, stderr = l.run("worker", "upgrade")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, last, l.backgroundWorker())
+}

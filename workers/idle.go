@@ -1,0 +1,111 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/filelock"
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+)
+
+// Held returns the runs that have reserved the host worker with a state directory and not
+// given it back.
+func Held(stateDir string) ([]supervisor.RunKey, error) { return activities.Held(stateDir) }
+
+// wantedFile is locked by whoever wants the host worker of a state directory to be there, and
+// modified at that time. A host worker that ends for want of runs locks it first, and keeps it
+// locked until its process has ended: nobody relies on one that is about to leave.
+const wantedFile = "wanted"
+
+// Wanted is the lock that [Want] returns.
+type Wanted struct{ file *os.File }
+
+// Want keeps the host worker of a state directory from ending for want of runs, and others
+// from starting or stopping one, until it is closed. From then on the host worker stays for
+// as long as it would stay after a run.
+func Want(ctx context.Context, stateDir string) (*Wanted, error) {
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, err
+	}
+	for wait := (retry.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}); ; {
+		f, err := filelock.Try(filepath.Join(stateDir, wantedFile))
+		if err == nil {
+			return &Wanted{f}, nil
+		}
+		if !errors.Is(err, filelock.ErrLocked) {
+			return nil, err
+		}
+		if err := wait.Sleep(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Close lets others have the lock.
+func (w *Wanted) Close() {
+	now := time.Now()
+	_ = os.Chtimes(w.file.Name(), now, now) // at worst the host worker ends sooner
+	_ = w.file.Close()
+}
+
+const (
+	// The time between looks is a part of what is waited for.
+	idleLooks    = 20
+	idleLookMost = 10 * time.Second
+)
+
+// leaving is locked by a process that ends for want of runs, and unlocked by its end.
+var leaving *os.File
+
+// endWhenIdle calls end when no run has held this host for long enough.
+func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
+	last := time.Now()
+	look := time.NewTicker(max(time.Millisecond, min(o.IdleExit/idleLooks, idleLookMost)))
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if o.isHeld(log) {
+			last = time.Now()
+			continue
+		}
+		if time.Since(last) < o.IdleExit {
+			continue
+		}
+		f, err := filelock.Try(filepath.Join(o.StateDir, wantedFile))
+		if err != nil {
+			if !errors.Is(err, filelock.ErrLocked) {
+				log.Warn("whether this host worker is wanted is not known", zap.Error(err))
+			}
+			continue
+		}
+		info, err := f.Stat()
+		// One may have been placed since we looked.
+		if err != nil || time.Since(info.ModTime()) < o.IdleExit || o.isHeld(log) {
+			_ = f.Close()
+			continue
+		}
+		leaving = f
+		log.Info("no run for so long: this host worker ends", zap.Duration("idle", o.IdleExit))
+		end()
+		return
+	}
+}
+
+func (o Options) isHeld(log *zap.Logger) bool {
+	held, err := activities.Held(o.StateDir)
+	if err != nil {
+		log.Warn("whether this host worker has runs is not known", zap.Error(err))
+	}
+	return err != nil || len(held) > 0
+}
