@@ -3,16 +3,20 @@ package workers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Held returns the runs that have reserved the host worker with a state directory and not
@@ -61,13 +65,17 @@ const (
 	idleLookMost = 10 * time.Second
 )
 
+func (o Options) idleLook() time.Duration {
+	return max(10*time.Millisecond, min(o.IdleExit/idleLooks, idleLookMost))
+}
+
 // leaving is locked by a process that ends for want of runs, and unlocked by its end.
 var leaving *os.File
 
 // endWhenIdle calls end when no run has held this host for long enough.
 func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 	last := time.Now()
-	look := time.NewTicker(max(time.Millisecond, min(o.IdleExit/idleLooks, idleLookMost)))
+	look := time.NewTicker(o.idleLook())
 	defer look.Stop()
 	for {
 		select {
@@ -99,6 +107,28 @@ func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 		log.Info("no run for so long: this host worker ends", zap.Duration("idle", o.IdleExit))
 		end()
 		return
+	}
+}
+
+// stayForRuns has the host worker stay while a run of its queue is open that has no host yet,
+// or none for now: it may be the only one that goes on with it. What cannot be known counts as
+// a run.
+func (s *side) stayForRuns(ctx context.Context, c client.Client) {
+	query := fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'", spec.WorkflowType, s.Queue)
+	look := time.NewTicker(s.idleLook())
+	defer look.Stop()
+	for {
+		r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		if err != nil || r.GetCount() > 0 {
+			now := time.Now()
+			// Before there is a file, this process has not been idle for long enough.
+			_ = os.Chtimes(filepath.Join(s.StateDir, wantedFile), now, now)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
 	}
 }
 

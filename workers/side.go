@@ -124,6 +124,9 @@ func (s *side) run(ctx context.Context) error {
 		return err
 	}
 	s.client = c
+	if s.IdleExit > 0 && s.Role.servesWorkflows() {
+		go s.stayForRuns(ctx, c)
+	}
 	server.Connect(c)
 	running, err := s.startWorkers(host, temporal.NewLeases(server, host.Brokers()), rounds, queues, member)
 	if err != nil {

@@ -149,3 +149,22 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Equal(t, last, l.backgroundWorker())
 }
+
+// A host worker does not end for want of runs while one is open that has no host yet: nobody else
+// would go on with it.
+func TestAHostWorkerStaysForRunsThatWait(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	code, _, stderr := l.run("submit", "--id", "waits", "--queue", "others", "--placement-timeout", "5s", "--task", "worker=absent:2222", "--", "true")
+	require.Zero(t, code, stderr)
+	code, stdout, stderr := l.run("worker", "--detach", "--queue", "others", "--idle-exit", "500ms", "--json")
+	require.Zero(t, code, stderr)
+	var worker struct{ PID int }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &worker))
+
+	code, _, stderr = l.run("wait", "waits")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "absent", "the time for hosts passes only where somebody serves the run")
+	l.ended(worker.PID)
+	assert.Zero(t, l.backgroundWorker())
+}
