@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -70,7 +71,7 @@ func (o Options) idleLook() time.Duration {
 }
 
 // leaving is locked by a process that ends for want of runs, and unlocked by its end.
-var leaving *os.File
+var leaving atomic.Pointer[os.File]
 
 // endWhenIdle calls end when no run has held this host for long enough.
 func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
@@ -103,7 +104,7 @@ func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 			_ = f.Close()
 			continue
 		}
-		leaving = f
+		leaving.Store(f)
 		log.Info("no run for so long: this host worker ends", zap.Duration("idle", o.IdleExit))
 		end()
 		return
