@@ -71,7 +71,9 @@ func (h Home) Find(ctx context.Context) (*Server, error) {
 		return nil, nil
 	}
 	starting, err := lock(ctx, filelock.TryShared, h.startLock())
-	if err != nil {
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("the embedded server of %s is another user's; choose another directory with --state-dir: %w", h.Dir, err)
+	} else if err != nil {
 		return nil, err
 	}
 	defer starting.Close()
