@@ -174,6 +174,10 @@ func (h *Host) Close() {
 	h.services.Close()
 }
 
+// RemoveSockets removes the sockets of all tasks. It is for a host that has no successor: its
+// processes have ended, and no run is released any more.
+func (h *Host) RemoveSockets() { h.services.Sweep(nil) }
+
 // AwaitOver returns when the run has given this host back, or was never here, or when ctx
 // is done.
 func (h *Host) AwaitOver(ctx context.Context, run supervisor.RunKey) {

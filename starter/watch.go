@@ -11,8 +11,10 @@ import (
 
 const (
 	// lookEvery is how often the server is asked about the run.
-	lookEvery   = time.Second
-	lookTimeout = 2 * time.Second
+	lookEvery = time.Second
+	// lookTimeout is how late an answer may be: less is a busy machine's, and nothing to
+	// tell a person of.
+	lookTimeout = 5 * time.Second
 	// While the server is away it is asked more often: its return is awaited.
 	awayEvery = 250 * time.Millisecond
 )

@@ -161,6 +161,9 @@ func (s *side) run(ctx context.Context) error {
 				member.Leave()
 			}
 		}()
+		if reply.OwnerGone && s.Owned {
+			defer host.RemoveSockets()
+		}
 		select {
 		case <-closed.Done():
 		case <-s.supervisor.Lost():

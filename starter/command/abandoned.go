@@ -2,14 +2,13 @@ package command
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/rundir"
-	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -60,7 +59,7 @@ func (a *app) endOne(ctx context.Context, d *rundir.Dir, c client.Client, s serv
 			return
 		}
 	}
-	if a.sweep(ctx, d.Path) {
+	if sweep(d.Path) {
 		_ = d.Remove()
 	}
 }
@@ -125,22 +124,16 @@ func (a *app) clientOf(ctx context.Context, r rundir.Record, c client.Client, s 
 	return other, other.Close, nil
 }
 
-// sweep ends processes that a dead supervisor has left behind: a successor on
-// its state directory does that first of all, and ends because its owner is
-// gone already. It reports false while a supervisor still lives there.
-func (a *app) sweep(ctx context.Context, dir string) bool {
-	if _, err := os.Stat(dir + "/instance"); err != nil {
-		return true // no supervisor ever lived there
+// sweep ends processes that a dead supervisor has left behind in its state directory. It
+// reports false while a supervisor still lives there.
+func sweep(dir string) bool {
+	if supervisor.InstanceIn(dir) == "" {
+		return true // none ever lived there
 	}
-	w, err := startHostWorker(workers.Options{StateDir: dir, Queue: "clusterrun/swept"}, standardFiles{})
+	state, err := supervisor.OpenState(dir)
 	if err != nil {
 		return false
 	}
-	w.cut()
-	select {
-	case err := <-w.exited:
-		return err == nil
-	case <-ctx.Done():
-		return false
-	}
+	state.Close()
+	return true
 }

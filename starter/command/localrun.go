@@ -176,7 +176,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 			return err
 		}
 		if l.agents.joined != nil {
-			l.sweepHosts(ctx)
+			l.sweepHosts()
 			parent = l.hostsDir() // the run is that of another
 		}
 	}

@@ -29,7 +29,7 @@ func (a *app) remoteHostCommand() *cobra.Command {
 			defer stop()
 			// That the connection has broken is seen where it is read.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-			a.sweepHosts(ctx)
+			a.sweepHosts()
 			return remotehosts.Serve(ctx, os.Stdin, os.Stdout, remotehosts.ServeConfig{
 				Version: versionLine(), Parent: a.hostsDir(), StartWorker: startRemoteWorker,
 			})
@@ -89,14 +89,14 @@ func (r *remoteWorker) Stop(ctx context.Context) {
 
 // sweepHosts removes what runs have left here whose program on this host was killed. It
 // returns at once.
-func (a *app) sweepHosts(ctx context.Context) {
+func (a *app) sweepHosts() {
 	dirs, err := rundir.Abandoned(a.hostsDir())
 	if err != nil {
 		return
 	}
 	go func() {
 		for _, d := range dirs {
-			if a.sweep(ctx, d.Path) {
+			if sweep(d.Path) {
 				_ = d.Remove()
 			}
 		}

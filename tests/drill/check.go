@@ -1,11 +1,13 @@
 package drill
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -88,6 +90,8 @@ func checkExit(p page, e spec.Exit, r report) []string {
 		wrong("it ended with %d, and the result says %d (%s)", p.code, e.ExitCode, e.Cause)
 	case p.ended != 0 && !p.asked && p.code == 0 && !lost && e.Cause != spec.CauseCompleted:
 		wrong("it ended well by itself, and the result says %s", e.Cause)
+	case p.ended != 0 && !p.asked && e.Cause == spec.CauseCollateral && r.hadFailed(p):
+		// It was stopped between its last note and its end.
 	case p.ended != 0 && !p.asked && p.code != 0 && !lost && e.Cause != spec.CauseOrigin:
 		wrong("it ended with %d by itself, and the result says %s", p.code, e.Cause)
 	case p.ended == 0 && (e.Cause == spec.CauseCompleted || e.ExitCode >= 0 && !lost):
@@ -109,8 +113,22 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	return found
 }
 
+// hadFailed reports whether another process of the generation had failed before this one
+// ended, so that the run was about to stop it.
+func (r report) hadFailed(p page) bool {
+	return slices.ContainsFunc(r.pages, func(q page) bool {
+		early := q.ended == 0 && q.started < p.ended || q.ended != 0 && q.code != 0 && q.ended < p.ended
+		return q.pid != p.pid && q.generation == p.generation && early
+	})
+}
+
 func hasChief(r spec.RunResult) bool {
 	return slices.ContainsFunc(r.Tasks, func(t spec.TaskResult) bool { return t.Type == "chief" })
+}
+
+// refused reports whether a host whose disk was full refused the run.
+func refused(r report) bool {
+	return r.full && r.result.Verdict == spec.VerdictFailed && strings.Contains(r.result.Message, syscall.ENOSPC.Error())
 }
 
 // checkVerdict holds the verdict against how the last process of each task ended.
@@ -121,8 +139,8 @@ func checkVerdict(r report) []string {
 			last[p.task] = p
 		}
 	}
-	if r.full && r.result.Verdict == spec.VerdictFailed && len(r.pages) == 0 && strings.Contains(r.result.Message, syscall.ENOSPC.Error()) {
-		return nil // a host whose disk was full refused it, and nothing was started
+	if refused(r) {
+		return nil
 	}
 	// With a chief its end is that of the run.
 	counts := func(t spec.TaskResult) bool { return !hasChief(r.result) || t.Type == "chief" }
@@ -146,10 +164,15 @@ func checkVerdict(r report) []string {
 			return []string{"it was cancelled, and nobody asked for that: " + r.result.Message}
 		}
 	case spec.VerdictFailed:
-		if good && !r.stopped {
+		f := r.result.FirstFailure
+		// A task that was lost in the time that the chief leaves to the others has failed, too.
+		late := f != nil && f.Cause == spec.CauseHostLost && hasChief(r.result)
+		if good && !r.stopped && !late {
 			return []string{"it failed, and all of its tasks ended well: " + r.result.Message}
 		}
-		f := r.result.FirstFailure
+		if !r.mayFail() && !r.stopped {
+			return []string{"it failed, and no fault was in its way: " + r.result.Message}
+		}
 		if f == nil {
 			if len(r.faulty) == 0 {
 				return []string{"it failed, and nothing did: " + r.result.Message}
@@ -163,6 +186,43 @@ func checkVerdict(r report) []string {
 		return []string{fmt.Sprintf("its verdict is %s: %s", r.result.Verdict, r.result.Message)}
 	}
 	return nil
+}
+
+// mayFail reports whether the faults explain that the run failed: a host of it was lost, a disk
+// was full, or the drill killed one of its processes.
+func (r report) mayFail() bool {
+	return len(r.faulty) > 0 || r.full || slices.ContainsFunc(r.pages, func(p page) bool { return r.killed[p.pid] })
+}
+
+// account tells of a run of which something is wrong what its processes wrote down and what
+// the result says of each.
+func account(r report) string {
+	var all strings.Builder
+	fmt.Fprintf(&all, "%s: its result: %s: %s", r.run, r.result.Verdict, r.result.Message)
+	exits := map[int]spec.Exit{}
+	for _, t := range r.result.Tasks {
+		for _, e := range append(slices.Clone(t.Exits), *cmp.Or(t.Exit, &spec.Exit{})) {
+			exits[e.PID] = e
+		}
+	}
+	var first int64
+	for _, p := range r.pages {
+		if first == 0 || p.started < first {
+			first = p.started
+		}
+	}
+	for _, p := range r.pages {
+		since := func(at int64) string {
+			if at == 0 {
+				return "never"
+			}
+			return time.Duration(at - first).Round(time.Millisecond).String()
+		}
+		e := exits[p.pid]
+		fmt.Fprintf(&all, "\n    %s, process %d of generation %d, on %s: began %s, ended %s with %d, asked: %t, killed: %t, broken: %q, passes: %d; exit: %s %d %s",
+			p.task, p.pid, p.generation, p.host, since(p.started), since(p.ended), p.code, p.asked, r.killed[p.pid], p.broken, len(p.passes), e.Cause, e.ExitCode, e.Ended.Format("15:04:05.000"))
+	}
+	return all.String()
 }
 
 // checkBarriers proves that nobody passed a round before all had arrived for it: of

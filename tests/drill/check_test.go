@@ -35,11 +35,23 @@ func TestChecksPass(t *testing.T) {
 	assert.Empty(t, check(refused), "the disk was full, and nothing was started")
 	refused.full = false
 	assert.NotEmpty(t, check(refused))
+
+	raced := good()
+	raced.result.Verdict = spec.VerdictFailed
+	raced.result.FirstFailure = &spec.ProcessFailure{Task: "a-0", Cause: spec.CauseOrigin}
+	*raced.result.Tasks[0].Exit = spec.Exit{PID: 1, ExitCode: 3, Cause: spec.CauseOrigin}
+	*raced.result.Tasks[1].Exit = spec.Exit{PID: 2, ExitCode: 3, Cause: spec.CauseCollateral}
+	raced.pages[0].code, raced.pages[0].ended, raced.pages[1].code = 3, 8, 3
+	raced.killed[1] = true
+	assert.Empty(t, check(raced), "it was stopped between its last note and its end")
+	raced.pages[0].ended, raced.pages[1].ended = 9, 8
+	assert.NotEmpty(t, check(raced), "nothing had failed before it ended")
 }
 
 // Everything that a drill can find is found.
 func TestChecksFail(t *testing.T) {
 	assert.Empty(t, check(good()))
+	assert.Contains(t, account(good()), "a-0, process 1 of generation 0, on : began 0s, ended 0s with 0", "account")
 	for name, c := range map[string]struct {
 		spoil func(*report)
 		want  string

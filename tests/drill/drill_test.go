@@ -140,6 +140,17 @@ func (s *stage) leftovers(t *testing.T, round int, runs []*run) []string {
 		found = append(found, fmt.Sprintf("process %d is left: %s", pid, harness.Cmdline(pid)))
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
+	belongings := s.belongings(runs)
+	for len(belongings) > 0 && time.Now().Before(deadline) {
+		time.Sleep(100 * time.Millisecond)
+		belongings = s.belongings(runs)
+	}
+	found = append(found, belongings...)
+	return append(found, s.slots(t, round)...)
+}
+
+// belongings are what is left of the processes of runs.
+func (s *stage) belongings(runs []*run) (found []string) {
 	for _, r := range runs {
 		pages, err := readLedger(r.ledger)
 		if err != nil {
@@ -151,7 +162,7 @@ func (s *stage) leftovers(t *testing.T, round int, runs []*run) []string {
 			}
 		}
 	}
-	return append(found, s.slots(t, round)...)
+	return found
 }
 
 // left is what is left of a process that has ended.

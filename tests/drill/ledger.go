@@ -25,6 +25,7 @@ type page struct {
 	asked      bool     // it got SIGTERM
 	doubles    []string // who lived that must not
 	wrong      []string
+	broken     string // why its barrier broke
 	arrivals   []int64
 	passes     map[int]int64 // round → when
 	lines      int           // for which write returned
@@ -101,6 +102,7 @@ func (p *page) read(words []string) error {
 	case "wrong":
 		p.wrong = append(p.wrong, strings.Join(words[2:], " "))
 	case "broken": // a barrier that breaks is how members learn of each other's end
+		p.broken = strings.Join(words[2:], " ")
 	case "arrive":
 		p.arrivals = append(p.arrivals, at)
 	case "pass":

@@ -146,10 +146,9 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), endBound)
 	defer cancel()
 	var found []string
+	var unfinished error
 	if r.coordinated != nil {
-		if err := <-r.coordinated; err != nil {
-			found = append(found, fmt.Sprintf("%s: the coordinator: %v", r.name, err))
-		}
+		unfinished = <-r.coordinated
 		r.stopped = true
 		if err := r.Cancel(ctx); err != nil {
 			var ended *starter.EndedError
@@ -177,10 +176,18 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	if err != nil {
 		return append(found, err.Error())
 	}
-	found = append(found, check(report{
+	known := report{
 		run: r.name, result: *result, pages: pages, stopped: r.stopped, faulty: faulty, killed: s.killed, full: s.full,
-	})...)
-	return append(found, r.checkLines(t, s, pages)...)
+	}
+	if unfinished != nil && !refused(known) {
+		found = append(found, fmt.Sprintf("%s: the coordinator: %v", r.name, unfinished))
+	}
+	found = append(found, check(known)...)
+	found = append(found, r.checkLines(t, s, pages)...)
+	if len(found) > 0 {
+		found = append(found, account(known))
+	}
+	return found
 }
 
 // runNext has the next run there end what a killed launcher has left, or one of those after it:

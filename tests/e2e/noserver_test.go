@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +48,45 @@ func TestTheServerIsFrozenAsARunIsStopped(t *testing.T) {
 	next := harness.Start(t, p.Dir, p.Env, harness.Clusterrun(t), "run", "-n", "1", "true")
 	assert.Zero(t, next.ExitCode())
 	assert.Contains(t, next.Stderr(), "run frozen was still open but its owner is gone; ended it")
+}
+
+// A launcher that is killed while the server is away leaves no socket, and a command after it
+// removes the rest, without a server at the usual address.
+func TestTheLauncherIsKilledWhileTheServerIsAway(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t, "--headless")
+	state, err := os.MkdirTemp("", "left") // a path short enough for sockets
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	p := s.StartCLI(t, "run", "--state-dir", state, "--id", "left", "-n", "1", "--", "bash", "-c", polite)
+	awaitUp(t, p)
+	runs := filepath.Join(state, "runs")
+	require.Len(t, sockets(t, runs), 1)
+	s.Kill()
+	p.Kill(syscall.SIGKILL)
+	harness.Eventually(t, "the sockets are gone", func() bool { return len(sockets(t, runs)) == 0 })
+	s.Restart()
+	harness.Eventually(t, "the directory of the run is removed", func() bool {
+		next := harness.Start(t, p.Dir, p.Env, harness.Clusterrun(t), "run", "--state-dir", state, "-n", "1", "true")
+		require.Zero(t, next.ExitCode(), next.Stderr())
+		left, err := os.ReadDir(runs)
+		return err == nil && len(left) == 0
+	})
+}
+
+// sockets returns those below a directory.
+func sockets(t *testing.T, dir string) (found []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type() == fs.ModeSocket {
+			found = append(found, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it was removed meanwhile
+		}
+		return err
+	}))
+	return found
 }
 
 // A full disk under the state directory is named, before a run starts and while it is

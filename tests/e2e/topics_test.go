@@ -210,6 +210,7 @@ func (w *workplace) try(t *testing.T, page string) {
 	code := p.ExitCode()
 	outputs := strings.Split(p.Stdout(), mark)[1:]
 	for i, out := range outputs {
+		out = slowServer.ReplaceAllString(out, "")
 		if s := steps[i]; s.want != nil {
 			assert.Regexp(t, s.want, out, "%s: %s shows\n%s", s.where, s.script, s.shown)
 		}
@@ -217,6 +218,10 @@ func (w *workplace) try(t *testing.T, page string) {
 	last := steps[len(outputs)-1]
 	assert.True(t, len(outputs) == len(steps) && (code == 0 || last.want != nil), "%s fails with exit code %d:\n%s\n%s", last.where, code, last.script, outputs[len(outputs)-1])
 }
+
+// slowServer matches what a launcher says of a server that a busy machine delays. No block
+// stops its server.
+var slowServer = regexp.MustCompile(`(?m)^clusterrun: (the embedded server does not answer; .*|that is over, the run goes on)\n`)
 
 // Every block of the README is run as it is, in a home of its own.
 func TestREADME(t *testing.T) {
