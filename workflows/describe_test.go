@@ -47,7 +47,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		assert.Contains(t, details, "␛[31m__init__")
 		assert.Contains(t, details, "\n````\n\n\n| task |")
 		assert.Contains(t, details, "| `__a¦b__` |")
-		assert.Contains(t, details, "| 4711 | 2 | 3 | origin | `/logs/a¦b_/2` |\n")
+		assert.Contains(t, details, "|  | 4711 | 2 | 3 | failed by itself |\n\nLogs, on their hosts:\n\n```\n/logs/a|b_/2\n```\n")
 	})
 	t.Run("a barrier", func(t *testing.T) {
 		b := newBarrierTest(t, "__w__-0", "worker-1")

@@ -109,22 +109,39 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 		writeCounts(&b, status.Tasks)
 	} else {
 		writeTable(&b, status.Tasks)
+		writeLogs(&b, status.Tasks)
 	}
 	workflow.SetCurrentDetails(ctx, b.String())
 }
 
+// writeTable writes what fits beside each other: the page is cut at its right.
 func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
-	b.WriteString("| task | state | host | address | pid | restarts | exit | cause | logs |\n|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| task | state | host | address | pid | restarts | exit | why |\n|---|---|---|---|---|---|---|---|\n")
 	for _, t := range tasks {
-		var pid, restarts, exit, cause, logs string
+		address := markdown.Cell(t.Address)
+		var pid, restarts, exit, why string
 		if t.Exit != nil {
 			e := *t.Exit
-			exit, cause, logs, restarts = exitText(e), string(e.Cause), markdown.Inline(strings.ReplaceAll(e.LogDir, "|", "¦"), maxPath), fmt.Sprint(e.Restart)
+			address, exit, why, restarts = "", exitText(e), e.Cause.Words(), fmt.Sprint(e.Restart)
 			if e.PID != 0 {
 				pid = fmt.Sprint(e.PID)
 			}
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", markdown.Cell(t.Name), t.State, markdown.Cell(t.Host), markdown.Cell(t.Address), pid, restarts, exit, cause, logs)
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", markdown.Cell(t.Name), t.State, markdown.Cell(t.Host), address, pid, restarts, exit, why)
+	}
+}
+
+// writeLogs writes where the output of tasks is that have ended. Where they live it is in the
+// details of their activities, with the pid.
+func writeLogs(b *strings.Builder, tasks []spec.TaskStatus) {
+	var lines []string
+	for _, t := range tasks {
+		if t.Exit != nil && t.Exit.LogDir != "" {
+			lines = append(lines, t.Exit.LogDir)
+		}
+	}
+	if len(lines) > 0 {
+		b.WriteString("\nLogs, on their hosts:\n" + markdown.Block(strings.Join(lines, "\n"), detailRows*maxPath))
 	}
 }
 

@@ -5,20 +5,31 @@ import (
 	"strings"
 )
 
-// Causes are all values of [Cause], each with what it means in a line.
+// Causes are all values of [Cause], each with what it means in a few words and in a line.
 var Causes = []struct {
 	Cause   Cause
+	Words   string
 	Meaning string
 }{
-	{CauseCompleted, "it exited with 0, by itself"},
-	{CauseOrigin, "it failed by itself: another exit code, or a signal that clusterrun did not send"},
-	{CauseOOM, "the kernel killed it at the memory limit"},
-	{CauseLogQuota, "the run had written more output on that host than it may"},
-	{CauseSilence, "it was stopped because the run was silent on that host (on_silence)"},
-	{CauseCollateral, "clusterrun stopped it in order, since another task had failed or the run was over"},
-	{CauseOperator, "somebody asked for its end"},
-	{CauseTimeout, "it was stopped because timeout or max_run_time had passed"},
-	{CauseHostLost, "its host, or the supervisor there, died under it or stopped it"},
+	{CauseCompleted, "completed", "it exited with 0, by itself"},
+	{CauseOrigin, "failed by itself", "it failed by itself: another exit code, or a signal that clusterrun did not send"},
+	{CauseOOM, "out of memory", "the kernel killed it at the memory limit"},
+	{CauseLogQuota, "too much output", "the run had written more output on that host than it may"},
+	{CauseSilence, "silent", "it was stopped because the run was silent on that host (on_silence)"},
+	{CauseCollateral, "stopped in order", "clusterrun stopped it in order, since another task had failed or the run was over"},
+	{CauseOperator, "stopped on request", "somebody asked for its end"},
+	{CauseTimeout, "out of time", "it was stopped because timeout or max_run_time had passed"},
+	{CauseHostLost, "lost with its host", "its host, or the supervisor there, died under it or stopped it"},
+}
+
+// Words returns what the cause means, where there is little room.
+func (c Cause) Words() string {
+	for _, known := range Causes {
+		if known.Cause == c {
+			return known.Words
+		}
+	}
+	return string(c)
 }
 
 // CausesText returns a line for each of [Causes], for a help text.
