@@ -134,16 +134,4 @@ func defaultOwner() string {
 	return name + "@" + host
 }
 
-// transient errors are those that waiting may cure.
-func transient(err error) bool {
-	var (
-		unavailable *serviceerror.Unavailable
-		deadline    *serviceerror.DeadlineExceeded
-		exhausted   *serviceerror.ResourceExhausted
-		cancelled   *serviceerror.Canceled
-	)
-	return errors.As(err, &unavailable) || errors.As(err, &deadline) || errors.As(err, &exhausted) ||
-		errors.As(err, &cancelled) || errors.Is(err, context.DeadlineExceeded)
-}
-
 const retryEvery = 300 * time.Millisecond

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Fetch returns the value of a closure by its ID, however old. One that has not ended is
@@ -19,7 +21,7 @@ func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 // FetchAll is [Queue.Fetch] for many, which have the places of their IDs. It reads
 // the history once or twice, however many they are.
 func (q *Queue) FetchAll(ctx context.Context, ids ...uint64) ([]*Remote, error) {
-	found, err := q.client.Find(ctx, ids...)
+	found, err := q.find(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 		ids[i] = r.id
 	}
 	q.mu.Unlock()
-	found, err := q.client.Find(ctx, ids...)
+	found, err := q.find(ctx, ids)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err != nil {
@@ -72,6 +74,19 @@ func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 		q.settle(o)
 	}
 	return nil
+}
+
+// find is [Client.Find], and waits for a server that is away.
+func (q *Queue) find(ctx context.Context, ids []uint64) (map[uint64]closure.Outcome, error) {
+	for again := tries; ; {
+		found, err := q.client.Find(ctx, ids...)
+		if err == nil || ctx.Err() != nil || !Transient(err) {
+			return found, err
+		}
+		if err := again.Sleep(ctx); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // giveUp waits for a closure no longer. mu must be held.

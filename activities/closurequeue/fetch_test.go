@@ -46,11 +46,12 @@ func TestFetchAll(t *testing.T) {
 type secondQuery struct {
 	Server
 	asked int
+	err   error
 }
 
 func (s *secondQuery) QueryWorkflow(ctx context.Context, workflow, execution, query string, args ...any) (converter.EncodedValue, error) {
 	if s.asked++; s.asked == 2 {
-		return nil, errors.New("no")
+		return nil, s.err
 	}
 	return s.Server.QueryWorkflow(ctx, workflow, execution, query, args...)
 }
@@ -61,7 +62,7 @@ func TestAFetchThatFails(t *testing.T) {
 	f.schedule(newClosure("wait"))
 	f.schedule(newClosure("wait"))
 	require.NoError(t, f.Flush(patience(t)))
-	s := &secondQuery{Server: f.Server}
+	s := &secondQuery{Server: f.Server, err: errors.New("no")}
 	q := Attach(s, queues.Run)
 	t.Cleanup(q.Close)
 	_, err := q.Fetch(patience(t), 2)
@@ -72,6 +73,21 @@ func TestAFetchThatFails(t *testing.T) {
 	q.mu.Unlock()
 	r, err := q.Fetch(patience(t), 2)
 	require.NoError(t, err)
+	close(f.release)
+	f.assertValue(`"released"`, r)
+}
+
+// A server that is away for a moment is waited for.
+func TestAFetchWaitsForTheServer(t *testing.T) {
+	f := newFixture(t)
+	f.schedule(newClosure("wait"))
+	require.NoError(t, f.Flush(patience(t)))
+	s := &secondQuery{Server: f.Server, err: context.DeadlineExceeded}
+	q := Attach(s, queues.Run)
+	t.Cleanup(q.Close)
+	r, err := q.Fetch(patience(t), 1)
+	require.NoError(t, err)
+	require.Equal(t, 3, s.asked)
 	close(f.release)
 	f.assertValue(`"released"`, r)
 }
