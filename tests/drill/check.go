@@ -165,8 +165,9 @@ func checkVerdict(r report) []string {
 		}
 	case spec.VerdictFailed:
 		f := r.result.FirstFailure
-		// A task that was lost in the time that the chief leaves to the others has failed, too.
-		late := f != nil && f.Cause == spec.CauseHostLost && hasChief(r.result)
+		// A task that was lost or killed in the time that the chief leaves to the others, and
+		// is not started again then, has failed, too.
+		late := f != nil && hasChief(r.result) && (f.Cause == spec.CauseHostLost || r.killed[f.PID])
 		if good && !r.stopped && !late {
 			return []string{"it failed, and all of its tasks ended well: " + r.result.Message}
 		}

@@ -48,6 +48,39 @@ func TestChecksPass(t *testing.T) {
 	assert.NotEmpty(t, check(raced), "nothing had failed before it ended")
 }
 
+// A task that is gone when the chief ends has failed; the chief itself ended well.
+func TestATaskGoneWhenTheChiefEnds(t *testing.T) {
+	r := good()
+	r.result.Verdict = spec.VerdictFailed
+	r.result.FirstFailure = &spec.ProcessFailure{Task: "b-0", PID: 2, Cause: spec.CauseOrigin}
+	*r.result.Tasks[1].Exit = spec.Exit{PID: 2, ExitCode: -9, Cause: spec.CauseOrigin}
+	r.result.Tasks[0].Type = "chief"
+	r.pages[1].ended = 0
+	assert.NotEmpty(t, check(r), "nobody killed it")
+	r.killed[2] = true
+	assert.Empty(t, check(r))
+}
+
+// A full disk may tear the last line of a process, and no other.
+func TestTornLines(t *testing.T) {
+	read := func(full bool, lines ...string) (wrong string) {
+		r := lineReader{full: full, got: map[string]int{}, torn: map[string]bool{}}
+		for _, l := range lines {
+			if wrong == "" {
+				wrong = r.line("w-0", l)
+			}
+		}
+		return wrong
+	}
+	assert.Empty(t, read(false, "w-0 0 1", "w-0 0 2", "w-0 1 1"))
+	assert.Empty(t, read(true, "w-0 0 1", "w-0 0 ", "w-0 1 1"))
+	assert.Empty(t, read(true, "w-0 0 1", "w-", "w-0 1 1"))
+	assert.Contains(t, read(false, "w-0 0 1", "w-0 0 "), "after line 1")
+	assert.Contains(t, read(false, "w-"), `logs prints "w-"`)
+	assert.Contains(t, read(true, "w-0 0", "w-0 0 1"), "after a torn line")
+	assert.Contains(t, read(true, "w-0 0 1", "w-0 0 3"), "after line 1")
+}
+
 // Everything that a drill can find is found.
 func TestChecksFail(t *testing.T) {
 	assert.Empty(t, check(good()))

@@ -44,8 +44,10 @@ type stage struct {
 	client client.Client
 	killed map[int]bool
 	// full reports whether a disk was full in this round.
-	full   bool
-	random *rand.Rand
+	full bool
+	// serverless reports whether the server was away in this round.
+	serverless bool
+	random     *rand.Rand
 }
 
 // number is the value of a variable of make drill.
@@ -96,6 +98,9 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 	s.conduct(t, faults, runs)
 	faulty := map[string]bool{}
 	s.full = slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == FillState || f.Kind == FillLogs })
+	s.serverless = slices.ContainsFunc(faults, func(f Fault) bool {
+		return f.Kind == KillServer || f.Kind == KillServerTwice || f.Kind == FreezeServer
+	})
 	for _, f := range faults {
 		for _, i := range f.MayLose() {
 			faulty[HostName(i)] = true

@@ -25,6 +25,8 @@ const (
 	closures = 5_000
 	// endBound is how long a run may take to end when everything is healed.
 	endBound = 3 * time.Minute
+	// exitMachinery is the exit code of a launcher that has no server.
+	exitMachinery = 125
 )
 
 // run is a run of a round.
@@ -169,6 +171,12 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	switch {
 	case r.stopped && (errors.As(err, &terminated) || errors.As(err, &missing)):
 		return found // the launcher was killed, and there is nobody left to say more
+	case s.serverless && errors.As(err, &missing) && r.launcher != nil && r.launcher.ExitCode() == exitMachinery:
+		// It found no server, and has said so.
+		if names, _ := filepath.Glob(filepath.Join(r.ledger, "page.*")); len(names) > 0 {
+			found = append(found, fmt.Sprintf("%s: there is no such run, and it had the processes %v", r.name, names))
+		}
+		return found
 	case result == nil:
 		return append(found, fmt.Sprintf("%s: it does not end: %v", r.name, err))
 	}
@@ -234,7 +242,7 @@ func (r *run) checkLines(t *testing.T, s *stage, pages []page) []string {
 	if len(want) == 0 {
 		return nil
 	}
-	got := map[string]int{}
+	read := lineReader{full: s.full, got: map[string]int{}, torn: map[string]bool{}}
 	for task := range taskNames(pages) {
 		code, out, errText := s.command(t, "logs", "--address", s.server.Address, "--stdout", r.name, task)
 		if code != 0 {
@@ -244,26 +252,52 @@ func (r *run) checkLines(t *testing.T, s *stage, pages []page) []string {
 			if at := strings.Index(line, "]:"); at >= 0 {
 				line = line[at+2:]
 			}
-			words := strings.Fields(line)
-			if len(words) != 3 {
-				found = append(found, fmt.Sprintf("%s: logs prints %q", r.name, line))
-				break
-			}
-			key := words[0] + " " + words[1]
-			got[key]++
-			if words[2] != fmt.Sprint(got[key]) {
-				found = append(found, fmt.Sprintf("%s: after line %d of %s logs prints line %s", r.name, got[key]-1, key, words[2]))
+			if wrong := read.line(task, line); wrong != "" {
+				found = append(found, r.name+": "+wrong)
 				break
 			}
 		}
 	}
 	for key, n := range want {
 		// What was written after the last note is there, too.
-		if got[key] < n {
-			found = append(found, fmt.Sprintf("%s: of %d lines of %s logs prints %d", r.name, n, key, got[key]))
+		if read.got[key] < n {
+			found = append(found, fmt.Sprintf("%s: of %d lines of %s logs prints %d", r.name, n, key, read.got[key]))
 		}
 	}
 	return found
+}
+
+// lineReader counts the numbered lines that logs prints, by process.
+type lineReader struct {
+	// full reports whether a disk was full: it may have torn the last line of a process.
+	full bool
+	got  map[string]int
+	torn map[string]bool
+}
+
+// line takes the next line of a task, and returns what is wrong with it.
+func (r *lineReader) line(task, line string) string {
+	line = strings.TrimSpace(line)
+	words := strings.Fields(line)
+	if len(words) < 2 { // of no process that could be told
+		if r.full && strings.HasPrefix(task+" ", line) {
+			return ""
+		}
+		return fmt.Sprintf("logs prints %q", line)
+	}
+	key := words[0] + " " + words[1]
+	want := fmt.Sprintf("%s %d", key, r.got[key]+1)
+	switch {
+	case r.torn[key]:
+		return fmt.Sprintf("after a torn line of %s logs prints %q", key, line)
+	case line == want:
+		r.got[key]++
+	case r.full && strings.HasPrefix(want, line):
+		r.torn[key] = true
+	default:
+		return fmt.Sprintf("after line %d of %s logs prints %q", r.got[key], key, line)
+	}
+	return ""
 }
 
 // taskNames are the tasks that have pages.
