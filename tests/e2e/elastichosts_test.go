@@ -102,7 +102,7 @@ func TestElasticHosts(t *testing.T) {
 	assert.Len(t, s.Tasks, 4)
 
 	hosts["b"].Restart()
-	harness.Within(t, time.Minute, "b is back, and has room for others", func() bool {
+	harness.Eventually(t, "b is back, and has room for others", func() bool {
 		b := f.hosts()["b"]
 		return b.State == fleet.HostReady && len(b.Holds) == 0
 	})

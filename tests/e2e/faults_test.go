@@ -90,7 +90,7 @@ func TestTheSupervisorIsKilled(t *testing.T) {
 	f.worker.Kill(syscall.SIGKILL)
 	f.worker.ExitCode()
 	f.worker.Restart()
-	harness.Within(t, 10*time.Second, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
+	harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 	r := f.result(run)
 	assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)
 	for i := range r.Tasks {
@@ -160,7 +160,7 @@ func TestTerminatedWhileTheWorkerIsDown(t *testing.T) {
 	assert.Subset(t, harness.Alive(f.mark), pids)
 	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
 	require.NoError(t, syscall.Kill(side, syscall.SIGCONT))
-	harness.Within(t, 15*time.Second, "the processes are gone", func() bool { return len(harness.Alive(f.mark)) == 0 })
+	harness.Eventually(t, "the processes are gone", func() bool { return len(harness.Alive(f.mark)) == 0 })
 }
 
 func TestTerminatedWhileTheWorkerIsUp(t *testing.T) {
@@ -170,7 +170,7 @@ func TestTerminatedWhileTheWorkerIsUp(t *testing.T) {
 	f.startedOnce(0)
 	f.startedOnce(1)
 	require.NoError(t, f.client.TerminateWorkflow(context.Background(), run.GetID(), run.GetRunID(), "test"))
-	harness.Within(t, 15*time.Second, "the processes are gone", func() bool { return len(harness.Alive(f.mark)) == 0 })
+	harness.Eventually(t, "the processes are gone", func() bool { return len(harness.Alive(f.mark)) == 0 })
 	harness.Eventually(t, "the plan is dropped", func() bool {
 		plans, _ := filepath.Glob(filepath.Join(f.worker.State, "worker", "plans", "*.json"))
 		return len(plans) == 0

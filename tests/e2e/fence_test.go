@@ -151,7 +151,7 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	// What a host says may reach the server although no answer reaches the host. Then the run
 	// hears from the host itself that it has stopped its processes, and does not wait.
 	silent := false
-	harness.Within(t, 20*time.Second, "status names the host, or the run goes on without it", func() bool {
+	harness.Eventually(t, "status names the host, or the run goes on without it", func() bool {
 		s, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
 		require.NoError(t, err)
 		silent = len(s.Silent) == 1 && s.Silent[0].Host == "host-b" && !s.Silent[0].GivenUp.IsZero()
@@ -162,7 +162,7 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 		assert.Contains(t, out, "host host-b has not been heard of for ")
 		assert.Contains(t, out, "; the run gives it up in ")
 	}
-	harness.Within(t, 2*time.Minute, "the next generation lives elsewhere", func() bool { return len(f.livesOf(1)) == 3 })
+	harness.Eventually(t, "the next generation lives elsewhere", func() bool { return len(f.livesOf(1)) == 3 })
 	stop()
 	require.NoError(t, heal())
 	touch(t, f, "go")
@@ -218,7 +218,7 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 				assert.Equal(t, pids, []int{task(r, "worker-0").Exit.PID, task(r, "ps-0").Exit.PID})
 				return
 			}
-			harness.Within(t, 20*time.Second, "all processes are stopped", func() bool { return len(harness.Alive(f.mark)) == 0 })
+			harness.Eventually(t, "all processes are stopped", func() bool { return len(harness.Alive(f.mark)) == 0 })
 			f.Restart()
 			r := f.result(run)
 			assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -250,7 +249,7 @@ while True:
 			x.Kill(signal)
 			assert.Equal(t, want, x.ExitCode())
 			restored(t, x, before)
-			harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 		}
 	})
 
@@ -263,7 +262,7 @@ while True:
 		assert.Equal(t, 143, x.ExitCode())
 		assert.True(t, x.ProcessState.Sys().(syscall.WaitStatus).Signaled(), "it dies of it")
 		restored(t, x, before)
-		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	})
 
 	t.Run("killed", func(t *testing.T) {
@@ -275,7 +274,7 @@ while True:
 		x.Kill(syscall.SIGINT) // the same one so soon would count as one
 		assert.Equal(t, 143, x.ExitCode())
 		restored(t, x, before)
-		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	})
 
 	t.Run("keys", func(t *testing.T) {
@@ -369,6 +368,6 @@ func TestDirectOutput_SEED77(t *testing.T) {
 		require.Zero(t, p.ExitCode())
 		assert.Equal(t, "up\ncode 141\n", p.Stdout())
 		assert.Contains(t, p.Stderr(), "SIGPIPE")
-		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -89,10 +88,8 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	})
 	operators.Go(func() {
 		for range 10 {
-			asked := time.Now()
 			_, err := beside.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 			assert.NoError(t, err)
-			assert.Less(t, time.Since(asked), 5*time.Second)
 		}
 	})
 	operators.Wait()

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,7 +37,7 @@ func TestTheServerIsFrozenAsARunIsStopped(t *testing.T) {
 	awaitUp(t, p)
 	thaw := s.Freeze()
 	p.Kill(syscall.SIGTERM)
-	harness.Within(t, 20*time.Second, "the task was asked", func() bool { return strings.Contains(p.Stdout(), "asked") })
+	harness.Eventually(t, "the task was asked", func() bool { return strings.Contains(p.Stdout(), "asked") })
 	assert.Equal(t, 143, p.ExitCode())
 	assert.Contains(t, p.Stderr(), "its processes are stopped without it")
 	assert.Contains(t, p.Stderr(), "run frozen cancelled (exit code 143)")

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -142,9 +141,9 @@ func TestRunIsKilled(t *testing.T) {
 	harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
 	p.Kill(syscall.SIGKILL)
 	p.ExitCode()
-	harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	// The run is not left open either.
-	harness.Within(t, 30*time.Second, "the run is closed", func() bool {
+	harness.Eventually(t, "the run is closed", func() bool {
 		_, stdout, _ := l.run("list", "--json")
 		return !strings.Contains(strings.ToLower(stdout), `"running"`)
 	})
@@ -159,7 +158,7 @@ func TestRunIsInterrupted(t *testing.T) {
 			harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
 			p.Kill(signal)
 			assert.Equal(t, want, p.ExitCode())
-			harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 		})
 	}
 	t.Run("twice", func(t *testing.T) {
@@ -170,7 +169,7 @@ func TestRunIsInterrupted(t *testing.T) {
 		harness.Eventually(t, "it says that it stops", func() bool { return strings.Contains(p.Stderr(), "again") })
 		p.Kill(syscall.SIGINT)
 		assert.Equal(t, 130, p.ExitCode())
-		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	})
 }
 
@@ -189,7 +188,7 @@ func TestTheSupervisorOfARunIsKilled(t *testing.T) {
 	assert.Equal(t, 125, p.ExitCode())
 	assert.Contains(t, p.Stderr(), "lost")
 	assert.Equal(t, 2, strings.Count(p.Stdout(), "started"), "no program is started twice")
-	harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 }
 
 func TestServerUnreachable(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,7 +38,7 @@ func TestSignalsToHandle(t *testing.T) {
 			p := l.runWith([]string{variable + "SIGTERM, SIGUSR1,SIGUSR2"})
 			p.Kill(signal)
 			assert.Equal(t, 128+int(signal), p.ExitCode(), p.Stderr())
-			harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 			// TE-39: the signal is named.
 			name := spec.SignalName(int(signal))
 			assert.Contains(t, p.Stderr(), "got "+name)
@@ -56,7 +55,7 @@ func TestSignalsToHandle(t *testing.T) {
 		p.Kill(syscall.SIGHUP)
 		assert.Equal(t, 129, p.ExitCode())
 		assert.NotContains(t, p.Stderr(), "stopping run")
-		harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	})
 	t.Run("TE-42 no signal", func(t *testing.T) {
 		l := newLocal(t)
@@ -109,7 +108,7 @@ func TestIgnoredSignals(t *testing.T) {
 			}
 			p.Kill(syscall.SIGTERM)
 			assert.Equal(t, 143, p.ExitCode(), "only this one counted: %s", p.Stderr())
-			harness.Within(t, 5*time.Second, "no process is left", func() bool { return len(l.tasks()) == 0 })
+			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 		})
 	}
 	t.Run("worker", func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,10 +48,6 @@ func (h *onHosts) left() (list []string) {
 	return list
 }
 
-// endTakes bounds the end of a host: it takes two seconds for programs that heed no signal,
-// and longer on a busy machine.
-const endTakes = 30 * time.Second
-
 // gone waits until nothing is left of a run.
 func (h *onHosts) gone() {
 	h.t.Helper()
@@ -62,7 +57,7 @@ func (h *onHosts) gone() {
 			h.t.Logf("left: %s", strings.Join(left, "\n"))
 		}
 	}()
-	harness.Within(h.t, endTakes, "all hosts are as they were", func() bool {
+	harness.Eventually(h.t, "all hosts are as they were", func() bool {
 		left = h.left()
 		return len(left) == 0
 	})
@@ -187,7 +182,7 @@ else:
 				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 		}
-		harness.Within(t, endTakes, "the processes on b are gone", func() bool { return len(h.Processes(b)) == 0 })
+		harness.Eventually(t, "the processes on b are gone", func() bool { return len(h.Processes(b)) == 0 })
 		// The run gives b up only when nothing can be left there. A person need not wait for it.
 		for _, s := range []struct {
 			signal syscall.Signal
@@ -230,7 +225,7 @@ func TestAHostBySSHIsCutOff(t *testing.T) {
 	harness.Eventually(t, "ssh gives up", func() bool { return strings.Contains(p.Stderr(), "host b: ssh: ") })
 	assert.Regexp(t, `host b: ssh: Timeout, server .* not responding`, p.Stderr())
 	p.Kill(syscall.SIGKILL)
-	harness.Within(t, endTakes, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
+	harness.Eventually(t, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
 }
 
 // keep returns the lines that begin so.
@@ -326,7 +321,7 @@ func TestWaitingForHostsIsStopped(t *testing.T) {
 		b, err := os.ReadFile(pids)
 		require.NoError(t, err)
 		for _, pid := range strings.Fields(string(b)) {
-			harness.Within(t, endTakes, "the agent is gone", func() bool {
+			harness.Eventually(t, "the agent is gone", func() bool {
 				_, err := os.Stat("/proc/" + pid)
 				return err != nil
 			})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -20,7 +21,7 @@ import (
 func kills(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("KILLS"))
 	if err != nil {
-		return 1
+		return 3
 	}
 	t.Logf("%d kills", n)
 	return n
@@ -38,6 +39,7 @@ func TestTheNextSideTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var took []time.Duration
+	waited := 0
 	for i := range kills(t) {
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 3, `echo $$ > $DIR/up-$RANK; until [ -e $DIR/go ]; do sleep 0.05; done`)}})
 		for rank := range 3 {
@@ -50,14 +52,35 @@ func TestTheNextSideTakesOverAtOnce(t *testing.T) {
 		r := f.result(run)
 		took = append(took, time.Since(killed))
 		require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-		t.Logf("kill %d: ended after %s", i, took[i])
+		text := f.timeouts(run.GetID())
+		t.Logf("kill %d: ended after %s; waited for: %q", i, took[i], text)
+		if len(text) > 0 {
+			waited++
+		}
 		f.again("go", "up-0", "up-1", "up-2")
 	}
-	assert.Less(t, median(took), 5*time.Second)
+	// What the server gives to a side in the milliseconds in which that dies waits all the same.
+	assert.LessOrEqual(t, waited, len(took)/2, "after most kills nothing waits for a timeout")
 	harness.Eventually(t, "what was held is given back", func() bool {
 		held, err := os.ReadDir(f.worker.State + "/worker/held")
 		return err == nil && len(held) <= 1 // that of its own workflows
 	})
+}
+
+// timeouts are those that the run has waited for because whoever had something was dead.
+func (f *fixture) timeouts(id string) (all []string) {
+	f.t.Helper()
+	for events := f.client.GetWorkflowHistory(f.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		e, err := events.Next()
+		require.NoError(f.t, err)
+		if info := e.GetActivityTaskStartedEventAttributes().GetLastFailure().GetTimeoutFailureInfo(); info != nil {
+			all = append(all, "activity: "+info.GetTimeoutType().String())
+		}
+		if a := e.GetWorkflowTaskTimedOutEventAttributes(); a.GetTimeoutType() == enumspb.TIMEOUT_TYPE_START_TO_CLOSE {
+			all = append(all, "workflow task: "+a.GetTimeoutType().String())
+		}
+	}
+	return all
 }
 
 // Closures that a killed side had given out go on, and those that come meanwhile do not

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,14 +63,14 @@ func TestTemporalCLI(t *testing.T) {
 		assert.Subset(t, before, harness.Alive(f.mark))
 		code, _, _ := f.Temporal(t, "workflow", "cancel", "--workflow-id", "reset-last")
 		require.Zero(t, code)
-		harness.Within(t, 10*time.Second, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 
 		// What would be done again is refused.
 		reset("reset-first", "FirstWorkflowTask")
 		code, out, errOut := f.Temporal(t, "workflow", "result", "--workflow-id", "reset-first")
 		assert.NotZero(t, code)
 		assert.Contains(t, out+errOut, "its workflow was reset to a point before its tasks were placed")
-		harness.Within(t, 10*time.Second, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 	})
 
 	t.Run("start, query, update, cancel", func(t *testing.T) {
@@ -91,7 +90,7 @@ func TestTemporalCLI(t *testing.T) {
 		harness.Eventually(t, "one process is left", func() bool { return len(harness.Alive(f.mark)) == 1 })
 		code, _, _ = f.Temporal(t, "workflow", "cancel", "--workflow-id", "cli-1")
 		require.Zero(t, code)
-		harness.Within(t, 10*time.Second, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 		code, out, errOut = f.Temporal(t, "workflow", "result", "--workflow-id", "cli-1")
 		assert.NotZero(t, code)
 		assert.Contains(t, out+errOut, "CANCELED")
@@ -105,7 +104,7 @@ func TestTemporalCLI(t *testing.T) {
 		f.file("cli-2-1")
 		code, _, _ = f.Temporal(t, "workflow", "terminate", "--workflow-id", "cli-2")
 		require.Zero(t, code)
-		harness.Within(t, 10*time.Second, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
+		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 	})
 
 	t.Run("a bad spec fails at once with all its problems", func(t *testing.T) {
