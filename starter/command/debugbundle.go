@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,10 +76,14 @@ Exit codes:
 			defer done()
 			b, lacking := a.bundle(ctx, checks, args)
 			if ctx.Err() != nil {
-				return &exitError{code: exitInterrupted, cause: errors.New("interrupted; nothing is written")}
+				return errNothingWritten
 			}
 			m := b.Manifest(spec.Version, now)
-			if err := a.writeBundle(b, m, file); err != nil || lacking == nil {
+			err = a.writeBundle(ctx, b, m, file)
+			if err != nil && ctx.Err() != nil {
+				return errNothingWritten
+			}
+			if err != nil || lacking == nil {
 				return err
 			}
 			return &exitError{code: exitMachinery, cause: fmt.Errorf("run %s is not in it: %w", args[0], lacking)}
@@ -239,7 +241,7 @@ func (a *app) ownLogs() []string {
 }
 
 // writeBundle writes a bundle to a file that it makes, or to stdout, and says what is in it.
-func (a *app) writeBundle(b *debugbundle.Bundle, m debugbundle.Manifest, file string) error {
+func (a *app) writeBundle(ctx context.Context, b *debugbundle.Bundle, m debugbundle.Manifest, file string) error {
 	if file == "-" {
 		return b.Write(a.out, m)
 	}
@@ -247,11 +249,7 @@ func (a *app) writeBundle(b *debugbundle.Bundle, m debugbundle.Manifest, file st
 	if err := b.Write(&packed, m); err != nil {
 		return err
 	}
-	// It takes a moment, and whoever interrupts it would have half a file.
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(signals)
-	err := writeNew(file, func(w io.Writer) error {
+	err := writeNew(ctx, file, func(w io.Writer) error {
 		_, err := packed.WriteTo(w)
 		return err
 	})

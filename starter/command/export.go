@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -24,22 +25,31 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export [flags] RUN",
 		Short: "Write a run to a file, to be read anywhere",
 		Long: `Writes a run to one file: the spec, the status with the result and every exit, how its
-processes were started, and its history in Temporal's JSON; with --logs its output too, as
-far as it can be read on this machine. import reads it, and then status, logs, show and
-diff: on another machine, without the server, and when the server has long forgotten it.
+processes were started, and its history in Temporal's JSON; with --logs its output too, what
+is on other hosts from the host workers that serve it (clusterrun worker --listen). Tasks
+whose output cannot be had, or not all of it, are named with their host; the file has the
+rest, and the exit code is 125. import reads it, and then status, logs, show and diff: on
+another machine, without the server, and when the server has long forgotten it.
+
+The file appears once it is whole; Ctrl-C leaves none.
 
 What is in the history is in the file, the values of variables in the spec included; it is
 for you alone to read. Payloads that were encoded stay so unless --codec-keys decodes them,
 and then there is no spec and no result beside the history.
 
-` + exitCodesOfRequests,
+` + exitCodesOfRequests + `
+  130  interrupted; nothing is written`,
 		Example: "  clusterrun export --logs iris-x2k4\n  clusterrun export -o - iris-x2k4 | ssh archive 'cat > iris-x2k4.tar.gz'",
 		Args:    choice.args(oneArg("RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
 			if file == "-" && pty.Is(tasklog.FileOf(a.out)) {
 				return usagef("-o -: stdout is a terminal; send it to a file or a program")
 			}
+			if _, err := os.Lstat(file); err == nil && file != "-" {
+				return thereAlready(file)
+			}
+			ctx, done := endedBy(cmd.Context())
+			defer done()
 			c, _, err := a.dialExisting(ctx)
 			if err != nil {
 				return err
@@ -49,7 +59,10 @@ and then there is no spec and no result beside the history.
 			if err != nil {
 				return err
 			}
-			return a.export(ctx, r, file, logs)
+			if err = a.export(ctx, r, file, logs); err != nil && ctx.Err() != nil {
+				return errNothingWritten
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz")
@@ -67,11 +80,12 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 	if err != nil {
 		return err
 	}
-	var dirs []string
-	missing := false
+	var output exportedLogs
 	if logs {
-		l := newLogReader(a, r, logSelection{})
-		dirs, missing = l.runDirs(of.Status), l.namesLeftOut(of.Status)
+		if output, err = a.allLogs(ctx, r, of.Status); err != nil {
+			return err
+		}
+		defer output.remove()
 	}
 	if of.Spec == nil {
 		a.say("the spec of run %s cannot be read, and is in the file as it is in the history; --codec-keys decodes what is encoded", r.ID)
@@ -82,18 +96,18 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		file = filepath.Base(filepath.Dir(tasklog.RunDir(".", r.ID, ""))) + ".tar.gz"
 	}
 	if file == "-" {
-		err = account.Pack(a.out, of, histories, dirs)
+		err = account.Pack(untilDone{ctx, a.out}, of, histories, output.dirs)
 	} else {
-		err = a.exportTo(file, of, histories, dirs)
+		err = a.exportTo(ctx, file, of, histories, output.dirs)
 	}
-	if err == nil && missing {
+	if err == nil && output.missing {
 		err = &exitError{code: exitMachinery} // what is left out has been said
 	}
 	return err
 }
 
-func (a *app) exportTo(file string, of *account.Account, histories []*historypb.History, dirs []string) error {
-	err := writeNew(file, func(w io.Writer) error { return account.Pack(w, of, histories, dirs) })
+func (a *app) exportTo(ctx context.Context, file string, of *account.Account, histories []*historypb.History, dirs []string) error {
+	err := writeNew(ctx, file, func(w io.Writer) error { return account.Pack(w, of, histories, dirs) })
 	if err != nil {
 		return err
 	}

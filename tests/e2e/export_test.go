@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// An export has the output of all hosts, whose files nobody else can read: bytes, files of
+// errors, earlier attempts and processes that write nothing. A host that is gone is named.
+func TestExportOfEveryHost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	serve := []string{"--listen", "127.0.0.1", "--log-dir", apart}
+	f.StartWorker(t, append([]string{"--host-name", "host-b"}, serve...)...)
+	c := f.StartWorker(t, append([]string{"--host-name", "host-c"}, serve...)...)
+	once := 1
+	run := f.start(&spec.RunSpec{OnFailure: spec.OnFailureContinue, AutoRestart: true, MaxRestarts: &once, Tasks: []spec.TaskGroup{{
+		Type: "worker", Addresses: []string{"host-b", "host-c", "host-b"},
+		Command: []string{"bash", "-c", `[ $RANK = 2 ] && exit; seq 50000; echo "warned in $CLUSTERRUN_RESTART_COUNT" >&2; printf 'no end'
+			[ $RANK = 0 ] && exit; cd /proc/$PPID/cwd; echo '{"message": "boom"}' > $CLUSTERRUN_ERROR_FILE; exit 3`},
+	}}})
+	r := f.result(run)
+	require.Equal(t, spec.VerdictFailed, r.Verdict, r.Message)
+
+	dir := t.TempDir()
+	read := func(file string) (into string, err error) {
+		packed, err := os.Open(file)
+		require.NoError(t, err)
+		defer packed.Close()
+		into = filepath.Join(t.TempDir(), "imported")
+		_, err = account.Import(packed, into, 1<<30)
+		return into, err
+	}
+	logOf := func(imported string, attempt, rank int, name string) string {
+		found, err := filepath.Glob(filepath.Join(imported, "*", "*", "logs", fmt.Sprintf("attempt_%d/%d/%s", attempt, rank, name)))
+		require.NoError(t, err)
+		if len(found) != 1 {
+			return "there is none"
+		}
+		return readFile(t, found[0])
+	}
+	whole := filepath.Join(dir, "whole.tar.gz")
+	code, _, stderr := f.CLI(t, "export", "--logs", "-o", whole, run.GetID())
+	require.Zero(t, code, stderr)
+	imported, err := read(whole)
+	require.NoError(t, err)
+	var numbers strings.Builder
+	for i := range 50000 {
+		fmt.Fprintln(&numbers, i+1)
+	}
+	for _, p := range []struct{ attempt, rank int }{{0, 0}, {0, 1}, {1, 1}} {
+		assert.Equal(t, numbers.String()+"no end", logOf(imported, p.attempt, p.rank, "stdout.log"))
+		assert.Equal(t, fmt.Sprintf("warned in %d\n", p.attempt), logOf(imported, p.attempt, p.rank, "stderr.log"))
+	}
+	assert.JSONEq(t, `{"message": "boom"}`, logOf(imported, 0, 1, "error.json"))
+	assert.Empty(t, logOf(imported, 0, 2, "stdout.log"))
+
+	there := harness.Start(t, dir, harness.Env(dir), harness.Clusterrun(t), "import", whole)
+	require.Zero(t, there.ExitCode(), there.Stderr())
+	there = harness.Start(t, dir, harness.Env(dir), harness.Clusterrun(t), "logs", "--stderr", run.GetID())
+	assert.Zero(t, there.ExitCode(), there.Stderr())
+	assert.ElementsMatch(t, []string{"[worker-0]:    warned in 0", "[worker-1]:    warned in 0", "[worker-1]:    warned in 1"},
+		strings.Split(strings.TrimSpace(strings.Split(there.Stderr(), "\n\n")[0]), "\n")[1:])
+
+	c.Kill(syscall.SIGTERM)
+	require.Zero(t, c.ExitCode())
+	part := filepath.Join(dir, "part.tar.gz")
+	code, stdout, stderr := f.CLI(t, "export", "--logs", "-o", part, run.GetID())
+	assert.Equal(t, 125, code)
+	assert.Equal(t, part+"\n", stdout, "what there is is in it")
+	assert.Contains(t, stderr, "worker-1 (attempt 0), worker-1 on host-c, in "+apart)
+	imported, err = read(part)
+	require.NoError(t, err)
+	assert.Equal(t, numbers.String()+"no end", logOf(imported, 0, 0, "stdout.log"))
+	assert.Equal(t, "there is none", logOf(imported, 0, 1, "stdout.log"))
+}
