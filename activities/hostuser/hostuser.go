@@ -26,14 +26,29 @@ type User struct {
 // root are the names by which somebody means root.
 var root = map[string]bool{"root": true, "0": true}
 
+// Check returns an error where this host has no user with a name or number.
+func Check(ctx context.Context, name string) error {
+	_, err := find(ctx, name)
+	return err
+}
+
+// find returns the entry of a user.
+func find(ctx context.Context, name string) (string, error) {
+	entry, err := ask(ctx, "getent", "passwd", "--", name)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notFound {
+		return "", fmt.Errorf("this host has no user %q", name)
+	} else if err != nil {
+		return "", fmt.Errorf("look up the user %q: %w", name, err)
+	}
+	return entry, nil
+}
+
 // Lookup returns the user with a name or number; nil if that is who this process runs as.
 // Only root can be another one, and nobody else is found who has root's number.
 func Lookup(ctx context.Context, name string) (*User, error) {
-	entry, err := ask(ctx, "getent", "passwd", "--", name)
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notFound {
-		return nil, fmt.Errorf("this host has no user %q", name)
-	} else if err != nil {
-		return nil, fmt.Errorf("look up the user %q: %w", name, err)
+	entry, err := find(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	u, err := parse(entry)
 	if err != nil {

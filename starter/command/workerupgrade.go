@@ -26,9 +26,9 @@ func (a *app) workerUpgradeCommand() *cobra.Command {
 		Long: `Has the host worker of the state directory execute the program that is now where it
 was started from, in its own process. Its tasks go on: their processes stay the same,
 none is started again, no exit is lost, and what they ask at their sockets is answered
-a moment later. Ports, barriers, closures and timers are kept. For systemd the line is
-ExecReload=clusterrun worker upgrade. SIGHUP does the same to a worker that was started
-without a terminal.
+a moment later. Ports, barriers, closures and timers are kept. In a unit of systemd (see
+install-service) it is what systemctl reload does. SIGHUP does the same to a worker that was
+started without a terminal.
 
 The program is asked first whether it understands all that it will be handed. If it
 does not, or is no program at all, the worker goes on as it is, and this says why. An

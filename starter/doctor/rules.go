@@ -122,7 +122,7 @@ func CheckClock(synchronized bool, off time.Duration) []Finding {
 // CheckCgroups judges what a host worker that is started here can limit. why says what is
 // missing.
 func CheckCgroups(h Host, controllers []string, why string) []Finding {
-	remedy := "systemd-run --user -p Delegate=yes clusterrun worker, or Delegate=yes in its unit"
+	remedy := "clusterrun install-service, or systemd-run --user -p Delegate=yes clusterrun worker"
 	if h.Cgroups != cgroupsV2 {
 		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or leave these limits out"
 	}

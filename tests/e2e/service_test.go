@@ -3,6 +3,7 @@ package e2e
 import (
 	"net"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// systemd hears that a host worker is ready once its fleet has it, and again after an upgrade in
-// place, in the same process; and that it stops.
+// A host worker is started and reloaded as its unit has it. systemd hears that it is ready once its
+// fleet has it, and again after an upgrade in place, in the same process; and that it stops.
 func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)
@@ -31,14 +32,27 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 		return string(message[:n])
 	}
 
-	w := s.StartWorkerWith(t, []string{"NOTIFY_SOCKET=" + socket})
+	code, unit, stderr := s.CLI(t, "install-service", "--user", "--dry-run", "--address", s.Address, "--state-dir", filepath.Join(t.TempDir(), "state"),
+		"--host-name", "host-a", "--slots", "2", "--label", "rack=r7", "--advertise", "127.0.0.1")
+	require.Zero(t, code, stderr)
+	// A shell takes these words as systemd does.
+	call := func(key string) *harness.Process {
+		t.Helper()
+		_, rest, found := strings.Cut(unit, "\n"+key+"=")
+		require.True(t, found, unit)
+		line, _, _ := strings.Cut(rest, "\n")
+		return harness.Start(t, t.TempDir(), harness.Env(t.TempDir(), "NOTIFY_SOCKET="+socket), "bash", "-c", "exec "+line)
+	}
+
+	w := call("ExecStart")
 	require.Equal(t, "READY=1", next())
 	code, out, stderr := s.CLI(t, "hosts")
 	require.Zero(t, code, stderr)
-	assert.Contains(t, out, w.Host, "it is registered by then")
+	assert.Contains(t, out, "host-a", "it is registered by then")
+	assert.Contains(t, out, "rack=r7")
 
-	code, _, stderr = s.CLI(t, "worker", "upgrade", "--state-dir", w.State)
-	require.Zero(t, code, stderr)
+	reload := call("ExecReload")
+	require.Zero(t, reload.ExitCode(), reload.Stderr())
 	require.Contains(t, next(), "RELOADING=1\nMONOTONIC_USEC=")
 	require.Equal(t, "READY=1", next())
 	assert.False(t, w.Exited(), "it is the same process")

@@ -1,0 +1,294 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/starter/service"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+func (a *app) installServiceCommand() *cobra.Command {
+	s := installation{app: a}
+	cmd := &cobra.Command{
+		Use:   "install-service [flags]",
+		Short: "Write a systemd unit that keeps a host worker running",
+		Long: `Writes a unit of systemd for a host worker with these flags, which are those of worker,
+and says how to start it. The unit is one of the system, which takes root, or with --user
+one of yours. With --enable it is started now and at each boot. Written again, a unit is
+replaced; one that this command has not written stays.
+
+A unit of the system runs as the user of --run-as, or as root with a --policy, which says
+whom the tasks run as. Its state is in /var/lib/NAME unless --state-dir names another
+directory. It has no environment of a shell: the API key, certificates and PATH go into the
+file that the unit names, as NAME=VALUE lines. Without a server's address the worker keeps
+the embedded server, for this machine.
+
+systemctl reload puts the program on disk in the place of the running one, and tasks go on
+(see worker upgrade); stop and restart end the tasks. They may have limits of their own
+(Delegate=yes), and one that exceeds its memory ends alone (OOMPolicy=continue). The unit
+has no hardening, such as NoNewPrivileges or ProtectSystem: tasks are children of the
+worker, and would inherit it. That of --role controller, which runs no task, has.
+
+Exit codes:
+  0    written, removed or printed
+  2    mistake in the command line
+  125  the unit could not be written, or systemctl failed`,
+		Example: `  clusterrun install-service --user --enable
+  sudo clusterrun install-service --run-as train --address temporal.example:7233 --slots 8
+  sudo clusterrun install-service --policy /etc/clusterrun/policy.yaml --address temporal.example:7233
+  clusterrun install-service --user --dry-run
+  sudo clusterrun install-service --uninstall`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+	}
+	cmd.Flags().BoolVar(&s.forUser, "user", false, "a unit of your own systemd instead of the system's")
+	cmd.Flags().StringVar(&s.runAs, "run-as", "", "`USER` that the worker of a unit of the system runs as, and its tasks without a policy")
+	cmd.Flags().StringVar(&s.name, "name", "clusterrun", "`NAME` of the unit, and of its state directory")
+	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the unit and change nothing")
+	cmd.Flags().BoolVar(&s.enable, "enable", false, "start it, now and at each boot")
+	cmd.Flags().BoolVar(&s.uninstall, "uninstall", false, "end the service, which ends its tasks, and remove the unit; state and logs stay")
+	s.worker.register(cmd)
+	return cmd
+}
+
+// installation is a service that is to be there, or not any more.
+type installation struct {
+	*app
+	worker                             workerFlags
+	forUser, dryRun, enable, uninstall bool
+	name, runAs                        string
+}
+
+var unitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+func (s *installation) run(cmd *cobra.Command) error {
+	if !unitName.MatchString(s.name) || strings.HasSuffix(s.name, ".service") {
+		return usagef("--name %q: give a name of letters, digits, _, . and -, without .service", s.name)
+	}
+	if s.uninstall && (s.dryRun || s.enable) {
+		return usagef("--uninstall removes a unit; leave --dry-run and --enable out")
+	}
+	units, environment, err := s.directories()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(units, s.name+".service")
+	if !s.forUser && !s.dryRun && os.Geteuid() != 0 {
+		return usagef("%s is root's; call this with sudo, or give --user for a service of yours", path)
+	}
+	if s.uninstall {
+		return s.remove(cmd.Context(), path)
+	}
+	u, err := s.unit(cmd, filepath.Join(environment, s.name+".env"))
+	if err != nil {
+		return err
+	}
+	if s.dryRun {
+		if s.global.json {
+			return s.printJSON(map[string]any{"path": path, "unit": u.Text()})
+		}
+		_, err := fmt.Fprint(s.out, u.Text())
+		return err
+	}
+	return s.write(cmd.Context(), path, u)
+}
+
+// directories returns where units are, and where the files with their environment.
+func (s *installation) directories() (units, environment string, err error) {
+	if !s.forUser {
+		return "/etc/systemd/system", "/etc/clusterrun", nil
+	}
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return "", "", usagef("there is no directory for units of yours: %s", err)
+	}
+	return filepath.Join(config, "systemd", "user"), filepath.Join(config, "clusterrun"), nil
+}
+
+// unit returns the unit that the flags ask for.
+func (s *installation) unit(cmd *cobra.Command, environment string) (service.Unit, error) {
+	u := service.Unit{Name: s.name, ForUser: s.forUser, RunAs: s.runAs, Environment: environment}
+	if !s.forUser && !cmd.Flags().Changed("state-dir") {
+		s.global.stateDir, u.OwnStateDir = service.StateRoot+s.name, true
+	}
+	u.StateDir = s.global.stateDir
+	if err := s.checkUTF8(); err != nil {
+		return u, err
+	}
+	o, err := s.worker.options(s.app, cmd)
+	if err != nil {
+		return u, err
+	}
+	u.Controller = o.Role == workers.RoleController
+	u.Traversable = o.Policy != "" && s.runAs == ""
+	switch {
+	case s.runAs != "" && s.forUser:
+		return u, usagef("--run-as is for units of the system; a unit of yours runs as you are: leave it out, or --user")
+	case s.runAs != "":
+		if err := hostuser.Check(cmd.Context(), s.runAs); err != nil {
+			return u, usagef("--run-as: %s; name one that it has", err)
+		}
+	case !s.forUser && o.Policy == "":
+		return u, usagef("whoever can write to the server's namespace would be root here; give --run-as USER, or --policy FILE to say whom tasks run as")
+	}
+	if u.Program, err = ownProgram(); err != nil {
+		return u, err
+	}
+	u.Args, err = s.args(cmd)
+	return u, err
+}
+
+// notForWorker are the flags that are about the unit, and those for whoever calls this.
+var notForWorker = []string{"user", "run-as", "name", "dry-run", "enable", "uninstall", "json", "color", "state-dir", "help"}
+
+// args returns the flags of the worker.
+func (s *installation) args(cmd *cobra.Command) ([]string, error) {
+	args := []string{"--state-dir=" + s.global.stateDir}
+	if file := s.global.server.ConfigFile; file != "" {
+		file, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		s.global.server.ConfigFile = file
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		switch value := f.Value.String(); {
+		case slices.Contains(notForWorker, f.Name):
+		case f.Name == "label":
+			// Each by itself: values may contain commas.
+			for _, key := range slices.Sorted(maps.Keys(s.worker.labels)) {
+				args = append(args, "--label="+key+"="+s.worker.labels[key])
+			}
+		// Some have their default from the environment, which a service does not have.
+		case f.Changed || value != "" && slices.Contains([]string{"codec-keys", "api-key-file"}, f.Name):
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	return args, nil
+}
+
+// write puts the unit where systemd finds it.
+func (s *installation) write(ctx context.Context, path string, u service.Unit) error {
+	if _, err := ours(path); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := atomicfile.WriteSynced(path, []byte(u.Text()), 0o644); err != nil {
+		return err
+	}
+	s.sayUnknown(u.Environment)
+	if s.enable {
+		if err := s.systemctl(ctx, "daemon-reload"); err != nil {
+			return err
+		}
+		if err := s.systemctl(ctx, "enable", "--now", s.name+".service"); err != nil {
+			return err
+		}
+	}
+	if s.global.json {
+		return s.printJSON(map[string]any{"path": path, "enabled": s.enable})
+	}
+	_, err := fmt.Fprint(s.out, path+"\n")
+	if err == nil && !s.enable {
+		s.say("written; start it, now and at each boot, with\n  %s daemon-reload && %s enable --now %s", s.called(), s.called(), s.name)
+	}
+	if s.forUser {
+		s.say("`loginctl enable-linger` has it run while you are not logged in")
+	}
+	return err
+}
+
+// sayUnknown names what the shell has of a server's settings, and the service has not.
+func (s *installation) sayUnknown(file string) {
+	var names []string
+	for _, kv := range os.Environ() {
+		if name, value, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "TEMPORAL_") && value != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		s.say("the service does not have %s of this shell; what it needs of that goes into %s, which only its user may read, or into flags", strings.Join(names, ", "), file)
+	}
+}
+
+func (s *installation) remove(ctx context.Context, path string) error {
+	there, err := ours(path)
+	if err != nil {
+		return err
+	}
+	if there {
+		if err := s.systemctl(ctx, "disable", "--now", s.name+".service"); err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		if err := s.systemctl(ctx, "daemon-reload"); err != nil {
+			return err
+		}
+	}
+	if s.global.json {
+		return s.printJSON(map[string]any{"path": path, "removed": there})
+	}
+	if !there {
+		s.say("there is no %s", path)
+		return nil
+	}
+	s.say("removed %s", path)
+	return nil
+}
+
+// ours reports whether there is a unit. One of somebody else's is an error.
+func ours(path string) (bool, error) {
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !bytes.HasPrefix(b, []byte(service.Mark)):
+		return true, fmt.Errorf("%s was not written by install-service; give another --name, or remove that yourself", path)
+	}
+	return true, nil
+}
+
+// called returns how systemctl is called.
+func (s *installation) called() string {
+	if s.forUser {
+		return "systemctl --user"
+	}
+	return "systemctl"
+}
+
+func (s *installation) systemctl(ctx context.Context, args ...string) error {
+	if s.forUser {
+		args = append([]string{"--user"}, args...)
+	}
+	cmd := exec.CommandContext(ctx, "systemctl", args...)
+	// It is for people what systemctl says.
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}

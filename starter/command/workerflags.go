@@ -1,0 +1,110 @@
+package command
+
+import (
+	"cmp"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// workerFlags are the flags that say what a host worker is, however it is started.
+type workerFlags struct {
+	host, queue, logDir, memory string
+	listen, advertise           string
+	policyFile, audit           string
+	metered                     meteredAt
+	slots, gpus                 int
+	labels                      map[string]string
+	keep                        keepLogs
+	role                        string
+}
+
+func (f *workerFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
+	cmd.Flags().StringVar(&f.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
+	cmd.Flags().IntVar(&f.slots, "slots", runtime.GOMAXPROCS(0), "most tasks at a time (`NUMBER`); 0 for no bound")
+	cmd.Flags().StringToStringVar(&f.labels, "label", nil, "a label by which specs find this host, as `KEY=VALUE`; may be repeated")
+	cmd.Flags().IntVar(&f.gpus, "gpus", 0, "`NUMBER` of GPUs that tasks may have (default: those that are found)")
+	cmd.Flags().StringVar(&f.memory, "memory", "", "memory that tasks may have, as a `SIZE` such as 64GiB, for constraints (default: what is found)")
+	cmd.Flags().StringVar(&f.queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
+	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
+	f.keep.register(cmd)
+	f.metered.register(cmd)
+	cmd.Flags().StringVar(&f.policyFile, "policy", "", "`FILE` that says what this host runs, for whom and as which user; what it does not allow is denied (see policy)")
+	cmd.Flags().StringVar(&f.audit, "audit", "", "`FILE` that gets a line of JSON for each start, refusal and request; a start that it cannot take is refused")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+
+		"default: a free port of all addresses, and off with a server on this machine")
+	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` by which others reach this host, its tasks and what it serves; default: the host name for tasks, and else the address by which it reaches the server")
+}
+
+// options checks the flags, and makes files of theirs absolute.
+func (f *workerFlags) options(a *app, cmd *cobra.Command) (o workers.Options, err error) {
+	if f.slots < 0 {
+		return o, usagef("--slots %d: give 1 or more, or 0 for no bound", f.slots)
+	}
+	if f.host != "" && spec.IsLoopback(f.host) {
+		return o, usagef("--host-name %s means every machine; give a name that others know this one by", f.host)
+	}
+	role, listen := workers.Role(f.role), f.listen
+	switch role {
+	case workers.RoleHost, workers.RoleBoth:
+	case workers.RoleController:
+		for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "keep-logs", "max-logs"} {
+			if cmd.Flags().Changed(name) {
+				return o, usagef("--%s is for hosts, and a controller executes nothing; leave it out, or give --role both", name)
+			}
+		}
+		listen = listenOff
+	default:
+		return o, usagef("--role %q: give host, controller or both", f.role)
+	}
+	for _, file := range []struct {
+		flag string
+		path *string
+	}{{"--log-dir", &f.logDir}, {"--policy", &f.policyFile}, {"--audit", &f.audit}} {
+		if *file.path == "" {
+			continue
+		}
+		// Runs tell others where their logs are, and a service has another directory.
+		if *file.path, err = filepath.Abs(*file.path); err != nil {
+			return o, usagef("%s: %s; give an absolute path", file.flag, err)
+		}
+		if err := checkPath(file.flag, *file.path, "give another"); err != nil {
+			return o, err
+		}
+	}
+	o = workers.Options{
+		StateDir: a.workerDir(), KeyDir: a.global.stateDir, Host: f.host, Queue: f.queue, Slots: f.slots, LogRoot: cmp.Or(f.logDir, a.logsDir()), Debug: a.debug(),
+		Listen: listen, ListenAs: f.advertise, Labels: f.labels, Role: role, Policy: f.policyFile, Audit: f.audit,
+	}
+	if o.Retention, err = f.keep.policy(a.global.stateDir); err != nil {
+		return o, err
+	}
+	if o.Metrics, err = f.metered.address(); err != nil {
+		return o, err
+	}
+	if err := o.CheckPolicy(); err != nil {
+		return o, usagef("%s", err)
+	}
+	if cmd.Flags().Changed("gpus") {
+		if f.gpus < 0 {
+			return o, usagef("--gpus %d: give 0 or more", f.gpus)
+		}
+		o.GPUs = &f.gpus
+	}
+	if f.memory != "" {
+		if o.Memory, err = spec.ParseSize(f.memory); err != nil {
+			return o, usagef("--memory: %v", err)
+		}
+	}
+	if f.advertise != "" {
+		if o.Advertise, _, err = spec.SplitAddress(f.advertise); err != nil {
+			return o, usagef("--advertise: %s", err)
+		}
+	}
+	return o, nil
+}
