@@ -66,10 +66,13 @@ func TestRedrawnText(t *testing.T) {
 	r := &redrawn{terminal: slave}
 	written := func(text string) string {
 		require.NoError(t, r.show(text))
-		b := make([]byte, 1000)
-		n, err := master.Read(b)
-		require.NoError(t, err)
-		return strings.ReplaceAll(strings.ReplaceAll(string(b[:n]), "\r\n", "\n"), "\x1b[K", "")
+		b, all := make([]byte, 1000), ""
+		for !strings.HasSuffix(all, "\x1b[J") { // a terminal may hand on what was written in several pieces
+			n, err := master.Read(b)
+			require.NoError(t, err)
+			all += string(b[:n])
+		}
+		return strings.ReplaceAll(strings.ReplaceAll(all, "\r\n", "\n"), "\x1b[K", "")
 	}
 	assert.Equal(t, "\rone\ntwo\n\x1b[J", written("one\ntwo\n"))
 	assert.Equal(t, "\r\x1b[2A1234567890123…\n\x1b[J", written("123456789012345"), "cut to the width")
