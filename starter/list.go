@@ -66,6 +66,8 @@ type Summary struct {
 	Ending   string    `json:"ending,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
+	// Imported reports whether it was read from a file, and how it was doing then.
+	Imported bool `json:"imported,omitempty"`
 }
 
 // List finds runs, those that started last first.

@@ -19,23 +19,55 @@ type Imported struct {
 	dir string
 }
 
-// Find returns the runs imported below a directory whose IDs begin like that, and of those with
-// the same ID the one that was exported last. Where an ID is the same, it is that one alone.
-func Find(parent, beginning, execution string) ([]Imported, error) {
+// All returns the runs imported below a directory, by the names of their directories.
+func All(parent string) ([]Imported, error) {
 	manifests, err := filepath.Glob(filepath.Join(globQuoted(parent), "*", "*", manifestFile))
 	if err != nil {
 		return nil, err
 	}
-	latest := map[string]int{}
-	var found []Imported
+	var all []Imported
 	for _, path := range manifests {
 		i := Imported{dir: filepath.Dir(path)}
 		if strings.HasPrefix(filepath.Base(filepath.Dir(i.dir)), ".") {
 			continue // an import that has not ended
 		}
 		text, err := os.ReadFile(path)
-		if err != nil || json.Unmarshal(text, &i.Manifest) != nil || !strings.HasPrefix(i.RunID, beginning) ||
-			execution != "" && i.ExecutionID != execution {
+		if err == nil && json.Unmarshal(text, &i.Manifest) == nil {
+			all = append(all, i)
+		}
+	}
+	return all, nil
+}
+
+// Dir returns where it is.
+func (i Imported) Dir() string { return i.dir }
+
+// Remove removes it. What is interrupted leaves what the next [Import] removes.
+func (i Imported) Remove() error {
+	run := filepath.Dir(i.dir)
+	tmp, err := os.MkdirTemp(filepath.Dir(run), unfinished+"*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.Rename(i.dir, filepath.Join(tmp, "removed")); err != nil {
+		return err
+	}
+	_ = os.Remove(run) // fails while there are other executions
+	return os.RemoveAll(tmp)
+}
+
+// Find returns the runs imported below a directory whose IDs begin like that, and of those with
+// the same ID the one that was exported last. Where an ID is the same, it is that one alone.
+func Find(parent, beginning, execution string) ([]Imported, error) {
+	all, err := All(parent)
+	if err != nil {
+		return nil, err
+	}
+	latest := map[string]int{}
+	var found []Imported
+	for _, i := range all {
+		if !strings.HasPrefix(i.RunID, beginning) || execution != "" && i.ExecutionID != execution {
 			continue
 		}
 		at, ok := latest[i.RunID]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/retention"
 	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/workflows/plural"
 )
 
@@ -20,7 +21,9 @@ type diskUse struct {
 	Logs     int64     `json:"logs"`
 	Journals int64     `json:"journals"`
 	Shipped  int64     `json:"shipped"`
-	Database int64     `json:"database"`
+	// Imported is what imported runs take.
+	Imported int64 `json:"imported"`
+	Database int64 `json:"database"`
 	// StateDir is all that the state directory has.
 	StateDir int64 `json:"state_dir"`
 }
@@ -35,6 +38,9 @@ type runDisk struct {
 	Total   int64  `json:"total"`
 }
 
+// imported is the state of a run that was read from a file.
+const imported = "imported"
+
 func (a *app) duCommand() *cobra.Command {
 	var (
 		logDir string
@@ -45,7 +51,7 @@ func (a *app) duCommand() *cobra.Command {
 		Short: "Show what runs and logs take on this host",
 		Long: `Shows what runs have on the disk of this host, the largest first, and what database,
 journals, shipped directories and logs have in all. The state of a run is what this host
-knows of it: held by a host worker here, ended, kept, or unknown,
+knows of it: held by a host worker here, ended, kept, imported, or unknown,
 as are those of other state directories. ` + "`clusterrun prune`" + `
 and ` + "`clusterrun rm`" + ` make room.
 
@@ -60,6 +66,7 @@ and ` + "`clusterrun rm`" + ` make room.
 			if err != nil {
 				return err
 			}
+			slices.SortStableFunc(u.Runs, func(a, b runDisk) int { return cmp.Compare(b.Total, a.Total) })
 			if a.global.json {
 				return a.printJSON(u)
 			}
@@ -73,7 +80,10 @@ and ` + "`clusterrun rm`" + ` make room.
 }
 
 func (a *app) disk(logDir string) (diskUse, error) {
-	u := diskUse{Runs: []runDisk{}, Database: retention.TreeSize(a.serverDir()), StateDir: retention.TreeSize(a.global.stateDir)}
+	u := diskUse{
+		Runs: []runDisk{}, Imported: retention.TreeSize(a.importedDir()),
+		Database: retention.TreeSize(a.serverDir()), StateDir: retention.TreeSize(a.global.stateDir),
+	}
 	for _, pattern := range []string{"*", "*/*"} { // those of workers, and of runs
 		for total, names := range map[*int64][]string{&u.Journals: {"journal", "released"}, &u.Shipped: {"shipped"}} {
 			for _, name := range names {
@@ -85,6 +95,14 @@ func (a *app) disk(logDir string) (diskUse, error) {
 				}
 			}
 		}
+	}
+	all, err := account.All(a.importedDir())
+	if err != nil {
+		return u, err
+	}
+	for _, i := range all {
+		size := retention.TreeSize(i.Dir())
+		u.Runs = append(u.Runs, runDisk{RunID: i.RunID, Dir: i.Dir(), State: imported, Logs: size, Total: size})
 	}
 	p, err := a.openPast(logDir)
 	if err != nil || p == nil {
@@ -103,7 +121,6 @@ func (a *app) disk(logDir string) (diskUse, error) {
 		r.Total = r.Logs + rest.Bytes()
 		u.Runs = append(u.Runs, r)
 	}
-	slices.SortStableFunc(u.Runs, func(a, b runDisk) int { return cmp.Compare(b.Total, a.Total) })
 	return u, nil
 }
 
@@ -132,11 +149,12 @@ func (a *app) printDisk(u diskUse, limit int) {
 	if more := len(u.Runs) - limit; more > 0 {
 		a.say("there are %s that have less; a higher --limit shows them", plural.Of(more, "more run", "more runs"))
 	}
-	fmt.Fprintf(w, "\nlogs\t%s\t%s\n", shipped.Size(u.Logs), plural.Of(len(u.Runs), "run", "runs"))
+	logs := len(slices.DeleteFunc(slices.Clone(u.Runs), func(r runDisk) bool { return r.State == imported }))
+	fmt.Fprintf(w, "\nlogs\t%s\t%s\n", shipped.Size(u.Logs), plural.Of(logs, "run", "runs"))
 	for _, row := range []struct {
 		name string
 		size int64
-	}{{"journals", u.Journals}, {"shipped", u.Shipped}, {"database", u.Database}} {
+	}{{"journals", u.Journals}, {"shipped", u.Shipped}, {"imported", u.Imported}, {"database", u.Database}} {
 		fmt.Fprintf(w, "%s\t%s\t\n", row.name, shipped.Size(row.size))
 	}
 	fmt.Fprintf(w, "state directory\t%s\t%s\n", shipped.Size(u.StateDir), a.global.stateDir)

@@ -23,7 +23,8 @@ func (a *app) importCommand() *cobra.Command {
 		Short: "Read a run that export has written",
 		Long: `Unpacks what export has written into the state directory. status, wait, logs, show, diff and
 rerun find the run there where the server does not know it, or there is no server, and say
-that it is an imported one. An earlier import of the same run is replaced.
+that it is an imported one; list has it, and du; rm and prune remove it. An earlier import
+of the same run is replaced.
 
 All of the file is checked before anything is written: one that is truncated, of another
 version or larger than --limit, or that has names, links or sizes that export does not
@@ -67,6 +68,23 @@ Exit codes:
 	}
 	cmd.Flags().StringVar(&limit, "limit", "4GiB", "most bytes, as `SIZE`, that the run may have when it is unpacked")
 	return cmd
+}
+
+// importedRuns lists the runs that were imported.
+func (a *app) importedRuns(o starter.ListOptions) (runs []starter.Summary, err error) {
+	all, err := account.All(a.importedDir())
+	for _, i := range all {
+		of, err := i.Account()
+		if err != nil {
+			a.say("%s", err)
+			continue
+		}
+		s := of.Status.Summary(of.Spec)
+		if s.Imported = true; o.Lists(s) {
+			runs = append(runs, s)
+		}
+	}
+	return runs, err
 }
 
 // findImported returns an imported run; nil: there is none.

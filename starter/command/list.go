@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path"
@@ -29,7 +30,8 @@ func (a *app) listCommand() *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List runs, the latest first",
 		Long: `Lists runs, those that started last first, with their verdicts and commands. Where
-there are more than the limit, it says so on stderr. With --wide the command is not cut,
+there are more than the limit, it says so on stderr. Runs that were imported here and that the
+server does not list are among them, marked by a * after the ID. With --wide the command is not cut,
 and there are more columns: cause, restarts, priority, hosts, queue and directory. --json
 has all of them.
 
@@ -69,16 +71,8 @@ has all of them.
 					return err
 				}
 			}
-			c, _, err := a.dialExisting(cmd.Context())
-			if err == errNoServer && a.global.json {
-				return a.printJSON([]starter.Summary{})
-			}
-			if err != nil {
-				return err
-			}
-			defer c.Close()
 			o.Limit = limit + 1
-			runs, err := starter.List(cmd.Context(), c, o)
+			runs, err := a.listRuns(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -87,9 +81,6 @@ has all of them.
 				defer a.say("there are more than the latest %s; a higher --limit shows them", plural.Of(limit, "run", "runs"))
 			}
 			if a.global.json {
-				if runs == nil {
-					runs = []starter.Summary{}
-				}
 				return a.printJSON(runs)
 			}
 			a.printList(runs, wide)
@@ -110,6 +101,40 @@ has all of them.
 	fs.BoolVar(&here, "here", false, "only runs whose tasks work in this directory")
 	fs.IntVar(&o.Limit, "limit", 20, "most runs to list (`NUMBER`)")
 	return cmd
+}
+
+// listRuns returns the runs of the server, and those that were imported and that it does not
+// list, the latest first.
+func (a *app) listRuns(ctx context.Context, o starter.ListOptions) ([]starter.Summary, error) {
+	imported, err := a.importedRuns(o)
+	if err != nil {
+		return nil, err
+	}
+	c, _, err := a.dialExisting(ctx)
+	if err == errNoServer && (a.global.json || len(imported) > 0) {
+		return latestOf(nil, imported, o.Limit), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	runs, err := starter.List(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	return latestOf(runs, imported, o.Limit), nil
+}
+
+// latestOf returns the runs that started last, of those that are in both lists that of the server.
+func latestOf(listed, imported []starter.Summary, limit int) []starter.Summary {
+	runs := append([]starter.Summary{}, listed...)
+	for _, i := range imported {
+		if !slices.ContainsFunc(listed, func(s starter.Summary) bool { return s.RunID == i.RunID && s.Started.Equal(i.Started) }) {
+			runs = append(runs, i)
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b starter.Summary) int { return b.Started.Compare(a.Started) })
+	return runs[:min(len(runs), limit)]
 }
 
 // causes returns those of runs; no run ends for a collateral end of a process.
@@ -135,9 +160,12 @@ func (a *app) printList(runs []starter.Summary, wide bool) {
 	}
 	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+more+"COMMAND")
 	for _, r := range runs {
-		verdict, exit, end := "(open)", "-", time.Now()
+		verdict, exit, took, id := "(open)", "-", roughly(time.Since(r.Started)), spec.Cell(r.RunID)
+		if r.Imported {
+			id, took = id+" *", "-" // of one that was open nobody knows how long
+		}
 		if !r.Open {
-			end = r.Ended
+			took = roughly(r.Ended.Sub(r.Started))
 			verdict = dash(spec.Cell(cmp.Or(r.Ending, string(r.Verdict))))
 			exit = fmt.Sprint(r.ExitCode)
 		}
@@ -148,8 +176,11 @@ func (a *app) printList(runs []starter.Summary, wide bool) {
 		} else {
 			command = shorten.Text(command, 50)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", spec.Cell(r.RunID), verdict, exit, dash(spec.Cell(r.Tasks)), dash(spec.Cell(r.Owner)),
-			r.Started.Local().Format("2006-01-02 15:04:05"), roughly(end.Sub(r.Started)), more, dash(command))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", id, verdict, exit, dash(spec.Cell(r.Tasks)), dash(spec.Cell(r.Owner)),
+			r.Started.Local().Format("2006-01-02 15:04:05"), took, more, dash(command))
 	}
 	w.Flush()
+	if n := len(slices.DeleteFunc(slices.Clone(runs), func(r starter.Summary) bool { return !r.Imported })); n > 0 {
+		a.say("* %s imported, as it was exported", plural.Of(n, "run was", "runs were"))
+	}
 }

@@ -34,8 +34,8 @@ func (a *app) pruneCommand() *cobra.Command {
 		Use:   "prune [flags] --older-than TIME",
 		Short: "Remove what runs that ended long ago have left",
 		Long: `Removes the logs, archived journals and shipped directories of runs that ended before
-a time, and has our own server forget those runs. Other servers keep runs for as long as
-they are told to. ` + onlyHere + `
+a time, and has our own server forget those runs; imported runs go as well, unless --log-dir
+names other logs. Other servers keep runs for as long as they are told to. ` + onlyHere + `
 
 What lives is never removed: a run that the server says is open, or that a host worker
 here has not done with. Neither is what nobody is known to have ended, what another state
@@ -101,6 +101,13 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 	}
 	if c != nil {
 		defer c.Close()
+	}
+	if o.logDir == "" {
+		imported, err := a.pastImports()
+		if err != nil {
+			return err
+		}
+		runs = append(runs, imported...)
 	}
 	going := choose(o.rule, runs)
 	if o.dryRun {
@@ -239,7 +246,11 @@ func (a *app) listPruned(runs []*pastRun) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "RUN\tEXECUTION\tENDED ("+time.Now().Format("MST")+")\tSIZE")
 	for _, r := range runs {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.RunID, spec.ShortRunID(r.ExecutionID), r.Ended.Local().Format("2006-01-02 15:04:05"), shipped.Size(r.Bytes))
+		id := r.RunID
+		if r.Imported {
+			id += " (imported)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", id, spec.ShortRunID(r.ExecutionID), r.Ended.Local().Format("2006-01-02 15:04:05"), shipped.Size(r.Bytes))
 	}
 	w.Flush()
 }

@@ -25,8 +25,8 @@ func (a *app) rmCommand() *cobra.Command {
 		Use:   "rm [flags] RUN...",
 		Short: "Remove all that a run has left",
 		Long: `Removes the logs, archived journals and shipped directories of runs that have ended,
-and has the server forget them, with their groups, barriers and closures. All runs of an
-ID go. One that has not ended is refused, and one that ` + "`clusterrun keep`" + ` keeps.
+and has the server forget them, with their groups, barriers and closures; and what was
+imported of them. All runs of an ID go. One that has not ended is refused, and one that ` + "`clusterrun keep`" + ` keeps.
 ` + onlyHere + `
 
 ` + exitCodesOfRequests,
@@ -111,6 +111,20 @@ func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir
 			return done, err
 		}
 	}
+	imported, err := a.pastImports()
+	if err != nil {
+		return done, err
+	}
+	for _, r := range imported {
+		if r.RunID != id {
+			continue
+		}
+		if err := r.imported.Remove(); err != nil {
+			return done, err
+		}
+		done.Bytes += r.Bytes
+		found = true
+	}
 	switch {
 	case !found && c == nil:
 		return done, fmt.Errorf("there is nothing of run %s here", id)
@@ -119,7 +133,6 @@ func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir
 	case !known:
 		return done, nil
 	}
-	var err error
 	done.Workflows, err = starter.Get(c, id, "").Delete(ctx, namespace)
 	return done, err
 }

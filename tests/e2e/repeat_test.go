@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -80,4 +81,50 @@ func TestRepeat(t *testing.T) {
 	assert.Equal(t, string(written), stdout)
 	_, stderr = there(125, "barriers", first)
 	assert.Contains(t, stderr, "imported")
+
+	// It is listed, counted and removed as the others are.
+	var listed []starter.Summary
+	stdout, _ = there(0, "list", "--json", "--failed", "--name", "iris*")
+	require.NoError(t, json.Unmarshal([]byte(stdout), &listed))
+	require.Len(t, listed, 1)
+	assert.True(t, listed[0].Imported)
+	assert.Equal(t, "worker=2", listed[0].Tasks)
+	assert.Equal(t, spec.CauseOrigin, listed[0].Cause)
+	assert.Equal(t, 3, listed[0].ExitCode)
+	stdout, stderr = there(0, "list")
+	assert.Contains(t, stdout, first+" *")
+	assert.Contains(t, stderr, "1 run was imported")
+	stdout, _ = there(0, "list", "--json", "--open")
+	assert.JSONEq(t, "[]", stdout)
+	stdout, _ = there(0, "du", "--json")
+	var used struct {
+		Imported int64
+		Runs     []struct{ State string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &used))
+	assert.Positive(t, used.Imported)
+	require.Len(t, used.Runs, 1)
+	assert.Equal(t, "imported", used.Runs[0].State)
+	stdout, _ = there(0, "prune", "--older-than", "1h", "--yes")
+	assert.Empty(t, stdout, "it is not old enough")
+	stdout, _ = there(0, "prune", "--older-than", "0s", "--keep-failed", "--yes")
+	assert.Empty(t, stdout, "it has failed")
+	stdout, _ = there(0, "prune", "--older-than", "0s", "--dry-run")
+	assert.Contains(t, stdout, first+" (imported)")
+	there(0, "prune", "--older-than", "0s", "--yes")
+	there(125, "status", first)
+	there(0, "import", exported)
+	require.DirExists(t, filepath.Join(dir, ".local", "state", "clusterrun", "imported", first))
+	there(0, "rm", first)
+	there(125, "status", first)
+	left, err := filepath.Glob(filepath.Join(dir, ".local", "state", "clusterrun", "imported", "*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+
+	// Where the server knows it, it is listed once.
+	cli(0, "import", exported)
+	listed = nil
+	require.NoError(t, json.Unmarshal([]byte(cli(0, "list", "--json", "--name", first)), &listed))
+	require.Len(t, listed, 1)
+	assert.False(t, listed[0].Imported)
 }
