@@ -2,7 +2,6 @@ package starter
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -57,19 +55,18 @@ func attributes(s *spec.RunSpec, o Options) []attribute {
 	}
 }
 
-// execute starts the workflow with those attributes that the namespace knows. To ask
+// withAttributes has start start a run with those attributes that the namespace knows. To ask
 // beforehand which these are would cost every start a round trip.
-func execute(ctx context.Context, c client.Client, o client.StartWorkflowOptions, set []attribute, s *spec.RunSpec) (client.WorkflowRun, error) {
+func withAttributes(set []attribute, start func(temporal.SearchAttributes) error) error {
 	for {
 		updates := make([]temporal.SearchAttributeUpdate, len(set))
 		for i, a := range set {
 			updates[i] = a.set
 		}
-		o.TypedSearchAttributes = temporal.NewSearchAttributes(updates...)
-		w, err := c.ExecuteWorkflow(ctx, o, spec.WorkflowType, s)
+		err := start(temporal.NewSearchAttributes(updates...))
 		refused := refusedAttribute(err)
 		if refused == "" {
-			return w, err
+			return err
 		}
 		// Those of later versions are registered together: without one there is none.
 		set = slices.DeleteFunc(set, func(a attribute) bool {

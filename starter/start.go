@@ -14,6 +14,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
@@ -39,17 +40,8 @@ type Options struct {
 // refused with all of them, and nothing is started. A run ID in use is refused
 // with [*RunningError].
 func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*Run, error) {
-	if err := s.Validate(); err != nil {
+	if err := o.complete(s); err != nil {
 		return nil, err
-	}
-	if o.ID == "" {
-		o.ID = NewID(s.Name)
-	}
-	if o.Queue == "" {
-		o.Queue = spec.TaskQueue
-	}
-	if o.Owner == "" {
-		o.Owner = defaultOwner()
 	}
 	options := client.StartWorkflowOptions{
 		ID:        o.ID,
@@ -61,10 +53,15 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		WorkflowTaskTimeout:                      spec.WorkflowTaskTimeout,
 		// No workflow timeouts: they would close the run without its Release.
-		Memo:          map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir},
+		Memo:          memo(s, o),
 		StaticSummary: summary(s),
 	}
-	w, err := execute(ctx, c, options, attributes(s, o), s)
+	var w client.WorkflowRun
+	err := withAttributes(attributes(s, o), func(known temporal.SearchAttributes) (err error) {
+		options.TypedSearchAttributes = known
+		w, err = c.ExecuteWorkflow(ctx, options, spec.WorkflowType, s)
+		return err
+	})
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &running):
@@ -73,6 +70,23 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		return nil, fmt.Errorf("start run %s: %w", o.ID, err)
 	}
 	return Get(c, w.GetID(), w.GetRunID()), nil
+}
+
+// complete validates a spec that is to be run and sets the options that were left out.
+func (o *Options) complete(s *spec.RunSpec) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if o.ID == "" {
+		o.ID = NewID(s.Name)
+	}
+	if o.Queue == "" {
+		o.Queue = spec.TaskQueue
+	}
+	if o.Owner == "" {
+		o.Owner = defaultOwner()
+	}
+	return nil
 }
 
 // NewID makes a run ID for a name. An empty name counts as "run".
@@ -92,6 +106,11 @@ const (
 	memoCommand = "command"
 	memoDir     = "dir"
 )
+
+// memo returns what lists show of a run besides its search attributes.
+func memo(s *spec.RunSpec, o Options) map[string]any {
+	return map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir}
+}
 
 // commandLine returns what the first tasks execute, as far as it fits into a list.
 func commandLine(s *spec.RunSpec) string {

@@ -11,9 +11,10 @@ import (
 const localTime = "2006-01-02 15:04:05 MST"
 
 // utcTime matches times in what a run says. It is in UTC, since it is kept in the run's history
-// for readers anywhere.
+// for readers anywhere. One that is part of a name, such as those of runs that a schedule has
+// started, is matched with what is before it.
 var utcTime = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{3})? UTC|T\d\d:\d\d:\d\dZ)\b`)
+	return regexp.MustCompile(`(?:\S*-)?\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{3})? UTC|T\d\d:\d\d:\d\dZ)\b`)
 })
 
 // inLocalTime returns what a run says with its times in the zone of whoever reads it.

@@ -1,0 +1,157 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// overlaps are what the temporal CLI calls the policies, in small letters.
+var overlaps = map[string]enumspb.ScheduleOverlapPolicy{
+	"skip":            enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+	"buffer-one":      enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE,
+	"buffer-all":      enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL,
+	"cancel-other":    enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER,
+	"terminate-other": enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER,
+	"allow-all":       enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
+}
+
+func (a *app) scheduleRunCommand() *cobra.Command {
+	f := &specFlags{}
+	var id, queue, overlap string
+	var when starter.Schedule
+	cmd := &cobra.Command{
+		Use:   "schedule-run [flags] SPEC | -- COMMAND [ARG...]",
+		Short: "Have the server start runs by itself, such as every night",
+		Long: `Creates a schedule of the Temporal server, which starts a run of the spec at each of its
+times on the host workers that serve the queue, and prints its ID. SPEC and flags are
+those of submit. The ID of each run is that of the schedule and the time in UTC, and list
+shows it as any other.
+
+While the run before has not ended none is started (--overlap-policy skip). buffer-one and
+buffer-all start it when that has ended, cancel-other and terminate-other end that, and
+allow-all has both. Of runs that were due while the server was away, those start when it is
+back that are no later than --catchup-window.
+
+Schedules are for the temporal CLI to list, describe, trigger, toggle (pause) and delete:
+see ` + "`clusterrun help schedules`" + `. Hosts must have the directory and the programs: nothing is
+shipped, and nothing can be signed, since the IDs of runs to come are not known.
+
+Exit codes:
+  0    the schedule is created
+  2    mistake in the command line, an invalid run spec, or a schedule of that ID
+  125  the server could not be reached`,
+		Example: `  clusterrun schedule-run --id nightly --cron '0 3 * * *' --timezone Europe/Berlin iris.yaml
+  clusterrun schedule-run --every 6h --overlap-policy buffer-one -n 4 --dir /srv/job -- python3 train.py
+  temporal schedule trigger --schedule-id nightly
+  temporal schedule delete --schedule-id nightly`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(when.Cron) == 0 && when.Every == 0 {
+				return usagef("when runs are to start is missing: give --cron or --every")
+			}
+			if when.Every < 0 || cmd.Flags().Changed("every") && when.Every < time.Second {
+				return usagef("--every %s: give 1s or more", when.Every)
+			}
+			if when.CatchUp < 10*time.Second {
+				return usagef("--catchup-window %s: give 10s or more", when.CatchUp)
+			}
+			if when.TimeZone != "" && len(when.Cron) == 0 {
+				return usagef("--timezone is for --cron; --every counts from the epoch, whatever the zone")
+			}
+			var known bool
+			if when.Overlap, known = overlaps[overlap]; !known {
+				return usagef("--overlap-policy %q: give one of %s", overlap, strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
+			}
+			s, err := a.specOf(cmd, args, f)
+			if err != nil {
+				return err
+			}
+			return a.scheduleSpec(cmd, args, s, f, starter.Options{ID: id, Queue: queue}, when)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringArrayVar(&when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")
+	cmd.Flags().DurationVar(&when.Every, "every", 0, "start one each `TIME`, such as 6h")
+	cmd.Flags().StringVar(&when.TimeZone, "timezone", "", "time `ZONE` of --cron, such as Europe/Berlin (default: UTC)")
+	cmd.Flags().StringVar(&overlap, "overlap-policy", "skip", "`WHAT` happens when the run before has not ended: "+strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
+	cmd.Flags().DurationVar(&when.CatchUp, "catchup-window", time.Hour, "how late a run may be that was due while the server was away (`TIME`)")
+	cmd.Flags().BoolVar(&when.PauseOnFailure, "pause-on-failure", false, "start no more runs after one that has failed")
+	cmd.Flags().StringVar(&id, "id", "", "`ID` of the schedule, with which those of its runs begin; default: the name and a random part")
+	queueFlag(cmd, &queue)
+	f.register(cmd.Flags())
+	return cmd
+}
+
+// scheduleSpec creates a schedule and says when it starts runs.
+func (a *app) scheduleSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o starter.Options, when starter.Schedule) error {
+	if err := f.refuseOthers("schedule-run"); err != nil {
+		return err
+	}
+	if err := checkID(cmd, o.ID); err != nil {
+		return err
+	}
+	if s.Ships() {
+		return usagef("a schedule cannot ship a directory, which hosts keep only until the run has ended; put it where all hosts have it, and name it with --dir")
+	}
+	a.sayUnsent(cmd, args, s)
+	ctx := cmd.Context()
+	c, on, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if on.Embedded {
+		if err := inThisDirectory(s); err != nil {
+			return err
+		}
+	}
+	id, next, err := starter.CreateSchedule(ctx, c, s, o, when)
+	var invalid *serviceerror.InvalidArgument
+	var exists *starter.ScheduleExistsError
+	switch {
+	case errors.As(err, &exists):
+		return usagef("%s", err)
+	case errors.As(err, &invalid):
+		return usagef("the server refuses the schedule: %s; see --cron, --every and --timezone", invalid.Message)
+	case err != nil:
+		return err
+	}
+	a.sayScheduled(ctx, c, on, o.Queue, id, next)
+	if a.global.json {
+		if next == nil {
+			next = []time.Time{}
+		}
+		return a.printJSON(map[string]any{"schedule_id": id, "next": next})
+	}
+	_, err = fmt.Fprintln(a.out, id)
+	return err
+}
+
+// sayScheduled says when runs start, and what keeps them from starting.
+func (a *app) sayScheduled(ctx context.Context, c client.Client, on server, queue, id string, next []time.Time) {
+	if len(next) == 0 {
+		a.say("it starts no run: none of its times is to come")
+	} else {
+		a.say("the next run starts at %s; `temporal schedule delete --schedule-id %s` ends that", next[0].Local().Format(localTime), id)
+	}
+	if !unserved(ctx, c, queue) {
+		return
+	}
+	if on.Embedded {
+		a.say("the embedded server ends when nobody uses it, and then starts no runs; `clusterrun dev --detach` or `clusterrun install-service --user` keeps it, with a host worker")
+		return
+	}
+	a.say("nobody serves the workflows of the queue %s at the moment: runs wait until somebody starts a `clusterrun worker` for it", queue)
+}

@@ -1,0 +1,77 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Schedule says when the server starts runs by itself.
+type Schedule struct {
+	// Cron are times as cron(5) has them, and Every is the time from one to the next, counted
+	// from the epoch. One of them has to be given.
+	Cron  []string
+	Every time.Duration
+	// TimeZone is that of Cron, such as Europe/Berlin. Default: UTC.
+	TimeZone string
+	// Overlap says what happens when a run is due and the one before has not ended. Default: it
+	// is skipped.
+	Overlap enumspb.ScheduleOverlapPolicy
+	// CatchUp is how late a run may be that was due while the server was away; the server takes
+	// at least ten seconds. Default: what the server has, which is a year.
+	CatchUp time.Duration
+	// PauseOnFailure has no further run start after one that has failed.
+	PauseOnFailure bool
+}
+
+// ScheduleExistsError reports that there is a schedule of that ID.
+type ScheduleExistsError struct{ ID string }
+
+func (e *ScheduleExistsError) Error() string {
+	return fmt.Sprintf("there is a schedule %s already; choose another ID, or delete it: temporal schedule delete --schedule-id %s", e.ID, e.ID)
+}
+
+// CreateSchedule has the server start runs of a spec. The ID of the options, which it returns, is
+// that of the schedule, and the IDs of its runs are that and the time at which they were due. It
+// returns the next of these times, too; none: no run ever starts. A spec with problems is
+// refused with all of them, and an ID in use with [*ScheduleExistsError].
+func CreateSchedule(ctx context.Context, c client.Client, s *spec.RunSpec, o Options, when Schedule) (id string, next []time.Time, err error) {
+	if err := o.complete(s); err != nil {
+		return "", nil, err
+	}
+	times := client.ScheduleSpec{CronExpressions: when.Cron, TimeZoneName: when.TimeZone}
+	if when.Every > 0 {
+		times.Intervals = []client.ScheduleIntervalSpec{{Every: when.Every}}
+	}
+	var h client.ScheduleHandle
+	err = withAttributes(attributes(s, o), func(known temporal.SearchAttributes) (err error) {
+		h, err = c.ScheduleClient().Create(ctx, client.ScheduleOptions{
+			ID: o.ID, Spec: times, Overlap: when.Overlap, CatchupWindow: when.CatchUp, PauseOnFailure: when.PauseOnFailure,
+			// As Start does it; the server takes care of conflicts of IDs, which have the time.
+			Action: &client.ScheduleWorkflowAction{
+				ID: o.ID, Workflow: spec.WorkflowType, Args: []any{s}, TaskQueue: o.Queue,
+				WorkflowTaskTimeout: spec.WorkflowTaskTimeout,
+				Memo:                memo(s, o), TypedSearchAttributes: known, StaticSummary: summary(s),
+			},
+		})
+		return err
+	})
+	switch {
+	case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
+		return "", nil, &ScheduleExistsError{o.ID}
+	case err != nil:
+		return "", nil, fmt.Errorf("create schedule %s: %w", o.ID, err)
+	}
+	d, err := h.Describe(ctx)
+	if err != nil {
+		return o.ID, nil, fmt.Errorf("schedule %s is created, and when it starts runs is not known: %w", o.ID, err)
+	}
+	return o.ID, d.Info.NextActionTimes, nil
+}
