@@ -101,8 +101,13 @@ const (
 func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary, open bool) ([]Summary, error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: o.query(open), PageSize: int32(min(o.Limit+firstPage, lastPage))}
 	before := time.Now()
+	narrow := o.narrowing()
 	for {
-		r, err := c.ListWorkflow(ctx, request)
+		r, err := c.ListWorkflow(ctx, withCondition(request, narrow))
+		if refusedAttribute(err) != "" && narrow != "" {
+			narrow = "" // all are looked through here
+			continue
+		}
 		if unknown := refusedAttribute(err); unknown != "" {
 			return nil, fmt.Errorf("the server does not know the search attribute %s: `%s` registers those of runs, and runs that are started later are found by them", unknown, RegisterAttributes())
 		}
@@ -171,6 +176,34 @@ func (o ListOptions) query(open bool) string {
 		query += fmt.Sprintf(" AND %s = %s", spec.AttributeCause, quoted(o.Cause))
 	}
 	return query
+}
+
+// narrowing is a condition that all runs meet of which the name and the owner match, and few
+// others. What was started without search attributes has none.
+func (o ListOptions) narrowing() string {
+	var conditions []string
+	if o.Name != "" {
+		prefix, is := o.Name, "="
+		if i := strings.IndexAny(o.Name, `*?[\`); i >= 0 {
+			prefix, is = o.Name[:i], "STARTS_WITH"
+		}
+		if prefix != "" {
+			conditions = append(conditions, fmt.Sprintf("(WorkflowId %s %s OR %s %s %s OR %s IS NULL)",
+				is, quoted(prefix), spec.AttributeName, is, quoted(prefix), spec.AttributeName))
+		}
+	}
+	if o.Owner != "" {
+		conditions = append(conditions, fmt.Sprintf("(%s = %s OR %s IS NULL)", spec.AttributeOwner, quoted(o.Owner), spec.AttributeOwner))
+	}
+	return strings.Join(conditions, " AND ")
+}
+
+// withCondition returns a request for those that meet a condition as well; "": all do.
+func withCondition(r *workflowservice.ListWorkflowExecutionsRequest, condition string) *workflowservice.ListWorkflowExecutionsRequest {
+	if condition == "" {
+		return r
+	}
+	return &workflowservice.ListWorkflowExecutionsRequest{Query: r.Query + " AND " + condition, PageSize: r.PageSize, NextPageToken: r.NextPageToken}
 }
 
 // quoted writes a text in the server's language of queries.

@@ -104,3 +104,43 @@ func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
 	_, err = starter.List(t.Context(), c, starter.ListOptions{Cause: "oom"})
 	assert.ErrorContains(t, err, "the server does not know the search attribute ClusterRunCause: `temporal operator search-attribute create --name ClusterRunOwner --type Keyword ")
 }
+
+// The server is asked for names and owners as far as it knows them; where it does not, or a run
+// was started without, they are told here.
+func TestTheServerNarrowsTheList(t *testing.T) {
+	listed := func(id string) *workflowpb.WorkflowExecutionInfo {
+		return &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+	}
+	const none = ""
+	for _, l := range []struct {
+		name, owner, want string
+		refused           bool
+		listed            int
+	}{
+		{"iris", none, "(WorkflowId = 'iris' OR ClusterRunName = 'iris' OR ClusterRunName IS NULL)", false, 1},
+		{"ir?s*", none, "(WorkflowId STARTS_WITH 'ir' OR ClusterRunName STARTS_WITH 'ir' OR ClusterRunName IS NULL)", false, 2},
+		{`it's\*`, none, `(WorkflowId STARTS_WITH 'it\'s' OR ClusterRunName STARTS_WITH 'it\'s' OR ClusterRunName IS NULL)`, false, 0},
+		{"*s", none, none, false, 1},
+		{"iris*", "me@here", "(WorkflowId STARTS_WITH 'iris' OR ClusterRunName STARTS_WITH 'iris' OR ClusterRunName IS NULL) AND (ClusterRunOwner = 'me@here' OR ClusterRunOwner IS NULL)", true, 0},
+		{"iris*", none, "(WorkflowId STARTS_WITH 'iris' OR ClusterRunName STARTS_WITH 'iris' OR ClusterRunName IS NULL)", true, 2},
+	} {
+		c := mocks.NewClient(t)
+		all := "WorkflowType = 'ClusterRun' AND ExecutionStatus = 'Running'"
+		query := all
+		if l.want != none {
+			query += " AND " + l.want
+		}
+		on := func(query string) *mock.Call {
+			return c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool { return r.Query == query })).Once()
+		}
+		found := &workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{listed("iris"), listed("iris-2"), listed("mnist")}}
+		if l.refused {
+			on(query).Return(nil, serviceerror.NewInvalidArgument("invalid query: ClusterRunName is not a valid search attribute"))
+			query = all
+		}
+		on(query).Return(found, nil)
+		runs, err := starter.List(t.Context(), c, starter.ListOptions{Open: true, Name: l.name, Owner: l.owner})
+		require.NoError(t, err)
+		assert.Len(t, runs, l.listed, l.name)
+	}
+}
