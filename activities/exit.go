@@ -2,6 +2,7 @@ package activities
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -103,8 +104,12 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	case spec.CauseCompleted:
 		// Whatever it once wrote down, it did not fail of it.
 		e.Message, e.ErrorTime = "", time.Time{}
-		value, err := tasklog.ReadResult(filepath.Join(p.LogDir, tasklog.ResultFile), taskapi.MaxResult)
-		if err != nil {
+		file := filepath.Join(p.LogDir, tasklog.ResultFile)
+		value, err := tasklog.ReadResult(file, taskapi.MaxResult)
+		switch {
+		case errors.Is(err, tasklog.ErrTooLarge):
+			e.ValueFile = file
+		case err != nil:
 			// A value that cannot be handed on must not look like success.
 			e.Cause, e.Message = spec.CauseOrigin, err.Error()
 		}

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
@@ -76,13 +78,27 @@ func (t *Task) RestartCount() int {
 }
 
 // Result sets what the task returns, in place of what it was before: any value
-// that JSON has, of up to 256 KiB. It counts if the process exits with 0.
+// that JSON has. It counts if the process exits with 0. A value of more than 256 KiB
+// stays in a file on the host, which the result of the run names.
 func (t *Task) Result(ctx context.Context, value any) error {
 	b, err := encode(value)
 	if err != nil {
 		return fmt.Errorf("the result is no JSON value: %w", err)
 	}
+	if file := os.Getenv("CLUSTERRUN_RESULT_FILE"); len(b) > wire.MaxResult && file != "" {
+		return keepResult(file, b)
+	}
 	return t.call(ctx, http.MethodPut, wire.PathResult, b, nil)
+}
+
+// keepResult writes a result that is too large to be sent, for those who may read what is
+// beside it.
+func keepResult(file string, value []byte) error {
+	dir, err := os.Stat(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(file, value, 0o600|dir.Mode().Perm()&0o044)
 }
 
 // Error reports why the program is about to fail, with the stack of the caller, in

@@ -59,7 +59,7 @@ func (r *request) write(path string, b []byte) error {
 
 func tooLargeResult() *wire.Problem {
 	return &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf(
-		"the result has more than %d bytes, the limit of a result: write it to a file of your own and make the file's path the result", wire.MaxResult)}
+		"the result has more than %d bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names", wire.MaxResult)}
 }
 
 // logDir returns where the files of the process are.

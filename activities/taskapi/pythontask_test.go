@@ -80,8 +80,8 @@ for call in (lambda: clusterrun.barrier("x" * (10 << 20)), lambda: clusterrun.ba
 	assert.Equal(t, strings.TrimSpace(`
 the result is no JSON value: Object of type object is not JSON serializable
 the result is no JSON value: Out of range float values are not JSON compliant
-too_large  the result has more than 262144 bytes, the limit of a result: write it to a file of your own and make the file's path the result
-too_large  the result has more than 262144 bytes, the limit of a result: write it to a file of your own and make the file's path the result
+too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
+too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
 invalid participants[0] field participants[0]: the cluster has no task and no type "nobody"; it has worker-0, ps-0
 the name of a barrier has 1 to 200 bytes; this one has 10485760
 the name of a barrier has 1 to 200 bytes; this one has 0`), strings.ReplaceAll(strings.TrimSpace(out), "compliant: nan", "compliant"), "newer interpreters say what is not")

@@ -192,7 +192,7 @@ func TestResult(t *testing.T) {
 		require.ErrorAs(t, h.task(0).Result(ctx, strings.Repeat("x", size)), &refused)
 		assert.Equal(t, wire.CodeTooLarge, refused.Code)
 		assert.Contains(t, refused.Message, "262144 bytes")
-		assert.Contains(t, refused.Message, "make the file's path the result")
+		assert.Contains(t, refused.Message, "CLUSTERRUN_RESULT_FILE")
 	}
 	assert.Len(t, read(), wire.MaxResult, "what was there stays")
 

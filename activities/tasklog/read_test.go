@@ -168,7 +168,7 @@ func TestReadWhatIsNoFile(t *testing.T) {
 	big := fileWith(t, "")
 	require.NoError(t, os.Truncate(big, 10<<30))
 	_, err := ReadErrorFile(big)
-	assert.EqualError(t, err, "error file "+big+" has 10737418240 bytes; the limit is 1048576")
+	assert.EqualError(t, err, "error file "+big+" is too large: it has 10737418240 bytes; the limit is 1048576")
 }
 
 func TestReadResult(t *testing.T) {
@@ -192,7 +192,7 @@ func TestReadResult(t *testing.T) {
 		"1 2":       "is not one JSON value: invalid character '2' after top-level value",
 		"\"\xff\"":  "is not UTF-8",
 		"{\"a\": ":  "is not one JSON value: unexpected end of JSON input",
-		"[1,2,3,4]": "has 9 bytes; the limit is 8",
+		"[1,2,3,4]": "is too large: it has 9 bytes; the limit is 8",
 	} {
 		path := fileWith(t, content)
 		_, err := ReadResult(path, 8)

@@ -118,8 +118,11 @@ func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 	return time.UnixMicro(int64(math.Round(seconds * 1e6))), nil
 }
 
+// ErrTooLarge is the error of a file that has more bytes than may be read of it.
+var ErrTooLarge = errors.New("is too large")
+
 // ReadResult reads the value that a process returned: one JSON value, compacted.
-// No file, or an empty one, is no value and no error.
+// No file, or an empty one, is no value and no error. A larger one is [ErrTooLarge].
 func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	b, _, err := readBounded(path, maxBytes)
 	if err != nil {
@@ -151,7 +154,7 @@ func readBounded(path string, maxBytes int64) (b []byte, written time.Time, err 
 		return nil, written, fmt.Errorf("%s is not a file", path)
 	}
 	if info.Size() > maxBytes {
-		return nil, written, fmt.Errorf("%s has %d bytes; the limit is %d", path, info.Size(), maxBytes)
+		return nil, written, fmt.Errorf("%s %w: it has %d bytes; the limit is %d", path, ErrTooLarge, info.Size(), maxBytes)
 	}
 	b, err = io.ReadAll(io.LimitReader(f, maxBytes))
 	return b, info.ModTime(), err

@@ -85,8 +85,11 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 		fmt.Fprintf(&b, "\nlogs of %s: %s", f.Task, f.LogDir)
 	}
 	for _, t := range r.Tasks {
-		if len(t.Value) > 0 {
+		switch {
+		case len(t.Value) > 0:
 			fmt.Fprintf(&b, "\n%s returned %s", t.Name, short(t.Value))
+		case t.Exit != nil && t.Exit.ValueFile != "":
+			fmt.Fprintf(&b, "\n%s returned what is in %s on %s", t.Name, t.Exit.ValueFile, t.Host)
 		}
 	}
 	b.WriteString(badEnds(r))

@@ -82,9 +82,9 @@ func (a *app) taskResultCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "result [flags] VALUE",
 		Short: "Set what the task returns",
-		Long: `Sets what the task returns: one JSON value of up to 256 KiB, in place of the one
-before. - reads it from stdin. It counts if the program exits with 0, and is then in
-the result of the run.
+		Long: `Sets what the task returns: one JSON value, in place of the one before. - reads it from
+stdin. It counts if the program exits with 0, and is then in the result of the run. A value
+of more than 256 KiB stays in a file on the host, which the result names (value_file).
 
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task result 0.97\n  clusterrun task result '\"done\"'\n  jq -n '{loss: 0.3}' | clusterrun task result -",
@@ -95,7 +95,7 @@ the result of the run.
 				return err
 			}
 			if len(value) > maxInput {
-				return usagef("the result has more than %d bytes, and a result can have 262144: write it to a file and make the file's path the result", maxInput)
+				return usagef("the result has more than %d bytes, the limit of what is read here: write it to the file that CLUSTERRUN_RESULT_FILE names", maxInput)
 			}
 			if !json.Valid(value) {
 				return usagef("the result is not one JSON value; a text has quotes of its own, as in '\"done\"'")

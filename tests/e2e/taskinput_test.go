@@ -22,22 +22,33 @@ func TestResultsOfAllShapes(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(l.home, "deep"), []byte(deep), 0o600))
 	largest := `"` + strings.Repeat("<", 256<<10-2) + `"`
 	require.NoError(t, os.WriteFile(filepath.Join(l.home, "largest"), []byte(largest), 0o600))
-	code, r, stderr := l.json("-n", "4", "--on-failure", "continue", "--", "bash", "-c", `
+	code, r, stderr := l.json("-n", "6", "--on-failure", "continue", "--", "bash", "-c", `
 case $RANK in
 0) "$CR" task result - < deep || { echo "code $?" >&2; "$CR" task result '{"a": 1, "a": 2}'; } ;;
-1) head -c 500000 /dev/zero | tr '\0' 1 | "$CR" task result - || { echo "code $?" >&2; "$CR" task result 1e400; } ;;
+1) "$CR" task result 1e400 ;;
 2) cp deep "$CLUSTERRUN_RESULT_FILE" ;;
 3) "$CR" task result 1; "$CR" task error oops; "$CR" task result 3 ;;
+4) printf '%0500000d' 0 | tr 0 1 | "$CR" task result - ;;
+5) PYTHONPATH=$("$CR" task python --dir) python3 -c 'import clusterrun; clusterrun.result("x" * 3_000_000)' ;;
 esac`)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "to a depth of 9999; the limit is 500")
-	assert.Contains(t, stderr, "the result has more than 262144 bytes")
-	assert.Equal(t, 2, strings.Count(stderr, "code 125\n"), stderr)
+	assert.Equal(t, 1, strings.Count(stderr, "code 125\n"), stderr)
 	assert.Equal(t, `{"a":1,"a":2}`, compacted(t, r.Tasks[0].Value))
 	assert.Equal(t, "1e400", compacted(t, r.Tasks[1].Value))
 	assert.Equal(t, spec.CauseOrigin, r.Tasks[2].Exit.Cause)
 	assert.Contains(t, r.Tasks[2].Exit.Message, "a depth of 9999; the limit is 500")
 	assert.Equal(t, "3", compacted(t, r.Tasks[3].Value))
+	for i, size := range map[int]int{4: 500_000, 5: 3_000_002} {
+		assert.Equal(t, spec.CauseCompleted, r.Tasks[i].Exit.Cause)
+		assert.Empty(t, r.Tasks[i].Value)
+		info, err := os.Stat(r.Tasks[i].Exit.ValueFile)
+		if assert.NoError(t, err) {
+			assert.Equal(t, int64(size), info.Size())
+			assert.Equal(t, os.FileMode(0o600), info.Mode())
+		}
+	}
+	assert.Contains(t, stderr, "worker-5 returned what is in "+r.Tasks[5].Exit.ValueFile)
 	require.NotNil(t, r.FirstFailure)
 	assert.Equal(t, "worker-2", r.FirstFailure.Task)
 
@@ -46,6 +57,9 @@ esac`)
 	assert.Zero(t, code, stderr)
 	assert.Empty(t, r.Tasks[0].Value)
 	assert.Contains(t, r.Message, "too large for a result: the values of worker-0")
+	b, err := os.ReadFile(r.Tasks[0].Exit.ValueFile)
+	require.NoError(t, err)
+	assert.Equal(t, largest, string(b))
 }
 
 func compacted(t *testing.T, value json.RawMessage) string {

@@ -86,6 +86,9 @@ type Exit struct {
 	// ErrorTime is when it was written, by the program's word and the file's:
 	// a process may live on for a while after the error that ends it.
 	ErrorTime time.Time `json:"error_time,omitzero"`
+	// ValueFile is the path, on its host, of the JSON value that the process returned, where
+	// that is too large for the result of the run. One of more than 256 KiB was not read.
+	ValueFile string `json:"value_file,omitempty"`
 	// LogDir is the directory of this process's files on its host.
 	LogDir string `json:"log_dir,omitempty"`
 	// Call names the closure that the process was calling when it exited with 0, such
@@ -116,7 +119,8 @@ type TaskResult struct {
 	Exits []Exit `json:"exits,omitempty"`
 	// Restarts counts the processes after the first.
 	Restarts int `json:"restarts,omitempty"`
-	// Value is the JSON value the last process returned. None: no value.
+	// Value is the JSON value the last process returned. None: no value, or one that is in
+	// Exit.ValueFile.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Failure is set when the task's end counts as a failure of the run.
 	Failure *ProcessFailure `json:"failure,omitempty"`
