@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,16 +16,15 @@ import (
 func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, until)}})
+	// The run goes on without the process that is lost.
+	run := f.start(&spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 1, until)}})
 	id := run.GetID()
 	f.startedOnce(0)
 	code, stdout, stderr := f.CLI(t, "schedule", id, "square", "1")
 	require.Zero(t, code, stderr)
 	require.Equal(t, "1\n", stdout)
 
-	side := f.worker.Side()
-	f.worker.Kill(syscall.SIGKILL)
-	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	f.worker.KillWithSide()
 	f.worker.ExitCode()
 
 	const nobody = "nobody executes its workflow at the moment"

@@ -64,9 +64,7 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	f.called("hold gone", 2)
 	s := f.squares(c, 5000, 200, 0)
 	require.NoError(t, c.Queue().Flush(bounded(t)))
-	side := b.Side()
-	b.Kill(syscall.SIGKILL)
-	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	b.KillWithSide()
 	for _, pid := range f.servers("worker-1") {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}

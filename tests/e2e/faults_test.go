@@ -106,9 +106,7 @@ func TestEverythingOnTheHostIsKilled(t *testing.T) {
 	run := f.start(&spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 2, until)}})
 	f.startedOnce(0)
 	f.startedOnce(1)
-	side := f.worker.Side()
-	f.worker.Kill(syscall.SIGKILL)
-	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	f.worker.KillWithSide()
 	f.worker.ExitCode()
 	harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 	f.worker.Restart()
@@ -159,7 +157,6 @@ func TestTerminatedWhileTheWorkerIsDown(t *testing.T) {
 	require.NoError(t, f.client.TerminateWorkflow(context.Background(), run.GetID(), run.GetRunID(), "test"))
 	assert.Subset(t, harness.Alive(f.mark), pids)
 	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
-	require.NoError(t, syscall.Kill(side, syscall.SIGCONT))
 	harness.Eventually(t, "the processes are gone", func() bool { return len(harness.Alive(f.mark)) == 0 })
 }
 

@@ -198,9 +198,7 @@ func TestTheQueueOutlivesWhatEnds(t *testing.T) {
 	harness.Within(t, 5*time.Minute, "it asks again", func() bool { return fmt.Sprint(f.queue()) == fmt.Sprint([]string{last.GetID()}) })
 
 	// A host whose process is killed is silent, and has its place again when it is back.
-	side := hosts["b"].Side()
-	hosts["b"].Kill(syscall.SIGKILL)
-	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	hosts["b"].KillWithSide()
 	began := time.Now()
 	harness.Eventually(t, "b is silent", func() bool { return f.hosts()["b"].State == fleet.HostSilent })
 	t.Logf("silent after %s", time.Since(began).Round(100*time.Millisecond))

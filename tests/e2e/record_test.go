@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -101,9 +100,7 @@ func TestRecordSettled(t *testing.T) {
 		{Type: "worker", Addresses: []string{"host-a"}, Command: []string{"bash", "-c", up}}, {Type: "ps", Addresses: []string{"host-b:28224"}, Command: []string{"bash", "-c", up}}}})
 	f.file("up-0")
 	f.file("up-1")
-	side := b.Side()
-	b.Kill(syscall.SIGKILL)
-	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	b.KillWithSide()
 	touch(t, f, "fail")
 	harness.Eventually(t, "the host is asked to stop its task", func() bool {
 		d, err := f.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")

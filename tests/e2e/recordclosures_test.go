@@ -98,9 +98,7 @@ func TestRecordClosures(t *testing.T) {
 	schedule(t, c, "hold", "lost")
 	schedule(t, c, "hold", "lost")
 	f.called("hold lost", 2)
-	side := b.Side()
-	b.Kill(syscall.SIGKILL)
-	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	b.KillWithSide()
 	for _, pid := range f.servers("worker-1") {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -117,7 +115,7 @@ func TestRecordClosures(t *testing.T) {
 	f.awaitServing(c, 1)
 	held = schedule(t, c, "hold", "anew")
 	f.called("hold anew", 1)
-	side = f.worker.Side()
+	side := f.worker.Side()
 	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
 	harness.Eventually(t, "there is another side", func() bool { s := f.worker.Side(); return s != side && s != 0 })
 	harness.Eventually(t, "the closure was leased again", func() bool { return f.leases(c) >= 2 })

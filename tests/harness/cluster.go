@@ -169,6 +169,14 @@ func (w *Worker) Side() int {
 	return side
 }
 
+// KillWithSide kills the worker and its side, which might end by itself a moment later.
+func (w *Worker) KillWithSide() {
+	w.t.Helper()
+	side := w.Side()
+	w.Kill(syscall.SIGKILL)
+	_ = syscall.Kill(side, syscall.SIGKILL)
+}
+
 // CLI runs a clusterrun command to its end and returns its exit code, stdout
 // and stderr.
 func (s *Server) CLI(t testing.TB, args ...string) (code int, stdout, stderr string) {
