@@ -3,13 +3,11 @@ package workers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Held returns the runs that have reserved the host worker with a state directory and not
@@ -115,12 +112,10 @@ func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 // or none for now: it may be the only one that goes on with it. What cannot be known counts as
 // a run.
 func (s *side) stayForRuns(ctx context.Context, c client.Client) {
-	query := fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'", spec.WorkflowType, s.Queue)
 	look := time.NewTicker(s.idleLook())
 	defer look.Stop()
 	for {
-		r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
-		if err != nil || r.GetCount() > 0 {
+		if n, err := s.openRuns(ctx, c); err != nil || n > 0 {
 			now := time.Now()
 			// Before there is a file, this process has not been idle for long enough.
 			_ = os.Chtimes(filepath.Join(s.StateDir, wantedFile), now, now)

@@ -1,15 +1,19 @@
 package workers
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/metrics"
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // MetricsAddress returns the address that --metrics names.
@@ -50,6 +54,41 @@ func (s *side) serveMetrics(ctx context.Context) {
 func (s *side) serveMetricsOn(ctx context.Context, l net.Listener) {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	s.metrics.Serve(l)
+}
+
+// countRuns has the ends of runs counted from 0, and says how many runs are open.
+func (s *side) countRuns(ctx context.Context, c client.Client) {
+	o, err := s.Server.Client()
+	if err != nil {
+		return // nor would there be a client
+	}
+	namespace := cmp.Or(o.Namespace, client.DefaultNamespace)
+	s.metrics.BeginRuns(namespace, s.Queue)
+	open := s.metrics.RunsOpen(namespace, s.Queue)
+	look := time.NewTicker(openRunsLook)
+	defer look.Stop()
+	for {
+		if n, err := s.openRuns(ctx, c); err == nil {
+			open.Set(float64(n))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// openRunsLook is how often the server is asked how many runs are open. All that execute
+// workflows ask.
+const openRunsLook = 15 * time.Second
+
+// openRuns asks the server how many runs of the queue are open.
+func (s *side) openRuns(ctx context.Context, c client.Client) (int64, error) {
+	r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'", spec.WorkflowType, s.Queue),
+	})
+	return r.GetCount(), err
 }
 
 // sdkMetrics gives the Temporal SDK our metrics.

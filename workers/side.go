@@ -124,6 +124,9 @@ func (s *side) run(ctx context.Context) error {
 		return err
 	}
 	s.client = c
+	if s.metrics != nil && s.Role.servesWorkflows() {
+		go s.countRuns(ctx, c)
+	}
 	if s.IdleExit > 0 && s.Role.servesWorkflows() {
 		go s.stayForRuns(ctx, c)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -57,6 +58,9 @@ func New() *Metrics {
 	// A series that begins with its first event has no increase then.
 	for _, c := range spec.Causes {
 		m.Exits.WithLabelValues(string(c.Cause))
+	}
+	for _, kind := range closure.OutcomeKinds {
+		m.Closures.WithLabelValues(string(kind))
 	}
 	m.sdk.registry = m.registry
 	m.registry.MustRegister(

@@ -28,6 +28,8 @@ func used() *Metrics {
 	m.Exits.WithLabelValues("completed").Inc()
 	m.Closures.WithLabelValues("value").Inc()
 	m.BarrierWaits.WithLabelValues("released").Observe(1)
+	m.BeginRuns("default", "q")
+	m.RunsOpen("default", "q").Set(1)
 	sdk := m.SDK()
 	sdk.With(map[string]string{"verdict": "failed", "cause": "oom"}).Counter("clusterrun_runs_ended").Inc()
 	sdk.With(map[string]string{"task_queue": "q"}).Timer("clusterrun_queue_wait")(time.Second)
@@ -103,6 +105,8 @@ func TestPromtool(t *testing.T) {
 	}
 	out, err := exec.Command(promtool, "check", "rules", filepath.Join("..", "..", "deployments", "monitoring", "alerts.yml")).CombinedOutput()
 	require.NoError(t, err, string(out))
+	out, err = exec.Command(promtool, "test", "rules", filepath.Join("testdata", "alerts_test.yml")).CombinedOutput()
+	require.NoError(t, err, string(out))
 	check := exec.Command(promtool, "check", "metrics")
 	var ours strings.Builder
 	for _, line := range strings.SplitAfter(scrape(t, used()), "\n") {
@@ -176,4 +180,25 @@ func BenchmarkScrape(b *testing.B) {
 	for b.Loop() {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	}
+}
+
+// The first run that fails is an increase: it adds to a series that is there as 0, with the
+// labels that the SDK gives it.
+func TestRunsAreCountedFromZero(t *testing.T) {
+	m := New()
+	m.BeginRuns("default", "clusterrun")
+	before := scrape(t, m)
+	of := func(verdict spec.Verdict, cause spec.Cause, n int) string {
+		return fmt.Sprintf("\nclusterrun_runs_ended_total{cause=%q,namespace=\"default\",task_queue=\"clusterrun\",verdict=%q} %d\n", cause, verdict, n)
+	}
+	for _, e := range spec.Endings() {
+		assert.Contains(t, before, of(e.Verdict, e.Cause, 0))
+		m.SDK().With(map[string]string{"namespace": "default", "task_queue": "clusterrun", "workflow_type": "ClusterRun", "worker_type": "none", "activity_type": "none"}).
+			With(map[string]string{"verdict": string(e.Verdict), "cause": string(e.Cause)}).Counter(spec.MetricRunsEnded).Inc()
+	}
+	after := scrape(t, m)
+	for _, e := range spec.Endings() {
+		assert.Contains(t, after, of(e.Verdict, e.Cause, 1))
+	}
+	assert.Equal(t, strings.Count(before, "clusterrun_runs_ended_total{"), strings.Count(after, "clusterrun_runs_ended_total{"), "no other series")
 }

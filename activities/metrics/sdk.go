@@ -18,6 +18,35 @@ var labels = []string{
 	"failure_reason", "status_code", "verdict", "cause",
 }
 
+// labelsOf returns the labels of a metric. Workflows record theirs through the SDK, whose labels
+// say the same of all of them.
+func labelsOf(name string) []string {
+	switch name {
+	case spec.MetricRunsEnded + "_total":
+		return []string{"namespace", "task_queue", "verdict", "cause"}
+	case spec.MetricQueueWait + "_seconds", runsOpen:
+		return []string{"namespace", "task_queue"}
+	}
+	return labels
+}
+
+// runsOpen is the name of what [Metrics.RunsOpen] returns.
+const runsOpen = "clusterrun_runs_open"
+
+// BeginRuns has the counters of the ends of a queue's runs begin at 0: a series that begins with
+// its first event has no increase then.
+func (m *Metrics) BeginRuns(namespace, queue string) {
+	t := m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue})
+	for _, e := range spec.Endings() {
+		t.With(map[string]string{"verdict": string(e.Verdict), "cause": string(e.Cause)}).Counter(spec.MetricRunsEnded)
+	}
+}
+
+// RunsOpen returns how many runs of a queue are open, as the server last said.
+func (m *Metrics) RunsOpen(namespace, queue string) prometheus.Gauge {
+	return m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue}).Gauge(runsOpen)
+}
+
 // sdk has the metrics by name, as they come.
 type sdk struct {
 	registry *prometheus.Registry
@@ -54,6 +83,15 @@ func (t Tagged) With(tags map[string]string) Tagged {
 	return Tagged{sdk: t.sdk, tags: with}
 }
 
+// tagsOf returns the values of the labels of a metric.
+func (t Tagged) tagsOf(name string) prometheus.Labels {
+	tags := prometheus.Labels{}
+	for _, label := range labelsOf(name) {
+		tags[label] = t.tags[label]
+	}
+	return tags
+}
+
 // lasting returns the name of a task queue without what is new with each start of a host
 // worker, or of the SDK.
 func lasting(queue string) string {
@@ -73,23 +111,23 @@ func lasting(queue string) string {
 func (t Tagged) Counter(name string) prometheus.Counter {
 	name = strings.TrimSuffix(name, "_total") + "_total"
 	return made(t, name, func() *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help(name)}, labels)
-	}).With(t.tags)
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help(name)}, labelsOf(name))
+	}).With(t.tagsOf(name))
 }
 
 // Gauge returns the gauge of a name.
 func (t Tagged) Gauge(name string) prometheus.Gauge {
 	return made(t, name, func() *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help(name)}, labels)
-	}).With(t.tags)
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help(name)}, labelsOf(name))
+	}).With(t.tagsOf(name))
 }
 
 // Timer returns what records a duration under a name.
 func (t Tagged) Timer(name string) func(time.Duration) {
 	name += "_seconds"
 	observer := made(t, name, func() *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help(name), Buckets: times}, labels)
-	}).With(t.tags)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help(name), Buckets: times}, labelsOf(name))
+	}).With(t.tagsOf(name))
 	return func(d time.Duration) { observer.Observe(d.Seconds()) }
 }
 
@@ -111,6 +149,8 @@ func help(name string) string {
 		return "Runs that have ended, by verdict and cause."
 	case spec.MetricQueueWait + "_seconds":
 		return "Time from the start of a run until all its tasks were placed."
+	case runsOpen:
+		return "Runs of the queue that have not ended, as the server last said."
 	}
 	return "See the documentation of Temporal's SDK."
 }

@@ -22,6 +22,19 @@ type acrossHosts struct {
 
 var _ taskapi.Barriers = acrossHosts{}
 
+// released is the outcome of a wait at a barrier that let the task pass.
+const released = "released"
+
+// newAcrossHosts returns barriers that observe how long tasks wait.
+func newAcrossHosts(meetings *barriers.Barriers, waits *prometheus.HistogramVec) acrossHosts {
+	for _, outcome := range []string{
+		released, string(taskapi.TimedOut), string(taskapi.Broken), string(taskapi.OtherParticipants), string(taskapi.TooOften), string(taskapi.TooLarge),
+	} {
+		waits.WithLabelValues(outcome) // which begins at 0
+	}
+	return acrossHosts{meetings, waits}
+}
+
 // Arrive implements [taskapi.Barriers].
 func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Release, error) {
 	came := time.Now()
@@ -37,7 +50,7 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 		}
 		return taskapi.Release{}, err
 	}
-	b.waits.WithLabelValues("released").Observe(time.Since(came).Seconds())
+	b.waits.WithLabelValues(released).Observe(time.Since(came).Seconds())
 	return taskapi.Release{Round: release.Round + 1, Values: spec.ValuesOf(release.Values, a.Participants)}, nil
 }
 

@@ -66,7 +66,7 @@ func New(c Config) (*Services, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Barriers = acrossHosts{s.meetings, c.Metrics.BarrierWaits}
+		o.Barriers = newAcrossHosts(s.meetings, c.Metrics.BarrierWaits)
 	}
 	if c.Runs != nil {
 		o.Stops = s.stops

@@ -35,12 +35,12 @@ func newFixture(t *testing.T, serverArgs ...string) *fixture {
 	return fixtureOn(t, harness.StartServer(t, append([]string{"--headless"}, serverArgs...)...))
 }
 
-// fixtureOn is a host worker on a server.
-func fixtureOn(t *testing.T, s *harness.Server) *fixture {
+// fixtureOn is a host worker with these flags on a server.
+func fixtureOn(t *testing.T, s *harness.Server, workerArgs ...string) *fixture {
 	t.Helper()
 	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir()}
 	f.mark = "E2E_MARK=" + filepath.Base(filepath.Dir(f.dir)) + fmt.Sprint(os.Getpid())
-	f.worker = s.StartWorker(t)
+	f.worker = s.StartWorker(t, workerArgs...)
 	t.Cleanup(func() {
 		for _, pid := range harness.Alive(f.mark) {
 			t.Errorf("process %d outlived the test: %s", pid, harness.Cmdline(pid))

@@ -25,6 +25,11 @@ const (
 	OutcomeUnavailable OutcomeKind = "unavailable"
 )
 
+// OutcomeKinds are all of them.
+var OutcomeKinds = []OutcomeKind{
+	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeAgain, OutcomeLost, OutcomeUnavailable,
+}
+
 // Final reports whether an outcome of this kind ends the closure, whatever the queue
 // thinks of it. None is a value.
 func (k OutcomeKind) Final() bool {
