@@ -66,8 +66,14 @@ type Summary struct {
 	Ending   string    `json:"ending,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
+	// SilentTasks are the tasks of an open run that have been silent for as long as its spec
+	// says, and SilentSeconds is for how long all of them have been.
+	SilentTasks   []string `json:"silent_tasks,omitempty"`
+	SilentSeconds int      `json:"silent_seconds,omitempty"`
 	// Imported reports whether it was read from a file, and how it was doing then.
 	Imported bool `json:"imported,omitempty"`
+	// looks reports whether the hosts of the run look whether its tasks are silent.
+	looks bool
 }
 
 // List finds runs, those that started last first.
@@ -86,6 +92,7 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 		}
 	}
 	verdicts(ctx, c, runs)
+	silences(ctx, c, runs)
 	return runs, nil
 }
 
@@ -251,6 +258,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	}
 	s.Priority, _ = strconv.Atoi(priority)
 	if s.Open {
+		s.looks = memoText(e, memoSilence) != ""
 		return s
 	}
 	s.Ended = e.GetCloseTime().AsTime()
@@ -275,20 +283,53 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 // and whose status does not tell everything: a failed workflow may be a failed run or one that
 // timed out.
 func verdicts(ctx context.Context, c client.Client, runs []Summary) {
+	each(runs, func(s *Summary) bool { return !s.Open && s.Verdict == "" && s.Ending == "" }, func(s *Summary) {
+		if result, _ := Get(c, s.RunID, s.ExecutionID).Wait(ctx); result != nil {
+			s.Verdict, s.ExitCode, s.Cause = result.Verdict, result.ExitCode, result.Cause()
+		}
+	})
+}
+
+// silences looks which tasks are silent, of those runs whose hosts look at that. What cannot be
+// known now is not.
+func silences(ctx context.Context, c client.Client, runs []Summary) {
+	each(runs, func(s *Summary) bool { return s.looks }, func(s *Summary) {
+		r := Get(c, s.RunID, s.ExecutionID)
+		d, err := r.describe(ctx)
+		if err != nil {
+			return
+		}
+		pending, err := r.pending(ctx, d)
+		if err != nil {
+			return
+		}
+		for _, a := range pending {
+			name, _, ofTask := spec.TaskOfActivity(a.GetActivityId())
+			var beat spec.Heartbeat
+			if !ofTask || !decode(a.GetHeartbeatDetails(), &beat) || beat.Usage == nil || beat.Usage.SilentSeconds == 0 {
+				continue
+			}
+			if len(s.SilentTasks) == 0 || beat.Usage.SilentSeconds < s.SilentSeconds {
+				s.SilentSeconds = beat.Usage.SilentSeconds
+			}
+			s.SilentTasks = append(s.SilentTasks, name)
+		}
+		slices.Sort(s.SilentTasks)
+	})
+}
+
+// each does something with those of the runs that need it, with a few of them at a time.
+func each(runs []Summary, needs func(*Summary) bool, do func(*Summary)) {
 	limit := make(chan struct{}, 8)
 	var wg sync.WaitGroup
 	for i := range runs {
-		s := &runs[i]
-		if s.Open || s.Verdict != "" || s.Ending != "" {
-			continue
+		if s := &runs[i]; needs(s) {
+			wg.Go(func() {
+				limit <- struct{}{}
+				defer func() { <-limit }()
+				do(s)
+			})
 		}
-		wg.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			if result, _ := Get(c, s.RunID, s.ExecutionID).Wait(ctx); result != nil {
-				s.Verdict, s.ExitCode, s.Cause = result.Verdict, result.ExitCode, result.Cause()
-			}
-		})
 	}
 	wg.Wait()
 }

@@ -144,3 +144,36 @@ func TestTheServerNarrowsTheList(t *testing.T) {
 		assert.Len(t, runs, l.listed, l.name)
 	}
 }
+
+// Of the open runs whose hosts look at it, the list says which tasks are silent; others are not
+// asked about.
+func TestTheListHasSilentRuns(t *testing.T) {
+	payload := func(v any) *commonpb.Payload {
+		p, err := converter.GetDefaultDataConverter().ToPayload(v)
+		require.NoError(t, err)
+		return p
+	}
+	beat := func(task string, seconds int) *workflowpb.PendingActivityInfo {
+		return &workflowpb.PendingActivityInfo{ActivityId: spec.TaskActivityID(task, 0, 0), HeartbeatDetails: &commonpb.Payloads{Payloads: []*commonpb.Payload{
+			payload(spec.Heartbeat{Usage: &spec.LiveUsage{SilentSeconds: seconds}}),
+		}}}
+	}
+	listed := func(id string, memo map[string]*commonpb.Payload) *workflowpb.WorkflowExecutionInfo {
+		return &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: id}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Memo: &commonpb.Memo{Fields: memo},
+		}
+	}
+	c := mocks.NewClient(t)
+	c.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{
+		listed("quiet", map[string]*commonpb.Payload{"silence": payload("10m0s")}), listed("other", nil),
+	}}, nil).Once()
+	c.On("DescribeWorkflowExecution", mock.Anything, "quiet", "quiet").Return(&workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: []*workflowpb.PendingActivityInfo{
+		beat("worker-1", 700), beat("worker-2", 0), beat("worker-0", 650), {ActivityId: "Release"},
+	}}, nil).Once()
+	runs, err := starter.List(t.Context(), c, starter.ListOptions{Open: true})
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+	assert.Equal(t, []string{"worker-0", "worker-1"}, runs[0].SilentTasks)
+	assert.Equal(t, 650, runs[0].SilentSeconds)
+	assert.Empty(t, runs[1].SilentTasks)
+}

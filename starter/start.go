@@ -105,11 +105,17 @@ const (
 	memoTasks   = "tasks"
 	memoCommand = "command"
 	memoDir     = "dir"
+	// memoSilence is that of the spec, where there is one.
+	memoSilence = "silence"
 )
 
 // memo returns what lists show of a run besides its search attributes.
 func memo(s *spec.RunSpec, o Options) map[string]any {
-	return map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir}
+	m := map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir}
+	if s.Silence != nil {
+		m[memoSilence] = s.Silence.String()
+	}
+	return m
 }
 
 // commandLine returns what the first tasks execute, as far as it fits into a list.

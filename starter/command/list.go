@@ -31,7 +31,8 @@ func (a *app) listCommand() *cobra.Command {
 		Short:   "List runs, the latest first",
 		Long: `Lists runs, those that started last first, with their verdicts and commands. Where
 there are more than the limit, it says so on stderr. Runs that were imported here and that the
-server does not list are among them, marked by a * after the ID. With --wide the command is not cut,
+server does not list are among them, marked by a * after the ID. An open run is "silent"
+while tasks of it are, where its spec says after what time (silence). With --wide the command is not cut,
 and there are more columns: cause, restarts, priority, hosts, queue and directory. --json
 has all of them.
 
@@ -161,6 +162,9 @@ func (a *app) printList(runs []starter.Summary, wide bool) {
 	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+more+"COMMAND")
 	for _, r := range runs {
 		verdict, exit, took, id := "(open)", "-", roughly(time.Since(r.Started)), spec.Cell(r.RunID)
+		if len(r.SilentTasks) > 0 {
+			verdict = "(open, silent)"
+		}
 		if r.Imported {
 			id, took = id+" *", "-" // of one that was open nobody knows how long
 		}
