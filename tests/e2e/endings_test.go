@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -168,11 +169,14 @@ func TestEndings(t *testing.T) {
 		assert.Contains(t, r.Message, "JSON")
 	})
 
-	t.Run("a result of 10 MiB fails the run", func(t *testing.T) {
+	t.Run("a result of 10 MiB stays in its file", func(t *testing.T) {
 		f.t = t
 		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `head -c 10485760 /dev/zero | tr '\0' 1 > "$CLUSTERRUN_RESULT_FILE"`)}}))
-		assert.Equal(t, spec.VerdictFailed, r.Verdict)
-		assert.Contains(t, r.Message, "the limit is 262144")
+		require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+		assert.Empty(t, r.Tasks[0].Value)
+		info, err := os.Stat(r.Tasks[0].Exit.ValueFile)
+		require.NoError(t, err)
+		assert.Equal(t, int64(10<<20), info.Size())
 	})
 }
 
