@@ -9,6 +9,7 @@ TEMPORAL_CLI   := github.com/temporalio/cli/cmd/temporal@v1.5.1
 GOLANGCI_LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 WORKFLOWCHECK  := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
 GOVULNCHECK    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+HELM           := helm.sh/helm/v3/cmd/helm@v3.16.4
 NFPM           := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 
 # What a package's tests need of the built programs they find here.
@@ -117,6 +118,10 @@ $(TOOLS)/govulncheck:
 
 $(TOOLS)/nfpm:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(NFPM)
+
+# For the tests of the chart, which are skipped without it.
+$(TOOLS)/helm:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(HELM)
 
 .PHONY: clean
 clean: ## remove what was built
