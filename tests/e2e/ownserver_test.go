@@ -80,10 +80,11 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	code, stdout, stderr := l.run("schedule", "here", "nobody_serves_this")
 	require.Zero(t, code, stderr)
 	closure := strings.TrimSpace(stdout)
-	ending := map[*harness.Process]int{
-		run: 0, remote: 0, l.start("wait", "here"): 0, l.start("logs", "-f", "here"): 0,
-		// They say that it was never called.
-		l.start("join", "here"): 3, l.start("fetch", "here", closure): 3,
+	ending := map[*harness.Process][]int{
+		run: {0}, remote: {0}, l.start("wait", "here"): {0}, l.start("logs", "-f", "here"): {0},
+		// They say that it was never called. The queue may have ended before join asks it again,
+		// and then the run has.
+		l.start("join", "here"): {3, 125}, l.start("fetch", "here", closure): {3},
 	}
 	harness.Eventually(t, "they wait", func() bool {
 		for p := range ending {
@@ -115,8 +116,9 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	assert.NotEqual(t, first.Address, l.awaitServer(first).Address)
 
 	l.goOn()
-	for p, code := range ending {
-		assert.Equal(t, code, p.ExitCode(), "%s: %s", p.Args, p.Stderr())
+	for p, codes := range ending {
+		assert.Contains(t, codes, p.ExitCode(), "%s: %s", p.Args, p.Stderr())
+		assert.NotContains(t, p.Stderr(), "deadline", p.Args)
 	}
 	worker.Kill(syscall.SIGTERM)
 	assert.Zero(t, worker.ExitCode())
