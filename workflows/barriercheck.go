@@ -17,7 +17,11 @@ const (
 	// checkAfter is how long a round waits before it has somebody look whether the
 	// missing can still come. Most rounds are over by then.
 	checkAfter = time.Second
-	// checkInterval bounds the time between two looks.
+	// checkSilence is how long a host may be silent that looks, and checkLasts is longer than
+	// any round.
+	checkSilence, checkLasts = 20 * time.Second, 10 * 365 * 24 * time.Hour
+	// checkInterval bounds the time between two attempts: where a host cannot look it fails, as
+	// does a host worker of an earlier version each time that nobody has ended.
 	checkInterval = time.Minute
 	// checkTaken is how long a host may take to take up a check, at first; a
 	// host worker that is away is asked ever more rarely, up to checkTakenMost.
@@ -25,9 +29,8 @@ const (
 )
 
 // startChecks sees to it that somebody looks after the missing. The check is one
-// activity on the queue of a host that has been heard of. While nobody has ended
-// it fails, and the server tries it again after 1, 2, 4 … 60 s, which costs no
-// event. It is asked about those missing when it began: who has arrived since
+// activity on the queue of a host that has been heard of. It looks after 1, 2, 4 … 60 s
+// until somebody has ended, which costs no event. It is asked about those missing when it began: who has arrived since
 // does not matter, but who went away since is not in it, and then it begins anew.
 func (b *barrier) startChecks(ctx workflow.Context) {
 	if len(b.hosts) == 0 {
@@ -89,7 +92,8 @@ func (b *barrier) checked(out spec.BarrierCheckOutput) {
 func checking(ctx workflow.Context, queue, host string, failed int) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
-		StartToCloseTimeout:    20 * time.Second,
+		StartToCloseTimeout:    checkLasts,
+		HeartbeatTimeout:       checkSilence,
 		ScheduleToStartTimeout: min(checkTaken<<min(failed, 10), checkTakenMost),
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: checkInterval,

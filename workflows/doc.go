@@ -124,8 +124,8 @@
 // starts it, with the signal that carries the arrival; hosts wait for its result. The
 // run's own workflow is not involved: 10,000 barriers add no event to it. While a round
 // waits, one activity on a waiting host, BarrierCheck, asks the run whether the missing
-// tasks can still come. It fails while they can, and its attempts (after 1, 2, 4 … 60 s)
-// leave no events, so a round has 11 events after a second and no more after a week.
+// tasks can still come. It lasts while they can and looks after 1, 2, 4 … 60 s, which
+// leaves no events, so a round has 11 events after a second and no more after a week.
 // Tasks that come and go while others wait do cost events; a round whose history gets
 // long continues in another execution. Package activities/barriers has the reasoning.
 //

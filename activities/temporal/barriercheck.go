@@ -19,10 +19,19 @@ import (
 const barrierQueryTimeout = 10 * time.Second
 
 // BarrierCheck is the activity that looks whether tasks that are missing at a barrier can still come,
-// by asking the run. While all of them can it fails with an error that has the
-// server try it again: attempts cost the round no history.
-func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (spec.BarrierCheckOutput, error) {
-	var out spec.BarrierCheckOutput
+// by asking the run. It lasts for as long as all of them can.
+func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (out spec.BarrierCheckOutput, err error) {
+	unchanged := temporal.NewApplicationErrorWithOptions("all who are missing can still come", spec.ErrBarrierUnchanged,
+		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	err = watch(ctx, unchanged, func(ctx context.Context) (bool, error) {
+		out, err = s.lookForMissing(ctx, in)
+		return out.RunEnded != "" || len(out.Ended) > 0, err
+	})
+	return out, err
+}
+
+// lookForMissing returns which of the missing cannot come any more.
+func (s *Barriers) lookForMissing(ctx context.Context, in spec.BarrierCheckInput) (out spec.BarrierCheckOutput, err error) {
 	ctx, cancel := context.WithTimeout(ctx, barrierQueryTimeout)
 	defer cancel()
 	d, err := s.server.DescribeRun(ctx, in.Run.WorkflowID, in.Run.RunID)
@@ -47,10 +56,5 @@ func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) 
 	if err != nil {
 		return out, err
 	}
-	out = rendezvous.JudgeMissing(status, in)
-	if out.RunEnded == "" && len(out.Ended) == 0 {
-		return out, temporal.NewApplicationErrorWithOptions("all who are missing can still come", spec.ErrBarrierUnchanged,
-			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
-	}
-	return out, nil
+	return rendezvous.JudgeMissing(status, in), nil
 }

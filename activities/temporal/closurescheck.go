@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -15,17 +16,23 @@ import (
 )
 
 // ClosuresCheck is the activity that has a queue of closures hear of the end of its run that nobody told it:
-// the run was terminated, its hosts are gone, or none of its tasks ever served. It
-// fails as long as the run is open, because attempts that fail cost the history of the
-// queue nothing.
-func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (closure.CheckOutput, error) {
-	over, err := s.Over(ctx, in.Run)
-	if err == nil && over == "" {
-		err = temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
-			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
-	}
-	return closure.CheckOutput{Over: over}, err
+// the run was terminated, its hosts are gone, or none of its tasks ever served. It lasts as
+// long as the run is open.
+func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out closure.CheckOutput, err error) {
+	open := temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
+		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	err = watch(ctx, open, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, overTimeout)
+		defer cancel()
+		var err error
+		out.Over, err = s.Over(ctx, in.Run)
+		return out.Over != "", err
+	})
+	return out, err
 }
+
+// overTimeout bounds the question to the server.
+const overTimeout = 10 * time.Second
 
 // Over implements [taskservices.Queues]. A run that went on in another execution has the same first
 // one.

@@ -102,8 +102,8 @@ type EndInput struct {
 	Over string      `json:"over"`
 }
 
-// CheckInput is the input of [ActivityClosuresCheck]. The activity fails, and is
-// tried again, as long as the run is open.
+// CheckInput is the input of [ActivityClosuresCheck]. The activity lasts as long as the run is
+// open; where an earlier version has scheduled it, it fails meanwhile and is tried again.
 type CheckInput struct {
 	Run spec.RunRef `json:"run"` // with its first execution
 }

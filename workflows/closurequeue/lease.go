@@ -19,6 +19,8 @@ const (
 	forEver = 10 * 365 * 24 * time.Hour
 	// leaseSilence is how long a host worker may be silent with a lease.
 	leaseSilence = 10 * time.Second
+	// checkSilence is how long a host worker may be silent that looks whether the run has ended.
+	checkSilence = 30 * time.Second
 	// hostGoneAfter is how long a host worker may take to take up a lease, or to come
 	// back to one. Then others call its closures.
 	hostGoneAfter = 30 * time.Second
@@ -79,7 +81,8 @@ func leasing(ctx workflow.Context, d closures.Dispatch) workflow.Context {
 func (q *queue) check(ctx workflow.Context) {
 	f := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           spec.HostsQueue(workflow.GetInfo(ctx).TaskQueueName),
-		StartToCloseTimeout: 10 * time.Second,
+		StartToCloseTimeout: forEver,
+		HeartbeatTimeout:    checkSilence,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 		Summary:             "look whether the run has ended",
 	}), closure.ActivityClosuresCheck, closure.CheckInput{Run: q.in.Run})

@@ -182,9 +182,8 @@ type BarrierEndedTask struct {
 	How  string `json:"how,omitempty"`
 }
 
-// ErrBarrierUnchanged is the type of the error with which [ActivityBarrierCheck]
-// has itself asked again: everybody missing may still come. Attempts cost the
-// round no history.
+// ErrBarrierUnchanged is the type of the error with which [ActivityBarrierCheck] has
+// itself asked again where it cannot go on looking: everybody missing may still come.
 const ErrBarrierUnchanged = "BarrierUnchanged"
 
 // MaxBarrierValues is the most that the values of a round have together, by
