@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/plural"
@@ -45,6 +46,9 @@ type access struct {
 	waits bool
 }
 
+// attachAgain is the time between tries to get a queue from a server that is away.
+var attachAgain = retry.Backoff{First: 100 * time.Millisecond, Most: 2 * time.Second}
+
 // withQueue connects to the queue of a run's closures.
 func (a *app) withQueue(ctx context.Context, run string, how access, do func(context.Context, *closurequeue.Queue) error) error {
 	c, _, err := a.dialExisting(ctx)
@@ -71,6 +75,9 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 		}
 	})
 	q, err := how.attach(r, limited)
+	for again := attachAgain; how.waits && closurequeue.Transient(err) && again.Sleep(limited) == nil; {
+		q, err = how.attach(r, limited)
+	}
 	if err == nil {
 		defer q.Close()
 		if how.waits {
