@@ -43,6 +43,11 @@ func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*sp
 	s, err := decode(input)
 	if err != nil {
 		noteRefusal(ctx)
+		// Whoever asks it afterwards is to learn why; without, there is not even a query.
+		why := spec.Status{State: spec.RunEnded, Tasks: []spec.TaskStatus{}, Result: resultOfRefusal(err.Error())}
+		if err := answerStatusBy(ctx, func() (spec.Status, error) { return why, nil }); err != nil {
+			return nil, err
+		}
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 	}
 	r := newRun(ctx, s.WithDefaults(), from)

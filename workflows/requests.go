@@ -30,8 +30,7 @@ type request struct {
 // register has the run answer from its first moment on: a request that comes
 // while hosts are being reserved waits in line.
 func (r *clusterRun) register(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandlerWithOptions(ctx, spec.QueryStatus, r.answerStatus,
-		workflow.QueryHandlerOptions{Description: "Where the run and its tasks are."}); err != nil {
+	if err := answerStatusBy(ctx, r.answerStatus); err != nil {
 		return err
 	}
 	handlers := []func(workflow.Context) error{

@@ -11,9 +11,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// answerStatusBy has the query of that name answered.
+func answerStatusBy(ctx workflow.Context, answer func() (spec.Status, error)) error {
+	return workflow.SetQueryHandlerWithOptions(ctx, spec.QueryStatus, answer,
+		workflow.QueryHandlerOptions{Description: "Where the run and its tasks are."})
+}
+
+// resultOfRefusal is the result of a run whose spec was refused, for those who ask it: it fails without one.
+func resultOfRefusal(why string) *spec.RunResult {
+	return &spec.RunResult{Verdict: spec.VerdictFailed, Message: why, ErrorType: spec.ErrInvalidRunSpec, ExitCode: 2, Tasks: []spec.TaskResult{}}
+}
+
 // answerStatus answers the query of that name.
 func (r *clusterRun) answerStatus() (spec.Status, error) {
 	s := r.status()
+	if r.invalid != nil {
+		s.Result = resultOfRefusal(reasonOf(r.invalid))
+	}
 	for _, cut := range []func(*spec.TaskStatus){
 		func(t *spec.TaskStatus) {
 			if e := t.Exit; e != nil {

@@ -108,6 +108,9 @@ func (a *app) printAccount(of *account.Account) error {
 		state = string(s.Verdict)
 	}
 	fmt.Fprintf(a.out, "run %s: %s, started %s by %s\n", s.RunID, state, s.Started.Local().Format(localTime), dash(spec.Cell(s.Owner)))
+	if why := reasonOfEnd(s); why != "" {
+		fmt.Fprintln(a.out, spec.Visible(why))
+	}
 	if line := phasesLine(of.Phases); line != "" {
 		fmt.Fprintln(a.out, line)
 	}
@@ -120,7 +123,9 @@ func (a *app) printAccount(of *account.Account) error {
 		a.printInherited(g.start.Inherited)
 	}
 	if of.Spec == nil {
-		fmt.Fprintln(a.out, "\nits spec cannot be read; --codec-keys decodes one that is encoded")
+		if s.Open || s.Result != nil || s.Ending != "" {
+			fmt.Fprintln(a.out, "\nits spec cannot be read; --codec-keys decodes one that is encoded")
+		}
 		return nil
 	}
 	hidden := of.Spec.WithoutSecrets()
@@ -130,6 +135,20 @@ func (a *app) printAccount(of *account.Account) error {
 	}
 	_, err = fmt.Fprintf(a.out, "\nspec:\n  %s\n", strings.ReplaceAll(strings.TrimRight(spec.Visible(string(text)), "\n"), "\n", "\n  "))
 	return err
+}
+
+// reasonOfEnd returns why a run ended none of whose processes was the reason: it was refused, say,
+// or got no place.
+func reasonOfEnd(s *starter.Status) string {
+	switch {
+	case s.Open:
+		return ""
+	case s.Result == nil:
+		return s.Message
+	case s.Result.Verdict != spec.VerdictSucceeded && s.Result.FirstFailure == nil:
+		return s.Result.Message
+	}
+	return ""
 }
 
 // phasesLine says "queued 10ms, placing 1.2s, …".

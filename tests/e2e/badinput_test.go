@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -39,9 +40,39 @@ func TestRefusedByTheHost(t *testing.T) {
 			err := run.Get(t.Context(), nil)
 			require.ErrorContains(t, err, spec.ErrInvalidRunSpec)
 			require.ErrorContains(t, err, c.want)
+			f.saysWhy(run, c.want)
 			assert.NoDirExists(t, filepath.Join(f.worker.State, "worker", "logs", run.GetID()))
 		})
 	}
+}
+
+// saysWhy looks at a run that was refused: all who ask it learn the reason.
+func (f *fixture) saysWhy(run client.WorkflowRun, why string) {
+	f.t.Helper()
+	for _, command := range []string{"status", "show"} {
+		code, stdout, stderr := f.CLI(f.t, command, run.GetID())
+		assert.Zero(f.t, code, stderr)
+		assert.Contains(f.t, stdout, why, command)
+	}
+	answer, err := f.client.QueryWorkflow(f.t.Context(), run.GetID(), run.GetRunID(), spec.QueryStatus)
+	require.NoError(f.t, err)
+	var s spec.Status
+	require.NoError(f.t, answer.Get(&s))
+	assert.Equal(f.t, spec.RunEnded, s.State)
+	require.NotNil(f.t, s.Result)
+	assert.Contains(f.t, s.Result.Message, why)
+	assert.Equal(f.t, spec.ErrInvalidRunSpec, s.Result.ErrorType)
+}
+
+// So is what no clusterrun takes, where another client has started it.
+func TestARefusedSpecSaysWhy(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	run, err := f.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "refused", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
+		map[string]any{"comand": []string{"true"}})
+	require.NoError(t, err)
+	require.ErrorContains(t, run.Get(t.Context(), nil), spec.ErrInvalidRunSpec)
+	f.saysWhy(run, "comand")
 }
 
 func TestPlacement(t *testing.T) {
