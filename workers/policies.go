@@ -53,6 +53,9 @@ func reserveOptions() worker.Options {
 	return worker.Options{
 		DisableWorkflowWorker:      true,
 		ActivityTaskPollerBehavior: pollers(1, 2),
+		// By default the SDK holds heartbeats back for most of the time after which the server
+		// gives an attempt up, and a busy machine may take the rest.
+		MaxHeartbeatThrottleInterval: 10 * time.Second,
 	}
 }
 
