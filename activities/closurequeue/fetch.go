@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"go.temporal.io/api/serviceerror"
+
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -76,11 +78,13 @@ func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 	return nil
 }
 
-// find is [Client.Find], and waits for a server that is away.
+// find is [Client.Find], and waits for a server, or for those who execute the queue, that
+// are away.
 func (q *Queue) find(ctx context.Context, ids []uint64) (map[uint64]closure.Outcome, error) {
 	for again := tries; ; {
 		found, err := q.client.Find(ctx, ids...)
-		if err == nil || ctx.Err() != nil || !Transient(err) {
+		var unpolled *serviceerror.FailedPrecondition // nobody has asked for queries lately
+		if err == nil || ctx.Err() != nil || !Transient(err) && !errors.As(err, &unpolled) {
 			return found, err
 		}
 		if err := again.Sleep(ctx); err != nil {

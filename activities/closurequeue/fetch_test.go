@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/tests/queues"
@@ -77,17 +78,19 @@ func TestAFetchThatFails(t *testing.T) {
 	f.assertValue(`"released"`, r)
 }
 
-// A server that is away for a moment is waited for.
+// A server that is away for a moment is waited for, and so is whoever executes the queue.
 func TestAFetchWaitsForTheServer(t *testing.T) {
-	f := newFixture(t)
-	f.schedule(newClosure("wait"))
-	require.NoError(t, f.Flush(patience(t)))
-	s := &secondQuery{Server: f.Server, err: context.DeadlineExceeded}
-	q := Attach(s, queues.Run)
-	t.Cleanup(q.Close)
-	r, err := q.Fetch(patience(t), 1)
-	require.NoError(t, err)
-	require.Equal(t, 3, s.asked)
-	close(f.release)
-	f.assertValue(`"released"`, r)
+	for _, away := range []error{context.DeadlineExceeded, serviceerror.NewUnavailable(""), serviceerror.NewFailedPrecondition("no poller seen")} {
+		f := newFixture(t)
+		f.schedule(newClosure("wait"))
+		require.NoError(t, f.Flush(patience(t)))
+		s := &secondQuery{Server: f.Server, err: away}
+		q := Attach(s, queues.Run)
+		t.Cleanup(q.Close)
+		r, err := q.Fetch(patience(t), 1)
+		require.NoError(t, err)
+		require.Equal(t, 3, s.asked)
+		close(f.release)
+		f.assertValue(`"released"`, r)
+	}
 }

@@ -30,6 +30,14 @@ func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// It may be killed now, and a stranger that has got its port may say nothing at all.
+	go func() {
+		if h.awaitEnd(ctx, s) {
+			cancel()
+		}
+	}()
 	return (&tls.Dialer{Config: key}).DialContext(ctx, "tcp", s.Address)
 }
 
@@ -94,25 +102,29 @@ func (p *pace) next(lived time.Duration) time.Duration {
 	return min(paceFirst<<min(p.short-2, 10), paceMost)
 }
 
-// awaitEnd returns when the process of a server has ended, or ctx is done.
-func (h Home) awaitEnd(ctx context.Context, s *Server) {
-	fd, err := unix.PidfdOpen(s.PID, unix.PIDFD_NONBLOCK)
-	if err != nil {
-		return
-	}
+// awaitEnd returns when the process of a server has ended, or ctx is done, and reports
+// whether it has ended.
+func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
+	fd, failed := unix.PidfdOpen(s.PID, unix.PIDFD_NONBLOCK)
 	f := os.NewFile(uintptr(fd), fmt.Sprintf("pidfd %d", s.PID))
 	defer f.Close()
 	// The process may have ended before, and another have its ID.
-	if now, err := h.Find(ctx); err != nil || now == nil || now.PID != s.PID {
-		return
+	now, err := h.Find(ctx)
+	if err == nil && (now == nil || now.PID != s.PID) {
+		return true
+	}
+	if failed != nil || err != nil {
+		return false
 	}
 	defer context.AfterFunc(ctx, func() { f.Close() })()
 	c, err := f.SyscallConn()
 	if err != nil {
-		return
+		return false
 	}
 	_ = c.Read(func(fd uintptr) bool {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return n > 0
+		ended = n > 0
+		return ended
 	})
+	return ended
 }

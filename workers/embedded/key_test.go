@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
@@ -11,6 +12,7 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,6 +88,34 @@ func TestAStrangerIsNotTakenForTheServer(t *testing.T) {
 	_, err = h.Dial(t.Context())
 	var unknown *tls.CertificateVerificationError
 	require.ErrorAs(t, err, &unknown)
+}
+
+// The server is killed between a look for it and the connection, and who has got its port
+// says nothing: that is not waited for.
+func TestAStrangerThatIsSilent(t *testing.T) {
+	h := newHome(t)
+	s, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	stranger, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer stranger.Close()
+	s.Address = stranger.Addr().String()
+	writeReady(t, h, s)
+	dialed := make(chan error)
+	go func() {
+		_, err := h.Dial(t.Context())
+		dialed <- err
+	}()
+	c, err := stranger.Accept()
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, syscall.Kill(s.PID, syscall.SIGKILL))
+	select {
+	case err := <-dialed:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(time.Minute):
+		t.Fatal("it waits for the stranger")
+	}
 }
 
 // The directory may lie on a disk that machines share: the server of another one, or of
