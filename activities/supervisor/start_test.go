@@ -306,12 +306,14 @@ func TestStartIsIdempotent(t *testing.T) {
 	for _, pid := range pids {
 		require.Equal(t, pids[0], pid)
 	}
-	h.until("it has started", func() bool { return h.exists("starts") })
+	starts := func() string {
+		raw, _ := os.ReadFile(h.file("starts"))
+		return string(raw)
+	}
+	h.until("it has started", func() bool { return starts() != "" })
 	h.stop(sigTERM, long)
 	h.wait("worker-0", 0)
-	raw, err := os.ReadFile(h.file("starts"))
-	require.NoError(t, err)
-	require.Equal(t, "x\n", string(raw))
+	require.Equal(t, "x\n", starts())
 	p := h.sh("worker-0", 0, "never run")
 	require.NotNil(t, p.Exit)
 	require.Equal(t, pids[0], p.PID)
