@@ -204,8 +204,8 @@ func checkID(cmd *cobra.Command, id string) error {
 		return usagef("--id is empty; give one, or leave it out")
 	case len(id) > maxID:
 		return usagef("--id has %d bytes; give at most %d", len(id), maxID)
-	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return usagef("--id %q has spaces, or characters that are not ASCII; leave those out", id)
+	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
+		return usagef("--id %q has spaces, quotes, backslashes or characters that are not ASCII; leave those out", id)
 	}
 	return nil
 }

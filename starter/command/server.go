@@ -58,6 +58,10 @@ func (a *app) external(ctx context.Context) (s server, ok bool, err error) {
 		if a.isOwn(ctx, c.HostPort) {
 			return server{Embedded: true}, false, nil
 		}
+		if a.hasOwnKey() {
+			return s, false, usagef("--address %s is not the embedded server, and the environment has that one's key (of `clusterrun env`); "+
+				"unset %s, TEMPORAL_TLS_CLIENT_KEY_PATH and TEMPORAL_TLS_SERVER_CA_CERT_PATH", c.HostPort, clientCertificate)
+		}
 		return s, true, nil
 	}
 	if names := serverSettings(s.Options); len(names) > 0 {

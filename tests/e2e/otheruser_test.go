@@ -68,9 +68,12 @@ export TEMPORAL_ADDRESS=127.0.0.1:1
 clusterrun list | grep -c first
 eval "$(clusterrun env)"
 temporal workflow describe --workflow-id first | grep -c COMPLETED
+clusterrun list --address localhost:1 || echo $?
+clusterrun list --address $TEMPORAL_ADDRESS | grep -c first
 `)
 	p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
 		"PATH="+filepath.Dir(harness.Clusterrun(t))+":"+filepath.Dir(cli)+":"+os.Getenv("PATH")), "bash", "use.sh")
 	require.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Equal(t, "1\n1\n1\n", p.Stdout())
+	assert.Equal(t, "1\n1\n1\n2\n1\n", p.Stdout())
+	assert.Contains(t, p.Stderr(), "--address localhost:1 is not the embedded server", "an address that is given counts")
 }
