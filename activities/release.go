@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -144,10 +142,6 @@ func (o *ReleaseOutput) fit() {
 		left -= sizes[task]
 		delete(o.Values, task)
 		o.LeftOut = append(o.LeftOut, task)
-		if exits := o.Exits[task]; len(exits) > 0 {
-			last := &exits[len(exits)-1]
-			last.ValueFile = filepath.Join(last.LogDir, tasklog.ResultFile)
-		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 			}
 		}
 		if len(out.LeftOut) > 0 {
-			back.notes = append(back.notes, fmt.Sprintf("Left out, because together they are too large for a result: the values of %s.", listed(out.LeftOut)))
+			back.notes = append(back.notes, fmt.Sprintf("Left out, because together they are too large for a result: the values of %s. Each is in result.json of the log directory of its process.", listed(out.LeftOut)))
 		}
 		e.Usage = e.Usage.With(out.Usage)
 		back.output = append(back.output, out.Output...)

@@ -57,7 +57,7 @@ esac`)
 	assert.Zero(t, code, stderr)
 	assert.Empty(t, r.Tasks[0].Value)
 	assert.Contains(t, r.Message, "too large for a result: the values of worker-0")
-	b, err := os.ReadFile(r.Tasks[0].Exit.ValueFile)
+	b, err := os.ReadFile(filepath.Join(r.Tasks[0].Exit.LogDir, "result.json"))
 	require.NoError(t, err)
 	assert.Equal(t, largest, string(b))
 }

@@ -40,7 +40,7 @@ func fit(r *spec.RunResult, limit int) {
 		}
 	}
 	if len(dropped) > 0 {
-		r.Message = strings.TrimPrefix(r.Message+"\nThe values returned are too large together for the result and were left out: "+list(dropped)+".", "\n")
+		r.Message = strings.TrimPrefix(r.Message+"\nThe values returned are too large together for the result and were left out: "+list(dropped)+". Each is in result.json of the log directory of its process.", "\n")
 	}
 	if size(r) <= limit {
 		return

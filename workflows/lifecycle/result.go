@@ -76,10 +76,6 @@ func (t *task) result(e Released) spec.TaskResult {
 	r := spec.TaskResult{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank, Host: e.Hosts[t.Name()]}
 	if t.exit != nil {
 		exit := *t.exit
-		if released := e.Exits[t.Name()]; len(released) > 0 && released[len(released)-1].Restart == exit.Restart {
-			// Only the whole answer of a host shows whether a value fits in.
-			exit.ValueFile = released[len(released)-1].ValueFile
-		}
 		r.Exit = &exit
 	}
 	exits := t.exits(e.Exits[t.Name()])

@@ -87,7 +87,7 @@ type Exit struct {
 	// a process may live on for a while after the error that ends it.
 	ErrorTime time.Time `json:"error_time,omitzero"`
 	// ValueFile is the path, on its host, of the JSON value that the process returned, where
-	// that is too large for the result of the run. One of more than 256 KiB was not read.
+	// that has more than 256 KiB. It was not read.
 	ValueFile string `json:"value_file,omitempty"`
 	// LogDir is the directory of this process's files on its host.
 	LogDir string `json:"log_dir,omitempty"`
@@ -120,7 +120,7 @@ type TaskResult struct {
 	// Restarts counts the processes after the first.
 	Restarts int `json:"restarts,omitempty"`
 	// Value is the JSON value the last process returned. None: no value, or one that is in
-	// Exit.ValueFile.
+	// Exit.ValueFile, or that the result has no room for beside others, as its message says.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Failure is set when the task's end counts as a failure of the run.
 	Failure *ProcessFailure `json:"failure,omitempty"`
