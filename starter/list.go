@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -111,8 +113,10 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary
 	narrow := o.narrowing()
 	for {
 		r, err := c.ListWorkflow(ctx, withCondition(request, narrow))
-		if refusedAttribute(err) != "" && narrow != "" {
-			narrow = "" // all are looked through here
+		var invalid *serviceerror.InvalidArgument
+		if errors.As(err, &invalid) && narrow != "" {
+			narrow = "" // not every server can do that, or says why; all are looked through here
+			request.NextPageToken = nil
 			continue
 		}
 		if unknown := refusedAttribute(err); unknown != "" {
@@ -290,9 +294,14 @@ func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 	})
 }
 
+// silenceTakes bounds how long a list waits for what runs say of silence.
+const silenceTakes = 2 * time.Second
+
 // silences looks which tasks are silent, of those runs whose hosts look at that. What cannot be
 // known now is not.
 func silences(ctx context.Context, c client.Client, runs []Summary) {
+	ctx, cancel := context.WithTimeout(ctx, silenceTakes)
+	defer cancel()
 	each(runs, func(s *Summary) bool { return s.looks }, func(s *Summary) {
 		r := Get(c, s.RunID, s.ExecutionID)
 		d, err := r.describe(ctx)

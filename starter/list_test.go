@@ -1,6 +1,7 @@
 package starter_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -111,18 +112,19 @@ func TestTheServerNarrowsTheList(t *testing.T) {
 	listed := func(id string) *workflowpb.WorkflowExecutionInfo {
 		return &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
 	}
-	const none = ""
+	const none, unknown = "", "ClusterRunName is not a valid search attribute"
 	for _, l := range []struct {
 		name, owner, want string
-		refused           bool
+		refused           string
 		listed            int
 	}{
-		{"iris", none, "(WorkflowId = 'iris' OR ClusterRunName = 'iris' OR ClusterRunName IS NULL)", false, 1},
-		{"ir?s*", none, "(WorkflowId STARTS_WITH 'ir' OR ClusterRunName STARTS_WITH 'ir' OR ClusterRunName IS NULL)", false, 2},
-		{`it's\*`, none, `(WorkflowId STARTS_WITH 'it\'s' OR ClusterRunName STARTS_WITH 'it\'s' OR ClusterRunName IS NULL)`, false, 0},
-		{"*s", none, none, false, 1},
-		{"iris*", "me@here", "(WorkflowId STARTS_WITH 'iris' OR ClusterRunName STARTS_WITH 'iris' OR ClusterRunName IS NULL) AND (ClusterRunOwner = 'me@here' OR ClusterRunOwner IS NULL)", true, 0},
-		{"iris*", none, "(WorkflowId STARTS_WITH 'iris' OR ClusterRunName STARTS_WITH 'iris' OR ClusterRunName IS NULL)", true, 2},
+		{"iris", none, "(WorkflowId = 'iris' OR ClusterRunName = 'iris' OR ClusterRunName IS NULL)", none, 1},
+		{"ir?s*", none, "(WorkflowId STARTS_WITH 'ir' OR ClusterRunName STARTS_WITH 'ir' OR ClusterRunName IS NULL)", none, 2},
+		{`it's\*`, none, `(WorkflowId STARTS_WITH 'it\'s' OR ClusterRunName STARTS_WITH 'it\'s' OR ClusterRunName IS NULL)`, none, 0},
+		{"*s", none, none, none, 1},
+		{"iris*", "me@here", "(WorkflowId STARTS_WITH 'iris' OR ClusterRunName STARTS_WITH 'iris' OR ClusterRunName IS NULL) AND (ClusterRunOwner = 'me@here' OR ClusterRunOwner IS NULL)", unknown, 0},
+		{"iris*", none, "(WorkflowId STARTS_WITH 'iris' OR ClusterRunName STARTS_WITH 'iris' OR ClusterRunName IS NULL)", unknown, 2},
+		{"iris*", none, "(WorkflowId STARTS_WITH 'iris' OR ClusterRunName STARTS_WITH 'iris' OR ClusterRunName IS NULL)", "operator 'STARTS_WITH' not supported", 2},
 	} {
 		c := mocks.NewClient(t)
 		all := "WorkflowType = 'ClusterRun' AND ExecutionStatus = 'Running'"
@@ -134,8 +136,8 @@ func TestTheServerNarrowsTheList(t *testing.T) {
 			return c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool { return r.Query == query })).Once()
 		}
 		found := &workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{listed("iris"), listed("iris-2"), listed("mnist")}}
-		if l.refused {
-			on(query).Return(nil, serviceerror.NewInvalidArgument("invalid query: ClusterRunName is not a valid search attribute"))
+		if l.refused != none {
+			on(query).Return(nil, serviceerror.NewInvalidArgument("invalid query: "+l.refused))
 			query = all
 		}
 		on(query).Return(found, nil)
@@ -167,7 +169,11 @@ func TestTheListHasSilentRuns(t *testing.T) {
 	c.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{
 		listed("quiet", map[string]*commonpb.Payload{"silence": payload("10m0s")}), listed("other", nil),
 	}}, nil).Once()
-	c.On("DescribeWorkflowExecution", mock.Anything, "quiet", "quiet").Return(&workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: []*workflowpb.PendingActivityInfo{
+	bounded := mock.MatchedBy(func(ctx context.Context) bool {
+		_, is := ctx.Deadline()
+		return is
+	})
+	c.On("DescribeWorkflowExecution", bounded, "quiet", "quiet").Return(&workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: []*workflowpb.PendingActivityInfo{
 		beat("worker-1", 700), beat("worker-2", 0), beat("worker-0", 650), {ActivityId: "Release"},
 	}}, nil).Once()
 	runs, err := starter.List(t.Context(), c, starter.ListOptions{Open: true})

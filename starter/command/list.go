@@ -130,12 +130,20 @@ func (a *app) listRuns(ctx context.Context, o starter.ListOptions) ([]starter.Su
 func latestOf(listed, imported []starter.Summary, limit int) []starter.Summary {
 	runs := append([]starter.Summary{}, listed...)
 	for _, i := range imported {
-		if !slices.ContainsFunc(listed, func(s starter.Summary) bool { return s.RunID == i.RunID && s.Started.Equal(i.Started) }) {
+		if !slices.ContainsFunc(listed, func(s starter.Summary) bool { return sameRun(s, i) }) {
 			runs = append(runs, i)
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b starter.Summary) int { return b.Started.Compare(a.Started) })
 	return runs[:min(len(runs), limit)]
+}
+
+// sameRun reports whether both are of one run. It may have gone on in another execution since it
+// was exported; when it started the server has exactly in its history, and in lists to a
+// microsecond.
+func sameRun(a, b starter.Summary) bool {
+	return a.RunID == b.RunID && (a.ExecutionID == b.ExecutionID ||
+		a.Started.Truncate(time.Microsecond).Equal(b.Started.Truncate(time.Microsecond)))
 }
 
 // causes returns those of runs; no run ends for a collateral end of a process.

@@ -122,9 +122,11 @@ func TestRepeat(t *testing.T) {
 	assert.Empty(t, left)
 
 	// Where the server knows it, it is listed once.
-	cli(0, "import", exported)
+	state := filepath.Join(dir, "state")
+	cli(0, "import", "--state-dir", state, exported)
+	require.DirExists(t, filepath.Join(state, "imported", first))
 	listed = nil
-	require.NoError(t, json.Unmarshal([]byte(cli(0, "list", "--json", "--name", first)), &listed))
+	require.NoError(t, json.Unmarshal([]byte(cli(0, "list", "--json", "--name", first, "--state-dir", state)), &listed))
 	require.Len(t, listed, 1)
 	assert.False(t, listed[0].Imported)
 }
