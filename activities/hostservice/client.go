@@ -96,22 +96,54 @@ func (c *Client) List(ctx context.Context) (l Listing, err error) {
 	return l, nil
 }
 
+// maxFile bounds a file that is read into memory.
+const maxFile = 16 << 20
+
 // ReadFile returns a whole file of a process: stdout, stderr, error or result. That it
-// does not exist is [fs.ErrNotExist].
+// does not exist is [fs.ErrNotExist]; one of more than 16 MiB is an error.
 func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {
-	response, err := c.ask(ctx, http.MethodGet, fmt.Sprintf("/tasks/%d/attempts/%d/%s", rank, attempt, file), nil)
+	var b []byte
+	err := c.EachPiece(ctx, rank, attempt, file, func(piece []byte, offset int64) error {
+		if offset+int64(len(piece)) > maxFile {
+			return c.failed(fmt.Errorf("the %s file has more than %d MiB", file, maxFile>>20))
+		}
+		b = append(b, piece...)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
+	return b, nil
+}
+
+// EachPiece gives the sink a whole file as [Client.ReadFile] does, of any size, in pieces. An
+// error of the sink ends that, and is returned.
+func (c *Client) EachPiece(ctx context.Context, rank, attempt int, file string, sink func(piece []byte, offset int64) error) error {
+	response, err := c.ask(ctx, http.MethodGet, fmt.Sprintf("/tasks/%d/attempts/%d/%s", rank, attempt, file), nil)
 	if err != nil {
-		return nil, c.failed(err)
+		return err
+	}
+	defer response.Body.Close()
+	buffer, offset := make([]byte, 64<<10), int64(0)
+	for {
+		n, err := response.Body.Read(buffer)
+		if n > 0 {
+			if err := sink(buffer[:n], offset); err != nil {
+				return err
+			}
+			offset += int64(n)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return c.failed(err)
+		}
 	}
 	if response.Trailer.Get(endTrailer) == "" {
-		return nil, c.failed(io.ErrUnexpectedEOF)
+		return c.failed(io.ErrUnexpectedEOF)
 	}
-	return b, nil
+	return nil
 }
 
 // statusError is an answer that is none of success.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -364,6 +365,29 @@ func TestFiles(t *testing.T) {
 	})
 	code, body, end = h.get(of + "stderr?follow=true")
 	assert.Equal(t, []any{200, "late", "4"}, []any{code, body, end})
+}
+
+// A value may be of any size. What is read into memory may not, and is not cut either.
+func TestLargeFiles(t *testing.T) {
+	h := newHost(t)
+	large := strings.Repeat("0123456789abcde\n", maxFile/16+1)
+	h.write(0, 0, tasklog.ResultFile, large)
+	h.write(0, 1, tasklog.ResultFile, large[:maxFile])
+	c := h.client(h.service())
+	var got strings.Builder
+	require.NoError(t, c.EachPiece(t.Context(), 0, 0, "result", func(piece []byte, offset int64) error {
+		assert.EqualValues(t, got.Len(), offset)
+		got.Write(piece)
+		return nil
+	}))
+	assert.True(t, large == got.String(), "%d bytes of %d", got.Len(), len(large))
+	_, err := c.ReadFile(t.Context(), 0, 0, "result")
+	assert.ErrorContains(t, err, "the result file has more than 16 MiB")
+	b, err := c.ReadFile(t.Context(), 1, 0, "result")
+	require.NoError(t, err)
+	assert.Len(t, b, maxFile)
+	full := errors.New("full")
+	assert.ErrorIs(t, c.EachPiece(t.Context(), 0, 0, "result", func([]byte, int64) error { return full }), full)
 }
 
 func TestPrunedAttempts(t *testing.T) {

@@ -184,11 +184,12 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 	}
 	_ = control.Flush()
 	if !isOutput {
-		b, err := readFrom(path, offset)
-		if err != nil {
+		if err := readFrom(path, offset, func(b []byte) error {
+			write(b)
+			return ctx.Err()
+		}); err != nil {
 			panic(http.ErrAbortHandler) // it has been said that there is an end
 		}
-		write(b)
 	} else {
 		wanted := tasklog.Stream{Rank: rank, Attempt: n, Stderr: name == tasklog.StderrFile}
 		s.follow(ctx, g, follow, func(c tasklog.Chunk) { write(c.Data) }, tasklog.FollowOptions{
@@ -211,14 +212,29 @@ func number(text string) (int64, error) {
 	return int64(n), err
 }
 
-// maxFile bounds an error or a result that is sent.
-const maxFile = 16 << 20
-
-func readFrom(path string, offset int64) ([]byte, error) {
+// readFrom gives the sink all of a file from an offset on, in pieces.
+func readFrom(path string, offset int64, sink func([]byte) error) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // a program may have put anything there
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	return io.ReadAll(io.NewSectionReader(f, offset, maxFile))
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	piece := make([]byte, 64<<10)
+	for {
+		n, err := f.Read(piece)
+		if n > 0 {
+			if err := sink(piece[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

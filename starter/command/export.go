@@ -80,9 +80,16 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 	if err != nil {
 		return err
 	}
+	if file == "" {
+		file = filepath.Base(filepath.Dir(tasklog.RunDir(".", r.ID, ""))) + ".tar.gz"
+	}
 	var output exportedLogs
 	if logs {
-		if output, err = a.allLogs(ctx, r, of.Status); err != nil {
+		dir, err := a.copiesDir(file)
+		if err != nil {
+			return err
+		}
+		if output, err = a.allLogs(ctx, r, of.Status, dir); err != nil {
 			return err
 		}
 		defer output.remove()
@@ -91,9 +98,6 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		a.say("the spec of run %s cannot be read, and is in the file as it is in the history; --codec-keys decodes what is encoded", r.ID)
 	} else if names := secretsInClear(of.Spec); len(names) > 0 {
 		a.say("%s: by the name a secret, and in the file as it is in the history of the run", shorten.List(names, mostNames))
-	}
-	if file == "" {
-		file = filepath.Base(filepath.Dir(tasklog.RunDir(".", r.ID, ""))) + ".tar.gz"
 	}
 	if file == "-" {
 		err = account.Pack(untilDone{ctx, a.out}, of, histories, output.dirs)

@@ -23,9 +23,19 @@ type exportedLogs struct {
 // remove removes the copies.
 func (e exportedLogs) remove() { _ = os.RemoveAll(e.copies) }
 
-// allLogs gathers the output of a run. What it returns is to be removed.
-func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status) (e exportedLogs, err error) {
-	if e.copies, err = os.MkdirTemp("", "clusterrun-export-*"); err != nil {
+// copiesDir returns where copies of output are made for an export: beside the file, where there
+// is to be room for it anyway, which a temporary directory in memory may not have.
+func (a *app) copiesDir(file string) (string, error) {
+	if file != "-" {
+		return filepath.Dir(file), nil
+	}
+	return a.global.stateDir, os.MkdirAll(a.global.stateDir, 0o700)
+}
+
+// allLogs gathers the output of a run, with copies below a directory. What it returns is to be
+// removed.
+func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status, dir string) (e exportedLogs, err error) {
+	if e.copies, err = os.MkdirTemp(dir, ".clusterrun-export-*"); err != nil {
 		return e, err
 	}
 	defer func() {
@@ -95,21 +105,33 @@ func (c *logCopy) finish(ctx context.Context, h *logHost) error {
 				}
 			}
 			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile} {
-				b, err := h.client.ReadFile(ctx, rank, n, file)
-				if errors.Is(err, fs.ErrNotExist) {
-					continue
-				}
-				if err != nil {
-					return err
-				}
-				if err := writeAt(c.fileOf(rank, n, name), b, 0); err != nil {
-					c.fail(err)
+				if err := c.copy(ctx, h, rank, n, file, c.fileOf(rank, n, name)); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// copy copies all of a file of a process, if there is one.
+func (c *logCopy) copy(ctx context.Context, h *logHost, rank, attempt int, file, to string) error {
+	write := func(piece []byte, offset int64) error {
+		err := writeAt(to, piece, offset)
+		if err != nil {
+			c.fail(err)
+		}
+		return err
+	}
+	err := h.client.EachPiece(ctx, rank, attempt, file, write)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		_ = os.Remove(to) // a part of a value is none
+		return err
+	}
+	return write(nil, -1) // it may be empty
 }
 
 // writeAt writes the end of a file, from an offset on; -1: it only has to be there.

@@ -17,7 +17,7 @@ import (
 )
 
 // An export has the output of all hosts, whose files nobody else can read: bytes, files of
-// errors, earlier attempts and processes that write nothing. A host that is gone is named.
+// errors and values, earlier attempts and processes that write nothing. A host that is gone is named.
 func TestExportOfEveryHost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -28,7 +28,8 @@ func TestExportOfEveryHost(t *testing.T) {
 	run := f.start(&spec.RunSpec{OnFailure: spec.OnFailureContinue, AutoRestart: true, MaxRestarts: &once, Tasks: []spec.TaskGroup{{
 		Type: "worker", Addresses: []string{"host-b", "host-c", "host-b"},
 		Command: []string{"bash", "-c", `[ $RANK = 2 ] && exit; seq 50000; echo "warned in $CLUSTERRUN_RESTART_COUNT" >&2; printf 'no end'
-			[ $RANK = 0 ] && exit; cd /proc/$PPID/cwd; echo '{"message": "boom"}' > $CLUSTERRUN_ERROR_FILE; exit 3`},
+			cd /proc/$PPID/cwd; [ $RANK = 0 ] && { head -c 20000000 /dev/zero | tr '\0' 1 > $CLUSTERRUN_RESULT_FILE; exit; }
+			echo '{"message": "boom"}' > $CLUSTERRUN_ERROR_FILE; exit 3`},
 	}}})
 	r := f.result(run)
 	require.Equal(t, spec.VerdictFailed, r.Verdict, r.Message)
@@ -51,8 +52,13 @@ func TestExportOfEveryHost(t *testing.T) {
 		return readFile(t, found[0])
 	}
 	whole := filepath.Join(dir, "whole.tar.gz")
-	code, _, stderr := f.CLI(t, "export", "--logs", "-o", whole, run.GetID())
-	require.Zero(t, code, stderr)
+	// The copies are where the file is to be: there is no other room.
+	export := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS="+f.Address, "TMPDIR="+filepath.Join(dir, "nosuch")),
+		harness.Clusterrun(t), "export", "--logs", "-o", whole, run.GetID())
+	require.Zero(t, export.ExitCode(), export.Stderr())
+	left, err := filepath.Glob(filepath.Join(dir, ".cluster*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
 	imported, err := read(whole)
 	require.NoError(t, err)
 	var numbers strings.Builder
@@ -65,6 +71,7 @@ func TestExportOfEveryHost(t *testing.T) {
 	}
 	assert.JSONEq(t, `{"message": "boom"}`, logOf(imported, 0, 1, "error.json"))
 	assert.Empty(t, logOf(imported, 0, 2, "stdout.log"))
+	assert.Len(t, logOf(imported, 0, 0, "result.json"), 20_000_000, "a value of any size is whole")
 
 	there := harness.Start(t, dir, harness.Env(dir), harness.Clusterrun(t), "import", whole)
 	require.Zero(t, there.ExitCode(), there.Stderr())
