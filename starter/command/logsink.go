@@ -35,10 +35,15 @@ func (l *logReader) sink() (finish func() error, err error) {
 	o.Prefix = func(rank, attempt int) string { return format.Format(l.tasks.fields(rank, attempt)) }
 	console := tasklog.NewConsole(out, l.err, o)
 	l.deliver = console.Deliver
-	if l.spec == nil {
-		return console.Close, nil
-	}
 	l.voice.through(console)
+	finish = func() error {
+		l.voice.flush()
+		l.voice.through(nil)
+		return console.Close()
+	}
+	if l.spec == nil {
+		return finish, nil
+	}
 	next := l.announce(l.spec, l.tasks.name)
 	l.deliver = func(c tasklog.Chunk) {
 		if l.tasks.isNext(c.Rank, c.Attempt) {
@@ -51,11 +56,7 @@ func (l *logReader) sink() (finish func() error, err error) {
 			console.Deliver(c)
 		}
 	}
-	return func() error {
-		l.voice.flush()
-		l.voice.through(nil)
-		return console.Close()
-	}, nil
+	return finish, nil
 }
 
 // placedTasks knows the tasks of a run by rank, and where they are.
