@@ -414,11 +414,14 @@ func TestBarrierOfATaskThatComesAndGoes(t *testing.T) {
 		cancel()
 	}
 	require.Empty(t, patient)
-	// The last of its arrivals may be about to be taken back.
-	harness.Eventually(t, "only worker-1 waits", func() bool {
-		s, err := p.status("epoch", 0)
-		return err == nil && len(s.Waiting) == 1 && s.Waiting[0].Task == "worker-1"
-	})
+	// Its last arrivals may still be on their way. Its host sends one message after the other, so
+	// they are all there once a patient one is.
+	ctx, cancel := context.WithCancel(t.Context())
+	again := p.arrive(ctx, p.arrival(0, "epoch", "again"))
+	p.awaitWaiting("epoch", 0, 2)
+	cancel()
+	require.ErrorIs(t, p.await(again).err, context.Canceled)
+	p.awaitWaiting("epoch", 0, 1)
 	last := p.arrive(t.Context(), p.arrival(0, "epoch", "last"))
 	p.released(p.arrive(t.Context(), p.arrival(2, "epoch", "c")), 0)
 	p.released(last, 0)
