@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -118,6 +119,11 @@ func TestExportAndImport(t *testing.T) {
 	a.Phases[0].Name = "queued\n\x1b[31m"
 	runDir, _, _, _ := tasklog.SplitProcessDir(a.Status.Tasks[0].LogDir)
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(a.Status.Tasks[0].LogDir, tasklog.StderrFile)))
+	require.NoError(t, os.WriteFile(filepath.Join(a.Status.Tasks[1].LogDir, tasklog.ResultFile), []byte("1"), 0o600))
+	for i := range a.Status.Tasks { // the same exits are in the result
+		a.Status.Tasks[i].Exit.ValueFile = "/etc/passwd"
+		a.Status.Result.Tasks[i].StacksFile = "/etc/passwd"
+	}
 	var file bytes.Buffer
 	require.NoError(t, Pack(&file, a, histories, []string{runDir, runDir}))
 
@@ -150,6 +156,12 @@ func TestExportAndImport(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "line\n", string(text))
 		assert.NoFileExists(t, filepath.Join(got.Status.Tasks[0].LogDir, tasklog.StderrFile), "links are not packed")
+		for _, exit := range []*spec.Exit{got.Status.Tasks[1].Exit, got.Status.Result.Tasks[1].Exit} {
+			assert.Equal(t, filepath.Join(dir, tasklog.ResultFile), exit.ValueFile)
+		}
+		all, err := json.Marshal(got.Status)
+		require.NoError(t, err)
+		assert.NotContains(t, string(all), "passwd", "it is the file that has chosen that")
 	}
 	for _, other := range [][2]string{{"nosuch", ""}, {"run-aaaa", "0-1-other"}, {"..", ""}, {"*", ""}} {
 		found, err := Find(state, other[0], other[1])

@@ -17,6 +17,7 @@ import (
 type Imported struct {
 	Manifest
 	dir string
+	at  time.Time
 }
 
 // All returns the runs imported below a directory, by the names of their directories.
@@ -32,6 +33,9 @@ func All(parent string) ([]Imported, error) {
 			continue // an import that has not ended
 		}
 		text, err := os.ReadFile(path)
+		if info, err := os.Stat(path); err == nil {
+			i.at = info.ModTime()
+		}
 		if err == nil && json.Unmarshal(text, &i.Manifest) == nil {
 			all = append(all, i)
 		}
@@ -41,6 +45,9 @@ func All(parent string) ([]Imported, error) {
 
 // Dir returns where it is.
 func (i Imported) Dir() string { return i.dir }
+
+// At returns when it was imported.
+func (i Imported) At() time.Time { return i.at }
 
 // Remove removes it. What is interrupted leaves what the next [Import] removes.
 func (i Imported) Remove() error {
@@ -103,7 +110,8 @@ func (i Imported) Account() (*Account, error) {
 	return a, nil
 }
 
-// ownLogs has the log directories of an account name those beside it; others it has none.
+// ownLogs has the log directories of an account name those beside it, and the files of values
+// those in them; others it has none.
 func (i Imported) ownLogs(s *starter.Status) {
 	own := func(dir *string) {
 		_, n, rank, ok := tasklog.SplitProcessDir(*dir)
@@ -118,6 +126,7 @@ func (i Imported) ownLogs(s *starter.Status) {
 		if e != nil {
 			own(&e.LogDir)
 			e.ErrorFile = ""
+			e.ValueFile = i.valueFile(e)
 		}
 	}
 	for t := range s.Tasks {
@@ -133,6 +142,7 @@ func (i Imported) ownLogs(s *starter.Status) {
 	}
 	for t := range s.Result.Tasks {
 		r := &s.Result.Tasks[t]
+		r.StacksFile = ""
 		exit(r.Exit)
 		for e := range r.Exits {
 			exit(&r.Exits[e])
@@ -142,6 +152,18 @@ func (i Imported) ownLogs(s *starter.Status) {
 			f.ErrorFile = ""
 		}
 	}
+}
+
+// valueFile returns where the value of a process is that has one in a file, if it was imported.
+func (i Imported) valueFile(e *spec.Exit) string {
+	if e.ValueFile == "" || e.LogDir == "" {
+		return ""
+	}
+	file := filepath.Join(e.LogDir, tasklog.ResultFile)
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return file
 }
 
 // parse reads an account. What people get to see of it has no control characters but those of

@@ -30,7 +30,8 @@ func (a *app) installServiceCommand() *cobra.Command {
 		Short: "Write a systemd unit that keeps a host worker running",
 		Long: `Writes a unit of systemd for a host worker with these flags, which are those of worker,
 and says how to start it. The unit is one of the system, which takes root, or with --user
-one of yours. With --enable it is started now and at each boot. Written again, a unit is
+one of yours. With --enable it is started now and at each boot; nothing waits until it is ready,
+for which the server may come later (systemctl status). Written again, a unit is
 replaced; one that this command has not written stays.
 
 A unit of the system runs as the user of --run-as, or as root with a --policy, which says
@@ -199,7 +200,7 @@ func (s *installation) write(ctx context.Context, path string, u service.Unit) e
 		if err := s.systemctl(ctx, "daemon-reload"); err != nil {
 			return err
 		}
-		if err := s.systemctl(ctx, "enable", "--now", s.name+".service"); err != nil {
+		if err := s.systemctl(ctx, "enable", "--now", "--no-block", s.name+".service"); err != nil {
 			return err
 		}
 	}
@@ -207,7 +208,11 @@ func (s *installation) write(ctx context.Context, path string, u service.Unit) e
 		return s.printJSON(map[string]any{"path": path, "enabled": s.enable})
 	}
 	_, err := fmt.Fprint(s.out, path+"\n")
-	if err == nil && !s.enable {
+	switch {
+	case err != nil:
+	case s.enable:
+		s.say("it starts, and is ready once it has reached the server; `%s status %s` says how it is doing", s.called(), s.name)
+	default:
 		s.say("written; start it, now and at each boot, with\n  %s daemon-reload && %s enable --now %s", s.called(), s.called(), s.name)
 	}
 	if s.forUser {

@@ -79,7 +79,8 @@ func newPastRun(p *retention.Past, e retention.Entry) *pastRun {
 	return r
 }
 
-// pastImports lists the runs that were imported. One that was open then is as old as its export.
+// pastImports lists the runs that were imported. One that was open then is as old as its export;
+// none is older than its import, which somebody wanted here.
 func (a *app) pastImports() (runs []*pastRun, err error) {
 	all, err := account.All(a.importedDir())
 	for _, i := range all {
@@ -89,6 +90,9 @@ func (a *app) pastImports() (runs []*pastRun, err error) {
 			r.facts.Succeeded = of.Status.Verdict == spec.VerdictSucceeded || of.Status.Verdict == spec.VerdictCancelled
 		}
 		r.facts.Noted, r.facts.Ended, r.facts.Bytes = true, r.Ended, r.Bytes
+		if i.At().After(r.Ended) {
+			r.facts.Ended = i.At()
+		}
 		runs = append(runs, r)
 	}
 	return runs, err

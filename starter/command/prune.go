@@ -35,7 +35,7 @@ func (a *app) pruneCommand() *cobra.Command {
 		Short: "Remove what runs that ended long ago have left",
 		Long: `Removes the logs, archived journals and shipped directories of runs that ended before
 a time, and has our own server forget those runs; imported runs go as well, unless --log-dir
-names other logs. Other servers keep runs for as long as they are told to. ` + onlyHere + `
+names other logs, and are as old as their import. Other servers keep runs for as long as they are told to. ` + onlyHere + `
 
 What lives is never removed: a run that the server says is open, or that a host worker
 here has not done with. Neither is what nobody is known to have ended, what another state

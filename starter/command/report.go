@@ -89,7 +89,10 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 		case len(t.Value) > 0:
 			fmt.Fprintf(&b, "\n%s returned %s", t.Name, short(t.Value))
 		case t.Exit != nil && t.Exit.ValueFile != "":
-			fmt.Fprintf(&b, "\n%s returned what is in %s on %s", t.Name, t.Exit.ValueFile, t.Host)
+			fmt.Fprintf(&b, "\n%s returned what is in %s", t.Name, t.Exit.ValueFile)
+			if len(a.imported) == 0 { // what was imported is here
+				b.WriteString(" on " + t.Host)
+			}
 		}
 	}
 	b.WriteString(badEnds(r))

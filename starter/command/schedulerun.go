@@ -67,6 +67,12 @@ Exit codes:
 			if when.CatchUp < 10*time.Second {
 				return usagef("--catchup-window %s: give 10s or more", when.CatchUp)
 			}
+			// The server counts whole seconds, and would leave out what is more.
+			for flag, d := range map[string]time.Duration{"--every": when.Every, "--catchup-window": when.CatchUp} {
+				if d%time.Second != 0 {
+					return usagef("%s %s: give whole seconds, such as %s", flag, d, max(d.Round(time.Second), time.Second))
+				}
+			}
 			if when.TimeZone != "" && len(when.Cron) == 0 {
 				return usagef("--timezone is for --cron; --every counts from the epoch, whatever the zone")
 			}
