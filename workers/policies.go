@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Slots are wide enough that RunTask, which holds one for the life of its
-// process, can never starve Control and Release.
+// Slots are wide enough that RunTask, which holds one for the life of its process, and the looks
+// that last, of which there is a bound, can never starve Control and Release.
 const taskSlots = 5000
 
 // init names the build. By itself the SDK hashes the whole executable when the
@@ -56,6 +56,8 @@ func reserveOptions() worker.Options {
 		// By default the SDK holds heartbeats back for most of the time after which the server
 		// gives an attempt up, and a busy machine may take the rest.
 		MaxHeartbeatThrottleInterval: 10 * time.Second,
+		// A look that lasts has the time to say that another host is to go on.
+		WorkerStopTimeout: stopTimeout,
 	}
 }
 
