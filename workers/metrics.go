@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -64,24 +65,26 @@ func (s *side) countRuns(ctx context.Context, c client.Client) {
 	}
 	namespace := cmp.Or(o.Namespace, client.DefaultNamespace)
 	s.metrics.BeginRuns(namespace, s.Queue)
-	open := s.metrics.RunsOpen(namespace, s.Queue)
-	look := time.NewTicker(openRunsLook)
-	defer look.Stop()
-	for {
-		if n, err := s.openRuns(ctx, c); err == nil {
-			open.Set(float64(n))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
-	}
+	lookForOpen(ctx, func() (int64, error) { return s.openRuns(ctx, c) }, func(n int64) {
+		s.metrics.RunsOpen(namespace, s.Queue).Set(float64(n))
+	})
 }
 
-// openRunsLook is how often the server is asked how many runs are open. All that execute
-// workflows ask.
-const openRunsLook = 15 * time.Second
+// openRunsLook is about how often the server is asked how many runs are open. All that execute
+// workflows ask, and a server bounds such questions.
+const openRunsLook = time.Minute
+
+// lookForOpen asks until ctx is done, and says each answer: there is none before the first. Those
+// who were started together do not ask together for long.
+func lookForOpen(ctx context.Context, ask func() (int64, error), say func(int64)) {
+	for ctx.Err() == nil {
+		if n, err := ask(); err == nil {
+			say(n)
+		}
+		next := openRunsLook*3/4 + rand.N(openRunsLook/2) //nolint:gosec // no secret: looks are to spread
+		_ = retry.Sleep(ctx, next)
+	}
+}
 
 // openRuns asks the server how many runs of the queue are open.
 func (s *side) openRuns(ctx context.Context, c client.Client) (int64, error) {
