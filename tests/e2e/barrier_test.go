@@ -331,7 +331,8 @@ func TestBarrierParticipantEnds(t *testing.T) {
 		if err != nil || len(d.GetPendingActivities()) != 1 || d.GetPendingActivities()[0].GetLastHeartbeatTime() == nil {
 			return false
 		}
-		assert.EqualValues(t, 1, d.GetPendingActivities()[0].GetAttempt(), "and looks like no failure")
+		failure := d.GetPendingActivities()[0].GetLastFailure() // a busy machine may be late
+		assert.NotEqual(t, spec.ErrBarrierUnchanged, failure.GetApplicationFailureInfo().GetType(), "and looks like no failure")
 		return true
 	})
 	require.Empty(t, first)

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,10 +64,6 @@ func scrape(t *testing.T, address string, labels ...string) (s scraped, text str
 // What has not happened yet is there as 0, so that the first time is an increase.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	l.Close()
 	s := harness.StartServer(t, "--headless")
 	// A run that is there before anybody counts.
 	end := filepath.Join(t.TempDir(), "end")
@@ -80,6 +75,7 @@ func TestMetrics(t *testing.T) {
 		r, err := s.Client().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running' AND WorkflowId = 'open'"})
 		return err == nil && r.GetCount() == 1
 	})
+	address := harness.FreeAddress(t)
 	f := fixtureOn(t, s, "--metrics", address)
 	expects := func(want scraped) {
 		t.Helper()

@@ -2,14 +2,12 @@ package e2e
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
@@ -29,17 +27,7 @@ func probed(address string) (int, string) {
 // server, and then they do.
 func TestReadyIsServed(t *testing.T) {
 	t.Parallel()
-	var taken []net.Listener
-	free := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		taken = append(taken, l)
-		return l.Addr().String()
-	}
-	host, controller := free(), free()
-	for _, l := range taken {
-		l.Close()
-	}
+	host, controller := harness.FreeAddress(t), harness.FreeAddress(t)
 	awaits := func(address string, status int) {
 		t.Helper()
 		harness.Eventually(t, http.StatusText(status)+" at "+address, func() bool {

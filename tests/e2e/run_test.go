@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -144,8 +145,9 @@ func TestRunIsKilled(t *testing.T) {
 	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	// The run is not left open either.
 	harness.Eventually(t, "the run is closed", func() bool {
-		_, stdout, _ := l.run("list", "--json")
-		return !strings.Contains(strings.ToLower(stdout), `"running"`)
+		code, stdout, _ := l.run("list", "--json")
+		var runs []starter.Summary
+		return code == 0 && json.Unmarshal([]byte(stdout), &runs) == nil && len(runs) == 1 && !runs[0].Open
 	})
 }
 
