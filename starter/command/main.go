@@ -55,7 +55,7 @@ func deferGC() {
 func run(args []string, in io.Reader, out, err io.Writer) int {
 	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
 	a := &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}
-	root := a.root()
+	root := a.rootFor(args)
 	root.SetIn(in)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
