@@ -121,7 +121,7 @@ func (t *translation) conf(m *Meeting) error {
 	m.Timeout = joinTimeout
 	lastCall := lastCallTimeout
 	v := t.values["rdzv-conf"]
-	for pair := range strings.SplitSeq(v.text, ",") {
+	for pair := range strings.SplitSeq(unquoted(v.text), ",") {
 		key, text, _ := strings.Cut(pair, "=")
 		text = strings.TrimSpace(text)
 		var err error
@@ -149,6 +149,17 @@ func (t *translation) conf(m *Meeting) error {
 		t.add("--join-wait", lastCall.String(), "--grow", "next-generation")
 	}
 	return nil
+}
+
+// unquoted returns the text without the quotes around it. Where no shell takes them away, as in
+// the files of services, torchrun reads past them.
+func unquoted(text string) string {
+	for _, quote := range []string{"'", `"`} {
+		if inner, ok := strings.CutPrefix(text, quote); ok && strings.HasSuffix(inner, quote) {
+			return strings.TrimSuffix(inner, quote)
+		}
+	}
+	return text
 }
 
 func seconds(text string) (time.Duration, error) {
