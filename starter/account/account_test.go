@@ -109,6 +109,10 @@ func TestCompare(t *testing.T) {
 	assert.Len(t, c.Durations, 5)
 	assert.Nil(t, c.Durations[4].B)
 
+	a.Spec.Command, b.Spec.Command = []string{"sh", "-c", "x > y"}, []string{"sh", "-c", "x >> y"}
+	assert.Contains(t, Compare(a, b).Differences,
+		Difference{In: "spec", What: "command", A: new(`["sh","-c","x > y"]`), B: new(`["sh","-c","x >> y"]`)}, "as it was written")
+
 	b.Spec = nil
 	assert.Contains(t, Compare(a, b).Unknown[0], "the spec of run-bbbb cannot be read")
 }

@@ -3,6 +3,7 @@ package account
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -54,7 +55,10 @@ func walk(out values, path string, v any) {
 		out[path] = &v
 		return
 	}
-	text, _ := json.Marshal(v) // it was read from JSON
-	value := string(text)
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // it was read from JSON
+	value := strings.TrimSuffix(text.String(), "\n")
 	out[path] = &value
 }

@@ -86,7 +86,7 @@ func (a *app) prepare() error {
 func (a *app) checkNames() (err error) {
 	a.given.Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "queue", "namespace", "execution":
+		case "queue", "namespace":
 			value := f.Value.String()
 			if value == "" || utf8.ValidString(value) && strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 				err = usagef("--%s %q: give a name of ASCII characters without spaces", f.Name, value)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
@@ -60,6 +61,9 @@ func (r *runChoice) flags(cmd *cobra.Command) {
 // args checks arguments as if RUN were among them where --last stands for it.
 func (r *runChoice) args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("execution") && uuid.Validate(r.execution) != nil {
+			return usagef("--execution %q: give the ID of an execution, such as 0190c7a5-3c5e-7d1f-8a2b-4c6d8e0f1a2b, which `clusterrun list --json` and the Web UI show", r.execution)
+		}
 		if r.last {
 			args = append([]string{"last"}, args...)
 		}
