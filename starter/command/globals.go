@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/pty"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // globals are the flags of every subcommand. Those that name a server are
@@ -91,9 +93,27 @@ func (a *app) checkNames() (err error) {
 			if value == "" || utf8.ValidString(value) && strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 				err = usagef("--%s %q: give a name of ASCII characters without spaces", f.Name, value)
 			}
+		case "host-name":
+			if wrong := checkHostName(f.Value.String()); wrong != nil {
+				err = wrong
+			}
 		}
 	})
 	return err
+}
+
+// checkHostName refuses names of this host that the address of a task cannot have.
+func checkHostName(name string) error {
+	if spec.IsLoopback(name) {
+		return usagef("--host-name %s means every machine; give a name that others know this one by", name)
+	}
+	if !utf8.ValidString(name) {
+		return nil // checkUTF8 refuses it
+	}
+	if host, _, err := spec.SplitAddress(net.JoinHostPort(name, "1")); err != nil || host != name {
+		return usagef("--host-name %q: give a name of letters, digits, \".\", \"-\" and \"_\", or an address, as specs have it", name)
+	}
+	return nil
 }
 
 func defaultStateDir() (string, error) {

@@ -61,7 +61,7 @@ Exit codes:
 	cmd.Flags().BoolVar(&s.forUser, "user", false, "a unit of your own systemd instead of the system's")
 	cmd.Flags().StringVar(&s.runAs, "run-as", "", "`USER` that the worker of a unit of the system runs as, and its tasks without a policy")
 	cmd.Flags().StringVar(&s.name, "name", "clusterrun", "`NAME` of the unit, and of its state directory")
-	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the unit and change nothing")
+	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the unit, or with --uninstall what would be removed, and change nothing")
 	cmd.Flags().BoolVar(&s.enable, "enable", false, "start it, now and at each boot")
 	cmd.Flags().BoolVar(&s.uninstall, "uninstall", false, "end the service, which ends its tasks, and remove the unit; state and logs stay")
 	s.worker.register(cmd)
@@ -82,8 +82,8 @@ func (s *installation) run(cmd *cobra.Command) error {
 	if !unitName.MatchString(s.name) || strings.HasSuffix(s.name, ".service") {
 		return usagef("--name %q: give a name of letters, digits, _, . and -, without .service", s.name)
 	}
-	if s.uninstall && (s.dryRun || s.enable) {
-		return usagef("--uninstall removes a unit; leave --dry-run and --enable out")
+	if s.uninstall && s.enable {
+		return usagef("--uninstall ends the service; leave --enable out")
 	}
 	units, environment, err := s.directories()
 	if err != nil {
@@ -101,6 +101,7 @@ func (s *installation) run(cmd *cobra.Command) error {
 		return err
 	}
 	if s.dryRun {
+		s.sayUnknown(u.Environment)
 		if s.global.json {
 			return s.printJSON(map[string]any{"path": path, "unit": u.Text()})
 		}
@@ -240,7 +241,7 @@ func (s *installation) remove(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if there {
+	if there && !s.dryRun {
 		if err := s.systemctl(ctx, "disable", "--now", s.name+".service"); err != nil {
 			return err
 		}
@@ -252,13 +253,16 @@ func (s *installation) remove(ctx context.Context, path string) error {
 		}
 	}
 	if s.global.json {
-		return s.printJSON(map[string]any{"path": path, "removed": there})
+		return s.printJSON(map[string]any{"path": path, "removed": there && !s.dryRun})
 	}
-	if !there {
+	switch {
+	case !there:
 		s.say("there is no %s", path)
-		return nil
+	case s.dryRun:
+		s.say("would end the service %s and remove %s", s.name, path)
+	default:
+		s.say("removed %s", path)
 	}
-	s.say("removed %s", path)
 	return nil
 }
 

@@ -46,9 +46,6 @@ func (f *workerFlags) options(a *app, cmd *cobra.Command) (o workers.Options, er
 	if f.slots < 0 {
 		return o, usagef("--slots %d: give 1 or more, or 0 for no bound", f.slots)
 	}
-	if f.host != "" && spec.IsLoopback(f.host) {
-		return o, usagef("--host-name %s means every machine; give a name that others know this one by", f.host)
-	}
 	role, listen := workers.Role(f.role), f.listen
 	switch role {
 	case workers.RoleHost, workers.RoleBoth:
