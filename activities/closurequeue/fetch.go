@@ -59,23 +59,37 @@ func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 	ids := make([]uint64, len(remotes))
 	for i, r := range remotes {
 		q.expect(r)
-		ids[i] = r.id
+		r.sought, ids[i] = true, r.id
 	}
 	q.mu.Unlock()
-	found, err := q.find(ctx, ids)
+	for {
+		found, err := q.find(ctx, ids)
+		if again := q.foundAll(remotes, found, err); !again {
+			return err
+		}
+	}
+}
+
+// foundAll takes in what was found of closures. Where the run has ended meanwhile, they are to be
+// looked up again: all have ended now.
+func (q *Queue) foundAll(remotes []*Remote, found map[uint64]closure.Outcome, err error) (again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err != nil {
-		for _, r := range remotes {
-			q.giveUp(r)
-		}
-		return err
-	}
 	defer q.wakeIfEnded()
 	for _, o := range found {
 		q.settle(o)
 	}
-	return nil
+	for _, r := range remotes {
+		r.sought = false
+		_, open := q.remotes[r.id]
+		switch {
+		case err != nil:
+			q.giveUp(r)
+		case open && q.broken != nil:
+			r.sought, again = true, true
+		}
+	}
+	return again
 }
 
 // find is [Client.Find], and waits for a server, or for those who execute the queue, that

@@ -7,10 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // Many values are found in one go.
@@ -93,4 +97,52 @@ func TestAFetchWaitsForTheServer(t *testing.T) {
 		close(f.release)
 		f.assertValue(`"released"`, r)
 	}
+}
+
+// endsMeanwhile is a server whose run ends after the first look for outcomes, which whoever
+// follows the history learns during the second one.
+type endsMeanwhile struct {
+	Server
+	described  int
+	end, known func()
+	second     chan struct{}
+}
+
+func (s *endsMeanwhile) DescribeWorkflowExecution(ctx context.Context, workflow, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	switch s.described++; s.described {
+	case 2: // where the history is followed from
+		s.end()
+	case 3:
+		close(s.second)
+		defer s.known()
+	}
+	return s.Server.DescribeWorkflowExecution(ctx, workflow, execution)
+}
+
+func (s *endsMeanwhile) GetWorkflowHistory(ctx context.Context, workflow, execution string, follow bool, filter enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	if follow {
+		select {
+		case <-s.second:
+		case <-ctx.Done():
+		}
+	}
+	return s.Server.GetWorkflowHistory(ctx, workflow, execution, follow, filter)
+}
+
+// A run that ends while its closures are looked up has their outcomes.
+func TestARunThatEndsDuringAFetch(t *testing.T) {
+	f := newFixture(t)
+	f.schedule(newClosure("wait"))
+	require.NoError(t, f.Flush(patience(t)))
+	s := &endsMeanwhile{Server: f.Server, second: make(chan struct{}), end: func() { f.Server.End("the run has ended") }}
+	q := Attach(s, queues.Run)
+	t.Cleanup(q.Close)
+	s.known = func() { assert.NoError(t, q.await(patience(t), func() bool { return q.broken != nil })) }
+	r, err := q.Fetch(patience(t), 1)
+	require.NoError(t, err)
+	_, err = r.Wait(patience(t))
+	var failed *closure.Error
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, closure.ErrCancelled, failed.Kind)
+	assert.Contains(t, failed.Message, "the run has ended")
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
@@ -122,12 +123,18 @@ func (q *Queue) fail(err error) {
 		r.fail(err)
 	}
 	q.pending, q.pendingBytes = nil, 0
-	for _, rs := range q.remotes {
-		for _, r := range rs {
+	for id, rs := range q.remotes {
+		q.remotes[id] = slices.DeleteFunc(rs, func(r *Remote) bool {
+			if r.sought && errors.Is(err, ErrRunEnded) {
+				return false
+			}
 			r.fail(err)
+			return true
+		})
+		if len(q.remotes[id]) == 0 {
+			delete(q.remotes, id)
 		}
 	}
-	clear(q.remotes)
 	q.attached = 0
 	q.wake()
 }

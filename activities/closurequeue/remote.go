@@ -20,6 +20,9 @@ type Remote struct {
 	before bool
 	// unwanted reports whether its caller did not wait until there was room for it.
 	unwanted bool
+	// sought reports whether somebody looks up its outcome, which is to be had after the end of the
+	// run, too.
+	sought bool
 	// known is closed when the ID is, and done when there is an outcome.
 	known, done chan struct{}
 	id          uint64
