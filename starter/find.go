@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -24,8 +25,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("several runs begin with %s: %s; write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
 }
 
-// Find returns the ID of the run with that ID, or of the only one whose ID begins with it.
-// It fails with [*NotFoundError] or [*AmbiguousError].
+// Find returns the ID of the run with that ID, of the only one whose ID begins with it, or of the
+// latest that the schedule of that ID has started. It fails with [*NotFoundError] or [*AmbiguousError].
 func Find(ctx context.Context, c client.Client, beginning string) (string, error) {
 	_, err := c.DescribeWorkflowExecution(ctx, beginning, "")
 	var notFound *serviceerror.NotFound
@@ -55,5 +56,23 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	case 1:
 		return ids[0], nil
 	}
-	return "", &AmbiguousError{beginning, ids}
+	latest, err := latestOf(ctx, c, beginning)
+	if err == nil && latest == "" {
+		err = &AmbiguousError{beginning, ids}
+	}
+	return latest, err
+}
+
+// latestOf returns the ID of the latest run that a schedule has started; empty: there is none.
+func latestOf(ctx context.Context, c client.Client, schedule string) (string, error) {
+	// The server has those that are open first, and then those that have ended last.
+	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(
+		"WorkflowType = '%s' AND TemporalScheduledById = %s", spec.WorkflowType, quoted(schedule))})
+	if err != nil || len(r.GetExecutions()) == 0 {
+		return "", err
+	}
+	latest := slices.MaxFunc(r.GetExecutions(), func(a, b *workflowpb.WorkflowExecutionInfo) int {
+		return a.GetStartTime().AsTime().Compare(b.GetStartTime().AsTime())
+	})
+	return latest.GetExecution().GetWorkflowId(), nil
 }

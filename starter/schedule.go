@@ -31,6 +31,26 @@ type Schedule struct {
 	PauseOnFailure bool
 }
 
+// Check refuses times that the server would refuse, or round without a word. Its errors have the
+// names of the flags of `clusterrun schedule-run`.
+func (s Schedule) Check() error {
+	switch {
+	case len(s.Cron) == 0 && s.Every == 0:
+		return errors.New("when runs are to start is missing: give --cron or --every")
+	case s.Every != 0 && s.Every < time.Second:
+		return fmt.Errorf("--every %s: give 1s or more", s.Every)
+	case s.CatchUp != 0 && s.CatchUp < 10*time.Second:
+		return fmt.Errorf("--catchup-window %s: give 10s or more", s.CatchUp)
+	case s.Every%time.Second != 0:
+		return fmt.Errorf("--every %s: give whole seconds, such as %s", s.Every, s.Every.Round(time.Second))
+	case s.CatchUp%time.Second != 0:
+		return fmt.Errorf("--catchup-window %s: give whole seconds, such as %s", s.CatchUp, s.CatchUp.Round(time.Second))
+	case s.TimeZone != "" && len(s.Cron) == 0:
+		return errors.New("--timezone is for --cron; --every counts from the epoch, whatever the zone")
+	}
+	return nil
+}
+
 // ScheduleExistsError reports that there is a schedule of that ID.
 type ScheduleExistsError struct{ ID string }
 
@@ -41,9 +61,13 @@ func (e *ScheduleExistsError) Error() string {
 // CreateSchedule has the server start runs of a spec. The ID of the options, which it returns, is
 // that of the schedule, and the IDs of its runs are that and the time at which they were due. It
 // returns the next of these times, too; none: no run ever starts. A spec with problems is
-// refused with all of them, and an ID in use with [*ScheduleExistsError].
+// refused with all of them, times with what [Schedule.Check] says, and an ID in use with
+// [*ScheduleExistsError].
 func CreateSchedule(ctx context.Context, c client.Client, s *spec.RunSpec, o Options, when Schedule) (id string, next []time.Time, err error) {
 	if err := o.complete(s); err != nil {
+		return "", nil, err
+	}
+	if err := when.Check(); err != nil {
 		return "", nil, err
 	}
 	times := client.ScheduleSpec{CronExpressions: when.Cron, TimeZoneName: when.TimeZone}

@@ -29,12 +29,10 @@ func (k *keepLogs) register(cmd *cobra.Command) {
 func (k *keepLogs) policy(home string) (*retention.Policy, error) {
 	p := &retention.Policy{Home: home}
 	if k.age != forever {
-		now := time.Now()
-		before, err := moment("--keep-logs", k.age, now)
-		if err != nil || k.age == "" || !before.Before(now) {
+		var err error
+		if p.For, err = length(k.age); err != nil || p.For <= 0 {
 			return nil, usagef("--keep-logs %q: give a time such as 30d or 12h, or forever", k.age)
 		}
-		p.For = now.Sub(before)
 	}
 	if k.most != "" {
 		var err error

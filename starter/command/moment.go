@@ -6,19 +6,37 @@ import (
 	"time"
 )
 
+// length reads a length of time: that of [time.ParseDuration], or days, such as 2d.
+func length(value string) (time.Duration, error) {
+	if days, found := strings.CutSuffix(value, "d"); found {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	return time.ParseDuration(value)
+}
+
+// lengthValue is a flag for a length of time.
+type lengthValue time.Duration
+
+func (l *lengthValue) String() string { return time.Duration(*l).String() }
+func (l *lengthValue) Type() string   { return "duration" }
+
+// Set implements [pflag.Value].
+func (l *lengthValue) Set(text string) error {
+	d, err := length(text)
+	*l = lengthValue(d)
+	return err
+}
+
 // moment reads the value of a flag: how long ago, such as 10m or 2d, or a time. An empty value
 // is the zero time.
 func moment(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(value); err == nil && d >= 0 {
+	if d, err := length(value); err == nil && d >= 0 {
 		return now.Add(-d), nil
-	}
-	if days, found := strings.CutSuffix(value, "d"); found {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return now.AddDate(0, 0, -int(n)), nil
-		}
 	}
 	// Without a zone it is the local one's.
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly} {

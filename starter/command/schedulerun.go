@@ -58,23 +58,11 @@ Exit codes:
   temporal schedule trigger --schedule-id nightly
   temporal schedule delete --schedule-id nightly`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(when.Cron) == 0 && when.Every == 0 {
-				return usagef("when runs are to start is missing: give --cron or --every")
+			if cmd.Flags().Changed("every") && when.Every == 0 {
+				return usagef("--every 0s: give 1s or more")
 			}
-			if when.Every < 0 || cmd.Flags().Changed("every") && when.Every < time.Second {
-				return usagef("--every %s: give 1s or more", when.Every)
-			}
-			if when.CatchUp < 10*time.Second {
-				return usagef("--catchup-window %s: give 10s or more", when.CatchUp)
-			}
-			// The server counts whole seconds, and would leave out what is more.
-			for flag, d := range map[string]time.Duration{"--every": when.Every, "--catchup-window": when.CatchUp} {
-				if d%time.Second != 0 {
-					return usagef("%s %s: give whole seconds, such as %s", flag, d, max(d.Round(time.Second), time.Second))
-				}
-			}
-			if when.TimeZone != "" && len(when.Cron) == 0 {
-				return usagef("--timezone is for --cron; --every counts from the epoch, whatever the zone")
+			if err := when.Check(); err != nil {
+				return usagef("%s", err)
 			}
 			var known bool
 			if when.Overlap, known = overlaps[overlap]; !known {
@@ -89,10 +77,11 @@ Exit codes:
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringArrayVar(&when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")
-	cmd.Flags().DurationVar(&when.Every, "every", 0, "start one each `TIME`, such as 6h")
+	cmd.Flags().Var((*lengthValue)(&when.Every), "every", "start one each `TIME`, such as 6h or 7d")
 	cmd.Flags().StringVar(&when.TimeZone, "timezone", "", "time `ZONE` of --cron, such as Europe/Berlin (default: UTC)")
 	cmd.Flags().StringVar(&overlap, "overlap-policy", "skip", "`WHAT` happens when the run before has not ended: "+strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
-	cmd.Flags().DurationVar(&when.CatchUp, "catchup-window", time.Hour, "how late a run may be that was due while the server was away (`TIME`)")
+	when.CatchUp = time.Hour
+	cmd.Flags().Var((*lengthValue)(&when.CatchUp), "catchup-window", "how late a run may be that was due while the server was away (`TIME`)")
 	cmd.Flags().BoolVar(&when.PauseOnFailure, "pause-on-failure", false, "start no more runs after one that has failed")
 	cmd.Flags().StringVar(&id, "id", "", "`ID` of the schedule, with which those of its runs begin; default: the name and a random part")
 	queueFlag(cmd, &queue)

@@ -73,6 +73,9 @@ func TestScheduledRuns(t *testing.T) {
 		}
 		return ended >= 2
 	})
+	code, out, stderr = s.CLI(t, "status", "often")
+	require.Zero(t, code, stderr)
+	assert.Regexp(t, `^run often-\d{4}-`, out, "the latest")
 	code, _, stderr = s.Temporal(t, "schedule", "delete", "--schedule-id", "often")
 	require.Zero(t, code, stderr)
 }
