@@ -132,19 +132,24 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	assert.NoDirExists(t, l.state(), "nothing was started")
 }
 
-// browse returns a page as Chromium shows it.
-func browse(t *testing.T, link string) string {
+// browse returns a page as Chromium shows it. Where a machine is busy the Web UI now and then gives
+// up, and asks for a refresh.
+func browse(t *testing.T, link string) (page string) {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("Chromium is not installed")
 	}
-	home := t.TempDir()
-	p := harness.Start(t, home, harness.Env(home), path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home,
-		"--virtual-time-budget=25000", "--dump-dom", link)
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	return p.Stdout()
+	harness.Eventually(t, "the page is there", func() bool {
+		home := t.TempDir()
+		p := harness.Start(t, home, harness.Env(home), path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+			"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home,
+			"--virtual-time-budget=25000", "--dump-dom", link)
+		require.Zero(t, p.ExitCode(), p.Stderr())
+		page = p.Stdout()
+		return !strings.Contains(page, "Try a refresh")
+	})
+	return page
 }
 
 // The Web UI of clusterrun ui shows what is encoded, and the temporal CLI by way of
