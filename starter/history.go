@@ -90,6 +90,9 @@ func (r *Run) history(ctx context.Context, id, execution string) (*historypb.His
 // Past returns a handle on a run of which no server is asked: its status is all that is known.
 func Past(s *Status) *Run { return &Run{ID: s.RunID, ExecutionID: s.ExecutionID, past: s} }
 
+// ErrOpen says that a run had not ended when it was exported.
+var ErrOpen = errors.New("how it ended is for its server to say")
+
 var errPast = errors.New("the run is an imported one, and no server is asked about it")
 
 // pastResult is [Run.Wait] for a run that no server is asked about.
@@ -97,7 +100,7 @@ func (r *Run) pastResult() (*spec.RunResult, error) {
 	result := r.past.Result
 	switch {
 	case r.past.Open:
-		return nil, fmt.Errorf("run %s had not ended when it was exported: how it ended is for its server to say", r.ID)
+		return nil, fmt.Errorf("run %s had not ended when it was exported: %w", r.ID, ErrOpen)
 	case result == nil:
 		return nil, errors.New(r.past.Message)
 	case result.Verdict == spec.VerdictSucceeded:

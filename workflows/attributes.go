@@ -43,11 +43,6 @@ func countEnd(ctx workflow.Context, result *spec.RunResult) {
 	}).Counter(spec.MetricRunsEnded).Inc(1)
 }
 
-// noteRefusal is noteEnd for a run whose spec was refused.
-func noteRefusal(ctx workflow.Context) {
-	noteEnd(ctx, &spec.RunResult{Verdict: spec.VerdictFailed, ExitCode: 2}, 0)
-}
-
 // noteGroup sets the attributes by which the run is found by where its group is now, and how
 // large. Restarts alone are worth an event at powers of two only: a group may restart for ever.
 func (r *clusterRun) noteGroup(ctx workflow.Context) {

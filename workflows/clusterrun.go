@@ -42,9 +42,10 @@ func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*sp
 	}
 	s, err := decode(input)
 	if err != nil {
-		noteRefusal(ctx)
+		refused := resultOfRefusal(err)
+		noteEnd(ctx, refused, 0)
 		// Whoever asks it afterwards is to learn why; without, there is not even a query.
-		why := spec.Status{State: spec.RunEnded, Tasks: []spec.TaskStatus{}, Result: resultOfRefusal(err.Error())}
+		why := spec.Status{State: spec.RunEnded, Tasks: []spec.TaskStatus{}, Result: refused}
 		if err := answerStatusBy(ctx, func() (spec.Status, error) { return why, nil }); err != nil {
 			return nil, err
 		}
@@ -67,7 +68,7 @@ func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*sp
 	case r.result != nil:
 		noteEnd(ctx, r.result, r.restarts)
 	case r.invalid != nil:
-		noteRefusal(ctx)
+		noteEnd(ctx, resultOfRefusal(r.invalid), 0)
 	}
 	return result, err
 }

@@ -1,10 +1,13 @@
 package workflows
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/markdown"
@@ -17,16 +20,24 @@ func answerStatusBy(ctx workflow.Context, answer func() (spec.Status, error)) er
 		workflow.QueryHandlerOptions{Description: "Where the run and its tasks are."})
 }
 
-// resultOfRefusal is the result of a run whose spec was refused, for those who ask it: it fails without one.
-func resultOfRefusal(why string) *spec.RunResult {
-	return &spec.RunResult{Verdict: spec.VerdictFailed, Message: why, ErrorType: spec.ErrInvalidRunSpec, ExitCode: 2, Tasks: []spec.TaskResult{}}
+// resultOfRefusal is the result of a run whose spec was refused, for those who ask it: it fails without
+// one. A host that refused it may know the exit code.
+func resultOfRefusal(err error) *spec.RunResult {
+	var known spec.RunResult
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) && app.HasDetails() {
+		_ = app.Details(&known)
+	}
+	return &spec.RunResult{
+		Verdict: spec.VerdictFailed, Message: reasonOf(err), ErrorType: spec.ErrInvalidRunSpec, ExitCode: cmp.Or(known.ExitCode, 2), Tasks: []spec.TaskResult{},
+	}
 }
 
 // answerStatus answers the query of that name.
 func (r *clusterRun) answerStatus() (spec.Status, error) {
 	s := r.status()
 	if r.invalid != nil {
-		s.Result = resultOfRefusal(reasonOf(r.invalid))
+		s.Result = resultOfRefusal(r.invalid)
 	}
 	for _, cut := range []func(*spec.TaskStatus){
 		func(t *spec.TaskStatus) {

@@ -127,6 +127,7 @@ func TestHostileImports(t *testing.T) {
 		{"sizes that overflow", with(func(m *Manifest) { m.Files[0].Size, m.Files[1].Size = 1<<63-1, 1<<63-1 }), "a higher --limit takes it"},
 		{"too large", with(nil, entry{tar.Header{Typeflag: tar.TypeReg, Name: "logs/attempt_0/0/stdout.log"}, strings.Repeat("0", 2<<20)}), "a higher --limit takes it"},
 		{"a bomb behind it", packed(t, good, files, make([]byte, 4<<20)...), "bytes follow the last file"},
+		{"another behind it", append(bytes.Clone(whole), whole...), "something follows the last file"},
 		{"the account of another run", packed(t, good, []entry{other, files[1]}), "account is of another run"},
 		{"a task without a name", resized(nameless), "a task without a name"},
 		{"more tasks than there are", resized(more), "has 3 tasks, and its status 2"},

@@ -174,11 +174,14 @@ func read(file io.Reader, limit int64, do func(name string, r io.Reader) error) 
 		return nil, broken(err)
 	}
 	// To its end, where the checksum is.
-	switch n, err := io.Copy(io.Discard, io.LimitReader(zip, maxRest+1)); {
+	rest, err := io.ReadAll(io.LimitReader(zip, maxRest+1))
+	switch {
 	case err != nil:
 		return nil, broken(err)
-	case n > maxRest:
+	case len(rest) > maxRest:
 		return nil, refused("more than %d bytes follow the last file", maxRest)
+	case slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }):
+		return nil, refused("something follows the last file, such as another export")
 	}
 	return m, nil
 }

@@ -87,6 +87,12 @@ func (a *app) importedRuns(o starter.ListOptions) (runs []starter.Summary, err e
 	return runs, err
 }
 
+// hasImported reports whether there are imported runs, whichever.
+func (a *app) hasImported() bool {
+	all, err := account.All(a.importedDir())
+	return err == nil && len(all) > 0
+}
+
 // findImported returns an imported run; nil: there is none.
 func (a *app) findImported(id, execution string) (*starter.Run, error) {
 	found, err := account.Find(a.importedDir(), id, execution)

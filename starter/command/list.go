@@ -112,7 +112,7 @@ func (a *app) listRuns(ctx context.Context, o starter.ListOptions) ([]starter.Su
 		return nil, err
 	}
 	c, _, err := a.dialExisting(ctx)
-	if err == errNoServer && (a.global.json || len(imported) > 0) {
+	if err == errNoServer && (a.global.json || a.hasImported()) {
 		return latestOf(nil, imported, o.Limit), nil
 	}
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *app) printList(runs []starter.Summary, wide bool) {
 			r.Started.Local().Format("2006-01-02 15:04:05"), took, more, dash(command))
 	}
 	w.Flush()
-	if n := len(slices.DeleteFunc(slices.Clone(runs), func(r starter.Summary) bool { return !r.Imported })); n > 0 {
-		a.say("* %s imported, as it was exported", plural.Of(n, "run was", "runs were"))
+	if slices.ContainsFunc(runs, func(r starter.Summary) bool { return r.Imported }) {
+		a.say("* imported: as it was when it was exported")
 	}
 }

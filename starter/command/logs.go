@@ -202,6 +202,12 @@ func (l *logReader) find(ctx context.Context) (*starter.Status, []string, error)
 			if l.namesLeftOut(s) {
 				return nil, nil, &exitError{code: exitMachinery}
 			}
+			if _, imported := l.imported[l.run]; imported {
+				return nil, nil, fmt.Errorf("run %s was exported without the output of its processes, which takes export --logs", l.run.ID)
+			}
+			if s.Result != nil && s.Result.ErrorType == spec.ErrInvalidRunSpec {
+				return nil, nil, fmt.Errorf("run %s was refused and has started nothing, so it has no logs; `clusterrun status %s` says why", l.run.ID, l.run.ID)
+			}
 			if s.Open && !known {
 				return nil, nil, fmt.Errorf("run %s has not started its tasks yet; -f waits for their output", l.run.ID)
 			}

@@ -35,7 +35,7 @@ func resultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	switch {
 	case err == nil, result != nil && errors.As(err, &failed):
 		return result, nil
-	case result != nil:
+	case result != nil, errors.Is(err, starter.ErrOpen):
 		return nil, err
 	case errors.As(err, &terminated):
 		return terminated.Result(), nil

@@ -123,6 +123,9 @@ func (a *app) serve(ctx context.Context, o workers.Options, b *detached, onDeman
 			return err
 		}
 	}
+	if err := o.CheckMetrics(); err != nil {
+		return err
+	}
 	s, err := a.bringUp(ctx)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -54,6 +56,17 @@ func (f *fixture) saysWhy(run client.WorkflowRun, why string) {
 		assert.Zero(f.t, code, stderr)
 		assert.Contains(f.t, stdout, why, command)
 	}
+	code, _, stderr := f.CLI(f.t, "logs", run.GetID())
+	assert.Equal(f.t, 125, code)
+	assert.Contains(f.t, stderr, "was refused and has started nothing")
+	waited, _, stderr := f.CLI(f.t, "wait", run.GetID())
+	assert.Contains(f.t, stderr, why)
+	code, stdout, stderr := f.CLI(f.t, "list", "--json", "--name", run.GetID())
+	require.Zero(f.t, code, stderr)
+	var listed []starter.Summary
+	require.NoError(f.t, json.Unmarshal([]byte(stdout), &listed))
+	require.Len(f.t, listed, 1)
+	assert.Equal(f.t, waited, listed[0].ExitCode)
 	answer, err := f.client.QueryWorkflow(f.t.Context(), run.GetID(), run.GetRunID(), spec.QueryStatus)
 	require.NoError(f.t, err)
 	var s spec.Status

@@ -93,7 +93,7 @@ func TestRepeat(t *testing.T) {
 	assert.Equal(t, 3, listed[0].ExitCode)
 	stdout, stderr = there(0, "list")
 	assert.Contains(t, stdout, first+" *")
-	assert.Contains(t, stderr, "1 run was imported")
+	assert.Contains(t, stderr, "imported: as it was when it was exported")
 	stdout, _ = there(0, "list", "--json", "--open")
 	assert.JSONEq(t, "[]", stdout)
 	stdout, _ = there(0, "du", "--json")
