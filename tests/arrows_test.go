@@ -17,6 +17,7 @@ const module = "github.com/clusterrun/clusterrun/"
 var levels = [][]string{
 	{"starter/clusterrun", "deployments/release"},
 	{"starter/command", "starter/pool"},
+	{"starter/trace"},
 	{"starter/coordinate", "starter/account", "starter/bench", "starter/top", "starter/service", "starter/doctor", "starter/debugbundle"},
 	{"starter/clustercoordinator"},
 	{"starter", "starter/remotehosts", "starter/agents"},

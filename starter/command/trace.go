@@ -1,0 +1,65 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/trace"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+)
+
+func (a *app) traceCommand() *cobra.Command {
+	var send bool
+	cmd := a.onRun(&cobra.Command{
+		Use:   "trace [flags] RUN",
+		Short: "Show a run as an OpenTelemetry trace, or send that",
+		Long: `Prints the trace of a run that has ended, as JSON of OTLP: a span for the run, one for each of
+its phases (queued, placing, launch, running, ending) and one for each process, with its
+host, exit code and cause. The ID of the trace is the execution ID of the run, so one that
+is sent twice is the same.
+
+With --send it goes to a collector over HTTP, which the variables of OpenTelemetry name:
+OTEL_EXPORTER_OTLP_ENDPOINT (default: http://localhost:4318) or
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and OTEL_EXPORTER_OTLP_HEADERS. OTEL_SERVICE_NAME is
+the name of the service, which is clusterrun otherwise.
+
+Exit codes:
+  0    printed, or taken by the collector
+  2    mistake in the command line, or a run that has not ended
+  125  the server, or the collector, could not do it`,
+		Example: "  clusterrun trace iris-x2k4 > trace.json\n  OTEL_EXPORTER_OTLP_ENDPOINT=http://jaeger:4318 clusterrun trace --send --last",
+	}, func(ctx context.Context, r *starter.Run) error {
+		to, err := trace.CollectorOf(os.Getenv)
+		if send && err != nil {
+			return usagef("%s", err)
+		}
+		of, err := a.accountOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		if of.Status.Open {
+			return usagef("run %s has not ended; `clusterrun wait %s` waits for that", r.ID, r.ID)
+		}
+		t := trace.New(of, cmp.Or(os.Getenv("OTEL_SERVICE_NAME"), "clusterrun"))
+		if !send {
+			return a.printJSON(t)
+		}
+		if err := to.Send(ctx, t); err != nil {
+			return err
+		}
+		spans := t.ResourceSpans[0].ScopeSpans[0].Spans
+		if a.global.json {
+			return a.printJSON(map[string]any{"trace_id": spans[0].TraceID, "spans": len(spans)})
+		}
+		_, err = fmt.Fprintln(a.out, spans[0].TraceID)
+		a.say("sent %s to %s", plural.Of(len(spans), "span", "spans"), to.URL)
+		return err
+	})
+	cmd.Flags().BoolVar(&send, "send", false, "send it to a collector instead of printing it")
+	return cmd
+}

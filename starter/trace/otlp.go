@@ -1,0 +1,82 @@
+package trace
+
+import (
+	"strconv"
+	"time"
+)
+
+// Traces is the request of OTLP, with the names and types of its JSON (OTLP 1.10).
+type Traces struct {
+	ResourceSpans []ResourceSpans `json:"resourceSpans"`
+}
+
+// ResourceSpans are the spans of one service.
+type ResourceSpans struct {
+	Resource   Resource     `json:"resource"`
+	ScopeSpans []ScopeSpans `json:"scopeSpans"`
+}
+
+// Resource says which service that is.
+type Resource struct {
+	Attributes []Attribute `json:"attributes"`
+}
+
+// ScopeSpans are the spans that one program has made.
+type ScopeSpans struct {
+	Scope Scope  `json:"scope"`
+	Spans []Span `json:"spans"`
+}
+
+// Scope is that program.
+type Scope struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Span is something that took time. Its IDs are in hex, and its times in nanoseconds since 1970.
+type Span struct {
+	TraceID    string      `json:"traceId"`
+	SpanID     string      `json:"spanId"`
+	Parent     string      `json:"parentSpanId,omitempty"`
+	Name       string      `json:"name"`
+	Kind       int         `json:"kind"`
+	Start      string      `json:"startTimeUnixNano"`
+	End        string      `json:"endTimeUnixNano"`
+	Attributes []Attribute `json:"attributes"`
+	Status     Status      `json:"status"`
+}
+
+// Status is how a span ended.
+type Status struct {
+	Code    int    `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// The numbers of OTLP.
+const (
+	kindInternal = 1
+	codeOK       = 1
+	codeError    = 2
+)
+
+// Attribute is something else that is known.
+type Attribute struct {
+	Key   string `json:"key"`
+	Value Value  `json:"value"`
+}
+
+// Value is one of a text and a number.
+type Value struct {
+	Text   *string `json:"stringValue,omitempty"`
+	Number *string `json:"intValue,omitempty"`
+}
+
+func text(key, value string) Attribute { return Attribute{key, Value{Text: &value}} }
+
+func number(key string, value int) Attribute {
+	n := strconv.Itoa(value)
+	return Attribute{key, Value{Number: &n}}
+}
+
+// nanos returns a time as OTLP has it.
+func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
