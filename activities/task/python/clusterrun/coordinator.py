@@ -6,6 +6,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type, Union
 
 from ._errors import ExcInfo, exc_info
+from ._event import Event
 from .stop import StopError, ask_to_stop, bounded, clear_stop, keep_watching, listen, stop_error
 
 
@@ -64,15 +65,15 @@ class Coordinator:
         self._clean_stop_exception_types = tuple(clean_stop_exception_types)
         # A handler of a signal may come here while its thread holds the lock.
         self._lock = threading.RLock()
-        self._stop_event = threading.Event()
-        self._wakers: List[threading.Event] = []  # of joins that wait
+        self._stop_event = Event()
+        self._wakers: List[Event] = []  # of joins that wait
         self._exc_info_to_raise: Optional[ExcInfo] = None
         self._joined = False
         self._registered_threads: Dict[threading.Thread, None] = {}  # in their order
         self._run = run
         self._said: Dict[str, Any] = {"seq": 0, "stop": False}  # by the run, last
         self._asking = 0  # requests under way: the run speaks without having heard of them
-        self._told: Optional[threading.Event] = None  # the stop has been passed on
+        self._told: Optional[Event] = None  # the stop has been passed on
         if run:
             self._hear(listen(self, Coordinator._hear, Coordinator._forked).said)
 
@@ -101,7 +102,7 @@ class Coordinator:
                 self._set_stop(info)
             # Once, though the run may have stopped it: that may be cleared there already.
             if self._run and self._told is None:
-                told = self._told = threading.Event()
+                told = self._told = Event()
         try:
             self._log_stop(ex, info, first)
         finally:
@@ -141,7 +142,7 @@ class Coordinator:
         self._told = None
         self._stop_event.clear()
 
-    def _tell(self, told: threading.Event, reported: Optional[ExcInfo], info: Optional[ExcInfo], first: bool) -> None:
+    def _tell(self, told: Event, reported: Optional[ExcInfo], info: Optional[ExcInfo], first: bool) -> None:
         """Pass a stop on to the run. One that it does not hear of is no good end."""
         ex = None if info is None else info[1]
         reason = None if reported is None or ex is not None else "%s: %s" % (type(reported[1]).__name__, reported[1])
@@ -236,7 +237,7 @@ class Coordinator:
         """
         if self._run:
             keep_watching()
-        wake = threading.Event()
+        wake = Event()
         with self._lock:
             together = dict(self._registered_threads)
             together.update(dict.fromkeys(threads or ()))
@@ -279,7 +280,7 @@ class Coordinator:
             raise info[1].with_traceback(info[2])
 
 
-def _await_end(threads: List[threading.Thread], wake: threading.Event) -> None:
+def _await_end(threads: List[threading.Thread], wake: Event) -> None:
     """Wait until all threads have ended, or somebody sets wake.
 
     Python can wait for one thread or for one event at a time; so another thread

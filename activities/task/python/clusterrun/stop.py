@@ -7,6 +7,7 @@ import weakref
 from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from ._errors import MAX_MESSAGE, ExcInfo, RemoteTraceback, TaskError, describe, exc_info, printable
+from ._event import Event
 from ._http import head
 from ._transport import Away, Host, ask, get_host, in_forked_children
 
@@ -107,10 +108,10 @@ class Watch:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.stop = threading.Event()
+        self.stop = Event()
         self.said: Dict[str, Any] = {"seq": 0, "stop": False}
         self.error: Optional[Exception] = None  # why the host does not tell
-        self.heard = threading.Event()  # it has answered for the first time
+        self.heard = Event()  # it has answered for the first time
         self.thread: Optional[threading.Thread] = None
         self.lock = threading.RLock()
 
