@@ -2,6 +2,7 @@ package closures
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -73,6 +74,7 @@ func TestASuccessorReportsOnceItIsSettled(t *testing.T) {
 		a.done()
 		b.done()
 		time.Sleep(reportAfter)
+		synctest.Wait()
 		h.follow(map[string][]string{"worker-0": {"a"}, "worker-1": {"b"}})
 		h.reports = nil
 		begun := time.Now()
