@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/retention"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
@@ -72,12 +73,12 @@ func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &releasing{}, Rounds: s, Log: zap.NewNop()})
 	require.NoError(t, err)
 	t.Cleanup(h.Close)
-	run := supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
+	run := runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 	p, err := h.plans.update(run, func(*plan) (*plan, error) {
 		return &plan{Run: run, Spec: (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2), Command: []string{"x"}}}}).WithDefaults(), LogRoot: t.TempDir(), Tasks: []string{"worker-0"}, Cluster: twoHosts()}, nil
 	})
 	require.NoError(t, err)
-	socket, err := h.listen(p, supervisor.Key{Run: run, Task: "worker-0"}, 0, "")
+	socket, err := h.listen(p, runkey.Task{Run: run, Task: "worker-0"}, 0, "")
 	require.NoError(t, err)
 	t.Setenv(taskapi.SocketVar, socket)
 	c, err := task.Current()
@@ -102,7 +103,7 @@ func TestOnlyTheEndOfARunIsNoted(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(h.Close)
 	logs := t.TempDir()
-	run := supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
+	run := runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 	note := tasklog.RunDir(logs, run.WorkflowID, run.RunID) + ".json"
 	require.NoError(t, os.MkdirAll(filepath.Dir(note), 0o700))
 	require.NoError(t, retention.Begin(logs, run, h.StateDir))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -27,7 +28,7 @@ type addedTask struct {
 func groupOfAdded(rank int) int { return -1 - rank }
 
 // addTask puts such a task into the plan.
-func (h *Host) addTask(ctx context.Context, run supervisor.RunKey, in RunTaskInput) error {
+func (h *Host) addTask(ctx context.Context, run runkey.Run, in RunTaskInput) error {
 	t := *in.Added
 	p, err := h.plans.get(run)
 	if err != nil {
@@ -41,7 +42,7 @@ func (h *Host) addTask(ctx context.Context, run supervisor.RunKey, in RunTaskInp
 	if !slices.ContainsFunc(p.Cluster.Members, func(m taskenv.Member) bool {
 		return m.Type == t.Type && m.Index == t.Index
 	}) {
-		lease, err := h.Supervisor.Lease(ctx, supervisor.LeaseRequest{
+		lease, err := h.Supervisor.Lease(ctx, supervisor.PortLeaseRequest{
 			Run: run, Generation: p.Generation, Group: groupOfAdded(t.Rank), Count: 1,
 		})
 		if err != nil {

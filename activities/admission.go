@@ -17,8 +17,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/signatures"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -75,7 +75,7 @@ func unsignedStatement(s *spec.RunSpec) string {
 
 // admit returns by whose leave this host takes tasks of a run, and why it does not: before
 // anything is fetched, reserved or started.
-func (h *Host) admit(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
+func (h *Host) admit(run runkey.Run, in ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
 	if h.Guard == nil {
 		return l, nil
 	}
@@ -139,7 +139,7 @@ func remedyOfDenial(signers []string) string {
 }
 
 // useOf is the use of a signature by a run.
-func useOf(run supervisor.RunKey) guard.Use {
+func useOf(run runkey.Run) guard.Use {
 	return guard.Use{Namespace: run.Namespace, Workflow: run.WorkflowID, Run: run.RunID}
 }
 
@@ -220,7 +220,7 @@ func (h *Host) checkCluster(p *plan, c taskenv.Cluster) error {
 // forgetSignatures removes what nobody has to know any more of signatures.
 func (h *Host) forgetSignatures() {
 	err := h.Guard.Forget(func(u guard.Use) bool {
-		_, err := h.plans.get(supervisor.RunKey{Namespace: u.Namespace, WorkflowID: u.Workflow, RunID: u.Run})
+		_, err := h.plans.get(runkey.Run{Namespace: u.Namespace, WorkflowID: u.Workflow, RunID: u.Run})
 		return err == nil
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/policy"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -41,7 +41,7 @@ func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string)
 	return r
 }
 
-func (h *Host) requestFor(run supervisor.RunKey, s *spec.RunSpec, t spec.Task, signers []string) policy.Request {
+func (h *Host) requestFor(run runkey.Run, s *spec.RunSpec, t spec.Task, signers []string) policy.Request {
 	return PolicyRequest(s, t, h.shipsTo(run, s), signers)
 }
 

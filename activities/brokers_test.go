@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/activities/temporal"
@@ -50,7 +51,7 @@ type serving struct {
 	*Host
 	t      *testing.T
 	queues *queues
-	run    supervisor.RunKey
+	run    runkey.Run
 }
 
 func newServing(t *testing.T) *serving {
@@ -93,8 +94,8 @@ func (s *serving) of() spec.RunRef {
 	return spec.RunRef{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
 }
 
-func (s *serving) leases() *temporal.Leases {
-	return temporal.NewLeases(&temporal.Server{}, s.Brokers())
+func (s *serving) leases() *temporal.Closures {
+	return temporal.NewClosures(&temporal.Server{}, s.Brokers())
 }
 
 // lease leases closures.

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -99,7 +100,7 @@ func TestTheEndOfAHostWaitsForItsLeases(t *testing.T) {
 				if cancelled {
 					cancel(temporal.NewCanceledError())
 				}
-				l := &lease{Host: h, ctx: ctx, plan: &plan{Spec: (&spec.RunSpec{}).WithDefaults()}, key: supervisor.Key{Task: "worker-0"}}
+				l := &taskLease{Host: h, ctx: ctx, plan: &plan{Spec: (&spec.RunSpec{}).WithDefaults()}, key: runkey.Task{Task: "worker-0"}}
 				_, err := l.attend([]supervisor.Process{{Key: l.key}})
 				held <- err
 				return nil

@@ -3,16 +3,15 @@ package activities
 import (
 	"context"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"go.uber.org/zap"
-
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
 // CancelRuns cancels all runs that have tasks here, because their owner is
 // gone, and returns them. They get to their end while the supervisor stops
 // their processes.
-func (h *Host) CancelRuns(ctx context.Context) []supervisor.RunKey {
-	var runs []supervisor.RunKey
+func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
+	var runs []runkey.Run
 	for _, p := range h.plans.all() {
 		if err := h.Server.CancelRun(ctx, p.Run.WorkflowID, p.Run.RunID); err != nil {
 			h.Log.Warn("a run whose owner is gone cannot be cancelled", zap.String("run", p.Run.WorkflowID), zap.Error(err))

@@ -45,7 +45,7 @@ func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
 	server := &temporal.Server{}
 	server.Connect(forgetful{})
 	s.do(func(ctx context.Context) error {
-		_, err := temporal.NewLeases(server, s.Brokers()).RunClosures(ctx, closure.Lease{Run: s.of(), Closures: []closure.Closure{{ID: 1, Function: "g"}}})
+		_, err := temporal.NewClosures(server, s.Brokers()).RunClosures(ctx, closure.Lease{Run: s.of(), Closures: []closure.Closure{{ID: 1, Function: "g"}}})
 		require.ErrorContains(t, err, "no such activity")
 		return nil
 	})

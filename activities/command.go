@@ -17,7 +17,7 @@ import (
 )
 
 // command returns what to execute as process number n of the task.
-func (l *lease) command(n int) (supervisor.Command, error) {
+func (l *taskLease) command(n int) (supervisor.Command, error) {
 	t, ok := l.plan.task(l.key.Task)
 	if !ok {
 		return supervisor.Command{}, fmt.Errorf("the run has no task %s", l.key.Task)
@@ -97,7 +97,7 @@ func (l *lease) command(n int) (supervisor.Command, error) {
 }
 
 // stdinOf returns what a task reads.
-func (l *lease) stdinOf(task string) string {
+func (l *taskLease) stdinOf(task string) string {
 	switch l.Stdin {
 	case AllTasks:
 		return supervisor.OwnersFile
@@ -155,7 +155,7 @@ func (f processFiles) path(name string) string {
 
 // files returns the files of process number n of a task. What the oldest attempts left is
 // removed.
-func (l *lease) files(t spec.Task, n int) processFiles {
+func (l *taskLease) files(t spec.Task, n int) processFiles {
 	runDir := l.plan.runDir()
 	if runDir == "" {
 		return processFiles{}
@@ -170,7 +170,7 @@ func (l *lease) files(t spec.Task, n int) processFiles {
 
 // output returns where one stream goes: its file, our owner's output where there is
 // one, or nowhere.
-func (l *lease) output(s spec.Streams, stream spec.Std, file string) string {
+func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string {
 	switch {
 	case s.File&stream != 0:
 		return file

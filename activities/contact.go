@@ -32,7 +32,7 @@ func (p *plan) hurry(d time.Duration) time.Duration {
 // contact returns what a process of the task begins with. Where it needs contact the server has
 // answered for this very attempt a moment ago: an attempt that was frozen for a while may
 // be nobody's any more. The answer may be the one that brought the attempt.
-func (l *lease) contact() (supervisor.Contact, error) {
+func (l *taskLease) contact() (supervisor.Contact, error) {
 	after := l.plan.stopAfter()
 	if after == 0 {
 		return supervisor.Contact{}, nil
@@ -68,7 +68,7 @@ func (l *lease) contact() (supervisor.Contact, error) {
 
 // inContact renews the contact of the task's process: the server has answered what was sent
 // for it at that time of CLOCK_BOOTTIME.
-func (l *lease) inContact(ctx context.Context, sent int64) {
+func (l *taskLease) inContact(ctx context.Context, sent int64) {
 	after := l.plan.stopAfter()
 	if after == 0 {
 		return

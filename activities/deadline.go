@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
 // withDeadline returns the plan with max_run_time counting: from the first task that
 // is started here, which is when the workflow's own timer starts.
-func (h *Host) withDeadline(run supervisor.RunKey) (*plan, error) {
+func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 	p, err := h.plans.get(run)
 	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == BootID() {
 		return p, err

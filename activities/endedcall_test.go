@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -26,7 +27,7 @@ func (s *serving) again() *serving {
 // asks has a process of worker-0 ask for closures; with no slots it leaves.
 func (s *serving) asks(process string, seq uint64, slots int) {
 	s.t.Helper()
-	_, err := s.Brokers().Next(s.t.Context(), taskapi.ID{Run: taskapi.Run(s.run), Task: "worker-0"}, taskapi.ClosuresRequest{
+	_, err := s.Brokers().Next(s.t.Context(), runkey.Task{Run: s.run, Task: "worker-0"}, taskapi.ClosuresRequest{
 		Process: process, Seq: seq, Slots: slots, Functions: []string{"f"},
 	})
 	require.NoError(s.t, err)
@@ -36,7 +37,7 @@ func (s *serving) asks(process string, seq uint64, slots int) {
 // Those before it that the supervisor still knows may be given.
 func (s *serving) ended(number, code int, before ...supervisor.Process) (call string) {
 	s.t.Helper()
-	key := supervisor.Key{Run: s.run, Task: "worker-0"}
+	key := runkey.Task{Run: s.run, Task: "worker-0"}
 	q := supervisor.Process{Key: key, Number: number, Exit: &supervisor.Exit{Code: code}}
 	_, err := s.services.ProcessEnded(append(before, q), code == 0)
 	require.NoError(s.t, err)
@@ -89,7 +90,7 @@ func TestCallsOfProcessesThatAreOmittedAreForgotten(t *testing.T) {
 	s := newServing(t)
 	known := func(numbers ...int) (processes []supervisor.Process) {
 		for _, n := range numbers {
-			processes = append(processes, supervisor.Process{Key: supervisor.Key{Run: s.run, Task: "worker-0"}, Number: n})
+			processes = append(processes, supervisor.Process{Key: runkey.Task{Run: s.run, Task: "worker-0"}, Number: n})
 		}
 		return processes
 	}

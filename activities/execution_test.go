@@ -72,7 +72,7 @@ func TestAPushedCancellationIsConfirmed(t *testing.T) {
 		h.services, err = taskservices.New(taskservices.Config{StateDir: t.TempDir(), Log: zap.NewNop()})
 		require.NoError(t, err)
 		t.Cleanup(h.services.Close)
-		l := &lease{Host: h}
+		l := &taskLease{Host: h}
 		answers := make(chan error, 1)
 		l.confirm(t.Context(), supervisor.Process{}, pushed, answers)
 		assert.Equal(t, c.want, <-answers)

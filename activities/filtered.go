@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -18,7 +18,7 @@ import (
 // begin anew with the next.
 type collectors struct {
 	mu    sync.Mutex
-	byRun map[supervisor.RunKey]*tasklog.Collector
+	byRun map[runkey.Run]*tasklog.Collector
 }
 
 // collectPatience is how long a release waits for what is left to be collected.
@@ -49,7 +49,7 @@ func (h *Host) collect(p *plan) {
 		return
 	}
 	if h.collectors.byRun == nil {
-		h.collectors.byRun = map[supervisor.RunKey]*tasklog.Collector{}
+		h.collectors.byRun = map[runkey.Run]*tasklog.Collector{}
 	}
 	o := tasklog.CollectOptions{
 		Stdout: p.Spec.Logs.DuplicateStdoutFilters, Stderr: p.Spec.Logs.DuplicateStderrFilters,
@@ -85,7 +85,7 @@ func (h *Host) collectRest(ctx context.Context, p *plan) {
 
 // endCollecting ends what is collected of a run. Where that takes longer than ctx
 // it goes on, and can be waited for again.
-func (h *Host) endCollecting(ctx context.Context, run supervisor.RunKey) error {
+func (h *Host) endCollecting(ctx context.Context, run runkey.Run) error {
 	h.collectors.mu.Lock()
 	c := h.collectors.byRun[run]
 	h.collectors.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *plan) nameOf(rank int) string {
 }
 
 // lineFields returns what the prefix of the lines of a process is made of.
-func (h *Host) lineFields(run supervisor.RunKey, rank, attempt int) spec.PrefixFields {
+func (h *Host) lineFields(run runkey.Run, rank, attempt int) spec.PrefixFields {
 	p, err := h.plans.get(run)
 	if err != nil {
 		return spec.PrefixFields{Type: "rank", Index: rank, Rank: rank, Attempt: attempt, Host: h.Name}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -21,7 +21,7 @@ func filtering(t *testing.T, change func(*plan)) (h *Host, p *plan, runDir strin
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
 	require.NoError(t, err)
 	p = planOf("chief", "worker")
-	p.Run = supervisor.RunKey{WorkflowID: "iris", RunID: "1"}
+	p.Run = runkey.Run{WorkflowID: "iris", RunID: "1"}
 	p.Tasks, p.LogRoot, p.Cluster.Hosts = []string{"chief-0", "worker-0"}, t.TempDir(), 1
 	p.Spec.Logs.DuplicateStdoutFilters = []string{"loss"}
 	if change != nil {

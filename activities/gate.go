@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -36,7 +37,7 @@ func (h *Host) denied(p *plan, e guard.Entry, why string) error {
 }
 
 // refused notes a refusal. That it cannot be written changes nothing.
-func (h *Host) refused(run supervisor.RunKey, e guard.Entry, why string) {
+func (h *Host) refused(run runkey.Run, e guard.Entry, why string) {
 	e.What, e.Why, e.Run, e.Execution = "refused", why, run.WorkflowID, run.RunID
 	if err := h.Guard.Log(e); err != nil {
 		h.Log.Error("a refusal is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID), zap.String("why", why))
@@ -44,7 +45,7 @@ func (h *Host) refused(run supervisor.RunKey, e guard.Entry, why string) {
 }
 
 // allowedStart is asked at each start of a process, before anything of it is made.
-func (l *lease) allowedStart(t spec.Task) (policy.Decision, error) {
+func (l *taskLease) allowedStart(t spec.Task) (policy.Decision, error) {
 	if l.Guard != nil {
 		l.asked = l.requestFor(l.plan.Run, l.plan.Spec, t, l.plan.signersOf(t.Name()))
 	}
@@ -56,7 +57,7 @@ func (l *lease) allowedStart(t spec.Task) (policy.Decision, error) {
 }
 
 // written writes a start down, of the program that was decided on.
-func (l *lease) written(c supervisor.Command) error {
+func (l *taskLease) written(c supervisor.Command) error {
 	if l.Guard == nil {
 		return nil
 	}
@@ -76,7 +77,7 @@ func (l *lease) written(c supervisor.Command) error {
 }
 
 // audited notes that a run stops a task.
-func (l *lease) audited(reason string) {
+func (l *taskLease) audited(reason string) {
 	err := l.Guard.Log(guard.Entry{
 		What: "stop", Run: l.key.Run.WorkflowID, Execution: l.key.Run.RunID, Task: l.key.Task,
 		Signers: l.plan.signersOf(l.key.Task), Why: reason,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/signatures"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
@@ -47,7 +48,7 @@ func TestHostTakesAnElasticRunOfFewerTasks(t *testing.T) {
 		Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}},
 		Hosts: spec.Hosts{Count: "2:4"}, RestartScope: spec.RestartScopeGroup,
 	}
-	run := supervisor.RunKey{Namespace: "default", WorkflowID: "r", RunID: "1"}
+	run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
 	signature, err := signatures.OfRun("r", s).Sign(key, time.Now().Add(time.Hour))
 	require.NoError(t, err)
 	signature.Size = 4
@@ -123,7 +124,7 @@ func TestPolicyFollowsNoPathThatGoesUp(t *testing.T) {
 func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	h, _ := policedHost(t, "[{signers: [unsigned], user: root, programs: [/opt/jobs/*]}]")
 	s := &spec.RunSpec{Command: []string{"/opt/jobs/a"}, Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker"}}}
-	l := &lease{Host: h, plan: &plan{Spec: s, As: "root"}, key: supervisor.Key{Task: "worker-0"}}
+	l := &taskLease{Host: h, plan: &plan{Spec: s, As: "root"}, key: runkey.Task{Task: "worker-0"}}
 	d, err := l.allowedStart(s.TaskList()[0])
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
@@ -135,7 +136,7 @@ func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 // Under the execution of a run nobody else's spec gets in, in whatever generation.
 func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	h, key := policedHost(t, "[{signers: [alice], user: root}, {signers: [unsigned], user: root}]")
-	run := supervisor.RunKey{Namespace: "default", WorkflowID: "r", RunID: "1"}
+	run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
 	of := func(s *spec.RunSpec) leave {
 		s = s.WithDefaults()
 		by, problems := h.admit(run, ReserveInput{Spec: s}, s.TaskList())
@@ -292,7 +293,7 @@ func TestTasksGetClosuresOnlyWhereARuleSaysSo(t *testing.T) {
 		var err error
 		h.plans, err = openPlans(h.StateDir)
 		require.NoError(t, err)
-		run := supervisor.RunKey{Namespace: "default", WorkflowID: "r", RunID: "1"}
+		run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
 		_, err = h.plans.update(run, func(*plan) (*plan, error) {
 			return &plan{Run: run, Signers: []string{"alice"}, As: "root", Spec: &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}}, nil
 		})

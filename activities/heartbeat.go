@@ -56,7 +56,7 @@ func phaseOf(instance string) time.Duration {
 // beater beats for one lease. Each beat has a goroutine of its own for as long
 // as it takes: one that stayed would keep the deep stack of a call.
 type beater struct {
-	lease    *lease
+	lease    *taskLease
 	process  supervisor.Process
 	due      *time.Timer
 	interval time.Duration
@@ -68,7 +68,7 @@ type beater struct {
 	beating chan struct{} // holds an element during a beat
 }
 
-func (l *lease) newBeater(p supervisor.Process) *beater {
+func (l *taskLease) newBeater(p supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
 		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir),
@@ -124,7 +124,7 @@ func (b *beater) beat(ctx context.Context) {
 }
 
 // details returns what people see of a process while it runs.
-func (l *lease) details(p supervisor.Process) spec.Heartbeat {
+func (l *taskLease) details(p supervisor.Process) spec.Heartbeat {
 	return spec.Heartbeat{
 		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: l.told(l.plan, p.LogDir),
 		Progress: l.progress(l.key), Usage: l.used.Load(),

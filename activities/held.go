@@ -7,17 +7,17 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // Held returns the runs that have reserved the host worker with a state directory and not
 // given it back. The host worker may be another process.
-func Held(stateDir string) ([]supervisor.RunKey, error) {
+func Held(stateDir string) ([]runkey.Run, error) {
 	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
 	if err != nil {
 		return nil, err
 	}
-	var held []supervisor.RunKey
+	var held []runkey.Run
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) {

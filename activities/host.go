@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/metrics"
 	"github.com/clusterrun/clusterrun/activities/retention"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
@@ -118,16 +119,16 @@ type Host struct {
 	services   *taskservices.Services
 	shipped    *shipped.Store
 	samples    samples
-	silences   sync.Map // from supervisor.Key to time.Duration
+	silences   sync.Map // from runkey.Task to time.Duration
 
 	// strangers are the runs of which it was said that the server is another one.
-	strangers sync.Map // of supervisor.RunKey
+	strangers sync.Map // of runkey.Run
 
 	mu        sync.Mutex
-	attached  map[supervisor.Key]int // RunTask calls that hold a lease, by task
-	nudge     chan struct{}          // has the reconciler look now
-	lastHeard time.Time              // of the server
-	ended     chan struct{}          // has an element after a lease ended
+	attached  map[runkey.Task]int // RunTask calls that hold a lease, by task
+	nudge     chan struct{}       // has the reconciler look now
+	lastHeard time.Time           // of the server
+	ended     chan struct{}       // has an element after a lease ended
 	now       func() time.Time
 }
 
@@ -150,7 +151,7 @@ func NewHost(c Config) (*Host, error) {
 		shipped:   shipped.Open(c.StateDir),
 		group:     background.NewGroup(),
 		plans:     plans,
-		attached:  map[supervisor.Key]int{},
+		attached:  map[runkey.Task]int{},
 		nudge:     make(chan struct{}, 1),
 		ended:     make(chan struct{}, 1),
 		now:       time.Now,
@@ -180,7 +181,7 @@ func (h *Host) RemoveSockets() { h.services.Sweep(nil) }
 
 // AwaitOver returns when the run has given this host back, or was never here, or when ctx
 // is done.
-func (h *Host) AwaitOver(ctx context.Context, run supervisor.RunKey) {
+func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	for {
 		changes := h.plans.changes.Latest()
 		if p, err := h.plans.get(run); err != nil || p.Released {
@@ -197,7 +198,7 @@ func (h *Host) AwaitOver(ctx context.Context, run supervisor.RunKey) {
 // Brokers returns those that have the tasks of this host call closures.
 func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
 
-func (h *Host) attach(k supervisor.Key) {
+func (h *Host) attach(k runkey.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attached[k]++
@@ -205,7 +206,7 @@ func (h *Host) attach(k supervisor.Key) {
 
 // detach ends a lease and has the reconciler look at once: the reason may be
 // that the run was closed.
-func (h *Host) detach(k supervisor.Key) {
+func (h *Host) detach(k runkey.Task) {
 	h.mu.Lock()
 	if h.attached[k]--; h.attached[k] <= 0 {
 		delete(h.attached, k)
@@ -220,7 +221,7 @@ func (h *Host) detach(k supervisor.Key) {
 	}
 }
 
-func (h *Host) isAttached(k supervisor.Key) bool {
+func (h *Host) isAttached(k runkey.Task) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.attached[k] > 0

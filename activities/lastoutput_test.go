@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -27,7 +28,7 @@ func written(t *testing.T, root, task string, n int, stdout, stderr string) supe
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 	}
-	return supervisor.Process{Key: supervisor.Key{Task: task}, Number: n, LogDir: dir}
+	return supervisor.Process{Key: runkey.Task{Task: task}, Number: n, LogDir: dir}
 }
 
 func planOf(types ...string) *plan {
@@ -45,7 +46,7 @@ func TestLastOutput_MPR05_SEED05(t *testing.T) {
 		written(t, dir, "chief-0", 0, "a\nb", "warning\n"),
 		written(t, dir, "worker-0", 0, "", "failed\n"), // stdout was not redirected
 		written(t, dir, "worker-0", 1, "well\n", ""),
-		{Key: supervisor.Key{Task: "worker-0"}, Number: 2, LogDir: filepath.Join(dir, "missing")},
+		{Key: runkey.Task{Task: "worker-0"}, Number: 2, LogDir: filepath.Join(dir, "missing")},
 	})
 	assert.Equal(t, []string{
 		"[chief-0]:     a", "[chief-0]:     b", "[chief-0]:     warning",
@@ -58,7 +59,7 @@ func TestLastOutput_MPR05_SEED05(t *testing.T) {
 func TestLastOutputWithoutFiles_SEED76(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile(tasklog.StdoutFile, []byte("not ours\n"), 0o600))
-	assert.Empty(t, lastOutput(planOf("worker"), []supervisor.Process{{Key: supervisor.Key{Task: "worker-0"}}}))
+	assert.Empty(t, lastOutput(planOf("worker"), []supervisor.Process{{Key: runkey.Task{Task: "worker-0"}}}))
 	assert.Empty(t, lastOutput(planOf("worker"), nil))
 }
 

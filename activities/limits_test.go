@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -30,7 +31,7 @@ func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
 		Tasks:  []spec.TaskGroup{{Type: "ps", Limits: spec.Limits{NoFile: new(int(files.Max) + 1), CPUs: new(2)}}, {Type: "worker"}},
 	}
 	var texts []string
-	for _, p := range h.preflight(supervisor.RunKey{}, s, nil, []spec.Task{task("ps"), task("worker")}) {
+	for _, p := range h.preflight(runkey.Run{}, s, nil, []spec.Task{task("ps"), task("worker")}) {
 		texts = append(texts, p.String())
 	}
 	assert.Equal(t, []string{

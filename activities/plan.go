@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/internal/news"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -27,9 +28,9 @@ import (
 // plan is what a host knows of a run that has tasks on it. It is on disk
 // before Reserve answers, so that any later host worker can serve the run.
 type plan struct {
-	Run        supervisor.RunKey `json:"run"`
-	Generation int               `json:"generation"`
-	Spec       *spec.RunSpec     `json:"spec"`
+	Run        runkey.Run    `json:"run"`
+	Generation int           `json:"generation"`
+	Spec       *spec.RunSpec `json:"spec"`
 	// Signers are the principals of whoever has signed the run, as the policy of this host
 	// knows them.
 	Signers []string `json:"signers,omitempty"`
@@ -88,7 +89,7 @@ func (p *plan) task(name string) (spec.Task, bool) {
 // forServices returns the run as the services of its tasks know it.
 func (p *plan) forServices() taskservices.Run {
 	return taskservices.Run{
-		RunKey: p.Run, Generation: p.Generation, Spec: p.Spec,
+		Key: p.Run, Generation: p.Generation, Spec: p.Spec,
 		Added:  slices.Collect(maps.Keys(p.Added)),
 		Sealed: p.sealed(), Released: p.Released, Notes: p.Notes,
 	}
@@ -130,7 +131,7 @@ type planStore struct {
 	changing sync.Mutex
 
 	mu    sync.RWMutex
-	plans map[supervisor.RunKey]*plan
+	plans map[runkey.Run]*plan
 	// changes has a new value after each change.
 	changes news.Feed[struct{}]
 	// damaged are the files that were set aside when the store was opened.
@@ -138,7 +139,7 @@ type planStore struct {
 }
 
 func openPlans(stateDir string) (*planStore, error) {
-	s := &planStore{dir: plansIn(stateDir), plans: map[supervisor.RunKey]*plan{}}
+	s := &planStore{dir: plansIn(stateDir), plans: map[runkey.Run]*plan{}}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -167,7 +168,7 @@ func openPlans(stateDir string) (*planStore, error) {
 
 // get returns a copy that the caller may read without holding a lock. Slices
 // and maps in it are never changed in place.
-func (s *planStore) get(run supervisor.RunKey) (*plan, error) {
+func (s *planStore) get(run runkey.Run) (*plan, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p, ok := s.plans[run]
@@ -192,7 +193,7 @@ func (s *planStore) all() []*plan {
 }
 
 // Run implements [taskservices.Plans].
-func (s *planStore) Run(run supervisor.RunKey) (taskservices.Run, error) {
+func (s *planStore) Run(run runkey.Run) (taskservices.Run, error) {
 	p, err := s.get(run)
 	if err != nil {
 		return taskservices.Run{}, err
@@ -201,7 +202,7 @@ func (s *planStore) Run(run supervisor.RunKey) (taskservices.Run, error) {
 }
 
 // Note implements [taskservices.Plans].
-func (s *planStore) Note(run supervisor.RunKey, change func(*taskservices.Notes)) (taskservices.Run, error) {
+func (s *planStore) Note(run runkey.Run, change func(*taskservices.Notes)) (taskservices.Run, error) {
 	p, err := s.change(run, func(p *plan) error {
 		change(&p.Notes)
 		return nil
@@ -213,7 +214,7 @@ func (s *planStore) Note(run supervisor.RunKey, change func(*taskservices.Notes)
 }
 
 // change changes the plan that there is of a run, and returns it once it is on disk.
-func (s *planStore) change(run supervisor.RunKey, change func(*plan) error) (*plan, error) {
+func (s *planStore) change(run runkey.Run, change func(*plan) error) (*plan, error) {
 	return s.update(run, func(p *plan) (*plan, error) {
 		if p == nil {
 			return nil, errNoPlan
@@ -224,7 +225,7 @@ func (s *planStore) change(run supervisor.RunKey, change func(*plan) error) (*pl
 
 // update is like change, but the plan given is nil where there is none yet; the one that is
 // returned is kept. Changes come one after the other, so that one may depend on all plans.
-func (s *planStore) update(run supervisor.RunKey, change func(*plan) (*plan, error)) (*plan, error) {
+func (s *planStore) update(run runkey.Run, change func(*plan) (*plan, error)) (*plan, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	old, err := s.get(run)
@@ -259,7 +260,7 @@ func (s *planStore) write(p *plan) error {
 	return nil
 }
 
-func (s *planStore) drop(run supervisor.RunKey) error {
+func (s *planStore) drop(run runkey.Run) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.mu.Lock()
@@ -274,7 +275,7 @@ func (s *planStore) drop(run supervisor.RunKey) error {
 
 func (s *planStore) changed() { s.changes.Add(struct{}{}, func(struct{}) bool { return true }) }
 
-func (s *planStore) path(run supervisor.RunKey) string {
+func (s *planStore) path(run runkey.Run) string {
 	sum := sha256.Sum256([]byte(run.Namespace + "\x00" + run.WorkflowID + "\x00" + run.RunID))
 	return filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".json")
 }
@@ -283,7 +284,7 @@ func plansIn(stateDir string) string { return filepath.Join(stateDir, "plans") }
 
 // Holds reports whether the host worker with a state directory, which need not be running,
 // has not done with a run.
-func Holds(stateDir string, run supervisor.RunKey) bool {
+func Holds(stateDir string, run runkey.Run) bool {
 	journal, _ := supervisor.Journals(stateDir, run)
 	plan := (&planStore{dir: plansIn(stateDir)}).path(run)
 	return slices.ContainsFunc([]string{plan, journal}, func(path string) bool {

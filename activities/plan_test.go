@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // A plan outlives the host worker that made it.
 func TestPlansAreOnDisk(t *testing.T) {
 	dir := t.TempDir()
-	run := supervisor.RunKey{Namespace: "n", WorkflowID: "w", RunID: "r"}
+	run := runkey.Run{Namespace: "n", WorkflowID: "w", RunID: "r"}
 	s, err := openPlans(dir)
 	require.NoError(t, err)
 	_, err = s.get(run)
@@ -61,7 +61,7 @@ func TestPreflightReportsEverything(t *testing.T) {
 	task := func(typ, dir string, command ...string) spec.Task {
 		return spec.Task{Type: typ, Command: command, Dir: dir, Env: spec.EnvOf(map[string]string{"PATH": "/usr/bin:/bin:" + dir})}
 	}
-	problems := h.preflight(supervisor.RunKey{}, &spec.RunSpec{Logs: spec.Logs{Dir: plain}}, nil, []spec.Task{
+	problems := h.preflight(runkey.Run{}, &spec.RunSpec{Logs: spec.Logs{Dir: plain}}, nil, []spec.Task{
 		task("good", dir, "tool"), task("relative", dir, "./tool"),
 		task("missing", dir, "no-such-program"), task("plain", dir, "./plain"), task("dir", dir, dir),
 		task("nowhere", filepath.Join(dir, "no"), "true"), task("file", plain, "true"),
@@ -81,7 +81,7 @@ func TestPreflightReportsEverything(t *testing.T) {
 
 	// Where nothing else is wrong, the exit code is a shell's.
 	for program, want := range map[string]int{"no-such-program": 127, "./plain": 126, dir: 126} {
-		problems := h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, nil, []spec.Task{task("one", dir, program)})
+		problems := h.preflight(runkey.Run{}, &spec.RunSpec{}, nil, []spec.Task{task("one", dir, program)})
 		assert.Equal(t, want, (&spec.InvalidSpecError{Problems: problems}).ExitCode())
 	}
 	assert.Equal(t, 2, (&spec.InvalidSpecError{Problems: problems}).ExitCode())
@@ -98,11 +98,11 @@ func TestPreflightLooksForSecrets(t *testing.T) {
 		}
 		return tasks
 	}
-	assert.Empty(t, h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, nil, tasks(spec.Env{
+	assert.Empty(t, h.preflight(runkey.Run{}, &spec.RunSpec{}, nil, tasks(spec.Env{
 		"A": {From: spec.Source{FromFile: file}}, "B": {From: spec.Source{FromEnv: "HOST_TOKEN"}},
 	})))
 	var texts []string
-	for _, p := range h.preflight(supervisor.RunKey{}, &spec.RunSpec{}, nil, tasks(spec.Env{
+	for _, p := range h.preflight(runkey.Run{}, &spec.RunSpec{}, nil, tasks(spec.Env{
 		"A": {From: spec.Source{FromFile: "/nonexistent"}}, "B": {From: spec.Source{FromEnv: "NO_TOKEN"}}, "C": {Value: "1"},
 	})) {
 		texts = append(texts, p.String())
@@ -117,7 +117,7 @@ func TestWhoWaitsForTheEndOfARunHere(t *testing.T) {
 	s, err := openPlans(t.TempDir())
 	require.NoError(t, err)
 	h := &Host{plans: s}
-	run := supervisor.RunKey{Namespace: "n", WorkflowID: "w", RunID: "r"}
+	run := runkey.Run{Namespace: "n", WorkflowID: "w", RunID: "r"}
 	h.AwaitOver(t.Context(), run) // it was never here
 	begin := func() {
 		_, err := s.update(run, func(*plan) (*plan, error) { return &plan{Run: run, Spec: &spec.RunSpec{}}, nil })

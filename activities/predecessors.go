@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -15,9 +16,9 @@ import (
 // awaitPredecessor waits until no process of an earlier execution under the
 // same workflow ID is left: two generations of one job must not share a host.
 // The reconciler stops those whose run is closed.
-func (h *Host) awaitPredecessor(ctx context.Context, run supervisor.RunKey) error {
+func (h *Host) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 	for {
-		all, err := h.Supervisor.Processes(ctx, supervisor.RunKey{})
+		all, err := h.Supervisor.Processes(ctx, runkey.Run{})
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func (h *Host) awaitPredecessor(ctx context.Context, run supervisor.RunKey) erro
 // endOlder ends what is left of earlier generations of the run. No activity of one
 // is open when the next is placed, so these are orphans: of a lease that was lost
 // while the group was being stopped.
-func (h *Host) endOlder(ctx context.Context, run supervisor.RunKey, in ReserveInput) error {
+func (h *Host) endOlder(ctx context.Context, run runkey.Run, in ReserveInput) error {
 	if in.Generation == 0 {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (h *Host) endOlder(ctx context.Context, run supervisor.RunKey, in ReserveIn
 
 // checkUnused refuses a generation that has had processes here: its workflow was reset to
 // before it was placed, and what it does again has been done.
-func (h *Host) checkUnused(ctx context.Context, run supervisor.RunKey, generation int) error {
+func (h *Host) checkUnused(ctx context.Context, run runkey.Run, generation int) error {
 	if p, err := h.plans.get(run); err != nil || p.Generation != generation {
 		return nil //nolint:nilerr // nothing was reserved for it
 	}

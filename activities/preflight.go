@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -21,7 +22,7 @@ import (
 // preflight checks on this host what a spec says of it: the working directories, the
 // programs, the variables whose values are here, the limits, the place for logs. Whatever is
 // wrong is found here for all tasks at once, before the first one starts.
-func (h *Host) preflight(run supervisor.RunKey, s *spec.RunSpec, user *hostuser.User, tasks []spec.Task) []spec.Problem {
+func (h *Host) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
 	type wrong struct{ path, what string }
 	of := map[wrong]int{} // the problem, by what is wrong, and for how many tasks

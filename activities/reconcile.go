@@ -53,7 +53,7 @@ func (h *Host) Reconcile() {
 func (h *Host) reconcileAll(ctx context.Context) {
 	ticker := time.NewTicker(reconcileEvery)
 	defer ticker.Stop()
-	var looking sync.Map // of supervisor.RunKey
+	var looking sync.Map // of runkey.Run
 	for {
 		for _, p := range h.plans.all() {
 			// Each on its own: the processes of one may take their grace.

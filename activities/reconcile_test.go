@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -22,7 +23,7 @@ import (
 type stopped struct {
 	listed
 	stops    []supervisor.StopRequest
-	released []supervisor.RunKey
+	released []runkey.Run
 	fenced   []supervisor.AttachRequest
 	awaited  []supervisor.ProcessRef
 }
@@ -72,7 +73,7 @@ func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
 }
 
 func living(task string, generation, number int) supervisor.Process {
-	return supervisor.Process{Key: supervisor.Key{Run: servedRun, Generation: generation, Task: task}, Number: number}
+	return supervisor.Process{Key: runkey.Task{Run: servedRun, Generation: generation, Task: task}, Number: number}
 }
 
 // The list of a run's activities says nothing of what was started after it was made: the
@@ -194,7 +195,7 @@ func TestAnotherServerKillsNothing(t *testing.T) {
 	assert.Empty(t, s.released)
 	server.id = "one"
 	require.NoError(t, h.reconcile(t.Context(), p))
-	assert.Equal(t, []supervisor.RunKey{servedRun}, s.released)
+	assert.Equal(t, []runkey.Run{servedRun}, s.released)
 }
 
 func (s *stopped) Attach(_ context.Context, r supervisor.AttachRequest) (supervisor.AttachReply, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/policy"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -77,7 +78,7 @@ var asks = map[lifecycle.ControlOp]policy.Ask{
 }
 
 // noted writes down what is asked of a run as a whole. The policy is not asked about that.
-func (h *Host) noted(run supervisor.RunKey, in ControlInput) {
+func (h *Host) noted(run runkey.Run, in ControlInput) {
 	err := h.Guard.Log(guard.Entry{What: string(in.Op), Run: run.WorkflowID, Execution: run.RunID})
 	if err != nil {
 		h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
@@ -91,7 +92,7 @@ func notEnded(processes []supervisor.Process) []supervisor.Process {
 
 // checkLeft returns why a run has not left this host: a process that the policy let start must
 // stay known while it lives.
-func (h *Host) checkLeft(ctx context.Context, run supervisor.RunKey, generation int) error {
+func (h *Host) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
 	if !h.Guard.HasPolicy() {
 		return nil
 	}
@@ -124,7 +125,7 @@ func (h *Host) mayStop(p *plan, task string, in ControlInput) (string, *time.Dur
 }
 
 // mayServe returns why the tasks of a run must not be given closures.
-func (h *Host) mayServe(run supervisor.RunKey, task string) error {
+func (h *Host) mayServe(run runkey.Run, task string) error {
 	if !h.Guard.HasPolicy() {
 		return nil
 	}

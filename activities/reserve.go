@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
@@ -179,7 +180,7 @@ func refusedSpec(problems []spec.Problem) error {
 
 // newPlan returns the plan of a new generation; before is the last one's, if there was one
 // here.
-func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *plan {
+func (h *Host) newPlan(run runkey.Run, in ReserveInput, before *plan) *plan {
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
 		Run:   run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
@@ -202,7 +203,7 @@ func (h *Host) newPlan(run supervisor.RunKey, in ReserveInput, before *plan) *pl
 
 // unreserve gives back the slots of a run that has left this host, or has not come off. Its
 // plan and ports stay until the run is released: it may come again.
-func (h *Host) unreserve(run supervisor.RunKey, generation int) error {
+func (h *Host) unreserve(run runkey.Run, generation int) error {
 	_, err := h.plans.change(run, func(p *plan) error {
 		if p.Generation <= generation {
 			p.Tasks, p.Added = nil, nil
@@ -235,7 +236,7 @@ func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {
 // claimSlots checks the bound on tasks of this host. It is called while a plan is being
 // changed, so that two runs cannot both get the last slots. Those that the run had in an
 // earlier generation, under other ranks perhaps, are free for this one.
-func (h *Host) claimSlots(run supervisor.RunKey, generation int, tasks []spec.Task) error {
+func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if h.Slots == 0 {
 		return nil
 	}
@@ -264,8 +265,8 @@ func (h *Host) claimSlots(run supervisor.RunKey, generation int, tasks []spec.Ta
 
 // leasePorts leases two ports for coordinators and one for each task that
 // brings no port of its own, and returns the leased ports and the addresses.
-func (h *Host) leasePorts(ctx context.Context, run supervisor.RunKey, in ReserveInput, tasks []spec.Task) ([]int, []string, error) {
-	request := supervisor.LeaseRequest{Run: run, Generation: in.Generation, Group: in.Group, Count: 2}
+func (h *Host) leasePorts(ctx context.Context, run runkey.Run, in ReserveInput, tasks []spec.Task) ([]int, []string, error) {
+	request := supervisor.PortLeaseRequest{Run: run, Generation: in.Generation, Group: in.Group, Count: 2}
 	for _, t := range tasks {
 		_, port, err := splitAddress(t)
 		if err != nil {
@@ -342,9 +343,9 @@ func newCluster(s *spec.RunSpec) taskenv.Cluster {
 // runOf returns the key of the run an activity belongs to. It is the same in all executions
 // of its workflow that go on with its tasks, by that in which the run began; activities
 // of the others bring it.
-func runOf(ctx context.Context, began string) supervisor.RunKey {
+func runOf(ctx context.Context, began string) runkey.Run {
 	info := activity.GetInfo(ctx)
-	return supervisor.RunKey{
+	return runkey.Run{
 		Namespace:  info.Namespace,
 		WorkflowID: info.WorkflowExecution.ID,
 		RunID:      cmp.Or(began, info.WorkflowExecution.RunID),

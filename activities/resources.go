@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/resources"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -24,7 +24,7 @@ func inventory(granted []string) (resources.Inventory, error) {
 // checkResources finds what a spec wants of this host's GPUs and CPUs that it
 // does not have. Tasks of the run that were reserved here apart from these share
 // with them.
-func (h *Host) checkResources(run supervisor.RunKey, in ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
+func (h *Host) checkResources(run runkey.Run, in ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(in.Spec) {
 		return nil, nil
 	}
@@ -61,7 +61,7 @@ func (h *Host) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
 
 // resources puts the devices of a task into what its environment is made of, and
 // returns the CPUs it is to be bound to.
-func (l *lease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
+func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	if !resources.Wanted(l.plan.Spec) {
 		return nil, nil
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -17,7 +17,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	plans, err := openPlans(t.TempDir())
 	require.NoError(t, err)
 	h := &Host{Config: Config{Name: "a"}, plans: plans}
-	run := supervisor.RunKey{WorkflowID: "w"}
+	run := runkey.Run{WorkflowID: "w"}
 	two, one := 2, 1
 	s := &spec.RunSpec{
 		Devices: spec.Resources{"auto"}, CPUs: spec.Resources{"auto"},
@@ -37,7 +37,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
 	assert.Equal(t, "devices: 4 tasks share out 3 devices (auto) on host a, and each needs one; give some types devices: [], or have fewer tasks", problems[0].String())
-	problems, err = h.checkResources(supervisor.RunKey{WorkflowID: "another"}, in, all[1:])
+	problems, err = h.checkResources(runkey.Run{WorkflowID: "another"}, in, all[1:])
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 
@@ -54,7 +54,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 		{Type: "chief", Rank: 0, Host: "a"}, {Type: "worker", Index: 0, Rank: 1, Host: "b"},
 		{Type: "worker", Index: 1, Rank: 2, Host: "a", LocalRank: 1}, {Type: "ps", Rank: 3, Host: "a", LocalRank: 2},
 	}
-	l := &lease{Host: h, plan: p}
+	l := &taskLease{Host: h, plan: p}
 	for name, want := range map[string]string{"chief-0": "GPU-a,GPU-c", "worker-1": "GPU-b", "ps-0": "", "worker-2": "GPU-a,GPU-c", "worker-3": "GPU-b"} {
 		task, ok := p.task(name)
 		if !ok { // one that came later

@@ -13,7 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/retention"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -46,7 +46,7 @@ func logMode(s *spec.RunSpec) fs.FileMode {
 
 // makeRunDir makes the log directory of a run. It follows no links out of the log root,
 // and takes no directory that somebody else has made.
-func (h *Host) makeRunDir(run supervisor.RunKey, s *spec.RunSpec, user *hostuser.User) error {
+func (h *Host) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User) error {
 	root := h.logRoot(s)
 	if root == spec.NullDir || root == "" {
 		return nil
@@ -72,7 +72,7 @@ func (h *Host) makeRunDir(run supervisor.RunKey, s *spec.RunSpec, user *hostuser
 
 // runDir is the log directory of a run that is to be made.
 type runDir struct {
-	run        supervisor.RunKey
+	run        runkey.Run
 	state      string // the host worker's state directory
 	root, path string
 	mode       fs.FileMode

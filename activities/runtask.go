@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/policy"
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	server "github.com/clusterrun/clusterrun/activities/temporal"
@@ -64,7 +65,7 @@ func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, err
 	info := activity.GetInfo(ctx)
 	run := runOf(ctx, in.Run)
 	run.WorkflowID = cmp.Or(in.Workflow, run.WorkflowID)
-	key := supervisor.Key{Run: run, Generation: in.Generation, Task: in.Task}
+	key := runkey.Task{Run: run, Generation: in.Generation, Task: in.Task}
 	h.attach(key)
 	defer h.detach(key)
 
@@ -75,7 +76,7 @@ func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, err
 		return RunTaskOutput{}, h.answer(in.Task, err)
 	}
 	h.collect(p)
-	l := lease{
+	l := taskLease{
 		Host: h, ctx: ctx, plan: p, key: key, token: info.TaskToken,
 		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(info.Attempt)},
 		// Heartbeats before this attempt mean that a process was started.
@@ -123,7 +124,7 @@ func (h *Host) answer(task string, err error) error {
 }
 
 // planFor returns the plan with the task in it, which for an added one is this call.
-func (h *Host) planFor(ctx context.Context, run supervisor.RunKey, in RunTaskInput) (*plan, error) {
+func (h *Host) planFor(ctx context.Context, run runkey.Run, in RunTaskInput) (*plan, error) {
 	if in.Added != nil {
 		if err := h.addTask(ctx, run, in); err != nil {
 			return nil, err
@@ -135,12 +136,12 @@ func (h *Host) planFor(ctx context.Context, run supervisor.RunKey, in RunTaskInp
 // errCommand: the command line or environment of the task cannot be made.
 var errCommand = errors.New("no command")
 
-// lease is one RunTask call at work.
-type lease struct {
+// taskLease is one RunTask call at work.
+type taskLease struct {
 	*Host
 	ctx     context.Context
 	plan    *plan
-	key     supervisor.Key
+	key     runkey.Task
 	fence   supervisor.Fence
 	token   []byte
 	resumed bool
@@ -157,7 +158,7 @@ type lease struct {
 }
 
 // hold finds or starts the process, attends it to its end, and judges that.
-func (l *lease) hold() (RunTaskOutput, error) {
+func (l *taskLease) hold() (RunTaskOutput, error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
 		return RunTaskOutput{}, err
@@ -215,20 +216,20 @@ func (l *lease) hold() (RunTaskOutput, error) {
 
 // restartsOf returns what people see of the restarts: those of this launch, and in
 // restart scope "group" the generations before.
-func (l *lease) restartsOf(processes []supervisor.Process) int {
+func (l *taskLease) restartsOf(processes []supervisor.Process) int {
 	return l.key.Generation + restartsOf(processes, l.fence.Launch)
 }
 
 // sealed reads the plan again: the run may have been sealed after the start of
 // this call.
-func (l *lease) sealed() bool {
+func (l *taskLease) sealed() bool {
 	p, err := l.plans.get(l.key.Run)
 	return err == nil && p.sealed()
 }
 
 // attend waits for the end of the last process, beating meanwhile, and asks it
 // to end when the activity is cancelled.
-func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
+func (l *taskLease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
 	p := processes[len(processes)-1]
@@ -297,7 +298,7 @@ func (l *lease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 // confirm asks the server what a cancellation that it has pushed means. It pushes one
 // also where the execution is closed, and the run may go on in another one, whose attempt
 // has the process then.
-func (l *lease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
+func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
 	ctx, cancel := context.WithTimeout(waiting, beatPatience)
 	defer cancel()
 	if err := l.Server.RecordActivityHeartbeat(ctx, l.token, l.details(p)); server.IsGone(err) {
@@ -311,7 +312,7 @@ func (l *lease) confirm(waiting context.Context, p supervisor.Process, cancelled
 
 // stop begins to stop the process because the activity was cancelled. Waiting ends
 // with the process.
-func (l *lease) stop(waiting context.Context, p supervisor.Process) {
+func (l *taskLease) stop(waiting context.Context, p supervisor.Process) {
 	if l.stopping {
 		return
 	}
@@ -324,7 +325,7 @@ func (l *lease) stop(waiting context.Context, p supervisor.Process) {
 // itself before it is stopped. It counts as part of the grace.
 const reportedGrace = time.Second
 
-func (l *lease) stopProcess(waiting context.Context, p supervisor.Process) error {
+func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) error {
 	signal, grace, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
 		return err
@@ -373,7 +374,7 @@ func hasReported(p supervisor.Process) bool {
 // judge decides what the end of the last process means: the end of the task, or
 // another process. In the second case the journal has the permission for it
 // before anybody hears of it.
-func (l *lease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
+func (l *taskLease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 	last := processes[len(processes)-1]
 	completed := last.Exit.Reason == supervisor.ReasonNone && causeOf(last.Exit, l.Owned, "") == spec.CauseCompleted
 	calls, err := l.services.ProcessEnded(processes, completed)
@@ -420,7 +421,7 @@ func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.D
 }
 
 // conclude reports the end of the last process as the end of the task.
-func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
+func (l *taskLease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
 	last := processes[len(processes)-1]
 	exit := l.exit(last)
 	if !last.Granted { // else it was counted when its successor was
@@ -438,14 +439,14 @@ func (l *lease) conclude(processes []supervisor.Process) (RunTaskOutput, error) 
 }
 
 // count counts a process that has ended.
-func (l *lease) count(p supervisor.Process, exit spec.Exit) {
+func (l *taskLease) count(p supervisor.Process, exit spec.Exit) {
 	l.Metrics.Exits.WithLabelValues(string(exit.Cause)).Inc()
 	l.Metrics.LogBytes.Add(float64(max(0, exit.Usage.OutputBytes)))
 	l.Metrics.Orphans.Add(float64(p.Exit.Swept))
 }
 
 // exit returns how a process of the task ended.
-func (l *lease) exit(p supervisor.Process) spec.Exit {
+func (l *taskLease) exit(p supervisor.Process) spec.Exit {
 	exit, _ := l.describe(l.plan, p)
 	exit.Restart = l.plan.number(p)
 	return exit
@@ -453,7 +454,7 @@ func (l *lease) exit(p supervisor.Process) spec.Exit {
 
 // cancelled reports whether the activity was: by what the SDK knows, or by the answer
 // of a heartbeat the SDK did not see.
-func (l *lease) cancelled() bool {
+func (l *taskLease) cancelled() bool {
 	return l.stopping || temporal.IsCanceledError(context.Cause(l.ctx))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
@@ -14,14 +15,14 @@ import (
 // earlier one, and that nothing of it is started: the run has heard of no end of theirs,
 // and is about to start them elsewhere. An attempt that is still on its way with them is
 // fenced off.
-func (h *Host) settle(ctx context.Context, run supervisor.RunKey, in ControlInput) (ControlOutput, error) {
+func (h *Host) settle(ctx context.Context, run runkey.Run, in ControlInput) (ControlOutput, error) {
 	p, err := h.plans.get(run)
 	if err != nil && !errors.Is(err, errNoPlan) {
 		return ControlOutput{}, err
 	}
 	for _, task := range in.Tasks {
 		_, err := h.Supervisor.Attach(ctx, supervisor.AttachRequest{
-			Key:   supervisor.Key{Run: run, Generation: in.Generation, Task: task},
+			Key:   runkey.Task{Run: run, Generation: in.Generation, Task: task},
 			Fence: supervisor.Fence{Launch: math.MaxInt32},
 		})
 		if err != nil && !errors.Is(err, supervisor.ErrDamaged) {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/shipped"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -37,7 +37,7 @@ const (
 
 // bring brings what the run ships into its directory on this host, from where it can be had.
 // It is the user's then. It must not be removed before a plan has the run, until when unlock is not called.
-func (h *Host) bring(ctx context.Context, run supervisor.RunKey, in ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
+func (h *Host) bring(ctx context.Context, run runkey.Run, in ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
 		return func() {}, nil
@@ -172,12 +172,12 @@ func (r reported) Write(b []byte) (int, error) {
 
 // dirOf returns the working directory of a task: where the spec names none it is the
 // host worker's own, and of a run that ships one that.
-func (h *Host) dirOf(run supervisor.RunKey, s *spec.RunSpec, t spec.Task) string {
+func (h *Host) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
 	return dirIn(h.shipsTo(run, s), s, t)
 }
 
 // shipsTo returns the directory of what the run ships; empty: it ships nothing.
-func (h *Host) shipsTo(run supervisor.RunKey, s *spec.RunSpec) string {
+func (h *Host) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 	if !s.Ships() {
 		return ""
 	}
@@ -227,7 +227,7 @@ func (h *Host) sweepShipped(over func(string, time.Time) bool) {
 		return // its directory is removed with the run, and others write there, too
 	}
 	err := h.shipped.Sweep(shipped.Needs{
-		Held: func(run supervisor.RunKey) bool {
+		Held: func(run runkey.Run) bool {
 			_, err := h.plans.get(run)
 			return err == nil
 		},

@@ -26,8 +26,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/shipped"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -48,7 +48,7 @@ func newSource(t *testing.T, name string, archive *shipped.Archive) *source {
 	var err error
 	s.Server, err = hostservice.Listen(hostservice.Config{Host: name, StateDir: s.state, Listen: "127.0.0.1", Archives: s.store})
 	require.NoError(t, err)
-	go s.Serve(func(context.Context, supervisor.RunKey) {})
+	go s.Serve(func(context.Context, runkey.Run) {})
 	t.Cleanup(s.Close)
 	return s
 }
@@ -71,7 +71,7 @@ func shippingTo(t *testing.T, state string) *Host {
 	return h
 }
 
-var iris = supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"}
+var iris = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"}
 
 // bringTo calls bring as Reserve does.
 func bringTo(t *testing.T, h *Host, a spec.Archive, from ...spec.HostService) error {

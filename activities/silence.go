@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -21,7 +22,7 @@ type silence struct {
 
 // silentFor takes what was seen of the process, and returns for how many seconds it has been
 // silent once that is what its run calls silence; 0: it is not.
-func (l *lease) silentFor(at time.Time, signs lifecycle.Signs) int {
+func (l *taskLease) silentFor(at time.Time, signs lifecycle.Signs) int {
 	if l.plan.Spec == nil || l.plan.Spec.Silence == nil {
 		return 0
 	}
@@ -39,7 +40,7 @@ func (l *lease) silentFor(at time.Time, signs lifecycle.Signs) int {
 
 // mustAct reports whether on_silence is to be carried out now: all tasks of the run on this
 // host are silent. One that waits for another here is not.
-func (l *lease) mustAct() bool {
+func (l *taskLease) mustAct() bool {
 	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == nil || l.silence.acted {
 		return false
 	}
@@ -54,7 +55,7 @@ func (l *lease) mustAct() bool {
 }
 
 // actOnSilence carries out on_silence for the task.
-func (l *lease) actOnSilence(ctx context.Context, p supervisor.Process) {
+func (l *taskLease) actOnSilence(ctx context.Context, p supervisor.Process) {
 	detail := fmt.Sprintf("silent for %s: no output, no progress and no processor time", l.plan.Spec.Silence)
 	l.Log.Info("a task is silent", zap.String("task", l.key.String()), zap.String("on_silence", string(l.plan.Spec.OnSilence)))
 	switch out, err := l.silentStacks(ctx); {
@@ -79,7 +80,7 @@ func (l *lease) actOnSilence(ctx context.Context, p supervisor.Process) {
 }
 
 // silentStacks captures the stacks of the task as if somebody had asked for them.
-func (l *lease) silentStacks(ctx context.Context) (ControlOutput, error) {
+func (l *taskLease) silentStacks(ctx context.Context) (ControlOutput, error) {
 	tasks := []string{l.key.Task}
 	if err := l.checkRequest(ctx, l.plan, ControlInput{Op: lifecycle.ControlStacks, Tasks: tasks}); err != nil {
 		return ControlOutput{}, err
@@ -88,7 +89,7 @@ func (l *lease) silentStacks(ctx context.Context) (ControlOutput, error) {
 }
 
 // attachedTo returns the tasks of the run and generation of a task that have a lease here.
-func (h *Host) attachedTo(of supervisor.Key) (keys []supervisor.Key) {
+func (h *Host) attachedTo(of runkey.Task) (keys []runkey.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for k := range h.attached {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
@@ -26,7 +27,7 @@ func (s *silentSupervisor) Stop(_ context.Context, r supervisor.StopRequest) (su
 	return supervisor.TasksReply{}, nil
 }
 
-func (s *silentSupervisor) Processes(context.Context, supervisor.RunKey) (supervisor.ProcessesReply, error) {
+func (s *silentSupervisor) Processes(context.Context, runkey.Run) (supervisor.ProcessesReply, error) {
 	return supervisor.ProcessesReply{}, nil
 }
 
@@ -36,7 +37,7 @@ func TestOnSilence(t *testing.T) {
 	s := &silentSupervisor{}
 	h := &Host{
 		Config:   Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()},
-		attached: map[supervisor.Key]int{}, nudge: make(chan struct{}, 1), ended: make(chan struct{}, 1), now: time.Now,
+		attached: map[runkey.Task]int{}, nudge: make(chan struct{}, 1), ended: make(chan struct{}, 1), now: time.Now,
 	}
 	var err error
 	h.services, err = taskservices.New(taskservices.Config{StateDir: h.StateDir, Log: h.Log})
@@ -44,18 +45,18 @@ func TestOnSilence(t *testing.T) {
 	t.Cleanup(h.services.Close)
 	limit := spec.Duration(time.Minute)
 	p := &plan{Spec: &spec.RunSpec{Silence: &limit, OnSilence: spec.OnSilenceStop, Stop: spec.Stop{Signal: "SIGINT"}}}
-	leaseOf := func(run, task string) *lease {
-		l := &lease{Host: h, plan: p, key: supervisor.Key{Run: supervisor.RunKey{WorkflowID: run}, Task: task}}
+	leaseOf := func(run, task string) *taskLease {
+		l := &taskLease{Host: h, plan: p, key: runkey.Task{Run: runkey.Run{WorkflowID: run}, Task: task}}
 		h.attach(l.key)
 		return l
 	}
 	a, b := leaseOf("run", "worker-0"), leaseOf("run", "worker-1")
 	leaseOf("other", "worker-0")
 	begun := time.Now()
-	look := func(l *lease, after time.Duration, output int64) int {
+	look := func(l *taskLease, after time.Duration, output int64) int {
 		return l.silentFor(begun.Add(after), lifecycle.Signs{Output: output})
 	}
-	for _, l := range []*lease{a, b} {
+	for _, l := range []*taskLease{a, b} {
 		assert.Zero(t, look(l, 0, 0))
 		assert.False(t, l.mustAct())
 	}

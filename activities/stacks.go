@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/stacks"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -33,7 +34,7 @@ const (
 // on this host, where none is named. Those that have been silent for the longest
 // time come first, because they may be the cause of what somebody looks for, and
 // the time is bounded. Tasks without a living process are not in the answer.
-func (h *Host) captureStacks(ctx context.Context, run supervisor.RunKey, p *plan, tasks []string) (ControlOutput, error) {
+func (h *Host) captureStacks(ctx context.Context, run runkey.Run, p *plan, tasks []string) (ControlOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
 	defer cancel()
 	reply, err := h.Supervisor.Processes(ctx, run)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
@@ -29,7 +30,7 @@ type listed struct {
 	processes []supervisor.Process
 }
 
-func (l *listed) Processes(context.Context, supervisor.RunKey) (supervisor.ProcessesReply, error) {
+func (l *listed) Processes(context.Context, runkey.Run) (supervisor.ProcessesReply, error) {
 	return supervisor.ProcessesReply{Processes: l.processes}, nil
 }
 
@@ -86,7 +87,7 @@ func (c *control) process(task, logDir string) {
 		_ = cmd.Wait()
 	})
 	c.processes = append(c.processes, supervisor.Process{
-		Key: supervisor.Key{Task: task}, PID: cmd.Process.Pid, LogDir: logDir, Started: time.Now().Add(-time.Hour),
+		Key: runkey.Task{Task: task}, PID: cmd.Process.Pid, LogDir: logDir, Started: time.Now().Add(-time.Hour),
 	})
 }
 
@@ -117,8 +118,8 @@ func TestControlCapturesStacks(t *testing.T) {
 		c.process(task, dirs[task])
 	}
 	c.processes = append(c.processes,
-		supervisor.Process{Key: supervisor.Key{Task: "worker-3"}, PID: os.Getpid(), Exit: &supervisor.Exit{}},
-		supervisor.Process{Key: supervisor.Key{Task: "worker-4"}, PID: 1 << 22}, // no process has this number
+		supervisor.Process{Key: runkey.Task{Task: "worker-3"}, PID: os.Getpid(), Exit: &supervisor.Exit{}},
+		supervisor.Process{Key: runkey.Task{Task: "worker-4"}, PID: 1 << 22}, // no process has this number
 	)
 	out, err := c.stacks()
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 )
 
 // noteStart keeps how a process was started beside its output.
-func (l *lease) noteStart(c supervisor.Command) {
+func (l *taskLease) noteStart(c supervisor.Command) {
 	t, ok := l.plan.task(l.key.Task)
 	if c.LogDir == "" || !ok {
 		return

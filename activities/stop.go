@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -99,7 +100,7 @@ func stopOfRun(s *spec.RunSpec) (int, time.Duration, error) {
 
 // restart stops the process of a task that does not end a call, and has it started again
 // like one that an operator restarts.
-func (h *Host) restart(ctx context.Context, run supervisor.RunKey, task string) error {
+func (h *Host) restart(ctx context.Context, run runkey.Run, task string) error {
 	p, err := h.plans.get(run)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -31,12 +32,12 @@ func (s *stopNotes) Stop(_ context.Context, r supervisor.StopRequest) (superviso
 // moment to end of it by itself. What it reports because of the stop is none.
 func TestAProcessThatReportedBeforeItWasStoppedHasFailed(t *testing.T) {
 	const grace = 50 * time.Millisecond
-	begin := func(t *testing.T) (*stopNotes, *lease, supervisor.Process) {
+	begin := func(t *testing.T) (*stopNotes, *taskLease, supervisor.Process) {
 		s := &stopNotes{}
 		host, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()})
 		require.NoError(t, err)
 		p := &plan{Spec: (&spec.RunSpec{Stop: spec.Stop{Grace: spec.DurationOf(grace)}}).WithDefaults()}
-		return s, &lease{Host: host, plan: p, key: supervisor.Key{Task: "worker-0"}}, supervisor.Process{PID: 1, LogDir: t.TempDir()}
+		return s, &taskLease{Host: host, plan: p, key: runkey.Task{Task: "worker-0"}}, supervisor.Process{PID: 1, LogDir: t.TempDir()}
 	}
 	report := func(t *testing.T, p supervisor.Process) {
 		require.NoError(t, os.WriteFile(filepath.Join(p.LogDir, tasklog.ErrorFile), []byte(`{"message": "KeyError: 'lr'"}`), 0o600))

@@ -11,7 +11,7 @@ import (
 
 // leaseStore asks for a store for torch where the run wants one and rank 0 is here: at the
 // MASTER_PORT that the spec gives it, else at the one that is leased.
-func (h *Host) leaseStore(in ReserveInput, tasks []spec.Task, request *supervisor.LeaseRequest) {
+func (h *Host) leaseStore(in ReserveInput, tasks []spec.Task, request *supervisor.PortLeaseRequest) {
 	if !in.Spec.AgentStore || len(tasks) == 0 || tasks[0].Rank != 0 {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -24,7 +25,7 @@ const maxProgress = 100
 // ServeTasks serves the tasks that an earlier host worker left, at the sockets
 // they know.
 func (h *Host) ServeTasks(ctx context.Context) error {
-	var runs []supervisor.RunKey
+	var runs []runkey.Run
 	for _, p := range h.plans.all() {
 		if p.Released {
 			continue
@@ -38,7 +39,7 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 			return err
 		}
 		// First those that live: without a barrier to wait at nobody can be missing.
-		byTask := map[supervisor.Key][]supervisor.Process{}
+		byTask := map[runkey.Task][]supervisor.Process{}
 		for _, q := range reply.Processes {
 			if q.Key.Generation != p.Generation {
 				continue
@@ -83,7 +84,7 @@ func (h *Host) listenFor(p *plan, q supervisor.Process) error {
 }
 
 // listen serves a task and returns the path of its socket.
-func (h *Host) listen(p *plan, key supervisor.Key, restart int, logDir string) (string, error) {
+func (h *Host) listen(p *plan, key runkey.Task, restart int, logDir string) (string, error) {
 	return h.services.Listen(taskservices.Served{
 		Key: key, RestartCount: restart, LogDir: logDir, User: p.User,
 		Alone: p.Added[key.Task].Member != nil,
@@ -110,7 +111,7 @@ func (p *plan) view(task string) *taskapi.View {
 }
 
 // progress returns what a task says of its progress, short enough for a heartbeat.
-func (h *Host) progress(key supervisor.Key) *spec.Progress {
+func (h *Host) progress(key runkey.Task) *spec.Progress {
 	p := h.services.Progress(key)
 	if p == nil {
 		return nil

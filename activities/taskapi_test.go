@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
@@ -60,9 +61,9 @@ func served(t *testing.T, state string, processes ...supervisor.Process) *Host {
 	return h
 }
 
-var servedRun = supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
+var servedRun = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 
-func workerKey(i string) supervisor.Key { return supervisor.Key{Run: servedRun, Task: "worker-" + i} }
+func workerKey(i string) runkey.Task { return runkey.Task{Run: servedRun, Task: "worker-" + i} }
 
 // Another host worker serves the tasks of the one before at the same sockets, and
 // knows which of them have ended for good.

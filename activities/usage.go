@@ -75,7 +75,7 @@ func (s *samples) look(ctx context.Context, h *Host) {
 }
 
 // usage returns what the living process uses, and has written; nil while that is not known.
-func (l *lease) usage(p supervisor.Process, written int64) *spec.LiveUsage {
+func (l *taskLease) usage(p supervisor.Process, written int64) *spec.LiveUsage {
 	s, at, ok := l.samples.of(l.Host, p.Ref())
 	if !ok {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -22,7 +23,7 @@ func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, tasklog.StderrFile), []byte("the secret\n"), 0o600))
-	ours := supervisor.Process{Key: supervisor.Key{Task: "worker-0"}, PID: 1, LogDir: dir, Exit: &supervisor.Exit{Code: 1}}
+	ours := supervisor.Process{Key: runkey.Task{Task: "worker-0"}, PID: 1, LogDir: dir, Exit: &supervisor.Exit{Code: 1}}
 	theirs := ours
 	theirs.User = "alice"
 	p := &plan{Spec: (&spec.RunSpec{}).WithDefaults()}

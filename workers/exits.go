@@ -2,7 +2,7 @@ package workers
 
 import (
 	"github.com/clusterrun/clusterrun/activities"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -15,4 +15,4 @@ func LastExits(stateDir string) (map[string]spec.Exit, error) {
 
 // Holds reports whether the host worker with a state directory, which need not be running,
 // has not done with a run.
-func Holds(stateDir string, run supervisor.RunKey) bool { return activities.Holds(stateDir, run) }
+func Holds(stateDir string, run runkey.Run) bool { return activities.Holds(stateDir, run) }

@@ -14,12 +14,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/retry"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // Held returns the runs that have reserved the host worker with a state directory and not
 // given it back.
-func Held(stateDir string) ([]supervisor.RunKey, error) { return activities.Held(stateDir) }
+func Held(stateDir string) ([]runkey.Run, error) { return activities.Held(stateDir) }
 
 // wantedFile is locked by whoever wants the host worker of a state directory to be there, and
 // modified at that time. A host worker that ends for want of runs locks it first, and keeps it

@@ -131,7 +131,7 @@ func (s *side) run(ctx context.Context) error {
 		go s.stayForRuns(ctx, c)
 	}
 	server.Connect(c)
-	running, err := s.startWorkers(host, temporal.NewLeases(server, host.Brokers()), rounds, queues, member)
+	running, err := s.startWorkers(host, temporal.NewClosures(server, host.Brokers()), rounds, queues, member)
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (p polling) stop() {
 
 // startWorkers polls the queues of DESIGN §4: workflows, reservations for any
 // host and for this one where it is private, and everything else for this very host worker.
-func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (polling, error) {
+func (s *side) startWorkers(host *activities.Host, closures *temporal.Closures, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (polling, error) {
 	var all polling
 	if s.Role.servesWorkflows() {
 		flows := worker.New(s.client, s.Queue, s.workflowOptions())
@@ -301,7 +301,7 @@ func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, roun
 		all = append(all, flows)
 	}
 	if s.Role.servesTasks() {
-		all = append(all, s.taskWorkers(host, leases, rounds, queues, member)...)
+		all = append(all, s.taskWorkers(host, closures, rounds, queues, member)...)
 	}
 	for i, w := range all {
 		if err := w.Start(); err != nil {
@@ -313,7 +313,7 @@ func (s *side) startWorkers(host *activities.Host, leases *temporal.Leases, roun
 }
 
 // taskWorkers returns those for the activities of tasks.
-func (s *side) taskWorkers(host *activities.Host, leases *temporal.Leases, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (all polling) {
+func (s *side) taskWorkers(host *activities.Host, closures *temporal.Closures, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (all polling) {
 	anywhere := []string{spec.HostsQueue(s.Queue)}
 	if member == nil {
 		anywhere = append(anywhere, spec.HostQueue(s.Queue, s.Host))
@@ -333,9 +333,9 @@ func (s *side) taskWorkers(host *activities.Host, leases *temporal.Leases, round
 	tasks.RegisterActivityWithOptions(host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
 	tasks.RegisterActivityWithOptions(host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
 	tasks.RegisterActivityWithOptions(host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
-	tasks.RegisterActivityWithOptions(leases.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
-	tasks.RegisterActivityWithOptions(leases.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
-	tasks.RegisterActivityWithOptions(leases.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
+	tasks.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
+	tasks.RegisterActivityWithOptions(closures.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
+	tasks.RegisterActivityWithOptions(closures.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
 	tasks.RegisterActivityWithOptions(queues.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
 	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
 	if member != nil {

@@ -235,7 +235,7 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	}))
 	l := &hostLease{stop}
 	f.leases[h.Name] = l
-	held := workflow.ExecuteActivity(actx, spec.ActivityHostLease, fleet.LeaseInput{Host: h.Name, Instance: h.Instance})
+	held := workflow.ExecuteActivity(actx, spec.ActivityHostLease, fleet.HostLeaseInput{Host: h.Name, Instance: h.Instance})
 	f.selector.AddFuture(held, func(held workflow.Future) {
 		if f.leases[h.Name] != l {
 			return // it has joined again

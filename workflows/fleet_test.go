@@ -38,7 +38,7 @@ func newFleet(t *testing.T) *fleetWorld {
 	w := &fleetWorld{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, ends: map[string]chan error{}, told: map[string][]fleet.Answer{}}
 	w.SetTestTimeout(time.Minute)
 	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
-	w.RegisterActivityWithOptions(func(ctx context.Context, in fleet.LeaseInput) error {
+	w.RegisterActivityWithOptions(func(ctx context.Context, in fleet.HostLeaseInput) error {
 		select {
 		case err := <-w.endOf(in.Host):
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -17,7 +18,7 @@ import (
 
 // stop tells the tasks to stop together.
 func (m *machine) stop() {
-	m.server.SetStopping(taskapi.Run{}, spec.Stopping{Seq: 1, Stop: true})
+	m.server.SetStopping(runkey.Run{}, spec.Stopping{Seq: 1, Stop: true})
 }
 
 // noStops: nobody asks for a stop here.

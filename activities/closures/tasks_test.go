@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
@@ -35,7 +36,7 @@ type machine struct {
 }
 
 // Next is that of the broker that is there at the moment.
-func (m *machine) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+func (m *machine) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
 	return m.now().Next(ctx, by.Task, in)
 }
 
@@ -75,7 +76,7 @@ func (m *machine) startServer() {
 	}
 	m.paths = map[string]string{}
 	for _, name := range m.tasks {
-		m.paths[name], err = m.server.Listen(taskapi.Task{ID: taskapi.ID{Task: name}, View: view})
+		m.paths[name], err = m.server.Listen(taskapi.Task{ID: runkey.Task{Task: name}, View: view})
 		require.NoError(m.t, err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/shipped"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -26,7 +26,7 @@ func keeping(t *testing.T) (*Server, *shipped.Store, string) {
 	store := shipped.Open(state)
 	s, err := Listen(Config{Host: "host-b", StateDir: state, Listen: "127.0.0.1", Archives: store})
 	require.NoError(t, err)
-	go s.Serve(func(context.Context, supervisor.RunKey) {})
+	go s.Serve(func(context.Context, runkey.Run) {})
 	t.Cleanup(s.Close)
 	return s, store, state
 }
@@ -79,7 +79,7 @@ func TestArchives(t *testing.T) {
 	assert.Len(t, notes, 2, "two runs have it from here")
 
 	for name, service := range map[string]*spec.HostService{
-		"to read it": from, "of a run": s.Describe(supervisor.RunKey{RunID: "0199-aa"}, "/logs", nil), "of another archive": s.DescribeArchive(wrong.Digest),
+		"to read it": from, "of a run": s.Describe(runkey.Run{RunID: "0199-aa"}, "/logs", nil), "of another archive": s.DescribeArchive(wrong.Digest),
 	} {
 		_, err := clientOf(t, service).StoreArchive(t.Context(), a, "iris", reader())
 		assert.ErrorIs(t, err, fs.ErrNotExist, "a token "+name)

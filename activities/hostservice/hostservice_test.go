@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -32,7 +32,7 @@ import (
 type host struct {
 	*Server
 	t     *testing.T
-	run   supervisor.RunKey
+	run   runkey.Run
 	dir   string // of the run's logs
 	state string
 	over  chan struct{}
@@ -40,7 +40,7 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	h := &host{
-		t: t, run: supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"},
+		t: t, run: runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"},
 		dir: filepath.Join(t.TempDir(), "iris"), state: t.TempDir(), over: make(chan struct{}),
 	}
 	h.serve()
@@ -52,7 +52,7 @@ func (h *host) serve() {
 	s, err := Listen(Config{Host: "host-b", StateDir: h.state, Listen: "127.0.0.1"})
 	require.NoError(h.t, err)
 	h.Server = s
-	go s.Serve(func(ctx context.Context, run supervisor.RunKey) {
+	go s.Serve(func(ctx context.Context, run runkey.Run) {
 		assert.Equal(h.t, h.run, run)
 		select {
 		case <-ctx.Done():

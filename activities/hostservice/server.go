@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/shipped"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -47,7 +47,7 @@ type Server struct {
 	listener net.Listener
 	address  string
 	http     *http.Server
-	over     func(ctx context.Context, run supervisor.RunKey)
+	over     func(ctx context.Context, run runkey.Run)
 	// requests has an element for each that is being answered.
 	requests chan struct{}
 }
@@ -94,7 +94,7 @@ func (s *Server) Address() string { return s.address }
 
 // Serve answers requests until [Server.Close]. over returns when the run has given this
 // host back, or when ctx is done.
-func (s *Server) Serve(over func(ctx context.Context, run supervisor.RunKey)) {
+func (s *Server) Serve(over func(ctx context.Context, run runkey.Run)) {
 	s.over = over
 	_ = s.http.ServeTLS(s.listener, "", "")
 }
@@ -107,7 +107,7 @@ func (s *Server) Close() {
 
 // Describe returns how the files of a run are read that has its logs in dir, and its tasks run
 // as a user.
-func (s *Server) Describe(run supervisor.RunKey, dir string, user *hostuser.User) *spec.HostService {
+func (s *Server) Describe(run runkey.Run, dir string, user *hostuser.User) *spec.HostService {
 	return s.describe(grant{Run: run, Dir: dir, User: numbersOf(user)})
 }
 

@@ -11,13 +11,13 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // grant is what a token allows: to read the files of a run, or an archive, or to store
 // archives.
 type grant struct {
-	Run supervisor.RunKey `json:"run,omitzero"`
+	Run runkey.Run `json:"run,omitzero"`
 	// Dir is the directory of the run's logs.
 	Dir string `json:"dir,omitempty"`
 	// User has the numbers of whom the run's tasks run as, who is another one than us in as.

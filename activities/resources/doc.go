@@ -30,6 +30,7 @@
 //   - CPUs are those this process may run on, which a container or taskset limits.
 //     A container's quota of CPU time is not a set of CPUs and changes nothing here.
 //
-// Runs that are on one host at the same time do not know of each other: two runs
-// with auto get the same GPUs and the same CPUs. Give them lists.
+// A fleet gives each of its runs GPUs that no other run of it has, by name. Other
+// runs that are on one host at the same time do not know of each other: two runs
+// with auto get the same GPUs. As to CPUs that holds for all runs. Give them lists.
 package resources

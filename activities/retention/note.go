@@ -15,13 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
 // Note says whose the logs beside it are.
 type Note struct {
-	Run supervisor.RunKey `json:"run"`
+	Run runkey.Run `json:"run"`
 	// Host is the machine of the host worker, as [Host] names it.
 	Host string `json:"host"`
 	// State is the state directory of the host worker.
@@ -47,7 +47,7 @@ func namesOf(workflowID, runID string) (run, execution string) {
 
 // Begin notes that a run has its logs in a log directory from now on, also where it was
 // noted to have ended. Whoever writes must be able to write there.
-func Begin(logDir string, run supervisor.RunKey, state string) error {
+func Begin(logDir string, run runkey.Run, state string) error {
 	return change(logDir, run.WorkflowID, run.RunID, func(n *Note) bool {
 		if n.Run == run && n.Host == Host() && n.State == state && n.Ended.IsZero() {
 			return false
@@ -60,7 +60,7 @@ func Begin(logDir string, run supervisor.RunKey, state string) error {
 // End notes that a run has ended, if it was noted to have begun.
 func End(logDir, workflowID, runID string, at time.Time, succeeded bool) error {
 	return change(logDir, workflowID, runID, func(n *Note) bool {
-		if n.Run == (supervisor.RunKey{}) || !n.Ended.IsZero() && n.Succeeded == succeeded {
+		if n.Run == (runkey.Run{}) || !n.Ended.IsZero() && n.Succeeded == succeeded {
 			return false
 		}
 		n.Ended, n.Succeeded = at.UTC(), succeeded

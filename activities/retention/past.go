@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
@@ -20,7 +21,7 @@ type Past struct {
 	Home string
 	// Holds reports whether a state directory has a plan of a run, or a journal that was not
 	// released.
-	Holds func(state string, run supervisor.RunKey) bool
+	Holds func(state string, run runkey.Run) bool
 }
 
 // Facts returns what this host knows of an execution; the server's part is missing.
@@ -135,7 +136,7 @@ const DefaultFor = 90 * 24 * time.Hour
 // Apply removes what a policy does not keep, and returns the IDs of its runs. It asks no
 // server: where none has said that a run has ended, it stays, as does one that ended before
 // it began or began later than now.
-func (p Policy) Apply(dir string, now time.Time, holds func(string, supervisor.RunKey) bool) (removed []string, err error) {
+func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) bool) (removed []string, err error) {
 	if p.For <= 0 && p.MostBytes <= 0 {
 		return nil, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -39,9 +40,9 @@ func (p place) write(path string) string {
 }
 
 // run makes the logs of a run, which has ended that long ago unless 0.
-func (p place) run(id, execution string, ago time.Duration) (supervisor.RunKey, string) {
+func (p place) run(id, execution string, ago time.Duration) (runkey.Run, string) {
 	p.t.Helper()
-	key := supervisor.RunKey{Namespace: "default", WorkflowID: id, RunID: "x-" + execution}
+	key := runkey.Run{Namespace: "default", WorkflowID: id, RunID: "x-" + execution}
 	dir := tasklog.RunDir(p.logs, id, key.RunID)
 	p.write(filepath.Join(tasklog.ProcessDir(dir, 0, 0), tasklog.StdoutFile))
 	require.NoError(p.t, Begin(p.logs, key, p.worker()))
@@ -52,9 +53,9 @@ func (p place) run(id, execution string, ago time.Duration) (supervisor.RunKey, 
 	return key, dir
 }
 
-func holdsNone(string, supervisor.RunKey) bool { return false }
+func holdsNone(string, runkey.Run) bool { return false }
 
-func (p place) apply(holds func(string, supervisor.RunKey) bool) []string {
+func (p place) apply(holds func(string, runkey.Run) bool) []string {
 	p.t.Helper()
 	removed, err := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, now, holds)
 	require.NoError(p.t, err)
@@ -83,7 +84,7 @@ func TestApply(t *testing.T) {
 	require.Len(t, entries, 1)
 	require.NoError(t, l.Keep(entries[0], true))
 
-	assert.Equal(t, []string{"past/run"}, p.apply(func(state string, run supervisor.RunKey) bool { return state == p.worker() && run == heldKey }))
+	assert.Equal(t, []string{"past/run"}, p.apply(func(state string, run runkey.Run) bool { return state == p.worker() && run == heldKey }))
 	for _, gone := range []string{past, past + noteEnding, released, ships, ships + ".json"} {
 		assert.NoFileExists(t, gone)
 		assert.NoDirExists(t, gone)
@@ -242,7 +243,7 @@ func TestARunThatBeginsAgain(t *testing.T) {
 	p := newPlace(t)
 	key, dir := p.run("run", "1", long)
 	looks := 0
-	_, err := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, now, func(string, supervisor.RunKey) bool {
+	_, err := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, now, func(string, runkey.Run) bool {
 		looks++
 		return looks > 1
 	})

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -84,8 +84,8 @@ func pack(t *testing.T, dir string, o Options) *Archive {
 	return a
 }
 
-func key(id string) supervisor.RunKey {
-	return supervisor.RunKey{Namespace: "default", WorkflowID: id, RunID: "0199-" + id}
+func key(id string) runkey.Run {
+	return runkey.Run{Namespace: "default", WorkflowID: id, RunID: "0199-" + id}
 }
 
 func TestPackAndUnpack(t *testing.T) {
@@ -129,7 +129,7 @@ func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 	evil, good := pack(t, tree(t, map[string]string{"train.sh": "evil"}), Options{}), pack(t, tree(t, map[string]string{"train.sh": "good"}), Options{})
 	require.NoError(t, s.Put(evil.Archive, evil.Reader()))
 	require.NoError(t, s.Put(good.Archive, good.Reader()))
-	unpackFor := func(run supervisor.RunKey, a spec.Archive, statement string) error {
+	unpackFor := func(run runkey.Run, a spec.Archive, statement string) error {
 		return s.Unpack(t.Context(), run, a, statement, "", nil, func(int64) {})
 	}
 	require.NoError(t, unpackFor(key("iris"), evil.Archive, "mine"))
@@ -439,7 +439,7 @@ func TestSweep(t *testing.T) {
 	sweep := func() {
 		t.Helper()
 		require.NoError(t, s.Sweep(Needs{
-			Held: func(run supervisor.RunKey) bool { return held[run.WorkflowID] },
+			Held: func(run runkey.Run) bool { return held[run.WorkflowID] },
 			Used: func(digest string) bool { return digest == a.Digest && (held["iris"] || held["quiet"]) },
 			Over: func(id string, since time.Time) bool { return over[id] && time.Since(since) < time.Hour },
 		}))

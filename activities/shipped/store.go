@@ -20,7 +20,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/hostuser"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -50,7 +50,7 @@ func (s *Store) runs() string                 { return filepath.Join(s.dir, "run
 func (s *Store) unfinished() string           { return filepath.Join(s.dir, "new") }
 
 // Dir returns the directory of a run.
-func (s *Store) Dir(run supervisor.RunKey) string {
+func (s *Store) Dir(run runkey.Run) string {
 	return tasklog.RunDir(s.runs(), run.WorkflowID, run.RunID)
 }
 
@@ -194,8 +194,8 @@ func (s *Store) Keep(digest, workflowID string) error {
 
 // unpacked is what there is to know of the directory of a run.
 type unpacked struct {
-	Run    supervisor.RunKey `json:"run"`
-	Digest string            `json:"digest"`
+	Run    runkey.Run `json:"run"`
+	Digest string     `json:"digest"`
 	// Statement is the ID of the spec that it was unpacked for; empty: nobody asks.
 	Statement string `json:"statement,omitempty"`
 	// Logs is the log directory of the run; empty: it keeps none.
@@ -243,7 +243,7 @@ func (s *Store) check(u unpacked, user *hostuser.User) error {
 // for the same. The digest must be locked. statement is the ID of the run's spec, where that
 // matters. progress is called with how much has been unpacked. An archive that turns out to be
 // damaged is removed. What is unpacked is the user's; nil: ours.
-func (s *Store) Unpack(ctx context.Context, run supervisor.RunKey, a spec.Archive, statement, logs string, user *hostuser.User, progress func(n int64)) (err error) {
+func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, statement, logs string, user *hostuser.User, progress func(n int64)) (err error) {
 	dir := s.Dir(run)
 	u := unpacked{run, a.Digest, statement, logs}
 	if err := s.check(u, user); !errors.Is(err, fs.ErrNotExist) {

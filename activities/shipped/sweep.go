@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // Needs say what a sweep has to leave.
 type Needs struct {
 	// Held reports whether the host has not done with a run.
-	Held func(supervisor.RunKey) bool
+	Held func(runkey.Run) bool
 	// Used reports whether a run that the host has not done with ships an archive.
 	Used func(digest string) bool
 	// Over reports whether a run has ended that has its archive from here since that time.
@@ -60,7 +60,7 @@ func (s *Store) sweepRuns(n Needs) error {
 }
 
 // Drop removes the directory of a run that has ended, and with which the host has done.
-func (s *Store) Drop(run supervisor.RunKey) error {
+func (s *Store) Drop(run runkey.Run) error {
 	dir := s.Dir(run)
 	if err := removeAll(dir); err != nil {
 		return err

@@ -1,6 +1,10 @@
 package supervisor
 
-import "context"
+import (
+	"context"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
+)
 
 // API is the interface of the supervisor for the Temporal-facing side of a host worker.
 // [Client] implements it over the socket between the two.
@@ -26,13 +30,13 @@ type API interface {
 	// Signal sends a signal and returns the tasks that had a process alive.
 	Signal(ctx context.Context, r SignalRequest) (TasksReply, error)
 	// Lease leases ports.
-	Lease(ctx context.Context, r LeaseRequest) (LeaseReply, error)
+	Lease(ctx context.Context, r PortLeaseRequest) (PortLeaseReply, error)
 	// Release ends a run on this host and returns its processes, once
 	// they have ended or turned out to be unkillable.
 	Release(ctx context.Context, r ReleaseRequest) (ProcessesReply, error)
 	// Processes lists those of one run, or with a zero key those of all runs
 	// that were not released.
-	Processes(ctx context.Context, run RunKey) (ProcessesReply, error)
+	Processes(ctx context.Context, run runkey.Run) (ProcessesReply, error)
 	// Sample looks at what the living processes use. Exits have the most of what it saw.
 	Sample(ctx context.Context, r SampleRequest) (SampleReply, error)
 	// Controllers returns which [Limits] can be enforced here.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // A cgroup of version 2 contains a process and all its descendants, whatever they do to
@@ -92,7 +93,7 @@ func makeInstanceCgroup(instance string) string {
 var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // cgroupName returns a file name that is unique to a process.
-func cgroupName(hash string, key Key, number int) string {
+func cgroupName(hash string, key runkey.Task, number int) string {
 	task := key.Task
 	if !plainName.MatchString(task) {
 		sum := sha256.Sum256([]byte(task))

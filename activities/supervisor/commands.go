@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"go.uber.org/zap"
 )
 
@@ -120,11 +121,11 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 }
 
 // Processes lists; see [API].
-func (s *supervisor) Processes(_ context.Context, key RunKey) (ProcessesReply, error) {
+func (s *supervisor) Processes(_ context.Context, key runkey.Run) (ProcessesReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var reply ProcessesReply
-	if key != (RunKey{}) {
+	if key != (runkey.Run{}) {
 		if run := s.run(key); run != nil {
 			reply.Processes = run.views()
 		}

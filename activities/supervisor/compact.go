@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // compactFrom is the size from which a journal is compacted, in bytes.
@@ -37,7 +38,7 @@ func (j *journal) compactLocked() {
 
 // compact returns a journal without what is omitted, and false if it cannot be read.
 func compact(raw []byte, hash string) ([]byte, bool) {
-	r := newRun(hash, RunKey{})
+	r := newRun(hash, runkey.Run{})
 	var records []record
 	var lines [][]byte // of those: a later version may have said more in them
 	for line := range bytes.Lines(raw) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // CookieVar is the environment variable that identifies the task of a process. It finds
@@ -14,13 +16,13 @@ import (
 const CookieVar = "CLUSTERRUN_COOKIE"
 
 // runHash names a run in file names and cookies.
-func runHash(k RunKey) string {
+func runHash(k runkey.Run) string {
 	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.WorkflowID + "\x00" + k.RunID))
 	return hex.EncodeToString(sum[:8])
 }
 
 // cookieOf returns <instance>/<run>/<generation>/<task>/<number>.
-func cookieOf(instance, hash string, key Key, number int) string {
+func cookieOf(instance, hash string, key runkey.Task, number int) string {
 	return instance + "/" + hash + "/" + strconv.Itoa(key.Generation) + "/" + key.Task + "/" + strconv.Itoa(number)
 }
 

@@ -19,8 +19,8 @@ func TestWhatHangsEndsATryAlone(t *testing.T) {
 			return func() { close(disk) }
 		},
 		"a lease of ports": func(s *supervisor) func() {
-			s.leaseMu.Lock()
-			return s.leaseMu.Unlock
+			s.portsMu.Lock()
+			return s.portsMu.Unlock
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestWhatHangsEndsATryAlone(t *testing.T) {
 			s.mu.Unlock()
 			end()
 			<-s.records.none()
-			s.leaseMu.Lock() // the try has let go of what it was still waiting for
+			s.portsMu.Lock() // the try has let go of what it was still waiting for
 		})
 	}
 }

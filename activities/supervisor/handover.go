@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tcpstore"
 )
 
@@ -64,7 +65,7 @@ type handedOrphan struct {
 
 type handedRun struct {
 	Hash   string       `json:"hash"`
-	Key    RunKey       `json:"key"`
+	Key    runkey.Run   `json:"key"`
 	Newest int          `json:"newest,omitempty"`
 	Tasks  []handedTask `json:"tasks,omitempty"`
 	// Releasing and Released are whether a release was requested, and is over.
@@ -131,14 +132,14 @@ type handedJournal struct {
 }
 
 type handedPorts struct {
-	Leased []handedLease `json:"leased,omitempty"`
-	Held   map[int]int   `json:"held,omitempty"` // descriptors by port
-	Pins   []handedPin   `json:"pins,omitempty"`
-	Stores []handedStore `json:"stores,omitempty"`
-	Lapses bool          `json:"lapses,omitempty"`
+	Leased []handedPortLease `json:"leased,omitempty"`
+	Held   map[int]int       `json:"held,omitempty"` // descriptors by port
+	Pins   []handedPin       `json:"pins,omitempty"`
+	Stores []handedStore     `json:"stores,omitempty"`
+	Lapses bool              `json:"lapses,omitempty"`
 }
 
-type handedLease struct {
+type handedPortLease struct {
 	Generation int    `json:"generation"`
 	Group      int    `json:"group"`
 	Any        []int  `json:"any,omitempty"`
@@ -413,7 +414,7 @@ func (j *journal) describe() handedJournal {
 func (p *runPorts) describe() handedPorts {
 	h := handedPorts{Held: p.held, Lapses: p.lapse != nil}
 	for key, l := range p.leased {
-		h.Leased = append(h.Leased, handedLease{key.generation, key.group, l.any, l.fixed, l.store})
+		h.Leased = append(h.Leased, handedPortLease{key.generation, key.group, l.any, l.fixed, l.store})
 	}
 	for port, pin := range p.pins {
 		h.Pins = append(h.Pins, handedPin{port, pin.task, pin.generation, pin.fd})

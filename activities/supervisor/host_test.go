@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -241,9 +242,9 @@ func gone(pid int) bool {
 	return err != nil || stat.dead()
 }
 
-var testRun = RunKey{Namespace: "default", WorkflowID: "iris", RunID: "r1"}
+var testRun = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "r1"}
 
-func keyOf(task string) Key { return Key{Run: testRun, Task: task} }
+func keyOf(task string) runkey.Task { return runkey.Task{Run: testRun, Task: task} }
 
 func ref(task string, number int) ProcessRef { return ProcessRef{Key: keyOf(task), Number: number} }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // The types of [record].
@@ -31,25 +32,25 @@ const (
 // record is one line of a journal. It never contains the environment of a process, which
 // may hold secrets.
 type record struct {
-	Type       string    `json:"type"`
-	At         time.Time `json:"at"`
-	Run        *RunKey   `json:"run,omitempty"`
-	Generation int       `json:"generation,omitempty"`
-	Group      int       `json:"group,omitempty"`
-	Task       string    `json:"task,omitempty"`
-	Number     int       `json:"number,omitempty"`
-	Fence      *Fence    `json:"fence,omitempty"`
-	LogDir     string    `json:"log_dir,omitempty"`
-	User       string    `json:"user,omitempty"`
-	PID        int       `json:"pid,omitempty"`
-	Ticks      uint64    `json:"ticks,omitempty"`
-	Boot       string    `json:"boot,omitempty"`
-	Exit       *Exit     `json:"exit,omitempty"`
-	Ports      []int     `json:"ports,omitempty"`
-	Fixed      []int     `json:"fixed,omitempty"`
-	Store      string    `json:"store,omitempty"`
-	Moved      string    `json:"moved,omitempty"`
-	Failures   int       `json:"failures,omitempty"`
+	Type       string      `json:"type"`
+	At         time.Time   `json:"at"`
+	Run        *runkey.Run `json:"run,omitempty"`
+	Generation int         `json:"generation,omitempty"`
+	Group      int         `json:"group,omitempty"`
+	Task       string      `json:"task,omitempty"`
+	Number     int         `json:"number,omitempty"`
+	Fence      *Fence      `json:"fence,omitempty"`
+	LogDir     string      `json:"log_dir,omitempty"`
+	User       string      `json:"user,omitempty"`
+	PID        int         `json:"pid,omitempty"`
+	Ticks      uint64      `json:"ticks,omitempty"`
+	Boot       string      `json:"boot,omitempty"`
+	Exit       *Exit       `json:"exit,omitempty"`
+	Ports      []int       `json:"ports,omitempty"`
+	Fixed      []int       `json:"fixed,omitempty"`
+	Store      string      `json:"store,omitempty"`
+	Moved      string      `json:"moved,omitempty"`
+	Failures   int         `json:"failures,omitempty"`
 }
 
 const (
@@ -87,7 +88,7 @@ type journal struct {
 	compactAt int64
 }
 
-func newJournal(path string, key RunKey) *journal {
+func newJournal(path string, key runkey.Run) *journal {
 	return &journal{path: path, head: record{Type: recRun, At: time.Now().UTC(), Run: &key}}
 }
 

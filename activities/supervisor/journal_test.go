@@ -63,7 +63,7 @@ func TestJournalIsRead(t *testing.T) {
 	require.Equal(t, 999998, views[1].PID)
 	require.True(t, views[2].Exit.Lost, "about to be started: nobody knows")
 	require.Equal(t, Fence{Launch: 0, Attempt: 2}, r.tasks[taskID{0, "worker-0"}].fence)
-	require.Equal(t, []int{20001, 80}, r.ports.leased[leaseKey{}].all())
+	require.Equal(t, []int{20001, 80}, r.ports.leased[portLeaseKey{}].all())
 	require.NoError(t, s.Close())
 
 	_, r = reopen(t, dir)

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runPorts are the ports of a run. Guarded by supervisor.leaseMu.
+// runPorts are the ports of a run. Guarded by supervisor.portsMu.
 type runPorts struct {
 	// leased holds the replies, as journalled.
-	leased map[leaseKey]portLease
+	leased map[portLeaseKey]portLease
 	held   map[int]int // by port, the descriptor of the socket that holds it
 	pins   map[int]pin // the ports of held that a task wants by number
 	stores map[int]store
 	lapse  *time.Timer
 }
 
-// leaseKey names a lease of a run.
-type leaseKey struct{ generation, group int }
+// portLeaseKey names a lease of a run.
+type portLeaseKey struct{ generation, group int }
 
 // portLease is the ports of one lease.
 type portLease struct {
@@ -34,27 +34,27 @@ type portLease struct {
 
 func (l portLease) all() []int { return slices.Concat(l.any, l.fixed) }
 
-func (p *runPorts) remember(key leaseKey, l portLease) {
+func (p *runPorts) remember(key portLeaseKey, l portLease) {
 	if p.leased == nil {
-		p.leased = make(map[leaseKey]portLease)
+		p.leased = make(map[portLeaseKey]portLease)
 	}
 	p.leased[key] = l
 }
 
-// leasePrefix begins the names of the abstract sockets by which the supervisors of all
+// portPrefix begins the names of the abstract sockets by which the supervisors of all
 // users of a machine see each other's leases. The kernel frees them with their holder.
-const leasePrefix = "clusterrun-port-"
+const portPrefix = "clusterrun-port-"
 
 // Lease leases ports; see [API].
-func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error) {
+func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseReply, error) {
 	if r.Count < 0 {
-		return LeaseReply{}, refuse(ErrInvalid, fmt.Sprintf("%d ports cannot be leased", r.Count))
+		return PortLeaseReply{}, refuse(ErrInvalid, fmt.Sprintf("%d ports cannot be leased", r.Count))
 	}
 	if err := checkFiles(r.Count + len(r.Ports)); err != nil {
-		return LeaseReply{}, err
+		return PortLeaseReply{}, err
 	}
-	s.leaseMu.Lock()
-	defer s.leaseMu.Unlock()
+	s.portsMu.Lock()
+	defer s.portsMu.Unlock()
 	s.mu.Lock()
 	run := s.ensureRun(r.Run)
 	var err error
@@ -73,19 +73,19 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 	})
 	s.mu.Unlock()
 	if err != nil {
-		return LeaseReply{}, err
+		return PortLeaseReply{}, err
 	}
 
-	key := leaseKey{r.Generation, r.Group}
+	key := portLeaseKey{r.Generation, r.Group}
 	before, again := run.ports.leased[key]
 	if again && len(before.any) != r.Count && began {
-		return LeaseReply{}, refuse(ErrInvalid, fmt.Sprintf("generation %d of run %s has %d ports and runs with them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.any), r.Count))
+		return PortLeaseReply{}, refuse(ErrInvalid, fmt.Sprintf("generation %d of run %s has %d ports and runs with them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.any), r.Count))
 	}
 	got := portLease{fixed: r.Ports}
 	fresh := make([]int, 0, r.Count) // freed again if this fails
-	fail := func(err error) (LeaseReply, error) {
+	fail := func(err error) (PortLeaseReply, error) {
 		run.ports.letGo(fresh)
-		return LeaseReply{}, err
+		return PortLeaseReply{}, err
 	}
 	for i, port := range r.Ports {
 		task := ""
@@ -155,13 +155,13 @@ func (s *supervisor) Lease(_ context.Context, r LeaseRequest) (LeaseReply, error
 	if !lives {
 		s.lapseLater(run)
 	}
-	return LeaseReply{Ports: got.any}, nil
+	return PortLeaseReply{Ports: got.any}, nil
 }
 
-// lapseLater has the ports of a run lapse unless it starts a process. leaseMu must be held.
+// lapseLater has the ports of a run lapse unless it starts a process. portsMu must be held.
 func (s *supervisor) lapseLater(run *run) {
 	var timer *time.Timer
-	timer = time.AfterFunc(s.cfg.LeaseLapse, func() { s.lapsePorts(run, &timer) })
+	timer = time.AfterFunc(s.cfg.PortsLapse, func() { s.lapsePorts(run, &timer) })
 	run.ports.lapse = timer
 }
 
@@ -177,7 +177,7 @@ func (s *supervisor) dropOldPorts(run *run, generation int) {
 		return
 	}
 	var keep []int
-	maps.DeleteFunc(run.ports.leased, func(key leaseKey, _ portLease) bool {
+	maps.DeleteFunc(run.ports.leased, func(key portLeaseKey, _ portLease) bool {
 		return key.generation > 0 && key.generation < generation-KeepProcesses
 	})
 	for key, l := range run.ports.leased {
@@ -194,8 +194,8 @@ func (s *supervisor) dropOldPorts(run *run, generation int) {
 
 // lapsePorts frees the ports of a run that has never started a process.
 func (s *supervisor) lapsePorts(run *run, timer **time.Timer) {
-	s.leaseMu.Lock() // under which the timer was set
-	defer s.leaseMu.Unlock()
+	s.portsMu.Lock() // under which the timer was set
+	defer s.portsMu.Unlock()
 	if run.ports.lapse != *timer {
 		return // a process was started meanwhile, or the lease was renewed
 	}
@@ -209,8 +209,8 @@ func (s *supervisor) lapsePorts(run *run, timer **time.Timer) {
 // keepPorts keeps the ports of a run that starts a process until its release, and takes
 // them again if they have just lapsed.
 func (s *supervisor) keepPorts(run *run, generation int) {
-	s.leaseMu.Lock()
-	defer s.leaseMu.Unlock()
+	s.portsMu.Lock()
+	defer s.portsMu.Unlock()
 	stopTimer(run.ports.lapse)
 	run.ports.lapse = nil
 	for key, l := range run.ports.leased {
@@ -230,8 +230,8 @@ func (s *supervisor) keepPorts(run *run, generation int) {
 }
 
 func (s *supervisor) freePorts(run *run) {
-	s.leaseMu.Lock()
-	defer s.leaseMu.Unlock()
+	s.portsMu.Lock()
+	defer s.portsMu.Unlock()
 	stopTimer(run.ports.lapse)
 	run.ports.lapse = nil
 	run.ports.letGo(nil)
@@ -264,18 +264,18 @@ func (p *runPorts) hold(port int, probe bool) (bool, error) {
 	if _, ok := p.held[port]; ok {
 		return false, nil
 	}
-	fd, err := bindLease(port)
+	fd, err := bindPort(port)
 	if err != nil {
 		if errors.Is(err, unix.EADDRINUSE) {
 			return false, refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: it is leased to another run of clusterrun on this machine", port))
 		}
-		return false, notLeased(port, err)
+		return false, notProbed(port, err)
 	}
 	if probe {
 		if err := probePort(port, true); err != nil {
 			_ = unix.Close(fd)
 			if LimitOf(err) != "" {
-				return false, notLeased(port, err)
+				return false, notProbed(port, err)
 			}
 			return false, refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, reasonOf(err)))
 		}
@@ -298,19 +298,19 @@ func (p *runPorts) holdAny(count int, avoid []int) ([]int, error) {
 		if _, ok := p.held[port]; ok || slices.Contains(avoid, port) {
 			continue
 		}
-		fd, err := bindLease(port)
+		fd, err := bindPort(port)
 		if errors.Is(err, unix.EADDRINUSE) {
 			continue
 		}
 		if err != nil {
 			p.letGo(got)
-			return nil, notLeased(port, err)
+			return nil, notProbed(port, err)
 		}
 		if err := probePort(port, false); err != nil {
 			_ = unix.Close(fd)
 			if LimitOf(err) != "" {
 				p.letGo(got)
-				return nil, notLeased(port, err)
+				return nil, notProbed(port, err)
 			}
 			continue
 		}
@@ -328,7 +328,7 @@ func (p *runPorts) holdAny(count int, avoid []int) ([]int, error) {
 	return got, nil
 }
 
-// notLeased returns the error for a port that could not be probed.
-func notLeased(port int, err error) error {
+// notProbed returns the error for a port that could not be probed.
+func notProbed(port int, err error) error {
 	return fmt.Errorf("leasing port %d: %s", port, reasonOf(err))
 }

@@ -10,18 +10,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
 
-func runNamed(id string) RunKey {
-	return RunKey{Namespace: "default", WorkflowID: id, RunID: "r"}
+func runNamed(id string) runkey.Run {
+	return runkey.Run{Namespace: "default", WorkflowID: id, RunID: "r"}
 }
 
 // leased reports whether anybody on this machine holds a port.
 func leased(t *testing.T, port int) bool {
-	fd, err := bindLease(port)
+	fd, err := bindPort(port)
 	if err != nil {
 		require.ErrorIs(t, err, unix.EADDRINUSE)
 		return true
@@ -33,7 +34,7 @@ func leased(t *testing.T, port int) bool {
 func TestLease(t *testing.T) {
 	h := newHost(t, nil)
 	lease := func(id string, generation, count int, fixed ...int) ([]int, error) {
-		reply, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed(id), Generation: generation, Count: count, Ports: fixed})
+		reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed(id), Generation: generation, Count: count, Ports: fixed})
 		return reply.Ports, err
 	}
 	first, err := lease("a", 0, 3)
@@ -96,9 +97,9 @@ func TestLease(t *testing.T) {
 }
 
 func TestLeasesLapse(t *testing.T) {
-	h := newHost(t, func(r *role) { r.LeaseLapse = 100 * time.Millisecond })
+	h := newHost(t, func(r *role) { r.PortsLapse = 100 * time.Millisecond })
 	lease := func(id string) int {
-		reply, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed(id), Count: 1})
+		reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed(id), Count: 1})
 		require.NoError(t, err)
 		return reply.Ports[0]
 	}
@@ -120,9 +121,9 @@ func TestLeasesLapse(t *testing.T) {
 
 // A store is served while its port is leased, and each generation has another.
 func TestStoresOfLeases(t *testing.T) {
-	h := newHost(t, func(r *role) { r.LeaseLapse = 100 * time.Millisecond })
+	h := newHost(t, func(r *role) { r.PortsLapse = 100 * time.Millisecond })
 	lease := func(generation int, store string, fixed ...int) (int, error) {
-		reply, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed("s"), Generation: generation, Count: 1, Ports: fixed, Store: store})
+		reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed("s"), Generation: generation, Count: 1, Ports: fixed, Store: store})
 		return append(reply.Ports, 0)[0], err
 	}
 	dial := func(port int) (net.Conn, error) { return net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port)) }
@@ -201,7 +202,7 @@ func TestSupervisorsLeaseDifferentPorts(t *testing.T) {
 		for j := range 8 {
 			wg.Go(func() {
 				id := strconv.Itoa(j)
-				reply, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed(id), Count: 25})
+				reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed(id), Count: 25})
 				if !assert.NoError(t, err) {
 					return
 				}
@@ -243,10 +244,10 @@ func TestAPortThatTwoTasksOfARunWantIsRefusedForGood(t *testing.T) {
 	require.NoError(t, l.Close())
 	port := l.Addr().(*net.TCPAddr).Port
 	lease := func(h *host, run string, generation, group int, task string) error {
-		_, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed(run), Generation: generation, Group: group, Ports: []int{port}, Tasks: []string{task}})
+		_, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed(run), Generation: generation, Group: group, Ports: []int{port}, Tasks: []string{task}})
 		return err
 	}
-	_, err = a.client.Lease(a.ctx(), LeaseRequest{Run: runNamed("w"), Ports: []int{port, port}, Tasks: []string{"worker-0", "ps-0"}})
+	_, err = a.client.Lease(a.ctx(), PortLeaseRequest{Run: runNamed("w"), Ports: []int{port, port}, Tasks: []string{"worker-0", "ps-0"}})
 	require.ErrorIs(t, err, ErrPortShared, "in one reservation")
 	require.NoError(t, lease(a, "x", 0, 0, "worker-0"))
 	require.NoError(t, lease(a, "x", 0, 0, "worker-0"), "again")
@@ -273,7 +274,7 @@ func TestPortsThatTasksWantByNumberAreLeftAlone(t *testing.T) {
 	for port := low + 200; port < high; port++ {
 		avoid = append(avoid, port)
 	}
-	reply, err := h.client.Lease(h.ctx(), LeaseRequest{Run: runNamed("z"), Count: 3, Avoid: avoid})
+	reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed("z"), Count: 3, Avoid: avoid})
 	require.NoError(t, err)
 	for _, port := range reply.Ports {
 		require.Less(t, port, low+200)

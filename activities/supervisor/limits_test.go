@@ -14,7 +14,7 @@ func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 	const named = "a process may have 40 open files here; raise that limit: ulimit -n"
 	h := newHost(t, func(r *role) { r.Files = "-n 40" })
 	lease := func(group, count int) error {
-		_, err := h.client.Lease(h.ctx(), LeaseRequest{Run: testRun, Group: group, Count: count})
+		_, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Group: group, Count: count})
 		return err
 	}
 	err := lease(0, 25)
@@ -45,7 +45,7 @@ func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 // gave them.
 func TestSoftLimitIsRaisedAndNotLeaked(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Files = "-Sn 40" })
-	_, err := h.client.Lease(h.ctx(), LeaseRequest{Run: testRun, Count: 60})
+	_, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 60})
 	require.NoError(t, err)
 	h.sh("asks", 0, "ulimit -Sn >$D/limit")
 	require.Zero(t, h.wait("asks", 0).Code)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // loadRuns reads every journal that was not archived.
@@ -86,7 +87,7 @@ func loadJournal(path, hash string) (*run, contents, error) {
 	if err != nil {
 		return nil, contents{}, fmt.Errorf("reading a journal: %w", err)
 	}
-	r := newRun(hash, RunKey{})
+	r := newRun(hash, runkey.Run{})
 	if info, err := os.Stat(path); err == nil {
 		r.touched = info.ModTime()
 	}
@@ -108,7 +109,7 @@ func loadJournal(path, hash string) (*run, contents, error) {
 		}
 		c.good = append(append(c.good, line...), '\n')
 	}
-	if len(c.good) > 0 && r.key == (RunKey{}) {
+	if len(c.good) > 0 && r.key == (runkey.Run{}) {
 		c.damaged = true // the line that says whose it is is gone
 	}
 	r.journal = newJournal(path, r.key)
@@ -183,7 +184,7 @@ func (r *run) replay(rec record) bool {
 		}
 		t.next = rec.Number
 	case recLeased:
-		r.ports.remember(leaseKey{rec.Generation, rec.Group}, portLease{rec.Ports, rec.Fixed, rec.Store})
+		r.ports.remember(portLeaseKey{rec.Generation, rec.Group}, portLease{rec.Ports, rec.Fixed, rec.Store})
 	case recDamaged:
 		r.damaged = rec.Moved
 	case recReleased:
@@ -232,7 +233,7 @@ func (s *State) archived(hash string) *run {
 	}
 	if err != nil {
 		// It exists and cannot be read: this is not a run that has not begun.
-		r = newRun(hash, RunKey{})
+		r = newRun(hash, runkey.Run{})
 		r.damaged = s.releasedPath(hash)
 	}
 	r.releasing = true

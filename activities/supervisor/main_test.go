@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ type role struct {
 	OrphanGrace   time.Duration
 	ShutdownGrace time.Duration
 	KillBound     time.Duration
-	LeaseLapse    time.Duration
+	PortsLapse    time.Duration
 	// Unkillable names a file: while it is there, SIGKILL does nothing.
 	Unkillable string
 	// LateKills: what the reaper kills dies right after it has listed the children.
@@ -93,7 +94,7 @@ func supervisorMain(text string) int {
 	}
 	cfg := Config{
 		State: state, NoCgroups: r.NoCgroups,
-		OrphanGrace: r.OrphanGrace, ShutdownGrace: r.ShutdownGrace, KillBound: r.KillBound, LeaseLapse: r.LeaseLapse,
+		OrphanGrace: r.OrphanGrace, ShutdownGrace: r.ShutdownGrace, KillBound: r.KillBound, PortsLapse: r.PortsLapse,
 		Log: zap.New(zapcore.NewCore(
 			zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.Lock(os.Stderr), zapcore.DebugLevel)),
 		Ready: func() { event(r.Events, "ready %d", os.Getpid()) },
@@ -284,7 +285,7 @@ func sideMain() int {
 		event(r.Events, "side terminated")
 		return 0
 	}
-	all, err := c.Processes(context.Background(), RunKey{})
+	all, err := c.Processes(context.Background(), runkey.Run{})
 	for _, p := range all.Processes {
 		if p, err := c.Wait(context.Background(), ProcessRef{p.Key, p.Number}); err == nil {
 			event(r.Events, "exit %s %d %s", p.Key.Task, p.Exit.Code, p.Exit.Reason)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor/internal/wire"
 )
 
@@ -55,7 +56,7 @@ func TestCgroupNames(t *testing.T) {
 	names := make(map[string]bool)
 	for _, task := range []string{"worker-0", "worker-0-0", long, long + "a", long + "b", "é", "a:b", "a_b"} {
 		for number := range 2 {
-			name := cgroupName("h", Key{Task: task}, number)
+			name := cgroupName("h", runkey.Task{Task: task}, number)
 			require.False(t, names[name], name)
 			require.Regexp(t, `^[A-Za-z0-9._+-]{1,200}$`, name)
 			names[name] = true
@@ -71,7 +72,7 @@ func TestCookies(t *testing.T) {
 	require.Equal(t, "outer/h/0/w/0", ofInstance(cookies, "outer"))
 	require.Empty(t, ofInstance(cookies, "ins"))
 	require.Empty(t, parseCookies([]byte("X"+CookieVar+"=no\x00")))
-	require.NotEqual(t, runHash(RunKey{"a", "bc", "d"}), runHash(RunKey{"ab", "c", "d"}))
+	require.NotEqual(t, runHash(runkey.Run{Namespace: "a", WorkflowID: "bc", RunID: "d"}), runHash(runkey.Run{Namespace: "ab", WorkflowID: "c", RunID: "d"}))
 }
 
 func TestLastOfEach(t *testing.T) {
@@ -203,7 +204,7 @@ func TestFreePortsAreLeasedToNobody(t *testing.T) {
 	first := 0
 	for port := range FreePorts() {
 		assert.True(t, low <= port && port < high, port)
-		_, err := bindLease(port)
+		_, err := bindPort(port)
 		assert.ErrorIs(t, err, unix.EADDRINUSE, "it is kept meanwhile")
 		if first != 0 {
 			assert.NotEqual(t, first, port)
@@ -211,7 +212,7 @@ func TestFreePortsAreLeasedToNobody(t *testing.T) {
 		}
 		first = port
 	}
-	fd, err := bindLease(first)
+	fd, err := bindPort(first)
 	require.NoError(t, err)
 	require.NoError(t, unix.Close(fd))
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,7 +25,7 @@ type pin struct {
 
 // pin records the task of a port. Without the socket other supervisors only see that the
 // port is taken.
-func (p *runPorts) pin(run RunKey, generation, port int, task string) {
+func (p *runPorts) pin(run runkey.Run, generation, port int, task string) {
 	if before, ok := p.pins[port]; task == "" || ok && before.generation == generation {
 		return
 	}
@@ -52,7 +53,7 @@ func (p *runPorts) unpin(ports []int) {
 }
 
 // sharedWith returns an error if another lease of the same generation has the port.
-func (p *runPorts) sharedWith(key leaseKey, port int, task string) error {
+func (p *runPorts) sharedWith(key portLeaseKey, port int, task string) error {
 	for other, l := range p.leased {
 		if other.generation != key.generation || other.group == key.group {
 			continue
@@ -76,7 +77,7 @@ func errShared(port int, task, other string) error {
 
 // pinnedBy returns the other task of the run that holds the port, by the name of its socket;
 // empty if the port is not held by the run.
-func pinnedBy(run RunKey, generation, port int, task string) string {
+func pinnedBy(run runkey.Run, generation, port int, task string) string {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return ""
@@ -92,9 +93,9 @@ func pinnedBy(run RunKey, generation, port int, task string) string {
 }
 
 // pinPrefix begins the names of the sockets of one port of a run.
-func pinPrefix(run RunKey, generation, port int) string {
+func pinPrefix(run runkey.Run, generation, port int) string {
 	sum := sha256.Sum256([]byte(run.Namespace + "\x00" + run.WorkflowID + "\x00" + run.RunID))
-	return leasePrefix + strconv.Itoa(port) + "/" + hex.EncodeToString(sum[:8]) + "/" + strconv.Itoa(generation) + "/"
+	return portPrefix + strconv.Itoa(port) + "/" + hex.EncodeToString(sum[:8]) + "/" + strconv.Itoa(generation) + "/"
 }
 
 // pinName cuts a task's name so that the socket's name fits in the kernel's 107 bytes.

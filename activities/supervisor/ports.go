@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func bindLease(port int) (int, error) { return bindAbstract(leasePrefix + strconv.Itoa(port)) }
+func bindPort(port int) (int, error) { return bindAbstract(portPrefix + strconv.Itoa(port)) }
 
 // bindAbstract takes an abstract name, which the kernel frees with its holder.
 func bindAbstract(name string) (int, error) {
@@ -113,7 +113,7 @@ func anyPorts() iter.Seq[int] {
 func FreePorts() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for port := range anyPorts() {
-			fd, err := bindLease(port)
+			fd, err := bindPort(port)
 			if err != nil {
 				continue
 			}

@@ -8,27 +8,8 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
-
-// RunKey names one execution of a run. Runs of different namespaces, and later
-// executions under the same workflow ID, never share anything.
-type RunKey struct {
-	Namespace  string `json:"namespace"`
-	WorkflowID string `json:"workflow_id"`
-	RunID      string `json:"run_id"`
-}
-
-// Key names one task of one generation of a run.
-type Key struct {
-	Run        RunKey `json:"run"`
-	Generation int    `json:"generation"`
-	Task       string `json:"task"`
-}
-
-// String is for logs.
-func (k Key) String() string {
-	return fmt.Sprintf("%s/%s/%d/%s", k.Run.WorkflowID, k.Run.RunID, k.Generation, k.Task)
-}
 
 // Fence orders the commanders of a task: by launch (start-task), within a launch by the
 // execution of the run's workflow, and within that by activity attempt. The supervisor
@@ -150,7 +131,7 @@ type Contact struct {
 
 // Process is one process of a task, as the journal has it.
 type Process struct {
-	Key Key `json:"key"`
+	Key runkey.Task `json:"key"`
 	// Number counts the processes of a task from 0, over restarts, start-task
 	// and all; it names the journal entry.
 	Number int `json:"number"`
@@ -204,7 +185,7 @@ type Exit struct {
 
 // AttachRequest announces a new commander of a task.
 type AttachRequest struct {
-	Key   Key
+	Key   runkey.Task
 	Fence Fence
 }
 
@@ -215,7 +196,7 @@ type AttachReply struct{ Processes []Process }
 // StartRequest starts process Number of a task. It is idempotent: if that number is
 // journalled, the reply is that process.
 type StartRequest struct {
-	Key     Key
+	Key     runkey.Task
 	Fence   Fence
 	Number  int
 	Command Command
@@ -225,20 +206,20 @@ type StartRequest struct {
 
 // RenewRequest extends the [Contact] of the living process of a task.
 type RenewRequest struct {
-	Key   Key
+	Key   runkey.Task
 	Fence Fence
 	Until int64
 }
 
 // ProcessRef names one process.
 type ProcessRef struct {
-	Key    Key
+	Key    runkey.Task
 	Number int
 }
 
 // GrantRequest allows the process after Number to be started.
 type GrantRequest struct {
-	Key    Key
+	Key    runkey.Task
 	Fence  Fence
 	Number int
 	// Failures becomes that of the process.
@@ -250,7 +231,7 @@ type GrantRequest struct {
 // never lengthens it, and never changes its reason. The reply comes at once;
 // use Wait for the end.
 type StopRequest struct {
-	Run RunKey
+	Run runkey.Run
 	// Tasks limits the request to the living processes of these tasks, in Generation.
 	// Nil means every task of the run.
 	Tasks      []string
@@ -322,7 +303,7 @@ func (a StopAll) check() error {
 
 // SignalRequest sends one signal to the groups of the named tasks of a generation.
 type SignalRequest struct {
-	Run        RunKey
+	Run        runkey.Run
 	Tasks      []string
 	Generation int
 	Signal     int
@@ -331,11 +312,11 @@ type SignalRequest struct {
 // TasksReply names the tasks a request reached.
 type TasksReply struct{ Tasks []string }
 
-// LeaseRequest leases ports for a run. It is idempotent by run, generation and group: a
+// PortLeaseRequest leases ports for a run. It is idempotent by run, generation and group: a
 // repeated request returns the same ports, and leases them again if a new supervisor does
 // not hold them.
-type LeaseRequest struct {
-	Run        RunKey
+type PortLeaseRequest struct {
+	Run        runkey.Run
 	Generation int
 	// Group tells the leases of one generation apart.
 	Group int
@@ -353,14 +334,14 @@ type LeaseRequest struct {
 	Store string
 }
 
-// LeaseReply has the Count ports.
-type LeaseReply struct{ Ports []int }
+// PortLeaseReply has the Count ports.
+type PortLeaseReply struct{ Ports []int }
 
 // ReleaseRequest ends a run on this host: what is left is stopped, ports are
 // freed. Once released, the run's processes stay readable for seven days and
 // no new one can be started.
 type ReleaseRequest struct {
-	Run    RunKey
+	Run    runkey.Run
 	Signal int
 	Grace  time.Duration
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor/internal/wire"
 )
 
@@ -167,8 +168,8 @@ func (c *Client) Signal(ctx context.Context, r SignalRequest) (TasksReply, error
 }
 
 // Lease implements [API].
-func (c *Client) Lease(ctx context.Context, r LeaseRequest) (LeaseReply, error) {
-	return call[LeaseReply](ctx, c, "Lease", r)
+func (c *Client) Lease(ctx context.Context, r PortLeaseRequest) (PortLeaseReply, error) {
+	return call[PortLeaseReply](ctx, c, "Lease", r)
 }
 
 // Release implements [API].
@@ -177,7 +178,7 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) (ProcessesReply,
 }
 
 // Processes implements [API].
-func (c *Client) Processes(ctx context.Context, run RunKey) (ProcessesReply, error) {
+func (c *Client) Processes(ctx context.Context, run runkey.Run) (ProcessesReply, error) {
 	return call[ProcessesReply](ctx, c, "Processes", run)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/rpc"
 	"sync"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor/internal/wire"
 )
 
@@ -127,7 +128,7 @@ func (c *connection) Signal(call wire.Call[SignalRequest], reply *TasksReply) er
 	return answer(c, call, reply, c.api.Signal)
 }
 
-func (c *connection) Lease(call wire.Call[LeaseRequest], reply *LeaseReply) error {
+func (c *connection) Lease(call wire.Call[PortLeaseRequest], reply *PortLeaseReply) error {
 	return answer(c, call, reply, c.api.Lease)
 }
 
@@ -135,7 +136,7 @@ func (c *connection) Release(call wire.Call[ReleaseRequest], reply *ProcessesRep
 	return answer(c, call, reply, c.api.Release)
 }
 
-func (c *connection) Processes(call wire.Call[RunKey], reply *ProcessesReply) error {
+func (c *connection) Processes(call wire.Call[runkey.Run], reply *ProcessesReply) error {
 	return answer(c, call, reply, c.api.Processes)
 }
 

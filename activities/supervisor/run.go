@@ -36,9 +36,9 @@ type Config struct {
 	KillBound time.Duration
 	// KillNow, when closed during the shutdown, ends its graces.
 	KillNow <-chan struct{}
-	// LeaseLapse is how long ports are held for a run of which nothing is
+	// PortsLapse is how long ports are held for a run of which nothing is
 	// started. Default 60 s.
-	LeaseLapse time.Duration
+	PortsLapse time.Duration
 	// NoCgroups disables cgroups.
 	NoCgroups bool
 	Log       *zap.Logger
@@ -62,7 +62,7 @@ const DefaultKillBound = 10 * time.Second
 const (
 	defaultOrphanGrace   = 2 * time.Second
 	defaultShutdownGrace = 10 * time.Second
-	defaultLeaseLapse    = time.Minute
+	defaultPortsLapse    = time.Minute
 )
 
 func (c *Config) setDefaults() {
@@ -73,7 +73,7 @@ func (c *Config) setDefaults() {
 		{&c.OrphanGrace, defaultOrphanGrace},
 		{&c.ShutdownGrace, defaultShutdownGrace},
 		{&c.KillBound, DefaultKillBound},
-		{&c.LeaseLapse, defaultLeaseLapse},
+		{&c.PortsLapse, defaultPortsLapse},
 	} {
 		if *d.at == 0 {
 			*d.at = d.value

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"go.uber.org/zap"
 )
 
@@ -110,7 +111,7 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	return p, true, nil
 }
 
-func fenced(key Key, got, seen Fence) error {
+func fenced(key runkey.Task, got, seen Fence) error {
 	return refuse(ErrFenced, fmt.Sprintf("%s: %s was superseded by %s", key, got, seen))
 }
 

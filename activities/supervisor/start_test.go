@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -390,7 +391,7 @@ func TestALaterExecutionBeatsAnEarlierOne(t *testing.T) {
 
 func TestFencesAreThoseOfAGeneration(t *testing.T) {
 	h := newHost(t, nil)
-	start := func(generation int, fence Fence) Key {
+	start := func(generation int, fence Fence) runkey.Task {
 		r := h.request("worker-0", 0, fmt.Sprintf("echo $$ >$D/up%d; exec sleep 1000", generation))
 		r.Key.Generation, r.Fence = generation, fence
 		_, err := h.client.Start(h.ctx(), r)

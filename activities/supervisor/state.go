@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 const (
@@ -137,7 +138,7 @@ func journalIn(dir, folder, hash string) string { return filepath.Join(dir, fold
 
 // Journals returns where a state directory has the journal of a run, until it is released
 // there and afterwards.
-func Journals(dir string, run RunKey) (open, released string) {
+func Journals(dir string, run runkey.Run) (open, released string) {
 	hash := runHash(run)
 	return journalIn(dir, journalDir, hash), journalIn(dir, releasedDir, hash)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -216,7 +217,7 @@ func TestRelease(t *testing.T) {
 
 	_, err := h.client.Start(h.ctx(), h.request("worker-2", 0, "exit 1"))
 	require.ErrorIs(t, err, ErrReleased)
-	_, err = h.client.Lease(h.ctx(), LeaseRequest{Run: testRun, Count: 1})
+	_, err = h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 1})
 	require.ErrorIs(t, err, ErrReleased)
 	require.Equal(t, 3, h.wait("worker-0", 0).Code, "its processes stay readable")
 	p := h.sh("worker-0", 0, "exit 1")
@@ -224,7 +225,7 @@ func TestRelease(t *testing.T) {
 	attached, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-1"), Fence: Fence{Attempt: 1}})
 	require.NoError(t, err)
 	require.Len(t, attached.Processes, 1)
-	listed, err := h.client.Processes(h.ctx(), RunKey{})
+	listed, err := h.client.Processes(h.ctx(), runkey.Run{})
 	require.NoError(t, err)
 	require.Empty(t, listed.Processes)
 	listed, err = h.client.Processes(h.ctx(), testRun)
@@ -232,7 +233,7 @@ func TestRelease(t *testing.T) {
 	require.Equal(t, all, listed.Processes)
 
 	// Also one of which this host never heard: its start may still be on its way.
-	other := RunKey{Namespace: "default", WorkflowID: "other", RunID: "r9"}
+	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "r9"}
 	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: other, Signal: sigTERM})
 	require.NoError(t, err)
 	require.Empty(t, reply.Processes)

@@ -16,7 +16,7 @@ import (
 // store is a store for the processes of one lease of a run. It is served here, since they live as
 // long as the supervisor and no longer.
 type store struct {
-	of      leaseKey
+	of      portLeaseKey
 	address string
 	server  *tcpstore.Server
 }
@@ -36,8 +36,8 @@ func storeAddress(wanted string, anyPorts []int) (string, error) {
 }
 
 // serveStore serves the store of a lease, where it has one and it is not served yet. The port is
-// held. leaseMu must be held.
-func (s *supervisor) serveStore(run *run, key leaseKey, address string) error {
+// held. portsMu must be held.
+func (s *supervisor) serveStore(run *run, key portLeaseKey, address string) error {
 	if address == "" {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (s *supervisor) serveStore(run *run, key leaseKey, address string) error {
 	case errors.Is(err, unix.EADDRINUSE):
 		return refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, reasonOf(err)))
 	case err != nil:
-		return notLeased(port, err)
+		return notProbed(port, err)
 	}
 	if run.ports.stores == nil {
 		run.ports.stores = make(map[int]store)

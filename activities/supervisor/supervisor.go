@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
@@ -14,7 +15,7 @@ import (
 // supervisor is the table of processes and the parts that work on it.
 //
 // mu guards the table; nothing is written to disk while it is held. The journals have locks
-// of their own. leaseMu guards ports. mu may be locked while leaseMu or the forker's window
+// of their own. portsMu guards ports. mu may be locked while portsMu or the forker's window
 // is held, and never the other way round.
 type supervisor struct {
 	cfg    Config
@@ -46,7 +47,7 @@ type supervisor struct {
 	bootNext  int64
 	noCgroup  bool // the kernel let us make cgroups, but not start in them
 
-	leaseMu sync.Mutex
+	portsMu sync.Mutex
 	// sampling is held while processes are looked at, before mu.
 	sampling sync.Mutex
 
@@ -98,20 +99,20 @@ func newSupervisor(cfg Config) *supervisor {
 
 // run returns a run, also one that was released and is only on disk; nil if this host never
 // had it. s.mu must be held.
-func (s *supervisor) run(key RunKey) *run {
+func (s *supervisor) run(key runkey.Run) *run {
 	hash := runHash(key)
 	r := s.runs[hash]
 	if r == nil {
 		r = s.state.archived(hash)
 	}
-	if r != nil && r.key == (RunKey{}) {
+	if r != nil && r.key == (runkey.Run{}) {
 		r.key = key // its journal lost the line that says so
 	}
 	return r
 }
 
 // ensureRun is like run but adds the run if this host never had it. s.mu must be held.
-func (s *supervisor) ensureRun(key RunKey) *run {
+func (s *supervisor) ensureRun(key runkey.Run) *run {
 	if r := s.run(key); r != nil {
 		return r
 	}

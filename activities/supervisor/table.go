@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // run is one run on this host. It is guarded by supervisor.mu except for the ports, which
 // have their own lock.
 type run struct {
 	hash    string
-	key     RunKey
+	key     runkey.Run
 	journal *journal
 	tasks   map[taskID]*task
 	// newest is the newest generation in which a process was started.
@@ -111,8 +113,8 @@ func newProcess(t *task, number, launch int) *process {
 	}
 }
 
-func (t *task) key() Key {
-	return Key{Run: t.run.key, Generation: t.id.generation, Task: t.id.name}
+func (t *task) key() runkey.Task {
+	return runkey.Task{Run: t.run.key, Generation: t.id.generation, Task: t.id.name}
 }
 
 // process returns a process by its number; nil if it is not known.
@@ -182,7 +184,7 @@ func (r *run) task(id taskID) *task {
 	return t
 }
 
-func newRun(hash string, key RunKey) *run {
+func newRun(hash string, key runkey.Run) *run {
 	return &run{hash: hash, key: key, tasks: make(map[taskID]*task), touched: time.Now(), files: make(chan struct{}, filesAtOnce)}
 }
 

@@ -149,7 +149,7 @@ func (h *handedRun) run(s *State, open func(fd int, name string) *os.File) (*run
 		r.journal.f = open(j.File, r.journal.path)
 	}
 	for _, l := range h.Ports.Leased {
-		r.ports.remember(leaseKey{l.Generation, l.Group}, portLease{l.Any, l.Fixed, l.Store})
+		r.ports.remember(portLeaseKey{l.Generation, l.Group}, portLease{l.Any, l.Fixed, l.Store})
 	}
 	r.ports.held = h.Ports.Held
 	for _, p := range h.Ports.Pins {
@@ -257,7 +257,7 @@ func (s *supervisor) resume(r *run, h *handedRun) {
 		if r.ports.stores == nil {
 			r.ports.stores = make(map[int]store)
 		}
-		r.ports.stores[handed.Port] = store{leaseKey{handed.Generation, handed.Group}, handed.Address, server}
+		r.ports.stores[handed.Port] = store{portLeaseKey{handed.Generation, handed.Group}, handed.Address, server}
 	}
 	if h.Ports.Lapses {
 		s.lapseLater(r)

@@ -161,7 +161,7 @@ func (s *supervisor) stopAndLock(f *freezer, until time.Time) error {
 	if err := f.lock("the end of a run", &s.releases); err != nil {
 		return err
 	}
-	if err := f.lock("a lease of ports", &s.leaseMu); err != nil {
+	if err := f.lock("a lease of ports", &s.portsMu); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -272,8 +272,8 @@ func (s *supervisor) handOver() error {
 		if mainThread != nil && unix.Gettid() != os.Getpid() {
 			return errors.New("this is not the thread whose end the processes would follow")
 		}
-		ignored, hear := s.deaf()
-		defer hear()
+		ignored, listen := s.ignoreSignals()
+		defer listen()
 		env := append(os.Environ(), fmt.Sprintf("%s=%d %s", envHandover, s.next.record.Fd(), ignored))
 		select {
 		case <-s.ending: // by a signal that came before
@@ -288,9 +288,9 @@ func (s *supervisor) handOver() error {
 // asking are the signals that ask for something.
 var asking = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, SignalUpgrade}
 
-// deaf ignores the signals that ask for something until the next program listens, which they
+// ignoreSignals ignores the signals that ask for something until the next program listens, which they
 // would end. Those that come meanwhile are lost. It returns what the next program must know of that.
-func (s *supervisor) deaf() (ignored string, hear func()) {
+func (s *supervisor) ignoreSignals() (ignored string, listen func()) {
 	var were []string
 	for _, sig := range s.ignored {
 		were = append(were, strconv.Itoa(int(sig.(syscall.Signal)))) //nolint:forcetypeassert // all are, on Linux

@@ -131,7 +131,7 @@ func TestEndsWhileAnotherProgramTakesOver(t *testing.T) {
 // Several ask at once, with signals of both kinds, while tasks are started and ports are held.
 func TestUpgradesAtOnce(t *testing.T) {
 	h := newUpgradable(t, nil)
-	reply, err := h.client.Lease(h.ctx(), LeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"})
+	reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"})
 	require.NoError(t, err)
 	h.sh("first", 0, `exec sleep 1000`)
 	client, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(reply.Ports[0])))
@@ -169,7 +169,7 @@ func TestUpgradesAtOnce(t *testing.T) {
 	all.Wait()
 	ping()
 	h.connect()
-	again, err := h.client.Lease(h.ctx(), LeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"})
+	again, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"})
 	require.NoError(t, err)
 	assert.Equal(t, reply.Ports, again.Ports)
 	processes, err := h.client.Processes(h.ctx(), testRun)
@@ -258,7 +258,7 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 		released <- err
 	}()
 	h.until("it is being released", func() bool {
-		_, err := h.client.Lease(h.ctx(), LeaseRequest{Run: testRun})
+		_, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun})
 		return errors.Is(err, ErrReleased)
 	})
 	require.NoError(t, unix.Kill(h.sidePID(), unix.SIGSTOP))

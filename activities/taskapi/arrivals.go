@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 // postBarrier answers an arrival at a barrier.
@@ -48,7 +49,7 @@ func (o outcome) answer() (any, *wire.Problem) {
 // barrier.
 func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.Problem) {
 	task := r.endpoint.view()
-	a = Arrival{Run: task.Run, Generation: task.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key, Value: in.Value}
+	a = Arrival{Run: task.ID.Run, Generation: task.ID.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key, Value: in.Value}
 	if problem = checkName(a.Name); problem != nil {
 		return a, false, problem
 	}
@@ -99,7 +100,7 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 func (s *Server) away(t Task, participants []string) (away []string) {
 	for _, p := range participants {
 		// A task that was added to the run is in no view but its own.
-		if !t.View.Here[p] && p != t.ID.Task && !s.serves(ID{t.Run, t.Generation, p}) {
+		if !t.View.Here[p] && p != t.ID.Task && !s.serves(runkey.Task{Run: t.ID.Run, Generation: t.ID.Generation, Task: p}) {
 			away = append(away, p)
 		}
 	}
@@ -119,7 +120,7 @@ func without(names, out []string) []string {
 	return left
 }
 
-func (s *Server) serves(id ID) bool {
+func (s *Server) serves(id runkey.Task) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tasks[id] != nil

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
 // Arrival is a task at a barrier.
 type Arrival struct {
-	Run        Run
+	Run        runkey.Run
 	Generation int
 	Task       string
 	// Name is the barrier's.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/task"
 )
 
@@ -258,7 +259,7 @@ func TestATaskOutsideTheSpec_SEED28(t *testing.T) {
 	h := newHost(t, 2)
 	extra := *h.view
 	extra.Members = append(slices.Clone(h.view.Members), Member{Task: "extra-0", Type: "extra", Rank: 9, Host: "host-a"})
-	path, err := h.Listen(Task{ID: ID{Run: h.run, Task: "extra-0"}, View: &extra})
+	path, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Task: "extra-0"}, View: &extra})
 	require.NoError(t, err)
 	_, err = clientAt(t, path).Barrier(testContext(t), "x")
 	require.ErrorContains(t, err, "extra-0 is none of the participants of this barrier, which are worker-0, worker-1")
@@ -521,7 +522,7 @@ func TestGenerations(t *testing.T) {
 	h := newHost(t, 2)
 	old := h.arrive(testContext(t), 0, "x")
 	h.awaitArrived("x", 1)
-	path, err := h.Listen(Task{ID: ID{Run: h.run, Generation: 1, Task: "worker-0"}, View: h.view})
+	path, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Generation: 1, Task: "worker-0"}, View: h.view})
 	require.NoError(t, err)
 	assert.Contains(t, broken(t, <-old).Message, "a new generation of the run has begun")
 	assert.NotEqual(t, h.paths[0], path)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -18,7 +19,7 @@ type Closures interface {
 	// Next takes what a process of a task has done, and answers with what is next for
 	// it. It waits as long as the request says, and until ctx ends. Its error is
 	// [ErrClosuresAway] or [ErrProcessEnded], or for people.
-	Next(ctx context.Context, by ID, in ClosuresRequest) (ClosuresAnswer, error)
+	Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
 }
 
 var (

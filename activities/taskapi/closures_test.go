@@ -12,21 +12,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // nextOf answers serving processes.
-type nextOf func(ctx context.Context, by ID, in ClosuresRequest) (ClosuresAnswer, error)
+type nextOf func(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
 
-func (f nextOf) Next(ctx context.Context, by ID, in ClosuresRequest) (ClosuresAnswer, error) {
+func (f nextOf) Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
 	return f(ctx, by, in)
 }
 
 func TestAServingProcessIsHeard(t *testing.T) {
 	h := newHost(t, 1)
 	var heard ClosuresRequest
-	h.Closures = nextOf(func(_ context.Context, by ID, in ClosuresRequest) (ClosuresAnswer, error) {
+	h.Closures = nextOf(func(_ context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
 		assert.Equal(t, h.ids[0], by)
 		heard = in
 		return ClosuresAnswer{News: 3, Closures: []Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}}},
@@ -52,7 +53,7 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 	h := newHost(t, 1)
 	p := h.refused(501, wire.CodeNotThere, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
 	assert.Equal(t, "this host worker has no closures for its tasks", p.Message)
-	h.Closures = nextOf(func(context.Context, ID, ClosuresRequest) (ClosuresAnswer, error) {
+	h.Closures = nextOf(func(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
 		assert.Fail(t, "the broker never sees this")
 		return ClosuresAnswer{}, nil
 	})
@@ -105,7 +106,9 @@ func TestWhatTheBrokerRefuses(t *testing.T) {
 		{fmt.Errorf("more: %w", ErrProcessEnded), 409, wire.CodeProcessEnded},
 		{errors.New("else"), 500, wire.CodeInternal},
 	} {
-		h.Closures = nextOf(func(context.Context, ID, ClosuresRequest) (ClosuresAnswer, error) { return ClosuresAnswer{}, c.err })
+		h.Closures = nextOf(func(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
+			return ClosuresAnswer{}, c.err
+		})
 		p := h.refused(c.status, c.code, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
 		assert.Contains(t, p.Message, c.err.Error())
 	}
@@ -115,7 +118,7 @@ func TestWhatTheBrokerRefuses(t *testing.T) {
 func TestAServingProcessGoesAway(t *testing.T) {
 	h := newHost(t, 1)
 	waits, left := make(chan struct{}), make(chan struct{})
-	h.Closures = nextOf(func(ctx context.Context, _ ID, _ ClosuresRequest) (ClosuresAnswer, error) {
+	h.Closures = nextOf(func(ctx context.Context, _ runkey.Task, _ ClosuresRequest) (ClosuresAnswer, error) {
 		close(waits)
 		<-ctx.Done()
 		close(left)
@@ -145,7 +148,7 @@ func manyNames(n, bytes int) string {
 func TestAServingProcessIsToldToStop(t *testing.T) {
 	h := newHost(t, 1)
 	waits := make(chan bool, 1)
-	h.Closures = nextOf(func(ctx context.Context, _ ID, in ClosuresRequest) (ClosuresAnswer, error) {
+	h.Closures = nextOf(func(ctx context.Context, _ runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
 		if in.Seq == 1 {
 			waits <- true
 			<-ctx.Done()

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 func dial(t *testing.T, path string) net.Conn {
@@ -307,7 +308,7 @@ func TestALongStateDirectory(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	assert.True(t, strings.HasPrefix(s.dir, filepath.Join(short, "run", "clusterrun")+"/"), s.dir)
-	path, err := s.Listen(Task{ID: ID{Task: "worker-0"}, View: &View{Members: []Member{{Task: "worker-0"}}}})
+	path, err := s.Listen(Task{ID: runkey.Task{Task: "worker-0"}, View: &View{Members: []Member{{Task: "worker-0"}}}})
 	require.NoError(t, err)
 	_, err = clientAt(t, path).Info(testContext(t))
 	require.NoError(t, err)
@@ -343,14 +344,14 @@ func TestADirectoryThatIsNotOurs(t *testing.T) {
 // What a server before this one left of other runs is removed.
 func TestSweep(t *testing.T) {
 	h := newHost(t, 1)
-	other := Run{WorkflowID: "other"}
-	_, err := h.Listen(Task{ID: ID{Run: other, Task: "worker-0"}, View: h.view})
+	other := runkey.Run{WorkflowID: "other"}
+	_, err := h.Listen(Task{ID: runkey.Task{Run: other, Task: "worker-0"}, View: h.view})
 	require.NoError(t, err)
 	require.NoError(t, h.Close())
 	h.start()
-	h.Sweep([]Run{h.run})
-	assert.DirExists(t, filepath.Join(h.dir, h.run.dir()))
-	assert.NoDirExists(t, filepath.Join(h.dir, other.dir()))
+	h.Sweep([]runkey.Run{h.run})
+	assert.DirExists(t, filepath.Join(h.dir, dirOf(h.run)))
+	assert.NoDirExists(t, filepath.Join(h.dir, dirOf(other)))
 	_, err = h.task(0).Info(testContext(t))
 	require.NoError(t, err)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -16,17 +17,17 @@ import (
 type Coordinators interface {
 	// Open makes the queue if there is none. The process is the one with that number of
 	// the task: what those before it have created there nobody needs any more.
-	Open(ctx context.Context, by ID, process int) (Opened, error)
-	Schedule(ctx context.Context, by ID, in closure.ScheduleRequest) (closure.ScheduleAnswer, error)
-	Join(ctx context.Context, by ID, in closure.WaitRequest) (closure.WaitAnswer, error)
-	Done(ctx context.Context, by ID, in closure.WaitRequest) (closure.WaitAnswer, error)
-	CreateResource(ctx context.Context, by ID, in closure.ResourceRequest) (closure.ResourceAnswer, error)
-	ReleaseResources(ctx context.Context, by ID, in closure.ReleaseRequest) (closure.ReleaseAnswer, error)
-	Cancel(ctx context.Context, by ID, in closure.CancelRequest) (closure.CancelAnswer, error)
+	Open(ctx context.Context, by runkey.Task, process int) (Opened, error)
+	Schedule(ctx context.Context, by runkey.Task, in closure.ScheduleRequest) (closure.ScheduleAnswer, error)
+	Join(ctx context.Context, by runkey.Task, in closure.WaitRequest) (closure.WaitAnswer, error)
+	Done(ctx context.Context, by runkey.Task, in closure.WaitRequest) (closure.WaitAnswer, error)
+	CreateResource(ctx context.Context, by runkey.Task, in closure.ResourceRequest) (closure.ResourceAnswer, error)
+	ReleaseResources(ctx context.Context, by runkey.Task, in closure.ReleaseRequest) (closure.ReleaseAnswer, error)
+	Cancel(ctx context.Context, by runkey.Task, in closure.CancelRequest) (closure.CancelAnswer, error)
 	// Outcomes is what the history has after a position. It waits for something.
-	Outcomes(ctx context.Context, by ID, session, after string, wait time.Duration) (Outcomes, error)
+	Outcomes(ctx context.Context, by runkey.Task, session, after string, wait time.Duration) (Outcomes, error)
 	// Find has the outcomes of those closures that have ended.
-	Find(ctx context.Context, by ID, ids []uint64) (map[uint64]closure.Outcome, error)
+	Find(ctx context.Context, by runkey.Task, ids []uint64) (map[uint64]closure.Outcome, error)
 }
 
 // Opened is a queue that is there.
@@ -52,7 +53,7 @@ var ErrRunOver = errors.New("the run has ended, and its closures with it")
 
 // caller is a process of a task, with the number that it knows as its restart count.
 type caller struct {
-	ID
+	ID      runkey.Task
 	process int
 }
 
@@ -110,7 +111,7 @@ var (
 	postCoordinatorResources = coordinating(checkResource,
 		func(ctx context.Context, c Coordinators, by caller, in *wire.ResourceRequest) (closure.ResourceAnswer, error) {
 			request := resourceOf(in)
-			request.Task, request.Process = by.Task, by.process
+			request.Task, request.Process = by.ID.Task, by.process
 			return c.CreateResource(ctx, by.ID, request)
 		})
 	postCoordinatorRelease = coordinating(checkRelease,
@@ -140,7 +141,7 @@ func schedule(ctx context.Context, c Coordinators, by caller, in *wire.ScheduleR
 }
 
 // waiting blocks the request until it is answered, in one of two ways.
-func waiting(how func(Coordinators, context.Context, ID, closure.WaitRequest) (closure.WaitAnswer, error)) func(context.Context, Coordinators, caller, *wire.WaitRequest) (closure.WaitAnswer, error) {
+func waiting(how func(Coordinators, context.Context, runkey.Task, closure.WaitRequest) (closure.WaitAnswer, error)) func(context.Context, Coordinators, caller, *wire.WaitRequest) (closure.WaitAnswer, error) {
 	return func(ctx context.Context, c Coordinators, by caller, in *wire.WaitRequest) (closure.WaitAnswer, error) {
 		return how(c, ctx, by.ID, closure.WaitRequest{Client: in.Session, Call: in.Call})
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -31,7 +32,7 @@ type queueClient struct {
 	feeds  *closurequeue.Feeds
 }
 
-func (q *queueClient) Open(ctx context.Context, by ID, process int) (Opened, error) {
+func (q *queueClient) Open(ctx context.Context, by runkey.Task, process int) (Opened, error) {
 	if err := q.client.Open(ctx, closurequeue.Options{QueueSize: int(q.size.Load())}); err != nil {
 		return Opened{}, err
 	}
@@ -51,35 +52,35 @@ func forTask[A any](a A, err error) (A, error) {
 	return a, err
 }
 
-func (q *queueClient) Schedule(ctx context.Context, _ ID, in closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
+func (q *queueClient) Schedule(ctx context.Context, _ runkey.Task, in closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
 	return forTask(q.client.Schedule(ctx, in))
 }
 
-func (q *queueClient) Join(ctx context.Context, _ ID, in closure.WaitRequest) (closure.WaitAnswer, error) {
+func (q *queueClient) Join(ctx context.Context, _ runkey.Task, in closure.WaitRequest) (closure.WaitAnswer, error) {
 	return forTask(q.client.Join(ctx, in))
 }
 
-func (q *queueClient) Done(ctx context.Context, _ ID, in closure.WaitRequest) (closure.WaitAnswer, error) {
+func (q *queueClient) Done(ctx context.Context, _ runkey.Task, in closure.WaitRequest) (closure.WaitAnswer, error) {
 	return forTask(q.client.Done(ctx, in))
 }
 
-func (q *queueClient) CreateResource(ctx context.Context, _ ID, in closure.ResourceRequest) (closure.ResourceAnswer, error) {
+func (q *queueClient) CreateResource(ctx context.Context, _ runkey.Task, in closure.ResourceRequest) (closure.ResourceAnswer, error) {
 	return forTask(q.client.CreateResource(ctx, in))
 }
 
-func (q *queueClient) ReleaseResources(ctx context.Context, _ ID, in closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
+func (q *queueClient) ReleaseResources(ctx context.Context, _ runkey.Task, in closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
 	return forTask(q.client.ReleaseResources(ctx, in))
 }
 
-func (q *queueClient) Cancel(ctx context.Context, _ ID, in closure.CancelRequest) (closure.CancelAnswer, error) {
+func (q *queueClient) Cancel(ctx context.Context, _ runkey.Task, in closure.CancelRequest) (closure.CancelAnswer, error) {
 	return forTask(q.client.Cancel(ctx, in))
 }
 
-func (q *queueClient) Find(ctx context.Context, _ ID, ids []uint64) (map[uint64]closure.Outcome, error) {
+func (q *queueClient) Find(ctx context.Context, _ runkey.Task, ids []uint64) (map[uint64]closure.Outcome, error) {
 	return forTask(q.client.Find(ctx, ids...))
 }
 
-func (q *queueClient) Outcomes(ctx context.Context, _ ID, session, after string, wait time.Duration) (Outcomes, error) {
+func (q *queueClient) Outcomes(ctx context.Context, _ runkey.Task, session, after string, wait time.Duration) (Outcomes, error) {
 	at, err := closurequeue.ParsePosition(after)
 	if err != nil {
 		return Outcomes{}, &closure.RefusedError{Reason: err}

@@ -8,21 +8,12 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
-
-// Run names one execution of a run.
-type Run struct{ Namespace, WorkflowID, RunID string }
-
-// ID names one task of one generation of a run.
-type ID struct {
-	Run        Run
-	Generation int
-	Task       string
-}
 
 // Task is a task as its host knows it.
 type Task struct {
-	ID
+	ID runkey.Task
 	// RestartCount is what its process is told.
 	RestartCount int
 	// Host is the host's name.
@@ -63,15 +54,15 @@ func short(parts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
 }
 
-func (r Run) dir() string { return short(r.Namespace, r.WorkflowID, r.RunID) }
+func dirOf(r runkey.Run) string { return short(r.Namespace, r.WorkflowID, r.RunID) }
 
-func (id ID) file() string { return short(fmt.Sprint(id.Generation), id.Task) }
+func fileOf(id runkey.Task) string { return short(fmt.Sprint(id.Generation), id.Task) }
 
 // describe returns the answer to who asks.
 func (t *Task) describe() wire.Task {
 	out := wire.Task{
-		Run: t.Run.WorkflowID, Execution: t.Run.RunID, Task: t.ID.Task,
-		RestartCount: t.RestartCount, Generation: t.Generation, Host: t.Host,
+		Run: t.ID.Run.WorkflowID, Execution: t.ID.Run.RunID, Task: t.ID.Task,
+		RestartCount: t.RestartCount, Generation: t.ID.Generation, Host: t.Host,
 		WorldSize: len(t.View.Members),
 	}
 	for _, m := range t.View.Members {

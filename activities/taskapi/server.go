@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
 const (
@@ -60,20 +61,20 @@ type Server struct {
 	patience patience
 
 	mu     sync.Mutex
-	tasks  map[ID]*endpoint
+	tasks  map[runkey.Task]*endpoint
 	groups map[group]*rounds
-	stops  map[Run]*stopping
+	stops  map[runkey.Run]*stopping
 }
 
 // group names one generation of a run.
 type group struct {
-	run        Run
+	run        runkey.Run
 	generation int
 }
 
 // endpoint is one task and its socket.
 type endpoint struct {
-	id       ID
+	id       runkey.Task
 	path     string
 	listener *listener
 	rounds   *rounds
@@ -101,7 +102,7 @@ func newServer(c Config, p patience) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, dir: dir, budget: budget(), tasks: map[ID]*endpoint{}, groups: map[group]*rounds{}, stops: map[Run]*stopping{},
+		Config: c, dir: dir, budget: budget(), tasks: map[runkey.Task]*endpoint{}, groups: map[group]*rounds{}, stops: map[runkey.Run]*stopping{},
 		group: background.NewGroup(), patience: p,
 	}
 	var protocols http.Protocols
@@ -131,7 +132,7 @@ func newServer(c Config, p patience) (*Server, error) {
 func (s *Server) Listen(t Task) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.endOlder(t.Run, t.Generation)
+	s.endOlder(t.ID.Run, t.ID.Generation)
 	e := s.tasks[t.ID]
 	if e == nil {
 		var err error
@@ -150,7 +151,7 @@ func (s *Server) Listen(t Task) (string, error) {
 }
 
 func (s *Server) open(t Task) (*endpoint, error) {
-	dir := filepath.Join(s.dir, t.Run.dir())
+	dir := filepath.Join(s.dir, dirOf(t.ID.Run))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -159,17 +160,17 @@ func (s *Server) open(t Task) (*endpoint, error) {
 			return nil, err
 		}
 	}
-	g := group{t.Run, t.Generation}
+	g := group{t.ID.Run, t.ID.Generation}
 	r := s.groups[g]
 	if r == nil {
-		log, err := openRoundLog(filepath.Join(dir, short("rounds", ID{Generation: t.Generation}.file())))
+		log, err := openRoundLog(filepath.Join(dir, short("rounds", fileOf(runkey.Task{Generation: t.ID.Generation}))))
 		if err != nil {
 			return nil, err
 		}
 		r = newRounds(log)
 		s.groups[g] = r
 	}
-	e := &endpoint{id: t.ID, task: t, rounds: r, stopping: s.stoppingOf(t.Run), path: filepath.Join(dir, t.ID.file())}
+	e := &endpoint{id: t.ID, task: t, rounds: r, stopping: s.stoppingOf(t.ID.Run), path: filepath.Join(dir, fileOf(t.ID))}
 	e.ended, e.end = context.WithCancelCause(context.Background())
 	var err error
 	if e.listener, err = s.listen(e); err != nil {
@@ -186,7 +187,7 @@ func (s *Server) open(t Task) (*endpoint, error) {
 
 // Ended says that the process of a task has, and whether that is the end of the
 // task; how says in what way, such as "exited with exit code 1".
-func (s *Server) Ended(id ID, final bool, how string) {
+func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	s.mu.Lock()
 	r, e := s.groups[group{id.Run, id.Generation}], s.tasks[id]
 	s.mu.Unlock()
@@ -199,7 +200,7 @@ func (s *Server) Ended(id ID, final bool, how string) {
 }
 
 // Progress returns how far a task says it has got; nil where it has not said.
-func (s *Server) Progress(id ID) *Progress {
+func (s *Server) Progress(id runkey.Task) *Progress {
 	s.mu.Lock()
 	e := s.tasks[id]
 	s.mu.Unlock()
@@ -212,16 +213,16 @@ func (s *Server) Progress(id ID) *Progress {
 }
 
 // Release ends the service for a run.
-func (s *Server) Release(run Run) {
+func (s *Server) Release(run runkey.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endWhere(func(g group) bool { return g.run == run }, "the run is released on this host")
 	delete(s.stops, run)
-	_ = os.RemoveAll(filepath.Join(s.dir, run.dir()))
+	_ = os.RemoveAll(filepath.Join(s.dir, dirOf(run)))
 }
 
 // endOlder ends the generations of a run before one.
-func (s *Server) endOlder(run Run, generation int) {
+func (s *Server) endOlder(run runkey.Run, generation int) {
 	s.endWhere(func(g group) bool { return g.run == run && g.generation < generation }, "a new generation of the run has begun")
 }
 
@@ -248,10 +249,10 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 }
 
 // Sweep removes what earlier servers left of runs that are not here any more.
-func (s *Server) Sweep(here []Run) {
+func (s *Server) Sweep(here []runkey.Run) {
 	keep := map[string]bool{}
 	for _, run := range here {
-		keep[run.dir()] = true
+		keep[dirOf(run)] = true
 	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -35,8 +36,8 @@ type host struct {
 	state string
 	logs  string
 	view  *View
-	run   Run
-	ids   []ID
+	run   runkey.Run
+	ids   []runkey.Task
 	paths []string
 	stops Stops
 	// coordinators of its servers, if there are some.
@@ -52,10 +53,10 @@ func newHost(t testing.TB, workers int) *host {
 
 func newHostWith(t testing.TB, workers int, stops Stops) *host {
 	t.Helper()
-	h := &host{t: t, stops: stops, patience: usualPatience, state: t.TempDir(), logs: t.TempDir(), run: Run{"default", "iris", "1-2-3"}, view: &View{Here: map[string]bool{}}}
+	h := &host{t: t, stops: stops, patience: usualPatience, state: t.TempDir(), logs: t.TempDir(), run: runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1-2-3"}, view: &View{Here: map[string]bool{}}}
 	for i := range workers {
 		name := "worker-" + strconv.Itoa(i)
-		h.ids = append(h.ids, ID{Run: h.run, Task: name})
+		h.ids = append(h.ids, runkey.Task{Run: h.run, Task: name})
 		h.view.Members = append(h.view.Members, Member{
 			Task: name, Type: "worker", Index: i, Rank: i, LocalRank: i, Host: "host-a", Address: "127.0.0.1:" + strconv.Itoa(20000+i),
 		})
@@ -255,7 +256,7 @@ func TestWithoutFiles(t *testing.T) {
 func TestProgress(t *testing.T) {
 	h := newHost(t, 1)
 	assert.Nil(t, h.Progress(h.ids[0]))
-	assert.Nil(t, h.Progress(ID{Task: "unknown-0"}))
+	assert.Nil(t, h.Progress(runkey.Task{Task: "unknown-0"}))
 	ctx := testContext(t)
 	for i := range 100001 {
 		require.NoError(t, h.task(0).Progress(ctx, float64(i), 100000, "loss 0.3"))
@@ -387,7 +388,7 @@ func TestLongReports(t *testing.T) {
 // noClosures has none.
 type noClosures struct{}
 
-func (noClosures) Next(context.Context, ID, ClosuresRequest) (ClosuresAnswer, error) {
+func (noClosures) Next(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
 	return ClosuresAnswer{}, nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -38,14 +39,14 @@ type together struct {
 
 type wished struct {
 	spec.TogetherRequest
-	by ID
+	by runkey.Task
 }
 
 func newTogether() *together {
 	return &together{keys: map[string]bool{}, asked: make(chan context.Context, 100)}
 }
 
-func (r *together) RequestStop(ctx context.Context, by ID, wish spec.TogetherRequest) (spec.Stopping, error) {
+func (r *together) RequestStop(ctx context.Context, by runkey.Task, wish spec.TogetherRequest) (spec.Stopping, error) {
 	r.mu.Lock()
 	held := r.held
 	r.mu.Unlock()
@@ -77,7 +78,7 @@ func (r *together) RequestStop(ctx context.Context, by ID, wish spec.TogetherReq
 	return r.now, nil
 }
 
-func (r *together) ClearStop(context.Context, ID) (spec.Stopping, error) {
+func (r *together) ClearStop(context.Context, runkey.Task) (spec.Stopping, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.now.Stop {
@@ -428,13 +429,13 @@ func TestOldNews(t *testing.T) {
 // What was said before a task was there, it finds; another run does not.
 func TestStoppingIsKeptUntilRelease(t *testing.T) {
 	h, _ := newStopping(t, 1)
-	other := Run{WorkflowID: "other"}
+	other := runkey.Run{WorkflowID: "other"}
 	h.SetStopping(other, spec.Stopping{Seq: 1, Stop: true})
 	assert.False(t, h.stop(0, "GET", "", "").Stop)
-	path, err := h.Listen(Task{ID: ID{Run: other, Task: "worker-0"}, View: h.view})
+	path, err := h.Listen(Task{ID: runkey.Task{Run: other, Task: "worker-0"}, View: h.view})
 	require.NoError(t, err)
 	assert.True(t, clientAt(t, path).ShouldStop())
-	path, err = h.Listen(Task{ID: ID{Run: other, Generation: 1, Task: "worker-0"}, View: h.view})
+	path, err = h.Listen(Task{ID: runkey.Task{Run: other, Generation: 1, Task: "worker-0"}, View: h.view})
 	require.NoError(t, err)
 	assert.True(t, clientAt(t, path).ShouldStop(), "it is the run's, and not a generation's")
 	h.Release(other)
@@ -465,7 +466,7 @@ func TestTheTaskIsOver(t *testing.T) {
 		told <- err
 	}()
 	awaitStopWaiters(t, 1)
-	_, err := h.Listen(Task{ID: ID{Run: h.run, Generation: 1, Task: "worker-0"}, View: h.view})
+	_, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Generation: 1, Task: "worker-0"}, View: h.view})
 	require.NoError(t, err)
 	var refused *task.APIError
 	require.ErrorAs(t, <-told, &refused)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/internal/news"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -18,14 +19,14 @@ type stopping struct {
 // than what is known already changes nothing. It is kept for tasks that are listened
 // for later, until [Server.Release]; a host worker that was started again says it
 // before [Server.Listen], so that nobody is told otherwise in between.
-func (s *Server) SetStopping(run Run, now spec.Stopping) {
+func (s *Server) SetStopping(run runkey.Run, now spec.Stopping) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stoppingOf(run).set(now)
 }
 
 // stoppingOf must be called with mu held.
-func (s *Server) stoppingOf(run Run) *stopping {
+func (s *Server) stoppingOf(run runkey.Run) *stopping {
 	st := s.stops[run]
 	if st == nil {
 		st = &stopping{}

@@ -3,6 +3,7 @@ package taskapi
 import (
 	"context"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -10,7 +11,7 @@ import (
 type Stops interface {
 	// RequestStop answers with how the run stands afterwards. The same key again is
 	// the same request. Its error is for the task where the run refuses it.
-	RequestStop(ctx context.Context, by ID, request spec.TogetherRequest) (spec.Stopping, error)
+	RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error)
 	// ClearStop takes a stop back.
-	ClearStop(ctx context.Context, by ID) (spec.Stopping, error)
+	ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, error)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
@@ -71,7 +72,7 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 			require.NoError(t, os.Lchown(logs, int(u.UID), int(u.GID)))
 		}
 		path, err := s.Listen(Task{
-			ID: ID{Run: Run{WorkflowID: run}, Task: "worker-0"}, User: u, LogDir: logs, View: &View{Members: []Member{{Task: "worker-0"}}},
+			ID: runkey.Task{Run: runkey.Run{WorkflowID: run}, Task: "worker-0"}, User: u, LogDir: logs, View: &View{Members: []Member{{Task: "worker-0"}}},
 		})
 		require.NoError(t, err)
 		return path, logs

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
 	"github.com/clusterrun/clusterrun/activities/metrics"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -39,7 +40,7 @@ func meetingsOf(t *testing.T, s barriers.Server) *barriers.Barriers {
 
 func twoWorkers() taskapi.Arrival {
 	return taskapi.Arrival{
-		Run: taskapi.Run{WorkflowID: "iris", RunID: "1"}, Generation: 3, Task: "worker-0", Name: "epoch", Key: "k",
+		Run: runkey.Run{WorkflowID: "iris", RunID: "1"}, Generation: 3, Task: "worker-0", Name: "epoch", Key: "k",
 		Participants: []string{"worker-0", "worker-1"}, Here: []string{"worker-0"},
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closures"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -25,7 +25,7 @@ type Brokers struct {
 	group *background.Group
 
 	mu  sync.Mutex
-	all map[supervisor.RunKey]*Broker
+	all map[runkey.Run]*Broker
 }
 
 // Broker has the closures of one run.
@@ -48,11 +48,11 @@ type Broker struct {
 var _ taskapi.Closures = (*Brokers)(nil)
 
 func newBrokers(c Config, g *background.Group) *Brokers {
-	return &Brokers{Config: c, group: g, all: map[supervisor.RunKey]*Broker{}}
+	return &Brokers{Config: c, group: g, all: map[runkey.Run]*Broker{}}
 }
 
 // Next implements [taskapi.Closures].
-func (b *Brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+func (b *Brokers) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
 	run, err := b.runOf(by)
 	if err != nil {
 		return taskapi.ClosuresAnswer{}, err
@@ -62,7 +62,7 @@ func (b *Brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 		return taskapi.ClosuresAnswer{}, errReleased
 	}
 	if b.MayServe != nil && in.Slots > 0 {
-		if err := b.MayServe(run.RunKey, by.Task); err != nil {
+		if err := b.MayServe(run.Key, by.Task); err != nil {
 			return taskapi.ClosuresAnswer{}, err
 		}
 	}
@@ -80,7 +80,7 @@ func (b *Brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRe
 }
 
 // Serving returns the broker of a run; nil where the run has not this host (any more).
-func (b *Brokers) Serving(run supervisor.RunKey) *Broker {
+func (b *Brokers) Serving(run runkey.Run) *Broker {
 	r, ok := b.here(run)
 	if !ok {
 		return nil
@@ -89,7 +89,7 @@ func (b *Brokers) Serving(run supervisor.RunKey) *Broker {
 }
 
 // Known returns the broker of a run, if there is one.
-func (b *Brokers) Known(run supervisor.RunKey) *Broker {
+func (b *Brokers) Known(run runkey.Run) *Broker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all[run]
@@ -98,7 +98,7 @@ func (b *Brokers) Known(run supervisor.RunKey) *Broker {
 // of returns the broker of a run, which is made when it is first asked for; nil where this
 // host has released the run meanwhile.
 func (b *Brokers) of(run Run) *Broker {
-	key := run.RunKey
+	key := run.Key
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.all[key]; s != nil {
@@ -203,7 +203,7 @@ func (b *Brokers) tell(ctx context.Context, s *Broker) {
 }
 
 // end ends the service of a run, without a word to its queue.
-func (b *Brokers) end(key supervisor.RunKey) {
+func (b *Brokers) end(key runkey.Run) {
 	b.mu.Lock()
 	s := b.all[key]
 	delete(b.all, key)
@@ -228,14 +228,14 @@ func (b *Brokers) close() {
 const restartPatience = time.Minute
 
 // restart has a process restarted that does not end a call.
-func (b *Brokers) restart(key supervisor.RunKey, task string) {
+func (b *Brokers) restart(key runkey.Run, task string) {
 	run, ok := b.here(key)
 	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(b.group.Context(), restartPatience)
 	defer cancel()
-	if err := b.Config.Restart(ctx, run.RunKey, task); err != nil {
+	if err := b.Config.Restart(ctx, run.Key, task); err != nil {
 		b.Log.Warn("a process that does not end its call could not be restarted", zap.String("task", task), zap.Error(err))
 	}
 }
@@ -244,7 +244,7 @@ func (b *Brokers) restart(key supervisor.RunKey, task string) {
 // middle of which the process ended, if there is one, and who says so; empty: nobody had
 // given it any.
 func (b *Brokers) processEnded(run Run, task string) (call, life string) {
-	if s := b.Known(run.RunKey); s != nil {
+	if s := b.Known(run.Key); s != nil {
 		return s.ProcessEnded(task, ""), s.life
 	}
 	return "", ""
@@ -258,7 +258,7 @@ func (c *Config) queueInput(run *Run) closure.QueueInput {
 	}
 	in, err := closure.NewQueueInput(s, run.ofQueue(), os.Getenv)
 	if err != nil {
-		c.Log.Warn("a variable of this host worker is ignored", zap.String("run", run.WorkflowID), zap.Error(err))
+		c.Log.Warn("a variable of this host worker is ignored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 	}
 	return in
 }
@@ -268,7 +268,7 @@ func (c *Config) noteQueue(run *Run) {
 	if run.Served {
 		return
 	}
-	if _, err := c.Plans.Note(run.RunKey, func(n *Notes) { n.Served = true }); err != nil {
+	if _, err := c.Plans.Note(run.Key, func(n *Notes) { n.Served = true }); err != nil {
 		c.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
 	}
 }

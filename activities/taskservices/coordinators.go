@@ -12,7 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
@@ -26,16 +26,16 @@ type coordinators struct {
 
 	mu sync.Mutex
 	// feeds are those of the queues.
-	feeds map[supervisor.RunKey]*closurequeue.Feeds
+	feeds map[runkey.Run]*closurequeue.Feeds
 	// tasks are those that closures may ask for.
-	tasks map[supervisor.RunKey]*closurequeue.Tasks
+	tasks map[runkey.Run]*closurequeue.Tasks
 }
 
 var _ taskapi.Coordinators = (*coordinators)(nil)
 
 // queueOf returns the run of a task and its queue. A server that is not there yet is
 // waited for.
-func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*Run, *closurequeue.Client, error) {
+func (c *coordinators) queueOf(ctx context.Context, by runkey.Task) (*Run, *closurequeue.Client, error) {
 	run, err := c.runOf(by)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w (%w)", taskapi.ErrRunOver, err)
@@ -56,7 +56,7 @@ func (c *coordinators) queueOf(ctx context.Context, by taskapi.ID) (*Run, *closu
 }
 
 // Open implements [taskapi.Coordinators].
-func (c *coordinators) Open(ctx context.Context, by taskapi.ID, process int) (taskapi.Opened, error) {
+func (c *coordinators) Open(ctx context.Context, by runkey.Task, process int) (taskapi.Opened, error) {
 	run, client, err := c.queueOf(ctx, by)
 	if err != nil {
 		return taskapi.Opened{}, err
@@ -99,12 +99,12 @@ func (c *coordinators) releaseBefore(ctx context.Context, client *closurequeue.C
 // that number, also where an earlier host worker has seen it coordinate. It returns at
 // once, and tries until the queue has answered or ended, or the host worker ends: then the
 // next one finds the task ended, and does it.
-func (c *coordinators) taskEnded(k supervisor.Key, process int) {
+func (c *coordinators) taskEnded(k runkey.Task, process int) {
 	run, err := c.Plans.Run(k.Run)
 	if err != nil || !slices.Contains(run.Coordinators, k.Task) {
 		return
 	}
-	by := taskOf(k)
+	by := k
 	by.Generation = run.Generation
 	c.group.Go(func(ctx context.Context) {
 		_, client, err := c.queueOf(ctx, by)
@@ -118,7 +118,7 @@ func (c *coordinators) taskEnded(k supervisor.Key, process int) {
 }
 
 // asking has a queue answer.
-func asking[Q, A any](ctx context.Context, c *coordinators, by taskapi.ID, in Q, ask func(*closurequeue.Client, context.Context, Q) (A, error)) (A, error) {
+func asking[Q, A any](ctx context.Context, c *coordinators, by runkey.Task, in Q, ask func(*closurequeue.Client, context.Context, Q) (A, error)) (A, error) {
 	_, client, err := c.queueOf(ctx, by)
 	if err != nil {
 		var none A
@@ -137,7 +137,7 @@ func forTasks(err error) error {
 }
 
 // Schedule implements [taskapi.Coordinators].
-func (c *coordinators) Schedule(ctx context.Context, by taskapi.ID, in closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
+func (c *coordinators) Schedule(ctx context.Context, by runkey.Task, in closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
 	if err := c.checkTasks(ctx, by, in.Closures); err != nil {
 		return closure.ScheduleAnswer{}, err
 	}
@@ -145,39 +145,39 @@ func (c *coordinators) Schedule(ctx context.Context, by taskapi.ID, in closure.S
 }
 
 // Join implements [taskapi.Coordinators].
-func (c *coordinators) Join(ctx context.Context, by taskapi.ID, in closure.WaitRequest) (closure.WaitAnswer, error) {
+func (c *coordinators) Join(ctx context.Context, by runkey.Task, in closure.WaitRequest) (closure.WaitAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).Join)
 }
 
 // Done implements [taskapi.Coordinators].
-func (c *coordinators) Done(ctx context.Context, by taskapi.ID, in closure.WaitRequest) (closure.WaitAnswer, error) {
+func (c *coordinators) Done(ctx context.Context, by runkey.Task, in closure.WaitRequest) (closure.WaitAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).Done)
 }
 
 // CreateResource implements [taskapi.Coordinators].
-func (c *coordinators) CreateResource(ctx context.Context, by taskapi.ID, in closure.ResourceRequest) (closure.ResourceAnswer, error) {
+func (c *coordinators) CreateResource(ctx context.Context, by runkey.Task, in closure.ResourceRequest) (closure.ResourceAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).CreateResource)
 }
 
 // ReleaseResources implements [taskapi.Coordinators].
-func (c *coordinators) ReleaseResources(ctx context.Context, by taskapi.ID, in closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
+func (c *coordinators) ReleaseResources(ctx context.Context, by runkey.Task, in closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).ReleaseResources)
 }
 
 // Cancel implements [taskapi.Coordinators].
-func (c *coordinators) Cancel(ctx context.Context, by taskapi.ID, in closure.CancelRequest) (closure.CancelAnswer, error) {
+func (c *coordinators) Cancel(ctx context.Context, by runkey.Task, in closure.CancelRequest) (closure.CancelAnswer, error) {
 	return asking(ctx, c, by, in, (*closurequeue.Client).Cancel)
 }
 
 // Find implements [taskapi.Coordinators].
-func (c *coordinators) Find(ctx context.Context, by taskapi.ID, ids []uint64) (map[uint64]closure.Outcome, error) {
+func (c *coordinators) Find(ctx context.Context, by runkey.Task, ids []uint64) (map[uint64]closure.Outcome, error) {
 	return asking(ctx, c, by, ids, func(client *closurequeue.Client, ctx context.Context, ids []uint64) (map[uint64]closure.Outcome, error) {
 		return client.Find(ctx, ids...)
 	})
 }
 
 // Outcomes implements [taskapi.Coordinators].
-func (c *coordinators) Outcomes(ctx context.Context, by taskapi.ID, session, after string, wait time.Duration) (taskapi.Outcomes, error) {
+func (c *coordinators) Outcomes(ctx context.Context, by runkey.Task, session, after string, wait time.Duration) (taskapi.Outcomes, error) {
 	at, err := closurequeue.ParsePosition(after)
 	if err != nil {
 		return taskapi.Outcomes{}, &closure.RefusedError{Reason: err}
@@ -186,7 +186,7 @@ func (c *coordinators) Outcomes(ctx context.Context, by taskapi.ID, session, aft
 	if err != nil {
 		return taskapi.Outcomes{}, err
 	}
-	b, err := c.feedsOf(run.RunKey, client).Next(ctx, session, at, wait)
+	b, err := c.feedsOf(run.Key, client).Next(ctx, session, at, wait)
 	if err != nil {
 		return taskapi.Outcomes{}, forTasks(err)
 	}
@@ -197,14 +197,14 @@ func (c *coordinators) Outcomes(ctx context.Context, by taskapi.ID, session, aft
 	return out, nil
 }
 
-func (c *coordinators) feedsOf(key supervisor.RunKey, client *closurequeue.Client) *closurequeue.Feeds {
+func (c *coordinators) feedsOf(key runkey.Run, client *closurequeue.Client) *closurequeue.Feeds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.feeds[key]
 	if f == nil {
 		f = closurequeue.NewFeeds(client)
 		if c.feeds == nil {
-			c.feeds = map[supervisor.RunKey]*closurequeue.Feeds{}
+			c.feeds = map[runkey.Run]*closurequeue.Feeds{}
 		}
 		c.feeds[key] = f
 	}
@@ -212,7 +212,7 @@ func (c *coordinators) feedsOf(key supervisor.RunKey, client *closurequeue.Clien
 }
 
 // end forgets a run.
-func (c *coordinators) end(key supervisor.RunKey) {
+func (c *coordinators) end(key runkey.Run) {
 	c.mu.Lock()
 	f := c.feeds[key]
 	delete(c.feeds, key)
@@ -238,7 +238,7 @@ func (c *coordinators) noteCoordinator(run *Run, task string) {
 	if slices.Contains(run.Coordinators, task) {
 		return
 	}
-	_, err := c.Plans.Note(run.RunKey, func(n *Notes) {
+	_, err := c.Plans.Note(run.Key, func(n *Notes) {
 		if !slices.Contains(n.Coordinators, task) {
 			n.Coordinators = append(slices.Clone(n.Coordinators), task)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	fakes "github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -54,7 +54,7 @@ func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
 	h.Close()
 	h = newServices(t, Config{Plans: plans, Queues: q})
 	ended := func(task string, process int) {
-		h.Ended(supervisor.Key{Run: servedRun, Generation: 1, Task: task}, process, "exited with exit code 1")
+		h.Ended(runkey.Task{Run: servedRun, Generation: 1, Task: task}, process, "exited with exit code 1")
 	}
 	ended("worker-1", 0) // it has not opened the queue here
 	ended("worker-0", 3)

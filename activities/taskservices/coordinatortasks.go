@@ -9,14 +9,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
 // checkTasks refuses closures for a task that the run does not have. Tasks may be started
 // outside the spec, on any host, and only the run knows of all of them.
-func (c *coordinators) checkTasks(ctx context.Context, by taskapi.ID, closures []closure.Closure) error {
+func (c *coordinators) checkTasks(ctx context.Context, by runkey.Task, closures []closure.Closure) error {
 	run, err := c.runOf(by)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", taskapi.ErrRunOver, err)
@@ -27,7 +27,7 @@ func (c *coordinators) checkTasks(ctx context.Context, by taskapi.ID, closures [
 func (c *coordinators) tasksOf(run *Run) *closurequeue.Tasks {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	tasks := c.tasks[run.RunKey]
+	tasks := c.tasks[run.Key]
 	if tasks == nil {
 		names := slices.Clone(run.Added)
 		if run.Spec != nil {
@@ -35,17 +35,17 @@ func (c *coordinators) tasksOf(run *Run) *closurequeue.Tasks {
 				names = append(names, t.Name())
 			}
 		}
-		tasks = closurequeue.NewTasks(func(ctx context.Context) ([]string, bool, error) { return c.askTasks(ctx, run.RunKey) }, names...)
+		tasks = closurequeue.NewTasks(func(ctx context.Context) ([]string, bool, error) { return c.askTasks(ctx, run.Key) }, names...)
 		if c.tasks == nil {
-			c.tasks = map[supervisor.RunKey]*closurequeue.Tasks{}
+			c.tasks = map[runkey.Run]*closurequeue.Tasks{}
 		}
-		c.tasks[run.RunKey] = tasks
+		c.tasks[run.Key] = tasks
 	}
 	return tasks
 }
 
 // askTasks asks the run for its tasks.
-func (c *coordinators) askTasks(ctx context.Context, run supervisor.RunKey) ([]string, bool, error) {
+func (c *coordinators) askTasks(ctx context.Context, run runkey.Run) ([]string, bool, error) {
 	if c.Runs == nil {
 		return nil, false, errors.New("this host worker asks no runs")
 	}

@@ -8,18 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // remembered are plans that a test keeps in memory.
 type remembered struct {
 	mu   sync.Mutex
-	runs map[supervisor.RunKey]Run
+	runs map[runkey.Run]Run
 }
 
-func (p *remembered) Run(k supervisor.RunKey) (Run, error) {
+func (p *remembered) Run(k runkey.Run) (Run, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, ok := p.runs[k]
@@ -29,7 +28,7 @@ func (p *remembered) Run(k supervisor.RunKey) (Run, error) {
 	return r, nil
 }
 
-func (p *remembered) Note(k supervisor.RunKey, change func(*Notes)) (Run, error) {
+func (p *remembered) Note(k runkey.Run, change func(*Notes)) (Run, error) {
 	r, err := p.Run(k)
 	if err != nil {
 		return Run{}, err
@@ -43,7 +42,7 @@ func (p *remembered) Note(k supervisor.RunKey, change func(*Notes)) (Run, error)
 }
 
 // change changes a run as its host does.
-func (p *remembered) change(k supervisor.RunKey, change func(*Run)) {
+func (p *remembered) change(k runkey.Run, change func(*Run)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.runs[k]
@@ -51,20 +50,20 @@ func (p *remembered) change(k supervisor.RunKey, change func(*Run)) {
 	p.runs[k] = r
 }
 
-var servedRun = supervisor.RunKey{Namespace: "default", WorkflowID: "iris", RunID: "1"}
+var servedRun = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 
 // plansOf has generation 1 of the run, with two workers.
 func plansOf(s *spec.RunSpec) *remembered {
 	if s.Tasks == nil {
 		s.Tasks = []spec.TaskGroup{{Type: "worker", Count: new(2), Command: []string{"x"}}}
 	}
-	return &remembered{runs: map[supervisor.RunKey]Run{
-		servedRun: {RunKey: servedRun, Generation: 1, Spec: s.WithDefaults()},
+	return &remembered{runs: map[runkey.Run]Run{
+		servedRun: {Key: servedRun, Generation: 1, Spec: s.WithDefaults()},
 	}}
 }
 
-func by(task string) taskapi.ID {
-	return taskapi.ID{Run: taskapi.Run(servedRun), Generation: 1, Task: task}
+func by(task string) runkey.Task {
+	return runkey.Task{Run: servedRun, Generation: 1, Task: task}
 }
 
 // newServices returns those of a host with these plans, until the test ends.

@@ -1,23 +1,22 @@
 package taskservices
 
 import (
-	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Plans are what a host keeps on disk of the runs that have tasks on it.
 type Plans interface {
 	// Run returns a run that has, or had, this host.
-	Run(supervisor.RunKey) (Run, error)
+	Run(runkey.Run) (Run, error)
 	// Note changes what is noted of a run, and returns it once that is on disk. The
 	// change replaces maps and slices, and leaves them as they are.
-	Note(supervisor.RunKey, func(*Notes)) (Run, error)
+	Note(runkey.Run, func(*Notes)) (Run, error)
 }
 
 // Run is a run as the services of its tasks know it.
 type Run struct {
-	supervisor.RunKey
+	Key        runkey.Run
 	Generation int
 	Spec       *spec.RunSpec
 	// Added names the tasks here that are not those of the spec.
@@ -49,16 +48,12 @@ type Notes struct {
 }
 
 // here returns a run if it has this host.
-func (c *Config) here(run supervisor.RunKey) (Run, bool) {
+func (c *Config) here(run runkey.Run) (Run, bool) {
 	r, err := c.Plans.Run(run)
 	return r, err == nil && !r.Released
 }
 
 // ofQueue names the run as its queue of closures does.
 func (r *Run) ofQueue() spec.RunRef {
-	return spec.RunRef{WorkflowID: r.WorkflowID, RunID: r.RunID}
-}
-
-func taskOf(k supervisor.Key) taskapi.ID {
-	return taskapi.ID{Run: taskapi.Run(k.Run), Generation: k.Generation, Task: k.Task}
+	return spec.RunRef{WorkflowID: r.Key.WorkflowID, RunID: r.Key.RunID}
 }

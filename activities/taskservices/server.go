@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -15,9 +15,9 @@ type Runs interface {
 	// Update makes a request to a run, which is named by its first execution, and reads
 	// its answer into answer. A [RefusedError] is final; after any other error it may be
 	// made again.
-	Update(ctx context.Context, run supervisor.RunKey, q RunUpdate, answer any) error
+	Update(ctx context.Context, run runkey.Run, q RunUpdate, answer any) error
 	// Tasks returns the names of the run's tasks, also of those outside its spec.
-	Tasks(ctx context.Context, run supervisor.RunKey) ([]string, error)
+	Tasks(ctx context.Context, run runkey.Run) ([]string, error)
 }
 
 // RunUpdate is a request to a run. With the same ID it is the same request, and is

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/internal/background"
 	"github.com/clusterrun/clusterrun/activities/metrics"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -32,9 +32,9 @@ type Config struct {
 	Queues Queues
 	// Restart stops the process of a task that does not end a call, and has it started
 	// again like one that an operator restarts.
-	Restart func(ctx context.Context, run supervisor.RunKey, task string) error
+	Restart func(ctx context.Context, run runkey.Run, task string) error
 	// MayServe returns why a task must not be given closures.
-	MayServe func(run supervisor.RunKey, task string) error
+	MayServe func(run runkey.Run, task string) error
 	Metrics  *metrics.Metrics
 	Log      *zap.Logger
 }
@@ -96,7 +96,7 @@ func (s *Services) Brokers() *Brokers { return s.brokers }
 
 // Served is a task with a process.
 type Served struct {
-	supervisor.Key
+	Key          runkey.Task
 	RestartCount int
 	LogDir       string
 	User         *hostuser.User
@@ -110,59 +110,55 @@ type Served struct {
 // Listen serves a task and returns the path of its socket.
 func (s *Services) Listen(t Served) (string, error) {
 	return s.server.Listen(taskapi.Task{
-		ID: taskOf(t.Key), RestartCount: t.RestartCount, Host: s.Host, LogDir: t.LogDir, User: t.User, View: s.views.of(t),
+		ID: t.Key, RestartCount: t.RestartCount, Host: s.Host, LogDir: t.LogDir, User: t.User, View: s.views.of(t),
 	})
 }
 
 // Sweep removes what earlier host workers left of runs that are not here any more.
-func (s *Services) Sweep(here []supervisor.RunKey) {
-	runs := make([]taskapi.Run, len(here))
-	for i, run := range here {
-		runs[i] = taskapi.Run(run)
-	}
-	s.server.Sweep(runs)
+func (s *Services) Sweep(here []runkey.Run) {
+	s.server.Sweep(here)
 }
 
 // SetStopping tells the tasks of a run whether they stop together.
-func (s *Services) SetStopping(run supervisor.RunKey, now spec.Stopping) {
-	s.server.SetStopping(taskapi.Run(run), now)
+func (s *Services) SetStopping(run runkey.Run, now spec.Stopping) {
+	s.server.SetStopping(run, now)
 }
 
 // Learn notes what a run says of stopping together, unless something newer is known, and
 // tells its tasks. It returns what is known then.
-func (s *Services) Learn(run supervisor.RunKey, now spec.Stopping) (spec.Stopping, error) {
+func (s *Services) Learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
 	return s.stops.learn(run, now)
 }
 
 // Progress returns how far a task says it has got; nil where it has not said.
-func (s *Services) Progress(k supervisor.Key) *taskapi.Progress { return s.server.Progress(taskOf(k)) }
+func (s *Services) Progress(k runkey.Task) *taskapi.Progress { return s.server.Progress(k) }
 
 // Restarts says that a process has ended, and how, and that its task gets another one.
-func (s *Services) Restarts(k supervisor.Key, how string) { s.server.Ended(taskOf(k), false, how) }
+func (s *Services) Restarts(k runkey.Task, how string) { s.server.Ended(k, false, how) }
 
 // Ended says that a task has, with the process of that number, and how.
-func (s *Services) Ended(k supervisor.Key, process int, how string) {
-	s.server.Ended(taskOf(k), true, how)
+func (s *Services) Ended(k runkey.Task, process int, how string) {
+	s.server.Ended(k, true, how)
 	if s.Queues != nil {
 		s.coordinators.taskEnded(k, process)
 	}
 }
 
 // Lost says that a task has ended of whose processes nothing is known.
-func (s *Services) Lost(run Run, k supervisor.Key) {
+func (s *Services) Lost(run Run, k runkey.Task) {
 	s.brokers.processEnded(run, k.Task)
-	s.server.Ended(taskOf(k), true, "was lost")
+	s.server.Ended(k, true, "was lost")
 }
 
 // Release ends what there is for the tasks of a run but its closures.
-func (s *Services) Release(ctx context.Context, run supervisor.RunKey) {
+func (s *Services) Release(ctx context.Context, run runkey.Run) {
 	if s.meetings != nil {
 		// What cannot be ended now finds out by itself that the run is over.
 		if err := s.meetings.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
 			s.Log.Warn("a barrier of a released run is still open", zap.Error(err))
 		}
 	}
-	s.server.Release(taskapi.Run(run))
+	s.server.Release(run)
 	s.stops.forget(run)
 	s.views.forget(run)
 }
@@ -171,8 +167,8 @@ func (s *Services) Release(ctx context.Context, run supervisor.RunKey) {
 // queue. A lease that is tried again must not find the run: it would have all that made
 // anew.
 func (s *Services) ReleaseClosures(run Run) {
-	s.brokers.end(run.RunKey)
-	s.coordinators.end(run.RunKey)
+	s.brokers.end(run.Key)
+	s.coordinators.end(run.Key)
 }
 
 // HasQueue reports whether the run has a queue of closures: a coordinator can have made
@@ -192,7 +188,7 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 // queue, unless the run goes on elsewhere: a run that continues as new leaves closed
 // executions behind. Where that cannot be done now, the queue's own check does it later.
 func (s *Services) EndAbandoned(ctx context.Context, run Run) {
-	if _, ok := s.here(run.RunKey); ok || s.Queues == nil {
+	if _, ok := s.here(run.Key); ok || s.Queues == nil {
 		return
 	}
 	s.ReleaseClosures(run)
@@ -201,15 +197,15 @@ func (s *Services) EndAbandoned(ctx context.Context, run Run) {
 		err = s.Queues.End(ctx, run.ofQueue(), over)
 	}
 	if err != nil {
-		s.Log.Debug("the queue of closures of an abandoned run was not ended; it finds out by itself", zap.String("run", run.WorkflowID), zap.Error(err))
+		s.Log.Debug("the queue of closures of an abandoned run was not ended; it finds out by itself", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 	}
 }
 
 var errReleased = errors.New("the run is released on this host")
 
 // runOf returns the run of a task, in the generation that the task is of.
-func (c *Config) runOf(by taskapi.ID) (Run, error) {
-	r, err := c.Plans.Run(supervisor.RunKey(by.Run))
+func (c *Config) runOf(by runkey.Task) (Run, error) {
+	r, err := c.Plans.Run(by.Run)
 	switch {
 	case err != nil, r.Released:
 		return Run{}, errReleased

@@ -18,7 +18,7 @@ func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
 	if known && run.Serving[task] == s.life {
 		return nil
 	}
-	_, err := b.Plans.Note(run.RunKey, func(n *Notes) {
+	_, err := b.Plans.Note(run.Key, func(n *Notes) {
 		n.serves(task, process, s.life, func(p string) bool { return s.IsGone(task, p) })
 	})
 	switch {
@@ -34,7 +34,7 @@ func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
 
 // noteLeft notes that the last process of a task that served has left.
 func (b *Brokers) noteLeft(run Run, task string) {
-	if _, err := b.Plans.Note(run.RunKey, func(n *Notes) { n.left(task) }); err != nil {
+	if _, err := b.Plans.Note(run.Key, func(n *Notes) { n.left(task) }); err != nil {
 		b.Log.Warn("that a task serves closures no more is not noted; should it exit with 0, it may be started again", zap.Error(err))
 	}
 }

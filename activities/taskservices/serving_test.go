@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -19,7 +19,7 @@ type full struct {
 	is bool
 }
 
-func (p *full) Note(k supervisor.RunKey, change func(*Notes)) (Run, error) {
+func (p *full) Note(k runkey.Run, change func(*Notes)) (Run, error) {
 	if p.is {
 		return Run{}, errors.New("no space left on device")
 	}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -20,11 +21,11 @@ import (
 type stops struct {
 	Config
 	// tell tells the tasks of a run here.
-	tell func(supervisor.RunKey, spec.Stopping)
+	tell func(runkey.Run, spec.Stopping)
 
 	mu sync.Mutex
 	// gates let one at a time ask a run.
-	gates map[supervisor.RunKey]chan struct{}
+	gates map[runkey.Run]chan struct{}
 }
 
 var _ taskapi.Stops = (*stops)(nil)
@@ -33,7 +34,7 @@ var _ taskapi.Stops = (*stops)(nil)
 // and a run takes no more than ten requests at a time: so a host asks for one task
 // after the other, and no more once it knows of a stop. A clear that has not arrived
 // here yet came after a request that is answered so.
-func (s *stops) RequestStop(ctx context.Context, by taskapi.ID, request spec.TogetherRequest) (spec.Stopping, error) {
+func (s *stops) RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error) {
 	request.Task, request.Generation, request.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
 	request = request.Bounded()
 	if request.Key == "" {
@@ -51,7 +52,7 @@ func (s *stops) RequestStop(ctx context.Context, by taskapi.ID, request spec.Tog
 }
 
 // ClearStop implements [taskapi.Stops].
-func (s *stops) ClearStop(ctx context.Context, by taskapi.ID) (spec.Stopping, error) {
+func (s *stops) ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, error) {
 	r, leave, err := s.enter(ctx, by)
 	if err != nil {
 		return spec.Stopping{}, err
@@ -62,7 +63,7 @@ func (s *stops) ClearStop(ctx context.Context, by taskapi.ID) (spec.Stopping, er
 
 // updateOf returns the update by which a task asks its run. With the same key it is the
 // same one.
-func updateOf(by taskapi.ID, name, key string, input any) RunUpdate {
+func updateOf(by runkey.Task, name, key string, input any) RunUpdate {
 	return RunUpdate{ID: fmt.Sprintf("%s/%d/%s/%s", name, by.Generation, by.Task, key), Name: name, Input: input}
 }
 
@@ -74,21 +75,21 @@ var askAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second
 func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, error) {
 	for again := askAgain; ; {
 		var now spec.Stopping
-		err := s.Runs.Update(ctx, run.RunKey, q, &now)
+		err := s.Runs.Update(ctx, run.Key, q, &now)
 		var refused *RefusedError
 		switch {
 		case err == nil:
-			known, err := s.learn(run.RunKey, now)
+			known, err := s.learn(run.Key, now)
 			if err != nil {
 				// The run has decided, and tells this host once more.
-				s.Log.Warn("what a run answered could not be kept", zap.String("run", run.WorkflowID), zap.Error(err))
+				s.Log.Warn("what a run answered could not be kept", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 				return now, nil
 			}
 			return known, nil
 		case errors.As(err, &refused):
 			return spec.Stopping{}, refused
 		}
-		s.Log.Debug("a run did not answer; asking again", zap.String("run", run.WorkflowID), zap.String("update", q.Name), zap.Error(err))
+		s.Log.Debug("a run did not answer; asking again", zap.String("run", run.Key.WorkflowID), zap.String("update", q.Name), zap.Error(err))
 		if again.Sleep(ctx) != nil {
 			return spec.Stopping{}, fmt.Errorf("the run did not answer: %w", err)
 		}
@@ -97,7 +98,7 @@ func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, e
 
 // learn is [Services.Learn]. The note comes first: what the tasks have been told they are
 // told again by the next host worker.
-func (s *stops) learn(run supervisor.RunKey, now spec.Stopping) (spec.Stopping, error) {
+func (s *stops) learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
 	r, err := s.Plans.Note(run, func(n *Notes) {
 		if n.Stopping == nil || n.Stopping.Seq < now.Seq {
 			n.Stopping = &now
@@ -114,14 +115,14 @@ func (s *stops) learn(run supervisor.RunKey, now spec.Stopping) (spec.Stopping, 
 
 // enter waits until no other task of this host asks the run, and returns what is known of
 // that here then.
-func (s *stops) enter(ctx context.Context, by taskapi.ID) (r Run, leave func(), err error) {
-	run := supervisor.RunKey(by.Run)
+func (s *stops) enter(ctx context.Context, by runkey.Task) (r Run, leave func(), err error) {
+	run := by.Run
 	s.mu.Lock()
 	gate := s.gates[run]
 	if gate == nil {
 		gate = make(chan struct{}, 1)
 		if s.gates == nil {
-			s.gates = map[supervisor.RunKey]chan struct{}{}
+			s.gates = map[runkey.Run]chan struct{}{}
 		}
 		s.gates[run] = gate
 	}
@@ -139,7 +140,7 @@ func (s *stops) enter(ctx context.Context, by taskapi.ID) (r Run, leave func(), 
 }
 
 // forget drops the gate of a run that nobody asks any more.
-func (s *stops) forget(run supervisor.RunKey) {
+func (s *stops) forget(run runkey.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.gates, run)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -36,7 +36,7 @@ type aRun struct {
 	tasksFail  error
 }
 
-func (r *aRun) Tasks(_ context.Context, run supervisor.RunKey) ([]string, error) {
+func (r *aRun) Tasks(_ context.Context, run runkey.Run) ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	assert.Equal(r.t, servedRun, run)
@@ -44,7 +44,7 @@ func (r *aRun) Tasks(_ context.Context, run supervisor.RunKey) ([]string, error)
 	return r.tasks, r.tasksFail
 }
 
-func (r *aRun) Update(_ context.Context, run supervisor.RunKey, q RunUpdate, answer any) error {
+func (r *aRun) Update(_ context.Context, run runkey.Run, q RunUpdate, answer any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	assert.Equal(r.t, servedRun, run)

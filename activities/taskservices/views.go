@@ -4,7 +4,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 )
 
@@ -16,7 +16,7 @@ type views struct {
 }
 
 type viewKey struct {
-	run        supervisor.RunKey
+	run        runkey.Run
 	generation int
 	// alone is the task, where it has a view of its own.
 	alone string
@@ -24,9 +24,9 @@ type viewKey struct {
 
 // of returns the view of a task, and forgets those of earlier generations.
 func (v *views) of(t Served) *taskapi.View {
-	k := viewKey{run: t.Run, generation: t.Generation}
+	k := viewKey{run: t.Key.Run, generation: t.Key.Generation}
 	if t.Alone {
-		k.alone = t.Task
+		k.alone = t.Key.Task
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -42,7 +42,7 @@ func (v *views) of(t Served) *taskapi.View {
 }
 
 // forget drops the views of a run.
-func (v *views) forget(run supervisor.RunKey) {
+func (v *views) forget(run runkey.Run) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	maps.DeleteFunc(v.all, func(k viewKey, _ *taskapi.View) bool { return k.run == run })

@@ -7,7 +7,7 @@
 //
 // Barriers and Queues have activities that ask the server and touch no host: BarrierCheck
 // and ClosuresCheck, by which such a workflow hears of the end of its run, and EndClosures,
-// by which a run ends its queue. Leases has those by which a queue has closures called on a
+// by which a run ends its queue. Closures has those by which a queue has closures called on a
 // host; they are the way to its brokers.
 //
 // All of them can be used before there is a connection ([Server.Connect]).

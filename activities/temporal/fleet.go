@@ -169,7 +169,7 @@ func (m *Membership) Confirmed() time.Time {
 
 // HostLease is the activity that lasts as long as this host is there. Its heartbeats go
 // through the client: only an answer of the server ends it.
-func (m *Membership) HostLease(ctx context.Context, in fleet.LeaseInput) error {
+func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) error {
 	if in.Instance != m.host.Instance {
 		return temporal.NewNonRetryableApplicationError("this is another host worker", "Superseded", nil)
 	}

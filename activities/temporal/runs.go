@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -19,7 +19,7 @@ var _ taskservices.Runs = (*Server)(nil)
 
 // Update implements [taskservices.Runs]. It reaches the execution that has the run now. The
 // server refuses it where the workflow ID is another run's by now.
-func (s *Server) Update(ctx context.Context, run supervisor.RunKey, q taskservices.RunUpdate, answer any) error {
+func (s *Server) Update(ctx context.Context, run runkey.Run, q taskservices.RunUpdate, answer any) error {
 	c, err := s.connected()
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *Server) Update(ctx context.Context, run supervisor.RunKey, q taskservic
 const tasksTimeout = 3 * time.Second
 
 // Tasks implements [taskservices.Runs].
-func (s *Server) Tasks(ctx context.Context, run supervisor.RunKey) ([]string, error) {
+func (s *Server) Tasks(ctx context.Context, run runkey.Run) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, tasksTimeout)
 	defer cancel()
 	d, err := s.DescribeRun(ctx, run.WorkflowID, run.RunID)

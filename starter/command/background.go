@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/plural"
@@ -243,7 +244,7 @@ func endWorker(ctx context.Context, dir string, pid int) error {
 }
 
 // heldRuns names runs, for people.
-func heldRuns(held []supervisor.RunKey) string {
+func heldRuns(held []runkey.Run) string {
 	var names []string
 	for _, run := range held {
 		names = append(names, run.WorkflowID)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/retention"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -86,5 +86,5 @@ func (l *localRun) noteBegin() {
 	if err != nil || root == spec.NullDir || tasklog.MakeDir(filepath.Dir(l.output.dir)) != nil {
 		return // what cannot be noted stays
 	}
-	_ = retention.Begin(root, supervisor.RunKey{Namespace: namespace, WorkflowID: l.run.ID, RunID: l.run.ExecutionID}, l.dir.Path)
+	_ = retention.Begin(root, runkey.Run{Namespace: namespace, WorkflowID: l.run.ID, RunID: l.run.ExecutionID}, l.dir.Path)
 }

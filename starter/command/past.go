@@ -115,7 +115,7 @@ func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
 			var notFound *starter.NotFoundError
 			switch {
 			case err == nil && s.ExecutionID == r.ExecutionID:
-				r.hear(s)
+				r.setSummary(s)
 			case err != nil && !errors.As(err, &notFound):
 				cancel(err)
 			}
@@ -128,8 +128,8 @@ func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
 	return nil
 }
 
-// hear takes what the server says of a run.
-func (r *pastRun) hear(s starter.Summary) {
+// setSummary takes what the server says of the run.
+func (r *pastRun) setSummary(s starter.Summary) {
 	r.known = true
 	r.facts.Server = retention.Open
 	if !s.Open {

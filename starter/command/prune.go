@@ -189,7 +189,7 @@ func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Ru
 			continue
 		}
 		r.ExecutionID = summary.ExecutionID
-		r.hear(summary)
+		r.setSummary(summary)
 		r.facts.Kept = a.keeps(logDir, r, a.logDirsOf(ctx, c, listed.RunID, listed.ExecutionID))
 		runs = append(runs, r)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/task"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -27,7 +28,7 @@ import (
 type taskHost struct {
 	*taskapi.Server
 	t     *testing.T
-	run   taskapi.Run
+	run   runkey.Run
 	paths []string
 
 	mu     sync.Mutex
@@ -38,7 +39,7 @@ type taskHost struct {
 
 func newTaskHost(t *testing.T, options ...func(*taskapi.Config)) *taskHost {
 	t.Helper()
-	h := &taskHost{t: t, run: taskapi.Run{WorkflowID: "iris"}}
+	h := &taskHost{t: t, run: runkey.Run{WorkflowID: "iris"}}
 	config := taskapi.Config{StateDir: t.TempDir(), Stops: h, Log: zap.NewNop()}
 	for _, o := range options {
 		o(&config)
@@ -54,14 +55,14 @@ func newTaskHost(t *testing.T, options ...func(*taskapi.Config)) *taskHost {
 		view.Here[name] = true
 	}
 	for _, name := range names {
-		path, err := h.Listen(taskapi.Task{ID: taskapi.ID{Run: h.run, Task: name}, View: view})
+		path, err := h.Listen(taskapi.Task{ID: runkey.Task{Run: h.run, Task: name}, View: view})
 		require.NoError(t, err)
 		h.paths = append(h.paths, path)
 	}
 	return h
 }
 
-func (h *taskHost) RequestStop(_ context.Context, _ taskapi.ID, wish spec.TogetherRequest) (spec.Stopping, error) {
+func (h *taskHost) RequestStop(_ context.Context, _ runkey.Task, wish spec.TogetherRequest) (spec.Stopping, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wishes = append(h.wishes, wish)
@@ -71,7 +72,7 @@ func (h *taskHost) RequestStop(_ context.Context, _ taskapi.ID, wish spec.Togeth
 	return h.now, h.refuse
 }
 
-func (h *taskHost) ClearStop(context.Context, taskapi.ID) (spec.Stopping, error) {
+func (h *taskHost) ClearStop(context.Context, runkey.Task) (spec.Stopping, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.now.Stop {

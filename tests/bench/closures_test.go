@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/closures"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
@@ -55,7 +56,7 @@ if __name__ == "__main__":
 // brokers has one broker for all tasks.
 type brokers struct{ *closures.Broker }
 
-func (b brokers) Next(ctx context.Context, by taskapi.ID, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+func (b brokers) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
 	return b.Broker.Next(ctx, by.Task, in)
 }
 
@@ -76,7 +77,7 @@ func startServing(b *testing.B, n int, start func(socket string) *exec.Cmd) *clo
 	view := &taskapi.View{Here: map[string]bool{}}
 	for i := range n {
 		name := "worker-" + strconv.Itoa(i)
-		path, err := s.Listen(taskapi.Task{ID: taskapi.ID{Task: name}, View: view})
+		path, err := s.Listen(taskapi.Task{ID: runkey.Task{Task: name}, View: view})
 		require.NoError(b, err)
 		cmd := start(path)
 		cmd.Stderr = os.Stderr

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/starter/bench"
@@ -47,7 +48,7 @@ func serveTasks(dir, count string) error {
 		view.Here[name] = true
 	}
 	for _, name := range view.Tasks {
-		path, err := s.Listen(taskapi.Task{ID: taskapi.ID{Task: name}, View: view})
+		path, err := s.Listen(taskapi.Task{ID: runkey.Task{Task: name}, View: view})
 		if err != nil {
 			return err
 		}

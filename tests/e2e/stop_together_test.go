@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -58,7 +58,7 @@ func (f *fixture) told(w *harness.Worker, run client.WorkflowRun, seq int) {
 		files, _ := filepath.Glob(filepath.Join(w.State, "worker", "plans", "*.json"))
 		for _, file := range files {
 			var p struct {
-				Run      supervisor.RunKey
+				Run      runkey.Run
 				Stopping *spec.Stopping
 			}
 			b, err := os.ReadFile(file)

@@ -44,8 +44,8 @@ type host struct {
 	// of, by the [ReleaseOn] with the number release.
 	given, gone, releasing span
 	release                int
-	// deaf reports whether the host could not be told and has not been heard of since.
-	deaf bool
+	// unreachable reports whether the host could not be told and has not been heard of since.
+	unreachable bool
 }
 
 // lease are closures that a host was given together.
@@ -88,7 +88,7 @@ func (q *Queue) Serving(m closure.ServingMessage) {
 		q.hosts = slices.Insert(q.hosts, at, &host{name: m.Host, queue: m.Queue, pinned: map[string]int{}})
 	}
 	h := q.hosts[at]
-	h.seq, h.deaf = m.Seq, false
+	h.seq, h.unreachable = m.Seq, false
 	q.doubt(h, false)
 	if h.broker != m.Broker {
 		if h.broker != "" {

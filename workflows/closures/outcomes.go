@@ -12,7 +12,7 @@ func (q *Queue) LeaseEnded(number int, r closure.LeaseResult) {
 	l := q.leases[number]
 	if l != nil && !q.quiet {
 		q.adapt(l.host, r)
-		l.host.deaf = false
+		l.host.unreachable = false
 		q.doubt(l.host, false)
 	}
 	for _, o := range r.Outcomes {

@@ -20,7 +20,7 @@ const releaseAtOnce = 64
 // gone.
 func (q *Queue) releaseOn(h *host) (a ReleaseOn, due bool) {
 	few := h.gone.last-h.gone.first < releaseAtOnce
-	if h.gone.empty() || q.quiet || h.doubted || h.deaf || !h.releasing.empty() || few && len(h.leases) > 0 {
+	if h.gone.empty() || q.quiet || h.doubted || h.unreachable || !h.releasing.empty() || few && len(h.leases) > 0 {
 		return a, false
 	}
 	a = ReleaseOn{Host: h.name, Queue: h.queue, Released: q.resources.goneIn(h.gone)}
@@ -53,7 +53,7 @@ func (q *Queue) ReleaseEnded(number int, ok bool) {
 		}
 		if !ok {
 			h.gone.cover(h.releasing)
-			h.deaf = true
+			h.unreachable = true
 		}
 		h.releasing = span{}
 	}

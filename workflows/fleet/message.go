@@ -15,8 +15,8 @@ type Answer struct {
 	Return *Return `json:"return,omitempty"`
 }
 
-// LeaseInput names the host whose place in a fleet an activity holds, until it returns.
-type LeaseInput struct {
+// HostLeaseInput names the host whose place in a fleet an activity holds, until it returns.
+type HostLeaseInput struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
 }

@@ -7,14 +7,14 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Leases has the activities by which a queue of closures has them called on a host.
-type Leases struct {
+// Closures has the activities by which a queue of closures has them called on a host.
+type Closures struct {
 	server  heartbeats
 	brokers *taskservices.Brokers
 }
@@ -23,8 +23,10 @@ type heartbeats interface {
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
 }
 
-// NewLeases returns the activities of the host that has those brokers.
-func NewLeases(s *Server, b *taskservices.Brokers) *Leases { return &Leases{server: s, brokers: b} }
+// NewClosures returns the activities of the host that has those brokers.
+func NewClosures(s *Server, b *taskservices.Brokers) *Closures {
+	return &Closures{server: s, brokers: b}
+}
 
 // leaseBeats is how often a lease says that it is held, and firstLeaseBeat is after which time
 // for the first time: with how many of its closures are being called, for people. Most end
@@ -32,8 +34,8 @@ func NewLeases(s *Server, b *taskservices.Brokers) *Leases { return &Leases{serv
 const leaseBeats, firstLeaseBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
 // RunClosures has the tasks of this host call closures. See [closure.Lease].
-func (l *Leases) RunClosures(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
-	broker := l.brokers.Serving(runOf(ctx, in.Run))
+func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
+	broker := c.brokers.Serving(runOf(ctx, in.Run))
 	if broker == nil {
 		return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", closure.ErrNotServed, nil)
 	}
@@ -46,7 +48,7 @@ func (l *Leases) RunClosures(ctx context.Context, in closure.Lease) (closure.Lea
 		ids[i] = in.Closures[i].ID
 	}
 	executing := func() closure.LeaseBeat { return closure.LeaseBeat{Executing: broker.Executing(ids)} }
-	go l.keep(ctx, leased, broker, activity.GetInfo(ctx).TaskToken, executing, release)
+	go c.keep(ctx, leased, broker, activity.GetInfo(ctx).TaskToken, executing, release)
 	out, err := broker.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
@@ -57,7 +59,7 @@ func (l *Leases) RunClosures(ctx context.Context, in closure.Lease) (closure.Lea
 
 // keep beats until a lease is over, and ends it when the queue does not want it any more or
 // this host worker ends. A queue that has lost it has to hear that there is somebody here.
-func (l *Leases) keep(ctx, leased context.Context, b *taskservices.Broker, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
+func (c *Closures) keep(ctx, leased context.Context, b *taskservices.Broker, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
 	beat := time.NewTimer(firstLeaseBeat)
 	defer beat.Stop()
 	for {
@@ -71,7 +73,7 @@ func (l *Leases) keep(ctx, leased context.Context, b *taskservices.Broker, token
 			beat.Reset(leaseBeats)
 		}
 		beating, cancel := context.WithTimeout(leased, beatPatience)
-		err := l.server.RecordActivityHeartbeat(beating, token, how())
+		err := c.server.RecordActivityHeartbeat(beating, token, how())
 		cancel()
 		if temporal.IsCanceledError(err) || IsGone(err) {
 			release(err)
@@ -83,8 +85,8 @@ func (l *Leases) keep(ctx, leased context.Context, b *taskservices.Broker, token
 
 // CancelClosures has closures not be called any more. See [closure.CancelLease]. A host worker
 // that was just started may hear of it before tasks and leases come back to it.
-func (l *Leases) CancelClosures(ctx context.Context, in closure.CancelLease) error {
-	if b := l.brokers.Serving(runOf(ctx, in.Run)); b != nil {
+func (c *Closures) CancelClosures(ctx context.Context, in closure.CancelLease) error {
+	if b := c.brokers.Serving(runOf(ctx, in.Run)); b != nil {
 		b.Cancel(in)
 	}
 	return nil
@@ -92,14 +94,14 @@ func (l *Leases) CancelClosures(ctx context.Context, in closure.CancelLease) err
 
 // ReleaseResources has processes drop what they have built of resources that nobody needs
 // any more. See [closure.ReleasedResources].
-func (l *Leases) ReleaseResources(ctx context.Context, in closure.ReleasedResources) error {
-	if b := l.brokers.Known(runOf(ctx, in.Run)); b != nil {
+func (c *Closures) ReleaseResources(ctx context.Context, in closure.ReleasedResources) error {
+	if b := c.brokers.Known(runOf(ctx, in.Run)); b != nil {
 		b.Release(in.Released)
 	}
 	return nil
 }
 
 // runOf returns the key of the run of a queue.
-func runOf(ctx context.Context, run spec.RunRef) supervisor.RunKey {
-	return supervisor.RunKey{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: run.WorkflowID, RunID: run.RunID}
+func runOf(ctx context.Context, run spec.RunRef) runkey.Run {
+	return runkey.Run{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: run.WorkflowID, RunID: run.RunID}
 }

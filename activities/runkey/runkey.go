@@ -1,0 +1,23 @@
+package runkey
+
+import "fmt"
+
+// Run names one execution of a run. Runs of different namespaces, and later
+// executions under the same workflow ID, never share anything.
+type Run struct {
+	Namespace  string `json:"namespace"`
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id"`
+}
+
+// Task names one task of one generation of a run.
+type Task struct {
+	Run        Run    `json:"run"`
+	Generation int    `json:"generation"`
+	Task       string `json:"task"`
+}
+
+// String is for logs.
+func (t Task) String() string {
+	return fmt.Sprintf("%s/%s/%d/%s", t.Run.WorkflowID, t.Run.RunID, t.Generation, t.Task)
+}
