@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,8 +108,13 @@ func (h *host) listen(i, restart int) string {
 // task is the Go client of a task.
 func (h *host) task(i int) *task.Task { return clientAt(h.t, h.paths[i]) }
 
+// environment is held by who changes it: tests make clients side by side.
+var environment sync.Mutex
+
 func clientAt(t testing.TB, path string) *task.Task {
 	t.Helper()
+	environment.Lock()
+	defer environment.Unlock()
 	before := os.Getenv(SocketVar)
 	require.NoError(t, os.Setenv(SocketVar, path))
 	c, err := task.Current()
