@@ -1,28 +1,37 @@
 package supervisor
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
 
-// lifeline reports what becomes of the owner.
+// lifeline is our end of a pipe to the owner. A nil one is of a supervisor without an owner.
 type lifeline struct {
-	gone <-chan struct{} // closed when the owner is gone
-	told <-chan StopAll  // what the owner has written
-	stop func()          // ends the watch
+	file *os.File
+	conn syscall.RawConn
+	gone chan struct{} // closed when the owner is gone
+	told chan StopAll  // what the owner has written
+	// later is called with what is to be done later.
+	later func(StopAll)
+	log   *zap.Logger
+	ended chan struct{} // closed when nothing is read any more
+
+	mu   sync.Mutex
+	rest []byte // the beginning of a line
 }
 
-// watchLifeline watches the other end of the lifeline. later is called with what is to be done
-// later.
-func watchLifeline(f *os.File, later func(StopAll), log *zap.Logger) (lifeline, error) {
+// watchLifeline watches the other end of the lifeline. It returns nil for no file.
+func watchLifeline(f *os.File, later func(StopAll), log *zap.Logger) (*lifeline, error) {
 	if f == nil {
-		return lifeline{stop: func() {}}, nil
+		return nil, nil //nolint:nilnil // there is nothing to watch
 	}
 	// A copy that the runtime can poll without a thread, and that can be closed while
 	// it is being read.
@@ -31,52 +40,92 @@ func watchLifeline(f *os.File, later func(StopAll), log *zap.Logger) (lifeline, 
 		err = unix.SetNonblock(fd, true)
 	}
 	if err != nil {
-		return lifeline{stop: func() {}}, fmt.Errorf("watching the lifeline: %w", err)
+		return nil, fmt.Errorf("watching the lifeline: %w", err)
 	}
-	mine := os.NewFile(uintptr(fd), "lifeline")
-	gone, told := make(chan struct{}), make(chan StopAll, 1)
-	done, stopping := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	l := &lifeline{
+		file: os.NewFile(uintptr(fd), "lifeline"),
+		gone: make(chan struct{}), told: make(chan StopAll, 1), later: later, log: log, ended: make(chan struct{}),
+	}
+	if l.conn, err = l.file.SyscallConn(); err != nil {
+		_ = l.file.Close()
+		return nil, fmt.Errorf("watching the lifeline: %w", err)
+	}
 	go func() {
-		defer close(done)
-		readLifeline(mine, told, later, log)
-		select {
-		case <-stopping:
-		default:
-			close(gone)
+		defer close(l.ended)
+		// It returns an error when the file is closed.
+		if l.conn.Read(l.readAll) == nil {
+			close(l.gone)
 		}
 	}()
-	return lifeline{gone, told, func() {
-		once.Do(func() {
-			close(stopping)
-			_ = mine.Close()
-			<-done
-		})
-	}}, nil
+	return l, nil
 }
 
-// readLifeline reads to the end. Of the lines that make the supervisor end the first counts.
-func readLifeline(f *os.File, told chan<- StopAll, later func(StopAll), log *zap.Logger) {
-	r := bufio.NewReader(f)
+// news returns what is closed when the owner is gone, and what has a request of it to stop.
+func (l *lifeline) news() (gone <-chan struct{}, told <-chan StopAll) {
+	if l == nil {
+		return nil, nil
+	}
+	return l.gone, l.told
+}
+
+// stop ends the watch.
+func (l *lifeline) stop() {
+	if l != nil {
+		_ = l.file.Close()
+		<-l.ended
+	}
+}
+
+// catchUp returns once all that the owner has written before is done. Without it a request
+// that the owner has caused could overtake what the owner has written.
+func (l *lifeline) catchUp() {
+	if l != nil {
+		_ = l.conn.Control(func(fd uintptr) { l.readAll(fd) })
+	}
+}
+
+// readAll reads what is there. It reports whether that was the end.
+func (l *lifeline) readAll(fd uintptr) (end bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var b [4096]byte
 	for {
-		line, err := r.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		var all StopAll
-		if err = json.Unmarshal(line, &all); err == nil {
-			err = all.check()
-		}
-		if err != nil {
-			log.Error("What the owner has written to the lifeline is not understood.", zap.Error(err))
+		n, err := unix.Read(int(fd), b[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
 			continue
+		case errors.Is(err, unix.EAGAIN):
+			return false
+		case err != nil || n == 0:
+			return true
 		}
-		if all.Later {
-			later(all)
-			continue
+		l.rest = append(l.rest, b[:n]...)
+		for {
+			line, rest, whole := bytes.Cut(l.rest, []byte{'\n'})
+			if !whole {
+				break
+			}
+			l.do(line)
+			l.rest = rest
 		}
+	}
+}
+
+// do does what a line says. Of those that make the supervisor end the first counts.
+func (l *lifeline) do(line []byte) {
+	var all StopAll
+	err := json.Unmarshal(line, &all)
+	if err == nil {
+		err = all.check()
+	}
+	switch {
+	case err != nil:
+		l.log.Error("What the owner has written to the lifeline is not understood.", zap.Error(err))
+	case all.Later:
+		l.later(all)
+	default:
 		select {
-		case told <- all:
+		case l.told <- all:
 		default:
 		}
 	}

@@ -134,6 +134,13 @@ func Run(ctx context.Context, cfg Config) error {
 	s.ignored, s.pipe, s.ending = cfg.Ignored, pipe, ctx.Done()
 	defer s.shut()
 
+	var err error
+	if s.lifeline, err = watchLifeline(cfg.Lifeline, s.stopLater, s.log); err != nil {
+		s.log.Error("The owner cannot be watched.", zap.Error(err))
+	}
+	defer s.lifeline.stop()
+	gone, told := s.lifeline.news()
+
 	started := make(chan error, 1)
 	stopSide, sideGone := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -143,14 +150,6 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := <-started; err != nil {
 		<-sideGone
 		return err
-	}
-	owner, err := watchLifeline(cfg.Lifeline, s.stopLater, s.log)
-	if err != nil {
-		s.log.Error("The owner cannot be watched.", zap.Error(err))
-	}
-	defer owner.stop()
-	if cfg.Upgrade != nil {
-		s.tellUpgrade(nil)
 	}
 	if h := s.state.handed; h != nil {
 		s.log.Info("This program has taken over.", zap.String("from", h.From), zap.Int("processes", h.held().Living))
@@ -168,19 +167,19 @@ func Run(ctx context.Context, cfg Config) error {
 		ownerGone = false
 		all.Stop = Stop{int(unix.SIGTERM), cfg.ShutdownGrace}
 		s.log.Info("The supervisor is closing; everything is stopped.")
-	case <-owner.gone:
+	case <-gone:
 		select {
-		case all = <-owner.told: // before it went
+		case all = <-told: // before it went
 		default:
-			owner.gone, all = nil, orphans
+			gone, all = nil, orphans
 		}
 		s.log.Info("The owner is gone; everything is stopped.")
-	case all = <-owner.told:
+	case all = <-told:
 		s.log.Info("The owner has everything stopped.")
 	}
 	s.close(ownerGone)
 	close(stopSide)
-	s.endProcesses(all, owner.gone, orphans)
+	s.endProcesses(all, gone, orphans)
 	s.endSide(sideGone, all.Recorded)
 	return nil
 }

@@ -38,6 +38,9 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 				started <- err
 				return
 			}
+			if s.cfg.Upgrade != nil {
+				s.tellUpgrade(nil) // before what is said of the first request
+			}
 			started <- nil
 			started = nil
 		}

@@ -16,6 +16,7 @@ func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) 
 		return TasksReply{}, err
 	}
 	deadline := time.Now().Add(r.Grace) // one for all of the request
+	s.lifeline.catchUp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var chosen []*process

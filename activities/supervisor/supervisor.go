@@ -42,6 +42,7 @@ type supervisor struct {
 	records   tally
 	closing   chan struct{}
 	ownerGone bool
+	lifeline  *lifeline
 	later     func(task string) Stop // the owner's signals for the runs' own stops; nil: none
 	boot      *bootTimer
 	bootNext  int64
