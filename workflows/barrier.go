@@ -184,6 +184,8 @@ func (b *barrier) describe(ctx workflow.Context) {
 		}
 		text.WriteString(" · missing: " + namesOf(missing))
 	}
+	run := b.in.Run
+	fmt.Fprintf(&text, "\n\nRound %d of run %s", b.in.Round+1, markdown.Workflow(run.WorkflowID, workflow.GetInfo(ctx).Namespace, run.WorkflowID, run.RunID))
 	workflow.SetCurrentDetails(ctx, text.String())
 }
 

@@ -47,6 +47,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		assert.Contains(t, details, "␛[31m__init__")
 		assert.Contains(t, details, "\n````\n\n\n| task |")
 		assert.Contains(t, details, "| `__a¦b__` |")
+		assert.Contains(t, details, "\n[barriers across hosts, and closures](/namespaces/default-test-namespace/workflows?query=%60WorkflowId%60+STARTS_WITH+%22")
 		assert.Contains(t, details, "|  | 4711 | 2 | 3 | failed by itself |\n\nLogs, on their hosts:\n\n```\n/logs/a|b_/2\n```\n")
 	})
 	t.Run("a barrier", func(t *testing.T) {
@@ -57,6 +58,8 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 			assert.Contains(t, detailsOf(t, b.TestWorkflowEnvironment), "arrived: worker-1 · missing: `__w__-0`")
 		}, time.Second/2)
 		require.Equal(t, spec.BarrierBroken, b.result().State)
-		assert.Regexp(t, "(?s)\n```\n.*missing: __w__-0 .*\n```\n$", detailsOf(t, b.TestWorkflowEnvironment))
+		details := detailsOf(t, b.TestWorkflowEnvironment)
+		assert.Regexp(t, "(?s)\n```\n.*missing: __w__-0 .*\n```\n", details)
+		assert.Contains(t, details, "Round 4 of run [iris](/namespaces/default-test-namespace/workflows/iris/e)")
 	})
 }

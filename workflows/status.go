@@ -136,6 +136,8 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 		writeTable(&b, status.Tasks)
 		writeLogs(&b, status.Tasks)
 	}
+	info := workflow.GetInfo(ctx)
+	b.WriteString("\n" + markdown.Below("barriers across hosts, and closures", info.Namespace, info.WorkflowExecution.ID))
 	workflow.SetCurrentDetails(ctx, b.String())
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // What users say is shown as they have said it, and is no Markdown.
@@ -31,8 +32,9 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		var m sdkpb.WorkflowMetadata
 		require.NoError(t, v.Get(&m))
 		assert.Contains(t, m.GetCurrentDetails(), "· `<b>__full__` ·")
+		assert.Contains(t, m.GetCurrentDetails(), "Closures of run [iris](/namespaces/default-test-namespace/workflows/iris/1-2)")
 		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"})
 	}, 2*time.Second)
-	w.ExecuteWorkflow(closurequeue.Workflow, closure.QueueInput{}, nil, nil)
+	w.ExecuteWorkflow(closurequeue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1-2"}}, nil, nil)
 	require.NoError(t, w.GetWorkflowError())
 }

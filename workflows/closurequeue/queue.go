@@ -170,6 +170,8 @@ func (q *queue) describe(ctx workflow.Context) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %t | %d |\n", markdown.Cell(w.Task), markdown.Cell(w.Host), w.Serving, w.Slots)
 	}
+	run := q.in.Run
+	fmt.Fprintf(&b, "\n\nClosures of run %s", markdown.Workflow(run.WorkflowID, workflow.GetInfo(ctx).Namespace, run.WorkflowID, run.RunID))
 	workflow.SetCurrentDetails(ctx, b.String())
 }
 
