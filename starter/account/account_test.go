@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -133,7 +134,7 @@ func TestExportAndImport(t *testing.T) {
 
 	state := filepath.Join(t.TempDir(), "im*[ported")
 	for range 2 { // the second replaces the first
-		m, err := Import(bytes.NewReader(file.Bytes()), state, 1<<20)
+		m, err := Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
 		require.NoError(t, err)
 		assert.Equal(t, "run-aaaa", m.RunID)
 	}
@@ -180,22 +181,27 @@ func TestKilledImports(t *testing.T) {
 	var file bytes.Buffer
 	require.NoError(t, Pack(&file, a, histories, nil))
 	state := t.TempDir()
-	_, err := Import(bytes.NewReader(file.Bytes()), state, 1<<20)
+	_, err := Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
 	require.NoError(t, err)
 	for _, name := range []string{".new-1", ".new-2"} {
 		require.NoError(t, os.Rename(filepath.Join(state, "run-aaaa"), filepath.Join(state, name)))
 		found, err := Find(state, "run", "")
 		require.NoError(t, err)
 		assert.Empty(t, found)
-		_, err = Import(bytes.NewReader(file.Bytes()), state, 1<<20)
+		_, err = Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
 		require.NoError(t, err)
 	}
-	old := time.Now().Add(-2 * time.Hour)
-	require.NoError(t, os.Chtimes(filepath.Join(state, ".new-1"), old, old))
-	_, err = Import(bytes.NewReader(file.Bytes()), state, 1<<20)
+	require.NoError(t, os.WriteFile(filepath.Join(state, ".new-1", ".lock"), nil, 0o600))
+	_, err = Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
 	require.NoError(t, err)
 	assert.NoDirExists(t, filepath.Join(state, ".new-1"))
-	assert.DirExists(t, filepath.Join(state, ".new-2"), "it may be at work")
+	assert.DirExists(t, filepath.Join(state, ".new-2"), "it may be being made")
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err = Import(ended, bytes.NewReader(file.Bytes()), filepath.Join(state, "another"), 1<<20)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.NoDirExists(t, filepath.Join(state, "another"))
 
 	dir := filepath.Join(state, "run-aaaa")
 	require.Error(t, replace(dir, filepath.Join(state, "nosuch"), filepath.Join(state, "aside")))

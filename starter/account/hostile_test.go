@@ -137,13 +137,13 @@ func TestHostileImports(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			parent := t.TempDir()
 			state := filepath.Join(parent, "state", "imported")
-			_, err := Import(bytes.NewReader(c.file), state, 1<<20)
+			_, err := Import(t.Context(), bytes.NewReader(c.file), state, 1<<20)
 			require.ErrorIs(t, err, ErrRefused)
 			assert.Contains(t, err.Error(), c.want)
 			assert.NoDirExists(t, filepath.Dir(state), "nothing is written")
 		})
 	}
-	_, err := Import(bytes.NewReader(whole), filepath.Join(t.TempDir(), "a"), 1<<20)
+	_, err := Import(t.Context(), bytes.NewReader(whole), filepath.Join(t.TempDir(), "a"), 1<<20)
 	require.NoError(t, err, "and the good one is taken")
 	entries, err := os.ReadDir(os.TempDir())
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,9 +14,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
+	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
@@ -39,9 +39,10 @@ func refused(format string, args ...any) error {
 
 // Import unpacks an export below a directory, in the place of an earlier one of the same run.
 // One with more than limit bytes is refused, as is anything that [Pack] would not write, and
-// then nothing is written.
-func Import(file io.ReadSeeker, parent string, limit int64) (*Manifest, error) {
-	m, err := read(file, limit, func(_ string, r io.Reader) error {
+// then nothing is written, as where ctx ends before all is.
+func Import(ctx context.Context, file io.ReadSeeker, parent string, limit int64) (*Manifest, error) {
+	export := untilDone{ctx, file}
+	m, err := read(export, limit, func(_ string, r io.Reader) error {
 		_, err := io.Copy(io.Discard, r)
 		return err
 	})
@@ -54,19 +55,18 @@ func Import(file io.ReadSeeker, parent string, limit int64) (*Manifest, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
-	removeUnfinished(parent)
-	tmp, err := os.MkdirTemp(parent, unfinished+"*")
+	tmp, remove, err := filelock.TempDir(parent, unfinished)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
+	defer remove()
 	root, err := os.OpenRoot(tmp)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 	const unpacked = "run"
-	again, err := read(file, limit, func(name string, r io.Reader) error {
+	again, err := read(export, limit, func(name string, r io.Reader) error {
 		name = path.Join(unpacked, name)
 		if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 			return err
@@ -94,6 +94,19 @@ func Import(file io.ReadSeeker, parent string, limit int64) (*Manifest, error) {
 	return m, nil
 }
 
+// untilDone fails to read once its context has ended.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(b)
+}
+
 // replace puts a directory in the place of another, which is set aside. Where it cannot, the
 // other one is back in its place.
 func replace(dir, by, aside string) error {
@@ -108,23 +121,8 @@ func replace(dir, by, aside string) error {
 	return err
 }
 
-const (
-	// unfinished begins the names of what is being unpacked.
-	unfinished = ".new-"
-	// maxUnpacking is after how long nobody works on one of those any more.
-	maxUnpacking = time.Hour
-)
-
-// removeUnfinished removes what imports that were killed have left behind.
-func removeUnfinished(parent string) {
-	entries, _ := os.ReadDir(parent) // if it cannot be read, the import says why
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), unfinished) && time.Since(info.ModTime()) > maxUnpacking {
-			_ = os.RemoveAll(filepath.Join(parent, e.Name()))
-		}
-	}
-}
+// unfinished begins the names of what is being unpacked.
+const unfinished = ".new-"
 
 // read reads an export to its end, and hands each file to do once it holds against the
 // manifest. The manifest and the account are read into memory before.
@@ -190,7 +188,7 @@ func read(file io.Reader, limit int64, do func(name string, r io.Reader) error) 
 func broken(err error) error {
 	var own *fs.PathError
 	switch {
-	case errors.As(err, &own), errors.Is(err, ErrRefused):
+	case errors.As(err, &own), errors.Is(err, ErrRefused), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return refused("it is truncated")

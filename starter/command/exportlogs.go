@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 )
@@ -17,11 +18,9 @@ type exportedLogs struct {
 	dirs []string
 	// missing reports whether there is more, which has been said.
 	missing bool
-	copies  string
+	// remove removes the copies.
+	remove func()
 }
-
-// remove removes the copies.
-func (e exportedLogs) remove() { _ = os.RemoveAll(e.copies) }
 
 // copiesDir returns where copies of output are made for an export: beside the file, where there
 // is to be room for it anyway, which a temporary directory in memory may not have.
@@ -35,14 +34,20 @@ func (a *app) copiesDir(file string) (string, error) {
 // allLogs gathers the output of a run, with copies below a directory. What it returns is to be
 // removed.
 func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status, dir string) (e exportedLogs, err error) {
-	if e.copies, err = os.MkdirTemp(dir, ".clusterrun-export-*"); err != nil {
+	tmp, remove, err := filelock.TempDir(dir, ".clusterrun-export-")
+	if err != nil {
 		return e, err
 	}
+	e.remove = remove
+	copies := filepath.Join(tmp, "run")
 	defer func() {
 		if err != nil {
-			e.remove()
+			remove()
 		}
 	}()
+	if err = os.Mkdir(copies, 0o700); err != nil {
+		return e, err
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	status := *of
@@ -50,7 +55,7 @@ func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status, d
 	l := newLogReader(a, r, logSelection{})
 	defer l.closeHosts()
 	l.learnServices(ctx, s)
-	c := &logCopy{dir: e.copies, fail: stop}
+	c := &logCopy{dir: copies, fail: stop}
 	l.deliver = c.deliver
 	for _, h := range l.addHosts(ctx, s) {
 		l.follows(h, l.selected.of(s, nil), false)
@@ -66,7 +71,7 @@ func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status, d
 	}
 	leftOut, incomplete := l.namesLeftOut(s), l.missesSome()
 	e.missing = leftOut || incomplete || l.broken.Load()
-	e.dirs = append(l.runDirs(s), e.copies)
+	e.dirs = append(l.runDirs(s), copies)
 	return e, nil
 }
 

@@ -33,10 +33,11 @@ write, is refused.
 Exit codes:
   0    imported; the run ID is on stdout
   2    mistake in the command line, or the file is refused
-  125  it could not be read or written`,
+  125  it could not be read or written
+  130  interrupted; nothing is written`,
 		Example: "  clusterrun import iris-x2k4.tar.gz\n  clusterrun status iris-x2k4",
 		Args:    oneArg("FILE"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			most, err := spec.ParseSize(limit)
 			if err != nil {
 				return usagef("--limit %q: %s", limit, err)
@@ -52,11 +53,15 @@ Exit codes:
 			if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 				return usagef("%s is not a regular file; import reads a file twice", args[0])
 			}
-			m, err := account.Import(f, a.importedDir(), most)
-			if errors.Is(err, account.ErrRefused) {
+			ctx, done := endedBy(cmd.Context())
+			defer done()
+			m, err := account.Import(ctx, f, a.importedDir(), most)
+			switch {
+			case errors.Is(err, account.ErrRefused):
 				return usagef("%s: %s", args[0], err)
-			}
-			if err != nil {
+			case err != nil && ctx.Err() != nil:
+				return errNothingWritten
+			case err != nil:
 				return err
 			}
 			if a.global.json {

@@ -23,7 +23,7 @@ func TestImportsAreAsOldAsTheirImport(t *testing.T) {
 	of := account.New(&starter.Status{RunID: "iris", ExecutionID: "1", Ended: ended, Verdict: spec.VerdictSucceeded}, nil, nil)
 	var file bytes.Buffer
 	require.NoError(t, account.Pack(&file, of, nil, nil))
-	_, err := account.Import(bytes.NewReader(file.Bytes()), a.importedDir(), 1<<20)
+	_, err := account.Import(t.Context(), bytes.NewReader(file.Bytes()), a.importedDir(), 1<<20)
 	require.NoError(t, err)
 	manifests, err := filepath.Glob(filepath.Join(a.importedDir(), "*", "*", "manifest.json"))
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ func TestExportOfEveryHost(t *testing.T) {
 		require.NoError(t, err)
 		defer packed.Close()
 		into = filepath.Join(t.TempDir(), "imported")
-		_, err = account.Import(packed, into, 1<<30)
+		_, err = account.Import(t.Context(), packed, into, 1<<30)
 		return into, err
 	}
 	logOf := func(imported string, attempt, rank int, name string) string {

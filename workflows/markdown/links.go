@@ -15,7 +15,7 @@ func Workflow(text, namespace, workflowID, runID string) string {
 // workflow and a slash.
 func Below(text, namespace, workflowID string) string {
 	query := "`WorkflowId` STARTS_WITH " + strconv.Quote(workflowID+"/")
-	return link(text, workflows(namespace)+"?"+url.Values{"query": {query}}.Encode())
+	return link(text, workflows(namespace)+"?query="+url.QueryEscape(query))
 }
 
 func workflows(namespace string) string {
