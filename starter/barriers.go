@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/api/workflowservice/v1"
-
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 )
 
 // Barrier is a barrier at which tasks of a run wait.
@@ -59,19 +59,19 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 		return nil, r.requestError(err)
 	}
 	// What is left of an earlier run of the same ID is not this run's.
-	prefix := spec.BarrierIDPrefix(r.ID, d.GetWorkflowExecutionInfo().GetExecution().GetRunId())
-	ids, err := r.openBarriers(ctx, prefix)
+	prefix := r.barrierPrefix(d)
+	open, err := r.rounds(ctx, prefix, true)
 	if err != nil {
 		return nil, err
 	}
-	found := make([]*Barrier, len(ids))
+	found := make([]*Barrier, len(open))
 	limit := make(chan struct{}, 8)
 	var wg sync.WaitGroup
-	for i, id := range ids {
+	for i, w := range open {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			found[i] = r.barrier(ctx, prefix, id, tasks)
+			found[i] = r.barrier(ctx, prefix, w.GetExecution().GetWorkflowId(), tasks)
 		})
 	}
 	wg.Wait()
@@ -87,24 +87,55 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 	return barriers, ctx.Err()
 }
 
-// openBarriers returns the workflow IDs of the rounds that are open.
-func (r *Run) openBarriers(ctx context.Context, prefix string) ([]string, error) {
-	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s'",
-		spec.BarrierWorkflowType, strings.ReplaceAll(prefix, "'", "''"))
-	var ids []string
-	var page []byte
-	for {
-		list, err := r.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
-		if err != nil {
-			return nil, fmt.Errorf("list the barriers of run %s: %w", r.ID, err)
-		}
-		for _, e := range list.GetExecutions() {
-			ids = append(ids, e.GetExecution().GetWorkflowId())
-		}
-		if page = list.GetNextPageToken(); len(page) == 0 {
-			return ids, nil
-		}
+// Round is a round of a barrier that has been closed, by its arrivals or otherwise.
+type Round struct {
+	Name           string
+	Round          int // from 1
+	Generation     int
+	Opened, Closed time.Time
+}
+
+// Rounds lists the rounds of barriers that the server has closed, the first one first. Rounds
+// of one host alone it does not know.
+func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
+	if r.past != nil {
+		return nil, errPast
 	}
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, r.requestError(err)
+	}
+	prefix := r.barrierPrefix(d)
+	found, err := r.rounds(ctx, prefix, false)
+	if err != nil {
+		return nil, err
+	}
+	rounds := make([]Round, len(found))
+	for i, w := range found {
+		var b Barrier
+		b.nameFrom(strings.TrimPrefix(w.GetExecution().GetWorkflowId(), prefix))
+		rounds[i] = Round{b.Name, b.Round, b.Generation, w.GetStartTime().AsTime(), w.GetCloseTime().AsTime()}
+	}
+	slices.SortFunc(rounds, func(a, b Round) int {
+		return cmp.Or(a.Opened.Compare(b.Opened), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Round, b.Round))
+	})
+	return rounds, nil
+}
+
+// barrierPrefix returns what the IDs of the run's rounds begin with.
+func (r *Run) barrierPrefix(d *workflowservice.DescribeWorkflowExecutionResponse) string {
+	run := r.firstOf(d.GetWorkflowExecutionInfo())
+	return spec.BarrierIDPrefix(run.WorkflowID, run.RunID)
+}
+
+// rounds returns the workflows of the rounds that are open, or of those that are not.
+func (r *Run) rounds(ctx context.Context, prefix string, open bool) ([]*workflowpb.WorkflowExecutionInfo, error) {
+	is := "!="
+	if open {
+		is = "="
+	}
+	return r.workflows(ctx, fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus %s 'Running' AND WorkflowId STARTS_WITH %s",
+		spec.BarrierWorkflowType, is, quoted(prefix)))
 }
 
 // barrier asks one of them; nil when it has closed since.

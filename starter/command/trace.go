@@ -19,8 +19,9 @@ func (a *app) traceCommand() *cobra.Command {
 		Use:   "trace [flags] RUN",
 		Short: "Show a run as an OpenTelemetry trace, or send that",
 		Long: `Prints the trace of a run that has ended, as JSON of OTLP: a span for the run, one for each of
-its phases (queued, placing, launch, running, ending) and one for each process, with its
-host, exit code and cause. The ID of the trace is the execution ID of the run, so one that
+its phases (queued, placing, launch, running, ending), one for each process, with its
+host, exit code and cause, and one for each round of a barrier that the server has held:
+those of a single host, without "barriers: server", it does not know. The ID of the trace is the execution ID of the run, so one that
 is sent twice is the same.
 
 With --send it goes to a collector over HTTP, which the variables of OpenTelemetry name:
@@ -45,7 +46,11 @@ Exit codes:
 		if of.Status.Open {
 			return usagef("run %s has not ended; `clusterrun wait %s` waits for that", r.ID, r.ID)
 		}
-		t := trace.New(of, cmp.Or(os.Getenv("OTEL_SERVICE_NAME"), "clusterrun"))
+		rounds, err := a.roundsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		t := trace.New(of, rounds, cmp.Or(os.Getenv("OTEL_SERVICE_NAME"), "clusterrun"))
 		if !send {
 			return a.printJSON(t)
 		}
@@ -62,4 +67,21 @@ Exit codes:
 	})
 	cmd.Flags().BoolVar(&send, "send", false, "send it to a collector instead of printing it")
 	return cmd
+}
+
+// maxRounds bounds the rounds in a trace: a collector takes some megabytes.
+const maxRounds = 10_000
+
+// roundsOf returns the rounds of barriers for the trace of a run, and says what is not in it.
+func (a *app) roundsOf(ctx context.Context, r *starter.Run) ([]starter.Round, error) {
+	if a.imported[r] != nil {
+		a.say("an export has no rounds of barriers; they are not in the trace")
+		return nil, nil
+	}
+	rounds, err := r.Rounds(ctx)
+	if len(rounds) > maxRounds {
+		a.say("the run has %d rounds of barriers; the first %d are in the trace", len(rounds), maxRounds)
+		rounds = rounds[:maxRounds]
+	}
+	return rounds, err
 }

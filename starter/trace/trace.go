@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -16,9 +17,9 @@ import (
 // maxMessage bounds what a span says of its end, in bytes.
 const maxMessage = 500
 
-// New returns the trace of a run that has ended, as that of a service. Processes that were never
-// started have no span.
-func New(of *account.Account, service string) *Traces {
+// New returns the trace of a run that has ended and of rounds of its barriers, as that of a
+// service. Processes that were never started have no span.
+func New(of *account.Account, rounds []starter.Round, service string) *Traces {
 	s := of.Status
 	t := tracer{id: strings.ReplaceAll(s.ExecutionID, "-", "")}
 	run := t.add("", "run "+cmp.Or(s.Name, s.RunID), "run", s.Started, s.Ended,
@@ -36,6 +37,7 @@ func New(of *account.Account, service string) *Traces {
 			t.processes(run.SpanID, task)
 		}
 	}
+	t.rounds(run.SpanID, rounds)
 	return &Traces{[]ResourceSpans{{
 		Resource:   Resource{[]Attribute{text("service.name", service)}},
 		ScopeSpans: []ScopeSpans{{Scope{"clusterrun", spec.Version}, t.spans}},
@@ -87,6 +89,14 @@ func (t *tracer) processes(run string, task spec.TaskResult) {
 		if e.OK() || e.Cause.ByItself() || e.Cause == spec.CauseHostLost {
 			span.Status = status(e.OK(), e.Message)
 		}
+	}
+}
+
+// rounds adds those of barriers.
+func (t *tracer) rounds(run string, rounds []starter.Round) {
+	for _, r := range rounds {
+		t.add(run, "barrier "+r.Name, fmt.Sprintf("barrier %d %d %s", r.Generation, r.Round, r.Name), r.Opened, r.Closed,
+			text("clusterrun.barrier.name", r.Name), number("clusterrun.barrier.round", r.Round), number("clusterrun.barrier.generation", r.Generation))
 	}
 }
 

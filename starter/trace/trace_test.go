@@ -38,10 +38,14 @@ func failed() *account.Account {
 	}
 }
 
+func rounds() []starter.Round {
+	return []starter.Round{{Name: "epoch", Round: 1, Opened: at(7), Closed: at(8)}, {Name: "epoch", Round: 2, Opened: at(8), Closed: at(12)}}
+}
+
 // What is written is what OpenTelemetry reads: nothing is unknown to its own types, and what they
 // have of it is right.
 func TestTrace(t *testing.T) {
-	text, err := json.Marshal(New(failed(), "training"))
+	text, err := json.Marshal(New(failed(), rounds(), "training"))
 	require.NoError(t, err)
 	var read otlp.TracesData
 	require.NoError(t, protojson.Unmarshal(text, &read), "%s", text)
@@ -78,6 +82,8 @@ func TestTrace(t *testing.T) {
 		{"worker-0", 6, 31, otlp.Status_STATUS_CODE_UNSET, ""},
 		{"worker-1", 6, 9, otlp.Status_STATUS_CODE_ERROR, "no luck"},
 		{"worker-1", 10, 30, otlp.Status_STATUS_CODE_ERROR, "boom"},
+		{"barrier epoch", 7, 8, otlp.Status_STATUS_CODE_UNSET, ""},
+		{"barrier epoch", 8, 12, otlp.Status_STATUS_CODE_UNSET, ""},
 	}, spans)
 	attributes := map[string]any{}
 	for _, a := range all[5].Attributes {
@@ -93,7 +99,7 @@ func TestTrace(t *testing.T) {
 	assert.Equal(t, "origin", attributes["clusterrun.task.cause"])
 
 	// IDs are hex in JSON, whatever protobuf's own JSON has, and say which execution it is.
-	first := New(failed(), "training").ResourceSpans[0].ScopeSpans[0].Spans[0]
+	first := New(failed(), rounds(), "training").ResourceSpans[0].ScopeSpans[0].Spans[0]
 	assert.Equal(t, "0190c7a53c5e7d1f8a2b4c6d8e0f1a2b", first.TraceID)
 	assert.Regexp(t, "^[0-9a-f]{16}$", first.SpanID)
 }
@@ -137,7 +143,7 @@ func TestSend(t *testing.T) {
 	}))
 	defer s.Close()
 	c := Collector{URL: s.URL + "/v1/traces", Headers: http.Header{"A": {"b"}}}
-	trace := New(failed(), "training")
+	trace := New(failed(), rounds(), "training")
 	require.NoError(t, c.Send(t.Context(), trace))
 	assert.Equal(t, "application/json", asked.Header.Get("Content-Type"))
 	assert.Equal(t, "b", asked.Header.Get("A"))

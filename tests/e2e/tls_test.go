@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,25 @@ func onlyAnswers(r harness.Request) error {
 	return harness.Refused
 }
 
+// resets returns the address of a server that resets connections once it has read their first byte.
+func resets(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1)) // the rest stays, so that closing it is a reset
+			_ = c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
 // Who is not allowed what it needs is told so at once, and what to do.
 func TestRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
@@ -107,6 +127,7 @@ func TestRefusedAtTheStart(t *testing.T) {
 		{"no authority", "its certificate is not trusted here", append([]string{env[0], env[1]}, env[3:]...)},
 		{"another name", "its certificate is not trusted here", append([]string{env[0], "TEMPORAL_TLS_SERVER_NAME=other.test"}, env[2:]...)},
 		{"no TLS", "it may want TLS", env[:1]},
+		{"no TLS, where our last words are not read", "it may want TLS", []string{"TEMPORAL_ADDRESS=" + resets(t)}},
 		{"TLS where there is none", "it speaks no TLS", append([]string{"TEMPORAL_ADDRESS=" + f.Address}, env[1:]...)},
 		{"half a certificate", "if either client cert or key path is present, other must be present too", env[:4]},
 		{"no such file", "no such file or directory", append(env[:4:4], "TEMPORAL_TLS_CLIENT_KEY_PATH=/nonexistent/key.pem")},
