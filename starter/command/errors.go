@@ -84,6 +84,7 @@ func (a *app) exit(err error) int {
 	if err == nil {
 		return exitOK
 	}
+	err = a.ofImported(err)
 	code := codeOf(err)
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.cause != nil {

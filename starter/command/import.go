@@ -98,6 +98,12 @@ func (a *app) hasImported() bool {
 	return err == nil && len(all) > 0
 }
 
+// isImported reports whether there is an imported run whose ID begins so.
+func (a *app) isImported(id string) bool {
+	found, err := account.Find(a.importedDir(), id, "")
+	return err == nil && len(found) > 0
+}
+
 // findImported returns an imported run; nil: there is none.
 func (a *app) findImported(id, execution string) (*starter.Run, error) {
 	found, err := account.Find(a.importedDir(), id, execution)
@@ -122,4 +128,17 @@ func (a *app) findImported(id, execution string) (*starter.Run, error) {
 	a.imported[r] = of
 	a.say("%s", found[0])
 	return r, nil
+}
+
+// ofImported returns the error for a run that the server does not know, where that is an
+// imported one.
+func (a *app) ofImported(err error) error {
+	var notFound *starter.NotFoundError
+	if !errors.As(err, &notFound) {
+		return err
+	}
+	if !a.isImported(notFound.RunID) {
+		return err
+	}
+	return usagef("run %s is an imported one: it can be looked at (status, logs, show, diff, usage, trace), run again (rerun) and removed (rm)", notFound.RunID)
 }

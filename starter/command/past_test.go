@@ -15,7 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What was imported a moment ago is not old, however long ago the run has ended.
+// What was imported a moment ago is not old, however long ago the run has ended. Who asks the
+// server for it learns that it is an imported one.
 func TestImportsAreAsOldAsTheirImport(t *testing.T) {
 	a := &app{}
 	a.global.stateDir = t.TempDir()
@@ -25,6 +26,11 @@ func TestImportsAreAsOldAsTheirImport(t *testing.T) {
 	require.NoError(t, account.Pack(&file, of, nil, nil))
 	_, err := account.Import(t.Context(), bytes.NewReader(file.Bytes()), a.importedDir(), 1<<20)
 	require.NoError(t, err)
+	unknown := func(id string) error { return a.ofImported(&starter.NotFoundError{RunID: id}) }
+	assert.Equal(t, exitUsage, codeOf(unknown("iris")))
+	require.ErrorContains(t, unknown("iris"), "run iris is an imported one")
+	require.ErrorContains(t, unknown("wine"), "there is no run wine on this server")
+
 	manifests, err := filepath.Glob(filepath.Join(a.importedDir(), "*", "*", "manifest.json"))
 	require.NoError(t, err)
 	require.Len(t, manifests, 1)
