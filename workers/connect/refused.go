@@ -26,9 +26,10 @@ var remedies = []struct{ said, remedy string }{
 	{tlsAlert, "it refuses the client certificate: give one that it accepts, with its key, as TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH or in a profile"},
 	{"x509: ", "its certificate is not trusted here: name who vouches for it with TEMPORAL_TLS_SERVER_CA_CERT_PATH, and the name in it with TEMPORAL_TLS_SERVER_NAME"},
 	{"first record does not look like a TLS handshake", "it speaks no TLS: leave out the TLS settings and the API key"},
-	// It ends the connection in order where it has read all that we sent by then.
+	// How it ends the connection depends on what we have sent by then.
 	{"error reading server preface: EOF", wantsTLS},
-	{"error reading server preface: connection reset by peer", wantsTLS},
+	{"connection reset by peer", wantsTLS},
+	{"broken pipe", wantsTLS},
 }
 
 // alert returns what the server says of a connection that it ends. A server that refuses a
