@@ -21,10 +21,10 @@ func (a *app) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [flags] FILE",
 		Short: "Read a run that export has written",
-		Long: `Unpacks what export has written into the state directory. status, wait, logs, show, diff and
-rerun find the run there where the server does not know it, or there is no server, and say
-that it is an imported one; list has it, and du; rm and prune remove it. An earlier import
-of the same run is replaced.
+		Long: `Unpacks what export has written into the state directory. status, wait, logs, show, diff,
+usage, trace and rerun find the run there where the server does not know it, or there is no
+server, and say that it is an imported one; list has it, and du; rm and prune remove it. An
+earlier import of the same run is replaced.
 
 All of the file is checked before anything is written: one that is truncated, of another
 version or larger than --limit, or that has names, links or sizes that export does not
@@ -140,5 +140,5 @@ func (a *app) ofImported(err error) error {
 	if !a.isImported(notFound.RunID) {
 		return err
 	}
-	return usagef("run %s is an imported one: it can be looked at (status, logs, show, diff, usage, trace), run again (rerun) and removed (rm)", notFound.RunID)
+	return usagef("run %s is an imported one: it can be looked at (status, wait, logs, show, diff, usage, trace), run again (rerun) and removed (rm)", notFound.RunID)
 }
