@@ -94,14 +94,14 @@ func (s *serving) of() spec.RunRef {
 	return spec.RunRef{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
 }
 
-func (s *serving) leases() *temporal.Closures {
+func (s *serving) activities() *temporal.Closures {
 	return temporal.NewClosures(&temporal.Server{}, s.Brokers())
 }
 
 // lease leases closures.
 func (s *serving) lease(closures ...closure.Closure) (out closure.LeaseResult, err error) {
 	s.do(func(ctx context.Context) error {
-		out, err = s.leases().RunClosures(ctx, closure.Lease{Run: s.of(), Closures: closures})
+		out, err = s.activities().RunClosures(ctx, closure.Lease{Run: s.of(), Closures: closures})
 		return nil
 	})
 	return out, err
@@ -159,7 +159,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 	s := newServing(t)
 	s.do(func(ctx context.Context) error {
-		return s.leases().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
+		return s.activities().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
 	})
 	r, err := s.lease(closure.Closure{ID: 1, Function: "f"})
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 		return err
 	})
 	s.do(func(ctx context.Context) error {
-		return s.leases().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}})
+		return s.activities().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}})
 	})
 	assert.Nil(t, s.Brokers().Known(s.run))
 }

@@ -164,14 +164,9 @@ func (m *machine) one(c closure.Closure) closure.Outcome {
 	return m.all(c)[c.ID]
 }
 
-// environment is held by who changes it: tests make clients side by side.
-var environment sync.Mutex
-
 // client is the Go client of a task.
 func (m *machine) client(name string) *task.Task {
 	m.t.Helper()
-	environment.Lock()
-	defer environment.Unlock()
 	before := os.Getenv(taskapi.SocketVar)
 	require.NoError(m.t, os.Setenv(taskapi.SocketVar, m.paths[name]))
 	c, err := task.Current()

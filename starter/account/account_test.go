@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -197,13 +198,34 @@ func TestKilledImports(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(state, ".new-1"))
 	assert.DirExists(t, filepath.Join(state, ".new-2"), "it may be being made")
 
-	ended, end := context.WithCancel(t.Context())
-	end()
-	_, err = Import(ended, bytes.NewReader(file.Bytes()), filepath.Join(state, "another"), 1<<20)
-	require.ErrorIs(t, err, context.Canceled)
-	assert.NoDirExists(t, filepath.Join(state, "another"))
-
 	dir := filepath.Join(state, "run-aaaa")
 	require.Error(t, replace(dir, filepath.Join(state, "nosuch"), filepath.Join(state, "aside")))
 	assert.DirExists(t, dir, "the earlier one is back")
+}
+
+// endsAtSeek ends a context once a file has been read and is to be read again.
+type endsAtSeek struct {
+	io.ReadSeeker
+	end context.CancelFunc
+}
+
+func (e endsAtSeek) Seek(offset int64, whence int) (int64, error) {
+	e.end()
+	return e.ReadSeeker.Seek(offset, whence)
+}
+
+// An import that is interrupted while it unpacks leaves nothing, and no file is called damaged.
+func TestInterruptedImport(t *testing.T) {
+	a, histories := sample(t, "run-aaaa", "1")
+	var file bytes.Buffer
+	require.NoError(t, Pack(&file, a, histories, nil))
+	state := t.TempDir()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	_, err := Import(ctx, endsAtSeek{bytes.NewReader(file.Bytes()), end}, state, 1<<20)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrRefused)
+	entries, err := os.ReadDir(state)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
 }

@@ -41,6 +41,14 @@ func refused(format string, args ...any) error {
 // One with more than limit bytes is refused, as is anything that [Pack] would not write, and
 // then nothing is written, as where ctx ends before all is.
 func Import(ctx context.Context, file io.ReadSeeker, parent string, limit int64) (*Manifest, error) {
+	m, err := unpack(ctx, file, parent, limit)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err() // whatever the file seemed to be then
+	}
+	return m, err
+}
+
+func unpack(ctx context.Context, file io.ReadSeeker, parent string, limit int64) (*Manifest, error) {
 	export := untilDone{ctx, file}
 	m, err := read(export, limit, func(_ string, r io.Reader) error {
 		_, err := io.Copy(io.Discard, r)
@@ -188,7 +196,7 @@ func read(file io.Reader, limit int64, do func(name string, r io.Reader) error) 
 func broken(err error) error {
 	var own *fs.PathError
 	switch {
-	case errors.As(err, &own), errors.Is(err, ErrRefused), errors.Is(err, context.Canceled):
+	case errors.As(err, &own), errors.Is(err, ErrRefused):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return refused("it is truncated")

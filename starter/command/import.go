@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -98,10 +99,10 @@ func (a *app) hasImported() bool {
 	return err == nil && len(all) > 0
 }
 
-// isImported reports whether there is an imported run whose ID begins so.
+// isImported reports whether there is an imported run of that ID.
 func (a *app) isImported(id string) bool {
 	found, err := account.Find(a.importedDir(), id, "")
-	return err == nil && len(found) > 0
+	return err == nil && slices.ContainsFunc(found, func(i account.Imported) bool { return i.RunID == id })
 }
 
 // findImported returns an imported run; nil: there is none.
@@ -134,10 +135,7 @@ func (a *app) findImported(id, execution string) (*starter.Run, error) {
 // imported one.
 func (a *app) ofImported(err error) error {
 	var notFound *starter.NotFoundError
-	if !errors.As(err, &notFound) {
-		return err
-	}
-	if !a.isImported(notFound.RunID) {
+	if !errors.As(err, &notFound) || !a.isImported(notFound.RunID) {
 		return err
 	}
 	return usagef("run %s is an imported one: it can be looked at (status, wait, logs, show, diff, usage, trace), run again (rerun) and removed (rm)", notFound.RunID)

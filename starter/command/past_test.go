@@ -29,6 +29,7 @@ func TestImportsAreAsOldAsTheirImport(t *testing.T) {
 	unknown := func(id string) error { return a.ofImported(&starter.NotFoundError{RunID: id}) }
 	assert.Equal(t, exitUsage, codeOf(unknown("iris")))
 	require.ErrorContains(t, unknown("iris"), "run iris is an imported one")
+	require.ErrorContains(t, unknown("iri"), "there is no run iri on this server", "it is named in full")
 	require.ErrorContains(t, unknown("wine"), "there is no run wine on this server")
 
 	manifests, err := filepath.Glob(filepath.Join(a.importedDir(), "*", "*", "manifest.json"))
