@@ -52,6 +52,7 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		WorkflowTaskTimeout:                      spec.WorkflowTaskTimeout,
+		EnableEagerStart:                         true, // where this client serves the queue
 		// No workflow timeouts: they would close the run without its Release.
 		Memo:          memo(s, o),
 		StaticSummary: summary(s),

@@ -8,6 +8,12 @@
 //
 // By its [Role] it serves workflows, tasks, or both.
 //
+// The host worker of `clusterrun run` has its side in the process of run itself ([OwnersSide]):
+// the run ends with run anyway, and it starts a process earlier. If run is killed, the supervisor
+// starts a Side, which tells the server how the run has ended. On a local queue, that of a run
+// whose only host it is, one poller serves workflows and tasks, and the server answers with the
+// activities that a workflow has scheduled, without another poll.
+//
 // # One host worker of a name
 //
 // Tasks that are pinned to a name would go to any host worker of that name. So one that is

@@ -125,9 +125,11 @@ func (h *heldTasks) received(reply any, sent int64) {
 		if r.GetQuery() == nil { // whoever asks waits no longer than he likes
 			h.keep(heldWorkflow, r.GetTaskToken())
 		}
+	case *workflowservice.StartWorkflowExecutionResponse:
+		h.keep(heldWorkflow, r.GetEagerWorkflowTask().GetTaskToken())
 	case *workflowservice.RespondWorkflowTaskCompletedResponse:
 		for _, a := range r.GetActivityTasks() {
-			h.keep(heldActivity, a.GetTaskToken())
+			h.received(a, sent)
 		}
 		h.keep(heldWorkflow, r.GetWorkflowTask().GetTaskToken())
 	}

@@ -8,8 +8,12 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-func newLogger(debug bool) (*zap.Logger, error) {
+// newLogger returns a logger that writes to stderr, or to the given file.
+func newLogger(debug bool, file ...string) (*zap.Logger, error) {
 	c := zap.NewProductionConfig()
+	if len(file) > 0 {
+		c.OutputPaths = file
+	}
 	c.Encoding = "console"
 	c.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	c.DisableStacktrace = true

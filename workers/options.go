@@ -12,6 +12,9 @@ import (
 type Options struct {
 	// StateDir is the host worker's own directory: lock, journal, plans.
 	StateDir string `json:"state_dir"`
+	// Instance is the name that StateDir gets if it is new; see [supervisor.StateOptions].
+	// Default: any.
+	Instance string `json:"instance,omitempty"`
 	// KeyDir is the state directory of the machine, where StateDir is that of one run: all
 	// its runs have one [tasklog.ValueKey]. Default: StateDir.
 	KeyDir string `json:"key_dir,omitempty"`

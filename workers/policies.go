@@ -79,6 +79,21 @@ func (s *side) taskOptions() worker.Options {
 	}
 }
 
+// localOptions are those of the only worker of a local queue: the activities that a workflow task
+// schedules come with the answer to it.
+func (s *side) localOptions() worker.Options {
+	o, eager := s.workflowOptions(), taskSlots
+	tasks := s.taskOptions()
+	o.LocalActivityWorkerOnly = false
+	o.WorkflowTaskPollerBehavior = pollers(1, 8)
+	o.MaxConcurrentActivityExecutionSize = tasks.MaxConcurrentActivityExecutionSize
+	o.ActivityTaskPollerBehavior = pollers(1, 8)
+	o.MaxHeartbeatThrottleInterval = tasks.MaxHeartbeatThrottleInterval
+	o.WorkerStopTimeout = tasks.WorkerStopTimeout
+	o.MaxEagerActivityReservationsPerWorkflowTask = &eager
+	return o
+}
+
 // pollers polls with few while there is nothing to do: a server bounds the long
 // polls of a namespace, and a thousand hosts share them.
 func pollers(initial, most int) worker.PollerBehavior {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/metrics"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
@@ -76,23 +78,53 @@ type side struct {
 	held       *heldTasks
 	metered    client.MetricsHandler // nil: the SDK counts nothing
 	metrics    *metrics.Metrics      // nil: there are none
+	host       *activities.Host
+	server     *temporal.Server
+	rounds     *temporal.Barriers
+	queues     *temporal.Queues
+	member     *temporal.Membership // of the fleet; nil: there is none
+	files      *hostservice.Server  // nil: the output of runs is not served
+	stopFiles  func()
+	closing    chan supervisor.ClosingReply // what the supervisor says once it is closing
+	abandoned  atomic.Bool                  // it is closing, since the owner of its runs is gone
+	handsOver  atomic.Bool                  // another side goes on
 }
 
+// run prepares the host, connects, and serves it until its end.
 func (s *side) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := &temporal.Server{}
-	defer server.Close()
-	rounds, queues := temporal.NewBarriers(server, s.Queue), temporal.NewQueues(server, s.Queue)
-	files := s.openFiles()
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	defer s.server.Close()
+	defer s.shut()
+	inherited := s.held.inherited()
+	c, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	running, err := s.begin(ctx, c, inherited)
+	if err != nil {
+		return err
+	}
+	return s.attend(ctx, running)
+}
+
+// prepare does what needs no server, and has tasks served: they need none for most of what
+// they ask.
+func (s *side) prepare(ctx context.Context) (err error) {
+	s.server = &temporal.Server{}
+	s.rounds, s.queues = temporal.NewBarriers(s.server, s.Queue), temporal.NewQueues(s.server, s.Queue)
+	s.files = s.openFiles()
 	s.held = newHeldTasks(s.StateDir, s.log)
 	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, KeyDir: s.KeyDir, LogRoot: s.logRoot(),
 		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),
-		Files: files, Supervisor: s.supervisor, Server: server, Rounds: rounds, Runs: server, Log: s.log,
-		Queues: queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
+		Files: s.files, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
+		Queues: s.queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		AskedAt: s.held.askedAt,
 	}
 	if s.Metrics != "" {
@@ -100,29 +132,44 @@ func (s *side) run(ctx context.Context) error {
 		s.metrics, s.metered = config.Metrics, sdkMetrics{config.Metrics.SDK()}
 		go s.serveMetrics(ctx)
 	}
-	var member *temporal.Membership
 	if !spec.IsPrivateQueue(s.Queue) && s.Role.servesTasks() {
-		member = temporal.NewMembership(server, s.Queue, s.inventory(files))
-		config.Fleet = member
+		s.member = temporal.NewMembership(s.server, s.Queue, s.inventory(s.files))
+		config.Fleet = s.member
 		if config.Metrics != nil {
-			config.Metrics.LeaseAge(member.Confirmed)
+			config.Metrics.LeaseAge(s.member.Confirmed)
 		}
 	}
-	host, err := activities.NewHost(config)
-	if err != nil {
+	if s.host, err = activities.NewHost(config); err != nil {
 		return err
 	}
-	defer host.Close()
-	defer serveFiles(files, host)()
-	// Tasks need no server for most of what they ask.
-	if err := host.ServeTasks(ctx); err != nil {
-		return err
+	s.stopFiles = serveFiles(s.files, s.host)
+	s.closing = make(chan supervisor.ClosingReply, 1)
+	go s.awaitClosing(ctx)
+	if err = s.host.ServeTasks(ctx); err != nil {
+		s.shut()
 	}
-	inherited := s.held.inherited()
-	c, err := s.dial(ctx)
-	if err != nil {
-		return err
+	return err
+}
+
+// awaitClosing waits until the supervisor is closing.
+func (s *side) awaitClosing(ctx context.Context) {
+	if reply, err := s.supervisor.Closing(ctx); err == nil {
+		s.abandoned.Store(reply.OwnerGone && s.Owned)
+		s.closing <- reply
 	}
+}
+
+// shut ends what prepare has begun.
+func (s *side) shut() {
+	if s.abandoned.Load() {
+		s.host.RemoveSockets()
+	}
+	s.stopFiles()
+	s.host.Close()
+}
+
+// begin polls the queues of this host. inherited is what an earlier side held.
+func (s *side) begin(ctx context.Context, c client.Client, inherited []string) (polling, error) {
 	s.client = c
 	if s.metrics != nil && s.Role.servesWorkflows() {
 		go s.countRuns(ctx, c)
@@ -130,54 +177,68 @@ func (s *side) run(ctx context.Context) error {
 	if s.IdleExit > 0 && s.Role.servesWorkflows() {
 		go s.stayForRuns(ctx, c)
 	}
-	server.Connect(c)
-	running, err := s.startWorkers(host, temporal.NewClosures(server, host.Brokers()), rounds, queues, member)
+	s.server.Connect(c)
+	running, err := s.startWorkers()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if member != nil {
-		go member.Keep(ctx, host.Holds, s.sayMembership(ctx))
+	if s.member != nil {
+		go s.member.Keep(ctx, s.host.Holds, s.sayMembership(ctx))
 	} else {
 		s.sayReady(true)
-		s.sayServing(ctx)
+		go s.sayServing(ctx)
 	}
 	go s.takeOver(ctx, inherited)
-	host.Reconcile()
+	s.host.Reconcile()
 	go returnMemory(ctx)
 	s.log.Info("ready", zap.String("host", s.Host), zap.String("queue", s.Queue))
+	return running, nil
+}
 
-	closing := make(chan supervisor.ClosingReply, 1)
-	go func() {
-		if reply, err := s.supervisor.Closing(ctx); err == nil {
-			closing <- reply
-		}
-	}()
+// attend waits for the end: of ctx, of the supervisor's work, or of the supervisor.
+func (s *side) attend(ctx context.Context, running polling) error {
 	select {
 	case <-ctx.Done():
-	case reply := <-closing:
+		s.leave(context.WithoutCancel(ctx))
+	case reply := <-s.closing:
 		// Its processes end with it should it die now.
 		closed, done := context.WithCancel(ctx)
 		go func() {
 			defer done()
-			s.close(closed, host, reply)
-			if member != nil {
-				member.Leave()
+			s.close(closed, reply)
+			if s.member != nil {
+				s.member.Leave()
 			}
 		}()
-		if reply.OwnerGone && s.Owned {
-			defer host.RemoveSockets()
-		}
 		select {
 		case <-closed.Done():
+			s.leave(ctx)
 		case <-s.supervisor.Lost():
 			done()
 			return s.afterLoss(ctx, running)
 		}
 	case <-s.supervisor.Lost():
-		return s.afterLoss(ctx, running)
+		if ctx.Err() == nil {
+			return s.afterLoss(ctx, running)
+		}
 	}
 	running.stop()
 	return nil
+}
+
+// leaveBound is how long the supervisor may take to hear that its side leaves.
+const leaveBound = time.Second
+
+// leave tells the supervisor that this side has nothing more to report, unless it hands over.
+func (s *side) leave(ctx context.Context) {
+	if s.handsOver.Load() {
+		return
+	}
+	ctx, done := context.WithTimeout(ctx, leaveBound)
+	defer done()
+	if err := s.supervisor.Leave(ctx); err != nil {
+		s.log.Debug("the supervisor does not hear that its side leaves", zap.Error(err))
+	}
 }
 
 // afterLoss ends what the supervisor left behind: its processes died with it, and
@@ -221,7 +282,7 @@ func (s *side) logRoot() string {
 
 // close lets the runs of a gone owner end with a result while the supervisor
 // stops their processes.
-func (s *side) close(ctx context.Context, host *activities.Host, reply supervisor.ClosingReply) {
+func (s *side) close(ctx context.Context, reply supervisor.ClosingReply) {
 	s.log.Info("the supervisor is closing")
 	s.sayReady(false)
 	if reply.OwnerGone && s.Server.Socket != "" {
@@ -229,11 +290,11 @@ func (s *side) close(ctx context.Context, host *activities.Host, reply superviso
 	}
 	// The supervisor bounds all of this: it ends us when it has waited enough.
 	if reply.OwnerGone && s.Owned {
-		for _, run := range host.CancelRuns(ctx) {
+		for _, run := range s.host.CancelRuns(ctx) {
 			_ = s.client.GetWorkflow(ctx, run.WorkflowID, run.RunID).Get(ctx, nil)
 		}
 	}
-	host.AwaitIdle(ctx)
+	s.host.AwaitIdle(ctx)
 }
 
 // sayReady tells those who ask at the address of the metrics.
@@ -287,21 +348,26 @@ func (p polling) stop() {
 	all.Wait()
 }
 
-// startWorkers polls the queues of DESIGN §4: workflows, reservations for any
-// host and for this one where it is private, and everything else for this very host worker.
-func (s *side) startWorkers(host *activities.Host, closures *temporal.Closures, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (polling, error) {
+// startWorkers polls the queues of DESIGN.md: that of the workflows, those for reservations on any
+// host and on this one where it is private, and that of this very host worker. On a local queue
+// they are one.
+func (s *side) startWorkers() (polling, error) {
 	var all polling
-	if s.Role.servesWorkflows() {
-		flows := worker.New(s.client, s.Queue, s.workflowOptions())
-		flows.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-		flows.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
-		flows.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
-		flows.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
-		flows.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
-		all = append(all, flows)
-	}
-	if s.Role.servesTasks() {
-		all = append(all, s.taskWorkers(host, closures, rounds, queues, member)...)
+	if spec.IsLocalQueue(s.Queue) {
+		w := worker.New(s.client, s.Queue, s.localOptions())
+		registerWorkflows(w)
+		s.registerChecks(w)
+		s.registerTasks(w)
+		all = append(all, w)
+	} else {
+		if s.Role.servesWorkflows() {
+			w := worker.New(s.client, s.Queue, s.workflowOptions())
+			registerWorkflows(w)
+			all = append(all, w)
+		}
+		if s.Role.servesTasks() {
+			all = append(all, s.taskWorkers()...)
+		}
 	}
 	for i, w := range all {
 		if err := w.Start(); err != nil {
@@ -312,35 +378,54 @@ func (s *side) startWorkers(host *activities.Host, closures *temporal.Closures, 
 	return all, nil
 }
 
+func registerWorkflows(w worker.Worker) {
+	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
+	w.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+}
+
 // taskWorkers returns those for the activities of tasks.
-func (s *side) taskWorkers(host *activities.Host, closures *temporal.Closures, rounds *temporal.Barriers, queues *temporal.Queues, member *temporal.Membership) (all polling) {
+func (s *side) taskWorkers() (all polling) {
 	anywhere := []string{spec.HostsQueue(s.Queue)}
-	if member == nil {
+	if s.member == nil {
 		anywhere = append(anywhere, spec.HostQueue(s.Queue, s.Host))
 	}
 	for _, queue := range anywhere {
 		w := worker.New(s.client, queue, reserveOptions())
-		if member == nil {
-			w.RegisterActivityWithOptions(host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
+		if s.member == nil {
+			w.RegisterActivityWithOptions(s.host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
 		}
-		w.RegisterActivityWithOptions(queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
+		s.registerChecks(w)
 		all = append(all, w)
 	}
 	tasks := worker.New(s.client, spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()), s.taskOptions())
-	// The next generation of a group is reserved where the last one was.
-	tasks.RegisterActivityWithOptions(host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
-	tasks.RegisterActivityWithOptions(host.Prepare, activity.RegisterOptions{Name: spec.ActivityPrepare})
-	tasks.RegisterActivityWithOptions(host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
-	tasks.RegisterActivityWithOptions(host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
-	tasks.RegisterActivityWithOptions(host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
-	tasks.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
-	tasks.RegisterActivityWithOptions(closures.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
-	tasks.RegisterActivityWithOptions(closures.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
-	tasks.RegisterActivityWithOptions(queues.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
-	tasks.RegisterActivityWithOptions(rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
-	if member != nil {
-		tasks.RegisterActivityWithOptions(member.HostLease, activity.RegisterOptions{Name: spec.ActivityHostLease})
-		tasks.RegisterActivityWithOptions(member.FleetCheck, activity.RegisterOptions{Name: spec.ActivityFleetCheck})
-	}
+	s.registerTasks(tasks)
 	return append(all, tasks)
+}
+
+// registerChecks registers what any host may do for a queue of closures.
+func (s *side) registerChecks(w worker.Worker) {
+	w.RegisterActivityWithOptions(s.queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
+}
+
+// registerTasks registers what this host does for its tasks.
+func (s *side) registerTasks(w worker.Worker) {
+	// The next generation of a group is reserved where the last one was.
+	w.RegisterActivityWithOptions(s.host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
+	w.RegisterActivityWithOptions(s.host.Prepare, activity.RegisterOptions{Name: spec.ActivityPrepare})
+	w.RegisterActivityWithOptions(s.host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
+	w.RegisterActivityWithOptions(s.host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
+	w.RegisterActivityWithOptions(s.host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
+	closures := temporal.NewClosures(s.server, s.host.Brokers())
+	w.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
+	w.RegisterActivityWithOptions(closures.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
+	w.RegisterActivityWithOptions(closures.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
+	w.RegisterActivityWithOptions(s.queues.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
+	w.RegisterActivityWithOptions(s.rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
+	if s.member != nil {
+		w.RegisterActivityWithOptions(s.member.HostLease, activity.RegisterOptions{Name: spec.ActivityHostLease})
+		w.RegisterActivityWithOptions(s.member.FleetCheck, activity.RegisterOptions{Name: spec.ActivityFleetCheck})
+	}
 }

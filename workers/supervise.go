@@ -22,6 +22,8 @@ const optionsVar = "CLUSTERRUN_WORKER_OPTIONS"
 type Owner struct {
 	// Lifeline reaches its end when the owner is gone.
 	Lifeline *os.File
+	// Side is a socket to an [OwnersSide]; nil: the supervisor starts a side itself.
+	Side *os.File
 	// Stdin, Stdout and Stderr are for tasks; see [Options].
 	Stdin, Stdout, Stderr *os.File
 	// Program is the file of the program that takes over on request. None: the host worker
@@ -44,7 +46,7 @@ func Supervise(ctx context.Context, o Options, command []string, owner Owner) er
 	if err != nil {
 		return err
 	}
-	state, err := supervisor.OpenState(o.StateDir)
+	state, err := supervisor.OpenStateWith(o.StateDir, supervisor.StateOptions{Instance: o.Instance, Volatile: o.Owned})
 	if err != nil {
 		return err
 	}
@@ -73,6 +75,7 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 		State: state, Side: command,
 		SideEnv:     []string{optionsVar + "=" + string(options)},
 		Lifeline:    owner.Lifeline,
+		OwnersSide:  owner.Side,
 		Owner:       supervisor.Owner{Stdin: owner.Stdin, Stdout: owner.Stdout, Stderr: owner.Stderr},
 		OrphanGrace: o.OrphanGrace,
 		Log:         log,

@@ -43,6 +43,9 @@ type API interface {
 	Controllers(ctx context.Context) (ControllersReply, error)
 	// Serving tells that the side serves its queues, and its host is a member of the fleet.
 	Serving(ctx context.Context) error
+	// Leave tells that a side in the owner's process has nothing more to report: when it ends, no
+	// other is started.
+	Leave(ctx context.Context) error
 	// Closing returns when the supervisor is about to end, or ctx has.
 	Closing(ctx context.Context) (ClosingReply, error)
 }

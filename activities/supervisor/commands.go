@@ -153,6 +153,16 @@ func (s *supervisor) Serving(context.Context) error {
 	return nil
 }
 
+// Leave notes that a side has nothing more to report; see [API].
+func (s *supervisor) Leave(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ownersSide != nil {
+		s.ownersSide.left = true
+	}
+	return nil
+}
+
 // Closing waits for the end of the supervisor; see [API].
 func (s *supervisor) Closing(ctx context.Context) (ClosingReply, error) {
 	select {

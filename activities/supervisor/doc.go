@@ -15,7 +15,9 @@
 // [OpenState] locks a state directory and settles what an earlier supervisor
 // left in it. [Run] is the supervisor. In the side, [ClientFromEnv] gives a
 // [Client], which has the [API]. A program that is both, as the host worker is,
-// asks [IsSide] which one it is now.
+// asks [IsSide] which one it is now. An owner may have the side in its own process, over a
+// socket that it gives to the supervisor ([NewOwnersClient]); if it dies, the supervisor
+// starts one as usual.
 //
 // # A process
 //
@@ -25,7 +27,9 @@
 //	            └─ cannot be executed: StartError ───────┘
 //
 // A start is journalled, and the journal synced, before the fork; so a start
-// that nobody remembers did not happen, and none happens twice. Every process
+// that nobody remembers did not happen, and none happens twice. A volatile state is not
+// synced: its runs end with an owner on this machine, so a crash of the machine leaves nothing
+// to be asked about. Every process
 // leads a session and a group of its own, has its stdin from /dev/null and its
 // output in files or where the owner's goes (one in the foreground has the
 // owner's stdin too, and its terminal), and gets a parent-death signal, a cookie in its environment

@@ -78,10 +78,22 @@ func (h *host) start() {
 		h.lifeline = w
 		defer r.Close()
 	}
+	var side net.Conn
+	if h.role.OwnersSide {
+		ours, theirs := h.socket()
+		h.cmd.ExtraFiles = append(h.cmd.ExtraFiles, theirs)
+		side = ours
+		defer theirs.Close()
+	}
 	require.NoError(h.t, h.cmd.Start())
 	exited := make(chan error, 1)
 	go func(cmd *exec.Cmd) { exited <- cmd.Wait() }(h.cmd)
 	h.exited = exited
+	if side != nil {
+		h.instance = NewInstance() // not the directory's: nothing here needs it
+		h.client = NewOwnersClient(side, h.cmd.Process.Pid, h.role.Dir, h.instance)
+		return
+	}
 	h.awaitCount("side ", sides+1)
 	h.connect()
 	raw, err := os.ReadFile(filepath.Join(h.role.Dir, instanceFile))

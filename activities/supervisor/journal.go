@@ -68,8 +68,9 @@ const (
 // last line can be torn, by a supervisor that died while writing it. A caller that needs its
 // record on disk calls commit; concurrent callers share one fdatasync.
 type journal struct {
-	path string
-	head record // first line of a new file
+	path     string
+	volatile bool   // nothing waits for the disk; see [StateOptions]
+	head     record // first line of a new file
 
 	mu   sync.Mutex
 	f    *os.File // nil until the first append
@@ -233,7 +234,7 @@ func (j *journal) openLocked() error {
 	if err == nil {
 		err = j.putLocked(line)
 	}
-	if err == nil {
+	if err == nil && !j.volatile {
 		err = atomicfile.SyncDir(filepath.Dir(j.path))
 	}
 	if err != nil && j.f != nil {
@@ -245,13 +246,17 @@ func (j *journal) openLocked() error {
 	return err
 }
 
-// commit returns once all records written before are on disk.
+// commit returns once all records written before are on disk, as far as they have to be.
 func (j *journal) commit() error {
 	done := make(chan error, 1)
 	j.mu.Lock()
 	if j.f == nil {
 		j.mu.Unlock()
 		return j.failed(os.ErrClosed)
+	}
+	if j.volatile {
+		j.mu.Unlock()
+		return nil
 	}
 	j.waiters = append(j.waiters, done)
 	if !j.syncing {
@@ -293,6 +298,9 @@ func (j *journal) syncAll() {
 }
 
 func (j *journal) syncSoonLocked() {
+	if j.volatile {
+		return
+	}
 	if j.lazy == nil {
 		j.lazy = time.AfterFunc(lazySync, func() { _ = j.commit() })
 		return

@@ -45,6 +45,7 @@ type role struct {
 	NoCgroups     bool
 	NoChildren    bool   // as if the kernel had no lists of children
 	Lifeline      bool   // descriptor 3
+	OwnersSide    bool   // descriptor 4
 	Owner         string // the directory of the owner's stdin, stdout and stderr
 	OrphanGrace   time.Duration
 	ShutdownGrace time.Duration
@@ -129,6 +130,9 @@ func supervisorMain(text string) int {
 	}
 	if r.Lifeline {
 		cfg.Lifeline = os.NewFile(3, "lifeline")
+	}
+	if r.OwnersSide {
+		cfg.OwnersSide = os.NewFile(4, "side")
 	}
 	if r.Owner != "" {
 		cfg.Owner = ownerIn(r.Owner)

@@ -46,6 +46,15 @@ func NewClient(conn net.Conn) *Client {
 	return c
 }
 
+// NewOwnersClient returns the client of a side in the process of the owner, which has started the
+// supervisor with that pid, state directory and instance, and has the other end of conn as its
+// [Config] OwnersSide.
+func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client {
+	c := NewClient(conn)
+	c.dir, c.instance, c.pid = stateDir, instance, pid
+	return c
+}
+
 // IsSide reports whether this process was started by a supervisor as its side.
 func IsSide() bool { return os.Getenv(envFD) != "" }
 
@@ -195,6 +204,12 @@ func (c *Client) Controllers(ctx context.Context) (ControllersReply, error) {
 // Serving implements [API].
 func (c *Client) Serving(ctx context.Context) error {
 	_, err := call[bool](ctx, c, "Serving", true)
+	return err
+}
+
+// Leave implements [API].
+func (c *Client) Leave(ctx context.Context) error {
+	_, err := call[bool](ctx, c, "Leave", true)
 	return err
 }
 

@@ -156,6 +156,12 @@ func (c *connection) Serving(call wire.Call[bool], reply *bool) error {
 	})
 }
 
+func (c *connection) Leave(call wire.Call[bool], reply *bool) error {
+	return answer(c, call, reply, func(ctx context.Context, _ bool) (bool, error) {
+		return true, c.api.Leave(ctx)
+	})
+}
+
 func (c *connection) Closing(call wire.Call[bool], reply *ClosingReply) error {
 	return answer(c, call, reply, func(ctx context.Context, _ bool) (ClosingReply, error) {
 		return c.api.Closing(ctx)

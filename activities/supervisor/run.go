@@ -21,6 +21,9 @@ type Config struct {
 	// Side has the arguments of the Temporal-facing side, which is this program again, after
 	// the name. Default: the same as here; [IsSide] tells the two apart.
 	Side []string
+	// OwnersSide, when set, is a socket to a side in another process, the owner's. The supervisor
+	// starts a side itself only when that one ends.
+	OwnersSide *os.File
 	// SideEnv is added to this process's environment for the side.
 	SideEnv []string
 	// Lifeline, when set, is read; its end means that the owner is gone. The owner may
@@ -177,7 +180,7 @@ func Run(ctx context.Context, cfg Config) error {
 	case all = <-told:
 		s.log.Info("The owner has everything stopped.")
 	}
-	s.close(ownerGone)
+	s.close(ownerGone, all.Recorded)
 	close(stopSide)
 	s.endProcesses(all, gone, orphans)
 	s.endSide(sideGone, all.Recorded)
@@ -200,10 +203,10 @@ func sealDescriptors() error {
 }
 
 // close refuses new requests from now on, and tells the side.
-func (s *supervisor) close(ownerGone bool) {
+func (s *supervisor) close(ownerGone, recorded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ownerGone = ownerGone
+	s.ownerGone, s.recorded = ownerGone, recorded
 	close(s.closing)
 }
 

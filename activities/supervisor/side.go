@@ -25,10 +25,23 @@ const (
 	sideGrace    = 2 * time.Second
 )
 
-// keepSide starts the side, and again whenever it ends, until the supervisor is closing.
+// keepSide starts the side, and again whenever it ends, until the supervisor is closing. If the
+// owner has brought a side, it starts one only after that has ended.
 // The outcome of the first start is sent to started. What was taken over goes on without a side,
 // as it does whenever that ends.
 func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
+	if s.cfg.OwnersSide != nil {
+		err := s.serveOwnersSide(func() { started <- nil })
+		if err != nil {
+			started <- err
+			return
+		}
+		if s.ownersSideLeft() {
+			return
+		}
+		started = nil
+		s.log.Warn("The side in the owner's process has ended; one is started here. Processes are not touched.")
+	}
 	pause := time.Duration(0)
 	for {
 		begun := time.Now()
@@ -79,6 +92,34 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	}
 }
 
+// serveOwnersSide answers the side in the owner's process until that ends. It calls serving
+// before.
+func (s *supervisor) serveOwnersSide(serving func()) error {
+	conn, err := net.FileConn(s.cfg.OwnersSide)
+	_ = s.cfg.OwnersSide.Close()
+	if err != nil {
+		return fmt.Errorf("the socket to the owner's side: %w", err)
+	}
+	link := s.serveSide(conn)
+	s.mu.Lock()
+	s.ownersSide = link
+	s.mu.Unlock()
+	serving()
+	<-link.served
+	link.close()
+	return nil
+}
+
+// ownersSideLeft reports whether the side in the owner's process, which has ended, has nothing
+// left to report. Otherwise its owner was killed, and a side is started to do that.
+func (s *supervisor) ownersSideLeft() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	link := s.ownersSide
+	s.ownersSide = nil
+	return link.left || s.recorded
+}
+
 func describe(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return "killed by " + unix.SignalName(status.Signal())
@@ -90,6 +131,7 @@ func describe(status syscall.WaitStatus) string {
 type sideLink struct {
 	conn   net.Conn
 	served chan struct{}
+	left   bool // the side has nothing more to report; guarded by the supervisor's mu
 }
 
 // close returns when no request of the side is in progress. It does not rely on the other
@@ -147,13 +189,19 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("starting the Temporal-facing side %s: %w", argv[0], err)
 	}
-	link = &sideLink{conn: conn, served: make(chan struct{})}
+	link = s.serveSide(conn)
+	s.reaper.wake() // it may have ended before it was in the table
+	return link, nil
+}
+
+// serveSide answers a side over a connection.
+func (s *supervisor) serveSide(conn net.Conn) *sideLink {
+	link := &sideLink{conn: conn, served: make(chan struct{})}
 	go func() {
 		defer close(link.served)
 		serve(conn, s)
 	}()
-	s.reaper.wake() // it may have ended before it was in the table
-	return link, nil
+	return link
 }
 
 // lastOfEach keeps the last value of each variable: programs take the first of several.
@@ -173,7 +221,7 @@ func lastOfEach(env []string) []string {
 }
 
 // endSide lets the side finish, then sends SIGTERM, then SIGKILL: at once if what the side
-// would report is recorded.
+// would report is recorded. A side in the owner's process is only cut off.
 func (s *supervisor) endSide(gone <-chan struct{}, recorded bool) {
 	steps := []struct {
 		sig  syscall.Signal
@@ -184,8 +232,12 @@ func (s *supervisor) endSide(gone <-chan struct{}, recorded bool) {
 	}
 	for _, step := range steps {
 		s.mu.Lock()
-		if s.side != 0 && step.sig != 0 {
+		switch {
+		case step.sig == 0:
+		case s.side != 0:
 			_ = unix.Kill(-s.side, step.sig)
+		case s.ownersSide != nil:
+			_ = s.ownersSide.conn.Close()
 		}
 		s.mu.Unlock()
 		timer := time.NewTimer(step.wait)

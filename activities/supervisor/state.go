@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,6 +31,7 @@ type State struct {
 	instance string
 	boot     string
 	lock     *os.File
+	volatile bool // see StateOptions
 	runs     map[string]*run
 	pruned   time.Time // when last; guarded by supervisor.mu while one runs
 	// handed is what the program before this one held; nil: there was none.
@@ -46,7 +48,19 @@ func (s *State) Instance() string { return s.instance }
 // OpenState locks a state directory, which it creates if necessary, reads what an earlier
 // supervisor left there, ends whatever of that still runs, and journals every process
 // without an exit as lost. It fails while another supervisor uses the directory.
-func OpenState(dir string) (*State, error) {
+func OpenState(dir string) (*State, error) { return OpenStateWith(dir, StateOptions{}) }
+
+// StateOptions say how a state directory is used.
+type StateOptions struct {
+	// Instance is the one that a new directory gets. Default: any.
+	Instance string
+	// Volatile reports whether the directory is of no use once the machine has crashed: nothing
+	// waits for the disk then.
+	Volatile bool
+}
+
+// OpenStateWith is OpenState with options.
+func OpenStateWith(dir string, o StateOptions) (*State, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -68,9 +82,9 @@ func OpenState(dir string) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &State{dir: dir, boot: boot, lock: lock}
+	s := &State{dir: dir, boot: boot, lock: lock, volatile: o.Volatile}
 	fresh := false
-	if s.instance, fresh, err = loadInstance(dir); err == nil && fresh {
+	if s.instance, fresh, err = loadInstance(dir, o); err == nil && fresh {
 		s.runs = make(map[string]*run)
 		return s, nil // nobody can carry a name that did not exist
 	}
@@ -110,7 +124,10 @@ func InstanceIn(dir string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-func loadInstance(dir string) (name string, fresh bool, err error) {
+// NewInstance returns a name for a state directory that is to be made.
+func NewInstance() string { return strings.ToLower(rand.Text())[:8] }
+
+func loadInstance(dir string, o StateOptions) (name string, fresh bool, err error) {
 	path := filepath.Join(dir, instanceFile)
 	raw, err := os.ReadFile(path)
 	if err == nil {
@@ -123,8 +140,12 @@ func loadInstance(dir string) (name string, fresh bool, err error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", false, fmt.Errorf("reading the instance: %w", err)
 	}
-	name = strings.ToLower(rand.Text())[:8]
-	if err := atomicfile.WriteSynced(path, []byte(name+"\n"), 0o600); err != nil {
+	name = cmp.Or(o.Instance, NewInstance())
+	write := atomicfile.WriteSynced
+	if o.Volatile {
+		write = atomicfile.Write
+	}
+	if err := write(path, []byte(name+"\n"), 0o600); err != nil {
 		return "", false, fmt.Errorf("writing the instance: %w", err)
 	}
 	return name, true, nil
@@ -172,6 +193,7 @@ func (s *State) recover() error {
 	}
 	swept := sweepHost(context.Background(), s.sweepPlan(lastSign(s.runs)))
 	for hash, r := range s.runs {
+		r.journal.volatile = s.volatile
 		s.loseRest(r, swept)
 		// However old a journal is: until it is released its run may be open.
 		if r.released != nil && r.journal.close() == nil && s.archive(r) == nil {

@@ -34,6 +34,8 @@ type supervisor struct {
 	runs   map[string]*run
 	living map[int]*process // by the leader's pid, until it is reaped
 	side   int              // the side's pid, until it is reaped
+	// ownersSide is the link to a side in the owner's process, until that has ended.
+	ownersSide *sideLink
 	// sideEnded receives the status of a side that has ended.
 	sideEnded chan syscall.WaitStatus
 	// starts counts the starts that have passed the check for closing.
@@ -42,6 +44,7 @@ type supervisor struct {
 	records   tally
 	closing   chan struct{}
 	ownerGone bool
+	recorded  bool // what the side would report at the end
 	lifeline  *lifeline
 	later     func(task string) Stop // the owner's signals for the runs' own stops; nil: none
 	boot      *bootTimer
@@ -120,6 +123,7 @@ func (s *supervisor) ensureRun(key runkey.Run) *run {
 	hash := runHash(key)
 	r := newRun(hash, key)
 	r.journal = newJournal(s.state.journalPath(hash), key)
+	r.journal.volatile = s.state.volatile
 	s.runs[hash] = r
 	return r
 }

@@ -307,7 +307,7 @@ func TestFirstSideFails(t *testing.T) {
 				require.Fail(t, "it is not started again")
 			case <-time.After(2 * sideBackoffFirst):
 			}
-			s.close(false)
+			s.close(false, false)
 			close(stop)
 			<-over
 		})

@@ -21,12 +21,17 @@ const (
 	stdinFD
 	stdoutFD
 	stderrFD
+	sideFD // see ownersSideFlag
 )
+
+// ownersSideFlag tells `supervise` that its owner has the side in its own process.
+const ownersSideFlag = "owners-side"
 
 // superviseCommand returns the command that run and dev execute: the supervisor of a
 // private host worker. Its parent holds the other end of its lifeline.
 func (a *app) superviseCommand() *cobra.Command {
-	return &cobra.Command{
+	ownersSide := false
+	cmd := &cobra.Command{
 		Use:    "supervise",
 		Short:  "The supervisor of a host worker; started by run and dev",
 		Hidden: true,
@@ -56,6 +61,10 @@ func (a *app) superviseCommand() *cobra.Command {
 				return err
 			}
 			owner := workers.Owner{Lifeline: lifeline}
+			if ownersSide {
+				syscall.CloseOnExec(sideFD)
+				owner.Side = os.NewFile(sideFD, "side")
+			}
 			if o.Foreground != "" || o.Stdin != "" {
 				owner.Stdin = os.NewFile(stdinFD, "stdin")
 			}
@@ -65,6 +74,8 @@ func (a *app) superviseCommand() *cobra.Command {
 			return workers.Supervise(ctx, o, side, owner)
 		},
 	}
+	cmd.Flags().BoolVar(&ownersSide, ownersSideFlag, false, "the side is in the process of the owner")
+	return cmd
 }
 
 // sideCommand returns the command line of the Temporal-facing side, for the supervisor.

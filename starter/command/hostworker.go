@@ -24,6 +24,8 @@ type hostWorker struct {
 	lifeline *os.File      // our end
 	theirs   *os.File      // kept for successors
 	cmd      *exec.Cmd
+	// side is in this process; nil: it is a child of the supervisor.
+	side *workers.OwnersSide
 	// exited gets the end of each supervisor we started.
 	exited           chan error
 	gone             chan struct{} // closed by cut
@@ -32,12 +34,30 @@ type hostWorker struct {
 }
 
 func startHostWorker(o workers.Options, std standardFiles) (*hostWorker, error) {
+	return newHostWorker(o, std, func(w *hostWorker) error { return w.start(nil) })
+}
+
+// startWithSide starts a host worker on a new state directory whose side is in this process.
+func startWithSide(ctx context.Context, o workers.Options, std standardFiles) (*hostWorker, error) {
+	return newHostWorker(o, std, func(w *hostWorker) (err error) {
+		w.side, err = workers.NewOwnersSide(ctx, o, w.log(), func(o workers.Options, side *os.File) (pid int, err error) {
+			w.options = o
+			if err := w.start(side); err != nil {
+				return 0, err
+			}
+			return w.cmd.Process.Pid, nil
+		})
+		return err
+	})
+}
+
+func newHostWorker(o workers.Options, std standardFiles, start func(*hostWorker) error) (*hostWorker, error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	w := &hostWorker{options: o, std: std, lifeline: ours, theirs: theirs, exited: make(chan error, 1), gone: make(chan struct{}), told: make(chan struct{})}
-	if err := w.start(); err != nil {
+	if err := start(w); err != nil {
 		ours.Close()
 		theirs.Close()
 		return nil, err
@@ -46,8 +66,8 @@ func startHostWorker(o workers.Options, std standardFiles) (*hostWorker, error) 
 }
 
 // start executes a supervisor: the first, or after one has died a successor on
-// the same state directory.
-func (w *hostWorker) start() error {
+// the same state directory, which starts its side itself.
+func (w *hostWorker) start(side *os.File) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find our own executable: %w", err)
@@ -62,9 +82,12 @@ func (w *hostWorker) start() error {
 	}
 	defer log.Close()
 	cmd := exec.Command(self, "supervise")
+	if side != nil {
+		cmd.Args = append(cmd.Args, "--"+ownersSideFlag)
+	}
 	cmd.Env = append(os.Environ(), optionsVariable+"="+string(options))
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{w.theirs, w.std.in, w.std.out, w.std.err} // from lifelineFD on
+	cmd.ExtraFiles = []*os.File{w.theirs, w.std.in, w.std.out, w.std.err, side} // from lifelineFD on
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the host worker: %w", err)
@@ -86,6 +109,9 @@ func (w *hostWorker) cut() {
 // stopAll tells the supervisor to stop all processes in that way and to end, or how to stop
 // them later. It needs no server for that either.
 func (w *hostWorker) stopAll(how supervisor.StopAll) {
+	if how.Recorded && w.side != nil {
+		w.side.Leave()
+	}
 	tell := func() {
 		line, err := json.Marshal(how)
 		if err == nil {
@@ -125,6 +151,10 @@ func (w *hostWorker) stop(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	w.theirs.Close()
+	if w.side != nil {
+		w.side.Leave()
+		w.side.Close(ctx)
+	}
 }
 
 func (w *hostWorker) log() string { return filepath.Join(w.options.StateDir, "worker.log") }

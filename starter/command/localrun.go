@@ -30,6 +30,8 @@ const (
 	maxSuccessors = 3
 	// workerStop bounds the wait for the host worker when the run has ended.
 	workerStop = 10 * time.Second
+	// handOverBound bounds the wait for the side when this command is suspended.
+	handOverBound = 3 * time.Second
 )
 
 // localRun is a run on this machine: its private host worker, its output, and
@@ -192,10 +194,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 			return fmt.Errorf("state directory: %w", err)
 		}
 	}
-	queue := spec.PrivateQueue(strings.ToLower(rand.Text()[:16]))
-	if o.meeting != nil {
-		queue = spec.AgentsQueue(strings.ToLower(rand.Text()[:16]))
-	}
+	queue := l.newQueue(o)
 	if o.others != nil {
 		if l.launch, err = l.launchHosts(ctx, queue, o); err != nil {
 			return err
@@ -246,6 +245,19 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	return l.lendTerminal(o)
 }
 
+// newQueue returns the name of the run's queue.
+func (l *localRun) newQueue(o runOptions) string {
+	id := strings.ToLower(rand.Text()[:16])
+	pinned := func(t spec.Task) bool { return t.Address != "" }
+	switch {
+	case o.meeting != nil:
+		return spec.AgentsQueue(id)
+	case o.others != nil || slices.ContainsFunc(l.spec.TaskList(), pinned):
+		return spec.PrivateQueue(id)
+	}
+	return spec.LocalQueue(id)
+}
+
 // lendTerminal gives the terminal, where there is one, to the task in the
 // foreground.
 func (l *localRun) lendTerminal(o runOptions) error {
@@ -280,14 +292,14 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 			}
 			options := l.workerOptions(queue, o)
 			options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
-			if l.worker, err = startHostWorker(options, l.std); err != nil {
+			if l.worker, err = startWithSide(ctx, options, l.std); err != nil {
 				return err
 			}
 		}
-		l.client, err = l.dialOnce(ctx, s)
-		if err == nil {
+		if l.client, err = l.worker.side.Dial(ctx, s.Options, dialTimeout); err == nil {
 			l.keep(ctx, s)
-			return nil
+			suspendable(ctx, l.worker.side)
+			return l.worker.side.Serve(l.client)
 		}
 		// An embedded server that was found may have been about to leave.
 		if !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
@@ -359,7 +371,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 func (l *localRun) workerDied(ctx context.Context, err error) *ending {
 	if l.successors++; l.successors <= maxSuccessors {
 		l.say("the host worker died (%v); starting another to find out what became of its processes", err)
-		if err = l.worker.start(); err == nil {
+		if err = l.worker.start(nil); err == nil {
 			return nil
 		}
 	}

@@ -68,7 +68,7 @@ func (r *remoteWorker) keep(died func(error)) {
 			died(fmt.Errorf("the host worker keeps dying (%w):\n%s", err, r.lastWords()))
 			return
 		}
-		if err := r.start(); err != nil {
+		if err := r.start(nil); err != nil {
 			died(err)
 			return
 		}

@@ -105,6 +105,16 @@ const (
 // nobody guesses.
 func PrivateQueue(id string) string { return TaskQueue + "/run/" + id }
 
+// LocalQueue returns the private queue of a run with a single host worker, by an ID that nobody
+// guesses. It is also the queue of the host, so that the server can answer a workflow task with
+// the activities that it has scheduled.
+func LocalQueue(id string) string { return PrivateQueue("local/" + id) }
+
+// IsLocalQueue reports whether a workflow queue is that of a run with a single host worker.
+func IsLocalQueue(workflowQueue string) bool {
+	return strings.HasPrefix(workflowQueue, LocalQueue(""))
+}
+
 // AgentsQueue returns the workflow queue of a run whose hosts its agents bring, by an ID that
 // nobody guesses. They are in a fleet of their own.
 func AgentsQueue(id string) string { return TaskQueue + "/agents/" + id }
@@ -127,12 +137,21 @@ func FleetID(workflowQueue string) string { return workflowQueue + "/fleet" }
 // HostsQueue returns the queue for [ActivityReserve] of tasks that any host may
 // take. workflowQueue is the queue of the run's workflow, so that runs on
 // private queues stay on private hosts.
-func HostsQueue(workflowQueue string) string { return workflowQueue + "/hosts" }
+func HostsQueue(workflowQueue string) string { return hostQueue(workflowQueue, "/hosts") }
 
 // HostQueue returns the queue for [ActivityReserve] on the host of that name.
-func HostQueue(workflowQueue, host string) string { return workflowQueue + "/host/" + host }
+func HostQueue(workflowQueue, host string) string {
+	return hostQueue(workflowQueue, "/host/"+host)
+}
 
 // InstanceQueue returns the queue for everything else on one host worker.
 func InstanceQueue(workflowQueue, host, instance string) string {
-	return HostQueue(workflowQueue, host) + "/" + instance
+	return hostQueue(workflowQueue, "/host/"+host+"/"+instance)
+}
+
+func hostQueue(workflowQueue, part string) string {
+	if IsLocalQueue(workflowQueue) {
+		return workflowQueue
+	}
+	return workflowQueue + part
 }

@@ -1,0 +1,112 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/workers/connect"
+)
+
+// OwnersSide is a [Side] in the process of the owner. The runs of `clusterrun run` end with their
+// owner anyway, and it saves the start of a process and of a connection. If the owner is killed,
+// the supervisor starts a Side, which tells the server how the runs have ended.
+type OwnersSide struct {
+	side  *side
+	ctx   context.Context // from NewOwnersSide until Leave
+	leave context.CancelFunc
+	ended chan struct{} // closed when the side has ended
+}
+
+// NewOwnersSide starts a supervisor of a new state directory and prepares its side. start is called
+// with what becomes the supervisor's [Owner] Side, and returns its pid. The side logs to file.
+func NewOwnersSide(ctx context.Context, o Options, file string, start func(Options, *os.File) (pid int, err error)) (*OwnersSide, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	o.Instance = supervisor.NewInstance()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "side")
+	conn, err := net.FileConn(ours)
+	_ = ours.Close()
+	if err != nil {
+		_ = theirs.Close()
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	pid, err := start(o, theirs)
+	_ = theirs.Close()
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	log, err := newLogger(o.Debug, file)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	s := &OwnersSide{ended: make(chan struct{}), side: &side{
+		Options: o, log: log, supervisor: supervisor.NewOwnersClient(conn, pid, o.StateDir, o.Instance),
+	}}
+	s.ctx, s.leave = context.WithCancel(context.WithoutCancel(ctx))
+	if err := s.side.prepare(s.ctx); err != nil {
+		s.leave()
+		_ = conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Dial connects to the server for both the owner and the side.
+func (s *OwnersSide) Dial(ctx context.Context, server connect.Options, timeout time.Duration) (client.Client, error) {
+	server.Identity = identity(s.side.Host, s.side.supervisor.Instance())
+	return connect.Dial(ctx, server, sdkLogger{s.side.log}, timeout, grpc.WithChainUnaryInterceptor(s.side.held.intercept))
+}
+
+// Serve begins to serve the queues with the client of Dial. The caller closes the client after
+// [OwnersSide.Close].
+func (s *OwnersSide) Serve(c client.Client) error {
+	running, err := s.side.begin(s.ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer close(s.ended)
+		if err := s.side.attend(s.ctx, running); err != nil {
+			s.side.log.Warn("the side has ended", zap.Error(err))
+		}
+		_ = s.side.supervisor.Close()
+		s.side.shut()
+	}()
+	return nil
+}
+
+// Leave ends the side: nothing is to be reported any more.
+func (s *OwnersSide) Leave() { s.leave() }
+
+// HandOver ends the side, and has the supervisor start another. It returns when it has ended, or
+// ctx is done.
+func (s *OwnersSide) HandOver(ctx context.Context) {
+	s.side.handsOver.Store(true)
+	s.leave()
+	s.Close(ctx)
+}
+
+// Close returns when a side that serves has ended, or ctx is done.
+func (s *OwnersSide) Close(ctx context.Context) {
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+	}
+}
