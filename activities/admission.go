@@ -25,15 +25,12 @@ import (
 
 // checkSpec returns what is wrong with a spec, before its tasks are listed: whoever can write
 // to the namespace can ask for anything, so nothing that a workflow has checked counts.
-func (h *Host) checkSpec(s *spec.RunSpec) []spec.Problem {
+func checkSpec(s *spec.RunSpec) []spec.Problem {
 	var invalid *spec.InvalidSpecError
 	if !errors.As(s.Validate(), &invalid) {
 		return nil
 	}
 	return slices.DeleteFunc(invalid.Problems, func(p spec.Problem) bool {
-		if h.Guard == nil {
-			return p.Path != "tasks" // but their number is bounded for all
-		}
 		// Of an elastic run this may be a part, whose tasks are too few for its hosts.
 		return s.IsElastic() && p.Path == "hosts.count"
 	})

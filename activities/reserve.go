@@ -45,6 +45,9 @@ type ReserveInput struct {
 	// Stopping is the last that was said of stopping together, in an earlier
 	// generation. None: nobody ever asked for it.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
+
+	// unknown says what a newer program has asked for that this one does not know.
+	unknown string
 }
 
 // ReserveOutput is where the tasks are.
@@ -78,11 +81,8 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	if err != nil {
 		return ReserveOutput{}, err
 	}
-	if in.Spec == nil {
-		return ReserveOutput{}, refusedSpec([]spec.Problem{{Message: "there is no spec"}})
-	}
-	if problems := h.checkSpec(in.Spec); len(problems) > 0 {
-		return ReserveOutput{}, refusedSpec(problems)
+	if err := h.understands(in); err != nil {
+		return ReserveOutput{}, err
 	}
 	tasks, err := h.tasksFor(in)
 	if err != nil {

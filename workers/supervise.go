@@ -35,7 +35,7 @@ type Owner struct {
 }
 
 // Supervise becomes the supervisor of a host worker and returns when that has
-// ended: after ctx, after SIGTERM or SIGINT, or when the owner's lifeline has.
+// ended: after ctx, after SIGTERM, SIGINT or [supervisor.SignalEnd], or when the owner's lifeline has.
 // command is how to execute [Side] in a child. It fails at once when another
 // worker holds the state directory.
 func Supervise(ctx context.Context, o Options, command []string, owner Owner) error {
@@ -119,20 +119,26 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	return supervisor.Run(ctx, c)
 }
 
-// endings has the context end with the first of the signals, or when end is called, and the
-// channel close with the second signal: whoever asks twice wants no more graces.
+// endings has the context end with the first of the signals, with [supervisor.SignalEnd], or when end
+// is called, and the channel close with the second of the signals: whoever asks twice wants no more
+// graces.
 func endings(ctx context.Context, those []os.Signal) (_ context.Context, end func(), killNow <-chan struct{}, listen, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	twice := make(chan struct{})
-	signals := make(chan os.Signal, 2)
+	signals, asked := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	// Who starts us with one ignored, as nohup does, means it.
 	those = slices.DeleteFunc(those, signal.Ignored)
 	listen = func() {
 		for _, s := range those {
 			signal.Notify(signals, s) // of none it would be all
 		}
+		signal.Notify(asked, supervisor.SignalEnd)
 	}
 	listen()
+	go func() {
+		<-asked
+		cancel()
+	}()
 	go func() {
 		<-signals
 		cancel()
@@ -141,6 +147,7 @@ func endings(ctx context.Context, those []os.Signal) (_ context.Context, end fun
 	}()
 	return ctx, cancel, twice, listen, func() {
 		signal.Stop(signals)
+		signal.Stop(asked)
 		cancel()
 	}
 }

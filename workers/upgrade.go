@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/undumpable"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -47,8 +48,11 @@ func readHandedOn(said json.RawMessage) (h handedOn, err error) {
 // CheckTakeOver shows a supervisor that this program can take over from it.
 func CheckTakeOver(in io.Reader, out io.Writer) error {
 	return supervisor.Answer(spec.Version, func(said json.RawMessage) error {
-		_, err := readHandedOn(said)
-		return err
+		h, err := readHandedOn(said)
+		if err != nil {
+			return err
+		}
+		return activities.UnderstandsPlans(h.Options.StateDir)
 	}, in, out)
 }
 

@@ -63,8 +63,9 @@
 //     [Contact] is stopped when nobody has renewed that in time.
 //   - Another program takes over ([Upgrade]): it is executed in this process, on the thread that
 //     forks, for the parent-death signals of the children of all others are sent then. It has
-//     read all that we hold before. A side is started anew. A signal that asks the supervisor to end in
-//     the few milliseconds until that program listens is lost.
+//     read all that we hold before. A side is started anew. A request to end ([RequestEnd]) is heard
+//     whenever it comes. A SIGTERM is not in the two milliseconds or so until Go's runtime is up: it is
+//     lost in the first of them, and in the second the runtime ends the program.
 //   - The supervisor dies: parent-death signals take the leaders, the side takes
 //     the rest (SweepAfterLoss) and leaves. The next OpenState sweeps once more
 //     and journals what had no end as Lost. The kernel frees the ports.

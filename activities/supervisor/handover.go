@@ -27,7 +27,7 @@ var (
 )
 
 // handover is everything that a supervisor holds, for another program that is executed in its
-// process. It is written as JSON to a memfd, whose number is in [envHandover]; descriptors stay
+// process. It is written as JSON to a memfd, whose number is in [early.Handover]; descriptors stay
 // open under their numbers. A reader refuses a field that it does not know: it would lose what
 // that says. Times are nanoseconds of CLOCK_BOOTTIME where they must go on.
 type handover struct {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
@@ -66,8 +67,27 @@ type role struct {
 	Next, Versions string
 	// Nohup: it is started with SIGHUP ignored, and listens for that all the same.
 	Nohup bool
+	// Hold names a file: while it is there, a program that takes over does not go on with its initialization.
+	Hold string
 	// SideDaemon: the side starts something that is to outlive everything.
 	SideDaemon bool
+}
+
+// It is initialized before the functions init of the package, as what that imports is.
+var _ = holdInitialization()
+
+func holdInitialization() struct{} {
+	var r role
+	if os.Getenv(early.Handover) == "" || json.Unmarshal([]byte(os.Getenv(roleVar)), &r) != nil || r.Hold == "" {
+		return struct{}{}
+	}
+	event(r.Events, "initializing %d", os.Getpid())
+	for {
+		if _, err := os.Stat(r.Hold); err != nil {
+			return struct{}{}
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func supervisorMain(text string) int {
@@ -152,14 +172,20 @@ func supervisorMain(text string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	killNow := make(chan struct{})
 	cfg.KillNow = killNow
-	signals := make(chan os.Signal, 2)
+	signals, end := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+	signal.Notify(end, SignalEnd)
 	if cfg.Upgrade != nil {
 		cfg.Upgrade.Listen = func() {
 			signal.Notify(asked, SignalUpgrade)
 			signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+			signal.Notify(end, SignalEnd)
 		}
 	}
+	go func() {
+		<-end
+		cancel()
+	}()
 	go func() {
 		<-signals
 		cancel()

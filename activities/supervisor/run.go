@@ -12,6 +12,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
 )
 
 // Config configures [Run].
@@ -127,7 +129,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer signal.Stop(pipe)
 
-	repeatEarly()
+	early.Repeat()
 
 	if err := sealDescriptors(); err != nil {
 		return err

@@ -164,6 +164,13 @@ func Journals(dir string, run runkey.Run) (open, released string) {
 	return journalIn(dir, journalDir, hash), journalIn(dir, releasedDir, hash)
 }
 
+// AllJournals returns the paths of all journals of a state directory, below which they are.
+func AllJournals(dir string) []string {
+	open, _ := filepath.Glob(journalIn(dir, journalDir, "*"))
+	released, _ := filepath.Glob(journalIn(dir, releasedDir, "*"))
+	return append(open, released...)
+}
+
 // archive moves the closed journal of a released run to where OpenState does not read it.
 func (s *State) archive(r *run) error {
 	return os.Rename(s.journalPath(r.hash), s.releasedPath(r.hash))

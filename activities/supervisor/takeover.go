@@ -13,12 +13,9 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
 	"github.com/clusterrun/clusterrun/activities/tcpstore"
 )
-
-// envHandover has the descriptor of a [handover] for the program that is executed, and the
-// signals that were ignored when the first program was started.
-const envHandover = "CLUSTERRUN_HANDOVER_FD"
 
 // handedFD is the descriptor of the record; 0: this program was started anew.
 var handedFD int
@@ -30,13 +27,14 @@ var handedFD int
 var mainThread chan func()
 
 func init() {
-	number, ignored, _ := strings.Cut(os.Getenv(envHandover), " ")
+	// The descriptor of a [handover], and the signals that were ignored when the first program was started.
+	number, ignored, _ := strings.Cut(os.Getenv(early.Handover), " ")
 	fd, err := strconv.Atoi(number)
 	if err != nil {
 		return
 	}
-	listenEarly(ignored)
-	_ = os.Unsetenv(envHandover)
+	ignoreAgain(ignored)
+	_ = os.Unsetenv(early.Handover)
 	unix.CloseOnExec(fd)
 	handedFD = fd
 	// It is named after the descriptor by which it was executed.

@@ -18,6 +18,9 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
 )
 
 // Upgrade configures how another program takes over: it is executed in this process, which keeps
@@ -274,7 +277,7 @@ func (s *supervisor) handOver() error {
 		}
 		ignored, listen := s.ignoreSignals()
 		defer listen()
-		env := append(os.Environ(), fmt.Sprintf("%s=%d %s", envHandover, s.next.record.Fd(), ignored))
+		env := append(os.Environ(), fmt.Sprintf("%s=%d %s", early.Handover, s.next.record.Fd(), ignored))
 		select {
 		case <-s.ending: // by a signal that came before
 			return ErrClosing
@@ -285,9 +288,6 @@ func (s *supervisor) handOver() error {
 	})
 }
 
-// asking are the signals that ask for something.
-var asking = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, SignalUpgrade}
-
 // ignoreSignals ignores the signals that ask for something until the next program listens, which they
 // would end. Those that come meanwhile are lost. It returns what the next program must know of that.
 func (s *supervisor) ignoreSignals() (ignored string, listen func()) {
@@ -295,7 +295,7 @@ func (s *supervisor) ignoreSignals() (ignored string, listen func()) {
 	for _, sig := range s.ignored {
 		were = append(were, strconv.Itoa(int(sig.(syscall.Signal)))) //nolint:forcetypeassert // all are, on Linux
 	}
-	signal.Ignore(append(slices.Clone(s.ignored), asking...)...)
+	signal.Ignore(append(slices.Clone(s.ignored), early.Asking...)...)
 	return strings.Join(were, ","), func() {
 		s.cfg.Upgrade.Listen()
 		if len(s.ignored) > 0 {
@@ -304,13 +304,8 @@ func (s *supervisor) ignoreSignals() (ignored string, listen func()) {
 	}
 }
 
-// early has the signals that came before the program that takes over was listening.
-var early = make(chan os.Signal, 8)
-
-// listenEarly is called as soon as possible. ignored are the signals that were ignored when the
-// first program was started, as they are again then.
-func listenEarly(ignored string) {
-	signal.Notify(early, asking...)
+// ignoreAgain ignores the signals that were ignored when the first program was started.
+func ignoreAgain(ignored string) {
 	for n := range strings.SplitSeq(ignored, ",") {
 		if n, err := strconv.Atoi(n); err == nil {
 			signal.Ignore(syscall.Signal(n))
@@ -318,22 +313,11 @@ func listenEarly(ignored string) {
 	}
 }
 
-// repeatEarly sends them again, to who listens now.
-func repeatEarly() {
-	signal.Stop(early)
-	for {
-		select {
-		case sig := <-early:
-			_ = unix.Kill(os.Getpid(), sig.(syscall.Signal)) //nolint:forcetypeassert // all are, on Linux
-		default:
-			return
-		}
-	}
-}
-
-// SignalUpgrade is the signal by which [RequestUpgrade] asks: SIGHUP may also come from a terminal that is
-// closed.
-const SignalUpgrade = unix.SIGUSR2
+// The signals by which [RequestUpgrade] and [RequestEnd] ask.
+const (
+	SignalUpgrade = early.SignalUpgrade
+	SignalEnd     = early.SignalEnd
+)
 
 // Upgraded is what became of the last try of a supervisor to have another program take over.
 type Upgraded struct {
@@ -412,6 +396,23 @@ func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, er
 		}
 		if LockFree(dir) {
 			return *was, after, ErrNoSupervisor
+		}
+	}
+}
+
+// RequestEnd has the supervisor of a state directory end, and returns once process pid does not hold
+// that any more. It asks until then: a signal that comes while one program takes over from another
+// may be lost.
+func RequestEnd(ctx context.Context, dir string, pid int) error {
+	for wait := (retry.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}); ; {
+		if Holder(dir) != pid {
+			return nil
+		}
+		if err := unix.Kill(pid, SignalEnd); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("asking process %d: %w", pid, err)
+		}
+		if err := wait.Sleep(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/filelock"
-	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
@@ -230,17 +228,10 @@ func (a *app) takeItsPlace(ctx context.Context) error {
 // endWorker asks the supervisor of a state directory to stop everything, and returns when it has
 // ended.
 func endWorker(ctx context.Context, dir string, pid int) error {
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("end the host worker with pid %d: %w", pid, err)
+	if err := supervisor.RequestEnd(ctx, dir, pid); err != nil {
+		return fmt.Errorf("the host worker with pid %d does not end: %w", pid, err)
 	}
-	for wait := (retry.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}); ; {
-		if supervisor.Holder(dir) != pid {
-			return nil
-		}
-		if err := wait.Sleep(ctx); err != nil {
-			return fmt.Errorf("the host worker with pid %d does not end: %w", pid, err)
-		}
-	}
+	return nil
 }
 
 // heldRuns names runs, for people.

@@ -37,8 +37,8 @@ func (a *app) debugBundleCommand() *cobra.Command {
 		Use:   "debug-bundle [flags] [RUN]",
 		Short: "Pack what those need to know who help, without secrets",
 		Long: `Packs one file for a report: what ` + "`clusterrun doctor`" + ` finds, versions, the configuration, the
-ends of the logs of servers and host workers of this state directory, how supervisors are;
-and of a RUN its spec, status, result, exits and history. The file is for you alone to read,
+ends of the logs of servers and host workers of this state directory, how supervisors are, and
+what their journals say of the latest runs: starts, ends and ports of processes; and of a RUN its spec, status, result, exits and history. The file is for you alone to read,
 and its manifest.json lists what is in it and what was left out, and why.
 
 No secrets are in it: not the values of variables, API keys, tokens, keys, certificates, nor
@@ -123,13 +123,17 @@ func (a *app) bundle(ctx context.Context, checks []doctor.Check, args []string) 
 	} else {
 		b.LeaveOut("disk.json", err)
 	}
-	for _, path := range a.ownLogs() {
-		name, _ := filepath.Rel(a.global.stateDir, path) // both are absolute
-		b.AddTail(filepath.Join("logs", name), path)
+	addTails := func(folder string, paths []string) {
+		for _, path := range paths {
+			name, _ := filepath.Rel(a.global.stateDir, path) // both are absolute
+			b.AddTail(filepath.Join(folder, name), path)
+		}
 	}
+	addTails("logs", a.ownLogs())
+	addTails("journals", a.journals(b))
 	b.LeaveOut("logs of a `clusterrun worker` in the foreground or of a service", errors.New("they go to its terminal or to the journal: journalctl -u clusterrun-worker"))
 	b.LeaveOut("values of environment variables, and files of keys, certificates and profiles", errors.New("they may be secrets"))
-	b.LeaveOut("database of the server, and journals", errors.New("they have the payloads of all runs"))
+	b.LeaveOut("database of the server", errors.New("it has the payloads of all runs"))
 	switch {
 	case lacking != nil:
 		b.LeaveOut("run "+args[0], lacking)
@@ -227,17 +231,39 @@ const mostRunLogs = 8
 // ownLogs returns the logs of servers and host workers, the latest of those of single runs.
 func (a *app) ownLogs() []string {
 	runs, _ := filepath.Glob(filepath.Join(a.runsDir(), "*", "worker.log"))
-	written := func(path string) time.Time {
-		info, err := os.Lstat(path)
-		if err != nil {
-			return time.Time{}
-		}
-		return info.ModTime()
-	}
-	slices.SortFunc(runs, func(x, y string) int { return written(y).Compare(written(x)) })
+	latestFirst(runs)
 	return append([]string{
 		a.home().Log(), filepath.Join(a.global.stateDir, "dev.log"), filepath.Join(a.devDir(), "worker.log"), filepath.Join(a.workerDir(), "worker.log"),
 	}, runs[:min(len(runs), mostRunLogs)]...)
+}
+
+// mostJournals bounds the journals of runs.
+const mostJournals = 32
+
+// journals returns those of the supervisors of this state directory, the latest ones. Nothing of the
+// environment, the arguments or the output of a process is in them.
+func (a *app) journals(b *debugbundle.Bundle) []string {
+	var all []string
+	for _, s := range a.supervisors() {
+		all = append(all, supervisor.AllJournals(s.Dir)...)
+	}
+	latestFirst(all)
+	if more := len(all) - mostJournals; more > 0 {
+		b.LeaveOut(fmt.Sprintf("journals of %d runs", more), errors.New("only the latest are packed"))
+		all = all[:mostJournals]
+	}
+	return all
+}
+
+// latestFirst sorts files by when they were written.
+func latestFirst(paths []string) {
+	written := make(map[string]time.Time, len(paths))
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil {
+			written[path] = info.ModTime()
+		}
+	}
+	slices.SortFunc(paths, func(x, y string) int { return written[y].Compare(written[x]) })
 }
 
 // writeBundle writes a bundle to a file that it makes, or to stdout, and says what is in it.

@@ -24,10 +24,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor [flags]",
 		Short: "Say what is wrong here, and what to do about it",
 		Long: `Looks at this host and at the server: whether it answers, what its namespace knows and how
-long it keeps runs; versions of programs and of the hosts of the queue; the clock; cgroups;
-limits; ports; disks; GPUs and their driver; the policy and the state directory. It starts
-and changes nothing. Each finding is ok, a warning or a problem, with what to do; a check that
-has no answer within 8 s says so. With --hostfile the hosts in it are asked by ssh.
+long it keeps runs; whether its clock and the one of this machine agree; versions of programs
+and of the hosts of the queue; whether NTP keeps the clock; cgroups; limits; ports; disks; GPUs
+and their driver; the policy and the state directory. It starts and changes nothing. Each
+finding is ok, a warning or a problem, with what to do; a check that has no answer within 8 s
+says so. With --hostfile the hosts in it are asked by ssh.
 
 ` + "`clusterrun debug-bundle`" + ` packs the findings with logs for those who help.
 

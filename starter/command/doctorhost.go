@@ -206,7 +206,7 @@ func (e *examination) otherHosts() ([]doctor.Check, error) {
 				return []doctor.Finding{doctor.Unknown(errors.New("its turn did not come in time"), "give fewer hosts in --hostfile")}
 			}
 			version, ahead, doubt, err := remotehosts.Ask(ctx, agent, h.Login, self)
-			return doctor.CheckOther(versionLine(), doctor.Other{Version: version, Ahead: ahead, Doubt: doubt}, err)
+			return doctor.CheckOther(versionLine(), doctor.Other{Version: version, Clock: doctor.Clock{Ahead: ahead, Doubt: doubt}}, err)
 		}})
 	}
 	return checks, nil

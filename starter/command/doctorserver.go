@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/operatorservice/v1"
@@ -45,7 +46,8 @@ func (a *app) examineServer(ctx context.Context, queue string) []doctor.Finding 
 	if found != nil {
 		return found
 	}
-	return append(doctor.CheckServer(facts), a.examineQueue(ctx, c, queue)...)
+	clock, err := serverClock(ctx, c, facts.Namespace)
+	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), a.examineQueue(ctx, c, queue))
 }
 
 // askServer returns what is known of a server, or why that is not known.

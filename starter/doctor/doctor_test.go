@@ -54,6 +54,12 @@ func TestRules(t *testing.T) {
 		"free run":  {CheckClock(false, 0), Warning, "nothing tells", "set-ntp true"},
 		"clock off": {CheckClock(true, -2*time.Second), Problem, "off by -2s", "makestep"},
 
+		"server's clock":     {CheckServerClock(Clock{-20 * time.Millisecond, 5 * time.Millisecond}, nil), OK, "agree, to within 25ms", ""},
+		"server is ahead":    {CheckServerClock(Clock{3 * time.Minute, time.Second}, nil), Warning, "differs from that of this machine by about 3m0s", "set-ntp true, here and where the server is"},
+		"server is behind":   {CheckServerClock(Clock{-2 * time.Second, time.Millisecond}, nil), Warning, "by about -2s", "set-ntp"},
+		"server is far":      {CheckServerClock(Clock{2 * time.Second, 2 * time.Second}, nil), OK, "", ""},
+		"server's is secret": {CheckServerClock(Clock{}, errOff), Warning, "could not be checked: the clock of the server: it is off", "date -u"},
+
 		"cgroups":    {CheckCgroups(healthy, everything, ""), OK, "work", ""},
 		"some":       {CheckCgroups(healthy, []string{"memory", "pids"}, "only those"), Warning, "specs with limits.cpus: only those", "Delegate=yes"},
 		"version 1":  {CheckCgroups(Host{Cgroups: "cgroups of version 1"}, nil, "none of them: they are elsewhere"), Warning, "limits.memory, limits.cpus, limits.pids: none of them", "unified_cgroup_hierarchy=1"},
@@ -107,8 +113,8 @@ func TestRules(t *testing.T) {
 		"older Python":  {CheckPrograms("clusterrun 2", "2", "server", nil, false, "1"), Warning, "the Python module is 1, and this is 2", "clusterrun==2"},
 		"other":         {CheckOther("2", Other{Version: "2"}, nil), OK, "answers", ""},
 		"other version": {CheckOther("2", Other{Version: "1"}, nil), Problem, "1 there, and 2 here", "--copy-binary"},
-		"other clock":   {CheckOther("2", Other{Version: "2", Ahead: -5 * time.Second, Doubt: time.Second}, nil), Warning, "differs by about -5s", "set-ntp"},
-		"in doubt":      {CheckOther("2", Other{Version: "2", Ahead: 2 * time.Second, Doubt: 2 * time.Second}, nil), OK, "", ""},
+		"other clock":   {CheckOther("2", Other{"2", Clock{-5 * time.Second, time.Second}}, nil), Warning, "differs by about -5s", "set-ntp"},
+		"in doubt":      {CheckOther("2", Other{"2", Clock{2 * time.Second, 2 * time.Second}}, nil), OK, "", ""},
 		"no answer":     {CheckOther("2", Other{}, errOff), Problem, "it is off", "by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -332,15 +332,32 @@ func CheckPrograms(own, version, server string, serverErr error, external bool, 
 	return all
 }
 
-// Other is what another host says of itself.
-type Other struct {
-	Version string
-	// Ahead is how far its clock is ahead of ours, to within Doubt.
-	Ahead, Doubt time.Duration
-}
+// Clock is how far another clock is ahead of ours, to within Doubt.
+type Clock struct{ Ahead, Doubt time.Duration }
 
 // skewed is how far apart clocks may be: times in logs and statuses are those of hosts.
 const skewed = time.Second
+
+// differs reports whether the other clock is certainly too far from ours.
+func (c Clock) differs() bool { return c.Ahead.Abs()-c.Doubt > skewed }
+
+// CheckServerClock judges the clock of the server, of which the times are that runs were started and
+// ended at. err is why it is not known.
+func CheckServerClock(c Clock, err error) []Finding {
+	switch {
+	case err != nil:
+		return []Finding{Unknown(fmt.Errorf("the clock of the server: %w", err), "compare the time there with `date -u` here")}
+	case c.differs():
+		return []Finding{warning("timedatectl set-ntp true, here and where the server is", "the clock of the server differs from that of this machine by about %s: times of runs are those of the server, times of processes those of hosts", c.Ahead.Round(100*time.Millisecond))}
+	}
+	return []Finding{ok("the clocks of the server and of this machine agree, to within %s", (c.Ahead.Abs() + c.Doubt).Round(time.Millisecond))}
+}
+
+// Other is what another host says of itself.
+type Other struct {
+	Version string
+	Clock
+}
 
 // CheckOther judges another host, from a program of a version, as `clusterrun version` says it.
 func CheckOther(version string, o Other, err error) []Finding {
@@ -351,7 +368,7 @@ func CheckOther(version string, o Other, err error) []Finding {
 	if o.Version != version {
 		all = append(all, problem("install the same clusterrun there, or give --copy-binary to run", "%s there, and %s here", o.Version, version))
 	}
-	if o.Ahead.Abs()-o.Doubt > skewed {
+	if o.differs() {
 		all = append(all, warning("timedatectl set-ntp true, there and here", "its clock differs by about %s", o.Ahead.Round(time.Second)))
 	}
 	if len(all) == 0 {

@@ -89,6 +89,7 @@ func TestUnit(t *testing.T) {
 	assert.True(t, strings.HasPrefix(text, Mark))
 	for _, line := range []string{
 		"Type=notify", `ExecStart="/opt/c r" worker --slots=8`, `ExecReload="/opt/c r" worker upgrade --state-dir /var/lib/train`,
+		`ExecStop="/opt/c r" worker stop --force --state-dir /var/lib/train`,
 		"User=alice", "StateDirectory=train", "StateDirectoryMode=0700", "Delegate=yes", "KillMode=mixed", "OOMPolicy=continue",
 		"TimeoutStartSec=infinity", "Restart=on-failure", "WantedBy=multi-user.target", "After=network-online.target",
 	} {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -34,6 +35,16 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 	env := []string{"SHELL_TOKEN=canary-of-shell", "TEMPORAL_GRPC_META_X_TENANT=canary-of-meta", "PLAIN_IN_SHELL=canary-of-plain"}
 	code, _, stderr := l.runIn(env, "run", "--id", "leaky", "-n", "1", "--env", "DB_PASSWORD=canary-of-run", "--env", "INNOCENT=canary-of-innocent",
 		"--secret", "FROM_FILE=file:"+l.home+"/secret-file", "--", "bash", l.home+"/train", "--password", "canary-of-flag", "--url=https://ann:canary-of-url@host/")
+	require.Equal(t, 3, code, stderr)
+
+	// One that a host worker of this state directory has run, and has a journal of.
+	code, _, stderr = l.run("worker", "--detach")
+	require.Zero(t, code, stderr)
+	defer l.endBackgroundWorker()
+	code, _, stderr = l.runIn(env, "submit", "--id", "journalled", "-n", "1", "--env", "DB_PASSWORD=canary-of-run", "--secret", "FROM_FILE=file:"+l.home+"/secret-file",
+		"--", "bash", l.home+"/train", "--password", "canary-of-flag")
+	require.Zero(t, code, stderr)
+	code, _, stderr = l.run("wait", "journalled")
 	require.Equal(t, 3, code, stderr)
 
 	var block *pem.Block
@@ -97,10 +108,18 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 			assert.Len(t, m.Files, len(files)-1)
 			assert.NotEmpty(t, m.LeftOut)
 			assert.Contains(t, string(files["logs/dev.log"]), "the last line\n")
+			var journals []string
 			for packed, content := range files {
+				if strings.HasPrefix(packed, "journals/worker/") {
+					journals = append(journals, string(content))
+				}
 				for _, secret := range secrets {
 					assert.NotContains(t, decoded(content), secret, packed)
 				}
+			}
+			require.Len(t, journals, 1)
+			for _, record := range []string{`"type":"run"`, `"workflow_id":"journalled"`, `"type":"starting"`, `"task":"worker-0"`, `"type":"exited"`, `"code":3`} {
+				assert.Contains(t, journals[0], record)
 			}
 		})
 	}

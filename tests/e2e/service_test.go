@@ -4,7 +4,6 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// A host worker is started and reloaded as its unit has it. systemd hears that it is ready once its
+// A host worker is started, reloaded and stopped as its unit has it. systemd hears that it is ready once its
 // fleet has it, and again after an upgrade in place, in the same process; and that it stops.
 func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	t.Parallel()
@@ -57,7 +56,8 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	require.Equal(t, "READY=1", next())
 	assert.False(t, w.Exited(), "it is the same process")
 
-	w.Kill(syscall.SIGTERM)
+	stop := call("ExecStop")
 	require.Equal(t, "STOPPING=1", next())
 	require.Zero(t, w.ExitCode(), w.Stderr())
+	require.Zero(t, stop.ExitCode(), stop.Stderr())
 }

@@ -131,11 +131,24 @@ func (s *Server) StartWorker(t testing.TB, args ...string) *Worker {
 // StartWorkerWith is StartWorker with variables in its environment.
 func (s *Server) StartWorkerWith(t testing.TB, env []string, args ...string) *Worker {
 	t.Helper()
-	w := &Worker{t: t, State: filepath.Join(t.TempDir(), "state"), Host: "host-a"}
-	w.argv = append([]string{Clusterrun(t), "worker", "--address", s.Address, "--state-dir", w.State, "--host-name", w.Host, "--slots", "0", "--advertise", "127.0.0.1"}, args...)
-	w.env = Env(t.TempDir(), env...)
+	w := s.newWorker(t, Clusterrun(t), env, args...)
 	w.Restart()
 	return w
+}
+
+func (s *Server) newWorker(t testing.TB, program string, env []string, args ...string) *Worker {
+	t.Helper()
+	w := &Worker{t: t, State: filepath.Join(t.TempDir(), "state"), Host: "host-a"}
+	w.argv = append([]string{program, "worker", "--address", s.Address, "--state-dir", w.State, "--host-name", w.Host, "--slots", "0", "--advertise", "127.0.0.1"}, args...)
+	w.env = Env(t.TempDir(), env...)
+	return w
+}
+
+// Upgrade has the program on disk take over, and returns the exit code and stderr of who asked for it.
+func (w *Worker) Upgrade() (code int, stderr string) {
+	w.t.Helper()
+	p := Start(w.t, w.t.TempDir(), w.env, w.argv[0], "worker", "upgrade", "--state-dir", w.State)
+	return p.ExitCode(), p.Stderr()
 }
 
 // Restart starts the worker again on its state directory.

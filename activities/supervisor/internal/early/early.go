@@ -1,0 +1,49 @@
+// Package early catches signals as soon as a program that takes over can.
+//
+// From its start until it listens for them, Go's runtime ends a program at the first SIGTERM, also
+// where that was ignored before the program was executed, and also where it is blocked: the runtime
+// unblocks it. So this package listens when it is initialized, and imports next to nothing to be
+// among the first that are.
+package early
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Handover is the variable that a program finds which is executed to take over.
+const Handover = "CLUSTERRUN_HANDOVER_FD"
+
+// SignalEnd is the signal that asks a supervisor to end, as often as it is sent: the second SIGTERM
+// means that there are no graces any more. It does no harm to a program that does not listen for it yet.
+const SignalEnd = syscall.SIGUSR1
+
+// SignalUpgrade is the signal that asks a supervisor to have another program take over. It is not
+// SIGHUP, which may also come from a terminal that is closed.
+const SignalUpgrade = syscall.SIGUSR2
+
+// Asking are the signals that ask a supervisor for something.
+var Asking = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, SignalEnd, SignalUpgrade}
+
+// caught has the signals that came before somebody else listened for them.
+var caught = make(chan os.Signal, 16)
+
+func init() {
+	if os.Getenv(Handover) != "" {
+		signal.Notify(caught, Asking...)
+	}
+}
+
+// Repeat sends the signals that came so far again, to who listens now.
+func Repeat() {
+	signal.Stop(caught)
+	for {
+		select {
+		case sig := <-caught:
+			_ = syscall.Kill(os.Getpid(), sig.(syscall.Signal)) //nolint:forcetypeassert // all are, on Linux
+		default:
+			return
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package activities
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// UnmarshalJSON does not fail where a newer program has written more than this one knows: that is for
+// the host to refuse.
+func (in *ReserveInput) UnmarshalJSON(text []byte) error {
+	type plain ReserveInput
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode((*plain)(in)); err != nil {
+		*in = ReserveInput{unknown: strings.TrimPrefix(err.Error(), "json: ")}
+	}
+	return nil
+}
+
+// understands returns why this host cannot do what it is asked for. The spec was found valid when the run
+// was started; so what is wrong with it here is what another version means by it. Another host may
+// understand it, and so may this one once its worker is upgraded.
+func (h *Host) understands(in ReserveInput) error {
+	why := in.unknown
+	if why == "" && in.Spec == nil {
+		why = "there is no spec"
+	}
+	if why == "" {
+		problems := checkSpec(in.Spec)
+		if len(problems) == 0 {
+			return nil
+		}
+		why = (&spec.InvalidSpecError{Problems: problems}).Error()
+	}
+	return temporal.NewApplicationErrorWithOptions(
+		fmt.Sprintf("host %s has clusterrun %s, which does not understand what the run wants: %s; upgrade it there", h.Name, spec.Version, why),
+		spec.ErrPlacement, temporal.ApplicationErrorOptions{NonRetryable: true})
+}
+
+// UnderstandsPlans returns why this program cannot serve the runs that the host worker with a state
+// directory has: another version has noted more of one than this one knows.
+func UnderstandsPlans(stateDir string) error {
+	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the run has been closed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		var p plan
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&p); err != nil && json.Unmarshal(text, &p) == nil && !p.Released {
+			return fmt.Errorf("what run %s wants is not understood: %s", p.Run.WorkflowID, strings.TrimPrefix(err.Error(), "json: "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package activities
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// What a newer program asks for is refused by name where it is not known, as a refusal of this host and
+// not as a mistake of the run.
+func TestWhatIsNotUnderstood(t *testing.T) {
+	h := &Host{Config: Config{Name: "host-a"}}
+	for text, want := range map[string]string{
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker", "nicer": 1}]}, "generation": 0}`:           `host host-a has clusterrun ` + spec.Version + `, which does not understand what the run wants: unknown field "nicer"; upgrade it there`,
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0, "moon": 1}`:            `unknown field "moon"`,
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}], "on_silence": "sing"}, "generation": 0}`: `on_silence`,
+		`{"spec": {"command": "true", "tasks": [{"type": "worker"}]}, "generation": 0}`:                         `command`,
+		`{"generation": 0}`: "there is no spec",
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0}`: "",
+	} {
+		var in ReserveInput
+		require.NoError(t, json.Unmarshal([]byte(text), &in))
+		err := h.understands(in)
+		if want == "" {
+			assert.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		var refused *temporal.ApplicationError
+		require.True(t, errors.As(err, &refused))
+		assert.Equal(t, spec.ErrPlacement, refused.Type())
+	}
+}
+
+// A program does not take over runs of which it would forget something. Those that are over do not count.
+func TestPlansThatAreNotUnderstood(t *testing.T) {
+	dir := t.TempDir()
+	assert.NoError(t, UnderstandsPlans(dir))
+	s, err := openPlans(dir)
+	require.NoError(t, err)
+	run := runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "r1"}
+	_, err = s.update(run, func(*plan) (*plan, error) {
+		return &plan{Run: run, Spec: &spec.RunSpec{Command: []string{"true"}}}, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, UnderstandsPlans(dir))
+
+	var text map[string]any
+	raw, err := os.ReadFile(s.path(run))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &text))
+	text["spec"].(map[string]any)["nice"] = 5
+	write := func(name string) {
+		t.Helper()
+		raw, err := json.Marshal(text)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name, raw, 0o600))
+	}
+	write(s.path(run))
+	assert.EqualError(t, UnderstandsPlans(dir), `what run iris wants is not understood: unknown field "nice"`)
+	text["released"] = true
+	write(s.path(run))
+	assert.NoError(t, UnderstandsPlans(dir))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "torn.json"), []byte("{"), 0o600))
+	assert.NoError(t, UnderstandsPlans(dir), "that one is set aside")
+}

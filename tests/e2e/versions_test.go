@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// hostsOf returns a fixture with two hosts of one slot, a and b, and their programs on disk.
+func hostsOf(t *testing.T, s *harness.Server, args ...string) (programs map[string]*harness.Installed, hosts map[string]*harness.Worker) {
+	t.Helper()
+	programs, hosts = map[string]*harness.Installed{}, map[string]*harness.Worker{}
+	for _, name := range []string{"a", "b"} {
+		programs[name] = harness.Install(t, harness.Clusterrun(t))
+		hosts[name] = programs[name].StartWorker(s, append(args, "--host-name", name, "--slots", "2")...)
+	}
+	return programs, hosts
+}
+
+// A run on two hosts meets at its barriers, with one task waiting there through each upgrade, whatever
+// versions the two hosts have. New runs are placed on both.
+func TestHostsOfTwoVersions(t *testing.T) {
+	t.Parallel()
+	next, now := harness.NextClusterrun(t), harness.Clusterrun(t)
+	s := harness.StartServer(t, "--headless")
+	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=versions" + fmt.Sprint(os.Getpid())}
+	programs, hosts := hostsOf(t, s)
+	harness.Eventually(t, "these are the hosts", func() bool { return len(f.hosts()) == 2 })
+	start := func(name, script string) func() spec.RunResult {
+		run := f.start(&spec.RunSpec{
+			Env: spec.EnvOf(map[string]string{"CR": now}), Hosts: spec.Hosts{Count: "2"}, AutoRestart: true,
+			Tasks: []spec.TaskGroup{group("worker", 2, "NAME="+name+"\n"+script)},
+		})
+		return func() spec.RunResult { return f.result(run) }
+	}
+	steps := []struct{ host, program, version string }{
+		{"a", next, harness.NextVersion}, {"b", next, harness.NextVersion}, {"a", now, spec.Version}, {"b", now, spec.Version},
+	}
+	// Rank 1 waits at each barrier, and rank 0 comes when it may.
+	long := start("long", fmt.Sprintf(`echo $$ >> $DIR/pids-$RANK
+		for i in $(seq 0 %d); do
+			if [ $RANK = 0 ]; then until [ -e $DIR/go-$i ]; do sleep 0.05; done; else echo waits > $DIR/waits-$i; fi
+			"$CR" task barrier round-$i || exit 1
+			echo met > $DIR/met-$i-$RANK
+		done`, len(steps)-1))
+	for i, step := range steps {
+		f.file(fmt.Sprintf("waits-%d", i))
+		programs[step.host].Replace(step.program)
+		code, stderr := hosts[step.host].Upgrade()
+		require.Zero(t, code, stderr)
+		assert.Contains(t, stderr, "is clusterrun "+step.version+" now")
+		harness.Eventually(t, "the fleet knows the version", func() bool { return f.hosts()[step.host].Version == step.version })
+
+		short := start(fmt.Sprint("short", i), `"$CR" task barrier here`)()
+		require.Equal(t, spec.VerdictSucceeded, short.Verdict, short.Message)
+		assert.NotEqual(t, task(short, "worker-0").Host, task(short, "worker-1").Host)
+		touch(t, f, fmt.Sprintf("go-%d", i))
+		f.file(fmt.Sprintf("met-%d-0", i))
+		f.file(fmt.Sprintf("met-%d-1", i))
+	}
+	r := long()
+	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	for _, task := range r.Tasks {
+		assert.Zero(t, task.Restarts, task.Name)
+		assert.Equal(t, fmt.Sprintln(task.Exit.PID), f.file(fmt.Sprintf("pids-%d", task.Rank)), "it was one process all the time")
+	}
+}
+
+// A run that wants something of which a host knows nothing waits for one that does, and says by name
+// what is missing where. A host that is upgraded takes it, and is not given back to the older program
+// while it has it.
+func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
+	t.Parallel()
+	next, now := harness.NextClusterrun(t), harness.Clusterrun(t)
+	s := harness.StartServer(t, "--headless")
+	dir := t.TempDir()
+	env := harness.Env(dir, "TEMPORAL_ADDRESS="+s.Address)
+	harness.Start(t, dir, env, next, "worker", "--role", "controller", "--state-dir", filepath.Join(dir, "controller"))
+	programs, hosts := hostsOf(t, s, "--role", "host")
+	cli := func(args ...string) (code int, stdout, stderr string) {
+		t.Helper()
+		p := harness.Start(t, dir, env, append([]string{next}, args...)...)
+		code = p.ExitCode()
+		return code, p.Stdout(), p.Stderr()
+	}
+	write := func(name string) string {
+		t.Helper()
+		text, err := json.Marshal(map[string]any{
+			"nice": 5, "command": []string{"bash", "-c", "echo up; until [ -e " + name + " ]; do sleep 0.05; done"}, "dir": dir,
+			"tasks": []any{map[string]any{"type": "worker", "count": 1}},
+		})
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600))
+		return name + ".json"
+	}
+	code, _, stderr := cli("submit", "--id", "nicer", write("nicer"))
+	require.Zero(t, code, stderr)
+
+	unknown := func(host string) string {
+		return fmt.Sprintf(`%s refused it (host %s has clusterrun %s, which does not understand what the run wants: unknown field "nice"; upgrade it there)`, host, host, spec.Version)
+	}
+	var said string
+	harness.Eventually(t, "the run says what it waits for", func() bool {
+		_, said, _ = cli("explain", "nicer")
+		return strings.Contains(said, unknown("a")) && strings.Contains(said, unknown("b"))
+	})
+	_, listed, _ := cli("queue")
+	assert.Contains(t, listed, `unknown field "nice"`)
+
+	programs["b"].Replace(next)
+	code, stderr = hosts["b"].Upgrade()
+	require.Zero(t, code, stderr)
+	harness.Eventually(t, "it runs on the one that knows", func() bool {
+		_, out, _ := cli("logs", "nicer")
+		return strings.Contains(out, "up")
+	})
+	programs["b"].Replace(now)
+	code, stderr = hosts["b"].Upgrade()
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, `what run nicer wants is not understood: unknown field "nice"`)
+	assert.Contains(t, stderr, "goes on as it is, with clusterrun "+harness.NextVersion)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "nicer"), nil, 0o600))
+	code, _, stderr = cli("wait", "nicer")
+	require.Zero(t, code, stderr)
+	harness.Eventually(t, "without the run it may be older again", func() bool {
+		code, stderr = hosts["b"].Upgrade()
+		return code == 0
+	})
+}
+
+// Where the workflow itself is served by a program that does not know it, the run fails and names it.
+func TestAControllerDoesNotKnowWhatARunWants(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	path := filepath.Join(f.dir, "nice.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"nice": 5, "command": ["true"], "tasks": [{"type": "worker"}]}`), 0o600))
+	p := harness.Start(t, f.dir, harness.Env(f.dir, "TEMPORAL_ADDRESS="+f.Address), harness.NextClusterrun(t), "submit", "--id", "nicer", path)
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	code, _, stderr := f.CLI(t, "wait", "nicer")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, stderr, "nice: there is no such field")
+}
