@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/csv"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -110,6 +111,7 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	a.completeAll(root)
+	a.addCompletion(root)
 	return root
 }
 
@@ -120,6 +122,9 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 		if at := slices.IndexFunc(a.args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); at == 0 {
 			return unknownCommand(cmd, a.args[at])
 		}
+		if flag := flagOfRun(cmd, err); flag != "" {
+			return usagef("%s is a flag of run; write `clusterrun run %s ...`", flag, flag)
+		}
 	}
 	if hint := torchrunHint(cmd, err); hint != "" {
 		return usagef("%s; %s", flagWords(err), hint)
@@ -128,6 +133,24 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 		return usagef("%s; did you mean %s?", flagWords(err), near)
 	}
 	return usagef("%s; see `%s --help`", flagWords(err), cmd.CommandPath())
+}
+
+// flagOfRun returns the unknown flag of err as it was written if `clusterrun run` has it.
+// Otherwise it is empty.
+func flagOfRun(root *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	run, _, findErr := root.Find([]string{"run"})
+	if !errors.As(err, &unknown) || findErr != nil {
+		return ""
+	}
+	name := unknown.GetSpecifiedName()
+	switch {
+	case unknown.GetSpecifiedShortnames() != "" && run.Flags().ShorthandLookup(name) != nil:
+		return "-" + name
+	case unknown.GetSpecifiedShortnames() == "" && run.Flags().Lookup(name) != nil:
+		return "--" + name
+	}
+	return ""
 }
 
 // nearFlag returns the flag that was probably meant by one that there is not. Empty: none was.
@@ -176,7 +199,7 @@ func flagWords(err error) string {
 
 // otherNames are what commands are called elsewhere.
 var otherNames = map[string]string{
-	"start": "run", "exec": "run", "launch": "run", "mpirun": "run", "mpiexec": "run", "srun": "run",
+	"start": "run", "exec": "run", "launch": "run",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
 	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "hosts", "man": "help",
 }
@@ -186,6 +209,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	near := otherNames[name]
 	if cmd.HasParent() {
 		near = ""
+	} else if slices.Contains([]string{"mpirun", "mpiexec", "srun"}, name) {
+		return usagef("there is no command %q; `clusterrun run` takes the flags of mpirun and srun (see `clusterrun help mpirun`)", name)
 	} else if _, topic := help.Find(name); topic {
 		return usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
 	}
@@ -201,8 +226,14 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if near != "" {
 		return usagef("there is no command %q; did you mean `%s %s`?", name, cmd.CommandPath(), near)
 	}
-	if _, err := exec.LookPath(name); !cmd.HasParent() && (err == nil || slices.Contains(specExtensions, filepath.Ext(name))) {
+	_, notInPath := exec.LookPath(name)
+	_, noFile := os.Stat(name)
+	switch {
+	case cmd.HasParent():
+	case notInPath == nil, slices.Contains(specExtensions, filepath.Ext(name)):
 		return usagef("there is no command %q; to run a program or a spec write `clusterrun run %s`", name, name)
+	case noFile == nil && filepath.Ext(name) == ".py":
+		return usagef("there is no command %q; to run that file write `clusterrun run -- python3 %s`", name, name)
 	}
 	return usagef("there is no command %q; see `%s --help`", name, cmd.CommandPath())
 }
@@ -219,7 +250,7 @@ func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
-			return usagef("%s is missing; usage: %s", what, cmd.UseLine())
+			return missing(cmd, what)
 		case len(args) > 1:
 			return usagef("unexpected argument %q; usage: %s", args[1], cmd.UseLine())
 		}
@@ -227,10 +258,21 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
+// missing reports that an argument is missing, and how to find a run.
+func missing(cmd *cobra.Command, what string) error {
+	switch {
+	case what != "RUN":
+		return usagef("%s is missing; usage: %s", what, cmd.UseLine())
+	case cmd.Flags().Lookup("last") != nil:
+		return usagef("RUN is missing: give an ID that `clusterrun list` shows, or --last; usage: %s", cmd.UseLine())
+	}
+	return usagef("RUN is missing: give an ID that `clusterrun list` shows; usage: %s", cmd.UseLine())
+}
+
 func someArgs(least int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least {
-			return usagef("%s is missing; usage: %s", what, cmd.UseLine())
+			return missing(cmd, what)
 		}
 		if len(args) == 0 {
 			return nil

@@ -148,5 +148,5 @@ func (a *app) sayScheduled(ctx context.Context, c client.Client, on server, queu
 		a.say("the embedded server ends when nobody uses it, and then starts no runs; `clusterrun dev --detach` or `clusterrun install-service --user` keeps it, with a host worker")
 		return
 	}
-	a.say("nobody serves the workflows of the queue %s at the moment: runs wait until somebody starts a `clusterrun worker` for it", queue)
+	a.say("runs will wait: %s", nobodyServes(queue))
 }

@@ -34,7 +34,7 @@ grace is over.
   clusterrun stop --together --reason 'the machine is needed' iris-x2k4
   clusterrun stop --together --error 'the data is wrong' iris-x2k4
   clusterrun stop --clear iris-x2k4`,
-		Args: someArgs(1, "a RUN"),
+		Args: someArgs(1, "RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := together.check(wait); err != nil {
 				return err

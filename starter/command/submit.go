@@ -164,9 +164,14 @@ func (a *app) submit(ctx context.Context, c client.Client, on server, s *spec.Ru
 		o.Queue = spec.TaskQueue
 	}
 	if unserved(ctx, c, o.Queue) {
-		a.say("nobody serves the workflows of the queue %s at the moment: run %s waits until somebody starts a `clusterrun worker` (but for --role host) or `clusterrun dev` for it", o.Queue, r.ID)
+		a.say("run %s waits: %s", r.ID, nobodyServes(o.Queue))
 	}
 	return r, nil
+}
+
+// nobodyServes says that a queue is unserved, and what to do about it.
+func nobodyServes(queue string) string {
+	return fmt.Sprintf("nobody serves the workflows of the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
 }
 
 // unserved reports whether nobody polls a queue. The server notes the polls of a host

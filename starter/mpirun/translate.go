@@ -123,7 +123,7 @@ func (t *translation) apply(w word, typed string, values, rest []string) ([]stri
 	typedAll := strings.Join(append([]string{typed}, values...), " ")
 	switch {
 	case w.instead != "":
-		return nil, fmt.Errorf("%s is a word of %s; %s", typedAll, w.of, w.instead)
+		return nil, fmt.Errorf("%s is a flag of %s that clusterrun does not take; %s", typedAll, strings.ReplaceAll(w.of, ", ", " and "), w.instead)
 	case w.unneeded != "":
 		t.unneeded = append(t.unneeded, fmt.Sprintf("%s (%s)", typed, w.unneeded))
 		return rest, nil
