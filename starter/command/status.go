@@ -184,12 +184,28 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	if len(s.Tasks) == 0 {
 		return
 	}
+	if s.Result != nil && len(s.Tasks) <= mostRows {
+		printReturned(out, s)
+	}
 	fmt.Fprintln(out)
 	if each || len(s.Tasks) <= mostRows {
 		printTasks(out, s.Tasks)
 		return
 	}
 	printSummary(out, s)
+}
+
+// printReturned writes what the tasks of s have returned.
+func printReturned(out io.Writer, s *starter.Status) {
+	shown := map[int]bool{}
+	for _, t := range s.Tasks {
+		shown[t.Rank] = true
+	}
+	for _, t := range s.Result.Tasks {
+		if line := returned(t); line != "" && shown[t.Rank] {
+			fmt.Fprintln(out, line)
+		}
+	}
 }
 
 // waitingLine returns what a run waits for, why, and for how long.
