@@ -54,7 +54,7 @@ func Translate(args []string, c Command) (*Launch, error) {
 	t.placeOnNodes()
 	t.bound()
 	if len(t.unneeded) > 0 {
-		t.note("not needed: %s", strings.Join(t.unneeded, "; "))
+		t.note("ignored: %s", strings.Join(t.unneeded, "; "))
 	}
 	t.Args = append(t.Args, args...)
 	return &t.Launch, nil
