@@ -17,16 +17,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const rootHelp = `clusterrun starts the processes of a distributed program (a chief, workers,
-parameter servers, or plain ranks), keeps them running, and says exactly how each
-of them ended. A run is a Temporal workflow: it outlives the terminal that
-started it, the launcher and the server.
+const rootHelp = `clusterrun starts the processes of a distributed program (plain ranks, or a chief,
+workers and parameter servers), keeps them running, and reports exactly how each one
+ended. A run is a Temporal workflow: it outlives the terminal that started it, the
+launcher and the server.
 
-Without a server of your own, clusterrun brings one up for you, in the
-background. With one, name it with --address, TEMPORAL_ADDRESS or a profile of
-the temporal CLI.
+Unless you name a server, clusterrun starts an embedded one in the background. Name
+yours with --address, TEMPORAL_ADDRESS or a profile of the temporal CLI.
 
-` + "`clusterrun help` lists topics to read, each with examples."
+` + "`clusterrun help`" + ` lists topics with examples.`
 
 const rootExamples = `  # Four processes of one program, on this machine
   clusterrun run -n 4 -- python3 train.py
@@ -34,7 +33,7 @@ const rootExamples = `  # Four processes of one program, on this machine
   # A cluster from a file
   clusterrun run iris.yaml
 
-  # A server with a Web UI and a host worker in this terminal; then, in another one
+  # A server with a Web UI and a host worker in this terminal; then, in another terminal
   clusterrun dev
   clusterrun submit iris.yaml`
 
@@ -56,7 +55,7 @@ func (a *app) bareRoot() *cobra.Command {
 	cobra.EnableCommandSorting = false // the order below is by use
 	root := &cobra.Command{
 		Use:           "clusterrun",
-		Short:         "Runs the processes of a distributed program, and says how each ended",
+		Short:         "Run the processes of a distributed program, and report how each ended",
 		Long:          rootHelp,
 		Example:       rootExamples,
 		Version:       versionLine(),
