@@ -117,7 +117,7 @@ func (f *Fleet) requestError(err error) error {
 	case isNotFound(err):
 		return &NoFleetError{Queue: f.Queue}
 	case errors.As(err, &slow), errors.As(err, &late), errors.As(err, &cut), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the fleet of queue %s does not answer: none of its hosts is there; is a `clusterrun worker` running? (%w)", f.Queue, err)
+		return fmt.Errorf("no host of the queue %s answers; is a `clusterrun worker` running? (%w)", f.Queue, err)
 	default:
 		return fmt.Errorf("the fleet of queue %s: %w", f.Queue, err)
 	}

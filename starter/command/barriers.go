@@ -14,11 +14,11 @@ import (
 func (a *app) barriersCommand() *cobra.Command {
 	return a.onRun(&cobra.Command{
 		Use:   "barriers [flags] RUN",
-		Short: "Show who waits at the barriers of a run, and who is missing",
-		Long: `Shows the barriers at which tasks of a run wait: who is there and on which host, who
-is missing and since when. Barriers that everybody has passed are not shown, nor are
-local ones, of which only their host knows. The server's list lags behind by a moment,
-so a barrier that opened just now may not be there yet.
+		Short: "Show which tasks wait at the barriers of a run, and which are missing",
+		Long: `Shows the barriers at which tasks of a run wait: which tasks have arrived and on which host,
+which are missing and since when. Barriers that all tasks have passed are not shown, and
+neither are local ones, which only their host knows. The server's list lags a little, so a
+barrier that has just opened may be missing.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun barriers iris-x2k4

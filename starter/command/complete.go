@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -29,6 +30,7 @@ func (a *app) completeAll(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		a.completeAll(c)
 	}
+	completeFlags(cmd)
 	words := strings.Fields(cmd.Use)
 	tasks := slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "TASK") })
 	switch {
@@ -68,6 +70,21 @@ func (a *app) completeAll(cmd *cobra.Command) {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, a.complete(completeHosts))
 		}
 	}
+}
+
+// completeFlags has shells complete the values of flags whose usage lists them, as in
+// task|group. What is in capitals there stands for other values.
+func completeFlags(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(f.Usage, "|") {
+			return
+		}
+		name, _ := pflag.UnquoteUsage(f)
+		values := slices.DeleteFunc(strings.Split(name, "|"), func(v string) bool { return v != strings.ToLower(v) })
+		if strings.Contains(name, "|") {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
 }
 
 // complete asks a server, if there is one. It starts none, and says nothing where there is none.

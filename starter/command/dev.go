@@ -341,9 +341,9 @@ func (d *dev) announce(up *embedded.Server) error {
 	fmt.Fprintf(&b, "Queue            %s\n", d.options.Queue)
 	fmt.Fprintf(&b, "Logs             %s\n", d.options.LogRoot)
 	if d.background.detach {
-		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC; `kill %d` ends this\n", os.Getpid())
+		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC\nEnd with         kill %d (while runs are open: twice within %s)\n", os.Getpid(), confirmWithin)
 	} else {
-		fmt.Fprintln(&b, "Submit with      clusterrun submit SPEC; Ctrl-C ends this")
+		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC\nEnd with         Ctrl-C (while runs are open: twice within %s)\n", confirmWithin)
 	}
 	// Nobody may be there to read it, and signals count all the same.
 	go func() { _, _ = io.WriteString(d.out, b.String()) }()

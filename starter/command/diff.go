@@ -20,15 +20,15 @@ func (a *app) diffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff [flags] A B",
 		Short: "Compare two runs",
-		Long: `Compares two runs: the specs; of each task the environment that its process got, its
-program and the files among its arguments, the version of clusterrun, its host, how it
-ended, its restarts and the last lines of its stdout; and the results. What differs in the
-same way is said once, with its tasks. Durations are shown for each phase, and count as no
-difference. What is another in each run, such as its ID and its ports, is left out.
+		Long: `Compares two runs: their specs and results and, for each task, the environment of its
+process, its program and the files among its arguments, the version of clusterrun, its
+host, how it ended, its restarts and the last lines of its stdout. A difference that
+several tasks share is printed once, with the tasks. The durations of the phases are
+printed, but are not differences. What always differs, such as IDs and ports, is left out.
 
-The values of variables that are probably secrets are compared nowhere. How processes were
-started, and their last lines, are read in their log directories, and left out where those
-are on other hosts; that is said. A and B may be imported runs.
+Values of variables that are probably secret are never compared. How processes were
+started, and their last lines, come from their log directories. If those are on other
+hosts, they are left out, and diff says so. A and B may be imported runs.
 
 Exit codes, as those of diff(1):
   0    the runs are the same

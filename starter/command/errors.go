@@ -24,19 +24,19 @@ const exitCodesOfRuns = `Exit codes:
   N      exit code of the process that was the root cause; 128+N if signal N ended it
   124    timeout or max_run_time passed, or the grace of a stop together
   125    clusterrun or the server failed, or the run was terminated without a result,
-         or it succeeded and its output could not be written
+         or it succeeded but its output could not be written
   126    a program cannot be executed; 127: it was not found
-  130    the run was stopped (by Ctrl-C or otherwise); 128+N when signal N stopped this command
+  130    the run was stopped (by Ctrl-C or otherwise); 128+N if signal N stopped this command
   2      mistake in the command line, or an invalid run spec`
 
 const exitCodesOfRequests = `Exit codes:
   0    done
-  2    mistake in the command line, or one that the run found in the request
-  125  the server, or the run, could not do it`
+  2    mistake in the command line, or a request that the run rejects as invalid
+  125  the server or the run could not do it`
 
 // severalTasks is what requests to a run have in common.
-const severalTasks = `A task for which it cannot be done keeps none of the others from it: that is said,
-and the exit code is not 0.`
+const severalTasks = `If it fails for one task, the others are still done; the command says so, and its exit
+code is not 0.`
 
 // usageError is a mistake of whoever typed the command. Every problem is a line
 // that says what is wrong, where, and what would be right.

@@ -15,9 +15,9 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	return a.onRun(&cobra.Command{
 		Use:   "explain [flags] RUN",
-		Short: "Say why a run waits, or where it is",
-		Long: `Says what a run waits for and what its position in the queue is, or on which hosts it
-has been placed.
+		Short: "Show why a run waits, or where it runs",
+		Long: `Shows what a run waits for and its position in the queue, or the hosts on which it has been
+placed.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun explain iris-x2k4",

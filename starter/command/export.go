@@ -23,19 +23,19 @@ func (a *app) exportCommand() *cobra.Command {
 	var choice runChoice
 	cmd := &cobra.Command{
 		Use:   "export [flags] RUN",
-		Short: "Write a run to a file, to be read anywhere",
+		Short: "Write a run to a file that can be read anywhere",
 		Long: `Writes a run to one file: the spec, the status with the result and every exit, how its
-processes were started, and its history in Temporal's JSON; with --logs its output too, what
-is on other hosts from the host workers that serve it (clusterrun worker --listen). Tasks
-whose output cannot be had, or not all of it, are named with their host; the file has the
-rest, and the exit code is 125. import reads it, and then status, logs, show and diff: on
-another machine, without the server, and when the server has long forgotten it.
+processes were started, its history in Temporal's JSON and, with --logs, its output, which
+host workers on other hosts serve (clusterrun worker --listen). If some output cannot be
+fetched, the command names the tasks and their hosts, writes the rest, and exits with 125.
+After import, status, logs, show and diff can read the run on another machine, without the
+server, and after the server has forgotten it.
 
-The file appears once it is whole; Ctrl-C leaves none.
+The file appears only when it is complete; Ctrl-C leaves none.
 
-What is in the history is in the file, the values of variables in the spec included; it is
-for you alone to read. Payloads that were encoded stay so unless --codec-keys decodes them,
-and then there is no spec and no result beside the history.
+The file contains everything in the history, including the values of variables in the spec.
+Only you can read it. Encrypted payloads stay encrypted unless --codec-keys decrypts them;
+then the file has neither spec nor result besides the history.
 
 ` + exitCodesOfRequests + `
   130  interrupted; nothing is written`,
@@ -66,7 +66,7 @@ and then there is no spec and no result beside the history.
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz")
-	cmd.Flags().BoolVar(&logs, "logs", false, "with the output of the processes")
+	cmd.Flags().BoolVar(&logs, "logs", false, "include the output of the processes")
 	choice.flags(cmd)
 	return cmd
 }

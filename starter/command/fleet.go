@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,7 +27,7 @@ func (a *app) onFleet(ctx context.Context, queue string, do func(*starter.Fleet)
 	}
 	defer c.Close()
 	if err = do(starter.GetFleet(c, queue)); err != nil && unserved(ctx, c, queue) {
-		return fmt.Errorf("%w; nobody serves the workflows of the queue %s: start a `clusterrun worker`, or one with --role controller", err, queue)
+		return errors.New(nobodyServes(queue))
 	}
 	return err
 }

@@ -31,12 +31,12 @@ type globals struct {
 
 func (g *globals) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&g.server.Address, "address", "", "Temporal server, as `HOST:PORT`; default: TEMPORAL_ADDRESS, the profile's, or our own embedded server")
+	f.StringVar(&g.server.Address, "address", "", "`HOST:PORT` of the Temporal server; default: TEMPORAL_ADDRESS, the profile's, or the embedded server")
 	f.StringVar(&g.server.Namespace, "namespace", "", "Temporal `NAMESPACE`; default: TEMPORAL_NAMESPACE, the profile's, or \"default\"")
 	f.StringVar(&g.server.Profile, "profile", "", "`NAME` of a profile in the temporal CLI's configuration file")
-	f.StringVar(&g.server.ConfigFile, "config-file", "", "`FILE` with profiles; default: the temporal CLI's")
-	f.StringVar(&g.server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "`FILE` of keys that encode what goes through the server; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun codec-server --help`")
-	f.StringVar(&g.server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "`FILE` with the API key of the server, which may be replaced; default: $CLUSTERRUN_API_KEY_FILE, or TEMPORAL_API_KEY itself")
+	f.StringVar(&g.server.ConfigFile, "config-file", "", "`FILE` with profiles; default: that of the temporal CLI")
+	f.StringVar(&g.server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "`FILE` of keys that encrypt what goes through the server; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun codec-server --help`")
+	f.StringVar(&g.server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "`FILE` with the API key of the server, read for each request; default: $CLUSTERRUN_API_KEY_FILE, or the key in TEMPORAL_API_KEY")
 	f.StringVar(&g.stateDir, "state-dir", "", "`DIR` for databases, journals and logs; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun")
 	f.BoolVar(&g.json, "json", false, "print the result as JSON on stdout")
 	f.StringVar(&g.logLevel, "log-level", "error", "`LEVEL` of the log on stderr: debug, info, warn, error")

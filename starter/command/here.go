@@ -41,7 +41,7 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 		}
 	}
 	if what := elsewhere(s); what != "" {
-		e.problems = append(e.problems, what+": run starts everything on this machine, or where -H says; use `clusterrun submit` or run --remote")
+		e.problems = append(e.problems, what+", but run starts everything on this machine unless -H names hosts; use `clusterrun submit` or run --remote")
 	}
 	if len(e.problems) > 0 {
 		return e

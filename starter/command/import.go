@@ -21,15 +21,15 @@ func (a *app) importCommand() *cobra.Command {
 	var limit string
 	cmd := &cobra.Command{
 		Use:   "import [flags] FILE",
-		Short: "Read a run that export has written",
-		Long: `Unpacks what export has written into the state directory. status, wait, logs, show, diff,
-usage, trace and rerun find the run there where the server does not know it, or there is no
-server, and say that it is an imported one; list has it, and du; rm and prune remove it. An
+		Short: "Read a run from a file that export wrote",
+		Long: `Unpacks a file that export wrote into the state directory. status, wait, logs, show, diff,
+usage, trace and rerun use it if the server does not know the run, or if there is no
+server, and say that it was imported. list and du show it, and rm and prune remove it. An
 earlier import of the same run is replaced.
 
-All of the file is checked before anything is written: one that is truncated, of another
-version or larger than --limit, or that has names, links or sizes that export does not
-write, is refused.
+The whole file is checked before anything is written. It is refused if it is truncated, of
+another version, larger than --limit, or has names, links or sizes that export does not
+write.
 
 Exit codes:
   0    imported; the run ID is on stdout
@@ -72,7 +72,7 @@ Exit codes:
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&limit, "limit", "4GiB", "most bytes, as `SIZE`, that the run may have when it is unpacked")
+	cmd.Flags().StringVar(&limit, "limit", "4GiB", "refuse a run that is larger than `SIZE` when unpacked")
 	return cmd
 }
 

@@ -29,12 +29,11 @@ func (a *app) listCommand() *cobra.Command {
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
 		Short:   "List runs, the latest first",
-		Long: `Lists runs, those that started last first, with their verdicts and commands. Where
-there are more than the limit, it says so on stderr. Runs that were imported here and that the
-server does not list are among them, marked by a * after the ID. An open run is "silent"
-while tasks of it are, where its spec says after what time (silence). With --wide the command is not cut,
-and there are more columns: cause, restarts, priority, hosts, queue and directory. --json
-has all of them.
+		Long: `Lists runs with their verdicts and commands, the latest first. If there are more than the
+limit, it says so on stderr. Imported runs that the server does not list are included, with
+a * after the ID. An open run is "silent" while some of its tasks are, if its spec sets a
+time for that (silence). --wide does not cut the commands, and adds cause, restarts,
+priority, hosts, queue and directory. --json has everything.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun list
@@ -91,16 +90,16 @@ has all of them.
 	fs := cmd.Flags()
 	fs.BoolVar(&o.Open, "open", false, "only runs that have not ended")
 	fs.BoolVar(&o.Open, "running", false, "the same as --open")
-	fs.BoolVar(&o.Failed, "failed", false, "only runs that have failed, timed out or were terminated")
-	fs.StringVar(&since, "since", "", "only runs that started since then: a `TIME` ago, such as 2d, or one like 2026-01-31T12:00:00Z")
-	fs.StringVar(&until, "until", "", "only runs that started before that `TIME`")
+	fs.BoolVar(&o.Failed, "failed", false, "only runs that failed, timed out or were terminated")
+	fs.StringVar(&since, "since", "", "only runs that started within this `TIME`, such as 2d, or since a time such as 2026-01-31T12:00:00Z")
+	fs.StringVar(&until, "until", "", "only runs that started before this `TIME`")
 	fs.StringVar(&o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
-	fs.StringVar(&o.Owner, "owner", "", "only runs that `USER@HOST` has started")
-	fs.StringVar(&o.Host, "host", "", "only runs whose tasks are on host `NAME`, or were there last")
-	fs.StringVar(&o.Cause, "cause", "", "only runs that have ended for this `CAUSE`: "+strings.Join(causes(), ", "))
-	fs.BoolVar(&wide, "wide", false, "more columns, and whole commands")
-	fs.BoolVar(&here, "here", false, "only runs whose tasks work in this directory")
-	fs.IntVar(&o.Limit, "limit", 20, "most runs to list (`NUMBER`)")
+	fs.StringVar(&o.Owner, "owner", "", "only runs that `USER@HOST` started")
+	fs.StringVar(&o.Host, "host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
+	fs.StringVar(&o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
+	fs.BoolVar(&wide, "wide", false, "show more columns, and whole commands")
+	fs.BoolVar(&here, "here", false, "only runs whose tasks run in this directory")
+	fs.IntVar(&o.Limit, "limit", 20, "list at most `NUMBER` runs")
 	return cmd
 }
 

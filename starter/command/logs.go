@@ -19,19 +19,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const logsHelp = `Shows the output of the processes of a run: all of them or those of the named tasks
-and types, restarts included, each line with its task. Of a task that is started again
-and again the first attempt and the latest 20 are kept; what was removed is said on
-stderr.
+const logsHelp = `Shows the output of the processes of a run, each line with its task: of all tasks or of the
+named tasks and types, restarts included. Of a task that restarts often, the first and the
+latest 20 attempts are kept; if some were removed, it says so on stderr.
 
 Files that are not on this machine are read from the host worker that has them, if it
-serves them (clusterrun worker --listen). Tasks whose output cannot be had, or not all
-of it, are named with their host, and the exit code is then 125.
+serves them (clusterrun worker --listen). If some output cannot be fetched, the command
+names the tasks and their hosts, and exits with 125.
 
---since goes by what the host noted every few seconds (1 in small runs, 8 in
-large ones), so it may show that much more than was written since, and never less.
-
---json prints a JSON object per line, with task, attempt, stream and line.
+--since uses marks that the host makes every few seconds (1 in small runs, 8 in large
+ones), so it may show that much more than asked for, but never less. --json prints a JSON
+object per line, with task, attempt, stream and line.
 
 ` + exitCodesOfRequests
 
@@ -73,12 +71,12 @@ func (a *app) logsCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run has ended")
-	cmd.Flags().BoolVar(&selected.OnlyStdout, "stdout", false, "only what was written to stdout")
-	cmd.Flags().BoolVar(&selected.OnlyStderr, "stderr", false, "only what was written to stderr")
-	cmd.Flags().StringSliceVar(&attempts, "attempt", nil, "only the `N`-th processes of the tasks, from 0, or \"last\"; may be repeated")
-	cmd.Flags().StringVar(&since, "since", "", "only what was written since then: a `TIME` ago, such as 10m or 2d, or one like 2026-01-31T12:00:00Z")
-	cmd.Flags().IntVar(&selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process, and with -f those that come")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the output until the run has ended")
+	cmd.Flags().BoolVar(&selected.OnlyStdout, "stdout", false, "only stdout")
+	cmd.Flags().BoolVar(&selected.OnlyStderr, "stderr", false, "only stderr")
+	cmd.Flags().StringSliceVar(&attempts, "attempt", nil, "only attempt `N` of each task, from 0, or \"last\"; may be repeated")
+	cmd.Flags().StringVar(&since, "since", "", "only output of the last `TIME`, such as 10m or 2d, or since a time such as 2026-01-31T12:00:00Z")
+	cmd.Flags().IntVar(&selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process; with -f also new ones")
 	choice.flags(cmd)
 	return cmd
 }

@@ -54,8 +54,8 @@ func (a *app) look(ctx context.Context, choice *runChoice, args []string, do fun
 }
 
 func (r *runChoice) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.execution, "execution", "", "`ID` of one execution (Temporal's run ID), where several had the same run ID")
-	cmd.Flags().BoolVar(&r.last, "last", false, "the run that was started last, in place of RUN")
+	cmd.Flags().StringVar(&r.execution, "execution", "", "`ID` of one execution (Temporal's run ID), if several have the same run ID")
+	cmd.Flags().BoolVar(&r.last, "last", false, "the latest run, instead of RUN")
 }
 
 // args checks arguments as if RUN were among them where --last stands for it.

@@ -99,16 +99,16 @@ func (o *output) deliver(c tasklog.Chunk) {
 	o.console.Deliver(c)
 }
 
-// announce returns what says that processes are started again: a whole group once.
+// announce returns a function that reports restarted processes, a whole group once.
 func (a *app) announce(s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
 	var announced atomic.Int64
 	return func(rank, attempt int) {
 		now := announced.Load()
 		switch {
 		case s.RestartScope != spec.RestartScopeGroup:
-			a.say("%s", a.color.dim(fmt.Sprintf("%s is started again (attempt_%d)", name(rank), attempt)))
+			a.say("%s", a.color.dim(fmt.Sprintf("%s restarted (attempt_%d)", name(rank), attempt)))
 		case int64(attempt) > now && announced.CompareAndSwap(now, int64(attempt)):
-			a.say("%s", a.color.dim(fmt.Sprintf("the group is started again (attempt_%d)", attempt)))
+			a.say("%s", a.color.dim(fmt.Sprintf("the group restarted (attempt_%d)", attempt)))
 		}
 	}
 }

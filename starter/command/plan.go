@@ -17,14 +17,14 @@ func (a *app) planCommand() *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use:   "plan [flags] SPEC | -- COMMAND [ARG...]",
-		Short: "Say where a run would go now, and start nothing",
-		Long: `Says on which hosts of the queue the tasks of a run would be placed now, or what it
+		Short: "Show where a run would be placed now, and start nothing",
+		Long: `Shows on which hosts of the queue the tasks of a run would be placed now, or what the run
 would wait for, and what it would ship. SPEC and flags are those of submit. Nothing is
-started, sent or kept.
+started, sent or stored.
 
 Exit codes:
   0    there is room for it now
-  1    there is none now; what is missing is on stderr
+  1    there is no room now; stderr says what is missing
   2    mistake in the command line, or an invalid run spec
   125  the server could not be reached, or the queue has no hosts`,
 		Example: `  clusterrun plan iris.yaml

@@ -85,18 +85,26 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 		fmt.Fprintf(&b, "\nlogs of %s: %s", f.Task, f.LogDir)
 	}
 	for _, t := range r.Tasks {
-		switch {
-		case len(t.Value) > 0:
-			fmt.Fprintf(&b, "\n%s returned %s", t.Name, short(t.Value))
-		case t.Exit != nil && t.Exit.ValueFile != "":
-			fmt.Fprintf(&b, "\n%s returned what is in %s", t.Name, t.Exit.ValueFile)
-			if len(a.imported) == 0 { // what was imported is here
+		if line := returned(t); line != "" {
+			b.WriteString("\n" + line)
+			if len(t.Value) == 0 && len(a.imported) == 0 { // what was imported is here
 				b.WriteString(" on " + t.Host)
 			}
 		}
 	}
 	b.WriteString(badEnds(r))
 	return b.String()
+}
+
+// returned says what a task has returned. Empty: nothing.
+func returned(t spec.TaskResult) string {
+	switch {
+	case len(t.Value) > 0:
+		return fmt.Sprintf("%s returned %s", t.Name, short(t.Value))
+	case t.Exit != nil && t.Exit.ValueFile != "":
+		return fmt.Sprintf("%s returned what is in %s", t.Name, t.Exit.ValueFile)
+	}
+	return ""
 }
 
 // afterRestarts returns what a success has cost.

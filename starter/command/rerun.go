@@ -26,19 +26,18 @@ func (a *app) rerunCommand() *cobra.Command {
 	var submit bool
 	cmd := &cobra.Command{
 		Use:   "rerun [flags] RUN",
-		Short: "Run again what another run was started with",
-		Long: `Runs the spec of another run again, under a new ID: here and in the foreground, as run
-does, or on the host workers of the same queue, as submit does, whichever the run was.
-Flags are those of run, and change the spec as they change that of a file.
+		Short: "Run the spec of another run again",
+		Long: `Runs the spec of another run again, under a new ID: either here in the foreground, as run
+does, or on the host workers of the same queue, as submit does, as the other run was
+started. Flags are those of run, and override the spec as they override a file.
 
-As far as the logs of the run can be read here, it says what has changed on this machine
-since: programs and files among their arguments that are missing or others now, the
-version of clusterrun, and the names of variables of this shell that are others now, where
-the processes have its environment. What is wanted is for flags and the shell to say: it
-runs all the same.
+If the logs of the other run can be read here, it reports what has changed on this machine
+since: programs and files among their arguments that are missing or different, the version
+of clusterrun, and the names of variables of this shell that differ, if the processes get
+its environment. It runs in any case.
 
-A directory that the run shipped is packed anew, as it is now. Hosts that run reached by
-ssh are named again with -H. RUN may be an imported run.
+A directory that the run shipped is packed again, as it is now. If the run reached hosts by
+ssh, name them again with -H. RUN may be an imported run.
 
 ` + exitCodesOfRuns,
 		Example: `  clusterrun rerun iris-x2k4
@@ -83,7 +82,7 @@ ssh are named again with -H. RUN may be an imported run.
 		},
 	}
 	o.register(cmd.Flags(), f)
-	cmd.Flags().BoolVar(&submit, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the run was started")
+	cmd.Flags().BoolVar(&submit, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
 	choice.flags(cmd)
 	return cmd
 }

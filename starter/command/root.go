@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/csv"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,16 +17,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const rootHelp = `clusterrun starts the processes of a distributed program (a chief, workers,
-parameter servers, or plain ranks), keeps them running, and says exactly how each
-of them ended. A run is a Temporal workflow: it outlives the terminal that
-started it, the launcher and the server.
+const rootHelp = `clusterrun starts the processes of a distributed program (plain ranks, or a chief,
+workers and parameter servers), keeps them running, and reports exactly how each one
+ended. A run is a Temporal workflow: it outlives the terminal that started it, the
+launcher and the server.
 
-Without a server of your own, clusterrun brings one up for you, in the
-background. With one, name it with --address, TEMPORAL_ADDRESS or a profile of
-the temporal CLI.
+Unless you name a server, clusterrun starts an embedded one in the background. Name
+yours with --address, TEMPORAL_ADDRESS or a profile of the temporal CLI.
 
-` + "`clusterrun help` lists topics to read, each with examples."
+` + "`clusterrun help`" + ` lists topics with examples.`
 
 const rootExamples = `  # Four processes of one program, on this machine
   clusterrun run -n 4 -- python3 train.py
@@ -33,7 +33,7 @@ const rootExamples = `  # Four processes of one program, on this machine
   # A cluster from a file
   clusterrun run iris.yaml
 
-  # A server with a Web UI and a host worker in this terminal; then, in another one
+  # A server with a Web UI and a host worker in this terminal; then, in another terminal
   clusterrun dev
   clusterrun submit iris.yaml`
 
@@ -55,7 +55,7 @@ func (a *app) bareRoot() *cobra.Command {
 	cobra.EnableCommandSorting = false // the order below is by use
 	root := &cobra.Command{
 		Use:           "clusterrun",
-		Short:         "Runs the processes of a distributed program, and says how each ended",
+		Short:         "Run the processes of a distributed program, and report how each ended",
 		Long:          rootHelp,
 		Example:       rootExamples,
 		Version:       versionLine(),
@@ -110,6 +110,7 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	a.completeAll(root)
+	a.addCompletion(root)
 	return root
 }
 
@@ -120,6 +121,9 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 		if at := slices.IndexFunc(a.args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); at == 0 {
 			return unknownCommand(cmd, a.args[at])
 		}
+		if flag := flagOfRun(cmd, err); flag != "" {
+			return usagef("%s is a flag of run; write `clusterrun run %s ...`", flag, flag)
+		}
 	}
 	if hint := torchrunHint(cmd, err); hint != "" {
 		return usagef("%s; %s", flagWords(err), hint)
@@ -128,6 +132,24 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 		return usagef("%s; did you mean %s?", flagWords(err), near)
 	}
 	return usagef("%s; see `%s --help`", flagWords(err), cmd.CommandPath())
+}
+
+// flagOfRun returns the unknown flag of err as it was written if `clusterrun run` has it.
+// Otherwise it is empty.
+func flagOfRun(root *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	run, _, findErr := root.Find([]string{"run"})
+	if !errors.As(err, &unknown) || findErr != nil {
+		return ""
+	}
+	name := unknown.GetSpecifiedName()
+	switch {
+	case unknown.GetSpecifiedShortnames() != "" && run.Flags().ShorthandLookup(name) != nil:
+		return "-" + name
+	case unknown.GetSpecifiedShortnames() == "" && run.Flags().Lookup(name) != nil:
+		return "--" + name
+	}
+	return ""
 }
 
 // nearFlag returns the flag that was probably meant by one that there is not. Empty: none was.
@@ -176,7 +198,7 @@ func flagWords(err error) string {
 
 // otherNames are what commands are called elsewhere.
 var otherNames = map[string]string{
-	"start": "run", "exec": "run", "launch": "run", "mpirun": "run", "mpiexec": "run", "srun": "run",
+	"start": "run", "exec": "run", "launch": "run",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
 	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "hosts", "man": "help",
 }
@@ -186,6 +208,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	near := otherNames[name]
 	if cmd.HasParent() {
 		near = ""
+	} else if slices.Contains([]string{"mpirun", "mpiexec", "srun"}, name) {
+		return usagef("there is no command %q; `clusterrun run` takes the flags of mpirun and srun (see `clusterrun help mpirun`)", name)
 	} else if _, topic := help.Find(name); topic {
 		return usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
 	}
@@ -201,8 +225,14 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if near != "" {
 		return usagef("there is no command %q; did you mean `%s %s`?", name, cmd.CommandPath(), near)
 	}
-	if _, err := exec.LookPath(name); !cmd.HasParent() && (err == nil || slices.Contains(specExtensions, filepath.Ext(name))) {
+	_, notInPath := exec.LookPath(name)
+	_, noFile := os.Stat(name)
+	switch {
+	case cmd.HasParent():
+	case notInPath == nil, slices.Contains(specExtensions, filepath.Ext(name)):
 		return usagef("there is no command %q; to run a program or a spec write `clusterrun run %s`", name, name)
+	case noFile == nil && filepath.Ext(name) == ".py":
+		return usagef("there is no command %q; to run that file write `clusterrun run -- python3 %s`", name, name)
 	}
 	return usagef("there is no command %q; see `%s --help`", name, cmd.CommandPath())
 }
@@ -219,7 +249,7 @@ func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
-			return usagef("%s is missing; usage: %s", what, cmd.UseLine())
+			return missing(cmd, what)
 		case len(args) > 1:
 			return usagef("unexpected argument %q; usage: %s", args[1], cmd.UseLine())
 		}
@@ -227,10 +257,21 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
+// missing reports that an argument is missing, and how to find a run.
+func missing(cmd *cobra.Command, what string) error {
+	switch {
+	case what != "RUN":
+		return usagef("%s is missing; usage: %s", what, cmd.UseLine())
+	case cmd.Flags().Lookup("last") != nil:
+		return usagef("RUN is missing: give an ID that `clusterrun list` shows, or --last; usage: %s", cmd.UseLine())
+	}
+	return usagef("RUN is missing: give an ID that `clusterrun list` shows; usage: %s", cmd.UseLine())
+}
+
 func someArgs(least int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least {
-			return usagef("%s is missing; usage: %s", what, cmd.UseLine())
+			return missing(cmd, what)
 		}
 		if len(args) == 0 {
 			return nil

@@ -11,65 +11,63 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const runHelp = `Runs a cluster on this machine, or on hosts that ssh reaches, and waits for its end. The output of all
-processes is shown, each line with the task it comes from; at the end it says how
-every one of them ended, the root cause first, and exits as that did.
+const runHelp = `Runs a cluster on this machine, or on hosts reached by ssh, and waits for its end. It
+shows the output of all processes, each line with its task. At the end it reports how
+every process ended, the root cause first, and exits with the root cause's exit code.
 
-SPEC is a file in YAML or JSON, a TensorFlow cluster spec, or - for stdin; its
-name ends in .yaml, .yml or .json. Flags change what the file says. Without a
-file, the flags and a command make a run. Flags for clusterrun stand before the
-command; what follows the command's name is the command's. With a : between them,
-as in -n 2 ./a : -n 1 ./b, there are several programs, each a task type of its own.
-Flags may be those of mpirun and srun: see ` + "`clusterrun help mpirun`" + `.
+SPEC is a file in YAML or JSON, a TensorFlow cluster spec, or - for stdin; its name ends
+in .yaml, .yml or .json. Flags override the file. Without a file, the flags and a command
+make a run. Flags for clusterrun come before the command; everything after the name of
+the command belongs to it. A : separates several programs, as in -n 2 ./a : -n 1 ./b;
+each becomes a task type. Flags of mpirun and srun work, too: see ` + "`clusterrun help mpirun`" + `.
 
-Processes run in the current directory unless --dir or the spec says otherwise,
-with the environment of this shell. With --remote they run on other hosts: with
-the environment of their host worker, and what --env, -x and --env-from-shell send
-of this shell's. Their output is fetched from there. If the run succeeds and some of it
-cannot be fetched, the exit code is 125; with -q none is fetched.
+Processes run in the current directory unless --dir or the spec names another, with the
+environment of this shell. With --remote they run on host workers, with the environment
+of the host worker and what --env, -x and --env-from-shell send of this shell's. Their
+output is fetched from there. If the run succeeds but some output cannot be fetched, the
+exit code is 125; with -q no output is fetched.
 
-With --ship DIRECTORY they run in a copy of it, which each host unpacks into a private
-directory: without .git and what .gitignore names, and as it is now, whatever changes
-later. That directory is gone with the run here and with -H; with --remote it is there
-for as long as the run's logs.
+With --ship DIRECTORY they run in a copy of that directory as it is now, without .git and
+what .gitignore names, which each host unpacks into a private directory. The copy is
+removed at the end of the run, here and with -H, and with --remote together with the logs.
 
-With -H or --hostfile they run on those hosts, which need nothing but sshd and this
-program: by slot, in the same directory, and with what ssh gives them for an
-environment. Their output and their logs come here. A host that cannot be had is
-told of with the reason, and then nothing is started. Another program than ssh
-(--launch-agent) is called as PROGRAM [ARGUMENT...] HOST COMMAND, and has a shell
-there execute COMMAND with its own stdin and stdout.
+With -H or --hostfile they run on those hosts, which need only sshd and this program. Tasks
+are placed by slot, in the same directory, with the environment that ssh gives them. Their
+output and logs come here. If a host cannot be reached, the command says why and starts
+nothing. --launch-agent names another program than ssh: it is called as PROGRAM
+[ARGUMENT...] HOST COMMAND, and has to run COMMAND in a shell on the host, connected to
+its own stdin and stdout.
 
-A task in the --foreground has this terminal to itself, for a debugger or a shell:
-keys such as Ctrl-C are its own, and Ctrl-] three times within a second stops the
-run. Where stdin is no terminal, it has stdin, stdout and stderr themselves. What
-it writes goes to no file; -q keeps the others' output out of its way.
+A task in the --foreground has this terminal to itself, for a debugger or a shell: keys
+such as Ctrl-C go to the task, and Ctrl-] three times within a second stops the run. If
+stdin is not a terminal, the task gets stdin, stdout and stderr themselves. Its output
+goes to no file; -q hides the output of the others.
 
-Otherwise Ctrl-C once stops the run: every process gets SIGINT too, unless the spec names
-another stop signal, and SIGKILL when its grace has passed; also without the server, when that does not answer within 5 s.
-Twice kills it. Output that nobody reads is waited for until a signal comes, and for
-2 s after it; all of it is in the logs. If this command is killed, its processes end
-with it. TORCHELASTIC_SIGNALS_TO_HANDLE names other signals that stop a run
-than SIGTERM,SIGINT,SIGHUP,SIGQUIT.
+Otherwise Ctrl-C stops the run: every process gets SIGINT, or the spec's stop signal, and
+SIGKILL after the grace. This works without the server, too, if it does not answer within
+5 s. A second Ctrl-C kills the run. If nobody reads the output, the command waits until a
+signal comes, and 2 s longer; the logs have all of it. If this command is killed, its
+processes end with it. TORCHELASTIC_SIGNALS_TO_HANDLE replaces the list of signals that
+stop a run, SIGTERM,SIGINT,SIGHUP,SIGQUIT.
 
 ` + exitCodesOfRuns
 
 const runExamples = `  # Four processes of one program
   clusterrun run -n 4 -- python3 train.py --epochs 3
 
-  # A chief, three workers and two parameter servers that find each other by TF_CONFIG
+  # A chief, three workers and two parameter servers, which find each other by TF_CONFIG
   clusterrun run --task chief=1 --task worker=3 --task ps=2 -- python3 train.py
 
-  # From a file; another timeout than it says; the result as JSON
+  # From a file, with another timeout, and the result as JSON
   clusterrun run --timeout 10m --json iris.yaml
 
-  # Start a failed process again, at most five times
+  # Restart a failed process, at most five times
   clusterrun run -n 8 --max-restarts 5 -- ./worker
 
   # The chief stops at breakpoint() in train.py, and pdb has this terminal
   clusterrun run --foreground chief-0 --task chief=1 --task worker=3 -- python3 train.py
 
-  # As with torchrun and mpirun; torchrun's restarts are those of the whole group
+  # With the flags of torchrun, whose restarts are those of the whole group, and of mpirun
   clusterrun run --nproc-per-node 4 --max-restarts 3 python3 train.py
   clusterrun run -np 4 -H localhost:4 ./solver
   clusterrun run -np 2 python3 ocean.py : -np 1 -x MODE=fine python3 air.py
@@ -78,7 +76,7 @@ const runExamples = `  # Four processes of one program
   clusterrun run --ship . -- python3 train.py
   clusterrun run --remote --ship . --exclude '*.ckpt' -n 8 -- python3 train.py
 
-  # On two hosts by ssh: eight tasks each; one for each GPU there; from a file
+  # On hosts by ssh: eight tasks on each; one for each GPU; hosts from a file
   clusterrun run -H a:8,b:8 -- python3 train.py
   clusterrun run -H a,b --nproc-per-node gpu python3 train.py
   clusterrun run --hostfile hosts --copy-binary --launch-agent "ssh -J gate" ./solver`
@@ -132,13 +130,13 @@ func (a *app) runCommand() *cobra.Command {
 func (o *runOptions) register(fs *pflag.FlagSet, f *specFlags) {
 	f.register(fs)
 	fs.BoolVar(&f.oversubscribe, "oversubscribe", false, "with -H or --hostfile: more tasks than slots")
-	fs.StringVar(&o.launch.agent, "launch-agent", "ssh", "`PROGRAM` by which other hosts are reached, with its arguments: called with a host and a command, as ssh is")
-	fs.BoolVar(&o.launch.copyBinary, "copy-binary", false, "have other hosts execute this very program: a copy in ~/.cache/clusterrun, made where it is missing")
+	fs.StringVar(&o.launch.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, with arguments; it is called with a host and a command, as ssh is")
+	fs.BoolVar(&o.launch.copyBinary, "copy-binary", false, "let other hosts execute a copy of this program, which is put into ~/.cache/clusterrun if missing")
 	fs.StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
-	fs.StringVar(&o.foreground, "foreground", "", "the `TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
-	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK` (default the first task, where stdin is a pipe or a file)")
-	fs.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the output of the processes, nor a good end")
-	fs.BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show what is written there, and wait")
+	fs.StringVar(&o.foreground, "foreground", "", "`TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
+	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK` (default the first task, if stdin is a pipe or a file)")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither the output of the processes nor that the run succeeded")
+	fs.BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show the output, and wait")
 	fs.StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
 	o.signing.register(fs, "with --remote: ")
 	fs.IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run schedules closures as with `clusterrun coordinate`; the run ends with it")
@@ -181,7 +179,7 @@ func (a *app) runSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *spe
 		return err
 	}
 	if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < lifelineFD {
-		return usagef("--%s %d: want the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, lifelineFD)
+		return usagef("--%s %d: give the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, lifelineFD)
 	}
 	if o.others == nil && !o.quiet && o.coordinator == 0 {
 		a.sayThreads(s)

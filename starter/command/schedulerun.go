@@ -34,20 +34,20 @@ func (a *app) scheduleRunCommand() *cobra.Command {
 	var when starter.Schedule
 	cmd := &cobra.Command{
 		Use:   "schedule-run [flags] SPEC | -- COMMAND [ARG...]",
-		Short: "Have the server start runs by itself, such as every night",
-		Long: `Creates a schedule of the Temporal server, which starts a run of the spec at each of its
-times on the host workers that serve the queue, and prints its ID. SPEC and flags are
-those of submit. The ID of each run is that of the schedule and the time in UTC, and list
-shows it as any other.
+		Short: "Let the server start runs by itself, such as every night",
+		Long: `Creates a schedule in the Temporal server and prints its ID. At each of its times the
+server starts a run of the spec, on the host workers that serve the queue. SPEC and flags
+are those of submit. The ID of each run consists of the schedule's and the time in UTC, and
+list shows it like any other.
 
-While the run before has not ended none is started (--overlap-policy skip). buffer-one and
-buffer-all start it when that has ended, cancel-other and terminate-other end that, and
-allow-all has both. Of runs that were due while the server was away, those start when it is
-back that are no later than --catchup-window.
+While the previous run is open, no run starts (--overlap-policy skip). buffer-one and
+buffer-all start it when the previous one has ended, cancel-other and terminate-other end
+that first, and allow-all lets both run. If the server was down when a run was due, the run
+starts when it is back, unless it is later than --catchup-window.
 
-Schedules are for the temporal CLI to list, describe, trigger, toggle (pause) and delete:
-see ` + "`clusterrun help schedules`" + `. Hosts must have the directory and the programs: nothing is
-shipped, and nothing can be signed, since the IDs of runs to come are not known.
+Use the temporal CLI to list, describe, trigger, toggle (pause) and delete schedules: see
+` + "`clusterrun help schedules`" + `. Hosts must have the directory and the programs: nothing is
+shipped. Nothing can be signed, because the IDs of future runs are not known.
 
 Exit codes:
   0    the schedule is created
@@ -77,13 +77,13 @@ Exit codes:
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringArrayVar(&when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")
-	cmd.Flags().Var((*lengthValue)(&when.Every), "every", "start one each `TIME`, such as 6h or 7d")
+	cmd.Flags().Var((*lengthValue)(&when.Every), "every", "start a run every `TIME`, such as 6h or 7d")
 	cmd.Flags().StringVar(&when.TimeZone, "timezone", "", "time `ZONE` of --cron, such as Europe/Berlin (default: UTC)")
-	cmd.Flags().StringVar(&overlap, "overlap-policy", "skip", "`WHAT` happens when the run before has not ended: "+strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
+	cmd.Flags().StringVar(&overlap, "overlap-policy", "skip", "`WHAT` happens if the previous run is still open: "+strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
 	when.CatchUp = time.Hour
-	cmd.Flags().Var((*lengthValue)(&when.CatchUp), "catchup-window", "how late a run may be that was due while the server was away (`TIME`)")
-	cmd.Flags().BoolVar(&when.PauseOnFailure, "pause-on-failure", false, "start no more runs after one that has failed")
-	cmd.Flags().StringVar(&id, "id", "", "`ID` of the schedule, with which those of its runs begin; default: the name and a random part")
+	cmd.Flags().Var((*lengthValue)(&when.CatchUp), "catchup-window", "start a run that was due while the server was down up to `TIME` late")
+	cmd.Flags().BoolVar(&when.PauseOnFailure, "pause-on-failure", false, "start no more runs after one has failed")
+	cmd.Flags().StringVar(&id, "id", "", "`ID` of the schedule, with which the IDs of its runs begin; default: the name and a random part")
 	queueFlag(cmd, &queue)
 	f.register(cmd.Flags())
 	return cmd
@@ -148,5 +148,5 @@ func (a *app) sayScheduled(ctx context.Context, c client.Client, on server, queu
 		a.say("the embedded server ends when nobody uses it, and then starts no runs; `clusterrun dev --detach` or `clusterrun install-service --user` keeps it, with a host worker")
 		return
 	}
-	a.say("nobody serves the workflows of the queue %s at the moment: runs wait until somebody starts a `clusterrun worker` for it", queue)
+	a.say("runs will wait: %s", nobodyServes(queue))
 }

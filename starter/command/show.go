@@ -22,15 +22,15 @@ func (a *app) showCommand() *cobra.Command {
 	var only bool
 	cmd := a.onRun(&cobra.Command{
 		Use:   "show [flags] RUN",
-		Short: "Show what a run was started with, and how",
-		Long: `Shows the spec of a run, how long its phases took, and how its processes were started:
-program, directory, environment and the version of clusterrun, as far as their logs can
-be read here. With --spec it prints the spec alone, in YAML that run, submit and validate
-take. It is the spec as it was given, with the flags over it and paths made absolute, and
-without its signature, which is worthless under another run ID.
+		Short: "Show the spec of a run, and how its processes were started",
+		Long: `Shows the spec of a run, how long its phases took and, if its logs can be read here, how
+its processes were started: program, directory, environment and version of clusterrun.
+With --spec it prints only the spec, in YAML that run, submit and validate take. That is
+the spec as it was given, with flags applied and paths made absolute, but without its
+signature, which is not valid for another run ID.
 
-The values of variables that are probably secrets are left out, but for those in the spec
-with --spec or --json. --json prints all that diff compares.
+Values of variables that are probably secret are left out, except those in the spec with
+--spec or --json. --json prints everything that diff compares.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun show iris-x2k4\n  clusterrun show --spec iris-x2k4 > iris.yaml",
@@ -59,7 +59,7 @@ with --spec or --json. --json prints all that diff compares.
 		_, err = a.out.Write(text)
 		return err
 	})
-	cmd.Flags().BoolVar(&only, "spec", false, "only the spec, as run takes it")
+	cmd.Flags().BoolVar(&only, "spec", false, "print only the spec, in the form that run takes")
 	return cmd
 }
 

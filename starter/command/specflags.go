@@ -242,9 +242,9 @@ func (f *specFlags) inFlags(p spec.Problem, without bool) spec.Problem {
 	switch {
 	case !without:
 	case strings.HasPrefix(p.Path, "tasks") && strings.HasSuffix(p.Path, ".count") && f.given("np"):
-		p.Path, p.Remedy = "-n", "give 1 or more"
+		p.Path, p.Remedy = "-n", ""
 	case strings.HasPrefix(p.Path, "tasks") && strings.HasSuffix(p.Path, ".count") && f.given("nproc-per-node"):
-		p.Path, p.Remedy = "--nproc-per-node", "give 1 or more"
+		p.Path, p.Remedy = "--nproc-per-node", ""
 	case strings.HasPrefix(p.Path, "tasks") && f.given("task"):
 		p.Path = "--task, " + p.Path
 	}

@@ -28,17 +28,16 @@ func (a *app) stacksCommand() *cobra.Command {
 	var choice runChoice
 	cmd := &cobra.Command{
 		Use:   "stacks [flags] RUN [TASK...]",
-		Short: "Write down what the processes of a run are doing",
-		Long: `Writes down what the processes of a run are doing at this moment, those of the named
-tasks or all of them, and prints where: one text file for each task, beside its logs
-on its host. It has every process of the task and each of its threads with its
-state, CPU time, system call and, where the host worker is root, kernel stack. The
-processes go on.
+		Short: "Save the stacks of the processes of a run",
+		Long: `Saves what the processes of a run, or of the named tasks, are doing now, and prints where:
+one text file for each task, beside its logs on its host. The file has every process of the
+task with each of its threads: state, CPU time, system call and, if the host worker is
+root, kernel stack. The processes continue.
 
-Python programs that import the module clusterrun also tell their Python stacks; see
-` + "`clusterrun task python --help`" + `. The same is captured on its own when the timeout
-of a run passes, before anything is stopped. Of a run that has ended, what was captured
-last is found, where this machine has it.
+Python programs that import the module clusterrun add their Python stacks; see
+` + "`clusterrun task python --help`" + `. When a run times out, the stacks are saved automatically
+before anything is stopped. For a run that has ended, this shows the latest stacks on this
+machine.
 
 ` + severalTasks + `
 
@@ -68,7 +67,7 @@ last is found, where this machine has it.
 		},
 	}
 	choice.flags(cmd)
-	cmd.Flags().BoolVar(&show, "show", false, "print what was written; what is not on this machine is named, and the exit code is then 125")
+	cmd.Flags().BoolVar(&show, "show", false, "print the stacks; if some are not on this machine, name them and exit with 125")
 	return cmd
 }
 

@@ -20,24 +20,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-var statusHelp = `Shows how a run is doing, and each of its tasks: state, host, process ID, restarts,
-and how it ended.
+var statusHelp = `Shows how a run is doing, and each of its tasks: state, host, process ID, restarts, and
+how it ended.
 
-Of a run with more than 40 tasks it shows how many do what, on all hosts and on each, and
-then the tasks that are not as the others: those that have failed, are started again or
-are on a host of which nothing is heard, and those in a state that few share. --all,
---failed, --host and --task show each of the tasks that they mean. --json has all tasks
-that are meant, however many they are.
+For a run with more than 40 tasks it shows how many tasks are in which state, in all and
+per host, and then the tasks that stand out: those that have failed, are restarting, are on
+a host that does not answer, or are in a state that few share. --all, --failed, --host and
+--task list each task that they select. --json always has all selected tasks.
 
---watch goes on until the run has ended, and exits as ` + "`clusterrun wait`" + ` does. It draws
-the status anew each second on a terminal, and elsewhere writes a line for each change;
+--watch continues until the run has ended, and exits as ` + "`clusterrun wait`" + ` does. On a
+terminal it redraws the status each second; elsewhere it prints a line for each change or,
 with --json, a status.
 
-CAUSE is why a process ended. SIGTERM or 143 beside "collateral", "operator" or "timeout"
-is no crash: clusterrun asked the process to end.
+CAUSE is why a process ended. SIGTERM or 143 with "collateral", "operator" or "timeout" is
+not a crash: clusterrun asked the process to end.
 ` + spec.CausesText() + `
 ` + exitCodesOfRequests + `
-With --watch those of ` + "`clusterrun wait`" + `.`
+With --watch, those of ` + "`clusterrun wait`" + `.`
 
 func (a *app) statusCommand() *cobra.Command {
 	var (
@@ -72,7 +71,7 @@ func (a *app) statusCommand() *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().BoolVarP(&watched, "watch", "w", false, "go on until the run has ended, and exit as it did")
+	cmd.Flags().BoolVarP(&watched, "watch", "w", false, "continue until the run has ended, and exit as it did")
 	meant.flags(cmd)
 	return cmd
 }
@@ -184,12 +183,28 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	if len(s.Tasks) == 0 {
 		return
 	}
+	if s.Result != nil && len(s.Tasks) <= mostRows {
+		printReturned(out, s)
+	}
 	fmt.Fprintln(out)
 	if each || len(s.Tasks) <= mostRows {
 		printTasks(out, s.Tasks)
 		return
 	}
 	printSummary(out, s)
+}
+
+// printReturned writes what the tasks of s have returned.
+func printReturned(out io.Writer, s *starter.Status) {
+	shown := map[int]bool{}
+	for _, t := range s.Tasks {
+		shown[t.Rank] = true
+	}
+	for _, t := range s.Result.Tasks {
+		if line := returned(t); line != "" && shown[t.Rank] {
+			fmt.Fprintln(out, line)
+		}
+	}
 }
 
 // waitingLine returns what a run waits for, why, and for how long.

@@ -114,10 +114,10 @@ type taskChoice struct {
 
 func (c *taskChoice) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.BoolVar(&c.all, "all", false, "each task, however many they are")
-	fs.BoolVar(&c.failed, "failed", false, "only tasks that have ended badly, by themselves or with their host")
+	fs.BoolVar(&c.all, "all", false, "list every task")
+	fs.BoolVar(&c.failed, "failed", false, "only tasks that failed, or were lost with their host")
 	fs.StringVar(&c.host, "host", "", "only tasks on host `NAME`")
-	fs.StringSliceVar(&c.names, "task", nil, "only the `TASK` or all of that type; may be repeated")
+	fs.StringSliceVar(&c.names, "task", nil, "only this `TASK`, or all tasks of this type; may be repeated")
 	c.given = fs.Changed
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -93,4 +94,20 @@ func TestChoiceOfTasks(t *testing.T) {
 		assert.ErrorContains(t, err, want, flags)
 		assert.Equal(t, exitUsage, codeOf(err))
 	}
+}
+
+// What the tasks have returned is found again, that of the tasks that are meant.
+func TestStatusHasWhatTasksReturned(t *testing.T) {
+	var out bytes.Buffer
+	printStatus(&out, &starter.Status{
+		RunID: "iris-1",
+		Tasks: []starter.TaskStatus{{TaskStatus: spec.TaskStatus{Name: "worker-1", Rank: 1}}, {TaskStatus: spec.TaskStatus{Name: "worker-2", Rank: 2}}},
+		Result: &spec.RunResult{Verdict: spec.VerdictSucceeded, Tasks: []spec.TaskResult{
+			{Name: "worker-0", Rank: 0, Value: json.RawMessage("0")},
+			{Name: "worker-1", Rank: 1, Value: json.RawMessage(`{"loss": 0.3}`)},
+			{Name: "worker-2", Rank: 2, Exit: &spec.Exit{ValueFile: "/logs/2/result.json"}},
+		}},
+	}, true)
+	assert.Contains(t, out.String(), "\nworker-1 returned {\"loss\":0.3}\nworker-2 returned what is in /logs/2/result.json\n\n")
+	assert.NotContains(t, out.String(), "worker-0")
 }

@@ -16,25 +16,23 @@ func (a *app) stopCommand() *cobra.Command {
 	together := togetherFlags{onlyWithTogether: []string{"reason", "error", "kind"}}
 	cmd := &cobra.Command{
 		Use:   "stop [flags] RUN...",
-		Short: "Stop runs, with their stop signal and grace, or have their tasks stop together",
-		Long: `Stops runs: every task gets the spec's stop signal, and SIGKILL when its grace has
-passed. It returns when the runs are asked, or with --wait when they have ended.
-What is wrong with one run keeps none of the others from being stopped; the exit
-code is then that of the worst.
+		Short: "Stop runs by their stop signal and grace, or ask their tasks to stop together",
+		Long: `Stops runs: every task gets the spec's stop signal, and SIGKILL after its grace. It returns
+when the runs have been asked or, with --wait, when they have ended. If one run cannot be
+stopped, the others still are; the exit code is then that of the worst.
 
-With --together no signal is sent: the tasks learn that they are to stop, as they do
-when one of them asks for that, and end by themselves, each at a point that suits it.
-Those that still run when the grace of the spec's stop_together is over are stopped,
-and the run fails with their names. An error that is given fails the run, unless its
-kind is one of the spec's clean_errors. --clear takes such a stop back, until the
-grace is over.
+With --together no signal is sent. The tasks learn that they are to stop, as if one of them
+had asked for it, and end by themselves when it suits them. Tasks that still run when the
+grace of the spec's stop_together is over are stopped, and the run fails with their names.
+If an error is given, the run fails with it, unless its kind is one of the spec's
+clean_errors. --clear takes such a stop back until the grace is over.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun stop iris-x2k4
   clusterrun stop --together --reason 'the machine is needed' iris-x2k4
   clusterrun stop --together --error 'the data is wrong' iris-x2k4
   clusterrun stop --clear iris-x2k4`,
-		Args: someArgs(1, "a RUN"),
+		Args: someArgs(1, "RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := together.check(wait); err != nil {
 				return err
@@ -61,11 +59,11 @@ grace is over.
 	fs := cmd.Flags()
 	together.given = fs.Changed
 	fs.BoolVar(&wait, "wait", false, "wait until the runs have ended")
-	fs.BoolVar(&together.together, "together", false, "have all tasks stop together, each by itself")
-	fs.StringVar(&together.reason, "reason", "", "with --together: why, as `TEXT` for whoever looks at the run")
-	fs.StringVar(&together.message, "error", "", "with --together: `TEXT` of an error, which is then the verdict of the run")
+	fs.BoolVar(&together.together, "together", false, "ask all tasks to stop together, each by itself")
+	fs.StringVar(&together.reason, "reason", "", "with --together: the reason, a `TEXT` for people")
+	fs.StringVar(&together.message, "error", "", "with --together: `TEXT` of an error, with which the run then fails")
 	fs.StringVar(&together.kind, "kind", "", "with --together: the `KIND` of the error, such as ValueError or StopIteration")
-	fs.BoolVar(&together.clear, "clear", false, "take a stop together back, so that the run goes on")
+	fs.BoolVar(&together.clear, "clear", false, "take a stop together back, so that the run continues")
 	return cmd
 }
 

@@ -23,26 +23,26 @@ func (a *app) submitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Start a run on the host workers that serve the queue, and return",
-		Long: `Starts a run on the host workers that serve the queue (see worker and dev), prints
-its run ID, and returns. The run goes on without this command. SPEC and flags are
-those of run.
+		Long: `Starts a run on the host workers that serve the queue (see worker and dev), prints its
+run ID, and returns. The run continues without this command. SPEC and flags are those of
+run.
 
-Where the server is the one that clusterrun brings up, and nobody serves the default
-queue, this starts a host worker in the background. It has the environment of this shell,
-and ends after 10 minutes without a run on it; ` + "`clusterrun worker stop`" + ` ends it before. The
-next submit starts another one, also after it was killed. Not within a task of a run.
+If nobody serves the default queue of the embedded server, this starts a host worker in
+the background. It has the environment of this shell, and ends after 10 minutes without
+runs; ` + "`clusterrun worker stop`" + ` ends it at once. The next submit starts another one. Within
+a task of a run it starts none.
 
-The processes have the environment of their host worker, not that of this shell;
---env, -x and --env-from-shell put variables into the spec, and so into the run's
-history. With --ship they run in a copy of a directory of this machine. One of the
-hosts has that before this command ends, and keeps it for the others until the run
-has ended; it has to serve files (see --listen of worker).
+The processes have the environment of their host worker, not that of this shell; --env, -x
+and --env-from-shell put variables into the spec, and so into the run's history. With
+--ship they run in a copy of a directory of this machine. This command uploads it to one of
+the hosts, which has to serve files (see worker --listen) and keeps it for the others until
+the run has ended.
 
-With --sign, or --sign-key FILE, the run is signed with an SSH key for hosts whose owners
-have a policy (see policy): the spec, the run ID, and the time until which a host takes it.
+With --sign or --sign-key FILE, an SSH key signs the run for hosts whose owners have a
+policy (see policy). The signature covers the spec, the run ID and an expiry.
 
 Exit codes:
-  0    the run is started; whether it succeeds is for wait to say
+  0    the run is started; wait tells whether it succeeds
   2    mistake in the command line, or an invalid run spec
   125  the server could not be reached`,
 		Example: `  clusterrun submit iris.yaml
@@ -164,9 +164,14 @@ func (a *app) submit(ctx context.Context, c client.Client, on server, s *spec.Ru
 		o.Queue = spec.TaskQueue
 	}
 	if unserved(ctx, c, o.Queue) {
-		a.say("nobody serves the workflows of the queue %s at the moment: run %s waits until somebody starts a `clusterrun worker` (but for --role host) or `clusterrun dev` for it", o.Queue, r.ID)
+		a.say("run %s waits: %s", r.ID, nobodyServes(o.Queue))
 	}
 	return r, nil
+}
+
+// nobodyServes says that a queue is unserved, and what to do about it.
+func nobodyServes(queue string) string {
+	return fmt.Sprintf("nobody serves the workflows of the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
 }
 
 // unserved reports whether nobody polls a queue. The server notes the polls of a host

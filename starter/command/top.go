@@ -29,14 +29,14 @@ func (a *app) topCommand() *cobra.Command {
 	var choice runChoice
 	cmd := &cobra.Command{
 		Use:   "top [flags] [RUN]",
-		Short: "Look at runs, tasks, hosts and output on a terminal, and act on them",
-		Long: `Shows the runs, the tasks of one with what they use, the queue, the hosts and output as
-it comes, until q. It begins with the tasks of RUN where that is given. Keys stop and
-terminate runs, restart tasks and write down what processes are doing, each after a
-question; ? lists them.
+		Short: "Show runs, tasks, hosts and output live on a terminal, and act on them",
+		Long: `Shows the runs, the tasks of a run and what they use, the queue, the hosts, and output as it
+comes, until q is pressed. With RUN it begins with the tasks of that run. Keys stop and
+terminate runs, restart tasks and save the stacks of processes; each asks first. ? lists
+them.
 
-It needs a terminal. The same is had as JSON from list, status RUN, queue and hosts, with
---json, and from logs -f.
+It needs a terminal. Programs get the same as JSON from list, status RUN, queue and hosts
+with --json, and from logs -f.
 
 ` + exitCodesOfRequests + `
   128+N  signal N ended it`,
@@ -75,7 +75,7 @@ It needs a terminal. The same is had as JSON from list, status RUN, queue and ho
 			return quiet.top(cmd.Context(), c, run, queue, in, out)
 		},
 	}
-	cmd.Flags().BoolVar(&choice.last, "last", false, "begin with the tasks of the run that was started last")
+	cmd.Flags().BoolVar(&choice.last, "last", false, "begin with the tasks of the latest run")
 	queueFlag(cmd, &queue)
 	return cmd
 }

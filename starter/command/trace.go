@@ -17,22 +17,22 @@ func (a *app) traceCommand() *cobra.Command {
 	var send bool
 	cmd := a.onRun(&cobra.Command{
 		Use:   "trace [flags] RUN",
-		Short: "Show a run as an OpenTelemetry trace, or send that",
-		Long: `Prints the trace of a run that has ended, as JSON of OTLP: a span for the run, one for each of
-its phases (queued, placing, launch, running, ending), one for each process, with its
-host, exit code and cause, and one for each round of a barrier that the server has held:
-those of a single host, without "barriers: server", it does not know. The ID of the trace is the execution ID of the run, so one that
-is sent twice is the same.
+		Short: "Print a run as an OpenTelemetry trace, or send it",
+		Long: `Prints the trace of a run that has ended, as OTLP JSON: a span for the run, one for each of
+its phases (queued, placing, launch, running, ending), one for each process with its host,
+exit code and cause, and one for each round of a barrier that the server held. Rounds
+within a single host, without "barriers: server", are not known. The trace ID is the
+execution ID of the run, so sending it twice makes no second trace.
 
-With --send it goes to a collector over HTTP, which the variables of OpenTelemetry name:
+--send sends it over HTTP to the collector that the OpenTelemetry variables name:
 OTEL_EXPORTER_OTLP_ENDPOINT (default: http://localhost:4318) or
 OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and OTEL_EXPORTER_OTLP_HEADERS. OTEL_SERVICE_NAME is
-the name of the service, which is clusterrun otherwise.
+the name of the service (default: clusterrun).
 
 Exit codes:
-  0    printed, or taken by the collector
+  0    printed, or accepted by the collector
   2    mistake in the command line, or a run that has not ended
-  125  the server, or the collector, could not do it`,
+  125  the server or the collector could not do it`,
 		Example: "  clusterrun trace iris-x2k4 > trace.json\n  OTEL_EXPORTER_OTLP_ENDPOINT=http://jaeger:4318 clusterrun trace --send --last",
 	}, func(ctx context.Context, r *starter.Run) error {
 		to, err := trace.CollectorOf(os.Getenv)

@@ -63,6 +63,7 @@ func (a *app) serveUI(ctx context.Context, port int) error {
 	if err := a.printUI(ui.UI); err != nil {
 		return err
 	}
+	a.say("serving the Web UI until Ctrl-C")
 	select {
 	case <-ctx.Done():
 		return nil

@@ -17,11 +17,11 @@ import (
 func (a *app) usageCommand() *cobra.Command {
 	return a.onRun(&cobra.Command{
 		Use:   "usage [flags] RUN",
-		Short: "Show what the tasks of a run use of their hosts",
-		Long: `Shows what the tasks of a run have used: processor time, the most memory, GPU time and the
-most GPU memory where there is a driver of NVIDIA, and the size of their output. Of tasks that
-run it also shows what they use now, and what their process has used since it was started. Of a
-run that has ended it has all processes, restarts included. See ` + "`clusterrun help usage`" + `.
+		Short: "Show the processors, memory and GPUs that the tasks of a run use",
+		Long: `Shows what the tasks of a run have used: processor time, maximum memory, GPU time and
+maximum GPU memory (with NVIDIA's driver), and the size of their output. For running tasks
+it also shows what they use now; their totals are those of the current process. For a run
+that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun usage iris-x2k4\n  clusterrun usage --json --last | jq '.usage.user_seconds + .usage.system_seconds'",

@@ -15,15 +15,14 @@ func (a *app) validateCommand() *cobra.Command {
 	f := &specFlags{}
 	cmd := &cobra.Command{
 		Use:   "validate [flags] SPEC [-- COMMAND [ARG...]]",
-		Short: "Check a run spec, and report every problem at once",
-		Long: `Checks a run spec, with the flags of run over it, and reports every problem at
-once. SPEC is a file in YAML or JSON, a TensorFlow cluster spec, or - for stdin.
-With --json it prints the spec as it would be run, defaults filled in, or the
-problems.
+		Short: "Check a run spec, and report every mistake at once",
+		Long: `Checks a run spec, overridden by the flags of run, and reports every mistake at once. SPEC
+is a file in YAML or JSON, a TensorFlow cluster spec, or - for stdin. With --json it prints
+the spec as it would run, with defaults filled in, or the mistakes.
 
 Exit codes:
   0  the spec is valid
-  2  it is not; every problem is on stderr`,
+  2  it is not; every mistake is on stderr`,
 		Example: `  clusterrun validate iris.yaml
   clusterrun validate --json --auto-restart iris.yaml
   echo '{"worker": ["localhost:2222"]}' | clusterrun validate - -- ./train`,

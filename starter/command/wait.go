@@ -18,11 +18,11 @@ func (a *app) waitCommand() *cobra.Command {
 	cmd := a.onRun(&cobra.Command{
 		Use:   "wait [flags] RUN",
 		Short: "Wait for the end of a run, and exit as it did",
-		Long: `Waits for the end of a run, says how it ended, and exits as clusterrun run does.
-Ctrl-C ends the waiting, not the run.
+		Long: `Waits for the end of a run, reports how it ended, and exits as clusterrun run does. Ctrl-C
+ends the waiting, not the run.
 
---progress shows on stderr how the run is doing: on a terminal in a line that is kept up
-to date, and elsewhere in one for each change.
+--progress shows on stderr how the run is doing: on a terminal in a line that is updated,
+and elsewhere with a line for each change.
 
 ` + exitCodesOfRuns,
 		Example: "  clusterrun wait iris-x2k4\n  clusterrun wait --progress iris-x2k4\n  clusterrun wait --json iris-x2k4 | jq .first_failure",

@@ -66,7 +66,7 @@ func TestTopic(t *testing.T) {
 	const path = "../help/topics/mpirun.md"
 	topic, err := os.ReadFile(path)
 	require.NoError(t, err)
-	table := regexp.MustCompile(`(?m)^\| word .*\n(\|.*\n)+`)
+	table := regexp.MustCompile(`(?m)^\| flag .*\n(\|.*\n)+`)
 	require.Len(t, table.FindAll(topic, -1), 1)
 	if os.Getenv("CLUSTERRUN_REWRITE") != "" {
 		topic = table.ReplaceAllLiteral(topic, []byte(Reference()))

@@ -54,7 +54,7 @@ func Translate(args []string, c Command) (*Launch, error) {
 	t.placeOnNodes()
 	t.bound()
 	if len(t.unneeded) > 0 {
-		t.note("not needed: %s", strings.Join(t.unneeded, "; "))
+		t.note("ignored: %s", strings.Join(t.unneeded, "; "))
 	}
 	t.Args = append(t.Args, args...)
 	return &t.Launch, nil
@@ -123,7 +123,7 @@ func (t *translation) apply(w word, typed string, values, rest []string) ([]stri
 	typedAll := strings.Join(append([]string{typed}, values...), " ")
 	switch {
 	case w.instead != "":
-		return nil, fmt.Errorf("%s is a word of %s; %s", typedAll, w.of, w.instead)
+		return nil, fmt.Errorf("%s is a flag of %s that clusterrun does not take; %s", typedAll, strings.ReplaceAll(w.of, ", ", " and "), w.instead)
 	case w.unneeded != "":
 		t.unneeded = append(t.unneeded, fmt.Sprintf("%s (%s)", typed, w.unneeded))
 		return rest, nil

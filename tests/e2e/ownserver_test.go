@@ -153,11 +153,12 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 
 	code, stdout, stderr := l.run("dev", "--detach", "--port", "0", "--headless")
 	require.Zero(t, code, stderr)
-	_, text, found := strings.Cut(stdout, "`kill ")
+	_, text, found := strings.Cut(stdout, "End with         kill ")
 	require.True(t, found, stdout)
 	var pid int
-	_, err := fmt.Sscanf(text, "%d`", &pid)
+	_, err := fmt.Sscanf(text, "%d ", &pid)
 	require.NoError(t, err, stdout)
+	assert.Contains(t, text, "(while runs are open: twice within 5s)")
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	ended := func() bool { s := harness.State(pid); return s == "" || s == "Z" }
 	said := func(what string) func() bool {

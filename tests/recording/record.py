@@ -201,7 +201,7 @@ def svg(events):
     drawn = "".join('<text id="%s" xml:space="preserve">%s</text>' % (key, spans(content)) for content, key in known.items())
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="ui-monospace,Menlo,Consolas,monospace" font-size="14" fill="#e6edf3">\n'
-        "<title>clusterrun runs a program on four processes; it fails, is started again, and hangs</title>\n"
+        "<title>clusterrun runs a program on four processes; it fails, restarts, and hangs</title>\n"
         "<style>.f{visibility:hidden;animation:%.2fs step-end infinite}\n%s</style>\n"
         '<rect width="100%%" height="100%%" rx="8" fill="#0d1117"/>\n'
         '<defs>%s</defs>\n<g transform="translate(12 26)">\n%s\n</g>\n</svg>\n'

@@ -124,7 +124,7 @@ func (m *Machine) missing(r *run) string {
 		case r.shape.hasGPUs:
 			free.add("%s and %s free on %s", slotsText(room.slots), plural.Of(room.gpus, "GPU", "GPUs"), h.Name)
 		case room.slots >= noBound:
-			free.add("no bound on %s", h.Name)
+			free.add("%s free on %s", slotsText(room.slots), h.Name)
 		default:
 			free.add("%d free on %s", room.slots, h.Name)
 		}
@@ -134,7 +134,11 @@ func (m *Machine) missing(r *run) string {
 	if more := free.n + closed.n + full.n - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more without room for it", more))
 	}
-	return strings.Join(parts, ", ")
+	text := strings.Join(parts, ", ")
+	if n := len(hosts); n < r.demand.MinHosts {
+		return fmt.Sprintf("only %s: %s", plural.Of(n, "such host", "such hosts"), text)
+	}
+	return text
 }
 
 // contested reports whether other runs have GPUs of a host that a run wants by name.

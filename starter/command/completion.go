@@ -1,0 +1,67 @@
+package command
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+const bashCompletionHelp = `Prints a script that completes commands, flags, and the IDs of runs in bash. It works with
+and without the bash-completion package. In this shell:
+
+  source <(clusterrun completion bash)
+
+In every new one, with that package, and without it:
+
+  clusterrun completion bash > /etc/bash_completion.d/clusterrun
+  echo 'source <(clusterrun completion bash)' >> ~/.bashrc`
+
+// addCompletion adds Cobra's completion command to root. Its script for bash calls a function
+// of the bash-completion package, which many containers lack; ours takes over there.
+func (a *app) addCompletion(root *cobra.Command) {
+	root.SetOut(a.out) // Cobra remembers where its scripts go
+	root.InitDefaultCompletionCmd()
+	completion, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	completion.Short = "Print a script that completes commands in a shell"
+	completion.Long = "Prints a script that completes commands, flags, and the IDs of runs in a shell.\nThe help of each shell's command says how to use it."
+	for _, c := range completion.Commands() {
+		c.Short = "Print the script for " + c.Name()
+		if c.Name() != "bash" {
+			continue
+		}
+		c.Long = bashCompletionHelp
+		print := c.RunE
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := print(cmd, args); err != nil {
+				return err
+			}
+			_, err := io.WriteString(a.out, bashWords)
+			return err
+		}
+	}
+}
+
+// bashWords replaces the function by which Cobra's script finds the words before the cursor.
+// Bash's own COMP_WORDS would have "=" and ":" as words.
+const bashWords = `
+# For shells without the bash-completion package.
+__clusterrun_init_completion()
+{
+    COMPREPLY=()
+    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    local before=${COMP_LINE:0:COMP_POINT}
+    read -ra words <<<"$before"
+    if [[ $before == *[[:space:]] ]]; then
+        words+=("")
+    fi
+    cword=$((${#words[@]} - 1))
+    cur=${words[cword]}
+    prev=${words[cword - 1]}
+}
+`
