@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -24,6 +25,9 @@ type OwnersSide struct {
 	ctx   context.Context // from NewOwnersSide until Leave
 	leave context.CancelFunc
 	ended chan struct{} // closed when the side has ended
+
+	mu      sync.Mutex
+	running polling
 }
 
 // NewOwnersSide starts a supervisor of a new state directory and prepares its side. start is called
@@ -65,6 +69,7 @@ func NewOwnersSide(ctx context.Context, o Options, file string, start func(Optio
 		_ = conn.Close()
 		return nil, err
 	}
+	go s.attend()
 	return s, nil
 }
 
@@ -77,19 +82,29 @@ func (s *OwnersSide) Dial(ctx context.Context, server connect.Options, timeout t
 // Serve begins to serve the queues with the client of Dial. The caller closes the client after
 // [OwnersSide.Close].
 func (s *OwnersSide) Serve(c client.Client) error {
-	running, err := s.side.begin(s.ctx, c, nil)
-	if err != nil {
-		return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil // it has handed over
 	}
-	go func() {
-		defer close(s.ended)
-		if err := s.side.attend(s.ctx, running); err != nil {
-			s.side.log.Warn("the side has ended", zap.Error(err))
-		}
-		_ = s.side.supervisor.Close()
-		s.side.shut()
-	}()
-	return nil
+	var err error
+	s.running, err = s.side.begin(s.ctx, c, nil)
+	return err
+}
+
+func (s *OwnersSide) attend() {
+	defer close(s.ended)
+	stop := func() {
+		s.leave() // nothing begins any more
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.running.stop()
+	}
+	if err := s.side.attend(s.ctx, stop); err != nil {
+		s.side.log.Warn("the side has ended", zap.Error(err))
+	}
+	_ = s.side.supervisor.Close()
+	s.side.shut()
 }
 
 // Leave ends the side: nothing is to be reported any more.
@@ -103,7 +118,7 @@ func (s *OwnersSide) HandOver(ctx context.Context) {
 	s.Close(ctx)
 }
 
-// Close returns when a side that serves has ended, or ctx is done.
+// Close returns when the side has ended, or ctx is done.
 func (s *OwnersSide) Close(ctx context.Context) {
 	select {
 	case <-s.ended:

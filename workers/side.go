@@ -108,7 +108,7 @@ func (s *side) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.attend(ctx, running)
+	return s.attend(ctx, running.stop)
 }
 
 // prepare does what needs no server, and has tasks served: they need none for most of what
@@ -195,8 +195,9 @@ func (s *side) begin(ctx context.Context, c client.Client, inherited []string) (
 	return running, nil
 }
 
-// attend waits for the end: of ctx, of the supervisor's work, or of the supervisor.
-func (s *side) attend(ctx context.Context, running polling) error {
+// attend waits for the end: of ctx, of the supervisor's work, or of the supervisor. It calls stop,
+// which stops polling, before it returns.
+func (s *side) attend(ctx context.Context, stop func()) error {
 	select {
 	case <-ctx.Done():
 		s.leave(context.WithoutCancel(ctx))
@@ -215,14 +216,14 @@ func (s *side) attend(ctx context.Context, running polling) error {
 			s.leave(ctx)
 		case <-s.supervisor.Lost():
 			done()
-			return s.afterLoss(ctx, running)
+			return s.afterLoss(ctx, stop)
 		}
 	case <-s.supervisor.Lost():
 		if ctx.Err() == nil {
-			return s.afterLoss(ctx, running)
+			return s.afterLoss(ctx, stop)
 		}
 	}
-	running.stop()
+	stop()
 	return nil
 }
 
@@ -243,8 +244,8 @@ func (s *side) leave(ctx context.Context) {
 
 // afterLoss ends what the supervisor left behind: its processes died with it, and
 // what got out of their sessions is ours.
-func (s *side) afterLoss(ctx context.Context, running polling) error {
-	running.stop()
+func (s *side) afterLoss(ctx context.Context, stop func()) error {
+	stop()
 	n, err := s.supervisor.SweepAfterLoss(context.WithoutCancel(ctx))
 	s.log.Warn("the supervisor is gone", zap.Int("swept", n))
 	return errors.Join(errors.New("the supervisor is gone"), err)

@@ -47,8 +47,9 @@ Otherwise Ctrl-C stops the run: every process gets SIGINT, or the spec's stop si
 SIGKILL after the grace. This works without the server, too, if it does not answer within
 5 s. A second Ctrl-C kills the run. If nobody reads the output, the command waits until a
 signal comes, and 2 s longer; the logs have all of it. If this command is killed, its
-processes end with it. TORCHELASTIC_SIGNALS_TO_HANDLE replaces the list of signals that
-stop a run, SIGTERM,SIGINT,SIGHUP,SIGQUIT.
+processes end with it. Ctrl-Z suspends the command, and not the run.
+TORCHELASTIC_SIGNALS_TO_HANDLE replaces the list of signals that stop a run,
+SIGTERM,SIGINT,SIGHUP,SIGQUIT.
 
 ` + exitCodesOfRuns
 
