@@ -25,17 +25,17 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export [flags] RUN",
 		Short: "Write a run to a file, to be read anywhere",
 		Long: `Writes a run to one file: the spec, the status with the result and every exit, how its
-processes were started, and its history in Temporal's JSON; with --logs its output too, what
-is on other hosts from the host workers that serve it (clusterrun worker --listen). Tasks
+processes were started, and its history in Temporal's JSON; with --logs its output too. What
+is on other hosts comes from the host workers that serve it (clusterrun worker --listen). Tasks
 whose output cannot be had, or not all of it, are named with their host; the file has the
 rest, and the exit code is 125. import reads it, and then status, logs, show and diff: on
 another machine, without the server, and when the server has long forgotten it.
 
-The file appears once it is whole; Ctrl-C leaves none.
+The file appears once it is whole; Ctrl-C leaves none, nor does kill -9 on most file systems.
 
 What is in the history is in the file, the values of variables in the spec included; it is
 for you alone to read. Payloads that were encoded stay so unless --codec-keys decodes them,
-and then there is no spec and no result beside the history.
+and then there is no spec and no result beside the history, and what reads the file names the key.
 
 ` + exitCodesOfRequests + `
   130  interrupted; nothing is written`,
@@ -83,6 +83,12 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 	if file == "" {
 		file = filepath.Base(filepath.Dir(tasklog.RunDir(".", r.ID, ""))) + ".tar.gz"
 	}
+	if err := a.addStarts(ctx, r, of); err != nil && !logs {
+		a.say("how some processes were started is not in it: %s", err) // with the logs it is said of those
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	var output exportedLogs
 	if logs {
 		dir, err := a.copiesDir(file)
@@ -95,7 +101,7 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		defer output.remove()
 	}
 	if of.Spec == nil {
-		a.say("the spec of run %s cannot be read, and is in the file as it is in the history; --codec-keys decodes what is encoded", r.ID)
+		a.say("run %s: %s; it is in the file as it is in the history", r.ID, whyNoSpec(of, false))
 	} else if names := secretsInClear(of.Spec); len(names) > 0 {
 		a.say("%s: by the name a secret, and in the file as it is in the history of the run", shorten.List(names, mostNames))
 	}
