@@ -2,6 +2,7 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -11,12 +12,16 @@ import (
 )
 
 // WriteNew writes a file that only this user may read. It fails with [fs.ErrExist] where
-// there is one already, and nothing is left behind where write fails.
+// there is one already, and nothing is left behind where write fails. Where the file system can do
+// that, the file has no name before it is whole: nothing is left either where this process is killed.
 func WriteNew(path string, write func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	f, err := createUnnamed(filepath.Dir(path))
+	if errors.Is(err, errNoUnnamed) {
+		f, err = createHidden(path)
+	}
 	var failed *fs.PathError
 	if errors.As(err, &failed) {
 		failed.Path = path // the other name means nothing to anybody
@@ -24,14 +29,74 @@ func WriteNew(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(write(f), f.Close())
+	return f.become(path, write)
+}
+
+// newFile is a file that has not got its name yet. name closes it and gives it one; remove removes one
+// that has none.
+type newFile struct {
+	*os.File
+	name   func(path string) error
+	remove func() error
+}
+
+// become writes the file, which has that name then.
+func (f newFile) become(path string, write func(io.Writer) error) error {
+	err := write(f)
 	if err == nil {
-		err = renameNew(f.Name(), path)
+		err = f.name(path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name())
+		_ = f.Close() // it may be closed
+		err = errors.Join(err, f.remove())
 	}
 	return err
+}
+
+// errNoUnnamed is returned where a file system has no files without a name, as NFS.
+var errNoUnnamed = errors.New("no files without names")
+
+func createUnnamed(dir string) (newFile, error) {
+	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
+	// Kernels that do not know the flag take it for O_DIRECTORY.
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
+		return newFile{}, errNoUnnamed
+	}
+	if err != nil {
+		return newFile{}, err
+	}
+	self := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	if _, err := os.Lstat(self); err != nil {
+		_ = f.Close()
+		return newFile{}, errNoUnnamed // it could not be given one
+	}
+	return newFile{
+		File: f,
+		name: func(path string) error {
+			if err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
+				return &fs.PathError{Op: "create", Path: path, Err: err}
+			}
+			return f.Close()
+		},
+		remove: func() error { return nil },
+	}, nil
+}
+
+func createHidden(path string) (newFile, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return newFile{}, err
+	}
+	return newFile{
+		File: f,
+		name: func(path string) error {
+			if err := f.Close(); err != nil { // what is not written yet may find no room
+				return err
+			}
+			return renameNew(f.Name(), path)
+		},
+		remove: func() error { return os.Remove(f.Name()) },
+	}, nil
 }
 
 // renameNew renames a file unless there is one of the new name.

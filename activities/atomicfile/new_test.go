@@ -12,41 +12,78 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func names(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func writes(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+var errTorn = errors.New("torn")
+
 func TestWriteNew(t *testing.T) {
+	for name, write := range map[string]func(path string, write func(io.Writer) error) error{
+		"as the file system can": WriteNew,
+		"under a hidden name": func(path string, write func(io.Writer) error) error {
+			f, err := createHidden(path)
+			require.NoError(t, err)
+			return f.become(path, write)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "file")
+			require.ErrorIs(t, write(path, func(w io.Writer) error { return errors.Join(writes("half")(w), errTorn) }), errTorn)
+			assert.Empty(t, names(t, dir), "no half of a file")
+
+			require.NoError(t, write(path, func(w io.Writer) error {
+				assert.NotContains(t, names(t, dir), "file", "it is there once it is whole")
+				return writes("whole")(w)
+			}))
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			assert.Equal(t, fs.FileMode(0o600), info.Mode())
+			require.ErrorIs(t, write(path, writes("another")), fs.ErrExist)
+
+			// One that somebody else makes meanwhile stays.
+			other := filepath.Join(dir, "other")
+			require.ErrorIs(t, write(other, func(io.Writer) error { return os.WriteFile(other, []byte("theirs"), 0o600) }), fs.ErrExist)
+			b, err := os.ReadFile(other)
+			require.NoError(t, err)
+			assert.Equal(t, "theirs", string(b))
+			b, err = os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, "whole", string(b))
+			assert.Equal(t, []string{"file", "other"}, names(t, dir))
+		})
+	}
+	err := WriteNew(filepath.Join(t.TempDir(), "nosuch", "file"), writes("x"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	assert.ErrorContains(t, err, "nosuch/file:", "the name that was given")
+}
+
+// Whoever is killed while a file is written leaves nothing: until it is whole it has no name.
+func TestNothingIsThereBeforeItIsWhole(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "file")
-	text := func(text string) func(io.Writer) error {
-		return func(w io.Writer) error {
-			_, err := io.WriteString(w, text)
-			return err
-		}
-	}
-	names := func() (names []string) {
-		entries, err := os.ReadDir(dir)
+	if f, err := createUnnamed(dir); errors.Is(err, errNoUnnamed) {
+		t.Skip("the file system has no files without names")
+	} else {
 		require.NoError(t, err)
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		return names
+		require.NoError(t, f.Close())
 	}
-	torn := errors.New("torn")
-	require.ErrorIs(t, WriteNew(path, func(w io.Writer) error { return errors.Join(text("half")(w), torn) }), torn)
-	assert.Empty(t, names(), "no half of a file")
-
-	require.NoError(t, WriteNew(path, func(w io.Writer) error {
-		assert.NotContains(t, names(), "file", "it is there once it is whole")
-		return text("whole")(w)
+	require.NoError(t, WriteNew(filepath.Join(dir, "file"), func(w io.Writer) error {
+		defer func() { assert.Empty(t, names(t, dir)) }()
+		return writes("half")(w)
 	}))
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	assert.Equal(t, fs.FileMode(0o600), info.Mode())
-	require.ErrorIs(t, WriteNew(path, text("another")), fs.ErrExist)
-
-	// One that somebody else makes meanwhile stays.
-	other := filepath.Join(dir, "other")
-	require.ErrorIs(t, WriteNew(other, func(io.Writer) error { return os.WriteFile(other, []byte("theirs"), 0o600) }), fs.ErrExist)
-	b, err := os.ReadFile(other)
-	require.NoError(t, err)
-	assert.Equal(t, "theirs", string(b))
-	assert.Equal(t, []string{"file", "other"}, names())
+	assert.Equal(t, []string{"file"}, names(t, dir))
 }

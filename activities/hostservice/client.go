@@ -99,7 +99,7 @@ func (c *Client) List(ctx context.Context) (l Listing, err error) {
 // maxFile bounds a file that is read into memory.
 const maxFile = 16 << 20
 
-// ReadFile returns a whole file of a process: stdout, stderr, error or result. That it
+// ReadFile returns a whole file of a process: stdout, stderr, error, result or start. That it
 // does not exist is [fs.ErrNotExist]; one of more than 16 MiB is an error.
 func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {
 	var b []byte

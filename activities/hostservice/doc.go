@@ -7,7 +7,7 @@
 //	POST /v1/runs/{run}/output               the output of the run's processes here, as
 //	                                         a [Query] wants it: records, see below
 //	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}?offset=BYTES&follow=true
-//	                                         one file: stdout, stderr, error or result
+//	                                         one file: stdout, stderr, error, result or start
 //	GET  /v1/archives/{digest}?offset=BYTES
 //	                                         what runs ship; see package shipped
 //	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for the hosts of a run until

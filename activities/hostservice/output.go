@@ -135,7 +135,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 	rank, err := strconv.Atoi(r.PathValue("rank"))
 	n, nErr := strconv.Atoi(r.PathValue("n"))
 	name, known := map[string]string{
-		"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
+		"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile,
 	}[r.PathValue("file")]
 	if err != nil || nErr != nil || !known {
 		http.NotFound(w, r)

@@ -129,8 +129,16 @@ func ReadStart(dir string) *Start {
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxStart))
+	if err != nil {
+		return nil
+	}
+	return ParseStart(b)
+}
+
+// ParseStart returns what a [StartFile] says; nil: nothing.
+func ParseStart(b []byte) *Start {
 	s := &Start{}
-	if err != nil || json.Unmarshal(b, s) != nil {
+	if json.Unmarshal(b, s) != nil {
 		return nil
 	}
 	if s.Key == "" { // of a clusterrun that kept the values themselves

@@ -18,6 +18,8 @@ type Account struct {
 	Phases []Phase       `json:"phases,omitempty"`
 	// Tasks are in the order of those of the status.
 	Tasks []Task `json:"tasks"`
+	// Keys are the IDs of those keys with which some of its payloads are still encoded.
+	Keys []string `json:"keys,omitempty"`
 }
 
 // Task is what the host of a task knows of its last process.
@@ -31,7 +33,7 @@ type Task struct {
 
 // New returns the account of a run.
 func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.History) *Account {
-	a := &Account{Status: s, Phases: phases(s, histories), Tasks: []Task{}}
+	a := &Account{Status: s, Phases: phases(s, histories), Tasks: []Task{}, Keys: keysOf(histories)}
 	if started != nil {
 		own := *started
 		own.Signature, own.Ship.From = nil, nil // worthless for another run, and a key to the files of this one
@@ -47,4 +49,20 @@ func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.Histor
 		a.Tasks = append(a.Tasks, task)
 	}
 	return a
+}
+
+// AddStarts adds how the processes were started of which that is not known here. read reads it where
+// it may be; nil: it is not there.
+func (a *Account) AddStarts(read func(rank, attempt int) (*tasklog.Start, error)) error {
+	for i, t := range a.Status.Tasks {
+		_, n, rank, ok := tasklog.SplitProcessDir(t.LogDir)
+		if !ok || a.Tasks[i].Start != nil {
+			continue
+		}
+		var err error
+		if a.Tasks[i].Start, err = read(rank, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }

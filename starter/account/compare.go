@@ -54,7 +54,11 @@ type Durations struct {
 func Compare(a, b *Account) *Comparison {
 	c := &Comparison{A: a.Status.RunID, B: b.Status.RunID, Differences: []Difference{}, Durations: []Durations{}, known: map[difference]int{}}
 	if a.Spec == nil || b.Spec == nil {
-		c.Unknown = append(c.Unknown, "the spec of "+c.which(a.Spec == nil, b.Spec == nil)+" cannot be read (are its payloads encoded? --codec-keys decodes them)")
+		for _, of := range []*Account{a, b} {
+			if of.Spec == nil {
+				c.Unknown = append(c.Unknown, fmt.Sprintf("the spec of %s cannot be read: %s", of.Status.RunID, of.WhyNoSpec()))
+			}
+		}
 	} else {
 		c.compare("spec", fields(a.Spec), fields(b.Spec), nil)
 	}

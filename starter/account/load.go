@@ -2,6 +2,7 @@ package account
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -174,6 +175,7 @@ func parse(text []byte) (*Account, error) {
 		Spec   *spec.RunSpec   `json:"spec"`
 		Phases []Phase         `json:"phases"`
 		Tasks  json.RawMessage `json:"tasks"`
+		Keys   json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &parts); err != nil {
 		return nil, err
@@ -185,7 +187,7 @@ func parse(text []byte) (*Account, error) {
 	if err := visible(parts.Status, &a.Status); err != nil {
 		return nil, err
 	}
-	return a, visible(parts.Tasks, &a.Tasks)
+	return a, errors.Join(visible(parts.Tasks, &a.Tasks), visible(parts.Keys, &a.Keys))
 }
 
 // visible decodes JSON with [spec.Visible] texts.

@@ -38,8 +38,9 @@ func (a *app) debugBundleCommand() *cobra.Command {
 		Short: "Pack what those need to know who help, without secrets",
 		Long: `Packs one file for a report: what ` + "`clusterrun doctor`" + ` finds, versions, the configuration, the
 ends of the logs of servers and host workers of this state directory, how supervisors are, and
-what their journals say of the latest runs: starts, ends and ports of processes; and of a RUN its spec, status, result, exits and history. The file is for you alone to read,
-and its manifest.json lists what is in it and what was left out, and why.
+what their journals say of the latest runs: starts, ends and ports of processes. Of a RUN its
+spec, status, result, exits and history are in it. The file is for you alone to read, and its
+manifest.json lists what is in it and what was left out, and why.
 
 No secrets are in it: not the values of variables, API keys, tokens, keys, certificates, nor
 payloads and what processes have said; what looks like a secret in a text is replaced. Look into

@@ -25,17 +25,19 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export [flags] RUN",
 		Short: "Write a run to a file that can be read anywhere",
 		Long: `Writes a run to one file: the spec, the status with the result and every exit, how its
-processes were started, its history in Temporal's JSON and, with --logs, its output, which
-host workers on other hosts serve (clusterrun worker --listen). If some output cannot be
-fetched, the command names the tasks and their hosts, writes the rest, and exits with 125.
-After import, status, logs, show and diff can read the run on another machine, without the
-server, and after the server has forgotten it.
+processes were started, its history in Temporal's JSON and, with --logs, its output. What is
+on other hosts comes from the host workers that serve it (clusterrun worker --listen). If
+some of it cannot be fetched, the command names the tasks and their hosts, writes the rest,
+and exits with 125. After import, status, logs, show and diff can read the run on another
+machine, without the server, and after the server has forgotten it.
 
-The file appears only when it is complete; Ctrl-C leaves none.
+The file appears only when it is complete: Ctrl-C leaves none, nor does kill -9 on most
+file systems.
 
 The file contains everything in the history, including the values of variables in the spec.
 Only you can read it. Encrypted payloads stay encrypted unless --codec-keys decrypts them;
-then the file has neither spec nor result besides the history.
+then the file has neither spec nor result besides the history, and what reads it names the
+missing key.
 
 ` + exitCodesOfRequests + `
   130  interrupted; nothing is written`,
@@ -83,6 +85,12 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 	if file == "" {
 		file = filepath.Base(filepath.Dir(tasklog.RunDir(".", r.ID, ""))) + ".tar.gz"
 	}
+	if err := a.addStarts(ctx, r, of); err != nil && !logs {
+		a.say("how some processes were started is not in it: %s", err) // with the logs it is said of those
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	var output exportedLogs
 	if logs {
 		dir, err := a.copiesDir(file)
@@ -95,7 +103,7 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		defer output.remove()
 	}
 	if of.Spec == nil {
-		a.say("the spec of run %s cannot be read, and is in the file as it is in the history; --codec-keys decodes what is encoded", r.ID)
+		a.say("run %s: %s; it is in the file as it is in the history", r.ID, whyNoSpec(of, false))
 	} else if names := secretsInClear(of.Spec); len(names) > 0 {
 		a.say("%s: by the name a secret, and in the file as it is in the history of the run", shorten.List(names, mostNames))
 	}

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/account"
 )
 
 // exportedLogs is all output of a run that can be had.
@@ -75,6 +77,34 @@ func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status, d
 	return e, nil
 }
 
+// addStarts adds to an account how the processes on other hosts were started. It returns why it is not
+// known of some.
+func (a *app) addStarts(ctx context.Context, r *starter.Run, of *account.Account) error {
+	status := *of.Status
+	s := &status
+	l := newLogReader(a, r, logSelection{})
+	defer l.closeHosts()
+	l.learnServices(ctx, s)
+	l.addHosts(ctx, s)
+	var failed []error
+	for _, h := range l.hosts {
+		if h.err == nil && !h.here {
+			h.err = of.AddStarts(func(rank, attempt int) (*tasklog.Start, error) {
+				if !slices.Contains(h.attempts[rank], attempt) {
+					return nil, nil
+				}
+				text, err := h.client.ReadFile(ctx, rank, attempt, "start")
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil, nil
+				}
+				return tasklog.ParseStart(text), err
+			})
+		}
+		failed = append(failed, h.err)
+	}
+	return errors.Join(failed...)
+}
+
 // logCopy is a directory in which output of other hosts is written as it is there.
 type logCopy struct {
 	dir string
@@ -109,7 +139,7 @@ func (c *logCopy) finish(ctx context.Context, h *logHost) error {
 					return err
 				}
 			}
-			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile} {
+			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile} {
 				if err := c.copy(ctx, h, rank, n, file, c.fileOf(rank, n, name)); err != nil {
 					return err
 				}

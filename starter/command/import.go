@@ -65,6 +65,7 @@ Exit codes:
 			case err != nil:
 				return err
 			}
+			a.sayEncoded(m)
 			if a.global.json {
 				return a.printJSON(map[string]any{"run_id": m.RunID, "execution_id": m.ExecutionID})
 			}
@@ -74,6 +75,17 @@ Exit codes:
 	}
 	cmd.Flags().StringVar(&limit, "limit", "4GiB", "refuse a run that is larger than `SIZE` when unpacked")
 	return cmd
+}
+
+// sayEncoded names the keys with which an export was left encoded: nobody here can decode it.
+func (a *app) sayEncoded(m *account.Manifest) {
+	found, err := account.Find(a.importedDir(), m.RunID, m.ExecutionID)
+	if err != nil || len(found) == 0 {
+		return
+	}
+	if of, err := found[0].Account(); err == nil && of.Spec == nil {
+		a.say("run %s: %s", m.RunID, whyNoSpec(of, true))
+	}
 }
 
 // importedRuns lists the runs that were imported.

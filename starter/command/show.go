@@ -67,7 +67,7 @@ Values of variables that are probably secret are left out, except those in the s
 func (a *app) specOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	if past, ok := a.imported[r]; ok {
 		if past.Spec == nil {
-			return nil, errors.New("the spec of this run cannot be read: its payloads were encoded when it was exported; export it again with --codec-keys")
+			return nil, errors.New(whyNoSpec(past, true))
 		}
 		return past.Spec, nil
 	}
@@ -101,6 +101,27 @@ func (a *app) accountOf(ctx context.Context, r *starter.Run) (*account.Account, 
 	return account.New(status, s, histories), nil
 }
 
+// whyNoSpec says why the spec of a run is not known, and what to do about it.
+func whyNoSpec(of *account.Account, imported bool) string {
+	why := "its spec cannot be read: " + of.WhyNoSpec()
+	switch {
+	case len(of.Keys) == 0:
+		return why
+	case imported:
+		return why + "; export it again where that is, with --codec-keys"
+	}
+	return why + "; --codec-keys FILE decodes it with what is in the file"
+}
+
+func (a *app) isImportedAccount(of *account.Account) bool {
+	for _, past := range a.imported {
+		if past == of {
+			return true
+		}
+	}
+	return false
+}
+
 func (a *app) printAccount(of *account.Account) error {
 	s := of.Status
 	state := string(s.State)
@@ -124,7 +145,7 @@ func (a *app) printAccount(of *account.Account) error {
 	}
 	if of.Spec == nil {
 		if s.Open || s.Result != nil || s.Ending != "" {
-			fmt.Fprintln(a.out, "\nits spec cannot be read; --codec-keys decodes one that is encoded")
+			fmt.Fprintln(a.out, "\n"+whyNoSpec(of, a.isImportedAccount(of)))
 		}
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -80,10 +81,42 @@ func TestExportOfEveryHost(t *testing.T) {
 	assert.ElementsMatch(t, []string{"[worker-0]:    warned in 0", "[worker-1]:    warned in 0", "[worker-1]:    warned in 1"},
 		strings.Split(strings.TrimSpace(strings.Split(there.Stderr(), "\n\n")[0]), "\n")[1:])
 
+	// How processes were started is in it, with the output and without.
+	starts := func(file string) (starts []*tasklog.Start) {
+		into, err := read(file)
+		require.NoError(t, err)
+		found, err := account.Find(into, run.GetID(), "")
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		of, err := found[0].Account()
+		require.NoError(t, err)
+		for _, task := range of.Tasks {
+			starts = append(starts, task.Start)
+		}
+		return starts
+	}
+	bare := filepath.Join(dir, "bare.tar.gz")
+	code, stdout, stderr := f.CLI(t, "export", "-o", bare, run.GetID())
+	require.Zero(t, code, stderr)
+	assert.Equal(t, bare+"\n", stdout)
+	for _, all := range [][]*tasklog.Start{starts(whole), starts(bare)} {
+		require.Len(t, all, 3)
+		for rank, start := range all {
+			require.NotNil(t, start, "of rank %d", rank)
+			assert.Equal(t, spec.Version, start.Version)
+			assert.Equal(t, fmt.Sprint(rank), *start.Set["RANK"])
+			assert.Contains(t, start.Inherited, "PATH")
+		}
+	}
+	startFile, err := filepath.Glob(filepath.Join(c.Dir, "logs", run.GetID(), "*", "attempt_1", "1", tasklog.StartFile))
+	require.NoError(t, err)
+	require.Len(t, startFile, 1)
+	assert.Equal(t, readFile(t, startFile[0]), logOf(imported, 1, 1, tasklog.StartFile))
+
 	c.Kill(syscall.SIGTERM)
 	require.Zero(t, c.ExitCode())
 	part := filepath.Join(dir, "part.tar.gz")
-	code, stdout, stderr := f.CLI(t, "export", "--logs", "-o", part, run.GetID())
+	code, stdout, stderr = f.CLI(t, "export", "--logs", "-o", part, run.GetID())
 	assert.Equal(t, 125, code)
 	assert.Equal(t, part+"\n", stdout, "what there is is in it")
 	assert.Contains(t, stderr, "worker-1 (attempt 0), worker-1 on host-c, in "+apart)

@@ -1,0 +1,49 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	commonpb "go.temporal.io/api/common/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/proxy"
+
+	"github.com/clusterrun/clusterrun/activities/codec"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+)
+
+// keysOf returns the IDs of the keys with which payloads of histories are encoded.
+func keysOf(histories []*historypb.History) (ids []string) {
+	visit := proxy.VisitPayloadsOptions{Visitor: func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+		for _, p := range payloads {
+			if key := codec.Missing(p); key != nil && !slices.Contains(ids, key.ID) {
+				ids = append(ids, key.ID)
+			}
+		}
+		return payloads, nil
+	}}
+	for _, h := range histories {
+		_ = proxy.VisitPayloads(context.Background(), h, visit) // the visitor does not fail
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// WhyNoSpec returns why the spec of a run is not known: "it is encoded with the key \"one\"".
+func (a *Account) WhyNoSpec() string {
+	if len(a.Keys) == 0 {
+		return "it is none that this version knows"
+	}
+	const most = 5
+	quoted := make([]string, len(a.Keys))
+	for i, id := range a.Keys {
+		quoted[i] = strconv.Quote(id)
+	}
+	word := "key"
+	if len(a.Keys) > 1 {
+		word = "keys"
+	}
+	return fmt.Sprintf("it is encoded with the %s %s", word, shorten.List(quoted, most))
+}
