@@ -69,7 +69,7 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 		case nobody == nil:
 			a.say("that is over, the run goes on")
 		case how.waits:
-			a.say("%s (it is waited for)", nobody)
+			a.say("%s; waiting", nobody)
 		default:
 			cancel()
 		}

@@ -215,7 +215,7 @@ func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	defer done()
 	runs, err := starter.List(ctx, d.client, starter.ListOptions{Open: true, Limit: listMost})
 	if err != nil {
-		d.say("got %s, and the server does not tell whether runs would end with this (%s); again within %s to stop", nameOfSignal(sig), err, confirmWithin)
+		d.say("got %s, but the server does not say whether runs would end with this (%s); again within %s to stop", nameOfSignal(sig), err, confirmWithin)
 		return true
 	}
 	var names []string
@@ -300,7 +300,7 @@ func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop fu
 			case <-ctx.Done():
 			case err := <-own.Exited():
 				own = nil
-				d.say("the embedded server ended by itself (%v; its log is %s); starting it again", err, d.home().Log())
+				d.say("the embedded server ended by itself (%v; its log is %s); restarting it", err, d.home().Log())
 			}
 			return nil
 		}, func(err error) { d.say("%s; trying again", err) })

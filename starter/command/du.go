@@ -146,7 +146,7 @@ func (a *app) printDisk(u diskUse, limit int) {
 	}
 	w.Flush()
 	if more := len(u.Runs) - limit; more > 0 {
-		a.say("there are %s that have less; a higher --limit shows them", plural.Of(more, "more run", "more runs"))
+		a.say("%s that take less are not shown; a higher --limit shows them", plural.Of(more, "more run", "more runs"))
 	}
 	logs := len(slices.DeleteFunc(slices.Clone(u.Runs), func(r runDisk) bool { return r.State == imported }))
 	fmt.Fprintf(w, "\nlogs\t%s\t%s\n", shipped.Size(u.Logs), plural.Of(logs, "run", "runs"))

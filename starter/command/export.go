@@ -95,9 +95,9 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		defer output.remove()
 	}
 	if of.Spec == nil {
-		a.say("the spec of run %s cannot be read, and is in the file as it is in the history; --codec-keys decodes what is encoded", r.ID)
+		a.say("the spec of run %s cannot be read, so the file has it only as the history does; --codec-keys decrypts it", r.ID)
 	} else if names := secretsInClear(of.Spec); len(names) > 0 {
-		a.say("%s: by the name a secret, and in the file as it is in the history of the run", shorten.List(names, mostNames))
+		a.say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, mostNames))
 	}
 	if file == "-" {
 		err = account.Pack(untilDone{ctx, a.out}, of, histories, output.dirs)

@@ -212,12 +212,12 @@ func (s *installation) write(ctx context.Context, path string, u service.Unit) e
 	switch {
 	case err != nil:
 	case s.enable:
-		s.say("it starts, and is ready once it has reached the server; `%s status %s` says how it is doing", s.called(), s.name)
+		s.say("it is starting, and is ready once it has reached the server; `%s status %s` shows its state", s.called(), s.name)
 	default:
 		s.say("written; start it, now and at each boot, with\n  %s daemon-reload && %s enable --now %s", s.called(), s.called(), s.name)
 	}
 	if s.forUser {
-		s.say("`loginctl enable-linger` has it run while you are not logged in")
+		s.say("`loginctl enable-linger` keeps it running while you are logged out")
 	}
 	return err
 }
@@ -232,7 +232,7 @@ func (s *installation) sayUnknown(file string) {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		s.say("the service does not have %s of this shell; what it needs of that goes into %s, which only its user may read, or into flags", strings.Join(names, ", "), file)
+		s.say("the service does not get %s from this shell; put what it needs into %s, which only its user may read, or into flags", strings.Join(names, ", "), file)
 	}
 }
 

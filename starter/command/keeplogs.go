@@ -63,7 +63,7 @@ func (a *app) pruneOldLogs() {
 	for _, home := range []string{a.runsDir(), a.hostsDir()} {
 		p := retention.Policy{Home: home, For: retention.DefaultFor}
 		if removed, err := p.Apply(a.logsDir(), time.Now(), workers.Holds); err != nil && len(removed) == 0 {
-			a.say("old logs stay: %s", err)
+			a.say("old logs are not removed: %s", err)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 	}
 	runs, err := pastRuns(p)
 	if err != nil {
-		a.say("not everything can be read, and that stays: %s", err)
+		a.say("some files cannot be read, and are not removed: %s", err)
 	}
 	c, namespace, runs, err := a.withServer(ctx, runs, o.rule, o.logDir)
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Ru
 		if c != nil {
 			c.Close()
 		}
-		a.say("the server does not answer, and forgets nothing now: %s", err)
+		a.say("the server does not answer, so it does not forget the runs now: %s", err)
 		return nil, "", runs, nil
 	}
 	if !s.Embedded {

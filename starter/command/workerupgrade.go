@@ -59,7 +59,7 @@ Exit codes:
 			if a.global.json {
 				return a.printJSON(after)
 			}
-			a.say("the host worker with pid %d is clusterrun %s now, and was %s; %d processes go on", after.PID, after.Version, before.Version, after.Living)
+			a.say("the host worker with pid %d is now clusterrun %s, and was %s; %d processes continue", after.PID, after.Version, before.Version, after.Living)
 			return nil
 		},
 	}
