@@ -14,14 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-const benchHelp = `Measures this machine for about a minute: how long runs take to start, to restart a
-process and to end, how long barriers and closures take, and what memory a process
-costs. Each figure stands beside its floor of the same run, such as a shell that
-starts the same processes. RATIO is that of the medians: figures depend on the machine and on what else it does,
-ratios much less.
+const benchHelp = `Measures for about a minute how fast this machine starts runs, restarts processes and ends
+runs, how long barriers and closures take, and how much memory a process costs. Beside each
+figure it prints a lower bound from the same benchmark, such as a shell that starts the
+same processes. RATIO compares the medians: the figures depend on the machine and its other
+load, the ratios much less.
 
-It has an embedded server and a state directory of its own, which are gone when it
-ends, by Ctrl-C too.
+It uses its own embedded server and state directory, and removes them at the end, also
+after Ctrl-C.
 
 Exit codes:
   0    measured
@@ -39,7 +39,7 @@ type benchResult struct {
 func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
-		Short: "Measure how quick runs are on this machine",
+		Short: "Measure how fast runs are on this machine",
 		Long:  benchHelp,
 		Example: `  clusterrun bench
   clusterrun bench --json > before.json`,

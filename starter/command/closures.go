@@ -69,7 +69,7 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 		case nobody == nil:
 			a.say("that is over, the run goes on")
 		case how.waits:
-			a.say("%s (it is waited for)", nobody)
+			a.say("%s; waiting", nobody)
 		default:
 			cancel()
 		}
@@ -164,12 +164,11 @@ func (a *app) closuresCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "closures [flags] RUN",
-		Short: "Show the queue of a run's closures and who serves it, pause it, or cancel closures",
-		Long: `Shows how many closures are queued, given out to a host, executing and done, the error
-that the next schedule, join or done is going to raise, what waits until a task serves it,
-and the tasks that serve. Hosts get
-more closures than they execute, and say after a moment how many those are. With a flag it
-changes the queue first.
+		Short: "Show the closure queue of a run and the tasks that serve it, pause it, or cancel closures",
+		Long: `Shows how many closures are queued, assigned to a host, executing and done, the error that
+the next schedule, join or done will raise, the closures that no task serves, and the tasks
+that serve. Hosts are assigned more closures than they execute, and report after a moment
+how many of them execute. A flag changes the queue first.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun closures iris-x2k4
@@ -216,8 +215,8 @@ changes the queue first.
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&pause, "pause", "", "give nothing more out until --resume, because of `REASON`; what executes goes on")
-	f.BoolVar(&resume, "resume", false, "take a pause back")
+	f.StringVar(&pause, "pause", "", "assign no more closures until --resume, because of `REASON`; executing ones continue")
+	f.BoolVar(&resume, "resume", false, "end a pause")
 	f.UintSliceVar(&cancel, "cancel", nil, "cancel the closures with these `IDS`")
 	f.BoolVar(&cancelAll, "cancel-all", false, "cancel all closures")
 	return cmd

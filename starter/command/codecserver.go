@@ -22,29 +22,28 @@ func (a *app) codecServerCommand() *cobra.Command {
 	var origins []string
 	cmd := &cobra.Command{
 		Use:   "codec-server [flags]",
-		Short: "Decode for the temporal CLI and a Web UI what --codec-keys encodes",
-		Long: `Serves Temporal's remote codec for the keys of --codec-keys until Ctrl-C, on this
-machine only. It prints the variables by which the temporal CLI asks it, and the
-link that lets a browser do so, for the pages of the Web UIs that --origin names.
-The Web UI of ` + "`clusterrun ui` and `clusterrun dev`" + ` decodes by itself.
+		Short: "Decrypt what --codec-keys encrypts, for the temporal CLI and a Web UI",
+		Long: `Serves Temporal's remote codec for the keys of --codec-keys until Ctrl-C, on this machine
+only. It prints the variables with which the temporal CLI uses it, and the link that lets a
+browser use it for the pages of the Web UIs that --origin names. The Web UI of
+` + "`clusterrun ui`" + ` and ` + "`clusterrun dev`" + ` decrypts by itself.
 
-With --codec-keys FILE, or CLUSTERRUN_CODEC_KEYS, clusterrun encodes all payloads
-and failures (AES-256-GCM) before they go to the server, and decodes what comes
-back: specs with their variables, results, errors, progress, closures. All programs
-of a run need the file: host workers, and whoever starts runs or looks at them; on
-hosts by ssh it is the file of the same path. It has an ID and a key on each line,
-and nobody but its user may read it:
+With --codec-keys FILE, or CLUSTERRUN_CODEC_KEYS, clusterrun encrypts all payloads and
+failures (AES-256-GCM) before they go to the server, and decrypts what comes back: specs
+with their variables, results, errors, progress, closures. Host workers, and all commands
+that start runs or look at them, need the file; on hosts reached by ssh it is the file with
+the same path. It has an ID and a key on each line, and only its user may be able to read
+it:
 
   umask 077; echo "2026-11 $(openssl rand -base64 32)" >> keys
 
-The last key encodes and all decode. A new one is put above the others first, on
-all hosts, and then moved to the end; nothing is to be restarted.
-
-Names of runs, tasks, hosts and users stay as they are, and so do the logs of
-processes and the state directories of host workers, which are on their hosts.
+The last key encrypts, and all of them decrypt. To rotate keys, first put the new one above
+the others, on all hosts, and then move it to the end; nothing needs a restart. Names of
+runs, tasks, hosts and users are not encrypted. Neither are the logs of processes and the
+state directories of host workers, which stay on their hosts.
 
 Exit codes:
-  0    stopped as asked
+  0    stopped as requested
   2    mistake in the command line
   125  the port is taken, or the keys cannot be used`,
 		Example: "  clusterrun codec-server --codec-keys keys\n  clusterrun codec-server --codec-keys keys --origin http://127.0.0.1:8080   # and a Web UI there",
@@ -75,8 +74,8 @@ Exit codes:
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8081", "`ADDRESS` of this machine, as HOST:PORT; port 0 for any that is free")
-	cmd.Flags().StringArrayVar(&origins, "origin", nil, "`URL` of a Web UI whose pages may ask, such as http://127.0.0.1:8080; may be repeated")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8081", "`ADDRESS` of this machine, as HOST:PORT; port 0 for any free one")
+	cmd.Flags().StringArrayVar(&origins, "origin", nil, "`URL` of a Web UI that may use it, such as http://127.0.0.1:8080; may be repeated")
 	return cmd
 }
 

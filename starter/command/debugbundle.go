@@ -35,21 +35,21 @@ func (a *app) debugBundleCommand() *cobra.Command {
 	var e examination
 	cmd := &cobra.Command{
 		Use:   "debug-bundle [flags] [RUN]",
-		Short: "Pack what those need to know who help, without secrets",
-		Long: `Packs one file for a report: what ` + "`clusterrun doctor`" + ` finds, versions, the configuration, the
-ends of the logs of servers and host workers of this state directory, how supervisors are, and
-what their journals say of the latest runs: starts, ends and ports of processes. Of a RUN its
-spec, status, result, exits and history are in it. The file is for you alone to read, and its
-manifest.json lists what is in it and what was left out, and why.
+		Short: "Pack information for people who help, without secrets",
+		Long: `Packs one file for a bug report: the findings of ` + "`clusterrun doctor`" + `, versions, the
+configuration, the ends of the logs of servers and host workers of this state directory,
+the state of supervisors, and from their journals the starts, ends and ports of the latest
+runs; for a RUN also its spec, status, result, exits and history. Only you can read the
+file. Its manifest.json lists what is in it, what was left out, and why.
 
-No secrets are in it: not the values of variables, API keys, tokens, keys, certificates, nor
-payloads and what processes have said; what looks like a secret in a text is replaced. Look into
-it before you send it all the same: what no rule knows, none finds.
+It has no secrets: no values of variables, API keys, tokens, keys, certificates, payloads or
+output of processes. Text that looks like a secret is replaced. Look into the file before
+you send it all the same, because no rule finds everything.
 
 Exit codes:
   0    written
-  2    mistake in the command line, or the file is there already
-  125  the file cannot be written, or what is to know of the run is not in it
+  2    mistake in the command line, or the file already exists
+  125  the file cannot be written, or it lacks information about the run
   130  interrupted; nothing is written`,
 		Example: "  clusterrun debug-bundle\n  clusterrun debug-bundle -o report.tar.gz iris-x2k4\n  tar -xzOf report.tar.gz manifest.json",
 		Args: func(cmd *cobra.Command, args []string) error {

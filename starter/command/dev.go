@@ -44,37 +44,36 @@ func (a *app) devCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
-		Short: "A Temporal server, its Web UI and a host worker, in the foreground",
-		Long: `Serves the embedded Temporal server with its Web UI, and runs that are submitted,
-in the foreground until Ctrl-C. The database is the one that run uses: its earlier
-runs are in the Web UI too. A server that runs already makes way for this one, and
-whoever uses it follows. A server that ends by itself is started again.
+		Short: "Run a Temporal server, its Web UI and a host worker, in the foreground",
+		Long: `Serves the embedded Temporal server with its Web UI, and submitted runs, in the foreground
+until Ctrl-C. It uses the same database as run, so the Web UI shows earlier runs, too. It
+takes over from an embedded server that already runs, and clients follow. If the server
+ends by itself, it is restarted.
 
-The processes of submitted runs end with this command. So where there are any, the
-first SIGTERM or Ctrl-C names the runs and changes nothing; the second within 5s
-stops everything: processes get SIGTERM, and SIGKILL 2s later. Without runs the
-first is enough, and a terminal that is closed (SIGHUP) ends everything at once.
-Runs of clusterrun run have processes of their own and go on.
+The processes of submitted runs end with this command. If there are any, the first SIGTERM
+or Ctrl-C only names the runs. A second one within 5s stops everything: processes get
+SIGTERM, and SIGKILL 2s later. Without runs the first is enough, and when the terminal
+closes (SIGHUP) everything ends at once. Runs of clusterrun run are separate and continue.
 
-With --detach all this happens in the background, without a terminal: the command
-returns when runs can be submitted, and prints the process to send SIGTERM to.
-What it has to say goes to dev.log, below the state directory.
+With --detach all this happens in the background, without a terminal: the command returns
+when runs can be submitted, and prints how to end it. Its messages go to dev.log in the
+state directory.
 
-Logs are removed 90 days after their run has ended, when the server forgets the run,
-too; --keep-logs changes that for logs, and --max-logs bounds what they take.
-` + "`clusterrun du`" + ` shows what there is. run keeps logs for 90 days as well.
+Logs are removed 90 days after their run has ended, when the server also forgets the run.
+For logs, --keep-logs changes that, and --max-logs limits their size. ` + "`clusterrun du`" + ` shows
+how much there is. run also keeps logs for 90 days.
 
 Exit codes:
-  0    stopped as asked; with --detach: it runs, or did already
+  0    stopped as requested; with --detach: it runs, or already did
   2    mistake in the command line
-  125  a port is taken, dev runs already, or something failed`,
+  125  a port is taken, dev already runs, or something failed`,
 		Example: "  clusterrun dev\n  clusterrun submit iris.yaml   # in another terminal\n\n  clusterrun dev --detach\n  clusterrun submit iris.yaml   # in the same one",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, external, err := a.external(cmd.Context()); err != nil {
 				return err
 			} else if external {
-				return usagef("dev brings its own server, and another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out, or use `clusterrun worker` with it")
+				return usagef("dev has its own server, but another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out, or use `clusterrun worker` with it")
 			}
 			for flag, port := range map[string]int{"port": port, "ui-port": uiPort} {
 				if port < 0 || port > 65535 {
@@ -100,10 +99,10 @@ Exit codes:
 	}
 	cmd.Flags().IntVar(&port, "port", 7233, "`PORT` of the server")
 	cmd.Flags().IntVar(&uiPort, "ui-port", 8233, "`PORT` of the Web UI")
-	cmd.Flags().BoolVar(&headless, "headless", false, "no Web UI")
+	cmd.Flags().BoolVar(&headless, "headless", false, "serve no Web UI")
 	background.register(cmd, "runs can be submitted")
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
-	cmd.Flags().IntVar(&slots, "slots", 0, "most tasks at a time (`NUMBER`); 0 for no bound")
+	cmd.Flags().IntVar(&slots, "slots", 0, "run at most `NUMBER` tasks at a time; 0 for no limit")
 	keep.register(cmd)
 	metered.register(cmd)
 	return cmd
@@ -216,7 +215,7 @@ func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	defer done()
 	runs, err := starter.List(ctx, d.client, starter.ListOptions{Open: true, Limit: listMost})
 	if err != nil {
-		d.say("got %s, and the server does not tell whether runs would end with this (%s); again within %s to stop", nameOfSignal(sig), err, confirmWithin)
+		d.say("got %s, but the server does not say whether runs would end with this (%s); again within %s to stop", nameOfSignal(sig), err, confirmWithin)
 		return true
 	}
 	var names []string
@@ -301,7 +300,7 @@ func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop fu
 			case <-ctx.Done():
 			case err := <-own.Exited():
 				own = nil
-				d.say("the embedded server ended by itself (%v; its log is %s); starting it again", err, d.home().Log())
+				d.say("the embedded server ended by itself (%v; its log is %s); restarting it", err, d.home().Log())
 			}
 			return nil
 		}, func(err error) { d.say("%s; trying again", err) })

@@ -22,15 +22,14 @@ func (a *app) doctorCommand() *cobra.Command {
 	var e examination
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
-		Short: "Say what is wrong here, and what to do about it",
-		Long: `Looks at this host and at the server: whether it answers, what its namespace knows and how
-long it keeps runs; whether its clock and the one of this machine agree; versions of programs
-and of the hosts of the queue; whether NTP keeps the clock; cgroups; limits; ports; disks; GPUs
-and their driver; the policy and the state directory. It starts and changes nothing. Each
-finding is ok, a warning or a problem, with what to do; a check that has no answer within 8 s
-says so. With --hostfile the hosts in it are asked by ssh.
-
-` + "`clusterrun debug-bundle`" + ` packs the findings with logs for those who help.
+		Short: "Report what is wrong on this host and server, and what to do about it",
+		Long: `Checks this host and the server: whether the server answers, what its namespace has and how
+long it keeps runs; whether its clock agrees with that of this machine; versions of programs
+and of the hosts of the queue; NTP; cgroups; limits; ports; disks; GPUs and their driver; the
+policy and the state directory. It starts and changes nothing. Each finding is ok, a warning
+or a problem, with a remedy. A check that takes longer than 8 s says so. With --hostfile it
+also checks the hosts in that file, by ssh. ` + "`clusterrun debug-bundle`" + ` packs the findings with
+logs for people who help.
 
 Exit codes:
   0  nothing is wrong; there may be warnings
@@ -81,9 +80,9 @@ type examination struct {
 
 func (e *examination) register(cmd *cobra.Command) {
 	queueFlag(cmd, &e.queue)
-	cmd.Flags().StringVar(&e.policy, "policy", "", "the policy of the host worker, a `FILE`")
-	cmd.Flags().StringVar(&e.hostfile, "hostfile", "", "ask the hosts in this `FILE`, too, by ssh")
-	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that starts programs on other hosts, called as ssh is")
+	cmd.Flags().StringVar(&e.policy, "policy", "", "`FILE` with the policy of the host worker")
+	cmd.Flags().StringVar(&e.hostfile, "hostfile", "", "also check the hosts in this `FILE`, by ssh")
+	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, called as ssh is")
 }
 
 // checks returns what doctor looks at.

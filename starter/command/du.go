@@ -48,12 +48,11 @@ func (a *app) duCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "du [flags]",
-		Short: "Show what runs and logs take on this host",
-		Long: `Shows what runs have on the disk of this host, the largest first, and what database,
-journals, shipped directories and logs have in all. The state of a run is what this host
-knows of it: held by a host worker here, ended, kept, imported, or unknown,
-as are those of other state directories. ` + "`clusterrun prune`" + `
-and ` + "`clusterrun rm`" + ` make room.
+		Short: "Show how much disk space runs take on this host",
+		Long: `Shows how much space runs take on the disk of this host, the largest first, and the totals
+of database, journals, shipped directories and logs. The state of a run is what this host
+knows: held by a host worker here, ended, kept, imported, or unknown, like the runs of
+other state directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make room.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun du\n  clusterrun du --json | jq '.runs[0]'",
@@ -74,7 +73,7 @@ and ` + "`clusterrun rm`" + ` make room.
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "most runs to show (`NUMBER`); --json has all")
+	cmd.Flags().IntVar(&limit, "limit", 20, "show at most `NUMBER` runs; --json has all")
 	a.logDirFlag(cmd, &logDir)
 	return cmd
 }
@@ -147,7 +146,7 @@ func (a *app) printDisk(u diskUse, limit int) {
 	}
 	w.Flush()
 	if more := len(u.Runs) - limit; more > 0 {
-		a.say("there are %s that have less; a higher --limit shows them", plural.Of(more, "more run", "more runs"))
+		a.say("%s that take less are not shown; a higher --limit shows them", plural.Of(more, "more run", "more runs"))
 	}
 	logs := len(slices.DeleteFunc(slices.Clone(u.Runs), func(r runDisk) bool { return r.State == imported }))
 	fmt.Fprintf(w, "\nlogs\t%s\t%s\n", shipped.Size(u.Logs), plural.Of(logs, "run", "runs"))

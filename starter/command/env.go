@@ -14,17 +14,16 @@ const clientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
 func (a *app) envCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
-		Short: "Print the environment by which the temporal CLI uses the embedded server",
-		Long: `Prints shell commands that set the variables which the temporal CLI, and programs
-with Temporal's SDKs, need to use this user's embedded server: its address, and the
-certificate without which it takes nobody. The server is started where it does not
-run. It leaves when nobody has used it for ten minutes; ` + "`clusterrun dev`" + ` keeps it.
-
-Whoever can read the file of the certificate can run commands as you.
+		Short: "Print the variables with which the temporal CLI uses the embedded server",
+		Long: `Prints shell commands that set the variables with which the temporal CLI, and programs with
+Temporal's SDKs, use this user's embedded server: its address, and the certificate that it
+requires. The server is started if it does not run, and ends when nobody has used it for
+ten minutes; ` + "`clusterrun dev`" + ` keeps it up. Anyone who can read the certificate's file can
+run commands as you.
 
 Exit codes:
   0    printed
-  2    another server is named: this is about the embedded one
+  2    another server is named; this is for the embedded one
   125  the server could not be started`,
 		Example: "  eval \"$(clusterrun env)\"\n  temporal workflow list\n\n  clusterrun env --json",
 		Args:    noArgs,

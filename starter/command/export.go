@@ -103,9 +103,9 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		defer output.remove()
 	}
 	if of.Spec == nil {
-		a.say("run %s: %s; it is in the file as it is in the history", r.ID, whyNoSpec(of, false))
+		a.say("run %s: %s; the file has it only as the history does", r.ID, whyNoSpec(of, false))
 	} else if names := secretsInClear(of.Spec); len(names) > 0 {
-		a.say("%s: by the name a secret, and in the file as it is in the history of the run", shorten.List(names, mostNames))
+		a.say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, mostNames))
 	}
 	if file == "-" {
 		err = account.Pack(untilDone{ctx, a.out}, of, histories, output.dirs)

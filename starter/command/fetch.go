@@ -17,9 +17,9 @@ func (a *app) fetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch [flags] RUN ID...",
 		Short: "Print the values of closures",
-		Long: `Prints the values of closures as JSON, one in each line, in the order of the IDs. It
-waits for those that have not ended. Values can be had as long as the server keeps the
-history of the run's queue, also when the run has ended long ago.
+		Long: `Prints the values of closures as JSON, one per line, in the order of the IDs. It waits for
+closures that have not ended. Values are available for as long as the server keeps the
+history of the run's queue, even long after the run has ended.
 
 ` + exitCodesOfClosures,
 		Example: `  clusterrun fetch iris-x2k4 1 2 3
@@ -66,9 +66,9 @@ func (a *app) joinCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join [flags] RUN",
 		Short: "Wait until all closures of a run have been called",
-		Long: `Waits until nothing is queued or executing, detached closures included, such as that
-of a schedule --wait. If a closure has failed, everything queued is cancelled, what
-executes is told to end, and the first error is printed once nothing executes any more;
+		Long: `Waits until nothing is queued or executing, including detached closures, such as that of a
+schedule --wait. If a closure has failed, everything queued is cancelled, executing
+closures are told to end, and the first error is printed once nothing executes any more;
 then the queue is as new.
 
 ` + exitCodesOfClosures,
@@ -87,16 +87,16 @@ then the queue is as new.
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after `TIME`; the closures go on")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after `TIME`; the closures continue")
 	return cmd
 }
 
 func (a *app) doneCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "done [flags] RUN",
-		Short: "Say whether all closures of a run have been called",
-		Long: `Says whether nothing is queued or executing, detached closures included. A closure
-that failed is reported like by join.
+		Short: "Report whether all closures of a run have been called",
+		Long: `Reports whether nothing is queued or executing, including detached closures. If a closure
+failed, this does what join does.
 
 Exit codes:
   0    done

@@ -41,9 +41,9 @@ func (a *app) hostsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts [flags]",
 		Short: "Show the hosts of a queue, and what runs on them",
-		Long: `Shows the hosts that have joined a queue with ` + "`clusterrun worker`" + `: how many of their
-slots and GPUs are in use and by which runs, their labels and versions. A host that has
-not been heard of for 15 s is silent: it gets no tasks until it is back.
+		Long: `Shows the hosts that have joined a queue with ` + "`clusterrun worker`" + `: how many of their slots
+and GPUs are in use and by which runs, their labels and versions. A host that has not
+answered for 15 s is silent, and gets no tasks until it is back.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun hosts
@@ -167,8 +167,8 @@ func (a *app) cordonCommand(drain bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cordon [flags] HOST",
 		Short: "Give a host no new tasks",
-		Long: `Gives a host no new tasks. Those that it has go on, and so does the host worker.
-` + "`clusterrun host uncordon`" + ` takes it back.
+		Long: `Gives a host no new tasks. Its tasks and its host worker continue. ` + "`clusterrun host uncordon`" + `
+reverses it.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun host cordon gpu-3 --reason "new driver on Monday"`,
@@ -195,17 +195,16 @@ func (a *app) cordonCommand(drain bool) *cobra.Command {
 		},
 	}
 	if drain {
-		cmd.Use, cmd.Short = "drain [flags] HOST", "Give a host no new tasks, and have its groups move elsewhere"
-		cmd.Long = `Gives a host no new tasks. Groups that have tasks there (restart_scope: group) are
-started again on other hosts, as soon as there is room; other runs are left to end.
-` + "`clusterrun host uncordon`" + ` takes it back.
+		cmd.Use, cmd.Short = "drain [flags] HOST", "Give a host no new tasks, and restart its groups elsewhere"
+		cmd.Long = `Gives a host no new tasks. Groups that have tasks there (restart_scope: group) restart on
+other hosts as soon as there is room; other runs stay until they end. ` + "`clusterrun host uncordon`" + ` reverses it.
 
 ` + exitCodesOfRequests
 		cmd.Example = `  clusterrun host drain gpu-3 --reason "memory errors" --deadline 2h`
-		cmd.Flags().DurationVar(&deadline, "deadline", 0, "until when the host is to be empty, for people (`TIME` from now)")
+		cmd.Flags().DurationVar(&deadline, "deadline", 0, "`TIME` from now by which the host is to be empty, as information for people")
 	}
 	queueFlag(cmd, &queue)
-	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, for people")
+	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, as information for people")
 	return cmd
 }
 
@@ -214,7 +213,7 @@ func (a *app) uncordonCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uncordon [flags] HOST",
 		Short: "Give a host tasks again",
-		Long:  "Takes back `clusterrun host cordon` and `drain`.\n\n" + exitCodesOfRequests,
+		Long:  "Reverses `clusterrun host cordon` and `drain`.\n\n" + exitCodesOfRequests,
 		Args:  oneArg("HOST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {

@@ -17,12 +17,12 @@ func (a *app) helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [flags] [TOPIC | COMMAND...]",
 		Short: "Read about a topic, such as placement, or about a command",
-		Long: `Shows a topic of help or, where none has that name, the help of a command. Without an
-argument it lists the topics.
+		Long: `Shows a help topic or, if none has that name, the help of a command. Without an argument it
+lists the topics.
 
 Exit codes:
   0  shown
-  2  there is neither such a topic nor such a command`,
+  2  there is no such topic or command`,
 		Example: `  clusterrun help
   clusterrun help closures | less
   clusterrun help host drain`,
@@ -98,7 +98,7 @@ func unknownTopic(root *cobra.Command, args []string) error {
 	if near := spec.Nearest(args[0], known); near != "" && near != args[0] {
 		remedy = fmt.Sprintf("did you mean `clusterrun help %s`?", near)
 	}
-	return usagef("there is no topic and no command %q; %s", strings.Join(args, " "), remedy)
+	return usagef("there is no topic or command %q; %s", strings.Join(args, " "), remedy)
 }
 
 // completeHelp returns what may follow args: topics and commands, or the commands below one.

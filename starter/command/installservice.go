@@ -28,23 +28,23 @@ func (a *app) installServiceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install-service [flags]",
 		Short: "Write a systemd unit that keeps a host worker running",
-		Long: `Writes a unit of systemd for a host worker with these flags, which are those of worker,
-and says how to start it. The unit is one of the system, which takes root, or with --user
-one of yours. With --enable it is started now and at each boot; nothing waits until it is ready,
-for which the server may come later (systemctl status). Written again, a unit is
-replaced; one that this command has not written stays.
+		Long: `Writes a systemd unit for a host worker with these flags, which are those of worker, and
+prints how to start it. The unit is a system unit, which requires root, or with --user one
+of your own. With --enable it starts now and at each boot. The command does not wait until
+it is ready, because the server may come later (see systemctl status). An existing unit of
+this command is replaced; one of other origin is left alone.
 
-A unit of the system runs as the user of --run-as, or as root with a --policy, which says
-whom the tasks run as. Its state is in /var/lib/NAME unless --state-dir names another
-directory. It has no environment of a shell: the API key, certificates and PATH go into the
-file that the unit names, as NAME=VALUE lines. Without a server's address the worker keeps
-the embedded server, for this machine.
+A system unit runs as the user of --run-as, or as root with a --policy, which says as whom
+the tasks run. Its state is in /var/lib/NAME, unless --state-dir names another directory. It
+does not have the environment of a shell: put the API key, certificates and PATH as
+NAME=VALUE lines into the file that the unit names. Without the address of a server, the
+worker keeps the embedded server up, for this machine.
 
-systemctl reload puts the program on disk in the place of the running one, and tasks go on
-(see worker upgrade); stop and restart end the tasks. They may have limits of their own
-(Delegate=yes), and one that exceeds its memory ends alone (OOMPolicy=continue). The unit
-has no hardening, such as NoNewPrivileges or ProtectSystem: tasks are children of the
-worker, and would inherit it. That of --role controller, which runs no task, has.
+systemctl reload upgrades the worker to the program on disk, and tasks continue (see worker
+upgrade); stop and restart end the tasks. Tasks can have limits (Delegate=yes), and one that
+exceeds its memory does not end the others (OOMPolicy=continue). The unit has no hardening
+such as NoNewPrivileges or ProtectSystem, because tasks are children of the worker and would
+inherit it. Only the unit of --role controller, which runs no tasks, has it.
 
 Exit codes:
   0    written, removed or printed
@@ -58,12 +58,12 @@ Exit codes:
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
-	cmd.Flags().BoolVar(&s.forUser, "user", false, "a unit of your own systemd instead of the system's")
-	cmd.Flags().StringVar(&s.runAs, "run-as", "", "`USER` that the worker of a unit of the system runs as, and its tasks without a policy")
+	cmd.Flags().BoolVar(&s.forUser, "user", false, "write a user unit instead of a system unit")
+	cmd.Flags().StringVar(&s.runAs, "run-as", "", "`USER` as whom the worker of a system unit runs, and without a policy its tasks")
 	cmd.Flags().StringVar(&s.name, "name", "clusterrun", "`NAME` of the unit, and of its state directory")
 	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the unit, or with --uninstall what would be removed, and change nothing")
-	cmd.Flags().BoolVar(&s.enable, "enable", false, "start it, now and at each boot")
-	cmd.Flags().BoolVar(&s.uninstall, "uninstall", false, "end the service, which ends its tasks, and remove the unit; state and logs stay")
+	cmd.Flags().BoolVar(&s.enable, "enable", false, "start it now and at each boot")
+	cmd.Flags().BoolVar(&s.uninstall, "uninstall", false, "end the service with its tasks, and remove the unit; state and logs stay")
 	s.worker.register(cmd)
 	return cmd
 }
@@ -212,12 +212,12 @@ func (s *installation) write(ctx context.Context, path string, u service.Unit) e
 	switch {
 	case err != nil:
 	case s.enable:
-		s.say("it starts, and is ready once it has reached the server; `%s status %s` says how it is doing", s.called(), s.name)
+		s.say("it is starting, and is ready once it has reached the server; `%s status %s` shows its state", s.called(), s.name)
 	default:
 		s.say("written; start it, now and at each boot, with\n  %s daemon-reload && %s enable --now %s", s.called(), s.called(), s.name)
 	}
 	if s.forUser {
-		s.say("`loginctl enable-linger` has it run while you are not logged in")
+		s.say("`loginctl enable-linger` keeps it running while you are logged out")
 	}
 	return err
 }
@@ -232,7 +232,7 @@ func (s *installation) sayUnknown(file string) {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		s.say("the service does not have %s of this shell; what it needs of that goes into %s, which only its user may read, or into flags", strings.Join(names, ", "), file)
+		s.say("the service does not get %s from this shell; put what it needs into %s, which only its user may read, or into flags", strings.Join(names, ", "), file)
 	}
 }
 

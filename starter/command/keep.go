@@ -13,10 +13,10 @@ func (a *app) keepCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "keep [flags] RUN...",
-		Short: "Keep what runs have left, however old",
-		Long: `Keeps the logs of runs on this host: neither prune nor a host worker removes them, or
-has our own server forget the runs. A file beside the logs says so, RUN/EXECUTION.keep.
-The server still forgets a run when its own time for that has come.
+		Short: "Keep the logs of runs, however old",
+		Long: `Keeps the logs of runs on this host: neither prune nor a host worker removes them, or makes
+the embedded server forget the runs. The file RUN/EXECUTION.keep beside the logs marks
+them. The server still forgets a run when the retention of its namespace is over.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun keep iris-x2k4\n  clusterrun keep --off iris-x2k4",

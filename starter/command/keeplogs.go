@@ -21,8 +21,8 @@ type keepLogs struct{ age, most string }
 const forever = "forever"
 
 func (k *keepLogs) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&k.age, "keep-logs", "90d", "how long logs are kept after a run has ended: a `TIME` such as 30d, or forever")
-	cmd.Flags().StringVar(&k.most, "max-logs", "", "most that the logs of all runs may take, as a `SIZE` such as 50GiB: beyond that, those that ended first are removed (default: no bound)")
+	cmd.Flags().StringVar(&k.age, "keep-logs", "90d", "keep logs for this `TIME` after a run has ended, such as 30d, or forever")
+	cmd.Flags().StringVar(&k.most, "max-logs", "", "`SIZE` that the logs of all runs may take, such as 50GiB; beyond that, logs of the runs that ended first are removed (default: no limit)")
 }
 
 // policy returns what the flags say, for the runs of a state directory.
@@ -63,7 +63,7 @@ func (a *app) pruneOldLogs() {
 	for _, home := range []string{a.runsDir(), a.hostsDir()} {
 		p := retention.Policy{Home: home, For: retention.DefaultFor}
 		if removed, err := p.Apply(a.logsDir(), time.Now(), workers.Holds); err != nil && len(removed) == 0 {
-			a.say("old logs stay: %s", err)
+			a.say("old logs are not removed: %s", err)
 		}
 	}
 }

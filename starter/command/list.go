@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -78,7 +77,7 @@ priority, hosts, queue and directory. --json has everything.
 			}
 			if len(runs) > limit {
 				runs = runs[:limit]
-				defer a.say("there are more than the latest %s; a higher --limit shows them", plural.Of(limit, "run", "runs"))
+				defer a.say("older runs are not shown; a higher --limit shows them")
 			}
 			if a.global.json {
 				return a.printJSON(runs)

@@ -10,7 +10,7 @@ import (
 type meteredAt string
 
 func (m *meteredAt) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(m), "metrics", "", "`ADDRESS` at which metrics are served for Prometheus, to whoever can reach it: PORT for this machine only, "+
+	cmd.Flags().StringVar((*string)(m), "metrics", "", "`ADDRESS` at which metrics are served for Prometheus, to anyone who can reach it: PORT for this machine only, "+
 		"HOST:PORT, or :PORT for all addresses (see help metrics)")
 }
 

@@ -18,8 +18,8 @@ func (a *app) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check what a host would run, for whom and as which user",
-		Long: `A policy is a file in YAML that says what a host worker runs (worker --policy FILE).
-Its first rule that is for a task decides; what no rule is for is denied:
+		Long: `A policy is a YAML file that says what a host worker runs (worker --policy FILE). The first
+rule that matches a task decides; what matches no rule is denied:
 
     allowed_signers: /etc/clusterrun/allowed_signers
     audit: /var/log/clusterrun/audit.log
@@ -36,18 +36,18 @@ Its first rule that is for a task decides; what no rule is for is denied:
         user: nobody
         programs: [/opt/jobs/selftest]
 
-allowed_signers is a file of ssh-keygen(1). Both files, and all directories above them,
-must belong to root or to the user of the host worker, and nobody else may be able to
-write to them. They are read anew whenever they have changed.
+allowed_signers is a file as in ssh-keygen(1). Both files, and all directories above them,
+must belong to root or to the user of the host worker, and nobody else may have write
+access to them. They are read again when they change.
 
-A signature (submit --sign) is of the spec, the run ID and an expiry. Without one a run
-is unsigned, and so is one that was started by hand. Runs and requests of tasks are
-denied before anything is started; a request that ends tasks never is.
+A signature (submit --sign) covers the spec, the run ID and an expiry. A run without one is
+unsigned, and so is a run that was started without clusterrun. Runs, and requests about
+tasks, are denied before anything starts; requests that end tasks are never denied.
 
-Only a host worker that is root runs tasks as another user, of whom a run has one on a
-host: with that user's groups, and the environment of a login. Users must be able to pass
-through its state directory: --state-dir /var/lib/clusterrun. Root, and 0, are meant only
-where they are named.`,
+Only a host worker that runs as root runs tasks as another user, one per run and host, with
+that user's groups and the environment of a login. Users must be able to pass through its
+state directory: --state-dir /var/lib/clusterrun. Tasks run as root only if a rule names
+root or 0.`,
 		Args: noArgs,
 	}
 	cmd.AddCommand(a.policyCheckCommand(), &cobra.Command{
@@ -66,9 +66,9 @@ func (a *app) policyCheckCommand() *cobra.Command {
 	var signers []string
 	cmd := &cobra.Command{
 		Use:   "check [flags] FILE",
-		Short: "Check a policy, and say what it decides about a run",
-		Long: `Checks a policy: its fields, its patterns, and that nobody else can write to it. With
---spec it says which rule decides about each task, as a host worker of this user on this
+		Short: "Check a policy, and show what it decides about a run",
+		Long: `Checks a policy: its fields, its patterns, and that nobody else has write access to it. With
+--spec it shows which rule decides about each task, as a host worker of this user on this
 machine would.
 
 Exit codes:
@@ -99,8 +99,8 @@ Exit codes:
 			return a.printDecisions(decisions)
 		},
 	}
-	cmd.Flags().StringVar(&specFile, "spec", "", "say what it decides about the tasks of the run spec in this `FILE`")
-	cmd.Flags().StringSliceVar(&signers, "signer", nil, "with --spec: `NAME` of the principal who has signed it (default: nobody has)")
+	cmd.Flags().StringVar(&specFile, "spec", "", "show what it decides about the tasks of the run spec in this `FILE`")
+	cmd.Flags().StringSliceVar(&signers, "signer", nil, "with --spec: `NAME` of the principal who signed it (default: unsigned)")
 	return cmd
 }
 

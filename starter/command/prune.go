@@ -32,16 +32,18 @@ func (a *app) pruneCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "prune [flags] --older-than TIME",
-		Short: "Remove what runs that ended long ago have left",
-		Long: `Removes the logs, archived journals and shipped directories of runs that ended before
-a time, and has our own server forget those runs; imported runs go as well, unless --log-dir
-names other logs, and are as old as their import. Other servers keep runs for as long as they are told to. ` + onlyHere + `
+		Short: "Remove the logs of runs that ended long ago",
+		Long: `Removes the logs, archived journals and shipped directories of runs that ended before a
+time, and makes the embedded server forget these runs. Other servers keep runs for as long
+as they are configured to. Imported runs are removed, too, by the time of their import,
+unless --log-dir names other logs. prune acts on this host, for the runs of this state
+directory; each host worker removes its own logs (see --keep-logs of worker and dev).
 
-What lives is never removed: a run that the server says is open, or that a host worker
-here has not done with. Neither is what nobody is known to have ended, what another state
-directory has left in the same log directory, and what ` + "`clusterrun keep`" + ` keeps.
+Runs that the server reports as open, or that a host worker here still holds, are never
+removed. Neither are runs that are not known to have ended, those of other state
+directories in the same log directory, and those that ` + "`clusterrun keep`" + ` keeps.
 
-It asks first; with --yes it does not, and where nobody can be asked it needs that.
+It asks first, unless --yes is given; without a terminal it requires --yes.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun prune --older-than 30d --keep-failed --dry-run
@@ -63,8 +65,8 @@ It asks first; with --yes it does not, and where nobody can be asked it needs th
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&olderThan, "older-than", "", "remove runs that ended before a `TIME` ago, such as 30d, or one like 2026-01-31")
-	fs.BoolVar(&keepFailed, "keep-failed", false, "leave those that have failed, timed out or were terminated")
+	fs.StringVar(&olderThan, "older-than", "", "remove runs that ended more than `TIME` ago, such as 30d, or before a time such as 2026-01-31")
+	fs.BoolVar(&keepFailed, "keep-failed", false, "leave runs that failed, timed out or were terminated")
 	fs.BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
 	a.logDirFlag(cmd, &logDir)
@@ -93,7 +95,7 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 	}
 	runs, err := pastRuns(p)
 	if err != nil {
-		a.say("not everything can be read, and that stays: %s", err)
+		a.say("some files cannot be read, and are not removed: %s", err)
 	}
 	c, namespace, runs, err := a.withServer(ctx, runs, o.rule, o.logDir)
 	if err != nil {
@@ -162,7 +164,7 @@ func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Ru
 		if c != nil {
 			c.Close()
 		}
-		a.say("the server does not answer, and forgets nothing now: %s", err)
+		a.say("the server does not answer, so it does not forget the runs now: %s", err)
 		return nil, "", runs, nil
 	}
 	if !s.Embedded {

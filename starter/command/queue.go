@@ -15,10 +15,10 @@ func (a *app) queueCommand() *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use:   "queue [flags]",
-		Short: "Show the runs that wait for hosts, in their order, and what each waits for",
-		Long: `Shows the runs that wait for room on the hosts of a queue, in the order in which they
-get it: by priority, 1 before 5, and then by age. A smaller run passes a larger one only
-where that does not delay the larger.
+		Short: "Show the runs that wait for hosts, in order, and what each waits for",
+		Long: `Shows the runs that wait for room on the hosts of a queue, in the order in which they get it:
+by priority, 1 before 5, and then by age. A smaller run may overtake a larger one if that
+does not delay the larger one.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun queue\n  clusterrun queue --json | jq -r '.[0].why'",

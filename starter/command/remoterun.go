@@ -32,7 +32,7 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 	if err != nil {
 		return err
 	}
-	a.say("run %s is started; Ctrl-C ends the waiting, `clusterrun stop %s` the run", r.ID, r.ID)
+	a.say("run %s has started; Ctrl-C only ends the waiting, `clusterrun stop %s` stops the run", r.ID, r.ID)
 	ctx := cmd.Context()
 	placing, placed := context.WithCancel(ctx)
 	defer placed()

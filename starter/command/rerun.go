@@ -94,7 +94,7 @@ func (a *app) sayChanges(of *account.Account, shell bool) {
 	if shell {
 		key, err := tasklog.OpenValueKey(a.global.stateDir)
 		if err != nil {
-			a.say("whether variables of this shell are the same is not known: %v", err)
+			a.say("the variables of this shell cannot be compared: %v", err)
 		}
 		changes = append(changes, changedVariables(of, os.Environ(), key)...)
 	}

@@ -16,11 +16,11 @@ func (a *app) restartTaskCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "restart-task [flags] RUN TASK...",
-		Short: "Stop tasks and start them again",
-		Long: `Stops the named tasks and starts them again, on the same host and address. It
-does not count against max_restarts. A task whose program or directory is not there
-any more is left running; in restart scope "group" all tasks are placed anew, and
-that is found then.
+		Short: "Restart tasks",
+		Long: `Stops the named tasks and starts them again, on the same host and address. This does not
+count towards max_restarts. A task whose program or directory no longer exists is left
+running. With restart scope "group" all tasks are placed and started again, and a missing program is
+noticed only then.
 
 ` + severalTasks + `
 
@@ -41,7 +41,7 @@ that is found then.
 			})
 		},
 	}
-	cmd.Flags().StringVar(&signal, "signal", "", "`SIGNAL` instead of the spec's stop signal")
+	cmd.Flags().StringVar(&signal, "signal", "", "`SIGNAL` to send instead of the spec's stop signal")
 	cmd.Flags().Var(&grace, "grace", "`TIME` from the signal to SIGKILL, instead of the spec's")
 	return cmd
 }

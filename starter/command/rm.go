@@ -23,11 +23,12 @@ func (a *app) rmCommand() *cobra.Command {
 	var logDir string
 	cmd := &cobra.Command{
 		Use:   "rm [flags] RUN...",
-		Short: "Remove all that a run has left",
-		Long: `Removes the logs, archived journals and shipped directories of runs that have ended,
-and has the server forget them, with their groups, barriers and closures; and what was
-imported of them. All runs of an ID go. One that has not ended is refused, and one that ` + "`clusterrun keep`" + ` keeps.
-` + onlyHere + `
+		Short: "Remove runs with their logs and records",
+		Long: `Removes the logs, archived journals and shipped directories of runs that have ended, and
+their imports, and makes the server forget them, with their groups, barriers and closures.
+All runs with the same ID are removed. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are
+refused. rm acts on this host, for the runs of this state directory; each host worker
+removes its own logs (see --keep-logs of worker and dev).
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun rm iris-x2k4",

@@ -185,7 +185,7 @@ func (a *app) runSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *spe
 	if o.others == nil && !o.quiet && o.coordinator == 0 {
 		a.sayThreads(s)
 		if f.given("devices") && f.flags.Lookup("devices").Value.String() == "auto" && here().gpus == 0 {
-			a.say("--devices auto: no GPU is seen on this machine, and the tasks share none")
+			a.say("--devices auto has no effect: no GPU is seen on this machine")
 		}
 	}
 	return a.runHere(cmd.Context(), s, *o)

@@ -30,26 +30,26 @@ func (a *app) scheduleCommand() *cobra.Command {
 	var s scheduling
 	cmd := &cobra.Command{
 		Use:   "schedule [flags] RUN FUNCTION [ARG...]",
-		Short: "Have some task of a run call a function",
-		Long: `Puts a closure, a function with arguments, into the queue of a run and prints its ID.
-Some task that serves the function calls it, once at least; 'clusterrun fetch' has its
-value. Every ARG is JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with a dash.
-The arguments of a closure may have 256 KiB; pass larger data in files.
+		Short: "Let a task of a run call a function",
+		Long: `Puts a closure, a function with arguments, into the queue of a run and prints its ID. A task
+that serves the function calls it, at least once; 'clusterrun fetch' prints its value. Each
+ARG is JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with a dash. The arguments of
+a closure may have up to 256 KiB; pass larger data in files.
 
 With --from, closures are read from a file, one JSON object in each line, such as
 {"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}, "options": {"key": "3"}},
-with options as for 'clusterrun coordinate'; the flags are for all of them. While the queue
-is full this waits. When a line is wrong, those before it are in the queue already.
+with the options of 'clusterrun coordinate'; the flags apply to all of them. This waits
+while the queue is full. If a line is wrong, those before it are already in the queue.
 
-A --key makes a closure the same as the one that was scheduled with it before, for as long
-as the run lives, unless that was cancelled. One that has failed raises its error again; with
---retry-failed it is called again. The keys of a run have 1 MiB at most, 8 bytes for each
-included, and what finds no room is refused.
+A closure with the --key of an earlier one is that closure, for as long as the run is open,
+unless it was cancelled. If it has failed, its error is raised again; with --retry-failed
+it is called again. The keys of a run may have up to 1 MiB in all, including 8 bytes for
+each; beyond that, closures with new keys are refused.
 
-An error of a closure that was scheduled earlier is raised here: then what was queued
-is cancelled, this closure included, and the queue is as new. With --wait and one
-closure, its error is printed and is not raised again; nor has it to do with those of
-others. With --wait and --from, the first error cancels the closures that are queued.
+The error of a closure that was scheduled earlier is raised here: the queued closures,
+including this one, are cancelled, and the queue is as new. With --wait and one closure,
+its own error is printed and not raised again, and errors of others do not matter. With
+--wait and --from, the first error cancels the queued closures.
 
 ` + exitCodesOfClosures,
 		Example: `  clusterrun schedule iris-x2k4 train_step 3
@@ -98,14 +98,14 @@ others. With --wait and --from, the first error cancels the closures that are qu
 	f := cmd.Flags()
 	f.StringVar(&s.kwargs, "kwargs", "", "arguments by name, as a `JSON` object")
 	f.StringVar(&s.from, "from", "", "read closures from `FILE`, one JSON object in each line; - is stdin")
-	f.StringVar(&s.key, "key", "", "scheduling it again with the same `KEY` is the same closure; if it has failed, its error is raised again")
-	f.BoolVar(&s.retry, "retry-failed", false, "call closures again whose keys are those of failed ones")
+	f.StringVar(&s.key, "key", "", "closures with the same `KEY` are one closure; if it has failed, its error is raised again")
+	f.BoolVar(&s.retry, "retry-failed", false, "call a failed closure with the same key again")
 	f.StringVar(&s.task, "task", "", "only this `TASK` may call it")
-	f.IntVar(&s.priority, "priority", 0, "`N`: higher ones go first")
-	f.IntVar(&s.retries, "retries", 0, "call it again up to `N` times after an error of its own")
+	f.IntVar(&s.priority, "priority", 0, "priority `N`; higher ones go first")
+	f.IntVar(&s.retries, "retries", 0, "call it again up to `N` times after an error of the function")
 	f.DurationVar(&s.timeout, "call-timeout", 0, "`TIME` that one call may take")
 	f.BoolVar(&s.wait, "wait", false, "wait for the value and print it instead of the ID")
-	f.DurationVar(&s.patience, "timeout", 0, "give up after `TIME`; what is in the queue stays there")
+	f.DurationVar(&s.patience, "timeout", 0, "give up after `TIME`; closures in the queue stay there")
 	return cmd
 }
 

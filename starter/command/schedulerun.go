@@ -137,7 +137,7 @@ func (a *app) scheduleSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f
 // sayScheduled says when runs start, and what keeps them from starting.
 func (a *app) sayScheduled(ctx context.Context, c client.Client, on server, queue, id string, next []time.Time) {
 	if len(next) == 0 {
-		a.say("it starts no run: none of its times is to come")
+		a.say("it starts no run: all its times have passed")
 	} else {
 		a.say("the next run starts at %s; `temporal schedule delete --schedule-id %s` ends that", next[0].Local().Format(localTime), id)
 	}

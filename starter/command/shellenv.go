@@ -169,7 +169,7 @@ func tooMuch(sent map[string]int) string {
 // probably should not be.
 func (a *app) saySecrets(s *spec.RunSpec) {
 	if names := secretsInClear(s); len(names) > 0 && a.global.server.CodecKeys == "" {
-		a.say("%s: by the name a secret, and the history of the run keeps it, for all who may read it; better leave it with the host worker, in its environment or in a file, and name that with --secret, or encode what goes through the server with --codec-keys",
+		a.say("%s: probably secret by its name, but the history of the run keeps the value for anyone who may read it; leave it on the hosts, in the environment of the host worker or in a file, and name it with --secret, or encrypt the history with --codec-keys",
 			shorten.List(names, mostNames))
 	}
 }
@@ -207,7 +207,7 @@ func (a *app) sayRanks(cmd *cobra.Command, args []string, s *spec.RunSpec) {
 		return given
 	})
 	if err == nil && len(src.command) > 0 && len(names) > 0 {
-		a.say("%s: not passed on, since processes would take themselves for ranks of another launch; -x NAME passes one on", shorten.List(names, mostNames))
+		a.say("%s: not passed on, because processes would take themselves for ranks of another launch; -x NAME passes a variable on", shorten.List(names, mostNames))
 	}
 }
 
@@ -245,6 +245,6 @@ func (a *app) sayUnsent(cmd *cobra.Command, args []string, s *spec.RunSpec) {
 		return
 	}
 	if names := unsent(s); len(names) > 0 {
-		a.say("set in this shell, and not sent to the processes: %s; -x NAME sends one, --env-from-shell all", shorten.List(names, mostNames))
+		a.say("set in this shell, but not sent to the processes: %s; -x NAME sends a variable, --env-from-shell all", shorten.List(names, mostNames))
 	}
 }

@@ -84,7 +84,7 @@ func TestSecretsAreWarnedOf(t *testing.T) {
 	var said bytes.Buffer
 	a := &app{err: &said}
 	a.saySecrets(s)
-	assert.Contains(t, said.String(), "DB_PASSWORD, HF_TOKEN, PASSWORD, SECRET: by the name a secret")
+	assert.Contains(t, said.String(), "DB_PASSWORD, HF_TOKEN, PASSWORD, SECRET: probably secret by its name")
 	said.Reset()
 	a.global.server.CodecKeys = "keys"
 	a.saySecrets(s)
@@ -115,7 +115,7 @@ func TestUnsentEnvironmentIsSaid(t *testing.T) {
 		require.NoError(t, cmd.Execute())
 		return errs.String()
 	}
-	assert.Equal(t, "clusterrun: set in this shell, and not sent to the processes: PYTHONPATH; -x NAME sends one, --env-from-shell all\n",
+	assert.Equal(t, "clusterrun: set in this shell, but not sent to the processes: PYTHONPATH; -x NAME sends a variable, --env-from-shell all\n",
 		said("--", "true"))
 	assert.NotContains(t, said("--env", "PYTHONPATH=x", "--", "true"), "PYTHONPATH")
 	t.Setenv("LD_PRELOAD", "x.so")

@@ -30,8 +30,8 @@ const defaultExpiry = 24 * time.Hour
 
 func (g *signing) register(flags *pflag.FlagSet, when string) {
 	flags.BoolVar(&g.sign, "sign", false, when+"sign it with the key in ssh-agent, for hosts with a policy")
-	flags.StringVar(&g.key, "sign-key", "", when+"sign it with the SSH key in this `FILE`; with that of ssh-agent where it is a .pub file")
-	flags.DurationVar(&g.expires, "sign-expires", defaultExpiry, when+"how long hosts take the signature (`TIME`); what has begun there goes on")
+	flags.StringVar(&g.key, "sign-key", "", when+"sign it with the SSH key in this `FILE`, or if it is a .pub file with that key in ssh-agent")
+	flags.DurationVar(&g.expires, "sign-expires", defaultExpiry, when+"`TIME` for which hosts accept the signature; what they have started continues")
 }
 
 func (g *signing) wanted() bool { return g.sign || g.key != "" }

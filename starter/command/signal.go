@@ -13,8 +13,8 @@ func (a *app) signalCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "signal [flags] RUN TASK... SIGNAL",
 		Short: "Send a signal to tasks",
-		Long: `Sends a signal to all processes of the named tasks. What they make of it is their
-own affair: a task that dies of it has failed. To stop one, use terminate.
+		Long: `Sends a signal to all processes of the named tasks. A task that dies of it has failed; to
+stop one, use terminate.
 
 ` + severalTasks + `
 

@@ -19,17 +19,17 @@ func (a *app) startTaskCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start-task [flags] RUN TASK [-- COMMAND [ARG...]]",
 		Short: "Start a task that has ended, or one outside the spec",
-		Long: `Starts a task of the spec that has ended, or one outside the spec, which may be
-of a new type, while the run lives. A command after -- replaces the task's own;
-the arguments of its type are then left out. It has the environment of the run, and
-not that of this shell.
+		Long: `Starts a task of the spec that has ended, or one outside the spec, which may be of a new
+type, while the run is open. A command after -- replaces that of the task, and the
+arguments of its type are then left out. The task has the environment of the run, not that
+of this shell.
 
-Its host looks first whether the program and the directory are there. What is wrong
-is said, and the run goes on as it was; so it does where the index leaves a gap after
-the tasks there are, unless --new says that this is meant.
+Its host first checks that the program and the directory exist. If not, the command says
+so, and the run continues as before. The same happens if the index leaves a gap after the
+existing tasks, unless --new is given.
 
-A host with a policy asks who has signed this very request; see --sign. To start a task
-as the spec has it takes no signature beside that of the run.
+A host with a policy requires a signature of this request; see --sign. Starting a task as
+the spec has it needs no signature but that of the run.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun start-task iris-x2k4 worker-1
@@ -71,11 +71,11 @@ as the spec has it takes no signature beside that of the run.
 			})
 		},
 	}
-	cmd.Flags().StringArrayVar(&args, "arg", nil, "`ARGUMENT` for the command, instead of those of the task's type; may be repeated")
+	cmd.Flags().StringArrayVar(&args, "arg", nil, "`ARGUMENT` of the command, instead of those of the task's type; may be repeated")
 	cmd.Flags().StringArrayVar(&env, "env", nil, "a variable for the process, as `NAME=VALUE`; may be repeated")
 	secretFlag(cmd.Flags(), &secrets)
-	cmd.Flags().StringVar(&dir, "dir", "", "working `DIRECTORY`, instead of the task's")
-	cmd.Flags().BoolVar(&gap, "new", false, "start the task also where its index leaves a gap after the others of its type")
+	cmd.Flags().StringVar(&dir, "dir", "", "working `DIRECTORY` instead of the task's")
+	cmd.Flags().BoolVar(&gap, "new", false, "allow an index that leaves a gap after the others of its type")
 	g.register(cmd.Flags(), "")
 	return cmd
 }

@@ -67,7 +67,7 @@ func (a *app) statusCommand() *cobra.Command {
 		}
 		printStatus(a.out, s, meant.each())
 		if len(s.Tasks) == 0 && meant.narrow() {
-			a.say("no task of the run is one of those")
+			a.say("no task of the run matches")
 		}
 		return nil
 	})

@@ -119,7 +119,7 @@ func (l *localRun) stopAlone() {
 		if l.worker.isCut() {
 			return
 		}
-		l.say("%s does not get run %s stopped; its processes are stopped without it", l.server, l.id)
+		l.say("%s does not stop run %s; its processes are stopped without it", l.server, l.id)
 		how := l.stops(l.interrupted.first)
 		l.worker.stopAll(how)
 		go l.hosts.StopAll(context.Background(), how)

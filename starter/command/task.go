@@ -6,8 +6,8 @@ import "github.com/spf13/cobra"
 func (a *app) taskCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
-		Short: "For programs that are tasks of a run",
-		Long: `What programs can use that are tasks of a run, and those who write them.
+		Short: "Commands for programs that are tasks of a run",
+		Long: `Commands for programs that are tasks of a run, and for those who write them.
 
 Exit codes:
   0    done

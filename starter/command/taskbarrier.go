@@ -18,12 +18,12 @@ func (a *app) taskBarrierCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "barrier [flags] [NAME]",
 		Short: "Wait until all tasks have arrived at a barrier",
-		Long: `Waits until all tasks of the spec have arrived at the barrier NAME, "default" where
-none is given. It can be used again, in rounds. With --task only some of them take
-part; all of them have to name the same.
+		Long: `Waits until all tasks of the spec have arrived at the barrier NAME, or "default". A barrier
+can be used again, in rounds. With --task only some tasks take part; all of them have to
+name the same ones.
 
-A barrier breaks, for all who wait at it, when the timeout of one has passed and when
-a task has ended that did not arrive and is not started again.
+A barrier breaks, for all tasks that wait at it, when the timeout of one of them passes, or
+when a task ends that has not arrived and does not restart.
 
 Exit codes:
   0    all have arrived
@@ -65,9 +65,9 @@ Exit codes:
 			return nil
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`TIME` to wait at most, such as 30s; default: without limit")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
 	cmd.Flags().StringSliceVar(&participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")
-	cmd.Flags().BoolVar(&local, "local", false, "let the host release it without the server, in microseconds: all participants have to be on this host. Every barrier is local in a run with --barriers local")
+	cmd.Flags().BoolVar(&local, "local", false, "let the host release it without the server, in microseconds; all participants have to be on this host. In a run with --barriers local every barrier is local")
 	return cmd
 }
 

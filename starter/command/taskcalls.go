@@ -81,10 +81,10 @@ func (a *app) argumentOrStdin(arg string) ([]byte, error) {
 func (a *app) taskResultCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "result [flags] VALUE",
-		Short: "Set what the task returns",
-		Long: `Sets what the task returns: one JSON value, in place of the one before. - reads it from
-stdin. It counts if the program exits with 0, and is then in the result of the run. A value
-of more than 256 KiB stays in a file on the host, which the result names (value_file).
+		Short: "Set the result of the task",
+		Long: `Sets the result of the task, one JSON value that replaces any earlier one; - reads it from
+stdin. If the program exits with 0, the value becomes part of the run's result. A value of
+more than 256 KiB stays in a file on the host, which the result names (value_file).
 
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task result 0.97\n  clusterrun task result '\"done\"'\n  jq -n '{loss: 0.3}' | clusterrun task result -",
@@ -110,9 +110,8 @@ func (a *app) taskErrorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "error [flags] MESSAGE",
 		Short: "Report why the task is about to fail",
-		Long: `Reports why the program is about to fail, in place of what it reported before. It
-counts if the program does not exit with 0: the run then names this message as its
-cause. - reads it from stdin.
+		Long: `Reports why the program is about to fail, replacing any earlier report; - reads it from
+stdin. If the program does not exit with 0, the run names this message as the cause.
 
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task error 'no space left for the checkpoint'; exit 3",
@@ -137,9 +136,9 @@ cause. - reads it from stdin.
 func (a *app) taskProgressCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress [flags] CURRENT [TOTAL [MESSAGE]]",
-		Short: "Say how far the task has got",
-		Long: `Says how far the task has got: ` + "`clusterrun status`" + ` shows it, and the status line of
-` + "`clusterrun run`" + `. The last one counts. TOTAL 0 means that nobody knows.
+		Short: "Report the progress of the task",
+		Long: `Reports the progress of the task, which ` + "`clusterrun status`" + ` and the status line of
+` + "`clusterrun run`" + ` show. The latest report counts. TOTAL 0 means that the total is unknown.
 
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task progress 3 10\n  clusterrun task progress 420 1000 'loss 0.3'",
@@ -230,7 +229,7 @@ func (a *app) taskInfoCommand() *cobra.Command {
 func (a *app) taskRestartCountCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart-count [flags]",
-		Short: "Print how often the task was started again",
+		Short: "Print how often the task has restarted",
 		Long: `Prints how many processes of the task there were before this one. 0 is the first.
 
 ` + exitCodesOfTasks,

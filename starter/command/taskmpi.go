@@ -15,11 +15,11 @@ import (
 func (a *app) taskMPICommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "mpi [flags] -- PROGRAM [ARGUMENT ...]",
-		Short: "Start a program of MPICH's family as a rank of the run",
-		Long: `Starts PROGRAM as one rank of an MPI world, that of all tasks of the run, in the order
-of their ranks, and ends as it ends. It is for programs that are linked with MPICH or
-with what is made of it (Intel MPI, MVAPICH), and for scripts that start one. Processes
-with the env profile "mpi" are started by it without being told.
+		Short: "Start an MPICH program as a rank of the run",
+		Long: `Starts PROGRAM as one rank of an MPI world, which consists of all tasks of the run in the
+order of their ranks, and exits as it does. It is for programs that are linked with MPICH or
+a derivative (Intel MPI, MVAPICH), and for scripts that start one. Processes with the env
+profile "mpi" start through it automatically.
 
 Exit codes:
   2    mistake in the command line, or not called within a task

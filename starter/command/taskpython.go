@@ -14,16 +14,16 @@ func (a *app) taskPythonCommand() *cobra.Command {
 	var dir bool
 	cmd := &cobra.Command{
 		Use:   "python [flags]",
-		Short: "The Python package for tasks",
-		Long: `Prints an archive of the Python package clusterrun, for programs that are tasks: it
-can stand in PYTHONPATH, and pip installs it. With --dir it puts the package into a
-directory below the state directory and prints that directory, for PYTHONPATH. Each
-version has a directory of its own.
+		Short: "Print the Python package for tasks, or its directory",
+		Long: `Prints an archive of the Python package clusterrun, for programs that are tasks. pip can
+install it, and PYTHONPATH can name it. With --dir it puts the package into a directory
+below the state directory and prints that directory, for PYTHONPATH. Each version has its
+own directory.
 
-The package has barriers, stopping together, results, errors, progress and the cluster
-for tasks, and a Coordinator and LooperThread for threads, of one process or of all
-tasks. A program that imports it answers ` + "`clusterrun stacks`" + ` with its Python stacks.
-Its Pool has this clusterrun run processes for a program that is no task.
+For tasks, the package has barriers, stopping together, results, errors, progress and the
+cluster, and a Coordinator and LooperThread for the threads of one process or of all tasks.
+A program that imports it answers ` + "`clusterrun stacks`" + ` with its Python stacks. For programs
+that are not tasks, its Pool and run start processes with clusterrun.
 
 Exit codes:
   0    printed
@@ -51,7 +51,7 @@ Exit codes:
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&dir, "dir", false, "put it into a directory and print that")
+	cmd.Flags().BoolVar(&dir, "dir", false, "put it into a directory and print the directory")
 	return cmd
 }
 

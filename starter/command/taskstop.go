@@ -20,12 +20,12 @@ func (a *app) taskStopCommand() *cobra.Command {
 	var message, kind, reason string
 	cmd := &cobra.Command{
 		Use:   "stop [flags]",
-		Short: "Ask for all tasks of the run to stop",
-		Long: `Asks for all tasks of the run to stop: each is told, and has the grace of the run to
-end by itself. The first error that comes with such a request is the verdict of the run,
-unless it is of a kind that is none, such as OutOfRangeError. Returns when the run
-knows of it; from then on ` + "`clusterrun task should-stop`" + ` says yes. --json prints how the
-run stands: another task may have asked first.
+		Short: "Ask all tasks of the run to stop",
+		Long: `Asks all tasks of the run to stop. Each of them is told, and has the grace of the run to end
+by itself. If a request has an error, the run fails with the first such error, unless its
+kind is a clean end, such as OutOfRangeError. The command returns when the run knows of the
+request; from then on ` + "`clusterrun task should-stop`" + ` says yes. --json prints the stop of the
+run: another task may have asked first.
 
 ` + exitCodesOfTasks,
 		Example: `  clusterrun task stop
@@ -57,18 +57,18 @@ run stands: another task may have asked first.
 			return a.showStopping(cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, request) })
 		},
 	}
-	cmd.Flags().StringVar(&message, "error", "", "stop because of an error, which `TEXT` describes; - reads it from stdin")
+	cmd.Flags().StringVar(&message, "error", "", "stop because of the error that `TEXT` describes; - reads it from stdin")
 	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` of the error, such as IOError")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, in a `TEXT` for people, where it is no error")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, a `TEXT` for people, if it is not an error")
 	return cmd
 }
 
 func (a *app) taskClearStopCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear-stop [flags]",
-		Short: "Take the stop of the run back",
-		Long: `Takes the stop back, whoever asked for it: ` + "`clusterrun task should-stop`" + ` says no
-afterwards, in all tasks that still run. Without a stop it does nothing.
+		Short: "Take back the stop of the run",
+		Long: `Takes back the stop, whichever task asked for it: afterwards ` + "`clusterrun task should-stop`" + `
+says no, in all tasks that still run. Without a stop it does nothing.
 
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task clear-stop",
@@ -95,9 +95,9 @@ func (a *app) showStopping(cmd *cobra.Command, call func(context.Context, *task.
 func (a *app) taskShouldStopCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "should-stop [flags]",
-		Short: "Say, by the exit code, whether the tasks of the run are to stop",
-		Long: `Says whether the tasks of the run are to stop: by the exit code alone, as grep does.
---json prints who asked first, why, and how much time there is.
+		Short: "Report by the exit code whether the tasks of the run are to stop",
+		Long: `Reports whether the tasks of the run are to stop, by the exit code alone, as grep does. --json
+prints which task asked first, why, and how much time is left.
 
 Exit codes:
   0    they are to stop
@@ -127,8 +127,8 @@ func (a *app) taskWaitForStopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait-for-stop [flags]",
 		Short: "Wait until the tasks of the run are to stop",
-		Long: `Waits until the tasks of the run are to stop. --json prints who asked first, why, and
-how much time there is.
+		Long: `Waits until the tasks of the run are to stop. --json prints which task asked first, why, and
+how much time is left.
 
 Exit codes:
   0    they are to stop
@@ -164,6 +164,6 @@ Exit codes:
 			return nil
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`TIME` to wait at most, such as 30s; default: without limit")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
 	return cmd
 }

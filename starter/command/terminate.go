@@ -20,14 +20,14 @@ func (a *app) terminateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "terminate [flags] RUN [TASK...]",
 		Short: "End tasks of a run, or all of them",
-		Long: `Ends the named tasks; their exits do not count as failures. Without names it
-ends all tasks, by default with SIGKILL. With auto_restart a terminated task is
-started again. A run whose tasks have no place yet is cancelled.
+		Long: `Ends the named tasks; their exits do not count as failures. Without names it ends all
+tasks, with SIGKILL by default. With auto_restart a terminated task restarts. A run whose
+tasks have no place yet is cancelled.
 
 ` + severalTasks + `
 
---force ends the run itself, on the server, when nobody executes it any more. It
-leaves no result, and the host workers stop its processes when they are back.
+--force ends the run itself, on the server, if nothing executes it any more. The run then
+has no result, and the host workers stop its processes when they are back.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun terminate iris-x2k4 worker-1
@@ -57,10 +57,10 @@ leaves no result, and the host workers stop its processes when they are back.
 			})
 		},
 	}
-	cmd.Flags().StringVar(&signal, "signal", "", "`SIGNAL` instead of the spec's stop signal, or of SIGKILL without names")
+	cmd.Flags().StringVar(&signal, "signal", "", "`SIGNAL` to send instead of the spec's stop signal, or without names instead of SIGKILL")
 	cmd.Flags().Var(&grace, "grace", "`TIME` from the signal to SIGKILL, instead of the spec's")
 	cmd.Flags().BoolVar(&force, "force", false, "end the run on the server, without a result")
-	cmd.Flags().StringVar(&reason, "reason", "", "with --force: `TEXT` for whoever looks at the run later")
+	cmd.Flags().StringVar(&reason, "reason", "", "with --force: the reason, a `TEXT` for people")
 	return cmd
 }
 

@@ -11,17 +11,16 @@ func (a *app) uiCommand() *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
-		Short: "Show the Web UI of the embedded server",
-		Long: `Serves Temporal's Web UI for this user's embedded server until Ctrl-C, and prints the
-link that lets a browser in; later the browser has a cookie. It opens the saved view Runs,
-which leaves out the workflows beside them. Where ` + "`clusterrun dev`" + `
-serves the Web UI already, its link is printed and that is all. The runs are those
-of the server that serves them in the background; nothing is stopped or moved.
+		Short: "Serve the Web UI of the embedded server",
+		Long: `Serves Temporal's Web UI for this user's embedded server until Ctrl-C, and prints a link.
+The link has a token, which a cookie replaces in the browser. It opens the saved view Runs,
+which shows runs only and not their other workflows. If ` + "`clusterrun dev`" + ` already serves the
+Web UI, this only prints its link. The server in the background is not stopped or moved.
 
 From another machine: ssh -L 8233:127.0.0.1:8233 HOST, and the same link.
 
 Exit codes:
-  0    stopped as asked, or the link of dev was printed
+  0    stopped as requested, or the link of dev was printed
   2    another server is named, or no port
   125  the port is taken, or the Web UI failed`,
 		Example: "  clusterrun ui\n  clusterrun ui --port 0   # any that is free",

@@ -23,24 +23,22 @@ func (a *app) workerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker [flags]",
 		Short: "Serve runs on this host, in the foreground or the background",
-		Long: `Serves runs that are submitted to the queue: starts their processes on this host,
-supervises them, and reports how they ended. It runs in the foreground until
-SIGTERM or Ctrl-C, or until its terminal closes (SIGHUP); its processes are then
-stopped. Where it was started without a terminal, SIGHUP puts the program on disk in
-its place, without touching them (see worker upgrade). One worker at a time uses a
-state directory, and one a host name on a queue.
+		Long: `Serves submitted runs of the queue: it starts their processes on this host, supervises them,
+and reports how they ended. It runs in the foreground until SIGTERM or Ctrl-C, or until its
+terminal closes (SIGHUP), and then stops its processes. If it was started without a
+terminal, SIGHUP upgrades it to the program on disk without touching them (see worker
+upgrade). A state directory, and a host name on a queue, can be used by one worker at a
+time.
 
-With --detach all this happens in the background, without a terminal: the command
-returns when runs are served, and ` + "`clusterrun worker stop`" + ` ends the worker. What it has
-to say goes to worker.log, below the state directory. With --idle-exit it ends by itself
-when no run has been on this host for so long. A submit that finds nobody to serve the
-server that clusterrun brings up starts such a worker, for 10 minutes without runs. For a host that
-is to serve runs after each boot see install-service.
+With --detach all this happens in the background, without a terminal: the command returns
+when runs are served, and ` + "`clusterrun worker stop`" + ` ends the worker. Its messages go to
+worker.log in the state directory. With --idle-exit it ends when no run has been on this
+host for that time. If nobody serves the embedded server, submit starts such a worker, which
+ends after 10 minutes without runs. To serve runs after each boot, see install-service.
 
-With --role host it serves no workflow, and with --role controller nothing else: it
-starts no process and has no slots. A queue needs both. So the server can be told, by
-the certificates of its clients, what each may do:
-
+With --role host it executes no workflows. With --role controller it executes nothing else:
+it starts no processes and has no slots. A queue needs both. A server can therefore
+restrict, by the certificates of its clients, what each may do:
   both         GetSystemInfo, DescribeNamespace, ShutdownWorker, and RecordWorkerHeartbeat
                and PollNexusTaskQueue of the SDK
   controller   PollWorkflowTaskQueue of QUEUE and of sticky queues, RespondWorkflowTask...,
@@ -53,7 +51,7 @@ the certificates of its clients, what each may do:
                GetWorkflowExecutionHistory
 
 Exit codes:
-  0    stopped as asked; with --detach: it runs, or did already
+  0    stopped as requested; with --detach: it runs, or already did
   2    mistake in the command line
   125  the state directory or the host name is in use, or the worker failed`,
 		Example: `  clusterrun worker --address temporal.example:7233 --slots 8
@@ -87,7 +85,7 @@ Exit codes:
 	}
 	cmd.AddCommand(a.workerUpgradeCommand(), a.workerStopCommand())
 	background.register(cmd, "runs are served")
-	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "end when no run has been on this host for `TIME`; default: never")
+	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "end when no run has been on this host for this `TIME`; default: never")
 	cmd.Flags().BoolVar(&onDemand, onDemandFlag, false, "this worker was started by another command")
 	_ = cmd.Flags().MarkHidden(onDemandFlag)
 	f.register(cmd)

@@ -26,19 +26,19 @@ type workerFlags struct {
 func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
 	cmd.Flags().StringVar(&f.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
-	cmd.Flags().IntVar(&f.slots, "slots", runtime.GOMAXPROCS(0), "most tasks at a time (`NUMBER`); 0 for no bound")
+	cmd.Flags().IntVar(&f.slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit")
 	cmd.Flags().StringToStringVar(&f.labels, "label", nil, "a label by which specs find this host, as `KEY=VALUE`; may be repeated")
-	cmd.Flags().IntVar(&f.gpus, "gpus", 0, "`NUMBER` of GPUs that tasks may have (default: those that are found)")
-	cmd.Flags().StringVar(&f.memory, "memory", "", "memory that tasks may have, as a `SIZE` such as 64GiB, for constraints (default: what is found)")
+	cmd.Flags().IntVar(&f.gpus, "gpus", 0, "`NUMBER` of GPUs that tasks may use (default: all)")
+	cmd.Flags().StringVar(&f.memory, "memory", "", "`SIZE` of the memory for constraints, such as 64GiB (default: all)")
 	cmd.Flags().StringVar(&f.queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
 	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
 	f.keep.register(cmd)
 	f.metered.register(cmd)
 	cmd.Flags().StringVar(&f.policyFile, "policy", "", "`FILE` that says what this host runs, for whom and as which user; what it does not allow is denied (see policy)")
-	cmd.Flags().StringVar(&f.audit, "audit", "", "`FILE` that gets a line of JSON for each start, refusal and request; a start that it cannot take is refused")
+	cmd.Flags().StringVar(&f.audit, "audit", "", "`FILE` for a line of JSON about each start, refusal and request; if it cannot be written, starts are refused")
 	cmd.Flags().StringVar(&f.listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+
-		"default: a free port of all addresses, and off with a server on this machine")
-	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` by which others reach this host, its tasks and what it serves; default: the host name for tasks, and else the address by which it reaches the server")
+		"default: a free port on all addresses, or off with a server on this machine")
+	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` at which others reach this host; default: the host name for tasks, and the address from which it reaches the server for output")
 }
 
 // options checks the flags, and makes files of theirs absolute.

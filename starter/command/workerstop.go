@@ -19,17 +19,16 @@ func (a *app) workerStopCommand() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
-		Short: "End the worker of the state directory",
-		Long: `Ends the host worker of the state directory, wherever it was started: in the background
-by --detach or by submit, in a terminal, or as a service. It returns when that has ended.
+		Short: "End the host worker of the state directory",
+		Long: `Ends the host worker of the state directory, whether --detach or submit started it in the
+background, or it runs in a terminal or as a service. It returns when the worker has ended.
+While runs have tasks on this host it refuses and names them: wait for them, or stop them
+with ` + "`clusterrun stop`" + `. With --force it first stops their processes by SIGTERM, and SIGKILL
+10s later. Such a run ends as host-lost or, with auto_restart, continues when a host worker
+is back. If there is no host worker, it does nothing.
 
-While runs have tasks on this host it refuses, and names them: wait for them, or stop them
-with ` + "`clusterrun stop`" + `. With --force their processes are stopped first: they get SIGTERM,
-and SIGKILL 10s later. Such a run ends as host-lost, or with auto_restart goes on when a
-host worker is there again. Without a host worker there is nothing to do.
-
-The embedded server ends by itself some time after the last host worker. To stop the one of
-` + "`clusterrun dev`" + `, end that.
+The embedded server ends by itself some time after the last host worker. To end the worker
+of ` + "`clusterrun dev`" + `, end dev.
 
 Exit codes:
   0    no host worker uses the state directory any more
@@ -42,7 +41,7 @@ Exit codes:
 			return a.stopHostWorker(cmd.Context(), force)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "stop the processes of its tasks, too")
+	cmd.Flags().BoolVar(&force, "force", false, "also stop the processes of its tasks")
 	return cmd
 }
 

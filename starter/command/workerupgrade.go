@@ -22,22 +22,22 @@ const upgradePatience = time.Minute
 func (a *app) workerUpgradeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "upgrade",
-		Short: "Put the program on disk in the place of the running worker",
-		Long: `Has the host worker of the state directory execute the program that is now where it
-was started from, in its own process. Its tasks go on: their processes stay the same,
-none is started again, no exit is lost, and what they ask at their sockets is answered
-a moment later. Ports, barriers, closures and timers are kept. In a unit of systemd (see
-install-service) it is what systemctl reload does. SIGHUP does the same to a worker that was
-started without a terminal.
+		Short: "Upgrade the running worker to the program on disk",
+		Long: `Makes the host worker of the state directory execute, in its own process, the program that
+is now at the path from which it was started. Its tasks continue: their processes stay the
+same, no exit is lost, and requests to their sockets are answered a moment later. Ports,
+barriers, closures and timers are kept. In a systemd unit (see install-service), systemctl
+reload does this. So does SIGHUP, for a worker that was started without a terminal.
 
-The program is asked first whether it understands all that it will be handed. If it
-does not, or is no program at all, the worker goes on as it is, and this says why. An
-older one may take over, too. The flags stay those that the worker was started with.
+The new program is first asked whether it understands the state that it would take over. If
+it does not, or cannot be executed, the worker continues as before and this command says
+why. An older program may take over, too. The worker keeps the flags with which it was
+started.
 
 Exit codes:
   0    upgraded
   2    mistake in the command line
-  125  no host worker uses the state directory, or it is not upgraded and goes on`,
+  125  no host worker uses the state directory, or it is not upgraded and continues`,
 		Example: `  install -m 755 clusterrun /usr/local/bin/ && clusterrun worker upgrade`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,7 +59,7 @@ Exit codes:
 			if a.global.json {
 				return a.printJSON(after)
 			}
-			a.say("the host worker with pid %d is clusterrun %s now, and was %s; %d processes go on", after.PID, after.Version, before.Version, after.Living)
+			a.say("the host worker with pid %d is now clusterrun %s, and was %s; %d processes continue", after.PID, after.Version, before.Version, after.Living)
 			return nil
 		},
 	}

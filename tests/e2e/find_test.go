@@ -54,7 +54,7 @@ func TestFind(t *testing.T) {
 	require.Zero(t, code)
 	assert.Contains(t, stdout, "exec sleep 1000")
 	assert.NotContains(t, stdout, f.dir)
-	assert.Contains(t, stderr, "there are more than the latest 2 runs; a higher --limit shows them")
+	assert.Contains(t, stderr, "older runs are not shown; a higher --limit shows them")
 
 	code, stdout, _ = f.CLI(t, "list", "--wide")
 	require.Zero(t, code)

@@ -237,7 +237,7 @@ func TestOperatorRequests(t *testing.T) {
 		})
 		assert.Equal(t, spec.VerdictFailed, runs[0].Verdict)
 		assert.Equal(t, 125, runs[0].ExitCode)
-		assert.Contains(t, stderr, "there are more than the latest 1 run; a higher --limit shows them")
+		assert.Contains(t, stderr, "older runs are not shown; a higher --limit shows them")
 		f.alive(0)
 	})
 }

@@ -22,11 +22,11 @@ func TestTheShellsEnvironment(t *testing.T) {
 	}
 	code, stderr := run()
 	assert.Equal(t, 3, code)
-	assert.Contains(t, stderr, "set in this shell, and not sent")
+	assert.Contains(t, stderr, "set in this shell, but not sent")
 	for _, flag := range []string{"-xGREETING", "--env-from-shell"} {
 		code, stderr = run(flag)
 		assert.Zero(t, code, stderr)
-		assert.NotContains(t, stderr, "set in this shell, and not sent")
+		assert.NotContains(t, stderr, "set in this shell, but not sent")
 	}
 	// The same command line without --remote.
 	code, _, stderr = f.CLI(t, "run", "-x", "GREETING=hello", "--", "bash", "-c", `[ "$GREETING" = hello ] || exit 3`)

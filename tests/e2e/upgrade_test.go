@@ -88,7 +88,7 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	for range 2 {
 		code, _, stderr := l.run("worker", "upgrade")
 		require.Zero(t, code, stderr)
-		assert.Contains(t, stderr, strconv.Itoa(2*tasks)+" processes go on")
+		assert.Contains(t, stderr, strconv.Itoa(2*tasks)+" processes continue")
 	}
 	harness.Eventually(t, "the same processes are known again", same)
 

@@ -14,12 +14,12 @@ var Causes = []struct {
 	{CauseCompleted, "completed", "it exited with 0, by itself"},
 	{CauseOrigin, "failed by itself", "it failed by itself: another exit code, or a signal that clusterrun did not send"},
 	{CauseOOM, "out of memory", "the kernel killed it at the memory limit"},
-	{CauseLogQuota, "too much output", "the run had written more output on that host than it may"},
+	{CauseLogQuota, "too much output", "it was stopped because the run had reached its log quota on that host"},
 	{CauseSilence, "silent", "it was stopped because the run was silent on that host (on_silence)"},
-	{CauseCollateral, "stopped in order", "clusterrun stopped it in order, since another task had failed or the run was over"},
-	{CauseOperator, "stopped on request", "somebody asked for its end"},
+	{CauseCollateral, "stopped in order", "clusterrun stopped it because another task had failed or the run was over"},
+	{CauseOperator, "stopped on request", "it was stopped on request"},
 	{CauseTimeout, "out of time", "it was stopped because timeout or max_run_time had passed"},
-	{CauseHostLost, "lost with its host", "its host, or the supervisor there, died under it or stopped it"},
+	{CauseHostLost, "lost with its host", "it ended with its host or the supervisor there, or was stopped by that"},
 }
 
 // Words returns what the cause means, where there is little room.

@@ -23,5 +23,5 @@ func TestEachCauseIsExplainedInALine(t *testing.T) {
 	for _, line := range lines {
 		assert.LessOrEqual(t, len(line), 100)
 	}
-	assert.Contains(t, CausesText(), "\n  collateral  clusterrun stopped it in order, since ")
+	assert.Contains(t, CausesText(), "\n  collateral  clusterrun stopped it because ")
 }
