@@ -101,7 +101,7 @@ func (a *app) torchrunCommand() *cobra.Command {
 }
 
 // asTyped names in a problem what torchrun's user typed.
-var asTyped = strings.NewReplacer("--task, tasks:", "--nproc-per-node:", "--log-prefix:", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE:")
+var asTyped = strings.NewReplacer("--task, tasks:", "--nproc-per-node:", "--log-prefix:", "--log-line-prefix-template, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE:")
 
 // specOfTorchrun reads the spec that a command line of torchrun comes to.
 func (a *app) specOfTorchrun(l *torchrun.Launch) (*spec.RunSpec, error) {
@@ -118,7 +118,9 @@ func (a *app) specOfTorchrun(l *torchrun.Launch) (*spec.RunSpec, error) {
 	for _, text := range slices.Concat(l.Notes, f.warnings) {
 		a.say("%s", text)
 	}
-	return s, a.withMPI(s, f)
+	err = a.withMPI(s, f)
+	s.Command = torchrun.WithLocalRank(s.Command) // last: the command as it was typed names the run
+	return s, err
 }
 
 // torchrunError says where a flag belongs that torchrun does not have, and clusterrun does.

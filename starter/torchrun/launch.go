@@ -43,6 +43,9 @@ func Translate(args []string, m Machine) (*Launch, error) {
 	if g.help {
 		return &Launch{Help: true}, nil
 	}
+	if v, ok := g.values["print-completion"]; ok {
+		return nil, fmt.Errorf("%s: `clusterrun completion %s` prints what a shell needs to complete all commands", v.from, v.text)
+	}
 	t := &translation{given: g, machine: m, launch: &Launch{}}
 	for _, step := range []func() error{t.command, t.check, t.hosts, t.tasks, t.logs, t.endings, t.devices, t.addresses, t.environment} {
 		if err := step(); err != nil {

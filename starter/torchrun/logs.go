@@ -12,7 +12,8 @@ import (
 // stdout and stderr.
 func (t *translation) logs() error {
 	t.add("--redirects", cmp.Or(t.ofRanks("redirects"), "0"), "--tee", cmp.Or(t.ofRanks("tee"), "0"))
-	t.add("--log-prefix", t.prefix(cmp.Or(t.machine.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"), "[${role_name}${local_rank}]:")))
+	template := cmp.Or(t.text("log-line-prefix-template", ""), t.machine.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"), "[${role_name}${local_rank}]:")
+	t.add("--log-prefix", t.prefix(template))
 	if dir := t.text("log-dir", ""); dir != "" {
 		t.add("--log-dir", dir)
 	}
@@ -39,7 +40,7 @@ func (t *translation) ofRanks(name string) string {
 	}), ",")
 }
 
-var templateField = regexp.MustCompile(`\$(\$|role_name\b|rank\b|local_rank\b|\{role_name\})`)
+var templateField = regexp.MustCompile(`\$(\$|role_name\b|rank\b|local_rank\b|hostname\b|\{(role_name|hostname)\})`)
 
 // prefix writes a template of Python's for `clusterrun run`.
 func (t *translation) prefix(template string) string {
@@ -47,6 +48,8 @@ func (t *translation) prefix(template string) string {
 		switch name := strings.Trim(field[1:], "{}"); name {
 		case "$":
 			return "$"
+		case "hostname":
+			return "{{.Host}}"
 		case "role_name":
 			if t.role() != t.taskType() {
 				return t.role()

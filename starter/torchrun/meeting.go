@@ -120,6 +120,10 @@ const stopAfter = "30s"
 func (t *translation) conf(m *Meeting) error {
 	m.Timeout = joinTimeout
 	lastCall := lastCallTimeout
+	join := "join_timeout" // of c10d, which does not look at timeout
+	if t.text("rdzv-backend", "static") == "static" {
+		join = "timeout"
+	}
 	v := t.values["rdzv-conf"]
 	for pair := range strings.SplitSeq(unquoted(v.text), ",") {
 		key, text, _ := strings.Cut(pair, "=")
@@ -128,7 +132,7 @@ func (t *translation) conf(m *Meeting) error {
 		switch strings.TrimSpace(key) {
 		case "token_file":
 			m.TokenFile = text
-		case "join_timeout", "timeout":
+		case join:
 			m.Timeout, err = seconds(text)
 		case "last_call_timeout":
 			lastCall, err = seconds(text)

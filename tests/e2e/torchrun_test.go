@@ -77,6 +77,23 @@ os.write(1, (json.dumps([sys.argv[1:], env]) + "\n").encode())`, "torchrun --npr
 		code, stdout, _ = l.torchrun(script, "torchrun -t 1 train.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[rank${rank}]: ")
 		assert.Zero(t, code)
 		assert.Equal(t, "[rank0]: out\n", stdout)
+		code, stdout, _ = l.torchrun(script, "torchrun -t 1 --log-line-prefix-template '${hostname}:$rank ' train.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=no")
+		assert.Zero(t, code)
+		host, err := os.Hostname()
+		require.NoError(t, err)
+		assert.Equal(t, host+":0 out\n", stdout)
+	})
+
+	t.Run("each process has its local rank in its arguments", func(t *testing.T) {
+		const script = "import os, sys\nos.write(1, (' '.join(sys.argv[1:]) + '\\n').encode())"
+		for _, line := range []string{
+			"torchrun --nproc-per-node 2 train.py --local_rank='${local_rank}' 'it'\\''s $HOME'",
+			"torchrun --nproc-per-node 2 --run-path train.py --local_rank='$local_rank' 'it'\\''s $HOME'",
+		} {
+			code, stdout, stderr := l.torchrun(script, line, omp)
+			assert.Zero(t, code, stderr)
+			assert.ElementsMatch(t, []string{"--local_rank=0 it's $HOME", "--local_rank=1 it's $HOME"}, strings.Split(strings.TrimSpace(stdout), "\n"))
+		}
 	})
 
 	t.Run("a failure restarts all, and its exit code is 1", func(t *testing.T) {

@@ -1,0 +1,42 @@
+package torchrun
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// localRank is what torchrun replaces in arguments, as Python's string.Template does.
+var localRank = regexp.MustCompile(`\$(\$|local_rank\b|\{local_rank\})`)
+
+// WithLocalRank returns the command in whose arguments each process has its local rank where
+// ${local_rank} was written. A shell puts it there, and is the process no more then.
+func WithLocalRank(command []string) []string {
+	has := func(arg string) bool {
+		return slices.ContainsFunc(localRank.FindAllString(arg, -1), func(found string) bool { return found != "$$" })
+	}
+	if !slices.ContainsFunc(command[1:], has) {
+		return command
+	}
+	words := []string{"exec", quoted(command[:1])}
+	for _, arg := range command[1:] {
+		if !has(arg) {
+			words = append(words, quoted([]string{arg}))
+			continue
+		}
+		var word strings.Builder
+		end := 0
+		for _, at := range localRank.FindAllStringIndex(arg, -1) {
+			word.WriteString(quoted([]string{arg[end:at[0]]}))
+			if arg[at[0]:at[1]] == "$$" {
+				word.WriteString(`'$'`)
+			} else {
+				word.WriteString(`"$LOCAL_RANK"`)
+			}
+			end = at[1]
+		}
+		word.WriteString(quoted([]string{arg[end:]}))
+		words = append(words, word.String())
+	}
+	return []string{"/bin/sh", "-c", strings.Join(words, " ")}
+}

@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// pytorchTests are the files of PyTorch's tests of its launcher, below test/distributed, and
+// which of their tests do not apply here.
+var pytorchTests = map[string][]notHere{
+	"launcher/run_test.py": slices.Concat(ofTorchrun, []notHere{
+		{why: byEtcd, tests: "test_launch_elastic_multiple_agents"},
+		{why: startsNothing, tests: "test_init_method_tcp test_init_method_env"},
+	}),
+	"launcher/test_run.py": slices.Concat(ofTorchrun, []notHere{
+		{why: withoutLibuv, tests: "test_init_method_tcp_with_torchelastic test_init_method_env_with_torchelastic"},
+	}),
+	"launcher/launch_test.py": nil,
+	"launcher/api_test.py": {
+		{why: patchesTheAgent, tests: "test_launch_elastic_agent_raise_exception test_launch_shutdown" +
+			" test_rdzv_handler_shutdown_on_agent_signal test_rdzv_handler_shutdown_on_agent_error"},
+		{why: byEtcd, tests: "test_launch_elastic_multiple_agents"},
+		{why: startsNothing, tests: "test_get_entrypoint_name"},
+		{why: withoutLibuv, tests: "test_launch_dist_sum_with_static_rdzv"},
+	},
+	"test_launcher.py": nil,
+	"elastic/multiprocessing/api_test.py": {
+		{why: startsNothing, tests: "test_is_failed test_get_failures test_from_value test_from_value_map test_from_str_bad_input" +
+			" test_to_map test_validate_full_rank"},
+		{why: "is about arguments that the function refuses before it starts anything", tests: "test_invalid_log_dir test_args_env_len_mismatch"},
+		{why: "calls torch's own classes that start processes", tests: "test_multiprocessing_context_poll_raises_exception test_wrap_bad"},
+		{why: "calls torch's own classes that start processes", tests: "test_wait_for_all_child_procs_to_exit", in: "2."},
+		{why: "starts no process: it gives no arguments for any", tests: "test_function_with_tensor", in: "1."},
+	},
+	"elastic/multiprocessing/redirects_test.py":            {{why: "is of torch's functions that write the output of their own process to files"}},
+	"elastic/multiprocessing/tail_log_test.py":             {{why: "is of torch's class that reads files of output"}},
+	"elastic/multiprocessing/errors/api_test.py":           {{why: "is of torch's function that writes the error file of its own process"}},
+	"elastic/multiprocessing/errors/error_handler_test.py": {{why: "is of torch's function that writes the error file of its own process"}},
+}
+
+// notHere says why tests do not apply.
+type notHere struct {
+	why string
+	// tests are the names of the methods; empty: all of the file.
+	tests string
+	// in is the start of the versions of torch whose tests are meant; empty: all that have them.
+	in string
+}
+
+const (
+	startsNothing   = "starts nothing by the launcher"
+	patchesTheAgent = "has torch's agent, or its rendezvous, do something else; clusterrun is in place of both"
+	byEtcd          = "has agents meet by a server of etcd; here they meet at one of them, and the tests of c10d apply"
+	withoutLibuv    = "needs a client of torch's store, which a build without libuv has for no agent's store, torchrun's included"
+)
+
+var ofTorchrun = []notHere{
+	{why: patchesTheAgent, tests: "test_launch_elastic_agent_raise_exception test_launch_shutdown"},
+	{why: "patches torch.cuda in its own process; clusterrun counts the GPUs of the machine", tests: "test_nproc_gpu_launch_configurations"},
+	{why: startsNothing, tests: "test_min_max_nodes_parse test_is_not_torchelastic_launched"},
+}
+
+// applies reports whether what is said of tests is true of this build of torch.
+func (n notHere) applies(torch torchBuild) bool {
+	return strings.HasPrefix(torch.Version, n.in) && (n.why != withoutLibuv || torch.WithoutLibuv)
+}
+
+// torchBuild is what is known of the torch that is installed.
+type torchBuild struct {
+	Version      string
+	WithoutLibuv bool
+}
+
+const askTorch = `import json, torch, torch.distributed as dist
+without = False
+try:
+    dist.TCPStore("127.0.0.1", 0, 1, True, use_libuv=True)
+except TypeError:
+    pass  # it is older
+except RuntimeError as e:
+    without = "libuv" in str(e)
+print(json.dumps({"Version": torch.__version__, "WithoutLibuv": without}))`
+
+// PyTorch's own tests of its launcher, as they are, with clusterrun in its place:
+// testdata/pytorch has torch start it. Each that applies has to pass and to have started
+// clusterrun, and each that does not must have a reason, and would not do both.
+func TestPyTorch(t *testing.T) {
+	t.Parallel()
+	const python = "/usr/bin/python3" // where distributions put a packaged torch
+	source := os.Getenv("CLUSTERRUN_PYTORCH_TESTS")
+	if source == "" {
+		t.Skip("CLUSTERRUN_PYTORCH_TESTS does not name the sources of PyTorch, which .ci/pytorch-tests gets")
+	}
+	out, err := exec.Command(python, "-c", askTorch).Output()
+	if err != nil {
+		t.Skip("PyTorch is not installed (Debian: python3-torch)")
+	}
+	var torch torchBuild
+	require.NoError(t, json.Unmarshal(out, &torch), string(out))
+	l := newLocal(t)
+	// The server is there before any test, so that it has no mark.
+	code, _, stderr := l.run("run", "-q", "-n", "1", "--", "true")
+	require.Zero(t, code, stderr)
+	shim := filepath.Join(harness.Root(), "tests/e2e/testdata/pytorch")
+	env := harness.Env(l.home, l.mark, "TMPDIR="+t.TempDir(), "PYTHONPATH="+shim, "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=-1",
+		"CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t))
+
+	for _, file := range pytorchFiles(t, filepath.Join(source, "test/distributed")) {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			all, known := pytorchTests[file]
+			require.True(t, known, "it is not said whether these tests apply")
+			why := map[string]string{}
+			for _, n := range all {
+				if n.tests == "" {
+					t.Skip("does not apply: it " + n.why)
+				}
+				for test := range strings.FieldsSeq(n.tests) {
+					if n.applies(torch) {
+						why[test] = n.why
+					}
+				}
+			}
+			run := func(args ...string) *harness.Process {
+				argv := append([]string{python, filepath.Join(shim, "runtests.py"), filepath.Join(source, "test/distributed", file)}, args...)
+				p := harness.Start(t, t.TempDir(), env, argv...)
+				require.Zero(t, p.ExitCode(), p.Stderr())
+				return p
+			}
+			names := strings.Fields(run("list").Stdout())
+			require.NotEmpty(t, names)
+			for test := range why {
+				assert.True(t, slices.ContainsFunc(names, func(name string) bool { return after(name, ".") == test }), "there is no %s", test)
+			}
+			done := run(append([]string{"3"}, names...)...)
+			for line := range strings.Lines(done.Stdout()) {
+				var told pytorchOutcome
+				require.NoError(t, json.Unmarshal([]byte(line), &told), line)
+				names = slices.DeleteFunc(names, func(name string) bool { return name == told.Name })
+				t.Run(told.Name, func(t *testing.T) {
+					if reason := why[after(told.Name, ".")]; reason != "" {
+						assert.False(t, told.passed(), "it is said not to apply, since it %s, but it passes", reason)
+						t.Skip("does not apply: it " + reason)
+					}
+					assert.True(t, told.passed(), "%s; started clusterrun: %t\n%s\n%s", told.Outcome, told.Calls, told.Said, told.Output)
+				})
+			}
+			assert.Empty(t, names, "of these nothing is known")
+		})
+	}
+	t.Cleanup(func() { assert.Empty(t, l.tasks(), "processes that outlived the tests") })
+}
+
+type pytorchOutcome struct {
+	Name, Outcome, Said, Output string
+	// Calls reports whether clusterrun was started.
+	Calls bool
+}
+
+func (o pytorchOutcome) passed() bool { return o.Outcome == "passed" && o.Calls }
+
+// pytorchFiles returns the files of tests that there are, all that are known in this version
+// of PyTorch among them.
+func pytorchFiles(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"test_launcher.py", "launcher", "elastic/multiprocessing"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(dir, pattern), func(path string, d fs.DirEntry, err error) error {
+			name, _ := strings.CutSuffix(filepath.Base(path), ".py")
+			if err == nil && d.IsDir() && name == "bin" {
+				return fs.SkipDir // scripts that the tests start
+			}
+			if err == nil && !d.IsDir() && (strings.HasPrefix(name, "test_") || strings.HasSuffix(name, "_test")) {
+				relative, err := filepath.Rel(dir, path)
+				require.NoError(t, err)
+				files = append(files, relative)
+			}
+			return err
+		}))
+	}
+	for file := range pytorchTests {
+		if file != "launcher/run_test.py" && file != "launcher/test_run.py" { // the same, which was renamed
+			assert.Contains(t, files, file)
+		}
+	}
+	return files
+}
