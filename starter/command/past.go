@@ -19,10 +19,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// onlyHere is part of the help of commands that look at or remove what runs have left.
-const onlyHere = `It acts on this host, for the runs of this state directory; every host worker looks
-after its own (--keep-logs of worker and dev).`
-
 // logDirFlag registers the flag for a log directory.
 func (a *app) logDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "log-dir", "", "the log `DIRECTORY` that a run or a worker was given; default: logs, below the state directory")
