@@ -86,13 +86,13 @@ func TestManualPages(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	shown := output(t, dir, "man", "-l", "man/man1/clusterrun-run.1")
 	for _, lines := range []string{
-		"       Exit codes:\n         0      the run succeeded\n", "\n       --auto-restart\n              start failed tasks again\n",
+		"       Exit codes:\n         0      the run succeeded\n", "\n       --auto-restart\n              restart failed tasks\n",
 		"\nEXAMPLES\n         # Four processes of one program\n         clusterrun run -n 4 -- python3 train.py --epochs 3\n",
 		"\n       The options of all commands are in clusterrun(1).\n",
 	} {
 		assert.Contains(t, shown, lines)
 	}
-	assert.Contains(t, output(t, dir, "man", "-l", "man/man7/clusterrun-spec.7"), "\nname: iris\n    First part of a run ID")
+	assert.Contains(t, output(t, dir, "man", "-l", "man/man7/clusterrun-spec.7"), "\nname: iris\n    The first part of the IDs of runs")
 }
 
 func TestRoffTakesTextAsItIs(t *testing.T) {
