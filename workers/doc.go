@@ -8,11 +8,12 @@
 //
 // By its [Role] it serves workflows, tasks, or both.
 //
-// The host worker of `clusterrun run` has its side in the process of run itself ([OwnersSide]):
-// the run ends with run anyway, and it starts a process earlier. If run is killed, the supervisor
-// starts a Side, which tells the server how the run has ended. On a local queue, that of a run
-// whose only host it is, one poller serves workflows and tasks, and the server answers with the
-// activities that a workflow has scheduled, without another poll.
+// The side of the host worker of `clusterrun run` is in the process of that command ([OwnersSide]),
+// which saves the start of another one; the run ends with the command anyway. If the command is
+// killed, the supervisor starts a Side, which tells the server how the run has ended.
+//
+// A run on this host alone has a local queue ([spec.LocalQueue]). One worker serves its workflow and
+// its activities, so the server can answer a workflow task with the activities that it scheduled.
 //
 // # One host worker of a name
 //

@@ -8,12 +8,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLogger returns a logger that writes to stderr, or to the given file.
-func newLogger(debug bool, file ...string) (*zap.Logger, error) {
+// stderr is the file of standard error, for newLogger.
+const stderr = "stderr"
+
+// newLogger returns a logger that appends to a file.
+func newLogger(debug bool, file string) (*zap.Logger, error) {
 	c := zap.NewProductionConfig()
-	if len(file) > 0 {
-		c.OutputPaths = file
-	}
+	c.OutputPaths = []string{file}
 	c.Encoding = "console"
 	c.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	c.DisableStacktrace = true

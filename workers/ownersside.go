@@ -2,15 +2,12 @@ package workers
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
@@ -38,16 +35,9 @@ func NewOwnersSide(ctx context.Context, o Options, file string, start func(Optio
 		return nil, err
 	}
 	o.Instance = supervisor.NewInstance()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	conn, theirs, err := supervisor.SocketPair()
 	if err != nil {
-		return nil, fmt.Errorf("socketpair: %w", err)
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "side")
-	conn, err := net.FileConn(ours)
-	_ = ours.Close()
-	if err != nil {
-		_ = theirs.Close()
-		return nil, fmt.Errorf("socketpair: %w", err)
+		return nil, err
 	}
 	pid, err := start(o, theirs)
 	_ = theirs.Close()
@@ -80,7 +70,7 @@ func (s *OwnersSide) Dial(ctx context.Context, server connect.Options, timeout t
 }
 
 // Serve begins to serve the queues with the client of Dial. The caller closes the client after
-// [OwnersSide.Close].
+// [OwnersSide.Wait].
 func (s *OwnersSide) Serve(c client.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,11 +105,11 @@ func (s *OwnersSide) Leave() { s.leave() }
 func (s *OwnersSide) HandOver(ctx context.Context) {
 	s.side.handsOver.Store(true)
 	s.leave()
-	s.Close(ctx)
+	s.Wait(ctx)
 }
 
-// Close returns when the side has ended, or ctx is done.
-func (s *OwnersSide) Close(ctx context.Context) {
+// Wait returns when the side has ended, or ctx is done.
+func (s *OwnersSide) Wait(ctx context.Context) {
 	select {
 	case <-s.ended:
 	case <-ctx.Done():

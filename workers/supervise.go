@@ -62,7 +62,7 @@ func Supervise(ctx context.Context, o Options, command []string, owner Owner) er
 
 // supervise runs the supervisor of a state.
 func supervise(ctx context.Context, o Options, state *supervisor.State, command []string, owner Owner) error {
-	log, err := newLogger(o.Debug)
+	log, err := newLogger(o.Debug, stderr)
 	if err != nil {
 		return err
 	}

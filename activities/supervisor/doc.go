@@ -28,9 +28,9 @@
 //
 // A start is journalled, and the journal synced, before the fork; so a start
 // that nobody remembers did not happen, and none happens twice. A volatile state is not
-// synced: its runs end with an owner on this machine, so a crash of the machine leaves nothing
-// to be asked about. Every process
-// leads a session and a group of its own, has its stdin from /dev/null and its
+// synced: its runs end with their owner, so a crash of the machine leaves nothing to ask about.
+//
+// Every process leads a session and a group of its own, has its stdin from /dev/null and its
 // output in files or where the owner's goes (one in the foreground has the
 // owner's stdin too, and its terminal), and gets a parent-death signal, a cookie in its environment
 // and, where the kernel lets us, a cgroup.

@@ -80,7 +80,8 @@ func (h *host) start() {
 	}
 	var side net.Conn
 	if h.role.OwnersSide {
-		ours, theirs := h.socket()
+		ours, theirs, err := SocketPair()
+		require.NoError(h.t, err)
 		h.cmd.ExtraFiles = append(h.cmd.ExtraFiles, theirs)
 		side = ours
 		defer theirs.Close()
@@ -90,7 +91,7 @@ func (h *host) start() {
 	go func(cmd *exec.Cmd) { exited <- cmd.Wait() }(h.cmd)
 	h.exited = exited
 	if side != nil {
-		h.instance = NewInstance() // not the directory's: nothing here needs it
+		h.instance = h.role.Instance
 		h.client = NewOwnersClient(side, h.cmd.Process.Pid, h.role.Dir, h.instance)
 		return
 	}

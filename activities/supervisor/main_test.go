@@ -46,7 +46,8 @@ type role struct {
 	NoCgroups     bool
 	NoChildren    bool   // as if the kernel had no lists of children
 	Lifeline      bool   // descriptor 3
-	OwnersSide    bool   // descriptor 4
+	OwnersSide    bool   // descriptor 4, and a volatile state
+	Instance      string // of a new state
 	Owner         string // the directory of the owner's stdin, stdout and stderr
 	OrphanGrace   time.Duration
 	ShutdownGrace time.Duration
@@ -107,7 +108,7 @@ func supervisorMain(text string) int {
 	if TakesOver() {
 		state, _, err = Inherit()
 	} else {
-		state, err = OpenState(r.Dir)
+		state, err = OpenStateWith(r.Dir, StateOptions{Instance: r.Instance, Volatile: r.OwnersSide})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -2,8 +2,6 @@ package supervisor
 
 import (
 	"encoding/json"
-	"net"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,19 +11,7 @@ import (
 // newOwned returns a host whose side is the test itself.
 func newOwned(t *testing.T) *host {
 	t.Helper()
-	return newHost(t, func(r *role) { r.Lifeline, r.OwnersSide = true, true })
-}
-
-// socket returns a socket to the supervisor, and its end.
-func (h *host) socket() (ours net.Conn, theirs *os.File) {
-	h.t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(h.t, err)
-	mine := os.NewFile(uintptr(fds[0]), "supervisor")
-	defer mine.Close()
-	ours, err = net.FileConn(mine)
-	require.NoError(h.t, err)
-	return ours, os.NewFile(uintptr(fds[1]), "side")
+	return newHost(t, func(r *role) { r.Lifeline, r.OwnersSide, r.Instance = true, true, NewInstance() })
 }
 
 // An owner that has died with its side leaves its supervisor with processes. A side is started

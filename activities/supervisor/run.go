@@ -185,7 +185,7 @@ func Run(ctx context.Context, cfg Config) error {
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)
 	s.endProcesses(all, gone, orphans)
-	s.endSide(sideGone, all.Recorded)
+	s.endSide(sideGone)
 	return nil
 }
 

@@ -31,15 +31,17 @@ const (
 // as it does whenever that ends.
 func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	if s.cfg.OwnersSide != nil {
-		err := s.serveOwnersSide(func() { started <- nil })
+		link, err := s.linkOwnersSide()
+		started <- err
 		if err != nil {
-			started <- err
-			return
-		}
-		if s.ownersSideLeft() {
 			return
 		}
 		started = nil
+		<-link.served
+		link.close()
+		if s.ownersSideLeft() {
+			return
+		}
 		s.log.Warn("The side in the owner's process has ended; one is started here. Processes are not touched.")
 	}
 	pause := time.Duration(0)
@@ -92,22 +94,18 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	}
 }
 
-// serveOwnersSide answers the side in the owner's process until that ends. It calls serving
-// before.
-func (s *supervisor) serveOwnersSide(serving func()) error {
+// linkOwnersSide begins to answer the side in the owner's process.
+func (s *supervisor) linkOwnersSide() (*sideLink, error) {
 	conn, err := net.FileConn(s.cfg.OwnersSide)
 	_ = s.cfg.OwnersSide.Close()
 	if err != nil {
-		return fmt.Errorf("the socket to the owner's side: %w", err)
+		return nil, fmt.Errorf("the socket to the owner's side: %w", err)
 	}
 	link := s.serveSide(conn)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ownersSide = link
-	s.mu.Unlock()
-	serving()
-	<-link.served
-	link.close()
-	return nil
+	return link, nil
 }
 
 // ownersSideLeft reports whether the side in the owner's process, which has ended, has nothing
@@ -147,20 +145,13 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 	if len(argv) == 0 {
 		argv = os.Args
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	conn, theirs, err := SocketPair()
 	if err != nil {
-		return nil, fmt.Errorf("socketpair: %w", err)
+		return nil, err
 	}
-	mine := os.NewFile(uintptr(fds[0]), "side")
-	conn, err := net.FileConn(mine)
-	_ = mine.Close()
-	if err != nil {
-		_ = unix.Close(fds[1])
-		return nil, fmt.Errorf("socketpair: %w", err)
-	}
+	defer theirs.Close()
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		_ = unix.Close(fds[1])
 		_ = conn.Close()
 		return nil, fmt.Errorf("opening %s: %w", os.DevNull, err)
 	}
@@ -172,7 +163,7 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 	))
 	attr := &syscall.ProcAttr{
 		Env:   env,
-		Files: []uintptr{uintptr(null), 1, 2, uintptr(fds[1])},
+		Files: []uintptr{uintptr(null), 1, 2, theirs.Fd()},
 		// It has its own group: Ctrl-C is for the supervisor, which tells the side. It
 		// gets no parent-death signal: it must sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
@@ -183,7 +174,6 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 		defer s.mu.Unlock()
 		s.side = pid
 	})
-	_ = unix.Close(fds[1])
 	_ = unix.Close(null)
 	if err != nil {
 		_ = conn.Close()
@@ -192,6 +182,24 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 	link = s.serveSide(conn)
 	s.reaper.wake() // it may have ended before it was in the table
 	return link, nil
+}
+
+// SocketPair returns the two ends of a connection between a supervisor and a side: one for this
+// process, and one for another.
+func SocketPair() (ours net.Conn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	mine := os.NewFile(uintptr(fds[0]), "ours")
+	theirs = os.NewFile(uintptr(fds[1]), "theirs")
+	ours, err = net.FileConn(mine) // which has its own
+	_ = mine.Close()
+	if err != nil {
+		_ = theirs.Close()
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	return ours, theirs, nil
 }
 
 // serveSide answers a side over a connection.
@@ -222,12 +230,12 @@ func lastOfEach(env []string) []string {
 
 // endSide lets the side finish, then sends SIGTERM, then SIGKILL: at once if what the side
 // would report is recorded. A side in the owner's process is only cut off.
-func (s *supervisor) endSide(gone <-chan struct{}, recorded bool) {
+func (s *supervisor) endSide(gone <-chan struct{}) {
 	steps := []struct {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{0, sideFarewell}, {unix.SIGTERM, sideGrace}, {unix.SIGKILL, s.cfg.KillBound}}
-	if recorded {
+	if s.recorded { // nobody writes it any more
 		steps = steps[2:]
 	}
 	for _, step := range steps {

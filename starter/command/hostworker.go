@@ -153,7 +153,7 @@ func (w *hostWorker) stop(ctx context.Context) {
 	w.theirs.Close()
 	if w.side != nil {
 		w.side.Leave()
-		w.side.Close(ctx)
+		w.side.Wait(ctx)
 	}
 }
 

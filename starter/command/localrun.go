@@ -30,8 +30,6 @@ const (
 	maxSuccessors = 3
 	// workerStop bounds the wait for the host worker when the run has ended.
 	workerStop = 10 * time.Second
-	// handOverBound bounds the wait for the side when this command is suspended.
-	handOverBound = 3 * time.Second
 )
 
 // localRun is a run on this machine: its private host worker, its output, and

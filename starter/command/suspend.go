@@ -5,9 +5,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workers"
 )
+
+// handOverBound bounds the wait for the side when this command is suspended.
+const handOverBound = 3 * time.Second
 
 // suspendable has Ctrl-Z stop this command and not the run: before it stops, the side of the host
 // worker that is in this process hands over to one of the supervisor's.

@@ -1,0 +1,114 @@
+package workers
+
+import (
+	"fmt"
+	"sync"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities/temporal"
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// polling is the set of workers of a side.
+type polling []worker.Worker
+
+// stop ends them at the same time: each waits for polls of its own.
+func (p polling) stop() {
+	var all sync.WaitGroup
+	for _, w := range p {
+		all.Go(w.Stop)
+	}
+	all.Wait()
+}
+
+// startWorkers polls the queues of DESIGN.md: that of the workflows, those for reservations on any
+// host and on this one where it is private, and that of this very host worker. On a local queue
+// they are one.
+func (s *side) startWorkers() (polling, error) {
+	all := s.workers()
+	for i, w := range all {
+		if err := w.Start(); err != nil {
+			all[:i].stop()
+			return nil, fmt.Errorf("poll the queues of this host: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// workers returns those for the queues.
+func (s *side) workers() (all polling) {
+	if spec.IsLocalQueue(s.Queue) {
+		w := worker.New(s.client, s.Queue, s.localOptions())
+		registerWorkflows(w)
+		s.registerChecks(w)
+		s.registerTasks(w)
+		return polling{w}
+	}
+	if s.Role.servesWorkflows() {
+		w := worker.New(s.client, s.Queue, s.workflowOptions())
+		registerWorkflows(w)
+		all = append(all, w)
+	}
+	if s.Role.servesTasks() {
+		all = append(all, s.taskWorkers()...)
+	}
+	return all
+}
+
+func registerWorkflows(w worker.Worker) {
+	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
+	w.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+}
+
+// taskWorkers returns those for the activities of tasks.
+func (s *side) taskWorkers() (all polling) {
+	anywhere := []string{spec.HostsQueue(s.Queue)}
+	if s.member == nil {
+		anywhere = append(anywhere, spec.HostQueue(s.Queue, s.Host))
+	}
+	for _, queue := range anywhere {
+		w := worker.New(s.client, queue, reserveOptions())
+		if s.member == nil {
+			w.RegisterActivityWithOptions(s.host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
+		}
+		s.registerChecks(w)
+		all = append(all, w)
+	}
+	tasks := worker.New(s.client, spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()), s.taskOptions())
+	s.registerTasks(tasks)
+	return append(all, tasks)
+}
+
+// registerChecks registers what any host may do for a queue of closures.
+func (s *side) registerChecks(w worker.Worker) {
+	w.RegisterActivityWithOptions(s.queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
+}
+
+// registerTasks registers what this host does for its tasks.
+func (s *side) registerTasks(w worker.Worker) {
+	// The next generation of a group is reserved where the last one was.
+	w.RegisterActivityWithOptions(s.host.Reserve, activity.RegisterOptions{Name: spec.ActivityReserve})
+	w.RegisterActivityWithOptions(s.host.Prepare, activity.RegisterOptions{Name: spec.ActivityPrepare})
+	w.RegisterActivityWithOptions(s.host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
+	w.RegisterActivityWithOptions(s.host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
+	w.RegisterActivityWithOptions(s.host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
+	closures := temporal.NewClosures(s.server, s.host.Brokers())
+	w.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
+	w.RegisterActivityWithOptions(closures.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
+	w.RegisterActivityWithOptions(closures.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
+	w.RegisterActivityWithOptions(s.queues.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
+	w.RegisterActivityWithOptions(s.rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
+	if s.member != nil {
+		w.RegisterActivityWithOptions(s.member.HostLease, activity.RegisterOptions{Name: spec.ActivityHostLease})
+		w.RegisterActivityWithOptions(s.member.FleetCheck, activity.RegisterOptions{Name: spec.ActivityFleetCheck})
+	}
+}
