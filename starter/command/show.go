@@ -113,15 +113,6 @@ func whyNoSpec(of *account.Account, imported bool) string {
 	return why + "; --codec-keys FILE decodes it with what is in the file"
 }
 
-func (a *app) isImportedAccount(of *account.Account) bool {
-	for _, past := range a.imported {
-		if past == of {
-			return true
-		}
-	}
-	return false
-}
-
 func (a *app) printAccount(of *account.Account) error {
 	s := of.Status
 	state := string(s.State)
@@ -145,7 +136,7 @@ func (a *app) printAccount(of *account.Account) error {
 	}
 	if of.Spec == nil {
 		if s.Open || s.Result != nil || s.Ending != "" {
-			fmt.Fprintln(a.out, "\n"+whyNoSpec(of, a.isImportedAccount(of)))
+			fmt.Fprintln(a.out, "\n"+whyNoSpec(of, slices.Contains(slices.Collect(maps.Values(a.imported)), of)))
 		}
 		return nil
 	}

@@ -50,4 +50,8 @@ func TestQueues(t *testing.T) {
 	require.Equal(t, "clusterrun/hosts", HostsQueue(TaskQueue))
 	require.Equal(t, "clusterrun/host/a", HostQueue(TaskQueue, "a"))
 	require.Equal(t, "clusterrun/host/a/i", InstanceQueue(TaskQueue, "a", "i"))
+	local := LocalQueue("x")
+	require.True(t, IsPrivateQueue(local), "it asks no fleet for hosts")
+	require.Equal(t, []string{local, local, local}, []string{HostsQueue(local), HostQueue(local, "a"), InstanceQueue(local, "a", "i")})
+	require.False(t, IsLocalQueue(PrivateQueue("x")))
 }
