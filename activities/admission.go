@@ -25,14 +25,20 @@ import (
 
 // checkSpec returns what is wrong with a spec, before its tasks are listed: whoever can write
 // to the namespace can ask for anything, so nothing that a workflow has checked counts.
-func checkSpec(s *spec.RunSpec) []spec.Problem {
+func (h *Host) checkSpec(s *spec.RunSpec) []spec.Problem {
 	var invalid *spec.InvalidSpecError
 	if !errors.As(s.Validate(), &invalid) {
 		return nil
 	}
+	if !s.IsElastic() {
+		return invalid.Problems
+	}
+	// This may be a part of the run, whose tasks are too few for its hosts and for what it says of them.
 	return slices.DeleteFunc(invalid.Problems, func(p spec.Problem) bool {
-		// Of an elastic run this may be a part, whose tasks are too few for its hosts.
-		return s.IsElastic() && p.Path == "hosts.count"
+		if h.Guard == nil {
+			return p.Path != "tasks" // but their number is bounded for all
+		}
+		return p.Path == "hosts.count" || p.Path == "hosts.per_host"
 	})
 }
 

@@ -36,7 +36,7 @@ func (h *Host) understands(in ReserveInput) error {
 		why = "there is no spec"
 	}
 	if why == "" {
-		problems := checkSpec(in.Spec)
+		problems := h.checkSpec(in.Spec)
 		if len(problems) == 0 {
 			return nil
 		}

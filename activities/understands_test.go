@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/guard"
 	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -39,6 +40,20 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 		require.True(t, errors.As(err, &refused))
 		assert.Equal(t, spec.ErrPlacement, refused.Type())
 	}
+}
+
+// An elastic run that has lost a host asks the others for fewer tasks than its spec is for.
+func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
+	s, err := spec.DecodeYAML([]byte(`{command: ["true"], tasks: [{type: worker, count: 4, overrides: {"3": {env: {LAST: "1"}}}}],
+		hosts: {count: "1:2", per_host: 2}, restart_scope: group}`))
+	require.NoError(t, err)
+	require.NoError(t, s.Validate())
+	part := s.Sized(2)
+	require.Error(t, part.Validate())
+	assert.NoError(t, (&Host{}).understands(ReserveInput{Spec: part}))
+
+	part.Tasks[0].Overrides = nil
+	assert.NoError(t, (&Host{Config: Config{Guard: &guard.Guard{}}}).understands(ReserveInput{Spec: part}), "a host with a policy")
 }
 
 // A program does not take over runs of which it would forget something. Those that are over do not count.

@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/embedded"
+	"github.com/clusterrun/clusterrun/workflows/plural"
 )
 
 // upgradePatience is how long a host worker may take to say what came of an upgrade.
@@ -59,7 +60,7 @@ Exit codes:
 			if a.global.json {
 				return a.printJSON(after)
 			}
-			a.say("the host worker with pid %d is now clusterrun %s, and was %s; %d processes continue", after.PID, after.Version, before.Version, after.Living)
+			a.say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
 			return nil
 		},
 	}

@@ -140,7 +140,7 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 	leave("b")
 	f.waitsBehind(run, later)
 	_, stdout, _ := f.CLI(t, "status", run.GetID())
-	assert.Contains(t, stdout, "elastic: none of 2:3 hosts\nwaiting for 1 slot on each of 2 to 3 hosts: 1 free on d (position 1 in queue clusterrun)\n")
+	assert.Contains(t, stdout, "elastic: none of 2:3 hosts\nwaiting for 1 slot on each of 2 to 3 hosts: only 1 such host: 1 free on d (position 1 in queue clusterrun)\n")
 	_, stdout, _ = f.CLI(t, "queue", "--json")
 	assert.Contains(t, stdout, `"hosts": "2:3"`)
 	f.StartWorker(t, "--host-name", "e", "--slots", "1")

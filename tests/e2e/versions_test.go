@@ -57,7 +57,7 @@ func TestHostsOfTwoVersions(t *testing.T) {
 		programs[step.host].Replace(step.program)
 		code, stderr := hosts[step.host].Upgrade()
 		require.Zero(t, code, stderr)
-		assert.Contains(t, stderr, "is clusterrun "+step.version+" now")
+		assert.Contains(t, stderr, "is now clusterrun "+step.version)
 		harness.Eventually(t, "the fleet knows the version", func() bool { return f.hosts()[step.host].Version == step.version })
 
 		short := start(fmt.Sprint("short", i), `"$CR" task barrier here`)()
