@@ -1,17 +1,16 @@
-// Package closures has the tasks of a host call closures: functions they have
-// registered, with arguments that a coordinator has scheduled. A [Broker] stands
-// between the queue of a run, which leases closures to the host, and the processes
-// of its tasks, which ask for them over the task API. It knows nothing of Temporal
-// and keeps nothing on disk.
+// Package closures lets the tasks of a host call closures: functions that they have
+// registered, with arguments that a coordinator has scheduled. A [Broker] stands between the
+// queue of a run, which leases closures to the host, and the processes of its tasks, which
+// ask for closures over the task API. It knows nothing of Temporal and keeps nothing on disk.
 //
 // # Leases
 //
-// A lease waits for outcomes; it is not the parent of calls. When it ends, of
-// whatever, calls go on, closures that wait are called, and outcomes are kept for the
-// next lease that names them; after a minute without one they are forgotten. A lease
-// returns when all of its closures have ended, and else with some: so soon that a lone
-// closure costs no wait, and so late that a flood comes back in hundreds. What takes
-// long holds nothing back.
+// A lease waits for outcomes; it does not own the calls. When a lease ends, for whatever
+// reason, running calls continue, waiting closures are still called, and outcomes are kept
+// for the next lease that names them. Without such a lease they are forgotten after a minute.
+// A lease returns when all of its closures have ended, and before that with those that have:
+// early enough that a single closure does not wait, and late enough that a flood returns in
+// hundreds. A long call holds nothing back.
 //
 //	     Lease: not held                 Next: free slots
 //	───────────────────────► queued ──────────────────────► given
@@ -22,42 +21,41 @@
 //
 // # Processes
 //
-// A process says with each request how it stands, all of it, and what an answer
-// brings is sent again until the process has it. So neither closures nor outcomes get
-// lost with a connection, and nothing is doubled: each call has a number, and an
-// outcome is that of its call. The same makes a broker replaceable. A new one holds
-// nothing; processes that knew the old one say what they hold and what came of it, and
-// a lease's next attempt finds it. Until all of them have been heard of, for two seconds at
-// most, it gives nothing to anybody that may be somebody's already.
+// A process sends its whole state with each request, and the broker repeats what its answers
+// contain until the process has it. A lost connection therefore loses no closure and no
+// outcome, and nothing is doubled: each call has a number, and an outcome names its call.
+// This also makes a broker replaceable. A new broker holds nothing; processes that knew the
+// old one report what they hold and its outcomes, and the lease's next attempt finds it.
+// Until all of those processes have reported, but for two seconds at most, a new broker gives
+// out no closure that one of them may already hold.
 //
-// A process gets as much as it will call in about 20 ms, by how long its calls of a
-// function have taken, and one where nobody knows. When a call turns out to be long,
-// it hands back what is behind it.
+// A process gets as many closures as it will call in about 20 ms, judged by how long its
+// calls of a function have taken, and a single one while that is unknown. When a call turns
+// out to be long, the process hands back the closures queued behind it.
 //
 // # Resources
 //
-// The definitions of per-worker resources come with the closures that use them, and a
-// process builds them when it first calls one. When nobody needs a resource any more
-// the queue says so, with a lease or a [Broker.Release], and every process is told with
-// its next answer, until it has acknowledged one that has it. It drops what it has built.
+// The definitions of per-worker resources come with the closures that use them, and a process
+// builds a resource when it first calls such a closure. When a resource is no longer needed,
+// the queue says so with a lease or by [Broker.Release]. Each process is told with every
+// answer until it acknowledges one, and then drops what it has built.
 //
 // # Ends
 //
-// Calls that a process had begun are lost with it. Of several short ones that it had
-// been given at once nobody knows which it was in; they are put back, each is given
-// alone from then on, and so the one that ends its processes is found without
-// blaming the others.
+// Calls that a process had begun are lost with it. If the process held several short calls,
+// nobody knows which one it was in: all are put back, and each is given alone from then on. A
+// closure that kills its processes is found that way, and the others are not blamed.
 //
-// A process that is frozen has no end. Others get what it was given and has not begun, once
-// it has been silent for ten seconds, and it counts as serving no more. When it asks again
-// it is told to leave what somebody else has.
+// A frozen process does not end. Once it has been silent for ten seconds, it no longer counts
+// as serving, and other processes get the closures that it was given and has not begun. When
+// it asks again, it is told to drop those that were given to others.
 //
-// A call that is cancelled, or has run out of time, is told to end, and its process
-// restarted where it does not. Its outcome comes when the process has ended: when it
-// is there, the function is not running any more. A cancellation may come before the
-// closure does, or before the process is back that has it; it is remembered, and what a
-// lease names as cancelled is cancelled, too.
+// A call that is cancelled or out of time is told to end, and its process is restarted if it
+// does not. The outcome is reported only after the process has ended, so the function is no
+// longer running by then. A cancellation may arrive before its closure, or before the process
+// that holds the closure has returned; it is remembered. A lease may also name closures that
+// are cancelled.
 //
-// At least once is the promise: a closure may be called again when a process or a
-// host is lost, and never because a lease was.
+// The promise is at least once: a closure may be called again when a process or a host is
+// lost, but never because a lease was lost.
 package closures

@@ -1,49 +1,49 @@
 // Package hostservice serves the files of runs from the host that has them, and reads them
-// elsewhere.
+// from other hosts.
 //
 // A [Server] speaks HTTP over TLS, HTTP/2 where the client can:
 //
 //	GET  /v1/runs/{run}                      which processes have files: a [Listing]
-//	POST /v1/runs/{run}/output               the output of the run's processes here, as
-//	                                         a [Query] wants it: records, see below
+//	POST /v1/runs/{run}/output               the output of the run's processes here that
+//	                                         a [Query] selects: records, see below
 //	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}?offset=BYTES&follow=true
 //	                                         one file: stdout, stderr, error, result or start
 //	GET  /v1/archives/{digest}?offset=BYTES
 //	                                         what runs ship; see package shipped
 //	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for the hosts of a run until
-//	                                         that has ended; answers how it is read
+//	                                         the run has ended; the answer says how to read it
 //
 // where run is the ID of the run's first execution.
 //
-// Files are the truth, and the offset in them is the cursor: what a client has read it
-// does not ask for again, so that a connection that is lost neither loses a byte nor brings
-// one twice. The end is always said: of an output by its last record, of a file by the
-// trailer Clusterrun-End with the offset that was reached. What ends without it was cut
-// off. With follow the end comes when the run has given the host back; without it, when
-// all is sent that was there.
+// The cursor is the offset in a file: a client does not ask again for what it has read, so a
+// lost connection neither loses nor repeats a byte. The end is always marked: the end of an
+// output by its last record, the end of a file by the trailer Clusterrun-End with the offset
+// that was reached. A response without that mark was cut off. With follow, the response ends
+// when the run has released the host; without it, when everything that was there has been
+// sent.
 //
 // # Records
 //
-// An output is a sequence of records, each a line of JSON ([record]). One with a length is
-// followed by so many bytes of one stream. Behind it is a [tasklog.Follower], which reads
-// no faster than the client takes: a client that does not read costs one buffer, whatever
-// the tasks write. [Client.Follow] is the other end, and hands on [tasklog.Chunk] like a
-// follower of files.
+// An output is a sequence of records, each a line of JSON ([record]). A record with a length
+// is followed by that many bytes of one stream. A [tasklog.Follower] feeds the output and
+// reads no faster than the client: a client that does not read costs one buffer, whatever the
+// tasks write. [Client.Follow] is the other end, and delivers [tasklog.Chunk] values as a
+// follower of files does.
 //
 // # Who may read
 //
-// What follows is said of the files of runs. For archives it is the same: a token allows to
-// read one, by its digest, or to store some, and the fleet tells the latter to whoever may
-// ask it.
+// This section is about the files of runs. Archives work the same way: a token allows its
+// holder to read one archive, by its digest, or to store some. The fleet gives a token for
+// storing to anyone who may query the fleet.
 //
-// A request needs a token (Authorization: Bearer). It names a run, the directory with its
-// files and the user of its tasks, as whom root reads them, and is signed with a key of the
-// state directory. So the host keeps nothing for
-// it, and files can be read for as long as they are there, also when the run was forgotten
-// long ago. The run tells its token to whoever may ask for its status. Whatever else comes
-// gets the same answer, 404, wherever it is wrong.
+// A request needs a token (Authorization: Bearer). The token names a run, the directory with
+// its files and, if the host worker is root, the user of its tasks, as whom the files are
+// read. It is signed with a key in the state directory, so the host keeps no state for it,
+// and files can be read for as long as they exist, even if the run was forgotten long ago.
+// The run gives its token to anyone who may query its status. All other requests get the same
+// answer, 404, whatever is wrong with them.
 //
-// The certificate is made once and kept in the state directory. Clients know it by its
-// fingerprint, which they have from the run as well, so no authority has to sign it; names
-// and dates in it mean nothing.
+// The certificate is made once and kept in the state directory. Clients identify it by its
+// fingerprint, which they also get from the run, so no authority has to sign it; names and
+// dates in it mean nothing.
 package hostservice

@@ -1,15 +1,16 @@
 // Package hostuser looks up the users of a host and does things as one of them.
 //
 // A host worker that runs as root starts a run's tasks as the user that the host's policy
-// names, and what it does for them in their directories it does as that user, too
-// ([User.Do]): whatever a user has put there, such as a symbolic link to a file of root's,
-// leads no further than the user could go. It also is what makes homes on a file server
-// work that knows no root. Who that user is has been written down when the run was reserved, and
-// is never taken from the files: directories can be moved, and links put in their place.
+// names, and does its own work in their directories as that user, too ([User.Do]). Whatever a
+// user has put there, such as a symbolic link to one of root's files, leads no further than
+// the user could go. This also makes homes work on a file server that maps root to nobody.
+// The user is recorded when the run is reserved, and is never derived from the files:
+// directories can be moved, and replaced by links.
 //
 // # Lookup
 //
-// Users come from getent(1) and their groups from id(1), which ask whatever nsswitch.conf(5)
-// names, in a binary without cgo as well; they are given ten seconds. PAM is not asked: limits are those of the host
-// worker, and what a login shell reads is read by tasks that are one (bash -lc).
+// Users come from getent(1) and their groups from id(1), which consult the sources in
+// nsswitch.conf(5) even if the binary was built without cgo; each command gets ten seconds.
+// PAM is not consulted: limits are those of the host worker, and a task that wants the files
+// of a login shell can be one (bash -lc).
 package hostuser

@@ -1,9 +1,10 @@
-// Package policy decides what a host runs, for whom and as which user. It is pure: its
-// caller verifies signatures, resolves programs and reads files.
+// Package policy decides what a host runs, for whom and as which user. It is pure: its caller
+// verifies signatures, resolves programs and reads files.
 //
-// A [Policy] is a list of rules, which its owner writes as YAML. A rule is for the signers
-// that it names, and for what is within all of its bounds. The first such rule decides; what
-// no rule is for is denied. Without a policy everything is allowed.
+// A [Policy] is a list of rules, which its owner writes as YAML. A rule applies to a request
+// if it names the signer and the request is within all bounds of the rule. The first rule
+// that applies decides; without one, the request is denied. Without a policy everything is
+// allowed.
 //
 //	rules:
 //	  - signers: [alice@example.com]
@@ -18,21 +19,21 @@
 //
 // # Patterns
 //
-// A star stands for any characters but a slash, as in [path.Match]. A path that ends in /**
-// stands for everything below it. A directory stands for itself and everything below. What a
-// run ships is ship:/ on every host: its content is what was signed.
+// A star stands for any characters except a slash, as in [path.Match]. A path that ends in
+// /** stands for everything below it. A directory stands for itself and everything below it.
+// What a run ships is ship:/ on every host: its content is part of what was signed.
 //
-// Patterns are of real paths: links on the way to a program are followed, and those to a
-// directory to its end, before the policy is asked, and what it was asked about is executed.
-// A program that is a link itself has its own name: /usr/bin/python3 is that, and not
-// python3.12, but where /bin is a link to /usr/bin, write /usr/bin/sh. A path with .. is
-// denied, since behind a link it may lead anywhere.
+// Patterns match real paths. Before the policy is consulted, links on the way to a program
+// are resolved, and links to a directory completely; the program that was checked is the one
+// that is executed. The last element of a program's path is not resolved: /usr/bin/python3
+// matches as that, not as python3.12, but where /bin is a link to /usr/bin, write
+// /usr/bin/sh. A path with .. is denied, since behind a link it may lead anywhere.
 //
 // # Bounds
 //
-// A bound that is not given bounds nothing, with two exceptions. Where programs are bounded,
-// the spec may set only the variables that env names, because LD_PRELOAD makes any program
-// another one, and so do others that name code: PYTHONPATH, BASH_ENV, NCCL_NET_PLUGIN. And
-// no rule lends root: a host worker that runs as root denies what a rule allows without a
-// user, and root has to be named.
+// A bound that is not given does not restrict anything, with two exceptions. If a rule bounds
+// programs, the spec may set only the variables that env lists, because LD_PRELOAD turns any
+// program into another one, and so do other variables that name code: PYTHONPATH, BASH_ENV,
+// NCCL_NET_PLUGIN. And no rule grants root implicitly: a host worker that runs as root denies
+// requests allowed by a rule without a user; to run as root, the rule must name it.
 package policy

@@ -1,3 +1,3 @@
-// Package runkey has the names that a host worker and its supervisor give a run
-// and its tasks, so that what they keep of one execution is never found by another.
+// Package runkey has the names that a host worker and its supervisor give to a run and its
+// tasks. They keep apart what belongs to different executions.
 package runkey

@@ -1,37 +1,36 @@
-// Package shipped packs a directory, and keeps on a host what runs have shipped there.
+// Package shipped packs a directory, and stores on a host what runs have shipped there.
 //
 // # The archive
 //
-// An archive is a tar file without compression. [Pack] writes the entries in the order of
-// their names, with fixed times, owners and modes, of which only the executable bits are
-// kept: what has the same content has the same archive, which is known by its SHA-256, the
-// digest.
+// An archive is a tar file without compression. [Pack] writes the entries sorted by name,
+// with fixed times, owners and modes, and keeps only the executable bits of the modes: the
+// same content gives the same archive, which is identified by its SHA-256, the digest.
 //
-// What .gitignore files name stays behind, those above the directory included as far as its
-// git checkout reaches, whether or not git tracks it; and so do .git and what is excluded by
-// hand. Files are read, and links followed, by way of [os.Root]: nothing from outside gets
-// into an archive. A symbolic link that leaves the directory is refused by its name, and so is
-// what is neither a file nor a directory nor a link.
+// Pack leaves out what .gitignore files name, whether or not git tracks it, including the
+// .gitignore files above the directory within its git checkout. It also leaves out .git and
+// what the caller excludes. Files are read, and links followed, through [os.Root], so nothing
+// outside the directory gets into an archive. Pack refuses a symbolic link that leaves the
+// directory, and anything that is neither a file nor a directory nor a link, and names it.
 //
-// An archive is unpacked by way of [os.Root] as well, so that whatever is in it, nothing is
-// written outside. It may have what Pack writes and nothing else.
+// An archive is unpacked through [os.Root] as well, so that nothing is written outside,
+// whatever it contains. It may contain only what Pack writes.
 //
 // # The store
 //
 // A [Store] is a directory in the state directory of a host worker:
 //
 //	shipped/archives/DIGEST           an archive
-//	shipped/uploads/DIGEST-RUN.json   a run that has its archive from here
-//	shipped/runs/RUN/EXECUTION        the directory of a run, and beside it a .json: of what
+//	shipped/uploads/DIGEST-RUN.json   a run whose archive was uploaded here
+//	shipped/runs/RUN/EXECUTION        the directory of a run, with a .json beside it
 //	shipped/new                       what is being written
 //
 // Archives and directories appear there by a rename, complete and checked. Each run has a
-// directory of its own, so that what its tasks write there is its own as well.
+// directory of its own, so its tasks may write there.
 //
-// [Store.Sweep] removes what nobody needs: an archive when no run on this host has it and all
-// runs that have it from here have ended, and the directory of a run together with the run's
-// logs: once the host has done with the run and its log directory is gone.
+// [Store.Sweep] removes what is no longer needed: an archive when no run on this host uses it
+// and all runs that fetch it from here have ended, and the directory of a run together with
+// the run's logs: once the host is done with the run and its log directory is gone.
 //
-// Whoever needs an archive to stay locks its digest ([Store.Lock]) until that can be seen
-// elsewhere.
+// A caller that needs an archive to stay locks its digest ([Store.Lock]) until the need is
+// recorded elsewhere.
 package shipped

@@ -1,6 +1,6 @@
-// Package task is for Go programs that clusterrun runs: barriers with the other
-// tasks, stopping together with them, the task's result, error and progress, and who
-// the others are.
+// Package task is for Go programs that clusterrun runs. It has barriers with the other tasks,
+// a way to stop together with them, the task's result, error and progress, and the list of
+// the other tasks.
 //
 //	t, err := task.Current()
 //	if err != nil {
@@ -28,7 +28,6 @@
 //	}
 //	return t.Serve(ctx, functions, task.Slots(4)) // until the tasks of the run stop together
 //
-// The host may be away for a moment: its half that answers may be started again
-// at any time. All calls try again until their context ends, and may be sent
-// twice without harm.
+// The host may be away for a moment, because its host worker can be restarted at any time.
+// All calls retry until their context ends; it is harmless if they are sent twice.
 package task
