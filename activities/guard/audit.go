@@ -17,9 +17,10 @@ type Entry struct {
 	// What is start, refused, stop, terminate, restart, signal, stacks, tell, seal, settle or
 	// unreserve.
 	What string `json:"what"`
-	// Signers are the principals of whoever has signed what is started; none: nobody has.
+	// Signers are the principals of the key that signed the request; empty if it is unsigned.
 	Signers []string `json:"signers,omitempty"`
-	// User is whom it runs as, and Rule the number of the rule that allows it.
+	// User is the user that the process runs as, and Rule the number of the rule that allows
+	// it.
 	User string `json:"user,omitempty"`
 	Rule int    `json:"rule,omitempty"`
 	// Run and Execution are the IDs of the run's workflow and of its execution.
@@ -28,12 +29,12 @@ type Entry struct {
 	Task      string   `json:"task,omitempty"`
 	Command   []string `json:"command,omitempty"`
 	Dir       string   `json:"dir,omitempty"`
-	// Asked is what was refused, and Why says why.
+	// Asked is the request that was refused, and Why the reason.
 	Asked string `json:"asked,omitempty"`
 	Why   string `json:"why,omitempty"`
 }
 
-// Log writes a line. What it tells of must not be done if that fails.
+// Log writes a line. If it fails, the action that the line describes must not be done.
 func (g *Guard) Log(e Entry) error {
 	if g == nil {
 		return nil
@@ -62,11 +63,11 @@ func (g *Guard) Log(e Entry) error {
 	return nil
 }
 
-// maxText bounds what a line has of a command, and of a reason, in bytes: whoever asks may
-// write anything.
+// maxText bounds the part of a command or a reason that a line has, in bytes: clients may
+// send texts of any length.
 const maxText = 4 << 10
 
-// shortened returns the beginning of a command.
+// shortened returns the beginning of a command, at most maxText bytes of it.
 func shortened(command []string) []string {
 	left := maxText
 	for i, word := range command {
@@ -81,7 +82,7 @@ func openAudit(file string) (*os.File, error) {
 	return os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 }
 
-// checkAudit returns why the audit log could not be written.
+// checkAudit returns an error if the audit log cannot be written.
 func (g *Guard) checkAudit() error {
 	file := g.auditFile()
 	if file == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Guard is that of one host. A nil Guard allows everything and writes nothing down.
+// Guard guards one host. A nil Guard allows everything and logs nothing.
 type Guard struct {
 	file, audit string
 	usedDir     string
@@ -22,18 +22,18 @@ type Guard struct {
 	mu      sync.Mutex
 	policy  *policy.Policy
 	signers *signatures.Signers
-	// read are the files as they were read.
+	// read has the versions of the files that were read.
 	read []version
 }
 
-// version tells a file from what it is after a change.
+// version identifies the content of a file, to detect changes.
 type version struct {
 	path string
 	info os.FileInfo
 }
 
-// New returns the guard of a host with that policy and audit log, where it has them; nil if it
-// has neither.
+// New returns the guard of a host with that policy and audit log, each of which may be empty;
+// it returns nil if both are.
 func New(file, audit, stateDir string) *Guard {
 	if file == "" && audit == "" {
 		return nil
@@ -41,7 +41,7 @@ func New(file, audit, stateDir string) *Guard {
 	return &Guard{file: file, audit: audit, usedDir: filepath.Join(stateDir, "signatures"), now: time.Now}
 }
 
-// Check returns why the policy or the audit log cannot be used.
+// Check returns an error if the policy or the audit log cannot be used.
 func (g *Guard) Check() error {
 	if g == nil {
 		return nil
@@ -93,7 +93,7 @@ func below(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// load returns the policy as it is now, and those who may sign.
+// load returns the current policy, and those who may sign.
 func (g *Guard) load() (*policy.Policy, *signatures.Signers, error) {
 	if g.file == "" {
 		return nil, nil, nil
@@ -136,12 +136,12 @@ func (g *Guard) Decide(r policy.Request) policy.Decision {
 	return p.Decide(r)
 }
 
-// HasPolicy reports whether something may be denied.
+// HasPolicy reports whether a request may be denied.
 func (g *Guard) HasPolicy() bool { return g != nil && g.file != "" }
 
-// Signers returns the principals of whoever has signed a statement, and the ID of what they
-// have signed; none where nobody has, or where no policy asks. With a use that is not empty
-// the signature is used up by it.
+// Signers returns the principals of the key that signed a statement, and the ID of what was
+// signed. They are empty if there is no signature or no policy. If by is not empty, the
+// signature is used up by it.
 func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by Use) (principals []string, id string, err error) {
 	if !g.HasPolicy() || signature == nil {
 		return nil, "", nil
@@ -162,7 +162,7 @@ func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by U
 	return principals, id, nil
 }
 
-// auditFile returns where lines go; empty: nowhere.
+// auditFile returns the path of the audit log; empty if there is none.
 func (g *Guard) auditFile() string {
 	if p, _, err := g.load(); err == nil && p != nil {
 		return cmp.Or(g.audit, p.Audit)

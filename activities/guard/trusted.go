@@ -13,9 +13,9 @@ import (
 // maxFile bounds a policy and a file of signers, in bytes.
 const maxFile = 1 << 20
 
-// readTrusted reads a file that nobody but root and our own user can have written. As sshd
-// does, it looks at the file and at every directory above it; unlike sshd, it takes root's
-// directories with the sticky bit, such as /tmp, in which nobody can replace what is another's.
+// readTrusted reads a file that nobody but root and our own user can have written. Like sshd,
+// it checks the file and every directory above it; unlike sshd, it accepts root's directories
+// with the sticky bit, such as /tmp, in which users cannot replace each other's files.
 func readTrusted(file string) ([]byte, os.FileInfo, error) {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -55,7 +55,7 @@ func readTrusted(file string) ([]byte, os.FileInfo, error) {
 	return b, info, err
 }
 
-// trusted returns why others may have changed a file or what is in a directory.
+// trusted returns an error if others may have changed a file or the content of a directory.
 func trusted(path string, info os.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -14,10 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Use is what a signature is used for.
+// Use identifies what a signature is used for.
 type Use struct {
-	// Namespace, Workflow and Run are the execution of the run. Without them there is no use
-	// yet: somebody only asks.
+	// Namespace, Workflow and Run are the execution of the run. If they are empty, the
+	// signature is only checked, not used.
 	Namespace string `json:"namespace"`
 	Workflow  string `json:"workflow"`
 	Run       string `json:"run"`
@@ -26,7 +26,7 @@ type Use struct {
 	Launch     int `json:"launch,omitempty"`
 }
 
-// noted is a file of the state directory.
+// noted is the content of a file in the state directory.
 type noted struct {
 	Use
 	Expires string `json:"expires"`
@@ -38,8 +38,8 @@ func (u Use) again(next Use) bool {
 	return sameRun && (next.Generation > u.Generation || next.Generation == u.Generation && next.Launch == u.Launch)
 }
 
-// use notes the use of what was signed, or returns why it must not be used for that. g.mu must
-// be held.
+// use notes the use of a signature, or returns why it must not be used for that. g.mu must be
+// held.
 func (g *Guard) use(id, expires string, by Use) error {
 	file := filepath.Join(g.usedDir, id+".json")
 	b, err := os.ReadFile(file)
@@ -70,12 +70,11 @@ func (g *Guard) use(id, expires string, by Use) error {
 	return atomicfile.Write(file, b, 0o600)
 }
 
-// keepNotes is how much longer a note is kept than its signature is good: for longer than a
-// host may take from the use to the plan of the run.
+// keepNotes is how long a note is kept after its signature has expired. It must be longer
+// than a host may take from the use of a signature until the plan of the run is on disk.
 const keepNotes = time.Hour
 
-// Forget removes the notes of signatures that have expired and whose runs are not here any
-// more.
+// Forget removes the notes of signatures that have expired and whose runs are no longer here.
 func (g *Guard) Forget(isHere func(Use) bool) error {
 	if !g.HasPolicy() {
 		return nil
