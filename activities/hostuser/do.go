@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/undumpable"
 )
 
-// Do calls f, and has the kernel take what f itself does with files for the user's, not what
-// it has other goroutines do. It has a thread of its own, which ends with it.
+// Do calls f so that the kernel treats f's own file accesses as the user's; those of other
+// goroutines that f uses are not affected. It has a thread of its own, which ends with it.
 func (u *User) Do(f func() error) error {
 	if u == nil {
 		return f()
@@ -24,7 +24,7 @@ func (u *User) Do(f func() error) error {
 	go func() {
 		defer close(done)
 		defer func() { panicked = recover() }()
-		// It is never unlocked: nobody else may have this thread.
+		// The thread is never unlocked, so that no other goroutine gets it.
 		runtime.LockOSThread()
 		if err = u.become(); err != nil {
 			err = fmt.Errorf("act as the user %s: %w", u.Name, err)
@@ -39,20 +39,20 @@ func (u *User) Do(f func() error) error {
 	return err
 }
 
-// become has this thread act as the user in file systems. That takes away the rights of root
-// there (capabilities(7)), and leaves the thread what it needs to signal and to trace.
+// become makes this thread act as the user in file systems. In file systems the thread then
+// lacks the rights of root (capabilities(7)), but it can still signal and trace.
 func (u *User) become() error {
 	if strconv.IntSize < 64 {
-		return errors.New("not on a machine of 32 bits") // setgroups(2) is another one there
+		return errors.New("not on a machine of 32 bits") // setgroups(2) has another number there
 	}
-	// setfsuid(2) opens the process to the user where fs.suid_dumpable says so.
+	// setfsuid(2) makes the process accessible to the user if fs.suid_dumpable says so.
 	defer func() { _ = undumpable.Set() }()
 	groups := u.Groups
 	var first unsafe.Pointer
 	if len(groups) > 0 {
 		first = unsafe.Pointer(&groups[0]) //nolint:gosec // the kernel reads an array
 	}
-	// That of package syscall is for all threads.
+	// The one in package syscall changes all threads.
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0); errno != 0 {
 		return errno
 	}
@@ -60,7 +60,7 @@ func (u *User) become() error {
 		id   uint32
 		call func(int) (int, error)
 	}{{u.GID, unix.SetfsgidRetGid}, {u.UID, unix.SetfsuidRetUid}} {
-		_, _ = set.call(int(set.id)) // it returns the one before, whether it works or not
+		_, _ = set.call(int(set.id)) // returns the previous ID even if it fails
 		if now, err := set.call(-1); err != nil || uint32(now) != set.id {
 			return unix.EPERM
 		}
@@ -68,7 +68,8 @@ func (u *User) become() error {
 	return nil
 }
 
-// Access reports whether who calls it may access a file; it is for [User.Do].
+// Access returns an error if the caller may not access a file. It is meant for use in
+// [User.Do].
 func Access(path string, mode uint32) error {
 	return unix.Faccessat(unix.AT_FDCWD, path, mode, unix.AT_EACCESS)
 }

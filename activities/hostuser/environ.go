@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// defaultPath is what programs are looked for in if /etc/environment says nothing else.
+// defaultPath is the PATH of programs unless /etc/environment sets another.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// Environ returns the environment of a login: what /etc/environment has, and who and where
-// the user is. Of the host worker's own, which may hold secrets of root's, there is the
-// language, the time zone, and which GPUs it sees.
+// Environ returns the environment of a login: the variables in /etc/environment, and the
+// name, home and shell of the user. Of the host worker's own environment, which may hold
+// root's secrets, it passes on the language, the time zone, and the visible GPUs.
 func (u *User) Environ(own []string) []string {
 	if u == nil {
 		return own
@@ -22,7 +22,7 @@ func (u *User) Environ(own []string) []string {
 			env = append(env, kv)
 		}
 	}
-	// What cannot be read says nothing.
+	// A file that cannot be read sets nothing.
 	text, _ := os.ReadFile("/etc/environment")
 	env = append(env, parseEnvironment(string(text))...)
 	return append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name, "SHELL="+u.Shell)

@@ -23,10 +23,10 @@ type User struct {
 	Shell  string   `json:"shell"`
 }
 
-// root are the names by which somebody means root.
+// root has the names that explicitly mean root.
 var root = map[string]bool{"root": true, "0": true}
 
-// Check returns an error where this host has no user with a name or number.
+// Check returns an error if this host has no user with that name or number.
 func Check(ctx context.Context, name string) error {
 	_, err := find(ctx, name)
 	return err
@@ -43,8 +43,8 @@ func find(ctx context.Context, name string) (string, error) {
 	return entry, nil
 }
 
-// Lookup returns the user with a name or number; nil if that is who this process runs as.
-// Only root can be another one, and nobody else is found who has root's number.
+// Lookup returns the user with a name or number; nil if it is the user of this process. Only
+// root can act as another user. A user other than root who has root's number is refused.
 func Lookup(ctx context.Context, name string) (*User, error) {
 	entry, err := find(ctx, name)
 	if err != nil {
@@ -76,10 +76,10 @@ func Lookup(ctx context.Context, name string) (*User, error) {
 	return u, nil
 }
 
-// notFound is the exit code of getent for what there is not.
+// notFound is the exit code of getent for an entry that does not exist.
 const notFound = 2
 
-// Group returns the number of a group, given that or its name.
+// Group returns the number of a group, given its name or number.
 func Group(ctx context.Context, name string) (uint32, error) {
 	entry, err := ask(ctx, "getent", "group", "--", name)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notFound {
@@ -95,15 +95,15 @@ func Group(ctx context.Context, name string) (uint32, error) {
 	return uint32(gid), err
 }
 
-// askTakes bounds the wait for a directory service.
+// askTakes bounds the wait for getent and id, which may ask a directory service.
 var askTakes = 10 * time.Second
 
-// ask returns the first line that a program says.
+// ask returns the first line of a program's output.
 func ask(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTakes)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.WaitDelay = time.Second // for what it has started
+	cmd.WaitDelay = time.Second // for programs that it has started
 	out, err := cmd.Output()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "", fmt.Errorf("%s has not answered in time: see what nsswitch.conf names, such as sssd or ldap", program)
@@ -139,7 +139,7 @@ func parse(entry string) (*User, error) {
 	return u, nil
 }
 
-// Credential is for the processes of the user.
+// Credential returns the credential for the processes of the user.
 func (u *User) Credential() *syscall.Credential {
 	if u == nil {
 		return nil
