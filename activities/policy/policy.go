@@ -16,27 +16,26 @@ type Policy struct {
 	Rules []Rule `json:"rules"`
 }
 
-// Rule allows what its signers ask for within its bounds. A nil list bounds nothing, an
-// empty one allows nothing, unless said otherwise.
+// Rule allows the requests of its signers that are within its bounds. A nil list bounds
+// nothing and an empty one allows nothing, except where a field says otherwise.
 type Rule struct {
 	// Signers are principals, or patterns of them, or [Unsigned].
 	Signers []string `json:"signers"`
-	// User is the name or the number of the Unix user the tasks run as. Empty: that of the
-	// host worker, unless this is root.
+	// User is the name or the number of the Unix user that the tasks run as. If empty, it is
+	// the user of the host worker, unless that is root.
 	User string `json:"user,omitempty"`
 	// Programs are absolute paths.
 	Programs []string `json:"programs,omitzero"`
 	// Directories hold the working directories and the logs.
 	Directories []string `json:"directories,omitzero"`
-	// Env has the names of the variables that a spec may set. nil: none where Programs are
-	// bounded, or else any.
+	// Env has the names of the variables that a spec may set. If nil, none may be set when
+	// Programs are bounded, and all otherwise.
 	Env []string `json:"env,omitzero"`
-	// Secrets are those of the host that a spec may refer to. What is not named is not
-	// allowed.
+	// Secrets are the secrets of the host that a spec may refer to. All others are denied.
 	Secrets Secrets `json:"secrets,omitzero"`
-	// Requests are those that can be made to running tasks.
+	// Requests are the requests that can be made to running tasks.
 	Requests []Ask `json:"requests,omitzero"`
-	// Closures reports whether the tasks may be given closures, which nobody signs.
+	// Closures reports whether the tasks may be given closures, which are never signed.
 	Closures bool `json:"closures,omitempty"`
 }
 
@@ -47,14 +46,14 @@ type Secrets struct {
 	Files []string `json:"files,omitzero"`
 }
 
-// Unsigned is the signer of what nobody has signed.
+// Unsigned stands for the signer of an unsigned request.
 const Unsigned = "unsigned"
 
-// Ask is what a request asks of tasks that run.
+// Ask is the kind of a request to running tasks.
 type Ask string
 
-// The values of [Ask]. To end a task is not among them: whoever reaches the server can end
-// the run anyway.
+// The values of [Ask]. Ending a task is not among them: anyone who can reach the server can
+// end the run anyway.
 const (
 	AskRestart  Ask = "restart"
 	AskSignal   Ask = "signal"
@@ -65,46 +64,46 @@ const (
 // Asks are the values of [Rule.Requests].
 var Asks = []Ask{AskRestart, AskSignal, AskStacks}
 
-// Request is a process that somebody wants to have started on this host.
+// Request is a request to start a process on this host, or to act on a running one.
 type Request struct {
-	// Signers are the principals of the key that has signed it; none: it is unsigned.
+	// Signers are the principals of the key that signed it; empty if it is unsigned.
 	Signers []string
-	// Program is the file to execute, and Directories are those it works and writes in: all
-	// absolute, clean and without links in the way, or below [Shipped].
+	// Program is the file to execute, and Directories are those that it works and writes in:
+	// all absolute, clean and without symbolic links in the path, or below [Shipped].
 	Program     string
 	Directories []string
-	// Env has the names of the variables that are set by the spec.
+	// Env has the names of the variables that the spec sets.
 	Env []string
-	// SecretEnv and SecretFiles are the secrets it refers to.
+	// SecretEnv and SecretFiles are the secrets that the spec refers to.
 	SecretEnv, SecretFiles []string
 	// AsRoot reports whether the host worker runs as root.
 	AsRoot bool
-	// Ask is what is asked of the process once it runs; empty: it is to be started.
+	// Ask is the request to the running process; empty if the process is to be started.
 	Ask Ask
-	// Problem says why nothing can be decided about it, which denies it.
+	// Problem, if not empty, says why the request cannot be judged, and denies it.
 	Problem string
 }
 
-// Shipped is the directory in which a run has what it ships.
+// Shipped is the directory that stands for what a run ships.
 const Shipped = "ship:/"
 
 // Decision is the answer to a [Request].
 type Decision struct {
 	Allowed bool `json:"allowed"`
-	// Rule is the number of the rule that has decided, from 1. 0: none has.
+	// Rule is the number of the rule that has decided, from 1; 0 if none has.
 	Rule int `json:"rule,omitempty"`
-	// User is whom the process is to run as; empty: the user of the host worker. It is
-	// root only where the rule says root or 0: a user of another name who has its uid is
-	// to be refused.
+	// User is the user to run the process as; empty for the user of the host worker. It is
+	// root only if the rule says root or 0: the caller must refuse a user of another name who
+	// has root's uid.
 	User string `json:"user,omitempty"`
-	// Secrets are those that the process may be given.
+	// Secrets are the secrets that the process may be given.
 	Secrets Secrets `json:"secrets,omitzero"`
-	// Reason says why not.
+	// Reason says why the request is denied.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Decide returns the decision of the first rule that is for the request. It denies what no
-// rule is for.
+// Decide returns the decision of the first rule that applies to the request, and denies it if
+// there is none.
 func (p *Policy) Decide(r Request) Decision {
 	if p == nil {
 		return Decision{Allowed: true, Secrets: Secrets{Env: []string{"*"}, Files: []string{"/**"}}}
@@ -144,7 +143,7 @@ func (r *Rule) isFor(signers []string) bool {
 	return slices.ContainsFunc(signers, func(s string) bool { return matchesAny(r.Signers, s) })
 }
 
-// problem returns why the rule is not for a request of its signers; empty if it is.
+// problem returns why the rule does not apply to a request of its signers; empty if it does.
 func (r *Rule) problem(q Request) string {
 	env := r.Env
 	if env == nil && r.Programs != nil {
@@ -182,14 +181,14 @@ func (r *Rule) problem(q Request) string {
 	return ""
 }
 
-// none makes a list that is not given one that allows nothing.
+// none turns a nil list into an empty one, which allows nothing.
 func none(patterns []string) []string { return append([]string{}, patterns...) }
 
 // AllowsEnv reports whether a spec may refer to a variable of the host worker.
 func (s Secrets) AllowsEnv(name string) bool { return matchesAny(s.Env, name) }
 
-// AllowsFile reports whether a spec may refer to a file: an absolute, clean path without
-// links in the way.
+// AllowsFile reports whether a spec may refer to a file, given as an absolute, clean path
+// without symbolic links.
 func (s Secrets) AllowsFile(file string) bool { return pathMatches(s.Files, file) }
 
 func matchesAny(patterns []string, s string) bool {
@@ -216,7 +215,7 @@ func dirMatches(patterns []string, dir string) bool {
 	})
 }
 
-// everythingBelow ends a pattern of everything below a directory.
+// everythingBelow ends a pattern that matches everything below a directory.
 const everythingBelow = "/**"
 
 // isBelow reports whether a path is below a directory that matches a pattern.
