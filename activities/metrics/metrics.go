@@ -11,33 +11,33 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Metrics are those of one host worker.
+// Metrics are the metrics of one host worker.
 type Metrics struct {
-	// Ready reports whether the server has been told that this host worker serves, and has not
-	// refused that since. It is served at /ready.
+	// Ready reports whether the server knows that this host worker serves and has not
+	// rejected it since. It is served at /ready.
 	Ready    atomic.Bool
 	registry *prometheus.Registry
 	sdk      sdk
 
-	// Processes counts the processes of which this host worker awaits the end.
+	// Processes counts the processes whose end this host worker awaits.
 	Processes prometheus.Gauge
-	// Starts of processes, by how long they took.
+	// Starts has the durations of starts of processes.
 	Starts prometheus.Histogram
-	// Exits of processes, by cause.
+	// Exits counts the exits of processes, by cause.
 	Exits *prometheus.CounterVec
-	// Restarts are processes that follow one of the same launch.
+	// Restarts counts processes that follow another one of the same launch.
 	Restarts prometheus.Counter
-	// LogBytes are what processes that have ended had written.
+	// LogBytes counts the bytes that ended processes have written.
 	LogBytes prometheus.Counter
-	// Orphans are processes that others left behind, which were killed after them.
+	// Orphans counts processes that others left behind and that were killed after them.
 	Orphans prometheus.Counter
-	// BarrierWaits are those of tasks at barriers across hosts, by how they ended.
+	// BarrierWaits has the waits of tasks at barriers across hosts, by how they ended.
 	BarrierWaits *prometheus.HistogramVec
-	// Closures are those whose calls have ended here, by outcome.
+	// Closures counts closures whose calls have ended here, by outcome.
 	Closures *prometheus.CounterVec
 }
 
-// times are the buckets of what takes from a millisecond to half an hour.
+// times are the buckets for durations from a millisecond to half an hour.
 var times = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800}
 
 // New returns metrics in a registry of their own.
@@ -55,7 +55,8 @@ func New() *Metrics {
 			Name: "clusterrun_barrier_wait_seconds", Help: "Time that a task waited at a barrier across hosts, by outcome.", Buckets: times}, []string{"outcome"}),
 		Closures: counters("clusterrun_closures_total", "Closures whose calls have ended on this host, by outcome.", "outcome"),
 	}
-	// A series that begins with its first event has no increase then.
+	// Each series begins at 0: the first event of a new series would not count as an
+	// increase.
 	for _, c := range spec.Causes {
 		m.Exits.WithLabelValues(string(c.Cause))
 	}
@@ -70,8 +71,8 @@ func New() *Metrics {
 	return m
 }
 
-// LeaseAge registers the age of the lease by which the fleet has this host: the time since
-// the server confirmed it.
+// LeaseAge registers the age of the lease that the fleet has on this host: the time since the
+// server last confirmed it.
 func (m *Metrics) LeaseAge(confirmed func() time.Time) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clusterrun_host_lease_age_seconds", Help: "Time since the server last confirmed that the fleet has this host.",

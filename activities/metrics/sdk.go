@@ -11,15 +11,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// labels are those that metrics of the SDK and of workflows have, each with few values. What
-// else the SDK knows of a request is left out.
+// labels are the labels of the metrics of the SDK and of workflows; each has few values.
+// Other labels of the SDK are left out.
 var labels = []string{
 	"namespace", "task_queue", "workflow_type", "activity_type", "operation", "worker_type", "poller_type",
 	"failure_reason", "status_code", "verdict", "cause",
 }
 
-// labelsOf returns the labels of a metric. Workflows record theirs through the SDK, whose labels
-// say the same of all of them.
+// labelsOf returns the labels of a metric. For metrics of workflows it leaves out the labels
+// that the SDK adds, since they are the same for all of them.
 func labelsOf(name string) []string {
 	switch name {
 	case spec.MetricRunsEnded + "_total":
@@ -30,11 +30,11 @@ func labelsOf(name string) []string {
 	return labels
 }
 
-// runsOpen is the name of what [Metrics.RunsOpen] returns.
+// runsOpen is the name of the gauge that [Metrics.RunsOpen] returns.
 const runsOpen = "clusterrun_runs_open"
 
-// BeginRuns has the counters of the ends of a queue's runs begin at 0: a series that begins with
-// its first event has no increase then.
+// BeginRuns sets the counters of the ends of a queue's runs to 0, because the first event of
+// a new series would not count as an increase.
 func (m *Metrics) BeginRuns(namespace, queue string) {
 	t := m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue})
 	for _, e := range spec.Endings() {
@@ -42,34 +42,34 @@ func (m *Metrics) BeginRuns(namespace, queue string) {
 	}
 }
 
-// RunsOpen returns how many runs of a queue are open, as the server last said.
+// RunsOpen returns the gauge of the open runs of a queue, as last reported by the server.
 func (m *Metrics) RunsOpen(namespace, queue string) prometheus.Gauge {
 	return m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue}).Gauge(runsOpen)
 }
 
-// sdk has the metrics by name, as they come.
+// sdk has the metrics by name. They are made on first use.
 type sdk struct {
 	registry *prometheus.Registry
 	byName   sync.Map // from string to prometheus.Collector
 }
 
-// Tagged makes metrics with these values of labels. It is what the SDK takes for a
-// MetricsHandler, but for the types of results.
+// Tagged makes metrics with these values of labels. Except for its result types, it has the
+// methods of the SDK's MetricsHandler.
 type Tagged struct {
 	sdk  *sdk
 	tags prometheus.Labels
 }
 
-// SDK returns what makes metrics without labels.
+// SDK returns a Tagged without labels.
 func (m *Metrics) SDK() Tagged {
 	t := Tagged{sdk: &m.sdk, tags: prometheus.Labels{}}
 	for _, label := range labels {
-		t.tags[label] = "" // to Prometheus it is not there
+		t.tags[label] = "" // to Prometheus an empty label is absent
 	}
 	return t
 }
 
-// With returns what makes metrics with these values, too, as far as there are labels.
+// With returns a Tagged with these values as well, ignoring unknown labels.
 func (t Tagged) With(tags map[string]string) Tagged {
 	with := maps.Clone(t.tags)
 	for name, value := range tags {
@@ -92,8 +92,8 @@ func (t Tagged) tagsOf(name string) prometheus.Labels {
 	return tags
 }
 
-// lasting returns the name of a task queue without what is new with each start of a host
-// worker, or of the SDK.
+// lasting returns the name of a task queue without the parts that change with each start of a
+// host worker or of the SDK.
 func lasting(queue string) string {
 	const ofSDK = "temporal-sys"
 	if strings.HasPrefix(queue, ofSDK+"/") {
@@ -122,7 +122,7 @@ func (t Tagged) Gauge(name string) prometheus.Gauge {
 	}).With(t.tagsOf(name))
 }
 
-// Timer returns what records a duration under a name.
+// Timer returns a function that records a duration under a name.
 func (t Tagged) Timer(name string) func(time.Duration) {
 	name += "_seconds"
 	observer := made(t, name, func() *prometheus.HistogramVec {
@@ -131,7 +131,7 @@ func (t Tagged) Timer(name string) func(time.Duration) {
 	return func(d time.Duration) { observer.Observe(d.Seconds()) }
 }
 
-// made returns the collector of a name. The first one that is made is registered.
+// made returns the collector of a name. The first one made is registered.
 func made[C prometheus.Collector](t Tagged, name string, make func() C) C {
 	if c, ok := t.sdk.byName.Load(name); ok {
 		return c.(C)

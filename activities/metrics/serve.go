@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxConnections bounds what is open at a time; others wait, and are served in turn.
+	// maxConnections bounds the open connections; further clients wait their turn.
 	maxConnections = 32
-	// patience is how long a client may take to ask, and to read the answer.
+	// patience bounds how long a client may take to send a request, and to read the answer.
 	patience = 10 * time.Second
 )
 
@@ -34,7 +34,7 @@ func Address(given string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Listen opens the address.
+// Listen listens on an address of [Address].
 func Listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
