@@ -21,8 +21,7 @@ func (k *Keys) DialOption() (grpc.DialOption, error) {
 	return grpc.WithChainUnaryInterceptor(copied, failures, payloads), nil
 }
 
-// copied leaves the request as it is: it is sent again, by us or by the SDK, and must not
-// be encoded twice.
+// copied leaves the request unchanged: a retry sends it again and must not encode it twice.
 func copied(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if m, ok := req.(proto.Message); ok {
 		req = proto.Clone(m)

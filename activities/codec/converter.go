@@ -9,7 +9,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Converter is the SDK's default, and names the key of a payload that is still encoded.
+// Converter is the SDK's default converter, but names the key of a payload that is still
+// encoded.
 var Converter = converter.NewCompositeDataConverter(
 	converter.NewNilPayloadConverter(),
 	converter.NewByteSlicePayloadConverter(),
@@ -19,7 +20,7 @@ var Converter = converter.NewCompositeDataConverter(
 	encoded{},
 )
 
-// encoded is the converter of payloads that nobody here could decode.
+// encoded is the converter of payloads that could not be decoded.
 type encoded struct{}
 
 func (encoded) Encoding() string                             { return encoding }
@@ -27,11 +28,11 @@ func (encoded) ToPayload(any) (*commonpb.Payload, error)     { return nil, nil }
 func (encoded) FromPayload(p *commonpb.Payload, _ any) error { return Missing(p) }
 func (encoded) ToString(p *commonpb.Payload) string          { return Missing(p).Error() }
 
-// ErrMissingKey is the type of the failure of what could not read its input.
+// ErrMissingKey is the type of a failure to read input that is still encoded.
 const ErrMissingKey = "MissingKey"
 
-// Failures is the SDK's default, too. What failed for want of a key is not tried again, and
-// a failure that is still encoded names its key.
+// Failures is the SDK's default failure converter with two changes: a failure for want of a
+// key is not retried, and a failure that is still encoded names its key.
 var Failures converter.FailureConverter = failures{temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: Converter})}
 
 type failures struct{ converter.FailureConverter }

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// keySize is that of AES-256, in bytes.
+// keySize is the size of a key of AES-256, in bytes.
 const keySize = 32
 
 // maxFile bounds the file of keys, in bytes.
 const maxFile = 1 << 20
 
-// Keys are those of a file. They encode with the last one, and decode with all.
+// Keys are the keys of a file. They encode with the last one, and decode with all.
 type Keys struct {
 	file string
 
@@ -30,13 +30,13 @@ type Keys struct {
 	set  keySet
 }
 
-// keySet is what a file of keys says.
+// keySet is the content of a key file.
 type keySet struct {
 	byID   map[string]cipher.AEAD
 	newest string
 }
 
-// version tells a file that has changed from one that has not.
+// version tells whether a file has changed.
 type version struct {
 	modified time.Time
 	size     int64
@@ -129,8 +129,8 @@ func parse(text []byte) (keySet, error) {
 	return set, nil
 }
 
-// current returns the keys as the file has them now. Those of before stay while it cannot
-// be used: somebody may be writing it.
+// current returns the keys that the file has now. If it cannot be read, perhaps because
+// somebody is writing it, current returns the previous keys.
 func (k *Keys) current() keySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// encoding is what the metadata of an encoded payload says that it is.
+	// encoding is the encoding that the metadata of an encoded payload names.
 	encoding = "binary/encrypted"
-	// keyID is where the metadata names the key.
+	// keyID is the metadata field with the ID of the key.
 	keyID = "encryption-key-id"
 )
 
@@ -32,7 +32,7 @@ func (k *Keys) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 	return out, nil
 }
 
-// Decode decodes each payload of which it has the key, and leaves others as they are.
+// Decode decodes each payload whose key it has, and leaves others unchanged.
 func (k *Keys) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	set := k.current()
 	out := make([]*commonpb.Payload, len(payloads))
@@ -69,7 +69,7 @@ func (e *MissingKeyError) Error() string {
 	return fmt.Sprintf("it is encoded with the key %q, which is not here, or another one of that name: give the file that has it with --codec-keys or CLUSTERRUN_CODEC_KEYS", e.ID)
 }
 
-// Missing returns why a payload cannot be read, or nil.
+// Missing returns an error if a payload is still encoded.
 func Missing(p *commonpb.Payload) *MissingKeyError {
 	if !isEncoded(p) {
 		return nil

@@ -13,24 +13,25 @@ import (
 )
 
 const (
-	// maxRequest bounds what is decoded at a time, in bytes.
+	// maxRequest bounds a request, in bytes.
 	maxRequest = 32 << 20
-	// cookie is by which a browser shows that it has had the token.
+	// cookie is the name of the cookie by which a browser shows that it knows the token.
 	cookie = "clusterrun-codec"
 )
 
-// Server decodes and encodes for others, as Temporal's remote codecs do: POST /decode and
+// Server encodes and decodes for others, as Temporal's remote codecs do: POST /decode and
 // POST /encode.
 type Server struct {
 	Keys *Keys
-	// Token is asked of everybody, as "Authorization: Bearer TOKEN" or, of a browser that
-	// was once at /?token=TOKEN, as a cookie.
+	// Token is required of all clients, as "Authorization: Bearer TOKEN" or, from a browser
+	// that has visited /?token=TOKEN, as a cookie.
 	Token string
-	// Origins are those whose pages may ask.
+	// Origins are the origins whose pages may send requests.
 	Origins []string
 }
 
-// ServeHTTP answers a request. A name of DNS that stands for this machine may be anybody's.
+// ServeHTTP answers a request. It refuses other host names, because anybody's DNS name may
+// resolve to this machine.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host, _, err := net.SplitHostPort(r.Host); err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
 		http.Error(w, "This is not the name of the codec server: use 127.0.0.1 or localhost.", http.StatusForbidden)
@@ -53,7 +54,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if given := r.URL.Query().Get("token"); is(given, s.Token) && r.Method == http.MethodGet {
 		http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.cookie(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		// The token does not stay in the browser's history.
+		// The redirect keeps the token out of the browser's history.
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
@@ -70,7 +71,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	converter.NewPayloadCodecHTTPHandler(s.Keys).ServeHTTP(w, r)
 }
 
-// allows reports whether whoever asks has the token.
+// allows reports whether the client has the token.
 func (s *Server) allows(r *http.Request) bool {
 	if c, err := r.Cookie(cookie); err == nil && is(c.Value, s.cookie()) {
 		return true
@@ -79,8 +80,8 @@ func (s *Server) allows(r *http.Request) bool {
 	return isBearer && is(given, s.Token)
 }
 
-// cookie returns the value of the cookie. Browsers send it to other ports of this machine
-// too, where nobody is to learn the token.
+// cookie returns the value of the cookie. It is a hash of the token, because browsers send
+// cookies to other ports of this machine too, and programs there must not learn the token.
 func (s *Server) cookie() string {
 	sum := sha256.Sum256([]byte("cookie " + s.Token))
 	return hex.EncodeToString(sum[:])
