@@ -1,9 +1,9 @@
 // Package pty opens pairs of pseudoterminals, and reads and sets the modes and sizes of
 // terminals.
 //
-// github.com/creack/pty gives a slave that does not block, which programs do not expect of
-// their stdin, and a master that does; golang.org/x/term hides the keys that are in the
-// modes.
+// It exists because github.com/creack/pty opens a non-blocking slave, which programs do not
+// expect of their stdin, and a blocking master, and because golang.org/x/term hides the
+// special characters of the modes.
 package pty
 
 import (
@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open makes a pair of pseudoterminals: what is written to one is read from the
-// other. Programs get the slave, which is a terminal to them. It does not become
-// the controlling terminal of the caller.
+// Open opens a pair of pseudoterminals: what is written to one is read from the other.
+// Programs get the slave, which is a terminal to them. It does not become the controlling
+// terminal of the caller.
 //
-// A read of the master fails with EIO once nobody has the slave open any more and
-// all that was written to it has been read.
+// A read of the master fails with EIO once the slave is closed everywhere and everything that
+// was written to it has been read.
 func Open() (master, slave *os.File, err error) {
-	// Not blocking, so that a read ends when the file is closed or its deadline
-	// passes.
+	// It is non-blocking, so that a read ends when the file is closed or its deadline passes.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open /dev/ptmx: %w", err)
@@ -61,7 +60,7 @@ func Modes(f *os.File) (*unix.Termios, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err // IoctlGetTermios returns modes all the same
+		return nil, err // IoctlGetTermios returns modes even if it fails
 	}
 	return modes, nil
 }
@@ -71,8 +70,8 @@ func SetModes(f *os.File, modes *unix.Termios) error {
 	return with(f, func(fd int) error { return unix.IoctlSetTermios(fd, unix.TCSETS, modes) })
 }
 
-// Raw are modes in which a terminal passes bytes on as they are, both ways, as
-// with cfmakeraw(3).
+// Raw returns modes in which a terminal passes bytes unchanged in both directions, like
+// cfmakeraw(3).
 func Raw(modes *unix.Termios) *unix.Termios {
 	raw := *modes
 	raw.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
@@ -96,16 +95,16 @@ func Size(f *os.File) (rows, columns int, err error) {
 	return rows, columns, err
 }
 
-// SetSize sets it. Programs in the foreground of the terminal get a SIGWINCH when
-// it changes.
+// SetSize sets the size of a terminal. Programs in its foreground get a SIGWINCH if it
+// changes.
 func SetSize(f *os.File, rows, columns int) error {
 	return with(f, func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(columns)})
 	})
 }
 
-// Foreground returns the process group in the foreground of the slave of a master; 0
-// where the slave is nobody's controlling terminal.
+// Foreground returns the foreground process group of the slave of a master; 0 if the slave is
+// not a controlling terminal.
 func Foreground(master *os.File) (group int, err error) {
 	err = with(master, func(fd int) (err error) {
 		group, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
@@ -114,7 +113,8 @@ func Foreground(master *os.File) (group int, err error) {
 	return group, err
 }
 
-// with leaves a file in the mode that it has; [os.File.Fd] would not.
+// with calls do with the descriptor of f and keeps the file's blocking mode, unlike
+// [os.File.Fd].
 func with(f *os.File, do func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
