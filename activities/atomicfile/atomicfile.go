@@ -1,5 +1,5 @@
-// Package atomicfile replaces files in one step: whoever looks sees the old one or the
-// new one, and never a part.
+// Package atomicfile replaces files in one step: a reader sees either the old file or the new
+// one, and never a part of it.
 package atomicfile
 
 import (
@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 )
 
-// Write replaces a file. A power cut may lose what it has written.
+// Write replaces a file. A power cut may lose the new content.
 func Write(path string, b []byte, mode fs.FileMode) error {
 	return write(path, b, mode, func(*os.File) error { return nil })
 }
 
-// WriteSynced replaces a file, and returns when no power cut can lose it any more.
+// WriteSynced replaces a file. When it returns, no power cut can lose the new content.
 func WriteSynced(path string, b []byte, mode fs.FileMode) error {
 	if err := write(path, b, mode, (*os.File).Sync); err != nil {
 		return err
@@ -41,7 +41,7 @@ func write(path string, b []byte, mode fs.FileMode, sync func(*os.File) error) e
 	return err
 }
 
-// SyncDir returns when no power cut can lose the names in a directory any more.
+// SyncDir syncs a directory, so that no power cut can lose the names in it.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteNew writes a file that only this user may read. It fails with [fs.ErrExist] where
-// there is one already, and nothing is left behind where write fails. Where the file system can do
-// that, the file has no name before it is whole: nothing is left either where this process is killed.
+// WriteNew writes a file that only this user may read. It fails with [fs.ErrExist] if the
+// file exists already, and leaves nothing behind if write fails. If the file system supports
+// unnamed files, the file gets its name only once it is complete, so nothing is left behind
+// either if this process is killed.
 func WriteNew(path string, write func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
@@ -24,7 +25,7 @@ func WriteNew(path string, write func(io.Writer) error) error {
 	}
 	var failed *fs.PathError
 	if errors.As(err, &failed) {
-		failed.Path = path // the other name means nothing to anybody
+		failed.Path = path // the caller does not know the other name
 	}
 	if err != nil {
 		return err
@@ -32,15 +33,15 @@ func WriteNew(path string, write func(io.Writer) error) error {
 	return f.become(path, write)
 }
 
-// newFile is a file that has not got its name yet. name closes it and gives it one; remove removes one
-// that has none.
+// newFile is a file that does not have its name yet. name closes the file and gives it its
+// name; remove removes a file that has none.
 type newFile struct {
 	*os.File
 	name   func(path string) error
 	remove func() error
 }
 
-// become writes the file, which has that name then.
+// become writes the file and then gives it its name.
 func (f newFile) become(path string, write func(io.Writer) error) error {
 	err := write(f)
 	if err == nil {
@@ -53,12 +54,12 @@ func (f newFile) become(path string, write func(io.Writer) error) error {
 	return err
 }
 
-// errNoUnnamed is returned where a file system has no files without a name, as NFS.
+// errNoUnnamed is returned if a file system does not support files without a name, as NFS.
 var errNoUnnamed = errors.New("no files without names")
 
 func createUnnamed(dir string) (newFile, error) {
 	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
-	// Kernels that do not know the flag take it for O_DIRECTORY.
+	// Kernels that do not know the flag mistake it for O_DIRECTORY.
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
 		return newFile{}, errNoUnnamed
 	}
@@ -68,7 +69,7 @@ func createUnnamed(dir string) (newFile, error) {
 	self := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	if _, err := os.Lstat(self); err != nil {
 		_ = f.Close()
-		return newFile{}, errNoUnnamed // it could not be given one
+		return newFile{}, errNoUnnamed // the file could not be given a name
 	}
 	return newFile{
 		File: f,
@@ -90,7 +91,7 @@ func createHidden(path string) (newFile, error) {
 	return newFile{
 		File: f,
 		name: func(path string) error {
-			if err := f.Close(); err != nil { // what is not written yet may find no room
+			if err := f.Close(); err != nil { // the disk may be full for buffered data
 				return err
 			}
 			return renameNew(f.Name(), path)
@@ -99,11 +100,11 @@ func createHidden(path string) (newFile, error) {
 	}, nil
 }
 
-// renameNew renames a file unless there is one of the new name.
+// renameNew renames a file unless the new name exists already.
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		// A file system that does not know the flag, as NFS: a link never replaces a file.
+		// The file system does not know the flag, as NFS. A link never replaces a file.
 		if err := os.Link(from, to); err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
-// Package filelock locks files with flock(2). A lock is held by an open file: whoever
-// inherits the file has it too, and the kernel frees it when the last of them is closed,
-// however the processes end. The file itself stays, because removing it would let
-// another process lock a name that is gone.
+// Package filelock locks files with flock(2). A lock is held by an open file: a process that
+// inherits the file holds the lock too, and the kernel frees it when the last of them closes
+// the file, however the processes end. The file itself is never removed, because another
+// process could then lock a name that is gone.
 package filelock
 
 import (
@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is returned where another process has the lock.
+// ErrLocked is returned if another process has the lock.
 var ErrLocked = errors.New("locked by another process")
 
-// Try locks a file, which it makes if need be. Closing the file frees the lock.
+// Try locks a file, which it creates if necessary. Closing the file frees the lock.
 func Try(path string) (*os.File, error) { return try(path, unix.LOCK_EX) }
 
-// TryShared is [Try] for a lock that many may have, as long as nobody has it by Try.
+// TryShared is like [Try], but takes a shared lock: many may hold it while nobody holds the
+// file by Try.
 func TryShared(path string) (*os.File, error) { return try(path, unix.LOCK_SH) }
 
 func try(path string, how int) (*os.File, error) {
@@ -44,8 +45,8 @@ func flock(f *os.File, how int) error {
 	return nil
 }
 
-// IsHeld reports whether some process has the lock by [Try]. It has the lock itself for an
-// instant, shared, so that others should try more than once.
+// IsHeld reports whether a process holds the lock by [Try]. For an instant it holds a shared
+// lock itself, so others should try more than once.
 func IsHeld(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockName is the file that is locked in a directory of [TempDir].
+// lockName is the name of the locked file in a directory of [TempDir].
 const lockName = ".lock"
 
-// TempDir makes a directory whose name begins with prefix, and returns what removes it.
-// Those that were made in the same place by processes that were killed are removed first.
+// TempDir creates a directory whose name begins with prefix, and returns a function that
+// removes it. It first removes such directories of processes that were killed.
 func TempDir(parent, prefix string) (dir string, remove func(), err error) {
-	entries, _ := os.ReadDir(parent) // where it cannot be read, MkdirTemp says so
+	entries, _ := os.ReadDir(parent) // if it cannot be read, MkdirTemp fails
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), prefix) {
 			removeLeft(filepath.Join(parent, e.Name()))
@@ -34,7 +34,8 @@ func TempDir(parent, prefix string) (dir string, remove func(), err error) {
 	}, nil
 }
 
-// removeLeft removes a directory whose lock nobody holds. One without a lock is being made.
+// removeLeft removes a directory whose lock nobody holds. A directory without a lock is still
+// being created.
 func removeLeft(dir string) {
 	lock, err := os.Open(filepath.Join(dir, lockName))
 	if err != nil {

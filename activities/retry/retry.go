@@ -1,4 +1,4 @@
-// Package retry waits between the tries of something that fails for a while.
+// Package retry waits between retries.
 package retry
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Sleep waits. Where ctx is done before, it returns the cause of that at once.
+// Sleep waits for d. If ctx is done before, it returns the cause at once.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -18,8 +18,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Backoff is the time between tries: First, and then twice as long each time, up to Most.
-// A copy begins where the original is.
+// Backoff computes the time between retries: First, and then twice as long each time, up to
+// Most. A copy continues from the state of the original.
 type Backoff struct {
 	First, Most time.Duration
 
@@ -32,8 +32,8 @@ func (b *Backoff) Next() time.Duration {
 	return b.last
 }
 
-// Sleep is [Sleep] for the time before the next try.
+// Sleep waits until the next try is due, or until ctx is done.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Next()) }
 
-// Reset is called when a try has succeeded: the next time is First again.
+// Reset makes First the next time again. It is called when a try has succeeded.
 func (b *Backoff) Reset() { b.last = 0 }

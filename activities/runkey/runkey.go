@@ -17,7 +17,7 @@ type Task struct {
 	Task       string `json:"task"`
 }
 
-// String is for logs.
+// String returns the task in a form for logs.
 func (t Task) String() string {
 	return fmt.Sprintf("%s/%s/%d/%s", t.Run.WorkflowID, t.Run.RunID, t.Generation, t.Task)
 }

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Signers are those who may sign: the content of an allowed_signers file.
+// Signers is the content of an allowed_signers file.
 type Signers struct{ lines []signer }
 
 // signer is a line of the file.
 type signer struct {
 	principals    []string
 	key           []byte
-	namespaces    []string // none: any
+	namespaces    []string // empty: any
 	after, before time.Time
 }
 
-// ParseSigners reads a file of ssh-keygen(1), section ALLOWED SIGNERS. Certificate
-// authorities and patterns of principals are refused: rules are for names.
+// ParseSigners reads a file in the format of ssh-keygen(1), section ALLOWED SIGNERS. It
+// refuses certificate authorities and patterns of principals, because rules refer to names.
 func ParseSigners(data []byte) (*Signers, error) {
 	s := &Signers{}
 	n := 0
@@ -81,7 +81,7 @@ func parseSigner(line string) (signer, error) {
 	return one, nil
 }
 
-// unsigned stands in policies for what nobody has signed.
+// unsigned is the reserved name that stands in policies for unsigned requests.
 const unsigned = "unsigned"
 
 // cutQuoted cuts the first word off, which may be in quotes.
@@ -96,7 +96,7 @@ func cutQuoted(line string) (word, rest string, ok bool) {
 	return line[:i], line[i:], true
 }
 
-// parseTime reads YYYYMMDD[HHMM[SS]][Z], which without the Z is in the local zone.
+// parseTime parses YYYYMMDD[HHMM[SS]][Z]; without the Z the time is in the local zone.
 func parseTime(text string) (time.Time, error) {
 	zone := time.Local
 	if digits, utc := strings.CutSuffix(strings.ToUpper(text), "Z"); utc {

@@ -1,6 +1,6 @@
 // Package strictjson decodes requests: one JSON object, with the fields of a struct and no
-// others, because who has written "prio" does not find out otherwise that it does nothing.
-// What is wrong it says in words for those who do not write Go.
+// others, because the author of "prio" would not otherwise learn that it has no effect. Its
+// errors are worded for readers who do not write Go.
 package strictjson
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// Error says what is wrong with a text.
+// Error describes what is wrong with a text.
 type Error struct {
 	// Path is the field, such as "options.key"; empty for the text as a whole.
 	Path    string
@@ -29,7 +29,7 @@ func (e *Error) Error() string {
 	return "field " + e.Path + ": " + e.Message
 }
 
-// maxPath bounds the name of a field that does not exist, in bytes.
+// maxPath bounds the name of an unknown field in an error, in bytes.
 const maxPath = 80
 
 // Decode decodes text into the struct that v points to. Its error is an [*Error].
@@ -64,7 +64,8 @@ func Decode(text []byte, v any) error {
 	return &Error{"", "it is not JSON: " + strings.TrimPrefix(err.Error(), "json: ")}
 }
 
-// pathOf returns the path of a field without the embedded structs that encoding/json names.
+// pathOf returns the path of a field without the embedded structs that encoding/json
+// includes.
 func pathOf(t reflect.Type, path string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -76,7 +77,7 @@ func pathOf(t reflect.Type, path string) string {
 	return path
 }
 
-// article says "an array".
+// article returns kind with an indefinite article, such as "an array".
 func article(kind string) string {
 	if strings.IndexByte("aeiou", kind[0]) >= 0 {
 		return "an " + kind
@@ -102,8 +103,8 @@ func inWords(t reflect.Type) string {
 	return "another type"
 }
 
-// fieldsOf returns the names of the fields of a struct in JSON, and after a dot those of
-// the structs in it.
+// fieldsOf returns the JSON names of the fields of a struct, including those of nested
+// structs after a dot.
 func fieldsOf(t reflect.Type, prefix string) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -1,16 +1,16 @@
-// Package undumpable closes a process to others of its own user: its memory, its
-// environment, its open files and working directory in /proc, and ptrace. Processes of
-// tasks often have the user of the host worker, whose keys are no business of theirs.
+// Package undumpable protects a process from others of its own user: its memory, its
+// environment, its open files and working directory in /proc, and ptrace. Processes of tasks
+// often have the user of the host worker, and must not read its keys.
 //
-// The kernel opens a process again when it executes a program, so each of our processes
-// closes itself first of all, and may open again one whose thread changes its user
-// (fs.suid_dumpable). A superuser with CAP_SYS_PTRACE gets in anyway. What the process may
-// still do itself: all it did before, but to open files of /proc/self that belong to root
-// now, such as environ and oom_score_adj. What has no permission bits in its way, such as
-// /proc/PID/stat, cmdline and cgroup, others read as before; signals and pidfds work, too.
+// The kernel lifts the protection when a process executes a program, so each of our processes
+// calls [Set] first of all. It may also lift it when a thread changes its user
+// (fs.suid_dumpable). A superuser with CAP_SYS_PTRACE has access anyway. The process itself
+// can do all that it could before, except open the files of /proc/self that now belong to
+// root, such as environ and oom_score_adj. Others can still read files without permission
+// bits, such as /proc/PID/stat, cmdline and cgroup; signals and pidfds work, too.
 package undumpable
 
 import "golang.org/x/sys/unix"
 
-// Set closes this process.
+// Set protects this process.
 func Set() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

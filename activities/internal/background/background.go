@@ -1,4 +1,4 @@
-// Package background has goroutines that end with what they belong to.
+// Package background has goroutines that end with their owner.
 package background
 
 import (
@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// Group is a set of goroutines with one end.
+// Group is a set of goroutines that end together.
 type Group struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // so that none begins once Close waits
+	mu      sync.Mutex // keeps goroutines from starting once Close waits
 	running sync.WaitGroup
 }
 
@@ -22,10 +22,10 @@ func NewGroup() *Group {
 	return g
 }
 
-// Context is done once the group is being closed.
+// Context returns a context that is done once the group is being closed.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Go calls f in a goroutine. A group that is being closed calls nothing.
+// Go calls f in a goroutine, unless the group is being closed.
 func (g *Group) Go(f func(ctx context.Context)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

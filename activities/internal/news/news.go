@@ -1,6 +1,6 @@
-// Package news has values that change, for those who wait until they do. Who
-// follows a [Feed] sees every value that came after the one it holds, however late
-// it looks: what was there for a moment only is not missed.
+// Package news has values that change, for goroutines that wait for a change. A follower of a
+// [Feed] sees every value after the one it holds, however late it looks: it does not miss a
+// value that was replaced at once.
 package news
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Feed is a value that changes. The zero Feed has the zero value.
+// Feed is a value that changes. Its first value is the zero value.
 type Feed[T any] struct {
 	mu     sync.Mutex // for changes
 	latest atomic.Pointer[Item[T]]
@@ -49,8 +49,7 @@ func (f *Feed[T]) now() *Item[T] {
 	return i
 }
 
-// Add gives the feed another value, if accept takes it in the place of the one of
-// now.
+// Add appends a value to the feed if accept returns true for the current one.
 func (f *Feed[T]) Add(value T, accept func(now T) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
