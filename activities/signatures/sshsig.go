@@ -19,7 +19,7 @@ const (
 	pemType = "SSH SIGNATURE"
 )
 
-// envelope is a signature as it is written.
+// envelope is the wire format of a signature.
 type envelope struct {
 	Magic         [6]byte
 	Version       uint32
@@ -30,7 +30,7 @@ type envelope struct {
 	Signature     []byte
 }
 
-// signedData is what the key signs.
+// signedData is the data that the key signs.
 type signedData struct {
 	Magic         [6]byte
 	Namespace     string
@@ -50,7 +50,7 @@ func dataOf(namespace, algorithm string, hash []byte) []byte {
 	return ssh.Marshal(d)
 }
 
-// sign signs a message, and returns what ssh-keygen -Y sign would.
+// sign signs a message, with the output of ssh-keygen -Y sign.
 func sign(key ssh.Signer, namespace string, message []byte) (string, error) {
 	const algorithm = "sha512"
 	data := dataOf(namespace, algorithm, hashes[algorithm](message))
@@ -74,7 +74,7 @@ func sign(key ssh.Signer, namespace string, message []byte) (string, error) {
 
 var errNoSignature = errors.New("it is no SSH signature")
 
-// verify returns the key by which a message was signed.
+// verify returns the key that signed a message.
 func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 	block, rest := pem.Decode([]byte(text))
 	if block == nil || block.Type != pemType || len(bytes.TrimSpace(rest)) > 0 {
@@ -111,5 +111,5 @@ func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// errMismatch: the key has signed something else.
+// errMismatch is returned if the key has signed something else.
 var errMismatch = errors.New("it is of something else")
