@@ -16,8 +16,8 @@ import (
 
 const ignoreFile = ".gitignore"
 
-// ignored has the patterns of what stays behind. Those that come later win, and what is
-// excluded by hand is last.
+// ignored has the patterns of what is not packed. Later patterns win, and the caller's
+// exclusions come last.
 type ignored struct {
 	// above are the names of the directories from the root of the checkout down to the
 	// directory that is packed: patterns of the checkout match paths from there.
@@ -66,7 +66,7 @@ func newIgnored(dir string, exclude []string) (*ignored, error) {
 func (g *ignored) enter(root *os.Root, dir string) error {
 	info, err := root.Lstat(path.Join(dir, ignoreFile))
 	if err == nil && !info.Mode().IsRegular() {
-		return nil // as git has it
+		return nil // git ignores such files as well
 	}
 	f, err := root.Open(path.Join(dir, ignoreFile))
 	return g.readFrom(f, err, g.pathOf(dir))
@@ -94,7 +94,7 @@ func (g *ignored) read(r io.Reader, domain []string) error {
 	return lines.Err()
 }
 
-// has reports whether a path below the directory stays behind.
+// has reports whether a path below the directory is not packed.
 func (g *ignored) has(name string, isDir bool) bool {
 	return g.match(g.pathOf(name), isDir)
 }
@@ -108,7 +108,7 @@ func (g *ignored) match(at []string, isDir bool) bool {
 	return false
 }
 
-// pathOf returns the names of a path from the root of the checkout.
+// pathOf returns the elements of a path, from the root of the checkout.
 func (g *ignored) pathOf(name string) []string {
 	if name == "." {
 		return g.above

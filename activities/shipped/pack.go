@@ -20,19 +20,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Options say what of a directory is packed.
+// Options say what part of a directory is packed.
 type Options struct {
-	// Exclude are patterns of what stays behind, in the syntax of .gitignore.
+	// Exclude are patterns of what is not packed, in the syntax of .gitignore.
 	Exclude []string
 	// Limit bounds the size of the archive.
 	Limit int64
 }
 
-// Listing is what there is to pack of a directory.
+// Listing is what would be packed of a directory.
 type Listing struct {
 	Dir   string
 	Files int
-	// Size is that of the archive, in bytes.
+	// Size is the size of the archive, in bytes.
 	Size    int64
 	entries []entry
 }
@@ -43,8 +43,7 @@ type entry struct {
 	target string // of a symbolic link
 }
 
-// Archive is a packed directory, in a file that nobody else sees and that is gone when it
-// is closed.
+// Archive is a packed directory, in an unlinked file that is gone when it is closed.
 type Archive struct {
 	spec.Archive
 	file *os.File
@@ -61,14 +60,14 @@ func (a *Archive) Close() {
 func (a *Archive) Reader() *io.SectionReader { return io.NewSectionReader(a.file, 0, int64(a.Size)) }
 
 const (
-	// block is what everything in a tar file is a multiple of.
+	// block is the unit of a tar file, in bytes.
 	block = 512
-	// maxProblems bounds those that are told of one directory.
+	// maxProblems bounds the reported problems of one directory.
 	maxProblems = 10
 )
 
-// List lists what there is to pack of a directory. What cannot be packed is refused with an
-// error that has a line for each.
+// List lists what would be packed of a directory. Its error has a line for each entry that
+// cannot be packed.
 func List(dir string, o Options) (*Listing, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -141,12 +140,12 @@ func newEntry(root *os.Root, name string, d fs.DirEntry) (e entry, err error) {
 	return e, fmt.Errorf("%s is neither a file nor a directory nor a symbolic link; exclude it", name)
 }
 
-// checkLink refuses a symbolic link that leaves the directory. What it names need not be
-// there.
+// checkLink returns an error for a symbolic link that leaves the directory. The target need
+// not exist.
 func checkLink(root *os.Root, name, target string) error {
 	inside := !path.IsAbs(target) && filepath.IsLocal(path.Join(path.Dir(name), target))
 	if inside {
-		// The names alone do not tell: there may be other links on the way.
+		// The names alone do not tell: the path may go through other links.
 		_, err := root.Stat(name)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -163,7 +162,7 @@ func (l *Listing) add(e entry) {
 	}
 }
 
-// size returns how much an entry adds to the archive, but for what long names take.
+// size returns how much an entry adds to the archive, without the extra blocks of long names.
 func (e entry) size() int64 {
 	if !e.info.Mode().IsRegular() {
 		return block
@@ -171,8 +170,7 @@ func (e entry) size() int64 {
 	return block + (e.info.Size()+block-1)/block*block
 }
 
-// tooLarge names the size and what takes most of it: files, and directories of the first
-// level.
+// tooLarge returns an error with the size and the largest files and first-level directories.
 func (l *Listing) tooLarge(limit int64) error {
 	const most = 5
 	sizes := map[string]int64{}
@@ -199,7 +197,7 @@ func (l *Listing) tooLarge(limit int64) error {
 		l.Dir, Size(l.Size), plural.Of(l.Files, "file", "files"), Size(limit), strings.Join(largest, ", "))
 }
 
-// Size writes a number of bytes for people.
+// Size formats a number of bytes for people.
 func Size(n int64) string {
 	const kib = 1 << 10
 	if n < kib {
@@ -218,7 +216,7 @@ func Size(n int64) string {
 	}
 }
 
-// Pack packs a directory into a file in the directory tmp, which is made when it is missing.
+// Pack packs a directory into a file in the directory tmp, which it creates if necessary.
 func Pack(ctx context.Context, dir, tmp string, o Options) (_ *Archive, err error) {
 	l, err := List(dir, o)
 	if err != nil {
@@ -236,7 +234,7 @@ func Pack(ctx context.Context, dir, tmp string, o Options) (_ *Archive, err erro
 			_ = f.Close()
 		}
 	}()
-	// Whoever kills us leaves nothing.
+	// The file is unlinked at once, so that nothing is left if this process is killed.
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, err
 	}
@@ -297,7 +295,7 @@ func (e entry) write(archive *tar.Writer, root *os.Root) error {
 	return err
 }
 
-// counted counts what is written.
+// counted counts the bytes that are written.
 type counted struct {
 	io.Writer
 	n int64

@@ -25,20 +25,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Store keeps archives, and the directories of runs.
+// Store has archives, and the directories of runs.
 type Store struct {
-	// Volatile reports whether a power cut may lose what is there.
+	// Volatile reports whether a power cut may lose the content.
 	Volatile bool
 
 	dir string
 	mu  sync.Mutex
-	// locks has an element in the channel of each digest that is locked.
+	// locks has a channel for each digest, which holds an element while the digest is locked.
 	locks map[string]chan struct{}
-	// placing is held while a directory of a run gets its name and its note.
+	// placing is held while the directory of a run is renamed into place and gets its note.
 	placing sync.Mutex
 }
 
-// Open returns the store in a state directory. It is made when something comes into it.
+// Open returns the store in a state directory. The store is created on first use.
 func Open(stateDir string) *Store {
 	return &Store{dir: filepath.Join(stateDir, "shipped"), locks: map[string]chan struct{}{}}
 }
@@ -65,7 +65,8 @@ func (s *Store) lockOf(digest string) chan struct{} {
 	return l
 }
 
-// Lock has nobody else write or remove what belongs to a digest, until unlock is called.
+// Lock keeps others from writing or removing what belongs to a digest, until unlock is
+// called.
 func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
 	l := s.lockOf(digest)
 	select {
@@ -76,7 +77,7 @@ func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err err
 	}
 }
 
-// Has reports whether an archive is there.
+// Has reports whether the store has an archive.
 func (s *Store) Has(digest string) bool {
 	_, err := os.Lstat(s.archive(digest))
 	return err == nil
@@ -85,7 +86,7 @@ func (s *Store) Has(digest string) bool {
 // Read opens an archive.
 func (s *Store) Read(digest string) (*os.File, error) { return os.Open(s.archive(digest)) }
 
-// Put stores an archive that is read from r, unless it is there.
+// Put stores an archive that it reads from r, unless it is there already.
 func (s *Store) Put(a spec.Archive, r io.Reader) error {
 	if s.Has(a.Digest) {
 		return nil
@@ -110,7 +111,7 @@ type Incoming struct {
 	n    int64
 }
 
-// Create begins an archive.
+// Create begins to write an archive.
 func (s *Store) Create(a spec.Archive) (*Incoming, error) {
 	for _, dir := range []string{s.unfinished(), s.archives()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -138,14 +139,14 @@ func (in *Incoming) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// DigestError is returned where an archive is not the one that was wanted.
+// DigestError reports that an archive is not the expected one.
 type DigestError struct{ Want, Got string }
 
 func (e *DigestError) Error() string {
 	return fmt.Sprintf("the archive has the digest %s, and the run ships %s", e.Got, e.Want)
 }
 
-// Commit puts the archive into the store, if it is the one that was wanted.
+// Commit puts the archive into the store, if it is the expected one.
 func (in *Incoming) Commit() error {
 	if got := hex.EncodeToString(in.sum.Sum(nil)); got != in.want.Digest {
 		return &DigestError{Want: in.want.Digest, Got: got}
@@ -156,7 +157,7 @@ func (in *Incoming) Commit() error {
 	return os.Rename(in.file.Name(), in.path)
 }
 
-// Reset forgets what has been written.
+// Reset discards what has been written.
 func (in *Incoming) Reset() error {
 	if err := in.file.Truncate(0); err != nil {
 		return err
@@ -167,19 +168,19 @@ func (in *Incoming) Reset() error {
 	return err
 }
 
-// Close removes what is not in the store.
+// Close removes the archive unless it was committed.
 func (in *Incoming) Close() {
 	_ = in.file.Close()
 	_ = os.Remove(in.file.Name()) // it has another name if it was committed
 }
 
-// upload says that a run has its archive from here.
+// upload records that a run fetches its archive from here.
 type upload struct {
 	Run  string    `json:"run"` // workflow ID
 	Time time.Time `json:"time"`
 }
 
-// Keep keeps an archive until the run of that workflow ID has ended.
+// Keep keeps an archive until the run with that workflow ID has ended.
 func (s *Store) Keep(digest, workflowID string) error {
 	if err := os.MkdirAll(s.uploads(), 0o700); err != nil {
 		return err
@@ -192,26 +193,27 @@ func (s *Store) Keep(digest, workflowID string) error {
 	return atomicfile.Write(filepath.Join(s.uploads(), digest+"-"+hex.EncodeToString(sum[:12])+".json"), b, 0o600)
 }
 
-// unpacked is what there is to know of the directory of a run.
+// unpacked is the note beside the directory of a run.
 type unpacked struct {
 	Run    runkey.Run `json:"run"`
 	Digest string     `json:"digest"`
-	// Statement is the ID of the spec that it was unpacked for; empty: nobody asks.
+	// Statement is the ID of the spec that it was unpacked for; empty if there is no policy.
 	Statement string `json:"statement,omitempty"`
 	// Logs is the log directory of the run; empty: it keeps none.
 	Logs string `json:"logs,omitempty"`
 }
 
-// TakenError is returned where the directory of a run has something else: its tasks would
-// execute what somebody else has put there.
+// TakenError reports that the directory of a run has other content, which its tasks must not
+// execute.
 type TakenError struct{ Dir, Why string }
 
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s is there already, %s; start the run again", e.Dir, e.Why)
 }
 
-// check returns why the directory of a run is not what u says, of that user. What is said of
-// it lies beside it, where the user cannot write. fs.ErrNotExist: there is none.
+// check returns an error if the directory of a run is not as u says, or not the user's. It
+// compares u with the note beside the directory, where the user cannot write. The error is
+// fs.ErrNotExist if there is no directory.
 func (s *Store) check(u unpacked, user *hostuser.User) error {
 	dir := s.Dir(u.Run)
 	info, err := os.Lstat(dir)
@@ -239,10 +241,10 @@ func (s *Store) check(u unpacked, user *hostuser.User) error {
 	return nil
 }
 
-// Unpack unpacks an archive that is there into the directory of a run, unless that is there
-// for the same. The digest must be locked. statement is the ID of the run's spec, where that
-// matters. progress is called with how much has been unpacked. An archive that turns out to be
-// damaged is removed. What is unpacked is the user's; nil: ours.
+// Unpack unpacks an archive of the store into the directory of a run, unless the same was
+// unpacked there already. The digest must be locked. statement is the ID of the run's spec if
+// the host has a policy. progress is called with the number of bytes unpacked so far. A
+// damaged archive is removed. The files belong to user; nil is the user of this process.
 func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, statement, logs string, user *hostuser.User, progress func(n int64)) (err error) {
 	dir := s.Dir(run)
 	u := unpacked{run, a.Digest, statement, logs}
@@ -273,7 +275,7 @@ func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, stat
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	_, _ = io.Copy(sum, in) // the rest, where it failed
+	_, _ = io.Copy(sum, in) // the rest, if unpacking failed
 	if got := hex.EncodeToString(sum.Sum(nil)); got != a.Digest {
 		return errors.Join(&DigestError{Want: a.Digest, Got: got}, os.Remove(s.archive(a.Digest)))
 	}
@@ -301,7 +303,7 @@ func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, stat
 	return os.Rename(tmp, dir)
 }
 
-// giveTo makes a tree, which nobody else has seen yet, a user's.
+// giveTo changes the owner of a tree that nobody else has seen yet.
 func giveTo(user *hostuser.User, dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -311,7 +313,7 @@ func giveTo(user *hostuser.User, dir string) error {
 	})
 }
 
-// open lets users through to the directory of a run, which is the user's alone.
+// open lets users pass through to the directory of a run, which only its user may read.
 func (s *Store) open(dir string) error {
 	const passable = 0o711
 	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
@@ -321,7 +323,7 @@ func (s *Store) open(dir string) error {
 	}
 }
 
-// told calls a function with how much has been written.
+// told returns a writer that calls progress with the number of bytes written so far.
 func told(progress func(int64)) io.Writer {
 	var n int64
 	return writerFunc(func(b []byte) (int, error) {
@@ -335,8 +337,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// syncAll returns when no power cut can lose what is below a directory: what is there once is
-// not unpacked again.
+// syncAll syncs the file system of a directory: after that a power cut cannot damage it, and
+// it is not unpacked again.
 func syncAll(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -349,10 +351,10 @@ func syncAll(dir string) error {
 	return nil
 }
 
-// removeAll removes a tree, also where a program has taken its own permission away.
+// removeAll removes a tree, even if a program has removed its own permissions there.
 func removeAll(dir string) error {
 	if err := os.RemoveAll(dir); err == nil || os.Geteuid() == 0 {
-		return err // root needs no permission, and its owner could lead it elsewhere
+		return err // root needs no permission, and chmod could be redirected by a link
 	}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {

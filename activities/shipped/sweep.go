@@ -11,26 +11,27 @@ import (
 	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
-// Needs say what a sweep has to leave.
+// Needs tells a sweep what is still needed.
 type Needs struct {
-	// Held reports whether the host has not done with a run.
+	// Held reports whether the host is not done with a run.
 	Held func(runkey.Run) bool
-	// Used reports whether a run that the host has not done with ships an archive.
+	// Used reports whether a run that the host is not done with ships an archive.
 	Used func(digest string) bool
-	// Over reports whether a run has ended that has its archive from here since that time.
-	// It is asked where it matters only, and may not know. nil: nobody can say.
+	// Over reports whether a run that fetches its archive from here since that time has
+	// ended. It is called only when it matters, and may not know. If nil, nobody knows.
 	Over func(workflowID string, since time.Time) bool
 }
 
-// Clear removes what an earlier host worker was writing. Nobody may be writing.
+// Clear removes unfinished files of an earlier host worker. Nobody may be writing.
 func (s *Store) Clear() error { return removeAll(s.unfinished()) }
 
-// Sweep removes what nobody needs. What is locked is left for the next time.
+// Sweep removes what is no longer needed. Locked archives are left for the next sweep.
 func (s *Store) Sweep(n Needs) error {
 	return errors.Join(s.sweepRuns(n), s.sweepUploads(n), s.sweepArchives(n))
 }
 
-// whileUnlocked calls do while a digest is locked, unless somebody else has it.
+// whileUnlocked calls do while it holds the lock of a digest; it does nothing if another
+// holds it.
 func (s *Store) whileUnlocked(digest string, do func() error) error {
 	l := s.lockOf(digest)
 	select {
@@ -59,7 +60,7 @@ func (s *Store) sweepRuns(n Needs) error {
 	return err
 }
 
-// Drop removes the directory of a run that has ended, and with which the host has done.
+// Drop removes the directory of a run that has ended and that the host is done with.
 func (s *Store) Drop(run runkey.Run) error {
 	dir := s.Dir(run)
 	if err := removeAll(dir); err != nil {
@@ -68,7 +69,7 @@ func (s *Store) Drop(run runkey.Run) error {
 	if err := os.Remove(dir + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(dir)) // fails while there are others
+	_ = os.Remove(filepath.Dir(dir)) // fails while there are other executions
 	return nil
 }
 

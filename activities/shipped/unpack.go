@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// unpack unpacks an archive of that size into an empty directory. Whatever the archive has,
-// nothing is written outside.
+// unpack unpacks an archive of that size into an empty directory. It writes nothing outside,
+// whatever the archive contains.
 func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -48,13 +48,13 @@ func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 			links[h.Name] = h.Linkname
 		}
 	}
-	// Now that everything is there that they may go through.
+	// Links are checked last, when everything that they may lead through is there.
 	for name, target := range links {
 		if err := checkLink(root, name, target); err != nil {
 			return err
 		}
 	}
-	_, err = io.Copy(io.Discard, r) // all of it counts for the digest
+	_, err = io.Copy(io.Discard, r) // the digest covers the rest, too
 	return err
 }
 
