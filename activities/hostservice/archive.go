@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// readArchive sends an archive from an offset on. Its length says where it ends.
+// readArchive sends an archive from an offset on. The Content-Length says where it ends.
 func (s *Server) readArchive(w http.ResponseWriter, r *http.Request, g grant) {
 	f, err := s.Archives.Read(g.Archive)
 	if err != nil {
@@ -36,8 +36,9 @@ func (s *Server) readArchive(w http.ResponseWriter, r *http.Request, g grant) {
 	_, _ = io.Copy(w, io.NewSectionReader(f, offset, info.Size()-offset))
 }
 
-// storeArchive takes an archive and keeps it until the run of that workflow ID has ended. It
-// answers how it is read. One that is there is not read from the request.
+// storeArchive stores an archive and keeps it until the run with that workflow ID has ended.
+// Its answer says how to read the archive. If the archive is there already, the body is not
+// read.
 func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 	digest, run := r.PathValue("digest"), r.URL.Query().Get("run")
 	if !isDigest(digest) || run == "" || r.ContentLength < 0 {
@@ -49,7 +50,7 @@ func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 		return
 	}
 	defer unlock()
-	// Before the archive is there: nobody removes it in between.
+	// Keep comes first, so that nobody removes the archive in between.
 	err = s.Archives.Keep(digest, run)
 	if err == nil {
 		err = s.Archives.Put(spec.Archive{Digest: digest, Size: int(r.ContentLength)}, r.Body)
@@ -71,8 +72,8 @@ func isDigest(text string) bool {
 	return len(text) == 64
 }
 
-// StoreArchive has the host keep an archive until a run has ended, and returns how it is
-// read there. It closes the content.
+// StoreArchive makes the host keep an archive until a run has ended, and returns how to read
+// it there. It closes the content.
 func (c *Client) StoreArchive(ctx context.Context, a spec.Archive, workflowID string, content io.ReadCloser) (*spec.HostService, error) {
 	path := "/archives/" + a.Digest + "?run=" + url.QueryEscape(workflowID)
 	response, err := c.send(ctx, http.MethodPut, path, content, int64(a.Size))
@@ -87,15 +88,15 @@ func (c *Client) StoreArchive(ctx context.Context, a spec.Archive, workflowID st
 	return &from, nil
 }
 
-// Sink is what an archive is read into. Len is how much of it is there.
+// Sink receives an archive. Len is how much of it has arrived.
 type Sink interface {
 	io.Writer
 	Len() int64
 }
 
-// ReadArchive reads what a sink does not have of an archive. Where the connection breaks it
-// goes on, and it gives up when nothing has come for a while. The error of a sink that does
-// not take it is returned as it is.
+// ReadArchive reads the part of an archive that the sink does not have. It reconnects when
+// the connection breaks, and gives up when nothing has arrived for a while. An error of the
+// sink is returned unchanged.
 func (c *Client) ReadArchive(ctx context.Context, a spec.Archive, sink Sink) error {
 	again := reconnect
 	for lastNews := time.Now(); ; {
@@ -135,7 +136,7 @@ func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) err
 	return c.failed(err)
 }
 
-// sinkOf tells the errors of a sink from others.
+// sinkOf marks the errors of a sink.
 type sinkOf struct{ Sink }
 
 type sinkError struct{ error }

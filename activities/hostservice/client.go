@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Client reads the files of one run on one host, or its archives.
+// Client reads the files of one run on one host, or archives.
 type Client struct {
 	service spec.HostService
 	url     string
@@ -27,22 +27,22 @@ type Client struct {
 	http    *http.Client
 }
 
-// errCertificate is returned where another service answers than the one the run knows.
+// errCertificate is returned if another service answers than the one that the run knows.
 var errCertificate = errors.New("the certificate is not the one that the run knows: another host worker answers there, or its state directory was made anew")
 
 const (
 	// answerTakes bounds the wait for a connection and for the beginning of an answer.
 	answerTakes = 5 * time.Second
-	// storingTakes bounds the wait for a host to have an archive on its disk.
+	// storingTakes bounds the time a host may take to store an archive on its disk.
 	storingTakes = time.Minute
-	// maxUnread bounds what is read ahead of an output that its sink does not take.
+	// maxUnread bounds what is read ahead of the sink.
 	maxUnread = 1 << 20
 	// maxListing bounds a listing, and maxText what is read of the text of an error.
 	maxListing, maxText = 64 << 20, 4 << 10
 )
 
-// NewClient returns a client of the service for a run, by the ID of its first execution;
-// archives belong to none.
+// NewClient returns a client of the service for a run, by the ID of its first execution,
+// which is empty for archives.
 func NewClient(s spec.HostService, run string) *Client {
 	answer := answerTakes
 	if run == "" {
@@ -56,7 +56,7 @@ func NewClient(s spec.HostService, run string) *Client {
 				DialContext: (&net.Dialer{Timeout: answerTakes}).DialContext,
 				TLSClientConfig: &tls.Config{
 					MinVersion:         tls.VersionTLS13,
-					InsecureSkipVerify: true, //nolint:gosec // the fingerprint is checked in its place
+					InsecureSkipVerify: true, //nolint:gosec // the fingerprint is checked instead
 					VerifyConnection: func(c tls.ConnectionState) error {
 						return checkFingerprint(c.PeerCertificates, s.Fingerprint)
 					},
@@ -99,8 +99,8 @@ func (c *Client) List(ctx context.Context) (l Listing, err error) {
 // maxFile bounds a file that is read into memory.
 const maxFile = 16 << 20
 
-// ReadFile returns a whole file of a process: stdout, stderr, error, result or start. That it
-// does not exist is [fs.ErrNotExist]; one of more than 16 MiB is an error.
+// ReadFile returns a whole file of a process: stdout, stderr, error, result or start. It
+// fails with [fs.ErrNotExist] if there is none, and if it has more than 16 MiB.
 func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {
 	var b []byte
 	err := c.EachPiece(ctx, rank, attempt, file, func(piece []byte, offset int64) error {
@@ -116,8 +116,8 @@ func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) (
 	return b, nil
 }
 
-// EachPiece gives the sink a whole file as [Client.ReadFile] does, of any size, in pieces. An
-// error of the sink ends that, and is returned.
+// EachPiece passes a whole file of any size to the sink, in pieces; see [Client.ReadFile]. If
+// the sink fails, EachPiece stops and returns the error.
 func (c *Client) EachPiece(ctx context.Context, rank, attempt int, file string, sink func(piece []byte, offset int64) error) error {
 	response, err := c.ask(ctx, http.MethodGet, fmt.Sprintf("/tasks/%d/attempts/%d/%s", rank, attempt, file), nil)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Client) EachPiece(ctx context.Context, rank, attempt int, file string, 
 	return nil
 }
 
-// statusError is an answer that is none of success.
+// statusError is an answer other than success.
 type statusError struct {
 	code int
 	text string
@@ -154,12 +154,12 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// Is makes a missing file of what is not found, or not any more.
+// Is makes "not found" and "gone" count as [fs.ErrNotExist].
 func (e *statusError) Is(target error) bool {
 	return target == fs.ErrNotExist && (e.code == http.StatusNotFound || e.code == http.StatusGone)
 }
 
-// ask sends a request about the run and returns a successful answer.
+// ask sends a request about the run and returns the answer if it is a success.
 func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -172,7 +172,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 	return c.send(ctx, method, c.run+path, content, -1)
 }
 
-// send sends a request, with a body of that size; -1: that is for the body to say.
+// send sends a request with a body of that size; -1 leaves the size to the body.
 func (c *Client) send(ctx context.Context, method, path string, content io.Reader, size int64) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, content)
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *Client) send(ctx context.Context, method, path string, content io.Reade
 }
 
 func (c *Client) failed(err error) error {
-	// Without the address, which we name.
+	// Remove the address: the error names it already.
 	var of *url.Error
 	if errors.As(err, &of) {
 		err = of.Err
@@ -207,7 +207,7 @@ func (c *Client) failed(err error) error {
 	return fmt.Errorf("host %s at %s: %w", c.service.Host, c.service.Address, err)
 }
 
-// isFinal reports whether another try would fail as well.
+// isFinal reports whether a retry would fail as well.
 func isFinal(err error) bool {
 	var status *statusError
 	return errors.Is(err, errCertificate) || errors.As(err, &status) && status.code != http.StatusServiceUnavailable

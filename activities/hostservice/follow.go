@@ -17,18 +17,19 @@ import (
 // FollowOptions says what a [Follower] reads.
 type FollowOptions struct {
 	Selection tasklog.Selection
-	// WholeLines has unfinished lines held back; see [tasklog.WholeLines].
+	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
 	WholeLines bool
-	// Live reads what comes until [Follower.Stop]; else it is what is there now.
+	// Live makes it read new output until [Follower.Stop]; otherwise it reads what is there
+	// now.
 	Live bool
-	// OnError is told what is wrong with a file on the host, OnTrouble that the host
-	// cannot be reached, and with nil that it can again.
+	// OnError is called with problems of files on the host. OnTrouble is called with an error
+	// when the host cannot be reached, and with nil when it can be reached again.
 	OnError, OnTrouble func(error)
 }
 
-// Follower reads the output of the processes of a run on another host, as
-// [tasklog.Follower] does on this one. While the host cannot be reached it tries again, and
-// goes on where it was.
+// Follower reads the output of the processes of a run on another host, as [tasklog.Follower]
+// does on this one. While the host cannot be reached it retries, and then continues where it
+// was.
 type Follower struct {
 	client *Client
 	sink   func(tasklog.Chunk)
@@ -36,7 +37,7 @@ type Follower struct {
 
 	live     context.Context // ends when Stop is called
 	stopLive context.CancelFunc
-	ctx      context.Context // ends when Stop is not waited for any more
+	ctx      context.Context // ends when nobody waits for Stop any more
 	stop     context.CancelFunc
 	done     chan struct{}
 	failure  error
@@ -46,24 +47,24 @@ type Follower struct {
 
 	cursors  map[tasklog.Stream]*cursor
 	buf      []byte
-	troubled bool // as OnTrouble was told
+	troubled bool // what OnTrouble was last called with
 }
 
 // cursor is how far a stream has been read.
 type cursor struct {
 	offset int64
-	// open reports whether that is within a line.
+	// open reports whether the offset is within a line.
 	open bool
 }
 
 const (
-	// giveUpAfter is how long a host may send nothing of what is there.
+	// giveUpAfter is how long a host may send nothing although it has more.
 	giveUpAfter = 5 * time.Second
 	// maxPiece bounds the length of a record.
 	maxPiece = 4 << 20
 )
 
-// Follow begins to read. The sink is called from one goroutine, and may take its time.
+// Follow starts to read. The sink is called from one goroutine, and may be slow.
 func (c *Client) Follow(sink func(tasklog.Chunk), o FollowOptions) *Follower {
 	f := &Follower{client: c, sink: sink, opts: o, done: make(chan struct{}), cursors: map[tasklog.Stream]*cursor{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
@@ -72,8 +73,8 @@ func (c *Client) Follow(sink func(tasklog.Chunk), o FollowOptions) *Follower {
 	return f
 }
 
-// Stop reads all that is there when it is called, and ends. Where that fails it returns
-// why: something is missing. When it takes longer than ctx, it returns ctx's error.
+// Stop reads everything that is there when it is called, and ends. If that fails, it returns
+// why, and something is missing. If it takes longer than ctx, it returns ctx's error.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stopLive()
 	defer f.stop()
@@ -85,8 +86,8 @@ func (f *Follower) Stop(ctx context.Context) error {
 	}
 }
 
-// Attempts returns the processes that had files on the host when all was read. It is
-// called after [Follower.Stop].
+// Attempts returns the processes that had files on the host when everything was read. It must
+// be called after [Follower.Stop].
 func (f *Follower) Attempts() map[int][]int { return f.there }
 
 func (f *Follower) run() {
@@ -111,16 +112,16 @@ func (f *Follower) run() {
 	}
 }
 
-// reconnect is the time between tries to reach a host.
+// reconnect is the time between attempts to reach a host.
 var reconnect = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
 
-// follow reads what comes, until Stop is called.
+// follow reads new output until Stop is called.
 func (f *Follower) follow() {
 	for again := reconnect; f.live.Err() == nil; {
 		news, err := f.read(f.live, true)
 		if err == nil || isFinal(err) {
-			// The run has given the host back, or nothing can be had of it. If it takes it
-			// again, that is read in the end.
+			// The run has released the host, or its output cannot be had. If the run reserves
+			// the host again, the last read gets that output.
 			<-f.live.Done()
 			return
 		}
@@ -131,7 +132,7 @@ func (f *Follower) follow() {
 	}
 }
 
-// reached is told with nil that the host answers, and else why not.
+// reached records whether the host answers; err is nil if it does.
 func (f *Follower) reached(err error) {
 	if troubled := err != nil; troubled != f.troubled && f.opts.Live && f.live.Err() == nil {
 		f.troubled = troubled
@@ -139,8 +140,8 @@ func (f *Follower) reached(err error) {
 	}
 }
 
-// read sends one request and hands on its records. It reports whether there was any, and
-// fails unless the last one was the end.
+// read sends one request and delivers its records. It reports whether there were any, and
+// fails unless the last record was the end.
 func (f *Follower) read(ctx context.Context, live bool) (news bool, err error) {
 	q := Query{Selection: f.opts.Selection, WholeLines: f.opts.WholeLines, Follow: live}
 	for s, c := range f.cursors {
@@ -157,7 +158,7 @@ func (f *Follower) read(ctx context.Context, live bool) (news bool, err error) {
 		r, err := f.next(in)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF // no end was said
+				err = io.ErrUnexpectedEOF // the end record is missing
 			}
 			return news, f.client.failed(err)
 		}
@@ -174,7 +175,7 @@ func (f *Follower) read(ctx context.Context, live bool) (news bool, err error) {
 	}
 }
 
-// next reads a record, and what belongs to it into the buffer.
+// next reads a record, and its data into the buffer.
 func (f *Follower) next(in *bufio.Reader) (r record, err error) {
 	line, err := in.ReadBytes('\n')
 	if err != nil {
@@ -203,7 +204,7 @@ func (f *Follower) deliver(r record) {
 		c = &cursor{offset: r.Offset}
 		f.cursors[r.Stream] = c
 	}
-	// Another offset: the file was truncated.
+	// If the offset differs, the file was truncated.
 	f.sink(tasklog.Chunk{Stream: r.Stream, Data: f.buf, Start: !c.open || r.Offset != c.offset, Offset: r.Offset})
 	c.offset = r.Offset + int64(r.Length)
 	c.open = f.buf[len(f.buf)-1] != '\n'

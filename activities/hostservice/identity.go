@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
-// identity is what a host worker is known by, and signs tokens with.
+// identity identifies a host worker to clients, and signs its tokens.
 type identity struct {
 	certificate tls.Certificate
 	fingerprint string
@@ -31,7 +31,7 @@ type identity struct {
 // identityFile holds the private key and the certificate, in the state directory.
 const identityFile = "hostservice.pem"
 
-// openIdentity reads the identity of a state directory, or makes it.
+// openIdentity reads the identity from a state directory, or creates it.
 func openIdentity(stateDir string) (*identity, error) {
 	path := filepath.Join(stateDir, identityFile)
 	b, err := os.ReadFile(path)
@@ -69,7 +69,7 @@ func newIdentity() ([]byte, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), DNSNames: []string{"clusterrun"},
-		// Clients do not look: the clocks of hosts differ.
+		// Clients do not check these times: the clocks of hosts differ.
 		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -80,7 +80,7 @@ func newIdentity() ([]byte, error) {
 	return append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})...), nil
 }
 
-// fingerprint returns how a certificate is known to clients.
+// fingerprint returns the fingerprint by which clients identify a certificate.
 func fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:])

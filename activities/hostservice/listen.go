@@ -14,13 +14,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// portFile has the port that was chosen last, in the state directory: runs know it, and a
-// host worker that is started again is to be found there. So it is one that the kernel gives
-// to no outgoing connection meanwhile.
+// portFile is the file in the state directory with the last port. Runs know the port, and a
+// restarted host worker must be found there. So a port is chosen that the kernel does not
+// give to outgoing connections meanwhile.
 const portFile = "hostservice.port"
 
-// listen opens the address. Without a port, or with port 0, it is the one of the last time
-// if that is free, and any other if not.
+// listen listens on the address. Without a port, or with port 0, it takes the previous port
+// if that is free, and any other otherwise.
 func listen(stateDir, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -69,7 +69,7 @@ func listenAt(address string) (net.Listener, error) {
 
 func portOf(a net.Addr) string { return strconv.Itoa(a.(*net.TCPAddr).Port) }
 
-// portTaken is returned where another program listens.
+// portTaken is returned if another program listens on the port.
 type portTaken struct {
 	address string
 	error
@@ -81,9 +81,9 @@ func (e portTaken) Error() string {
 
 func (e portTaken) Unwrap() error { return e.error }
 
-// advertised returns the address that clients are told: as it is wished, by default that
-// at which we listen, and where those are all of this machine's, the one by which it
-// reaches the peer.
+// advertised returns the address that clients are told: the wished one, or else the one that
+// we listen on. If that stands for all addresses of this machine, it is the address by which
+// this machine reaches the peer.
 func advertised(l net.Listener, wished, peer string) (string, error) {
 	port := portOf(l.Addr())
 	if wished != "" {
@@ -95,7 +95,7 @@ func advertised(l net.Listener, wished, peer string) (string, error) {
 	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsUnspecified() {
 		return net.JoinHostPort(ip.String(), port), nil
 	}
-	// Nothing is sent: this only asks for the way.
+	// Nothing is sent: dialling UDP only consults the routing table.
 	c, err := net.Dial("udp", peer)
 	if err != nil {
 		return "", fmt.Errorf("find the address of this host (or give one with --advertise): %w", err)

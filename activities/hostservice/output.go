@@ -15,23 +15,24 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
-// Listing says which processes of a run have files on a host.
+// Listing lists the processes of a run that have files on a host.
 type Listing struct {
 	// Dir is the directory of the run's logs on the host.
 	Dir string `json:"dir"`
-	// Attempts are the numbers of the processes, ascending, by the rank of their task; see
-	// [tasklog.Pruned] for those that are missing.
+	// Attempts are the numbers of the processes, ascending, by the rank of their task; for
+	// missing ones see [tasklog.Pruned].
 	Attempts map[int][]int `json:"attempts"`
 }
 
-// Query is which output a client wants.
+// Query selects the output that a client wants.
 type Query struct {
 	Selection tasklog.Selection `json:"selection"`
-	// Cursors are how far the client has read; other streams begin as the selection says.
+	// Cursors are the positions that the client has reached; other streams begin as the
+	// selection says.
 	Cursors []Cursor `json:"cursors,omitempty"`
-	// WholeLines has unfinished lines held back; see [tasklog.WholeLines].
+	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
 	WholeLines bool `json:"whole_lines,omitempty"`
-	// Follow goes on until the run has given the host back.
+	// Follow continues until the run has released the host.
 	Follow bool `json:"follow,omitempty"`
 }
 
@@ -41,15 +42,15 @@ type Cursor struct {
 	Offset int64 `json:"offset"`
 }
 
-// record is one of an output: a piece of a stream, an error of reading, or the end.
+// record is one record of an output: a piece of a stream, an error, or the end.
 type record struct {
 	tasklog.Stream
 	Offset int64 `json:"offset,omitempty"`
 	// Length is how many bytes of the stream follow.
 	Length int `json:"length,omitempty"`
-	// Error is what is wrong with one of the files.
+	// Error is a problem with one of the files.
 	Error string `json:"error,omitempty"`
-	// End is the last record. All is sent that was there.
+	// End is set in the last record, after everything that was there has been sent.
 	End *Listing `json:"end,omitempty"`
 }
 
@@ -106,7 +107,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 		}
 	}
 	options.OnError = func(err error) { write(record{Error: err.Error()}, nil) }
-	_ = control.Flush() // the client is to know that it has us
+	_ = control.Flush() // tells the client that the request was accepted
 	s.follow(ctx, g, q.Follow, func(c tasklog.Chunk) {
 		write(record{Stream: c.Stream, Offset: c.Offset, Length: len(c.Data)}, c.Data)
 	}, options)
@@ -117,18 +118,18 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 	write(record{End: &Listing{g.Dir, attempts}}, nil)
 }
 
-// follow gives the sink the output of the run that there is, and then, with goOn, what
-// comes until the run is over. It returns once the sink is not called any more.
+// follow passes the existing output of the run to the sink and then, with goOn, new output
+// until the run is over. After it returns, the sink is no longer called.
 func (s *Server) follow(ctx context.Context, g grant, goOn bool, sink func(tasklog.Chunk), o tasklog.FollowOptions) {
 	o.As = g.as
 	f := tasklog.Follow(g.Dir, sink, o)
 	if goOn {
 		s.over(ctx, g.Run)
 	}
-	_ = f.Stop(context.Background()) // a sink whose client is gone returns at once
+	_ = f.Stop(context.Background()) // a sink without a client returns at once
 }
 
-// endTrailer has the offset that was reached, where nothing is missing before it.
+// endTrailer has the offset that was reached, if nothing before it is missing.
 const endTrailer = "Clusterrun-End"
 
 func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
@@ -188,7 +189,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 			write(b)
 			return ctx.Err()
 		}); err != nil {
-			panic(http.ErrAbortHandler) // it has been said that there is an end
+			panic(http.ErrAbortHandler) // a trailer was announced
 		}
 	} else {
 		wanted := tasklog.Stream{Rank: rank, Attempt: n, Stderr: name == tasklog.StderrFile}
@@ -212,9 +213,9 @@ func number(text string) (int64, error) {
 	return int64(n), err
 }
 
-// readFrom gives the sink all of a file from an offset on, in pieces.
+// readFrom passes a file to the sink in pieces, from an offset on.
 func readFrom(path string, offset int64, sink func([]byte) error) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // a program may have put anything there
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // the file may be of any kind
 	if err != nil {
 		return err
 	}

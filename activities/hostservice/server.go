@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	// maxConnections and maxRequests bound what clients may have open at a time.
+	// maxConnections and maxRequests bound the open connections and requests of all clients.
 	maxConnections, maxRequests = 256, 64
 	// maxQuery bounds the body of a request: it has a cursor for each stream.
 	maxQuery = 4 << 20
-	// headerTimeout and idleTimeout end connections from which nothing comes.
+	// headerTimeout and idleTimeout end silent connections.
 	headerTimeout, idleTimeout = 10 * time.Second, 2 * time.Minute
-	// pingAfter and pingTakes end a connection whose other end is gone without a word.
+	// pingAfter and pingTakes end a connection if its other end has disappeared.
 	pingAfter, pingTakes = 15 * time.Second, 15 * time.Second
 )
 
-// Config says how a host offers its files.
+// Config configures the service of a host.
 type Config struct {
-	// Host is the name of the host, and StateDir where its key is kept.
+	// Host is the name of the host, and StateDir the directory with its key.
 	Host, StateDir string
-	// Listen is HOST:PORT, or a part of it: no host stands for all addresses, and no port
-	// for one that is free. Advertise is the same as others reach it; by default that,
-	// or the address by which this host reaches Peer.
+	// Listen is HOST:PORT, or a part of it: without a host it stands for all addresses, and
+	// without a port for any free one. Advertise is the address that others use; by default
+	// it is Listen, or the address by which this host reaches Peer.
 	Listen, Advertise, Peer string
-	// Archives are those that runs ship.
+	// Archives is the store of what runs ship.
 	Archives *shipped.Store
 }
 
@@ -48,11 +48,11 @@ type Server struct {
 	address  string
 	http     *http.Server
 	over     func(ctx context.Context, run runkey.Run)
-	// requests has an element for each that is being answered.
+	// requests has an element for each request in progress.
 	requests chan struct{}
 }
 
-// Listen opens the service. [Server.Serve] answers.
+// Listen opens the service. [Server.Serve] answers its requests.
 func Listen(c Config) (*Server, error) {
 	id, err := openIdentity(c.StateDir)
 	if err != nil {
@@ -80,7 +80,7 @@ func Listen(c Config) (*Server, error) {
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{id.certificate}, MinVersion: tls.VersionTLS13},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 16 << 10,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxRequests, SendPingTimeout: pingAfter, PingTimeout: pingTakes},
-		ErrorLog: log.New(discard{}, "", 0), // of connections that are none of ours
+		ErrorLog: log.New(discard{}, "", 0), // errors of foreign connections
 	}
 	return s, nil
 }
@@ -89,34 +89,34 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// Address returns the one that clients are told.
+// Address returns the address that clients are told.
 func (s *Server) Address() string { return s.address }
 
-// Serve answers requests until [Server.Close]. over returns when the run has given this
-// host back, or when ctx is done.
+// Serve answers requests until [Server.Close]. over returns when the run has released this
+// host, or when ctx is done.
 func (s *Server) Serve(over func(ctx context.Context, run runkey.Run)) {
 	s.over = over
 	_ = s.http.ServeTLS(s.listener, "", "")
 }
 
-// Close cuts all connections off.
+// Close closes all connections.
 func (s *Server) Close() {
 	_ = s.listener.Close()
 	_ = s.http.Close()
 }
 
-// Describe returns how the files of a run are read that has its logs in dir, and its tasks run
-// as a user.
+// Describe returns how to read the files of a run that has its logs in dir and runs its tasks
+// as user.
 func (s *Server) Describe(run runkey.Run, dir string, user *hostuser.User) *spec.HostService {
 	return s.describe(grant{Run: run, Dir: dir, User: numbersOf(user)})
 }
 
-// DescribeArchive returns how an archive is read.
+// DescribeArchive returns how to read an archive.
 func (s *Server) DescribeArchive(digest string) *spec.HostService {
 	return s.describe(grant{Archive: digest})
 }
 
-// DescribeStore returns how archives are stored here.
+// DescribeStore returns how to store archives here.
 func (s *Server) DescribeStore() *spec.HostService { return s.describe(grant{Store: true}) }
 
 func (s *Server) describe(g grant) *spec.HostService {
@@ -127,8 +127,8 @@ func ofRun(g grant, r *http.Request) bool     { return g.Run.RunID == r.PathValu
 func ofArchive(g grant, r *http.Request) bool { return g.Archive == r.PathValue("digest") }
 func toStore(g grant, _ *http.Request) bool   { return g.Store }
 
-// authorized has next answer the requests that their token allows. Of all others nobody
-// learns what there is.
+// authorized calls next for the requests that their token allows. All others get the same
+// answer, so that nobody learns what exists.
 func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -149,8 +149,8 @@ func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(ht
 	}
 }
 
-// asUser has next act as the user of the run. What has been put into the directory, and where
-// its path leads by now, is no further than that user could go.
+// asUser calls next as the user of the run. Whatever was put into the directory, and wherever
+// its path leads by now, next can go no further than that user.
 func asUser(next func(http.ResponseWriter, *http.Request, grant)) func(http.ResponseWriter, *http.Request, grant) {
 	return func(w http.ResponseWriter, r *http.Request, g grant) {
 		user, err := g.user()

@@ -20,7 +20,8 @@ type grant struct {
 	Run runkey.Run `json:"run,omitzero"`
 	// Dir is the directory of the run's logs.
 	Dir string `json:"dir,omitempty"`
-	// User has the numbers of whom the run's tasks run as, who is another one than us in as.
+	// User has the numbers of the user of the run's tasks; as is set if that is not our own
+	// user.
 	User *numbers       `json:"user,omitempty"`
 	as   *hostuser.User // set by asUser
 	// Archive is the digest of the archive.
@@ -33,7 +34,7 @@ type numbers struct {
 	GID uint32 `json:"gid"`
 }
 
-// numbersOf returns those of a user; nil is the one that this process runs as.
+// numbersOf returns the numbers of a user; nil is the user of this process.
 func numbersOf(u *hostuser.User) *numbers {
 	if u == nil {
 		return &numbers{uint32(os.Geteuid()), uint32(os.Getegid())}
@@ -41,9 +42,8 @@ func numbersOf(u *hostuser.User) *numbers {
 	return &numbers{u.UID, u.GID}
 }
 
-// user returns as whom the files are read that a token is for: as whoever the host has
-// written down, whoever has the directory now. Only root can be another one, and what
-// others may read the kernel knows.
+// user returns the user to read the files as: the one that the token names, whoever owns the
+// directory now. Only root can act as another user; for others the kernel checks permissions.
 func (g grant) user() (*hostuser.User, error) {
 	switch {
 	case os.Geteuid() != 0:
@@ -60,12 +60,12 @@ func (g grant) user() (*hostuser.User, error) {
 func (i *identity) token(g grant) string {
 	b, err := json.Marshal(g)
 	if err != nil {
-		panic(err) // it has nothing but texts
+		panic(err) // a grant can always be encoded
 	}
 	return base64.RawURLEncoding.EncodeToString(b) + "." + base64.RawURLEncoding.EncodeToString(i.sign(b))
 }
 
-// granted returns what a token allows; false: this host has not made it.
+// granted returns what a token allows; ok is false if this host has not made the token.
 func (i *identity) granted(token string) (g grant, ok bool) {
 	text, signature, _ := strings.Cut(token, ".")
 	b, err := base64.RawURLEncoding.DecodeString(text)
