@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// Host returns what tells this machine from others with which it may share a log directory.
-// Empty: nothing does.
+// Host returns an ID of this machine, which tells it from others that share a log directory.
+// It is empty if there is none.
 var Host = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/etc/machine-id")
 	if id = bytes.TrimSpace(id); len(id) == 0 || string(id) == "uninitialized" {
-		name, _ := os.Hostname() // whoever has none has no note that is its own
+		name, _ := os.Hostname() // without a name, no note is this machine's
 		return name
 	}
-	// Nobody is to be told the ID itself: machine-id(5).
+	// The ID itself must not be published: machine-id(5).
 	sum := sha256.Sum256(append([]byte("clusterrun logs "), id...))
 	return hex.EncodeToString(sum[:8])
 })

@@ -34,7 +34,7 @@ func OpenLogs(dir string) (*Logs, error) {
 	return &Logs{Dir: dir, root: root}, nil
 }
 
-// Close closes it, and unlocks it.
+// Close closes and unlocks the directory.
 func (l *Logs) Close() {
 	if l.lock != nil {
 		_ = l.lock.Close()
@@ -42,10 +42,10 @@ func (l *Logs) Close() {
 	_ = l.root.Close()
 }
 
-// ErrBusy is returned where somebody else is removing logs from the same directory.
+// ErrBusy is returned if another process is removing logs from the same directory.
 var ErrBusy = errors.New("another prune is at work there; try again when it is done")
 
-// Lock has nobody else remove anything until Close.
+// Lock keeps others from removing anything until Close.
 func (l *Logs) Lock() error {
 	f, err := l.root.Open(".")
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *Logs) Lock() error {
 type Entry struct {
 	// RunID is the run's, and Execution the short ID of its first execution.
 	RunID, Execution string
-	// Note is nil where there is none.
+	// Note is nil if there is none.
 	Note *Note
 	Kept bool
 	dir  string // of the run, below the log directory
@@ -75,7 +75,7 @@ type Entry struct {
 // Path returns the log directory of the execution.
 func (l *Logs) Path(e Entry) string { return filepath.Join(l.Dir, e.dir, e.Execution) }
 
-// Entries lists what there is, by name. Links are nothing.
+// Entries lists all executions, by name. It ignores symbolic links.
 func (l *Logs) Entries() ([]Entry, error) {
 	runs, err := fs.ReadDir(l.root.FS(), ".")
 	var entries []Entry
@@ -90,7 +90,7 @@ func (l *Logs) Entries() ([]Entry, error) {
 	return entries, err
 }
 
-// EntriesOf lists those of one run.
+// EntriesOf lists the executions of one run.
 func (l *Logs) EntriesOf(runID string) ([]Entry, error) {
 	run, _ := namesOf(runID, "")
 	entries, err := l.entriesOf(filepath.Clean(run))
@@ -135,15 +135,15 @@ func (l *Logs) entriesOf(run string) (entries []Entry, err error) {
 			at(keeps).Kept = true
 		}
 	}
-	// What is kept and not there is nothing.
+	// A keep file without logs and without a note is ignored.
 	return slices.DeleteFunc(entries, func(e Entry) bool {
 		info, err := dir.Lstat(e.Execution)
 		return e.Note == nil && (err != nil || !info.IsDir())
 	}), err
 }
 
-// readable returns the run ID of which a directory has its name, or the name where it was too
-// long for one.
+// readable returns the run ID that a directory is named after, or the name itself if the ID
+// was too long for a name.
 func readable(name string) string {
 	if id, err := url.PathUnescape(name); err == nil {
 		return id
@@ -151,7 +151,7 @@ func readable(name string) string {
 	return name
 }
 
-// looksOurs reports whether a directory has attempts.
+// looksOurs reports whether a directory contains attempts.
 func looksOurs(dir *os.Root, name string) bool {
 	files, _ := fs.ReadDir(dir.FS(), name)
 	return slices.ContainsFunc(files, isAttempt)
@@ -162,10 +162,10 @@ func isAttempt(f fs.DirEntry) bool {
 	return ok && f.IsDir()
 }
 
-// openRun opens the directory of a run, unless it is a link.
+// openRun opens the directory of a run, but no symbolic link.
 func (l *Logs) openRun(name string) (*os.Root, error) { return openDir(l.root, name) }
 
-// openDir opens a directory, and no link to one.
+// openDir opens a directory, but no symbolic link.
 func openDir(parent *os.Root, name string) (*os.Root, error) {
 	there, err := parent.Lstat(name)
 	if err != nil {
@@ -186,7 +186,7 @@ func openDir(parent *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// Size returns what the logs of an execution take on the disk, and when the last of them was
+// Size returns the disk usage of the logs of an execution, and when the last of them was
 // written.
 func (l *Logs) Size(e Entry) (bytes int64, newest time.Time) {
 	run, err := l.openRun(e.dir)
@@ -214,7 +214,7 @@ func (l *Logs) Size(e Entry) (bytes int64, newest time.Time) {
 	return bytes, newest
 }
 
-// TreeSize returns what a directory and what is below it take on the disk.
+// TreeSize returns the disk usage of a directory tree.
 func TreeSize(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -228,16 +228,16 @@ func TreeSize(dir string) (bytes int64) {
 	return bytes
 }
 
-// onDisk returns what a file takes there.
+// onDisk returns the disk usage of a file.
 func onDisk(info fs.FileInfo) int64 {
-	const block = 512 // of stat(2), whatever those of the disk are
+	const block = 512 // the unit of stat(2), whatever the disk uses
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Blocks * block
 	}
 	return info.Size()
 }
 
-// Keep keeps an execution, or no longer.
+// Keep marks an execution to be kept, or removes the mark.
 func (l *Logs) Keep(e Entry, keep bool) error {
 	dir, err := l.openRun(e.dir)
 	if err != nil {
@@ -258,8 +258,8 @@ func (l *Logs) Keep(e Entry, keep bool) error {
 	return f.Close()
 }
 
-// remove removes the attempts of an execution, and what says of it that it is there. What
-// else is in its directory stays.
+// remove removes the attempts of an execution, its note and its mark. Other files in its
+// directory stay.
 func (l *Logs) remove(e Entry) error {
 	run, err := l.openRun(e.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -297,12 +297,12 @@ func removeAttempts(run *os.Root, execution string) error {
 		}
 	}
 	if err == nil {
-		_ = run.Remove(execution) // fails where there is something else
+		_ = run.Remove(execution) // fails if there is something else
 	}
 	return err
 }
 
-// removeAll removes a tree, also where a program has taken its own permission away.
+// removeAll removes a tree, even if a program has removed its own permissions there.
 func removeAll(dir *os.Root, name string) error {
 	err := dir.RemoveAll(name)
 	if err == nil || os.Geteuid() == 0 {

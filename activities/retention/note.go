@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
-// Note says whose the logs beside it are.
+// Note says which run and host worker the logs beside it belong to.
 type Note struct {
 	Run runkey.Run `json:"run"`
 	// Host is the machine of the host worker, as [Host] names it.
@@ -36,7 +36,7 @@ type Note struct {
 const (
 	noteEnding = ".json"
 	keepEnding = ".keep"
-	// maxNote is more than any note has.
+	// maxNote is more than the size of any note.
 	maxNote = 64 << 10
 )
 
@@ -45,8 +45,8 @@ func namesOf(workflowID, runID string) (run, execution string) {
 	return filepath.Split(tasklog.RunDir("", workflowID, runID))
 }
 
-// Begin notes that a run has its logs in a log directory from now on, also where it was
-// noted to have ended. Whoever writes must be able to write there.
+// Begin notes that a run has its logs in a log directory from now on, even if the note says
+// that it has ended. The caller must be able to write there.
 func Begin(logDir string, run runkey.Run, state string) error {
 	return change(logDir, run.WorkflowID, run.RunID, func(n *Note) bool {
 		if n.Run == run && n.Host == Host() && n.State == state && n.Ended.IsZero() {
@@ -68,7 +68,8 @@ func End(logDir, workflowID, runID string, at time.Time, succeeded bool) error {
 	})
 }
 
-// change changes a note; that of nothing is zero. do reports whether it has.
+// change changes a note, which is zero if there is none. do reports whether it has changed
+// it.
 func change(logDir, workflowID, runID string, do func(*Note) bool) error {
 	l, err := OpenLogs(logDir)
 	if err != nil {
@@ -88,9 +89,10 @@ func change(logDir, workflowID, runID string, do func(*Note) bool) error {
 	return writeNote(dir, execution, n)
 }
 
-// readNote reads the note of an execution. fs.ErrNotExist: there is none that counts.
+// readNote reads the note of an execution. It fails with fs.ErrNotExist if no valid one
+// exists.
 func readNote(dir *os.Root, execution string) (n Note, err error) {
-	// A pipe would keep us waiting.
+	// O_NONBLOCK, because opening a pipe would block.
 	f, err := dir.OpenFile(execution+noteEnding, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return n, err
@@ -100,7 +102,7 @@ func readNote(dir *os.Root, execution string) (n Note, err error) {
 	if err != nil {
 		return n, err
 	}
-	uid, _ := unix.SetfsuidRetUid(-1) // it only asks: a thread may act as another user
+	uid, _ := unix.SetfsuidRetUid(-1) // only reads the ID: the thread may act as another user
 	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || stat.Uid != uint32(uid) {
 		return n, fmt.Errorf("the note of %s is no file of ours: %w", execution, fs.ErrNotExist)
 	}
@@ -123,7 +125,7 @@ func writeNote(dir *os.Root, execution string, n Note) (err error) {
 	if err != nil {
 		return err
 	}
-	// Other hosts that share the directory have processes of the same number.
+	// A process ID is not unique: other hosts may share the directory.
 	name := "." + execution + noteEnding + "-" + rand.Text()
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -139,14 +141,13 @@ func writeNote(dir *os.Root, execution string, n Note) (err error) {
 	return err
 }
 
-// isMistimed reports whether a clock was wrong when the note was written, or is now.
+// isMistimed reports whether a clock was wrong when the note was written, or is wrong now.
 func (n Note) isMistimed(now time.Time) bool {
-	const skew = time.Hour // of the server's clock and ours: a run may be short
+	const skew = time.Hour // between the server's clock and ours
 	return n.Began.After(now) || !n.Ended.IsZero() && n.Began.Sub(n.Ended) > skew
 }
 
-// IsBelow reports whether the state directory of the run's host worker is one of those in
-// that directory.
+// IsBelow reports whether the state directory of the run's host worker is in that directory.
 func (n Note) IsBelow(home string) bool {
 	return strings.HasPrefix(n.State, filepath.Clean(home)+"/")
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// Past are the runs of a log directory, and what they have elsewhere on this host.
+// Past has the runs of a log directory, and what they have elsewhere on this host.
 type Past struct {
 	*Logs
-	// Home is the directory with the state directories of those host workers whose runs may
-	// be removed.
+	// Home is the directory with the state directories of the host workers whose runs may be
+	// removed.
 	Home string
 	// Holds reports whether a state directory has a plan of a run, or a journal that was not
 	// released.
 	Holds func(state string, run runkey.Run) bool
 }
 
-// Facts returns what this host knows of an execution; the server's part is missing.
-// Unmeasured, its size is 0.
+// Facts returns what this host knows of an execution, without the server's answer. Unless
+// measure is set, the size is 0.
 func (p Past) Facts(e Entry, measure bool) Facts {
 	f := Facts{Kept: e.Kept}
 	n := e.Note
@@ -37,7 +37,7 @@ func (p Past) Facts(e Entry, measure bool) Facts {
 	}
 	_, err := os.Stat(n.State)
 	gone := errors.Is(err, fs.ErrNotExist)
-	f.Gone = gone && n.IsOfThisHost() // what is gone here may be there on another host
+	f.Gone = gone && n.IsOfThisHost() // it may still exist on another host
 	if f.Held = !gone && p.Holds(n.State, n.Run); f.Held {
 		f.Idle = supervisor.LockFree(n.State)
 	}
@@ -56,13 +56,13 @@ func (p Past) Facts(e Entry, measure bool) Facts {
 	return f
 }
 
-// Rest is what a run has beside its logs.
+// Rest is the size of what a run has beside its logs.
 type Rest struct{ Journal, Shipped int64 }
 
-// Bytes returns how much it is.
+// Bytes returns the sum.
 func (r Rest) Bytes() int64 { return r.Journal + r.Shipped }
 
-// Rest returns how much an execution has beside its logs.
+// Rest returns the size of what an execution has beside its logs.
 func (p Past) Rest(e Entry) (r Rest) {
 	if e.Note == nil {
 		return r
@@ -74,13 +74,13 @@ func (p Past) Rest(e Entry) (r Rest) {
 }
 
 // Mine reports whether the host worker of an execution is on this host and has its state
-// directory in Home. What nobody has noted is nobody's.
+// directory in Home. It is false for an execution without a note.
 func (p Past) Mine(e Entry) bool {
 	return e.Note != nil && e.Note.IsOfThisHost() && e.Note.IsBelow(p.Home)
 }
 
-// Remove removes what there is of an execution, unless it has begun to live, or to be kept,
-// since it was listed. The logs must be locked.
+// Remove removes everything of an execution, unless the execution has come to life, or was
+// marked to be kept, since it was listed. The logs must be locked.
 func (p Past) Remove(e Entry, server Answer) error {
 	entries, err := p.entriesOf(e.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,7 @@ func (p Past) Remove(e Entry, server Answer) error {
 	}
 	if i := slices.IndexFunc(entries, func(is Entry) bool { return is.Execution == e.Execution }); i >= 0 {
 		if p.Mine(e) && !p.Mine(entries[i]) {
-			return &AliveError{e.RunID, Unsettled} // others have begun there
+			return &AliveError{e.RunID, Unsettled} // another run has begun there
 		}
 		e = entries[i]
 	}
@@ -111,7 +111,7 @@ func (p Past) Remove(e Entry, server Answer) error {
 	return p.remove(e)
 }
 
-// AliveError is returned where a run is not over, or is kept.
+// AliveError is returned if a run is not over, or is kept.
 type AliveError struct {
 	RunID string
 	Why   Reason
@@ -119,23 +119,23 @@ type AliveError struct {
 
 func (e *AliveError) Error() string { return "run " + e.RunID + " " + string(e.Why) }
 
-// Policy is what a host worker does by itself.
+// Policy is what a host worker removes by itself.
 type Policy struct {
 	// Home is as in [Past].
 	Home string `json:"home"`
-	// For is how long logs are kept after their run has ended; 0: for ever.
+	// For is how long logs are kept after their run has ended; 0 is without limit.
 	For time.Duration `json:"for,omitempty"`
 	// MostBytes is as in [Rule].
 	MostBytes int64 `json:"most_bytes,omitempty"`
 }
 
-// DefaultFor is how long logs are kept where nobody says how long: as long as our own server
-// knows their runs.
+// DefaultFor is how long logs are kept by default: as long as our own server keeps the
+// histories of their runs.
 const DefaultFor = 90 * 24 * time.Hour
 
-// Apply removes what a policy does not keep, and returns the IDs of its runs. It asks no
-// server: where none has said that a run has ended, it stays, as does one that ended before
-// it began or began later than now.
+// Apply removes what a policy does not keep, and returns the IDs of the removed runs. It does
+// not ask the server: a run stays if its note does not say that it has ended, or if the
+// note's times are implausible.
 func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) bool) (removed []string, err error) {
 	if p.For <= 0 && p.MostBytes <= 0 {
 		return nil, nil
@@ -150,7 +150,7 @@ func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) 
 	defer l.Close()
 	if err := l.Lock(); err != nil {
 		if errors.Is(err, ErrBusy) {
-			err = nil // that one does what there is to do, or the next time does
+			err = nil // the other one, or the next call, does the work
 		}
 		return nil, err
 	}

@@ -6,42 +6,42 @@ import (
 	"time"
 )
 
-// Answer is what the server says of a run.
+// Answer is what the server says about a run.
 type Answer string
 
-// Silent: it was not asked, does not answer, or does not know the run, which may be on
-// another server.
+// The values of [Answer]. Silent means that the server was not asked, does not answer, or
+// does not know the run, which may be on another server.
 const (
 	Silent Answer = ""
 	Open   Answer = "open"
 	Closed Answer = "closed"
 )
 
-// Facts are what is known of a run.
+// Facts is what is known about a run.
 type Facts struct {
 	// Held reports whether a state directory here has a plan of it, or a journal that was
 	// not released.
 	Held bool
-	// Idle reports whether no host worker uses that state directory: then nothing of the run
-	// is alive here.
+	// Idle reports whether no host worker uses that state directory, so that nothing of the
+	// run is alive here.
 	Idle   bool
 	Server Answer
-	// Noted reports whether its note says that it has ended.
+	// Noted reports whether the note says that the run has ended.
 	Noted bool
 	// Gone reports whether the state directory of its host worker is gone.
 	Gone bool
-	// Kept reports whether somebody wants it to be kept.
+	// Kept reports whether the run is marked to be kept.
 	Kept bool
-	// Succeeded reports whether it is known to have ended well or by a cancellation.
+	// Succeeded reports whether the run is known to have succeeded or to have been cancelled.
 	Succeeded bool
 	Ended     time.Time
 	Bytes     int64
 }
 
-// Reason is why a run stays. Empty: it goes.
+// Reason is why a run stays; empty if it may be removed.
 type Reason string
 
-// The reasons, in the order in which they count.
+// The reasons, in order of precedence.
 const (
 	Lives     Reason = "lives"
 	Unsettled Reason = "may live: nobody says that it has ended"
@@ -50,7 +50,7 @@ const (
 	Wanted    Reason = "is not old enough"
 )
 
-// Alive returns why a run may not be removed, whoever wants that. Empty: it is over.
+// Alive returns why a run must never be removed; empty if it is over.
 func (f Facts) Alive() Reason {
 	switch {
 	case f.Server == Open, f.Held && (!f.Idle || f.Server != Closed):
@@ -61,14 +61,15 @@ func (f Facts) Alive() Reason {
 	return Unsettled
 }
 
-// Rule says which runs that are over go.
+// Rule says which of the runs that are over are removed.
 type Rule struct {
-	// Before is when those have ended that are old. Zero: none is.
+	// Before is the time before which a run must have ended to be old. If zero, no run is
+	// old.
 	Before time.Time
-	// MostBytes is what all runs together may have; 0: no bound. Those that ended first go
-	// first.
+	// MostBytes is the limit for all runs together; 0 is no limit. Runs that ended first are
+	// removed first.
 	MostBytes int64
-	// KeepFailed reports whether those stay that have failed.
+	// KeepFailed reports whether failed runs stay.
 	KeepFailed bool
 }
 
