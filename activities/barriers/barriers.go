@@ -13,25 +13,25 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server is where rounds are kept. It may be away for any time: errors other than
-// [ErrClosed] and [RefusedError] mean that nobody knows, and are tried again.
+// Server keeps the rounds. It may be away for any time: after an error other than [ErrClosed]
+// and [RefusedError] the outcome is unknown, and the call is retried.
 type Server interface {
-	// Tell gives a round a message, and opens the round if there is none of that
-	// number. [ErrClosed]: there was one.
+	// Tell sends a message to a round, and opens the round if there is none with that number.
+	// It returns [ErrClosed] if the round is closed.
 	Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error
-	// Withdraw gives an open round a message. [ErrClosed]: there is none.
+	// Withdraw sends a message to an open round. It returns [ErrClosed] if there is none.
 	Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error
-	// Result waits until a round is closed. [ErrClosed]: there is none.
+	// Result waits until a round is closed. It returns [ErrClosed] if there is no such round.
 	Result(ctx context.Context, id string) (spec.BarrierResult, error)
-	// State says at once whether there is a round.
+	// State returns whether there is a round, without waiting.
 	State(ctx context.Context, id string) (RoundState, error)
-	// Status asks an open round who is there.
+	// Status returns who has arrived in an open round.
 	Status(ctx context.Context, id string) (spec.BarrierStatus, error)
-	// End ends an open round for which nobody waits any more.
+	// End ends an open round that nobody waits for any more.
 	End(ctx context.Context, id, why string) error
 }
 
-// RoundState is what the server knows of a round.
+// RoundState is what the server knows about a round.
 type RoundState int
 
 // The values of [RoundState].
@@ -41,48 +41,49 @@ const (
 	Closed
 )
 
-// Config is what [Barriers] need.
+// Config configures [Barriers].
 type Config struct {
 	Server Server
-	// Host is this host's name, and Queue that of its host worker's activities.
+	// Host is the name of this host, and Queue the task queue of its host worker's
+	// activities.
 	Host, Queue string
-	// StateDir is where the numbers of rounds are kept.
+	// StateDir is the directory in which the numbers of rounds are kept.
 	StateDir string
 	Log      *zap.Logger
 }
 
-// Arrival is a task at a barrier.
+// Arrival is the arrival of a task at a barrier.
 type Arrival struct {
 	Run        spec.RunRef
 	Task, Name string
-	// Key names this call of the process. A call that is made again because its
-	// connection broke has the same key, and gets the same answer.
+	// Key names this call of the process. A call that is repeated because its connection
+	// broke has the same key, and gets the same answer.
 	Key string
 	// Participants are the tasks that have to arrive, this one among them.
 	Participants []string
-	// Here are those of them that live on this host. They are announced together.
-	// Empty: nobody knows.
+	// Here are the participants on this host; their arrivals are announced together. Empty
+	// means unknown.
 	Here []string
-	// Value is what it brings for the others.
+	// Value is passed to the other participants.
 	Value string
-	// Timeout breaks the barrier for everybody. 0: none.
+	// Timeout breaks the barrier for everybody. 0 means no timeout.
 	Timeout time.Duration
 }
 
-// Release is the good end of a wait.
+// Release is the successful end of a wait.
 type Release struct {
 	// Round counts the rounds of this barrier, broken ones included, from 0.
 	Round int
-	// Values are what the tasks have brought; nil: nobody brought anything.
+	// Values are the values of all tasks; nil if there are none.
 	Values map[string]string
 }
 
 const (
-	// maxMeetings bounds the barriers of one run that are remembered. One that is
-	// forgotten is looked up on the server.
+	// maxMeetings bounds the barriers of one run that are kept in memory. Others are looked
+	// up on the server.
 	maxMeetings = 1024
-	// overdue is how much later than the round a host gives up by itself, when the
-	// server is away.
+	// overdue is how much later than the round a host gives up by itself if the server is
+	// away.
 	overdue = 10 * time.Second
 )
 
@@ -99,7 +100,7 @@ type Barriers struct {
 	runs map[runKey]*run
 }
 
-// runEnded is why a round is ended that its run has left open.
+// runEnded is the reason for ending a round that a run has left open.
 const runEnded = "the run has ended"
 
 type runKey struct{ workflowID, runID string }
@@ -113,7 +114,7 @@ type run struct {
 	used     int // counts uses of meetings, for the one used longest ago
 }
 
-// New opens the numbers kept in the state directory.
+// New returns the barriers of a host, with the round numbers kept in the state directory.
 func New(c Config) (*Barriers, error) {
 	s, err := openStore(c.StateDir, c.Log)
 	if err != nil {
@@ -123,12 +124,12 @@ func New(c Config) (*Barriers, error) {
 	return &Barriers{Config: c, store: s, ctx: ctx, cancel: cancel, runs: map[runKey]*run{}}, nil
 }
 
-// Close ends all waiting with [ErrShutdown], without telling anybody: the tasks
-// go on waiting, and arrive again with the same keys at whoever serves this host
-// next. It comes before the connections of tasks are closed, which would count as
-// their going away.
+// Close ends all waiting with [ErrShutdown], without withdrawing arrivals: the tasks keep
+// waiting, and arrive again with the same keys at the next host worker. Close must be called
+// before the connections of tasks are closed, because a closed connection counts as a
+// withdrawal.
 func (b *Barriers) Close() {
-	b.mu.Lock() // so that nobody enters between the two
+	b.mu.Lock() // keeps enter from adding an actor after cancel
 	b.cancel()
 	b.mu.Unlock()
 	b.actors.Wait()
@@ -136,10 +137,9 @@ func (b *Barriers) Close() {
 }
 
 // Arrive waits until all participants have arrived. It returns a [BrokenError] or
-// [TimeoutError] when they will not, a [ParticipantsError] when others wait for
-// other participants under this name, and a [RefusedError] when the server does
-// not take the arrival. When ctx ends, the arrival is taken back: the
-// process has gone away.
+// [TimeoutError] if they will not arrive, a [ParticipantsError] if others wait for other
+// participants under this name, and a [RefusedError] if the server refuses the arrival. When
+// ctx ends, the arrival is withdrawn, because the process is gone.
 func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 	if err := a.normalise(); err != nil {
 		return Release{}, err
@@ -159,7 +159,7 @@ func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 	case answer := <-w.answered:
 		return answer.release, answer.err
 	case <-ctx.Done():
-		// Both may have happened, and a release counts.
+		// If both have happened, the release counts.
 		select {
 		case answer := <-w.answered:
 			return answer.release, answer.err
@@ -195,7 +195,7 @@ func (a *Arrival) normalise() error {
 	return nil
 }
 
-// enter hands a waiter to the meeting it belongs to.
+// enter passes a waiter to its meeting.
 func (b *Barriers) enter(w *waiter) (*meeting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +207,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 		return nil, &BrokenError{Name: w.Name, Why: spec.BarrierRunEnded, Message: w.Run.Over()}
 	}
 	if r == nil || r.Generation != w.Run.Generation {
-		// What waited in another generation has been stopped with it.
+		// Meetings of the previous generation have no waiters: its processes were stopped.
 		r = &run{RunRef: w.Run, meetings: map[string]*meeting{}}
 		b.runs[keyOf(w.Run)] = r
 	}
@@ -223,7 +223,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 	return m, nil
 }
 
-// forgetOne drops the meeting that was used longest ago and at which nobody is.
+// forgetOne drops the least recently used meeting that nobody waits at.
 func (b *Barriers) forgetOne(r *run) {
 	if len(r.meetings) <= maxMeetings {
 		return
@@ -240,8 +240,8 @@ func (b *Barriers) forgetOne(r *run) {
 	}
 }
 
-// Forget gives up everything of a run that has given this host back: nobody is
-// left to be released. Rounds that are still open are ended.
+// Forget drops everything of a run that has released this host, and ends the rounds that are
+// still open: nobody is left to be released.
 func (b *Barriers) Forget(ctx context.Context, workflowID, runID string) error {
 	key := runKey{workflowID, runID}
 	b.mu.Lock()

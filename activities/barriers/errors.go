@@ -8,19 +8,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ErrClosed says that a round is closed, or that there is none.
+// ErrClosed is returned if a round is closed or does not exist.
 var ErrClosed = errors.New("the round is closed")
 
-// ErrShutdown says that this host worker ends. The task goes on waiting: its
-// next call, with the same key, finds the round again.
+// ErrShutdown is returned when this host worker ends. The task keeps waiting: its next call,
+// with the same key, finds the round again.
 var ErrShutdown = errors.New("the host worker is shutting down; arrive again with the same key")
 
-// RefusedError is an error of the server that does not pass by itself.
+// RefusedError is a permanent error of the server.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string { return "the server refused the arrival: " + e.Err.Error() }
 
-// Unwrap gives the error as the server has it.
+// Unwrap returns the server's error.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // BrokenError reports that a barrier broke, and who was missing.
@@ -36,14 +36,14 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("barrier %s (round %d) is broken: %s", e.Name, e.Round+1, e.Message)
 }
 
-// TimeoutError is a [BrokenError] by a timeout, perhaps another task's.
+// TimeoutError is a [BrokenError] caused by a timeout, perhaps another task's.
 type TimeoutError struct{ BrokenError }
 
-// Unwrap makes it a [BrokenError] for errors.As.
+// Unwrap lets errors.As find the [BrokenError].
 func (e *TimeoutError) Unwrap() error { return &e.BrokenError }
 
-// ParticipantsError reports that others wait at the barrier for other participants,
-// or, without Theirs, that the task is none of its own.
+// ParticipantsError reports that others wait at the barrier for other participants or,
+// without Theirs, that the task is not among its own participants.
 type ParticipantsError struct {
 	Name, Task    string
 	Yours, Theirs []string
@@ -56,14 +56,14 @@ func (e *ParticipantsError) Error() string {
 	return fmt.Sprintf("barrier %s: %s", e.Name, spec.OtherParticipantsText(e.Task, e.Yours, e.Theirs))
 }
 
-// TooManyError reports that a task has arrived too often in one round.
+// TooManyError reports that a task has too many arrivals in one round.
 type TooManyError struct{ Name, Task string }
 
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("barrier %s: %s waits there too often at the same time; let one thread of it wait", e.Name, e.Task)
 }
 
-// TooLargeError reports that the values of a round are too large together.
+// TooLargeError reports that the values of a round exceed the limit together.
 type TooLargeError struct{ Name string }
 
 func (e *TooLargeError) Error() string {

@@ -13,22 +13,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tries is the time between tries while the server is away.
+// tries is the time between retries while the server is away.
 var tries = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 
 const (
-	// firstMoment is how long others of this host are awaited, when it is not known
-	// that all are there, before the round is told of those who are. It grows with
-	// every message of a round, up to lastMoment: the last to arrive is told at once
-	// all the same, so only what people see is later.
+	// firstMoment is how long the meeting waits for further arrivals on this host before it
+	// tells the round of those that are there, unless all are known to be there. The wait
+	// grows with every message of a round, up to lastMoment. This delays only what people
+	// see: the last arrival is sent at once in any case.
 	firstMoment, lastMoment = 2 * time.Millisecond, 200 * time.Millisecond
-	// lookAfter is when a round that has not closed is asked whether it heard what
-	// it was told and took it; lookAgain is for the next time.
+	// lookAfter is when a round that is still open is asked whether it has the arrivals that
+	// it was sent; lookAgain is the time until it is asked again.
 	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
 	// callTakes bounds one short call to the server.
 	callTakes = 10 * time.Second
-	// maxLookBack bounds the broken rounds behind the open one in which an arrival
-	// is sought.
+	// maxLookBack bounds how many broken rounds before the open one are searched for an
+	// arrival.
 	maxLookBack = 64
 )
 
@@ -37,13 +37,13 @@ type waiter struct {
 	Arrival
 	digest   string
 	came     time.Time
-	told     bool        // the round next knows of it
-	sent     bool        // or may: it was sent
-	answered chan answer // takes one
+	told     bool        // the round next has it
+	sent     bool        // the round next may have it
+	answered chan answer // receives exactly one answer
 }
 
-// left returns what is left of the timeout, which the round counts from when it hears of
-// the arrival. A moment that was spent here is not worth a stranger number.
+// left returns what is left of the timeout, which the round counts from the moment it learns
+// of the arrival. Up to a second is ignored, so that the round shows the original timeout.
 func (w *waiter) left() time.Duration {
 	waited := time.Since(w.came)
 	if w.Timeout == 0 || waited < time.Second {
@@ -57,30 +57,31 @@ type answer struct {
 	err     error
 }
 
-// memory is how the last round that a task was in ended for it.
+// memory is the end of the last round of a task.
 type memory struct {
 	keys []string
 	answer
 }
 
-// meeting is one barrier as this host sees it. While somebody waits at it, or a
-// withdrawal has to be delivered, one goroutine serves it.
+// meeting is one barrier as this host sees it. A goroutine serves it while somebody waits at
+// it or a withdrawal has to be delivered.
 type meeting struct {
 	b    *Barriers
 	run  spec.RunRef
 	name string
-	used int // of Barriers.mu
+	used int // guarded by Barriers.mu
 
 	mu      sync.Mutex
 	serving bool
 	waiters []*waiter
 	leaving []spec.BarrierWithdrawal // of the round next
-	next    int                      // the round that is open, as far as is known
-	opened  bool                     // it was told something, and its end is not known
-	// forgotten reports whether the run has released the host, so that nothing is kept of it.
+	next    int                      // the open round, as far as is known
+	opened  bool                     // next may be open on the server because of this host
+	// forgotten reports whether the run has released the host, so that nothing is stored any
+	// more.
 	forgotten bool
-	// last remembers the tasks of this host. A task without it has to be sought in
-	// earlier rounds first.
+	// last has the last round of each task of this host. If a task is missing, earlier rounds
+	// have to be searched for its arrival first.
 	last map[string]memory
 	wake chan struct{}
 }
@@ -99,8 +100,8 @@ func (m *meeting) idle() bool {
 	return !m.serving
 }
 
-// forget has nothing kept of the meeting from now on, and gives the workflow ID of the
-// round that may be open because of this host.
+// forget stops storing the number of the meeting, and returns the workflow ID of the round
+// that may be open because of this host.
 func (m *meeting) forget() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,9 +127,9 @@ func (m *meeting) enter(w *waiter) {
 	m.nudge()
 }
 
-// leave takes a waiter out that nobody stands behind any more. Another call with
-// the same key, made because the connection broke, goes on waiting for both. It gives
-// the round that was open, as far as is known.
+// leave removes a waiter whose call has ended. If the process has repeated the call with the
+// same key because its connection broke, the other waiter stays. leave returns the open
+// round, as far as is known.
 func (m *meeting) leave(w *waiter) (round int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +157,7 @@ func (m *meeting) nudge() {
 	}
 }
 
-// done ends the serving when there is nothing to serve.
+// done stops serving and returns true if there is nothing left to serve.
 func (m *meeting) done() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +171,7 @@ func (m *meeting) nobody() bool {
 	return len(m.waiters) == 0
 }
 
-// serve brings the round open at the server what happens here, and its end back.
+// serve exchanges news with the open round on the server until nobody is left here.
 func (m *meeting) serve() {
 	ctx, cancel := context.WithCancel(m.b.ctx)
 	defer cancel()
@@ -190,17 +191,17 @@ func (m *meeting) serve() {
 	}
 }
 
-// server is what serving a meeting needs beside it.
+// server is the state of serving a meeting.
 type server struct {
 	*meeting
 	moment time.Duration
 	again  retry.Backoff // while the server is away
-	// result gives the end of the round that is awaited, on a goroutine.
+	// result receives the end of the awaited round from a goroutine.
 	result  chan outcome
 	awaited int
 	stop    context.CancelFunc
-	look    *time.Timer // nil: nobody was told anything
-	// looked gives what the round said when it was asked, on a goroutine.
+	look    *time.Timer // nil if no message was sent
+	// looked receives the status of the round from a goroutine.
 	looked chan sight
 }
 
@@ -209,7 +210,7 @@ type outcome struct {
 	err error
 }
 
-// bring tells the round what it does not know, until it knows everything.
+// bring sends the round everything that it does not know yet.
 func (s *server) bring(ctx context.Context) error {
 	for {
 		if err := s.seekForgotten(ctx); err != nil {
@@ -223,7 +224,7 @@ func (s *server) bring(ctx context.Context) error {
 			return nil
 		}
 		s.await(ctx, batch)
-		// Who came in that moment may have been answered before, too.
+		// Those that arrived in that moment may have been answered before, too.
 		if err := s.seekForgotten(ctx); err != nil {
 			return err
 		}
@@ -247,8 +248,8 @@ func (s *server) bring(ctx context.Context) error {
 	}
 }
 
-// untold returns those to tell the round of. Who has not been sought in earlier rounds
-// has just come, and there is a nudge for it.
+// untold returns the arrivals to send to the round. It leaves out tasks for which earlier
+// rounds have not been searched: they have just arrived, and a nudge is pending.
 func (m *meeting) untold() []*waiter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -261,7 +262,7 @@ func (m *meeting) untold() []*waiter {
 	return batch
 }
 
-// await gives others of this host a moment to arrive as well.
+// await gives others on this host a moment to arrive as well.
 func (s *server) await(ctx context.Context, batch []*waiter) {
 	t := time.NewTimer(s.moment)
 	defer t.Stop()
@@ -277,7 +278,7 @@ func (s *server) await(ctx context.Context, batch []*waiter) {
 	}
 }
 
-// allHere reports whether nobody else of this host can come.
+// allHere reports whether all participants on this host have arrived.
 func (m *meeting) allHere(w *waiter) bool {
 	here := w.Here
 	if len(here) == 0 {
@@ -302,8 +303,8 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	s.mu.Lock()
 	for _, w := range batch {
 		message.Arrived = append(message.Arrived, spec.BarrierArrival{Task: w.Task, Key: w.Key, Value: w.Value, Timeout: w.left()})
-		// From here on the round may know of it, whatever the answer is: should it go
-		// away now, it has to be taken back.
+		// From here on the round may have the arrival, whatever Tell returns: if its call
+		// ends now, the arrival has to be withdrawn.
 		w.sent = true
 	}
 	round := s.next
@@ -321,7 +322,7 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	forgotten := s.forgotten && s.opened
 	s.mu.Unlock()
 	if forgotten {
-		// The run gave the host back meanwhile, and nobody else ends the round.
+		// The run released the host meanwhile, and nobody else ends the round.
 		return s.b.Server.End(call, s.id(round), runEnded)
 	}
 	if err == nil {
@@ -331,7 +332,7 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	return err
 }
 
-// watch awaits the end of a round, once.
+// watch starts to await the end of a round, unless that is awaited already.
 func (s *server) watch(ctx context.Context, round int) {
 	if s.result != nil && s.awaited == round {
 		return
@@ -372,7 +373,7 @@ func (s *server) lookIn(d time.Duration) {
 	s.look.Reset(d)
 }
 
-// wait returns when there is something to bring or something has come.
+// wait returns when there is something to send or something was received.
 func (s *server) wait(ctx context.Context) {
 	if s.nobody() {
 		return

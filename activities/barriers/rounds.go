@@ -9,11 +9,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// seekForgotten looks for arrivals of tasks that this host does not remember in
-// the rounds before the open one: a task that arrives again with the key of an
-// arrival that was answered while nobody listened gets that answer. The last round
-// that a task was in decides, because it arrives again only after that. Rounds it
-// was not in are broken ones.
+// seekForgotten searches the rounds before the open one for arrivals of tasks that this host
+// does not remember. If a task arrives again with the key of an arrival that was answered
+// while nobody listened, it gets that answer. The last round with the task decides, because a
+// task arrives again only after that. Rounds without it are broken ones.
 func (s *server) seekForgotten(ctx context.Context) error {
 	s.mu.Lock()
 	next := s.next
@@ -55,8 +54,8 @@ func (s *server) seekForgotten(ctx context.Context) error {
 	return nil
 }
 
-// closedResult returns the result of a round that is closed. One that the server has
-// forgotten has answered nobody.
+// closedResult returns the result of a closed round. If the server has forgotten the round,
+// the round has no arrivals.
 func (s *server) closedResult(ctx context.Context, round int) (spec.BarrierResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTakes)
 	defer cancel()
@@ -87,9 +86,8 @@ func (s *server) sendLeaving(ctx context.Context) error {
 	return nil
 }
 
-// advance goes on from a round that turned out to be closed. Usually it is the
-// only one; a host that was away, or that has forgotten the barrier, may have
-// missed many.
+// advance moves on from a closed round. Usually the next round is open; a host that was away,
+// or that has forgotten the barrier, may have missed many.
 func (s *server) advance(ctx context.Context) error {
 	s.mu.Lock()
 	round := s.next
@@ -116,8 +114,8 @@ func (s *server) advance(ctx context.Context) error {
 	return nil
 }
 
-// firstOpen returns the first round from this one on that is not closed. A round is
-// opened only when the one before is closed, so it can be found by halving.
+// firstOpen returns the first round, from this one on, that is not closed. A round is opened
+// only after the previous one is closed, so a binary search finds it.
 func (s *server) firstOpen(ctx context.Context, from int) (int, error) {
 	closed := func(round int) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTakes)
@@ -153,7 +151,7 @@ func (s *server) firstOpen(ctx context.Context, from int) (int, error) {
 	return low, nil
 }
 
-// moveTo must be called with mu held.
+// moveTo changes the open round to round. m.mu must be held.
 func (m *meeting) moveTo(round int) {
 	m.next, m.opened, m.leaving = round, false, nil
 	if !m.forgotten {
@@ -168,8 +166,8 @@ func (m *meeting) answerOf(round int, r spec.BarrierResult) answer {
 	return answer{err: failure(m.name, round, r)}
 }
 
-// settle answers those who were in a round that closed. The others go on to the
-// next one.
+// settle answers the waiters that were in a round that closed. The others move on to the next
+// one.
 func (s *server) settle(round int, r spec.BarrierResult) {
 	s.unwatch()
 	s.mu.Lock()
@@ -188,7 +186,7 @@ func (s *server) settle(round int, r spec.BarrierResult) {
 		case slices.Contains(r.Arrived[w.Task], w.Key):
 			w.answered <- end
 		case r.Arrived == nil && w.sent:
-			// It was ended by force and left no list.
+			// The round was terminated and left no list.
 			w.answered <- end
 			s.last[w.Task] = memory{[]string{w.Key}, end}
 		default:
@@ -203,7 +201,7 @@ func (s *server) settle(round int, r spec.BarrierResult) {
 	s.moveTo(round + 1)
 }
 
-// refused answers a waiter whose arrival did not count. mu must be held.
+// refused answers a waiter whose arrival was refused. m.mu must be held.
 func (m *meeting) refused(w *waiter, refusals []spec.BarrierRefusal, participants []string) bool {
 	i := slices.IndexFunc(refusals, func(r spec.BarrierRefusal) bool { return r.Task == w.Task && r.Key == w.Key })
 	if i < 0 {
@@ -233,8 +231,8 @@ func (s *server) answer(waiters []*waiter, a answer) {
 	})
 }
 
-// lost is for a round that the server does not know any more, although it was
-// told of arrivals: it is opened again.
+// lost handles a round that the server no longer knows although it was told of arrivals: they
+// are sent again, which opens it again.
 func (s *server) lost() {
 	s.unwatch()
 	s.mu.Lock()
@@ -244,7 +242,7 @@ func (s *server) lost() {
 	}
 }
 
-// sight is what a round said about those who had been told of when it was asked.
+// sight is the status of a round, and the waiters that it should have.
 type sight struct {
 	told   []*waiter
 	status spec.BarrierStatus
@@ -274,9 +272,9 @@ func (s *server) lookAtRound(ctx context.Context) {
 	}()
 }
 
-// saw answers those who were refused, and tells the round again of those whom it
-// does not have: a withdrawal that was long on its way may have taken an arrival
-// with it. It says when to look again.
+// saw answers waiters that were refused, and marks those that the round does not have to be
+// sent again: a delayed withdrawal may have removed an arrival. It returns the time until the
+// next look.
 func (s *server) saw(seen sight) time.Duration {
 	if seen.err != nil {
 		return tries.Most

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// keepAfter is how late the numbers are written. A number that is too low is
-	// safe: the rounds between are found closed.
+	// keepAfter is how long a write may be delayed. A number that is too low is safe: the
+	// host finds the later rounds closed.
 	keepAfter = time.Second
-	// keepFor is how long the numbers of a run that was never given back are kept.
+	// keepFor is how long the numbers of a run that never released the host are kept.
 	keepFor = 30 * 24 * time.Hour
 )
 
-// store keeps the number of the next round of each barrier, a small file per run.
+// store keeps the number of the next round of each barrier, in a small file per run.
 type store struct {
 	dir string
 	log *zap.Logger
@@ -62,7 +62,7 @@ func openStore(stateDir string, log *zap.Logger) (*store, error) {
 			err = json.Unmarshal(b, &n)
 		}
 		if err != nil {
-			// It is found again on the server, from round 0 on.
+			// The numbers are found again on the server, starting at round 0.
 			log.Warn("the numbers of barriers cannot be read; the server is asked", zap.String("file", path), zap.Error(err))
 			continue
 		}
@@ -113,7 +113,7 @@ func (s *store) touch(key runKey) {
 	}
 }
 
-// flush writes what has changed. It needs no fsync: old numbers are safe.
+// flush writes the changed files. They need no fsync: old numbers are safe.
 func (s *store) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
