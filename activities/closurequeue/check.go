@@ -7,10 +7,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Check refuses a closure that cannot be scheduled, with a [closure.RefusedError]. It is
-// looked at here and not only by the queue, where a problem is one of all closures that are
-// sent together; and what is far too large a server does not even take, and it would be
-// sent again and again. Which functions there are only the queue knows.
+// Check returns a [closure.RefusedError] if a closure cannot be scheduled. The queue checks
+// as well, but there a problem affects all closures of a request, and the server does not
+// accept a request that is far too large, so it would be retried forever. Only the queue
+// knows which functions exist.
 func (q *Queue) Check(ctx context.Context, c closure.Closure) error {
 	c = escaped(c)
 	if err := c.Validate(); err != nil {
@@ -19,13 +19,14 @@ func (q *Queue) Check(ctx context.Context, c closure.Closure) error {
 	return within(q.tasks.Check(ctx, c), "closures[0].")
 }
 
-// escaped returns a closure as it is sent.
+// escaped returns a closure in the form in which it is sent.
 func escaped(c closure.Closure) closure.Closure {
 	c.Args, c.Kwargs = closure.Escaped(c.Args), closure.Escaped(c.Kwargs)
 	return c
 }
 
-// checkedResource returns a resource as it is sent, or why no queue would take it.
+// checkedResource returns a resource in the form in which it is sent, or the reason why every
+// queue would refuse it.
 func checkedResource(r closure.Resource) (closure.Resource, error) {
 	r.Args, r.Kwargs = closure.Escaped(r.Args), closure.Escaped(r.Kwargs)
 	if err := r.Validate(); err != nil {
@@ -34,8 +35,7 @@ func checkedResource(r closure.Resource) (closure.Resource, error) {
 	return r, nil
 }
 
-// within returns err with paths as they are within the closure, or resource, that a request
-// was about.
+// within returns err with paths relative to the closure or resource of the request.
 func within(err error, prefix string) error {
 	return closure.Renamed(err, func(path string) string { return strings.TrimPrefix(path, prefix) })
 }

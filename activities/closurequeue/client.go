@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server is what is asked of the Temporal server. The SDK's client has it.
+// Server is the part of the SDK's client that is used here.
 type Server interface {
 	ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error)
 	UpdateWorkflow(ctx context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)
@@ -27,11 +27,11 @@ type Server interface {
 	GetWorkflow(ctx context.Context, workflowID, runID string) client.WorkflowRun
 }
 
-// Client sends requests to the queue of a run and reads its history. It has no state;
-// its methods may be called at the same time.
+// Client sends requests to the queue of a run and reads its history. It has no state; its
+// methods may be called concurrently.
 type Client struct {
-	// Warn is told of a request that has been tried in vain for a while, and why, and is
-	// set before the client is used. None: nobody is told.
+	// Warn, if not nil, is called with a request that has failed for a while, and the error.
+	// It must be set before the client is used.
 	Warn func(request string, err error)
 
 	server Server
@@ -39,8 +39,8 @@ type Client struct {
 	id     string
 }
 
-// NewClient returns a client of the queue of a run, which may not be there. execution of
-// run is the first one of the run.
+// NewClient returns a client of the queue of a run, which need not exist. The execution in
+// run must be the first one of the run.
 func NewClient(s Server, run spec.RunRef) *Client {
 	return &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
 }
@@ -48,19 +48,19 @@ func NewClient(s Server, run spec.RunRef) *Client {
 // ID returns the workflow ID of the queue.
 func (c *Client) ID() string { return c.id }
 
-// Options of a queue that is made.
+// Options configure a queue that is opened.
 type Options struct {
-	// TaskQueue is that of the run's workflow.
+	// TaskQueue is the task queue of the run's workflow.
 	TaskQueue string
-	// QueueSize and TransientUnavailable are those of a queue that is made; see
+	// QueueSize and TransientUnavailable apply if the queue is created; see
 	// [closure.QueueInput].
 	QueueSize            int
 	TransientUnavailable *int
-	// Tasks tells which tasks closures may ask for. nil: any.
+	// Tasks returns the tasks that closures may ask for. If nil, they may ask for any.
 	Tasks TaskNames
 }
 
-// Open makes the queue if there is none. One that ended with its run stays as it is.
+// Open creates the queue if there is none. A queue that ended with its run stays ended.
 func (c *Client) Open(ctx context.Context, o Options) error {
 	_, err := c.server.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: c.id, TaskQueue: o.TaskQueue,
@@ -76,46 +76,46 @@ func (c *Client) Open(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Schedule sends closures until the queue has answered, which takes as long as it is
-// full. One request of a client after the other keeps their order.
+// Schedule sends closures until the queue has answered, which it does once it has room.
+// Requests of a client must be sent one after the other to keep their order.
 func (c *Client) Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
 	a, err := update[closure.ScheduleAnswer](ctx, c, closure.UpdateSchedule, r)
 	a.Raised = c.whole(ctx, a.Raised)
 	return a, err
 }
 
-// Join waits until nothing is queued or executing, or has the error of the queue.
+// Join waits until nothing is queued or executing, or the queue has an error.
 func (c *Client) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
 	return wait(ctx, c, closure.UpdateJoin, r)
 }
 
-// Done reports whether nothing is queued or executing, or has the error of the queue.
+// Done reports whether nothing is queued or executing, or returns the error of the queue.
 func (c *Client) Done(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
 	return wait(ctx, c, closure.UpdateDone, r)
 }
 
-// CreateResource makes a per-worker resource known.
+// CreateResource creates a per-worker resource.
 func (c *Client) CreateResource(ctx context.Context, r closure.ResourceRequest) (closure.ResourceAnswer, error) {
 	return update[closure.ResourceAnswer](ctx, c, closure.UpdateCreateResource, r)
 }
 
-// ReleaseResources says that nobody needs per-worker resources any more, which the same
-// client has created.
+// ReleaseResources releases per-worker resources that the same client has created.
 func (c *Client) ReleaseResources(ctx context.Context, r closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
 	return update[closure.ReleaseAnswer](ctx, c, closure.UpdateReleaseResources, r)
 }
 
-// Cancel cancels closures, or all.
+// Cancel cancels closures, or all of them.
 func (c *Client) Cancel(ctx context.Context, r closure.CancelRequest) (closure.CancelAnswer, error) {
 	return update[closure.CancelAnswer](ctx, c, closure.UpdateCancelClosures, r)
 }
 
-// Pause has nothing more be given out, or again.
+// Pause pauses the queue, so that no closures are given out, or resumes it.
 func (c *Client) Pause(ctx context.Context, r closure.PauseRequest) (closure.QueueStatus, error) {
 	return update[closure.QueueStatus](ctx, c, closure.UpdatePauseQueue, r)
 }
 
-// executing returns how many closures are being called, as the heartbeats of the leases say.
+// executing returns how many closures are being called, according to the heartbeats of the
+// leases.
 func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 	for _, a := range activities {
 		var beat closure.LeaseBeat
@@ -126,8 +126,8 @@ func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 	return n
 }
 
-// Status asks the queue how it stands. For one that has ended its result says so:
-// nobody may be there any more to answer.
+// Status returns the status of the queue. For a queue that has ended it comes from the
+// result, because there may be no worker left to answer a query.
 func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	var notFound *serviceerror.NotFound

@@ -8,10 +8,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Batch is what the history tells between two positions: first Outcomes, and then
-// Cancelled.
+// Batch is what the history says between two positions: first Outcomes, and then Cancelled.
 type Batch struct {
-	// At is where it ends. The next one begins there.
+	// At is the position at which the batch ends and the next one begins.
 	At        Position
 	Outcomes  []closure.Outcome
 	Cancelled []Cancelled
@@ -20,48 +19,49 @@ type Batch struct {
 // Cancelled are closures that the queue has cancelled, from First to Last.
 type Cancelled struct {
 	First, Last uint64
-	// Text is why, where it is not [closure.TextCancelled].
+	// Text is the reason, if it is not [closure.TextCancelled].
 	Text string
 }
 
 func (b *Batch) empty() bool { return len(b.Outcomes) == 0 && len(b.Cancelled) == 0 }
 
 const (
-	// batchBytes and batchOutcomes are from where on a batch takes nothing more.
+	// A batch that reaches batchBytes or batchOutcomes takes no more.
 	batchBytes    = closure.MaxBatchBytes
 	batchOutcomes = 4 * closure.MaxBatch
 )
 
-// Feed gives the history of a queue to one who asks for it piece by piece, and who
-// remembers where it is: another feed goes on from there. It reads a little ahead and
-// no more, so what it keeps is bounded, however slowly it is asked.
+// Feed returns the history of a queue piece by piece. The caller keeps its position, so it
+// can continue with another feed. A feed reads only a little ahead, so its memory is bounded
+// however slow the caller is.
 type Feed struct {
 	client *Client
-	// gate has the element of who asks.
+	// gate holds an element while a call of Next is in progress.
 	gate chan struct{}
 
-	// For the holder of the gate:
+	// The fields below belong to the holder of the gate.
 
-	// before is where last begins, which was given last: it may have to be given again.
+	// before is the beginning of last, the batch that was returned last and may be needed
+	// again.
 	before Position
 	last   Batch
-	// ahead is news that was read and not given.
+	// ahead is news that was read and not returned yet.
 	ahead  *News
-	stop   context.CancelFunc // of who reads
+	stop   context.CancelFunc // stops the reader
 	news   chan News
 	reader *reading
 }
 
-// reading is one who reads. err is there once news is closed.
+// reading is the state of a reader. err is set once news is closed.
 type reading struct{ err error }
 
 // NewFeed returns a feed of the queue of a client.
 func NewFeed(c *Client) *Feed { return &Feed{client: c, gate: make(chan struct{}, 1)} }
 
-// Next returns what comes after a position. It waits until there is something, for some
-// time and until ctx ends: then the batch is empty. Asked again for what comes after
-// the same position, because the answer got lost, it gives that again. [ErrRunEnded]:
-// nothing comes any more.
+// Next returns what comes after a position. If there is nothing, it waits for that time or
+// until ctx ends, and then returns an empty batch. If the caller asks again for the same
+// position because it has lost the answer, it gets the same batch. At the end of the history
+// the error is [ErrRunEnded].
 func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (Batch, error) {
 	select {
 	case f.gate <- struct{}{}:
@@ -95,7 +95,7 @@ func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (Ba
 	return batch, nil
 }
 
-// begin reads from a position on.
+// begin starts a reader at a position.
 func (f *Feed) begin(at Position) {
 	f.end()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -135,7 +135,7 @@ func (f *Feed) first(ctx context.Context, b *Batch, wait time.Duration) error {
 	case n, ok := <-f.news:
 		if !ok {
 			err := f.reader.err
-			f.end() // to try anew if somebody asks again
+			f.end() // the next call starts a new reader
 			return err
 		}
 		f.take(b, n)
@@ -145,7 +145,7 @@ func (f *Feed) first(ctx context.Context, b *Batch, wait time.Duration) error {
 	return nil
 }
 
-// take puts news into a batch, or keeps it for the next one.
+// take adds news to a batch, or keeps them for the next one.
 func (f *Feed) take(b *Batch, n News) {
 	if !b.empty() && (b.full() || len(b.Cancelled) > 0 && len(n.Outcomes) > 0) {
 		f.ahead = &n
@@ -172,9 +172,9 @@ func (b *Batch) full() bool {
 	return len(b.Outcomes) >= batchOutcomes || bytes >= batchBytes
 }
 
-// Feeds are those of the processes of one host that follow the same queue, by name.
-// One that is not asked for a while is dropped, and begins again when it is: its
-// process knows where.
+// Feeds are the feeds of the processes of one host that follow the same queue, by name. A
+// feed that is not used for a while is dropped. If its process asks again, a new feed begins
+// at the position that the process gives.
 type Feeds struct {
 	client *Client
 
@@ -186,21 +186,21 @@ type Feeds struct {
 
 type kept struct {
 	*Feed
-	asked int // who ask at the moment
+	asked int // calls in progress
 	used  time.Time
 }
 
 const (
 	// maxFeeds bounds the feeds of a queue, each with what it has read ahead.
 	maxFeeds = 64
-	// idleFeed is how long one is kept that nobody asks.
+	// idleFeed is how long an unused feed is kept.
 	idleFeed = time.Minute
 )
 
-// NewFeeds are feeds of the queue of a client.
+// NewFeeds returns feeds of the queue of a client.
 func NewFeeds(c *Client) *Feeds { return &Feeds{client: c, all: map[string]*kept{}} }
 
-// Next is [Feed.Next] of the feed of this name.
+// Next calls [Feed.Next] of the feed with this name.
 func (f *Feeds) Next(ctx context.Context, name string, after Position, wait time.Duration) (Batch, error) {
 	k := f.enter(name)
 	defer f.leave(k)
@@ -234,8 +234,7 @@ func (f *Feeds) leave(k *kept) {
 	}
 }
 
-// dropOldest drops the one that was idle for longest. mu must be held, as is
-// drop.
+// dropOldest drops the feed that has been idle longest. mu must be held, also for drop.
 func (f *Feeds) dropOldest() bool {
 	oldest := ""
 	for name, k := range f.all {
@@ -267,7 +266,7 @@ func (f *Feeds) sweep() {
 	}
 }
 
-// Close drops all.
+// Close drops all feeds.
 func (f *Feeds) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Fetch returns the value of a closure by its ID, however old. One that has not ended is
-// waited for by the [Remote].
+// Fetch returns a closure by its ID, however old. If it has not ended, the [Remote] waits for
+// it.
 func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 	remotes, err := q.FetchAll(ctx, id)
 	if err != nil {
@@ -20,8 +20,8 @@ func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 	return remotes[0], nil
 }
 
-// FetchAll is [Queue.Fetch] for many, which have the places of their IDs. It reads
-// the history once or twice, however many they are.
+// FetchAll is like [Queue.Fetch] for many closures, and keeps their order. It reads the
+// history once or twice, however many there are.
 func (q *Queue) FetchAll(ctx context.Context, ids ...uint64) ([]*Remote, error) {
 	found, err := q.find(ctx, ids)
 	if err != nil {
@@ -45,8 +45,8 @@ func (q *Queue) FetchAll(ctx context.Context, ids ...uint64) ([]*Remote, error) 
 	return remotes, nil
 }
 
-// expectAll waits for closures that had not ended. They may at any moment: what ends
-// once the history is followed is told, and what ended before that is found.
+// expectAll waits for closures that had not ended yet. They may end at any moment, so the
+// history is followed first and searched afterwards for those that ended before that.
 func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 	if err := q.follow(ctx); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 	}
 }
 
-// foundAll takes in what was found of closures. Where the run has ended meanwhile, they are to be
-// looked up again: all have ended now.
+// foundAll records the outcomes that were found. If the run has ended meanwhile, it returns
+// true: all closures have ended then, and are to be looked up again.
 func (q *Queue) foundAll(remotes []*Remote, found map[uint64]closure.Outcome, err error) (again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,12 +92,12 @@ func (q *Queue) foundAll(remotes []*Remote, found map[uint64]closure.Outcome, er
 	return again
 }
 
-// find is [Client.Find], and waits for a server, or for those who execute the queue, that
-// are away.
+// find calls [Client.Find], and retries while the server or the workers of the queue are
+// away.
 func (q *Queue) find(ctx context.Context, ids []uint64) (map[uint64]closure.Outcome, error) {
 	for again := tries; ; {
 		found, err := q.client.Find(ctx, ids...)
-		var unpolled *serviceerror.FailedPrecondition // nobody has asked for queries lately
+		var unpolled *serviceerror.FailedPrecondition // no worker has polled for queries lately
 		if err == nil || ctx.Err() != nil || !Transient(err) && !errors.As(err, &unpolled) {
 			return found, err
 		}
@@ -107,7 +107,7 @@ func (q *Queue) find(ctx context.Context, ids []uint64) (map[uint64]closure.Outc
 	}
 }
 
-// giveUp waits for a closure no longer. mu must be held.
+// giveUp removes a closure from those that are awaited. mu must be held.
 func (q *Queue) giveUp(r *Remote) {
 	rest := slices.DeleteFunc(q.remotes[r.id], func(o *Remote) bool { return o == r })
 	if q.remotes[r.id] = rest; len(rest) == 0 {

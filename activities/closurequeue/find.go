@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Find has the outcomes of those closures that have ended, however long ago. It does
-// not wait for the others. One whose outcome nobody keeps any more has ended with the
-// error [closure.ErrNotFound].
+// Find returns the outcomes of those closures that have ended, however long ago. It does not
+// wait for the others. A closure whose outcome is no longer stored has ended with the error
+// [closure.ErrNotFound].
 func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Outcome, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 		missing[id] = true
 	}
 	found := map[uint64]closure.Outcome{}
-	// The oldest first: of two outcomes of a closure the first one counts.
+	// The oldest execution comes first: of two outcomes of a closure the first one counts.
 	for _, x := range s.Executions {
 		var here []uint64
 		for id := range missing {
@@ -68,9 +68,9 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 	return found, nil
 }
 
-// whole returns an error that the queue has raised. Of a closure that had failed before, the
-// queue has only its number, and the error itself is in the history. Where that is not kept
-// any more, the error stays as the queue has it.
+// whole returns the full text of an error that the queue has raised. For a closure that had
+// failed before, the queue has only its number, and the error itself is in the history. If
+// the history is gone, the error is returned as it is.
 func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
 	if e == nil || !e.Before {
 		return e
@@ -93,7 +93,7 @@ func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
 	}
 }
 
-// Each calls do with the outcomes of some closures, in order.
+// Each calls do with the outcomes of the given closures, in order.
 func (n News) Each(of map[uint64]bool, do func(closure.Outcome)) {
 	for _, o := range n.Outcomes {
 		if of[o.ID] {
@@ -104,7 +104,7 @@ func (n News) Each(of map[uint64]bool, do func(closure.Outcome)) {
 		return
 	}
 	for _, r := range n.Decided.Cancelled {
-		// There may be many more of them than anybody asks for.
+		// The range may have many more closures than the caller asks for.
 		for id := range of {
 			if r[0] <= id && id <= r[1] {
 				do(cancelledOutcome(id, n.Decided.Text))
@@ -127,7 +127,7 @@ func lost(id uint64, why string) closure.Outcome {
 	}}
 }
 
-// search reads what there is of an execution while more says so.
+// search reads the history of an execution while more returns true.
 func (c *Client) search(ctx context.Context, execution string, more func(News) bool) error {
 	var read reader
 	events := c.server.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

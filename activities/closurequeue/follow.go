@@ -12,19 +12,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// News is what an event of the history tells of closures.
+// News is what one event of the history says about closures.
 type News struct {
-	// At is the place of the event.
+	// At is the position of the event.
 	At Position
-	// Outcomes are final.
+	// Outcomes are final outcomes.
 	Outcomes []closure.Outcome
-	// Decided is what the queue decided by itself.
+	// Decided has the outcomes that the queue decided itself.
 	Decided *closure.DecidedOutcomes
 }
 
-// Follow returns what the history has after a position, and waits for more. It reads no
-// further while each does not return. A server that is away is waited for. The error
-// is [ErrRunEnded] at the end of the last execution, that of each, or that of ctx.
+// Follow reads the history after a position, calls each for all news, and waits for more. It
+// does not read ahead while each runs. While the server is away, it retries. The error is
+// [ErrRunEnded] at the end of the last execution, the error of each, or that of ctx.
 func (c *Client) Follow(ctx context.Context, from Position, each func(News) error) error {
 	at := from
 	for again := tries; ; {
@@ -43,7 +43,8 @@ func (c *Client) Follow(ctx context.Context, from Position, each func(News) erro
 		}
 		var notFound *serviceerror.NotFound
 		if errors.As(err, &notFound) {
-			// The server has forgotten it; what went on with it perhaps not.
+			// The server has forgotten this execution, but perhaps not the one that continued
+			// it.
 			if here, err := c.Here(ctx); err == nil && here.Execution != at.Execution {
 				at = Position{Execution: here.Execution}
 				continue
@@ -55,8 +56,8 @@ func (c *Client) Follow(ctx context.Context, from Position, each func(News) erro
 	}
 }
 
-// followOne reads one execution to its end, and moves at on to the next one.
-// ended: there is no next one, or each does not want to hear of it.
+// followOne reads one execution to its end, and moves at to the next one. It returns ended if
+// there is no next one, or if each has failed.
 func (c *Client) followOne(ctx context.Context, at *Position, each func(News) error) (ended bool, err error) {
 	var read reader
 	events := c.server.GetWorkflowHistory(ctx, c.id, at.Execution, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -70,15 +71,15 @@ func (c *Client) followOne(ctx context.Context, at *Position, each func(News) er
 		}
 		news, err := read.event(e)
 		if err != nil {
-			return true, err // it would be no better another time
+			return true, err // a retry would fail as well
 		}
 		if e.GetEventId() <= at.Event {
 			continue
 		}
 		if news == nil {
-			// Nor is this a place to go on from. At its end a history shows the events
-			// of a workflow task that it does not have yet (Temporal server 1.32),
-			// and where nothing comes of that, others get their IDs.
+			// The position does not move either. At the end of a history the server shows the
+			// events of a workflow task that are not stored yet (Temporal server 1.32). If
+			// the workflow task fails, other events get their IDs.
 			continue
 		}
 		at.Event = e.GetEventId()
@@ -88,7 +89,7 @@ func (c *Client) followOne(ctx context.Context, at *Position, each func(News) er
 		}
 	}
 	if read.next == "" {
-		// An operator may have reset it.
+		// An operator may have reset the workflow.
 		d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 		if err != nil {
 			return false, err
@@ -105,13 +106,13 @@ func (c *Client) followOne(ctx context.Context, at *Position, each func(News) er
 // reader finds outcomes in the events of one execution.
 type reader struct {
 	seen int64 // the highest event ID
-	// leases are the events that scheduled one.
+	// leases has the IDs of the events that scheduled a lease.
 	leases map[int64]bool
-	next   string // the execution that goes on
+	next   string // the execution that continues this one
 }
 
-// follows checks that no event is missing before this one. A server that reads the
-// end of a history while it grows adds what came meanwhile, but of that one page only.
+// follows checks that no event is missing before this one. If a history grows while the
+// server reads its end, the server adds new events, but only those of a single page.
 func (r *reader) follows(e *historypb.HistoryEvent) error {
 	id := e.GetEventId()
 	if id > r.seen+1 {
@@ -121,7 +122,7 @@ func (r *reader) follows(e *historypb.HistoryEvent) error {
 	return nil
 }
 
-// event returns what an event tells; nil: nothing.
+// event returns the news of an event; nil if there are none.
 func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
@@ -151,7 +152,7 @@ func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 			return &News{Outcomes: final}, nil
 		}
 	case enumspb.EVENT_TYPE_MARKER_RECORDED:
-		// Whatever the SDK calls the marker and its details: ours say what they are.
+		// The type is in our own details, whatever the SDK calls the marker.
 		for _, payloads := range e.GetMarkerRecordedEventAttributes().GetDetails() {
 			var d closure.DecidedOutcomes
 			if decode(payloads, &d) == nil && d.Type == closure.DecidedType {

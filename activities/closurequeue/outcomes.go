@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// follow has the history followed from now on. Who has something sent has it followed
-// before: else the outcome could be in an execution that is over by then.
+// follow starts to follow the history, if it is not followed yet. It must be called before
+// anything is sent: otherwise the outcome could be in an execution that is over by then.
 func (q *Queue) follow(ctx context.Context) error {
 	select {
 	case q.following <- struct{}{}:
@@ -45,14 +45,14 @@ func (q *Queue) follow(ctx context.Context) error {
 	}
 }
 
-// told takes in what the history tells of closures.
+// told records what the history says about closures.
 func (q *Queue) told(n News) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer q.wakeIfEnded()
 	for _, o := range n.Outcomes {
 		if !q.settle(o) && q.sending > 0 {
-			q.early.add(o) // it may be of one whose ID is still on its way
+			q.early.add(o) // the ID of its closure may not have arrived yet
 		}
 	}
 	if n.Decided == nil {
@@ -67,8 +67,8 @@ func (q *Queue) told(n News) error {
 	return nil
 }
 
-// settleRange cancels those that somebody waits for here; there may be many more in
-// the range. mu must be held, as is settle.
+// settleRange cancels the awaited closures in a range, which may have many more. mu must be
+// held, also for settle.
 func (q *Queue) settleRange(r [2]uint64, text string) {
 	if r[1]-r[0] < uint64(len(q.remotes)) {
 		for id := r[0]; id <= r[1]; id++ {
@@ -83,7 +83,7 @@ func (q *Queue) settleRange(r [2]uint64, text string) {
 	}
 }
 
-// settle ends a closure for those who wait for it here. false: nobody does.
+// settle ends a closure for those that wait for it here. It returns false if nobody does.
 func (q *Queue) settle(o closure.Outcome) bool {
 	waiting, ok := q.remotes[o.ID]
 	delete(q.remotes, o.ID)
@@ -96,7 +96,7 @@ func (q *Queue) settle(o closure.Outcome) bool {
 	return ok
 }
 
-// wakeIfEnded wakes those who wait for the end. mu must be held.
+// wakeIfEnded wakes those that wait until all closures have ended. mu must be held.
 func (q *Queue) wakeIfEnded() {
 	if q.attached == 0 {
 		q.wake()
@@ -111,8 +111,8 @@ func (q *Queue) expect(r *Remote) {
 	}
 }
 
-// look looks for the outcomes of closures that may have ended before somebody waited
-// for them here. What ends later is told to all who do. mu must be held.
+// look searches for the outcomes of closures that may have ended before anybody waited for
+// them here. Later outcomes arrive by the history. mu must be held.
 func (q *Queue) look(ids []uint64) {
 	if len(ids) == 0 || q.ctx.Err() != nil {
 		return
@@ -136,12 +136,12 @@ func (q *Queue) look(ids []uint64) {
 	})
 }
 
-// early are outcomes that came while the IDs of closures were on their way. There is
-// a bound to them: others may have closures called in the meantime, too.
+// early has outcomes that arrived before the IDs of their closures. It is bounded, because
+// other clients may have closures called at the same time.
 type early struct {
 	outcomes  map[uint64]closure.Outcome
 	cancelled []Cancelled
-	// full reports whether some did not find room.
+	// full reports whether outcomes were dropped for lack of room.
 	full bool
 }
 
@@ -170,7 +170,7 @@ func (e *early) hasRoom() bool {
 	return !e.full
 }
 
-// find returns the first outcome of a closure that came.
+// find returns the first outcome of a closure that arrived.
 func (e *early) find(id uint64) (closure.Outcome, bool) {
 	o, known := e.outcomes[id]
 	if known {

@@ -14,10 +14,10 @@ type Position struct {
 	Event     int64
 }
 
-// String returns what [ParsePosition] reads.
+// String returns p in the format of [ParsePosition].
 func (p Position) String() string { return p.Execution + ":" + strconv.FormatInt(p.Event, 10) }
 
-// ParsePosition reads a position.
+// ParsePosition parses a position.
 func ParsePosition(s string) (Position, error) {
 	execution, event, found := strings.Cut(s, ":")
 	n, err := strconv.ParseInt(event, 10, 64)
@@ -27,7 +27,8 @@ func ParsePosition(s string) (Position, error) {
 	return Position{execution, n}, nil
 }
 
-// Here returns the end of the history. What is scheduled after this call ends after it.
+// Here returns the end of the history. A closure that is scheduled after this call ends after
+// it.
 func (c *Client) Here(ctx context.Context) (Position, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	if err != nil {

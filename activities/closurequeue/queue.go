@@ -12,56 +12,55 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Queue is a client of the queue of a run, with a name of its own. Its methods may be
-// called at the same time.
+// Queue is a client of the queue of a run, with a name of its own. Its methods may be called
+// concurrently.
 type Queue struct {
 	client *Client
-	name   string // of this client, among all of the queue's
+	name   string // identifies this client to the queue
 	tasks  *Tasks
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	loops  sync.WaitGroup // they begin only while ctx lasts, with mu held
+	loops  sync.WaitGroup // started only with mu held and ctx not done
 
 	mu sync.Mutex
-	// pending are scheduled here and not yet sent.
+	// pending are closures that are scheduled here and not sent yet.
 	pending      []*Remote
 	pendingBytes int
-	sending      int // closures of the request that is on its way
+	sending      int // closures of the request in flight
 	// room is how many closures the queue had room for when it last answered.
 	room int
-	// scheduled counts the closures that were taken, and passed those of them that the
-	// queue has answered for.
+	// scheduled counts the closures that were taken, and passed those of them that the queue
+	// has answered for.
 	scheduled, passed uint64
 	batch, call       uint64
 	epoch             uint64
-	// raised is the queue's error, which a request to schedule has taken. The next
-	// call has to tell it.
+	// raised is the queue's error that a schedule request has received. The next call must
+	// return it.
 	raised error
-	// refusalsTold reports whether the caller of Schedule always asks what has come of it, so that what
-	// is refused has not to be raised, too.
+	// refusalsTold reports whether the caller of Schedule always looks at the outcome, so
+	// that a refusal need not be raised as well.
 	refusalsTold bool
-	// broken is why nothing can be scheduled any more.
+	// broken is the reason why nothing can be scheduled any more.
 	broken error
-	// remotes are those whose ID is known and whose outcome is not, and early the
-	// outcomes that came before the ID.
+	// remotes are closures with a known ID and no outcome, and early has the outcomes that
+	// arrived before the ID.
 	remotes map[uint64][]*Remote
 	early   early
 	// resources are those that were created here and not released.
 	resources resources
-	// attached counts those of remotes that join and done wait for.
+	// attached counts the remotes that join and done wait for.
 	attached int
-	// changed is closed and made anew when something of the above has changed.
+	// changed is closed and replaced when one of the fields above has changed.
 	changed chan struct{}
 
-	// following is held by who looks whether the history is followed.
+	// following holds an element while a goroutine checks whether the history is followed.
 	following chan struct{}
 	followed  bool
 }
 
-// Open attaches to the queue of a run, and makes it if there is none. A queue that
-// ended with its run is attached to for its values only. execution of run is the
-// first one of the run.
+// Open attaches to the queue of a run, and creates it if there is none. A queue that ended
+// with its run can still be read. The execution in run must be the first one of the run.
 func Open(ctx context.Context, s Server, run spec.RunRef, o Options) (*Queue, error) {
 	c := NewClient(s, run)
 	if err := c.Open(ctx, o); err != nil {
@@ -70,8 +69,8 @@ func Open(ctx context.Context, s Server, run spec.RunRef, o Options) (*Queue, er
 	return attach(c, o), nil
 }
 
-// Attach attaches to the queue of a run if there is one; else what is asked of it has
-// the error [ErrNoQueue].
+// Attach attaches to the queue of a run if there is one. If there is none, requests fail with
+// [ErrNoQueue].
 func Attach(s Server, run spec.RunRef) *Queue {
 	return attach(NewClient(s, run), Options{QueueSize: 1})
 }
@@ -95,9 +94,9 @@ func attach(c *Client, o Options) *Queue {
 // ID returns the workflow ID of the queue.
 func (q *Queue) ID() string { return q.client.ID() }
 
-// Close ends the client. The queue, and what is in it, go on. Closures that were
-// scheduled here and not yet sent are lost; [Queue.Flush] has them sent. The resources
-// that were created here are released.
+// Close ends the client. The queue continues with the closures in it. Closures that were
+// scheduled here and not yet sent are lost; [Queue.Flush] waits until they are sent. The
+// resources that were created here are released.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	ended := q.broken != nil
@@ -112,7 +111,7 @@ func (q *Queue) Close() {
 
 var errClosed = errors.New("the coordinator was closed")
 
-// fail gives all who wait this error.
+// fail ends all waiting with this error.
 func (q *Queue) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,7 +138,7 @@ func (q *Queue) fail(err error) {
 	q.wake()
 }
 
-// wake wakes those that await. q.mu must be held.
+// wake wakes all calls of await. q.mu must be held.
 func (q *Queue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
@@ -165,10 +164,11 @@ func (q *Queue) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// Status asks the queue how it stands.
+// Status returns the status of the queue.
 func (q *Queue) Status(ctx context.Context) (closure.QueueStatus, error) { return q.client.Status(ctx) }
 
-// Cancel cancels closures, or all: then also those that were not sent.
+// Cancel cancels closures. Without IDs it cancels all, including those that were not sent
+// yet.
 func (q *Queue) Cancel(ctx context.Context, ids ...uint64) (closure.CancelAnswer, error) {
 	unsent := 0
 	if len(ids) == 0 {
@@ -192,12 +192,12 @@ func (q *Queue) cancelPending() int {
 	return n
 }
 
-// Pause has nothing more be given out.
+// Pause pauses the queue, so that no more closures are given out.
 func (q *Queue) Pause(ctx context.Context, reason string) (closure.QueueStatus, error) {
 	return q.client.Pause(ctx, closure.PauseRequest{Paused: true, Reason: reason})
 }
 
-// Resume takes a pause back.
+// Resume ends a pause.
 func (q *Queue) Resume(ctx context.Context) (closure.QueueStatus, error) {
 	return q.client.Pause(ctx, closure.PauseRequest{})
 }

@@ -7,23 +7,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Remote is a closure that was scheduled: its value, when there is one.
+// Remote is a closure that was scheduled, and its value once it has one.
 type Remote struct {
 	closure closure.Closure
 	size    int
-	// epoch is that of the queue's errors that had been told when it was scheduled.
+	// epoch is the last epoch of the queue's errors that was reported before it was
+	// scheduled.
 	epoch uint64
-	// attached reports whether join and done wait for it. For one that another has scheduled under its
-	// key they may not.
+	// attached reports whether join and done wait for it. They may not wait for a closure
+	// that another client has scheduled under its key.
 	attached bool
-	// before reports whether it was in the queue before it was scheduled here, by its key.
+	// before reports whether the queue already had a closure with its key.
 	before bool
-	// unwanted reports whether its caller did not wait until there was room for it.
+	// unwanted reports whether the caller stopped waiting for room.
 	unwanted bool
-	// sought reports whether somebody looks up its outcome, which is to be had after the end of the
+	// sought reports whether its outcome is being looked up, which works after the end of the
 	// run, too.
 	sought bool
-	// known is closed when the ID is, and done when there is an outcome.
+	// known is closed when the ID is known, and done when there is an outcome.
 	known, done chan struct{}
 	id          uint64
 	outcome     closure.Outcome
@@ -37,7 +38,7 @@ func newRemote(c closure.Closure, epoch uint64) *Remote {
 	}
 }
 
-// fetched returns a closure of which nothing is known but its ID.
+// fetched returns a closure of which only the ID is known.
 func fetched(id uint64) *Remote {
 	r := newRemote(closure.Closure{}, 0)
 	r.attached = false
@@ -47,10 +48,10 @@ func fetched(id uint64) *Remote {
 
 func detached(c closure.Closure) bool { return c.Options != nil && c.Options.Detached }
 
-// closureOverhead is what a closure has beside its name and arguments, in bytes.
+// closureOverhead is the size of a closure without its name and arguments, in bytes.
 const closureOverhead = 32
 
-// ID waits until the queue has given the closure an ID.
+// ID waits until the queue has assigned an ID to the closure.
 func (r *Remote) ID(ctx context.Context) (uint64, error) {
 	select {
 	case <-r.known:
@@ -65,10 +66,10 @@ func (r *Remote) ID(ctx context.Context) (uint64, error) {
 	}
 }
 
-// Done is closed when the closure has ended.
+// Done returns a channel that is closed when the closure has ended.
 func (r *Remote) Done() <-chan struct{} { return r.done }
 
-// Wait waits for the value. The error of the closure is a [closure.Error].
+// Wait waits for the value. If the closure failed, the error is a [closure.Error].
 func (r *Remote) Wait(ctx context.Context) (json.RawMessage, error) {
 	select {
 	case <-r.done:
@@ -89,7 +90,7 @@ func (r *Remote) Value() (json.RawMessage, error) {
 	return closure.PlainValue(r.outcome.Value), nil
 }
 
-// settle, fail and is are called once, by whoever holds the queue's mu.
+// settle, fail and is are called once, with the queue's mu held.
 func (r *Remote) settle(o closure.Outcome) {
 	r.outcome, r.err = o, errorOf(o)
 	close(r.done)
@@ -105,7 +106,7 @@ func (r *Remote) is(id uint64) {
 	close(r.known)
 }
 
-// errorOf returns the error of an outcome, if it is one.
+// errorOf returns the error of an outcome, if there is one.
 func errorOf(o closure.Outcome) error {
 	switch {
 	case o.Kind == "" || o.Kind == closure.OutcomeValue:

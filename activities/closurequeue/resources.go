@@ -9,35 +9,36 @@ import (
 )
 
 const (
-	// gatherReleases is how long resources that are released wait for others.
+	// gatherReleases is how long a release waits for further ones.
 	gatherReleases = 50 * time.Millisecond
-	// maxCreating bounds the numbers of the requests that are on their way: the queue
-	// remembers the latest ones only, and one that is late has to be among them.
+	// maxCreating bounds the range of numbers in flight: the queue remembers only the latest
+	// numbers, and a late request must be among them.
 	maxCreating = 8
-	// closePatience bounds what Close does for those that are left.
+	// closePatience bounds how long Close tries to release what is left.
 	closePatience = 2 * time.Second
 )
 
 // resources are per-worker resources that were created here.
 type resources struct {
-	// creating are the numbers of requests that are on their way, in order, and number
-	// is the last one.
+	// creating has the numbers of the requests in flight, in order, and number is the last
+	// number.
 	creating []uint64
 	number   uint64
-	// kept are those that somebody needs.
+	// kept are those that are still needed.
 	kept map[uint64]bool
-	// released are the others, in that order, which the queue does not know.
+	// released are those whose release the queue does not know yet, in order.
 	released []released
 }
 
 type released struct {
 	id uint64
-	// after is how many closures had been scheduled: some of them may use it.
+	// after is how many closures had been scheduled by then; some of them may use the
+	// resource.
 	after uint64
 }
 
-// CreateResource makes a per-worker resource known, and returns its ID. It is there
-// until [Queue.Release] or Close.
+// CreateResource creates a per-worker resource, and returns its ID. The resource exists until
+// [Queue.Release] or Close.
 func (q *Queue) CreateResource(ctx context.Context, r closure.Resource) (uint64, error) {
 	r, err := checkedResource(r)
 	if err != nil {
@@ -71,16 +72,15 @@ func (q *Queue) CreateResource(ctx context.Context, r closure.Resource) (uint64,
 	return a.ID, nil
 }
 
-// Release says that nobody needs resources any more that were created here. It does
-// not wait. Closures with them that were scheduled before are called all the same, and
-// then the tasks drop what they have built.
+// Release releases resources that were created here. It does not wait. Closures that use them
+// and were scheduled before are still called, and then the tasks drop what they have built.
 func (q *Queue) Release(ids ...uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.release(ids)
 }
 
-// release must be called with mu held.
+// release marks resources as released. q.mu must be held.
 func (q *Queue) release(ids []uint64) {
 	for _, id := range ids {
 		if q.resources.kept[id] {
@@ -91,13 +91,13 @@ func (q *Queue) release(ids []uint64) {
 	q.wake()
 }
 
-// releasable reports whether the queue can be told of a resource: it has answered for
-// what uses it. mu must be held.
+// releasable reports whether the next release can be sent: the queue has answered for all
+// closures that may use the resource. mu must be held.
 func (q *Queue) releasable() bool {
 	return len(q.resources.released) > 0 && q.resources.released[0].after <= q.passed
 }
 
-// takeReleased returns those that the queue can be told of, as many as a request takes.
+// takeReleased returns the resources whose release can be sent, as many as a request takes.
 // q.mu must be held.
 func (q *Queue) takeReleased() (ids []uint64) {
 	for q.releasable() && len(ids) < closure.MaxBatch {
@@ -107,7 +107,7 @@ func (q *Queue) takeReleased() (ids []uint64) {
 	return ids
 }
 
-// releaseAll tells the queue what was released, some at once, until the client ends.
+// releaseAll sends releases to the queue, in batches, until the client ends.
 func (q *Queue) releaseAll() {
 	for {
 		if q.await(q.ctx, q.releasable) != nil {
@@ -127,7 +127,7 @@ func (q *Queue) releaseAll() {
 			continue
 		}
 		if _, err := q.client.ReleaseResources(q.ctx, closure.ReleaseRequest{Client: q.name, Resources: ids}); err != nil {
-			if q.ctx.Err() != nil { // Close tells it
+			if q.ctx.Err() != nil { // Close sends it
 				q.mu.Lock()
 				for _, id := range ids {
 					q.resources.released = append(q.resources.released, released{id: id})
@@ -135,7 +135,7 @@ func (q *Queue) releaseAll() {
 				q.mu.Unlock()
 				return
 			}
-			// The run has ended: there is nobody to tell.
+			// The run has ended, so there is no queue to tell.
 			q.mu.Lock()
 			q.resources.kept, q.resources.released = nil, nil
 			q.mu.Unlock()
@@ -143,8 +143,8 @@ func (q *Queue) releaseAll() {
 	}
 }
 
-// releaseLast releases what is left, once the client has ended. Closures that are not in
-// the queue by now never will be.
+// releaseLast releases what is left, after the client has ended. Closures that are not in the
+// queue by now never will be.
 func (q *Queue) releaseLast() {
 	q.mu.Lock()
 	ids := make([]uint64, 0, len(q.resources.kept)+len(q.resources.released))
@@ -161,7 +161,7 @@ func (q *Queue) releaseLast() {
 	defer cancel()
 	for some := range slices.Chunk(ids, closure.MaxBatch) {
 		if _, err := q.client.ReleaseResources(ctx, closure.ReleaseRequest{Client: q.name, Resources: some}); err != nil {
-			return // nobody can be told
+			return // the queue cannot be reached
 		}
 	}
 }

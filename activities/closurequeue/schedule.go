@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// maxPending bounds what is scheduled here and not yet sent, and maxPendingBytes
-	// what that has in bytes.
+	// maxPending bounds the number of closures that are scheduled here and not yet sent, and
+	// maxPendingBytes their size.
 	maxPending      = 2 * closure.MaxBatch
 	maxPendingBytes = 2 * closure.MaxBatchBytes
 )
 
-// Schedule takes a closure, to be sent with the next request. It waits while the queue
-// is full, and what the queue has not answered for counts like what it has. An error of the
-// queue that was raised meanwhile is returned here, once, and then the closure is not
-// taken; but not where that is detached. A closure that no queue takes is a
-// [closure.RefusedError].
+// Schedule takes a closure, to be sent with the next request. It waits while the queue is
+// full; closures that the queue has not answered for count as queued. If the queue has raised
+// an error meanwhile, Schedule returns it, once, and does not take the closure, unless the
+// closure is detached. A closure that every queue refuses is a [closure.RefusedError].
 func (q *Queue) Schedule(ctx context.Context, c closure.Closure) (*Remote, error) {
 	if err := q.Check(ctx, c); err != nil {
 		return nil, err
@@ -45,8 +44,8 @@ func (q *Queue) Schedule(ctx context.Context, c closure.Closure) (*Remote, error
 	}
 }
 
-// FirstRoom returns how many closures a client may take before a queue of that size has said
-// how much room it has. In a small one others may have left none.
+// FirstRoom returns how many closures a client may take before a queue of that size has
+// reported its room. It is 0 for a small queue, which others may have filled.
 func FirstRoom(size int) int {
 	if size == 0 {
 		size = spec.DefaultQueueSize
@@ -57,7 +56,7 @@ func FirstRoom(size int) int {
 	return maxPending
 }
 
-// takes reports whether take has something to say. q.mu must be held.
+// takes reports whether take would return without waiting. q.mu must be held.
 func (q *Queue) takes(attached bool) bool {
 	return attached && q.raised != nil || q.broken != nil ||
 		q.unanswered() < max(1, q.room) && q.pendingBytes < maxPendingBytes
@@ -66,8 +65,8 @@ func (q *Queue) takes(attached bool) bool {
 // unanswered returns how many closures the queue has not answered for. q.mu must be held.
 func (q *Queue) unanswered() int { return len(q.pending) + q.sending }
 
-// awaitRoom waits until there is room for a closure that was taken beyond the room that
-// the queue had, which is always one: it waits in the queue's line.
+// awaitRoom waits until there is room for a closure that was taken when the queue had none.
+// There is at most one: the queue makes its request wait.
 func (q *Queue) awaitRoom(ctx context.Context, r *Remote) error {
 	return q.await(ctx, func() bool {
 		select {
@@ -80,8 +79,8 @@ func (q *Queue) awaitRoom(ctx context.Context, r *Remote) error {
 	})
 }
 
-// takeBack takes back a closure that nobody wants any more. One that was sent is cancelled
-// when its ID is known.
+// takeBack withdraws a closure that the caller no longer wants. If it was sent already, it is
+// cancelled once its ID is known.
 func (q *Queue) takeBack(r *Remote) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +96,7 @@ func (q *Queue) takeBack(r *Remote) {
 	q.wake()
 }
 
-// take takes a closure, unless others were quicker.
+// take takes a closure, unless another caller was faster.
 func (q *Queue) take(c closure.Closure) (*Remote, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -120,25 +119,23 @@ func (q *Queue) take(c closure.Closure) (*Remote, error) {
 	return r, nil
 }
 
-// RefusalsAreTold says that whoever schedules here waits for [Remote.ID] or [Remote.Wait]
-// of every closure, and hears there what is refused: then that is no error of the next
-// call, too, which would be about another closure. It is called before anything is
-// scheduled.
+// RefusalsAreTold says that every caller of Schedule also calls [Remote.ID] or [Remote.Wait]
+// and so learns of a refusal. The next call then does not return it as well, which would be
+// about another closure. It must be called before anything is scheduled.
 func (q *Queue) RefusalsAreTold() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.refusalsTold = true
 }
 
-// Raised returns the error of the queue that the next call here would tell. It is told with
-// this.
+// Raised returns the error of the queue that the next call here would return, and clears it.
 func (q *Queue) Raised() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.takeRaised()
 }
 
-// takeRaised returns the error that has to be told; once. q.mu must be held.
+// takeRaised returns the error to report and clears it. q.mu must be held.
 func (q *Queue) takeRaised() error {
 	err := q.raised
 	q.raised = nil
@@ -162,16 +159,15 @@ func (q *Queue) send() {
 		q.sending = len(remotes)
 		q.wake() // there is room
 		q.mu.Unlock()
-		if len(remotes) > 0 { // not where the queue has broken meanwhile
+		if len(remotes) > 0 { // empty if the queue has broken meanwhile
 			q.deliver(remotes)
 		}
 	}
 }
 
-// nextBatch takes from pending what fits into a request: closures that were scheduled
-// when the same errors had been told, for those of a request are cancelled together.
-// Nor are detached ones among others, which errors do not concern. q.mu must be
-// held.
+// nextBatch takes from pending what fits into a request. All closures of a request have the
+// same epoch, because an error cancels them together. Detached closures are not mixed with
+// others, because errors do not concern them. q.mu must be held.
 func (q *Queue) nextBatch() []*Remote {
 	n, bytes := 0, 0
 	for n < len(q.pending) && n < closure.MaxBatch {
@@ -186,13 +182,13 @@ func (q *Queue) nextBatch() []*Remote {
 	q.pending = q.pending[n:]
 	q.pendingBytes -= bytes
 	if len(q.pending) == 0 {
-		q.pending = nil // so that what was sent can be collected
+		q.pending = nil // frees the closures that were sent
 	}
 	return batch
 }
 
-// deliver sends closures. Where the queue refuses some of them, each of the others is
-// sent all the same.
+// deliver sends closures. If the queue refuses some of them, each of the others is still
+// sent.
 func (q *Queue) deliver(remotes []*Remote) {
 	q.mu.Lock()
 	q.batch++
@@ -214,7 +210,7 @@ func (q *Queue) deliver(remotes []*Remote) {
 	q.sent(remotes, answer, err)
 }
 
-// sent takes in the answer to a request.
+// sent handles the answer to a request.
 func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,7 +218,7 @@ func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 	q.sending -= len(remotes)
 	q.passed += uint64(len(remotes))
 	if err != nil {
-		// Nothing of it is in the queue.
+		// The queue has taken none of them.
 		for _, r := range remotes {
 			r.fail(err)
 		}
@@ -254,7 +250,7 @@ func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 			r.settle(o)
 		case q.broken != nil:
 			r.fail(q.broken)
-		default: // also where it is cancelled: the history says so, or how it ended before
+		default: // even if it is cancelled: the history has its outcome
 			q.expect(r)
 			if before || q.early.full {
 				unseen = append(unseen, id)

@@ -9,11 +9,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TaskNames tells the names of a run's tasks, and whether those are all.
+// TaskNames returns the names of a run's tasks, and whether the list is complete.
 type TaskNames func(ctx context.Context) (names []string, complete bool, err error)
 
-// Tasks are those of a run that closures may ask for. Closures for others are refused: they
-// would wait for ever.
+// Tasks are the tasks of a run that closures may ask for. Closures for other tasks are
+// refused, because they would wait forever.
 type Tasks struct {
 	names TaskNames
 
@@ -21,8 +21,8 @@ type Tasks struct {
 	known map[string]struct{}
 }
 
-// NewTasks returns the tasks of a run, of which some may be known already. names is asked
-// for others; without it any task may be there.
+// NewTasks returns the tasks of a run, of which some may be known already. names returns the
+// others; if it is nil, any task may exist.
 func NewTasks(names TaskNames, known ...string) *Tasks {
 	t := &Tasks{names: names, known: map[string]struct{}{}}
 	t.know(known)
@@ -35,9 +35,9 @@ func (t *Tasks) know(names []string) {
 	}
 }
 
-// Check refuses closures for a task that the run does not have, with a
-// [closure.RefusedError]. Where the run does not answer, the task may be one that was
-// started outside its spec, and nothing is refused.
+// Check returns a [closure.RefusedError] for closures for a task that the run does not have.
+// If the run does not answer, nothing is refused: the task may have been started outside the
+// spec.
 func (t *Tasks) Check(ctx context.Context, closures ...closure.Closure) error {
 	if t.names == nil {
 		return nil
@@ -59,7 +59,7 @@ func (t *Tasks) Check(ctx context.Context, closures ...closure.Closure) error {
 	return nil
 }
 
-// look reports whether the run says that it has no such task, and which it has.
+// look reports whether the run has no such task, and returns the tasks that it has.
 func (t *Tasks) look(ctx context.Context, task string) (names []string, missing bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,6 +74,6 @@ func (t *Tasks) look(ctx context.Context, task string) (names []string, missing 
 	if _, ok := t.known[task]; !ok && err == nil && complete {
 		return names, true, nil
 	}
-	t.known[task] = struct{}{} // so that not every call waits for the answer
+	t.known[task] = struct{}{} // spares later calls the wait
 	return nil, false, nil
 }

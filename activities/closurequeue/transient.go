@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 )
 
-// Transient reports whether an error of the Temporal server is one that waiting may
-// cure: the server is away, busy, or did not answer in time.
+// Transient reports whether an error of the Temporal server may pass with time: the server is
+// away, busy, or did not answer in time.
 func Transient(err error) bool {
 	var (
 		unavailable *serviceerror.Unavailable

@@ -17,21 +17,21 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tries is the time between tries of a request.
+// tries is the time between retries of a request.
 var tries = retry.Backoff{First: 2 * time.Millisecond, Most: 2 * time.Second}
 
-// ErrNoQueue says that a run has none: nobody has opened it.
+// ErrNoQueue is returned if a run has no queue: nobody has opened it.
 var ErrNoQueue = errors.New("nothing was scheduled, and no task serves")
 
 func (c *Client) noQueue() error {
 	return refusal("run %s has no queue of closures: %w", c.run.WorkflowID, ErrNoQueue)
 }
 
-// ErrRunEnded says that the run of a queue has ended.
+// ErrRunEnded is returned if the run of a queue has ended.
 var ErrRunEnded = errors.New("the run has ended; its closures cannot be scheduled any more")
 
-// update sends a request to the queue until it has an answer: a server may be away,
-// and the execution that took the request may have continued as new meanwhile.
+// update sends a request to the queue until it is answered: the server may be away, and the
+// execution that received the request may have continued as new meanwhile.
 func update[A any](ctx context.Context, c *Client, name string, request any) (A, error) {
 	var vain vain
 	for again := tries; ; {
@@ -62,19 +62,20 @@ func update[A any](ctx context.Context, c *Client, name string, request any) (A,
 }
 
 const (
-	// warnAfter is for how long a request is tried in vain before somebody is told, and
-	// warnAgain after which time again.
+	// warnAfter is how long a request may fail before that is reported, and warnAgain the
+	// time between reports.
 	warnAfter, warnAgain = 5 * time.Second, time.Minute
-	// longTry is longer than a try in vain takes: the server had taken the request.
+	// longTry is longer than a failing try takes: if a try took longer, the server had
+	// accepted it.
 	longTry = 30 * time.Second
 )
 
-// vain is for how long a request has been tried in vain.
+// vain records how long a request has been failing.
 type vain struct{ since, told time.Time }
 
-// tell notes that a try was in vain which began then, and reports whether to tell that.
-// What the workflow itself answers is no trouble: it goes on in another execution, as it
-// often does while a join waits.
+// tell notes that a try that began at that time has failed, and reports whether to warn. An
+// answer of the workflow itself is no failure: it continues in another execution, as often
+// happens while a join waits.
 func (v *vain) tell(began time.Time, err error) bool {
 	now := time.Now()
 	var application *temporal.ApplicationError
@@ -88,9 +89,9 @@ func (v *vain) tell(began time.Time, err error) bool {
 	return true
 }
 
-// withHint adds what to do about an error that a setting of the server causes: by default
-// it takes ten updates of a workflow at a time, and every join that waits is one, as is a
-// schedule for which there is no room.
+// withHint adds advice to an error that a setting of the server causes: by default it accepts
+// ten updates of a workflow at a time. Every waiting join is one, and so is every schedule
+// request that waits for room.
 func withHint(err error) error {
 	var exhausted *serviceerror.ResourceExhausted
 	if errors.As(err, &exhausted) && strings.Contains(exhausted.Message, "in-flight updates") {
@@ -99,7 +100,7 @@ func withHint(err error) error {
 	return err
 }
 
-// final returns the error that another try would not change, if this is one.
+// final returns an error if a retry would not help; otherwise nil.
 func (c *Client) final(ctx context.Context, err error) error {
 	var (
 		application *temporal.ApplicationError
@@ -125,12 +126,12 @@ func (c *Client) final(ctx context.Context, err error) error {
 	return nil
 }
 
-// refusal returns an error of this client in the place of the queue's.
+// refusal returns an error of this client in the form of a refusal by the queue.
 func refusal(format string, args ...any) error {
 	return &closure.RefusedError{Reason: fmt.Errorf(format, args...)}
 }
 
-// refusedBy returns what the queue says, with the fields that are wrong.
+// refusedBy returns the refusal of the queue, with the fields that are wrong.
 func refusedBy(e *temporal.ApplicationError) error {
 	var invalid spec.InvalidRequestError
 	if e.HasDetails() && e.Details(&invalid) == nil && len(invalid.Problems) > 0 {
@@ -139,8 +140,8 @@ func refusedBy(e *temporal.ApplicationError) error {
 	return &closure.RefusedError{Reason: errors.New(e.Message())}
 }
 
-// ifClosed tells a queue that has ended from one that went on as another execution.
-// unknown is returned where there is none at all.
+// ifClosed tells a queue that has ended from one that continues in another execution. It
+// returns unknown if there is no queue at all.
 func (c *Client) ifClosed(ctx context.Context, unknown error) error {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	var notFound *serviceerror.NotFound
@@ -153,7 +154,7 @@ func (c *Client) ifClosed(ctx context.Context, unknown error) error {
 	return ErrRunEnded
 }
 
-// isOpen: the queue is, if perhaps in another execution.
+// isOpen reports whether the queue is open, perhaps in another execution.
 func isOpen(s enumspb.WorkflowExecutionStatus) bool {
 	return s == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || s == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }

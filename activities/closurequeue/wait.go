@@ -7,12 +7,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Join waits until nothing is queued or executing but detached closures, and until the
-// values of what was scheduled here have come. It returns the error of the queue, if there
-// is one, once nothing executes any more.
+// Join waits until nothing but detached closures is queued or executing, and until the values
+// of closures scheduled here have arrived. If the queue has an error, Join returns it once
+// nothing executes any more.
 func (q *Queue) Join(ctx context.Context) error { return q.join(ctx, false) }
 
-// JoinAll is [Queue.Join], and waits for detached closures, too.
+// JoinAll is like [Queue.Join], but waits for detached closures, too.
 func (q *Queue) JoinAll(ctx context.Context) error { return q.join(ctx, true) }
 
 func (q *Queue) join(ctx context.Context, all bool) error {
@@ -23,11 +23,11 @@ func (q *Queue) join(ctx context.Context, all bool) error {
 	return err
 }
 
-// Done reports whether nothing is queued or executing but detached closures, and returns
-// the error of the queue like [Queue.Join].
+// Done reports whether nothing but detached closures is queued or executing. Like
+// [Queue.Join] it returns the error of the queue.
 func (q *Queue) Done(ctx context.Context) (bool, error) { return q.isDone(ctx, false) }
 
-// AllDone is [Queue.Done] with detached closures, too.
+// AllDone is like [Queue.Done], but includes detached closures.
 func (q *Queue) AllDone(ctx context.Context) (bool, error) { return q.isDone(ctx, true) }
 
 func (q *Queue) isDone(ctx context.Context, all bool) (bool, error) {
@@ -63,12 +63,12 @@ func (q *Queue) wait(ctx context.Context, ask func(context.Context, closure.Wait
 	return a.Done, nil
 }
 
-// conclude takes in that all is done, or the error that has come out of it, once the
-// values are here: the queue knows of the end of closures a little earlier.
+// conclude returns the result of a join once the values are here: the queue knows of the end
+// of closures a little earlier.
 func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
 	q.mu.Lock()
 	q.epoch = max(q.epoch, a.Epoch)
-	until := q.passed // what gets into the queue later is of the next join
+	until := q.passed // later closures belong to the next join
 	q.mu.Unlock()
 	var err error
 	if a.Done || a.Raised != nil {
@@ -81,9 +81,9 @@ func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
 	return err
 }
 
-// lookBefore looks for the values of closures that were in the queue before, by their
-// keys, so that those are here which have ended. That is not waited for by their end here:
-// one that was detached then goes on.
+// lookBefore looks up the values of closures that were in the queue before under their keys,
+// so that the values of those that have ended are here. It does not wait for the others: a
+// detached one may continue.
 func (q *Queue) lookBefore(ctx context.Context) {
 	q.mu.Lock()
 	var ids []uint64
@@ -98,7 +98,7 @@ func (q *Queue) lookBefore(ctx context.Context) {
 	}
 	found, err := q.client.Find(ctx, ids...)
 	if err != nil {
-		return // what has ended comes by itself, a little later
+		return // the values arrive by the history, a little later
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,13 +7,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// withdrawPatience is how long a request may take to be taken back that nobody waits for
-// any more. Where that does not succeed, as with a client that is killed, the request
-// stays in the queue, and the queue copes with that.
+// withdrawPatience is how long withdrawing an abandoned request may take. If it fails, as
+// when a client is killed, the request stays in the queue, which copes with that.
 const withdrawPatience = 2 * time.Second
 
-// wait sends a join or a done. When ctx ends first, the request is taken back: it would
-// wait in the queue, and begin to drain it when there is an error.
+// wait sends a join or a done request. If ctx ends first, it withdraws the request, which
+// would otherwise wait in the queue and begin to drain the queue when there is an error.
 func wait(ctx context.Context, c *Client, name string, r closure.WaitRequest) (closure.WaitAnswer, error) {
 	a, err := update[closure.WaitAnswer](ctx, c, name, r)
 	if err != nil && ctx.Err() != nil {
