@@ -11,27 +11,28 @@ import (
 )
 
 const (
-	// settleAfter is how long a broker that follows another one waits at most for the
-	// processes that know it before it believes that a closure is held by nobody. They ask five
-	// times a second, unless they are busy with something that lets nothing else run.
+	// settleAfter is how long a broker that replaces another one waits for the processes of
+	// the other before it assumes that nobody holds a closure. They ask five times a second,
+	// unless they are busy with something that lets nothing else run.
 	settleAfter = 2 * time.Second
-	// reportAfter gathers changes of what serves into one report.
+	// reportAfter is how long changes of the serving processes are gathered into one report.
 	reportAfter = 3 * time.Millisecond
 )
 
-// Config is what a [Broker] needs.
+// Config configures a [Broker].
 type Config struct {
 	Log *zap.Logger
-	// Restart stops the process of a task, because it does not end a call that it was
-	// told to end. [Broker.ProcessEnded] is to follow; where it does not, Restart is
-	// called again. It may take its time.
+	// Restart stops the process of a task because it does not end a call that it was told to
+	// end. [Broker.ProcessEnded] must follow; until it does, Restart is called again. Restart
+	// may block.
 	Restart func(task string)
-	// Changed is told all processes that serve, sorted, whenever that has changed.
+	// Changed is called with all serving processes, sorted, whenever they have changed.
 	Changed func([]closure.ServingTask)
-	// Ended is told how each closure has ended here; nil: nobody is. It must not block.
+	// Ended, if not nil, is called with the outcome of each closure that ends here. It must
+	// not block.
 	Ended func(closure.OutcomeKind)
-	// Earlier are the processes, by task, that a broker before this one may have given
-	// closures. A task without any: nobody knows which.
+	// Earlier are the processes, by task, that may hold closures from an earlier broker. An
+	// empty list means that the processes of the task are unknown.
 	Earlier map[string][]string
 }
 
@@ -43,63 +44,63 @@ type Broker struct {
 	closed chan struct{}
 
 	mu sync.Mutex
-	// entries are all closures that are held, by ID.
+	// entries has all closures that the broker holds, by ID.
 	entries   map[uint64]*entry
 	queue     queue
 	resources resources
-	// released are the resources that nobody needs any more, as far as the queue has said.
+	// released are the resources that are no longer needed, as far as the queue has said.
 	released  ranges
 	processes map[processKey]*process
-	// slots is how many those have that serve.
+	// slots is the number of slots of all serving processes.
 	slots int
-	// waiting are the processes with a request that waits, the longest first.
+	// waiting are the processes with a waiting request, longest wait first.
 	waiting []*process
-	// known are the functions of each task, of its last process where none serves.
+	// known has the functions of each task, those of its last process if none serves.
 	known map[string]map[string]bool
-	// gone are processes that have ended, and suspects closures that may have ended
-	// theirs.
+	// gone are processes that have ended, and suspects closures that may have ended their
+	// process.
 	gone memory[processKey]
-	// endedIn is the call in the middle of which the last process of a task to serve
-	// ended, until another one serves or the last leaves in order.
+	// endedIn is the call in which the last serving process of a task ended, until another
+	// process serves or the last one leaves in order.
 	endedIn  map[string]string
 	suspects memory[uint64]
-	// delivered are the last outcomes that leases have returned.
+	// delivered has the latest outcomes that leases have returned.
 	delivered delivered
-	// cancelled are closures that are not to be called, whether they are held or not,
-	// and grace is what a call has to end.
+	// cancelled are closures that must not be called, whether the broker holds them or not,
+	// and grace is the time that a call has to end.
 	cancelled memory[uint64]
 	grace     time.Duration
-	// calls counts calls. It does not start at 0, so that no call of an earlier broker
-	// has the number of one of this.
+	// calls counts calls. It does not start at 0, so that no call has the number of a call of
+	// an earlier broker.
 	calls uint64
 	// finished counts the closures that have ended here.
 	finished int
-	// successor reports whether another broker had the closures before this one, and
-	// awaited are the processes that it is known to have served and that have neither asked
-	// since nor ended. One without a name stands for all of its task.
+	// successor reports whether another broker had the closures before this one, and awaited
+	// are the processes that it served and that have neither asked since nor ended. An entry
+	// without a name stands for all processes of its task.
 	successor bool
 	awaited   map[processKey]bool
 	settled   bool
 	settling  *time.Timer
 	// forgetting is armed while some closure has no lease.
 	forgetting *time.Timer
-	// reporting is armed while a report is due; the last one is reported.
+	// reporting is armed while a report is due; reported is the last report.
 	reporting *time.Timer
 	reported  []closure.ServingTask
-	told      bool // there was a report
-	// stranding is armed while something waits that nobody here serves.
+	told      bool // a report was made
+	// stranding is armed while a closure waits that no process here serves.
 	stranding *time.Timer
 	// silence is armed while processes have closures.
 	silence *time.Timer
 
-	// telling is held while Changed is called, so that reports come in their order.
+	// telling is held while Changed is called, to keep the order of reports.
 	telling sync.Mutex
 }
 
-// ErrClosed says that the broker was closed.
+// ErrClosed is returned after the broker was closed.
 var ErrClosed = errors.New("the host is being stopped")
 
-// NewBroker makes one that holds nothing.
+// NewBroker returns a broker that holds nothing.
 func NewBroker(c Config) *Broker {
 	b := &Broker{
 		Config: c, started: time.Now(), closed: make(chan struct{}),
@@ -121,7 +122,7 @@ func NewBroker(c Config) *Broker {
 	return b
 }
 
-// Close ends all that waits. Processes ask again, the next broker.
+// Close ends all waiting. The processes ask again, and reach the next broker.
 func (b *Broker) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// timeoutGrace is how long a call may go on that has run out of time.
+	// timeoutGrace is how long a call may continue after its timeout.
 	timeoutGrace = 5 * time.Second
-	// restartAgain is how long the end of a process is waited for.
+	// restartAgain is how long the broker waits for the end of a process before it asks
+	// again.
 	restartAgain = 30 * time.Second
-	// maxKind bounds the kind of an error, which is the name of a class, and maxTask the
-	// name of the task that it blames, in bytes.
+	// maxKind bounds the kind of an error, which is the name of a class, and maxTask the name
+	// of the task that it blames, in bytes.
 	maxKind = 200
 	maxTask = 200
 )
 
-// Cancel has closures not be called any more. Those that wait end at once, and those
-// that no lease has brought yet when one does. Processes that have others are told, and
-// restarted where a call has not ended after the grace. Cancel does not wait for that:
-// they end in their leases.
+// Cancel cancels closures. Waiting closures end at once, and closures that no lease has
+// brought yet end when one does. Processes that call one are told, and are restarted if a
+// call has not ended after the grace. Cancel does not wait for that: the closures end in
+// their leases.
 func (b *Broker) Cancel(in closure.CancelLease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +43,8 @@ func (b *Broker) cancel(ids []uint64, grace time.Duration) {
 	b.grace = grace
 	told := map[*process]bool{}
 	for _, id := range ids {
-		// A lease may bring it later, or again, and a process that has it be back later.
+		// A lease may bring it later, or again, and the process that holds it may return
+		// later.
 		b.cancelled.add(id)
 		e := b.entries[id]
 		switch {
@@ -60,9 +62,9 @@ func (b *Broker) cancel(ids []uint64, grace time.Duration) {
 	}
 }
 
-// doom ends a closure that was cancelled and that nobody here has. As long as processes
-// of an earlier broker may come back, one of them may have it: when the outcome is
-// there, the function must not be running any more.
+// doom ends a cancelled closure that no process is known to hold. As long as processes of an
+// earlier broker may return, one of them may hold it, so the outcome has to wait: the
+// function must no longer be running when it is reported.
 func (b *Broker) doom(e *entry) {
 	e.told = cancelled
 	if b.settled {
@@ -72,7 +74,7 @@ func (b *Broker) doom(e *entry) {
 	e.state = doomed
 }
 
-// endDoomed ends those that no process has come back with.
+// endDoomed ends the doomed closures that no process has reported.
 func (b *Broker) endDoomed() {
 	for _, e := range b.entries {
 		if e.state == doomed {
@@ -81,7 +83,7 @@ func (b *Broker) endDoomed() {
 	}
 }
 
-// limit arms the timeout of a call.
+// limit starts the timeout of a call.
 func (b *Broker) limit(e *entry) {
 	timeout := e.timeout()
 	if timeout <= 0 || e.state != given || e.told != untold {
@@ -94,8 +96,8 @@ func (b *Broker) limit(e *entry) {
 	})
 }
 
-// tell has a process end a call, with its next answer, and the process ended where
-// it does not.
+// tell tells a process to end a call, with its next answer. If it does not, the process is
+// restarted after the grace.
 func (b *Broker) tell(e *entry, why reason, grace time.Duration) {
 	e.stopTimer()
 	e.told = why
@@ -103,14 +105,14 @@ func (b *Broker) tell(e *entry, why reason, grace time.Duration) {
 	b.after(e, grace, func() { b.restart(e) })
 }
 
-// answerOwed tells a process that waits what it is owed.
+// answerOwed sends a waiting process the news that it is owed.
 func (b *Broker) answerOwed(p *process) {
 	if p.request != nil {
 		b.answer(p, b.news(p))
 	}
 }
 
-// restart has the process of a call ended that does not end the call.
+// restart restarts a process that does not end a call.
 func (b *Broker) restart(e *entry) {
 	p := e.process
 	if time.Since(p.restarted) >= restartAgain || p.restarted.IsZero() {
@@ -122,7 +124,7 @@ func (b *Broker) restart(e *entry) {
 	b.after(e, restartAgain, func() { b.restart(e) })
 }
 
-// after does something later for a call, unless it has ended until then.
+// after calls do for a call after d, unless the call has ended by then.
 func (b *Broker) after(e *entry, d time.Duration, do func()) {
 	p, call := e.process, e.call
 	var t *time.Timer
@@ -137,8 +139,8 @@ func (b *Broker) after(e *entry, d time.Duration, do func()) {
 	e.timer = t
 }
 
-// ended returns the outcome of a call that was told to end, and whose process does not
-// say how it did.
+// ended returns the outcome of a call that was told to end and whose process did not report
+// an outcome.
 func (e *entry) ended() closure.Outcome {
 	if e.told == timedOut {
 		return e.timeoutOutcome("")
@@ -160,7 +162,7 @@ func (e *entry) timeoutOutcome(traceback string) closure.Outcome {
 	}}
 }
 
-// judge returns the outcome of a call as its process says that it ended.
+// judge returns the outcome of a call from the report of its process.
 func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
 	out := closure.Outcome{ID: in.ID, Kind: in.Kind}
 	var traceback string
@@ -178,14 +180,14 @@ func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
 		if len(value) > closure.MaxBytes {
 			return closure.Outcome{Kind: closure.OutcomeError, Alone: true, Error: tooLarge(e.closure.Function, len(value), len(value) > len(in.Value))}
 		}
-		// It counts, also where it came late.
+		// A value counts even if it comes late.
 		return closure.Outcome{Value: value}
 	case e.told == timedOut:
 		return e.timeoutOutcome(traceback)
 	case out.Kind == closure.OutcomeCancelled && e.told == cancelled:
 		return cancelledOutcome(traceback)
 	case out.Kind == closure.OutcomeCancelled:
-		// Nobody asked for it.
+		// Nobody cancelled the call.
 		out.Kind = closure.OutcomeError
 	}
 	if out.Error == nil {
@@ -194,7 +196,7 @@ func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
 	return out
 }
 
-// boundedArgs returns what an exception was made of, unless that is too long.
+// boundedArgs returns the arguments of an exception, or nil if they are too long.
 func boundedArgs(args json.RawMessage) json.RawMessage {
 	if args = closure.Escaped(args); len(args) > closure.MaxErrorArgs || len(args) == 0 || args[0] != '[' {
 		return nil
@@ -202,7 +204,7 @@ func boundedArgs(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// tooLarge returns the error of a value of so many bytes.
+// tooLarge returns the error for a value of that size.
 func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 	of := ""
 	if escaped {
@@ -212,7 +214,7 @@ func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 		"the value of %s has %d bytes of JSON%s; the limit is %d: write it to a file and return the file's path", function, bytes, of, closure.MaxBytes)}
 }
 
-// verdict returns the outcome as a lease returns it.
+// verdict returns the outcome in the form that a lease returns.
 func (e *entry) verdict() closure.Outcome {
 	o := e.outcome
 	if o.Kind == closure.OutcomeError && e.closure.Left > 0 {

@@ -7,16 +7,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// state is where a closure is.
+// state is the state of a closure.
 type state int
 
 const (
-	queued state = iota // nobody has it
-	// doomed: it was cancelled, and nobody here has it. A process of an earlier broker
-	// may, which is not back yet.
+	queued state = iota // no process has it
+	// doomed: it was cancelled, and no process here has it. A process of an earlier broker
+	// that has not returned yet may have it.
 	doomed
 	given // a process has it
-	ended // it has an outcome, which no lease has taken
+	ended // it has an outcome that no lease has returned yet
 )
 
 // reason is why a process was told to end a call.
@@ -28,38 +28,38 @@ const (
 	timedOut
 )
 
-// entry is one closure that is held.
+// entry is one closure that the broker holds.
 type entry struct {
 	closure closure.Closure
-	// known reports whether closure is. It is not for one that a process brought from the time of an
-	// earlier broker, until a lease names it.
+	// known reports whether closure is complete. It is not if a process has the closure from
+	// an earlier broker and no lease has named it yet.
 	known bool
 	state state
-	// While it is queued: its place in the heap, and since when.
+	// While it is queued: its place in the heap, and the time.
 	index  int
 	queued time.Time
 
 	// While it is given:
 	process *process
-	// call is the number of the call; 0: an earlier broker's, of any number.
+	// call is the number of the call; 0 stands for any call of an earlier broker.
 	call uint64
-	// news is the number of the answer that gave it, batch the number of closures in
-	// that answer, and at the time.
+	// news is the number of the answer that gave it, batch the number of closures in that
+	// answer, and at its time.
 	news  uint64
 	batch int
 	at    time.Time
-	// begun reports whether the process has begun the call, as far as is known. It has not
-	// where others were given with it that it may have called first.
+	// begun reports whether the process has begun the call, as far as is known. It is false
+	// while the process may still be calling another closure of the same answer.
 	begun bool
 	told  reason
-	// timer is that of its timeout, then of the patience with its process.
+	// timer is first that of its timeout, then that of the grace of its process.
 	timer *time.Timer
 
-	// outcome is there once it has ended, and size is what that has in JSON.
+	// outcome is set once it has ended, and size is the outcome's size as JSON.
 	outcome closure.Outcome
 	size    int
 
-	// lease is who waits for it. None: since when.
+	// lease is the lease that waits for it. If nil, since is when the last one ended.
 	lease *lease
 	since time.Time
 }
@@ -78,7 +78,7 @@ func (e *entry) options() closure.Options {
 	return *e.closure.Options
 }
 
-// timeout returns what bounds one call. 0: nothing does.
+// timeout returns the limit of one call; 0 if there is none.
 func (e *entry) timeout() time.Duration {
 	if e.closure.Options == nil {
 		return 0
@@ -86,20 +86,20 @@ func (e *entry) timeout() time.Duration {
 	return e.closure.Options.Timeout.Span()
 }
 
-// add holds a closure that was not held.
+// add adds a closure that the broker did not hold.
 func (b *Broker) add(e *entry) {
 	b.entries[e.closure.ID] = e
 	b.resources.refer(e.closure.Resources)
 }
 
-// drop holds it no longer.
+// drop removes a closure from the broker.
 func (b *Broker) drop(e *entry) {
 	e.stopTimer()
 	delete(b.entries, e.closure.ID)
 	b.resources.release(e.closure.Resources)
 }
 
-// enqueue makes a closure wait for a process.
+// enqueue puts a closure into the queue.
 func (b *Broker) enqueue(e *entry) {
 	e.stopTimer()
 	e.state, e.process, e.call, e.begun, e.told = queued, nil, 0, false, untold
@@ -113,7 +113,7 @@ func (p *process) take(e *entry) {
 	p.holds[e.closure.ID] = e
 }
 
-// finish gives a closure its outcome. It is in no queue any more.
+// finish sets the outcome of a closure. The closure must not be queued.
 func (b *Broker) finish(e *entry, o closure.Outcome) {
 	e.stopTimer()
 	b.finished++
@@ -136,18 +136,18 @@ func (b *Broker) finish(e *entry, o closure.Outcome) {
 	b.noLease(e)
 }
 
-// overhead is about what an outcome has in JSON beside its value and its error.
+// overhead is the approximate size of an outcome as JSON without its value and its error.
 const overhead = 96
 
 // sizeOf returns the size of an outcome as JSON, in bytes.
 func sizeOf(o closure.Outcome) int {
 	n := overhead + len(o.Value) + len(o.Task)
 	if o.Error != nil {
-		// Texts can grow by far when they are escaped. The closure and the task are
-		// named later.
+		// Escaping can enlarge texts considerably. The names of the closure and the task are
+		// added later.
 		text, err := json.Marshal(o.Error)
 		if err != nil {
-			text = nil // it is texts and a number
+			text = nil // cannot happen: it has texts and a number only
 		}
 		n += overhead + len(text) + len(o.Task)
 	}

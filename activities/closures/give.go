@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// batchWork is about how many seconds of work a slot gets at once: enough that the
-	// way here and back does not matter, and too little for others to have nothing to
-	// do for long, or for outcomes to come late.
+	// batchWork is roughly how many seconds of work a slot gets at once: enough that the
+	// round trip does not matter, and little enough that other processes are not idle for
+	// long and outcomes do not come late.
 	batchWork = 0.020
-	// leastWork is what each closure counts for.
+	// leastWork is the minimum that each closure counts for.
 	leastWork = batchWork / maxCalls
 	// maxCalls bounds the closures in one answer, unless there are more slots.
 	maxCalls = 200
 )
 
-// dispatch gives closures that wait to processes that do.
+// dispatch gives waiting closures to waiting processes.
 func (b *Broker) dispatch() {
 	for i := 0; i < len(b.waiting) && b.queue.size > 0; {
 		if p := b.waiting[i]; b.give(p) {
@@ -29,8 +29,8 @@ func (b *Broker) dispatch() {
 	b.watchStranded()
 }
 
-// give gives closures to a process whose request waits for them; false where there
-// are none for it.
+// give gives closures to a process with a waiting request; it returns false if there are none
+// for it.
 func (b *Broker) give(p *process) bool {
 	free := p.request.free
 	if free <= 0 || b.queue.size == 0 || !p.serves() || len(p.taken) > 0 || b.successor && !b.settled {
@@ -39,7 +39,8 @@ func (b *Broker) give(p *process) bool {
 	lines := b.linesFor(p)
 	var batch []*entry
 	work, bytes := 0.0, 0
-	// Nobody gets more than a fair share of what waits, but for one for each slot.
+	// Nobody gets more than a fair share of the queue, but at least one closure for each
+	// slot.
 	most := max(free, min(maxCalls, b.queue.size*free/max(1, b.slots)))
 	for len(batch) < most {
 		e := first(lines)
@@ -48,8 +49,8 @@ func (b *Broker) give(p *process) bool {
 		}
 		took, known := p.took[e.closure.Function]
 		if alone := !known || e.timeout() > 0 || b.suspects.contains(e.closure.ID); alone {
-			// It is begun at once, so that everybody knows since when it is called, and
-			// by whom.
+			// It begins at once, so that it is known since when and by which process it is
+			// called.
 			most, took = min(most, free), batchWork
 		}
 		took = max(took, leastWork)
@@ -97,12 +98,12 @@ func (b *Broker) linesFor(p *process) []*line {
 	return lines
 }
 
-// mayCall reports whether a process may call what is in a line.
+// mayCall reports whether a process may call the closures of a line.
 func (b *Broker) mayCall(p *process, key lineKey) bool {
 	return (key.task == "" || key.task == p.task) && (p.has[key.function] || b.unknown(key))
 }
 
-// first takes nothing: it is the closure that comes first in some lines.
+// first returns the closure that comes first in some lines, without taking it.
 func first(lines []*line) (found *entry) {
 	for _, l := range lines {
 		if len(l.entries) > 0 && (found == nil || before(l.entries[0], found)) {
@@ -112,8 +113,9 @@ func first(lines []*line) (found *entry) {
 	return found
 }
 
-// unknown reports whether no task here has registered a function. Then any may be asked
-// for it: it says which it has. A task that is between two processes is waited for.
+// unknown reports whether no task here has registered a function. Then any process may be
+// given its closures, and says whether it has the function. A task between two processes
+// still counts.
 func (b *Broker) unknown(key lineKey) bool {
 	if !b.settled {
 		return false
@@ -131,7 +133,7 @@ func (b *Broker) unknown(key lineKey) bool {
 	return true
 }
 
-// otherFor reports whether another process than one serves a closure.
+// otherFor reports whether a process other than p serves a closure.
 func (b *Broker) otherFor(e *entry, p *process) bool {
 	task := e.options().Task
 	for _, q := range b.processes {

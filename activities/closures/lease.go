@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	// soon is how long the first outcome of a lease waits for others, and inAFlood
-	// where most of the lease has not been begun: nobody has nothing to do then.
+	// soon is how long the first outcome of a lease waits for others. It is inAFlood if most
+	// of the lease has not begun, since all processes have work then.
 	soon     = 5 * time.Millisecond
 	inAFlood = 20 * time.Millisecond
-	// keptFor is how long closures are held that no lease waits for.
+	// keptFor is how long closures without a lease are held.
 	keptFor = time.Minute
 )
 
-// lease is somebody who waits for outcomes.
+// lease is a call of Lease that waits for outcomes.
 type lease struct {
 	entries []*entry
-	// ready are those that have ended, in that order, and since is when the first
-	// of them did, and bytes what they have.
+	// ready are the closures that have ended, in that order, since is when the first of them
+	// did, and bytes the size of their outcomes.
 	ready []*entry
 	since time.Time
 	bytes int
 	// wake has an element when something may have changed.
 	wake chan struct{}
-	// taken is when it came, and before how many closures the broker had ended by
+	// taken is when the lease arrived, and before how many closures the broker had ended by
 	// then.
 	taken  time.Time
 	before int
 }
 
-// hasEnded notes that one of its closures has.
+// hasEnded notes that one of its closures has ended.
 func (l *lease) hasEnded(e *entry) {
 	if len(l.ready) == 0 {
 		l.since = time.Now()
@@ -50,10 +50,10 @@ func (l *lease) notify() {
 	}
 }
 
-// Lease brings closures to be called, and waits for outcomes: of those, and of
-// others that it names and that are held. It returns once all have ended, or with
-// some where more would come too late for them. Its end, also by ctx, ends no call:
-// the next lease that names a closure takes over.
+// Lease brings closures to be called, and waits for their outcomes and for those of closures
+// that the broker holds and the lease names. It returns once all have ended, or earlier with
+// some outcomes rather than delay them for the rest. Its end, also by ctx, ends no call: the
+// next lease that names a closure takes it over.
 func (b *Broker) Lease(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
 	l := &lease{wake: make(chan struct{}, 1), taken: time.Now()}
 	b.mu.Lock()
@@ -108,7 +108,7 @@ func (b *Broker) await(ctx context.Context, l *lease, wait time.Duration) error 
 	return nil
 }
 
-// attach has a lease wait for a closure.
+// attach attaches a closure to a lease.
 func (b *Broker) attach(l *lease, c *closure.Closure) {
 	if o, ok := b.delivered.outcomes[c.ID]; ok {
 		e := &entry{closure: *c, known: true, state: ended, outcome: o, size: sizeOf(o), lease: l}
@@ -148,7 +148,7 @@ func (b *Broker) attach(l *lease, c *closure.Closure) {
 	}
 }
 
-// lose has a closure be for another lease.
+// lose removes a closure that another lease has taken over.
 func (l *lease) lose(e *entry) {
 	l.entries = without(l.entries, e)
 	if e.state == ended {
@@ -170,7 +170,7 @@ func without(list []*entry, e *entry) []*entry {
 
 const forever = time.Duration(1<<63 - 1)
 
-// due returns how long the lease is to wait for more outcomes than it has.
+// due returns how long the lease should wait for further outcomes.
 func (l *lease) due(now time.Time) time.Duration {
 	switch {
 	case len(l.ready) == len(l.entries):
@@ -180,7 +180,7 @@ func (l *lease) due(now time.Time) time.Duration {
 	case len(l.ready) >= closure.MaxBatch, 2*len(l.ready) >= len(l.entries), l.bytes >= closure.MaxBatchBytes:
 		return 0
 	}
-	// What was begun long ago goes on for long, probably.
+	// A call that has taken long will probably take longer.
 	waiting, short := 0, 0
 	for _, e := range l.entries {
 		switch {
@@ -199,7 +199,7 @@ func (l *lease) due(now time.Time) time.Duration {
 	return soon - now.Sub(l.since)
 }
 
-// collect takes the outcomes that are there, as many as may be returned at once.
+// collect takes the outcomes that are ready, as many as may be returned at once.
 func (b *Broker) collect(l *lease) closure.LeaseResult {
 	out := closure.LeaseResult{Done: b.finished - l.before, Took: 1 + int(time.Since(l.taken).Milliseconds())}
 	taken := map[*entry]bool{}
@@ -233,7 +233,7 @@ func (b *Broker) collect(l *lease) closure.LeaseResult {
 	return out
 }
 
-// detach leaves what a lease has not returned without one.
+// detach removes the lease from the closures that it has not returned.
 func (b *Broker) detach(l *lease) {
 	for _, e := range l.entries {
 		if e.lease == l {
@@ -242,13 +242,13 @@ func (b *Broker) detach(l *lease) {
 	}
 }
 
-// noLease has nobody wait for a closure.
+// noLease records that no lease waits for a closure.
 func (b *Broker) noLease(e *entry) {
 	e.lease, e.since = nil, time.Now()
 	b.forgetLater()
 }
 
-// forgetLater has closures forgotten that no lease asks for again.
+// forgetLater schedules the removal of closures that no lease names again.
 func (b *Broker) forgetLater() {
 	if b.forgetting == nil && !b.isClosed() {
 		b.forgetting = time.AfterFunc(keptFor, b.forgetOld)
@@ -261,7 +261,7 @@ func (b *Broker) forgetOld() {
 	b.forgetting = nil
 	next := forever
 	for _, e := range b.entries {
-		// Who is being called ends first: nobody else may call it meanwhile.
+		// A call must end first: nobody else may call the closure meanwhile.
 		if e.lease != nil || e.state == given {
 			continue
 		}

@@ -5,10 +5,10 @@ import "github.com/clusterrun/clusterrun/workflows/closure"
 const (
 	maxGone     = 1024
 	maxSuspects = 4096
-	// maxCancelled are more closures than a host is given together.
+	// maxCancelled is more than the number of closures that a host is given at a time.
 	maxCancelled = 16384
-	// maxDelivered bounds the outcomes that are kept after they were returned, in
-	// bytes: a few of the largest leases.
+	// maxDelivered bounds the outcomes that are kept after they were returned, in bytes: a
+	// few of the largest leases.
 	maxDelivered = 8 * closure.MaxBatchBytes
 )
 
@@ -16,7 +16,7 @@ const (
 type memory[K comparable] struct {
 	most int
 	has  map[K]struct{}
-	// order has each element of has, in the order they came, and others that were
+	// order has each element of has, in the order of arrival, and also elements that were
 	// removed.
 	order []K
 }
@@ -44,9 +44,9 @@ func (m *memory[K]) contains(k K) bool {
 
 func (m *memory[K]) remove(k K) { delete(m.has, k) }
 
-// delivered are the last final outcomes that leases have returned. A lease that is
-// lost with its result names their closures again, and they need not be called
-// again for that.
+// delivered has the latest final outcomes that leases have returned. If a lease is lost
+// together with its result, the next one names the same closures, and they need not be called
+// again.
 type delivered struct {
 	outcomes map[uint64]closure.Outcome
 	order    []uint64

@@ -44,8 +44,8 @@ func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresReque
 	return <-w.answer, nil
 }
 
-// receive notes what a request says. It returns the answer, or nil where the request has
-// to wait. b.mu must be held.
+// receive processes a request. It returns the answer, or nil if the request has to wait. b.mu
+// must be held.
 func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRequest) (*process, *taskapi.ClosuresAnswer, error) {
 	key := processKey{task, in.Process}
 	switch {
@@ -74,14 +74,14 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 		b.hasDone(p, isNew, o)
 	}
 	for _, id := range in.Returned {
-		// One that it was given again meanwhile is another.
+		// If the process was given it again meanwhile, that is another call.
 		if e := p.holds[id]; e != nil && e.news <= in.Got {
 			b.putBack(e)
 		}
 	}
 	stale := in.Seq < p.seq
 	if stale {
-		// A newer one has said how the process stands.
+		// A newer request has reported the state of the process.
 		b.dispatch()
 		return p, &taskapi.ClosuresAnswer{}, nil
 	}
@@ -97,7 +97,7 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 	if isNew {
 		b.adopt(p, in)
 		if in.Seq > 1 && len(b.released) > 0 {
-			p.release(b.released) // an earlier broker may not have told it
+			p.release(b.released) // an earlier broker may not have done so
 		}
 	}
 	p.hasRead(in.Got)
@@ -132,7 +132,7 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 	return p, nil, nil
 }
 
-// answer answers the request of a process that waits, if there is one.
+// answer answers the waiting request of a process, if there is one.
 func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
 	if p.request == nil {
 		return
@@ -143,7 +143,7 @@ func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
 	b.waiting = slices.Delete(b.waiting, i, i+1)
 }
 
-// read returns the answer that the process may not have read.
+// read returns the answer that the process may not have received.
 func (p *process) read() taskapi.ClosuresAnswer {
 	a := taskapi.ClosuresAnswer{News: p.news, Resources: p.unread.resources, Cancel: p.cancellations()}
 	for _, r := range p.released {
@@ -164,7 +164,7 @@ func (p *process) read() taskapi.ClosuresAnswer {
 	return a
 }
 
-// news returns an answer with a number of its own, for what was given and cancelled.
+// news returns an answer with its own number that has all that was given and cancelled.
 func (b *Broker) news(p *process) taskapi.ClosuresAnswer {
 	if p.unread == nil {
 		p.nextNews()
@@ -174,7 +174,7 @@ func (b *Broker) news(p *process) taskapi.ClosuresAnswer {
 	return p.read()
 }
 
-// cancellations returns all calls that a process was told to end, or is to be.
+// cancellations returns all calls that the process has been or must be told to end.
 func (p *process) cancellations() []taskapi.CallCancel {
 	var list []taskapi.CallCancel
 	for id, e := range p.holds {
@@ -189,7 +189,7 @@ func (p *process) cancellations() []taskapi.CallCancel {
 	return list
 }
 
-// hasDone takes an outcome.
+// hasDone handles an outcome.
 func (b *Broker) hasDone(p *process, isNew bool, in taskapi.CallOutcome) {
 	e := p.holds[in.ID]
 	if e == nil && isNew {
@@ -202,12 +202,12 @@ func (b *Broker) hasDone(p *process, isNew bool, in taskapi.CallOutcome) {
 			b.queue.remove(e)
 		case e.state == doomed:
 		default:
-			return // there is one already, or will be
+			return // it has an outcome already, or another process calls it
 		}
 		p.take(e)
 	}
 	if e == nil || e.call != 0 && in.Call != 0 && e.call != in.Call {
-		return // it was heard of before
+		return // the outcome was received before
 	}
 	if in.Seconds <= 0 && e.batch > 0 {
 		in.Seconds = time.Since(e.at).Seconds() / float64(e.batch)
@@ -217,7 +217,7 @@ func (b *Broker) hasDone(p *process, isNew bool, in taskapi.CallOutcome) {
 	b.finish(e, judge(e, in))
 }
 
-// adopt takes over the closures that a process has from an earlier broker.
+// adopt takes over the closures that a process holds from an earlier broker.
 func (b *Broker) adopt(p *process, in taskapi.ClosuresRequest) {
 	for _, id := range in.Held {
 		e := b.entries[id]
@@ -242,7 +242,7 @@ func (b *Broker) adopt(p *process, in taskapi.ClosuresRequest) {
 	}
 }
 
-// brought holds a closure that a process has from an earlier broker, and no lease has
+// brought adds a closure that a process has from an earlier broker and that no lease has
 // named yet.
 func (b *Broker) brought(id uint64) *entry {
 	e := &entry{closure: closure.Closure{ID: id}}
@@ -253,7 +253,7 @@ func (b *Broker) brought(id uint64) *entry {
 	return e
 }
 
-// reconcile compares the closures that a process is to have with those it has.
+// reconcile compares the closures that a process should hold with those that it reports.
 func (b *Broker) reconcile(p *process, in taskapi.ClosuresRequest) {
 	for _, id := range in.Begun {
 		if e := p.holds[id]; e != nil {
@@ -276,14 +276,14 @@ func (b *Broker) reconcile(p *process, in taskapi.ClosuresRequest) {
 	}
 }
 
-// putBack makes a closure wait for another process. One that was cancelled ends.
+// putBack queues a closure for another process. If the closure was cancelled, it ends.
 func (b *Broker) putBack(e *entry) {
 	p := e.process
 	switch {
 	case e.told != untold:
 		b.finish(e, e.ended())
 	case !e.known:
-		// The next lease that names it brings it.
+		// The next lease that names it brings it again.
 		delete(p.holds, e.closure.ID)
 		b.drop(e)
 	default:

@@ -13,47 +13,47 @@ import (
 
 type processKey struct{ task, name string }
 
-// process is one that serves closures.
+// process is a process that serves closures.
 type process struct {
 	processKey
 	slots     int
 	functions []string // sorted
 	has       map[string]bool
 
-	// seq is that of its newest request, and news the number of the last answer that
-	// had any.
+	// seq is the number of its newest request, and news that of the last answer with news.
 	seq, news uint64
-	// unread is the last answer with news, until the process says that it has it.
+	// unread is the last answer with news, until the process acknowledges it.
 	unread *unread
-	// owed reports whether it has to be told of cancellations, or of what was released.
+	// owed reports whether it must be told of cancellations or releases.
 	owed bool
 	// got is the number of the last answer with news that it has read, and answered is when
-	// its last request that waited was answered.
+	// its last waiting request was answered.
 	got      uint64
 	answered time.Time
-	// quiet reports whether it has been silent for so long that closures were taken from it. Those are
-	// taken, with the numbers of their calls, as far as it may have them.
+	// quiet reports whether it was silent for so long that closures were taken from it. taken
+	// has these closures with the numbers of their calls, as far as the process may still
+	// hold them.
 	quiet bool
 	taken map[uint64]uint64
-	// holds are the closures it has, by ID.
+	// holds are the closures that it has, by ID.
 	holds map[uint64]*entry
-	// built are the resources that it has been told of.
+	// built are the resources whose definitions it has received.
 	built map[uint64]bool
-	// released are resources of which it has not said to have heard that they are, and
-	// releasedBy is the number of the first answer that tells all of them. 0: none yet.
+	// released are resources whose release it has not acknowledged, and releasedBy is the
+	// number of the first answer with all of them; 0 if there is none yet.
 	released   ranges
 	releasedBy uint64
-	// took is how many seconds a call of each function takes.
+	// took has the seconds that a call of each function takes.
 	took map[string]float64
-	// request is its one that waits.
+	// request is its waiting request.
 	request *waiting
-	// restarted is when it was to be restarted, last.
+	// restarted is when its restart was last requested.
 	restarted time.Time
-	// watched is where the kernel says that it has ended.
+	// watched is the pidfd by which the kernel reports its end.
 	watched *os.File
 }
 
-// unread is what an answer told that may not have arrived.
+// unread is the content of an answer that may not have arrived.
 type unread struct {
 	closures  []*entry
 	calls     []uint64 // of the closures, then
@@ -66,10 +66,10 @@ type waiting struct {
 	answer chan taskapi.ClosuresAnswer // has room for it
 }
 
-// serves reports whether it takes closures.
+// serves reports whether the process takes closures.
 func (p *process) serves() bool { return p.slots > 0 && len(p.functions) > 0 && !p.quiet }
 
-// introduce takes in what a request says of its process.
+// introduce records the slots and functions of a process from a request.
 func (b *Broker) introduce(p *process, slots int, functions []string) {
 	before, served := p.slots, p.serves()
 	p.slots = slots
@@ -100,7 +100,7 @@ func servingOf(serves bool, slots int) int {
 	return 0
 }
 
-// forget has a process gone for good.
+// forget removes a process for good.
 func (b *Broker) forget(p *process) {
 	b.gone.add(p.processKey)
 	p.unwatch()
@@ -113,15 +113,15 @@ func (b *Broker) forget(p *process) {
 	b.watchStranded()
 }
 
-// learn keeps how long a call took.
+// learn records how long a call took.
 func (p *process) learn(function string, seconds float64) {
 	if !p.has[function] {
 		return
 	}
 	before, known := p.took[function]
 	if known {
-		// One that takes longer than it did counts for more: better are too small
-		// batches than too large ones.
+		// A call that takes longer than before counts for more: batches that are too small
+		// are better than batches that are too large.
 		weight := 1.0 / 8
 		if seconds > before {
 			weight = 1.0 / 2
@@ -131,14 +131,15 @@ func (p *process) learn(function string, seconds float64) {
 	p.took[function] = seconds
 }
 
-// changed has what serves reported, shortly.
+// changed schedules a report of the serving processes.
 func (b *Broker) changed() {
 	if b.reporting != nil || b.isClosed() {
 		return
 	}
 	after := reportAfter
 	if b.successor && !b.settled {
-		// Until the others are back, the last report of the earlier broker is right.
+		// Until the other processes have returned, the last report of the earlier broker is
+		// right.
 		after = max(after, time.Until(b.started.Add(settleAfter)))
 	}
 	b.reporting = time.AfterFunc(after, b.report)

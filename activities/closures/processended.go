@@ -8,17 +8,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// ProcessEnded says that a process of a task has ended, by the name that it serves
-// under; none: all processes of the task. It has to be told before the next process
-// of the task is started. Calls that the process had begun are lost. What it had not
-// begun is for others, and where there are none it is lost, too.
+// ProcessEnded records that a process of a task has ended, by the name under which it serves;
+// an empty name stands for all processes of the task. It must be called before the next
+// process of the task starts. Calls that the process had begun are lost. Calls that it had
+// not begun are given to other processes, and are lost if there are none.
 //
-// Nobody knows which of several short calls a process was in that ended. None of them
-// counts as lost, but from then on each is given alone: the one that ends its
-// process again is found by that.
+// If several short calls were given to the process, nobody knows which one it was in. None of
+// them counts as lost, but from then on each is given alone: this finds a closure that ends
+// its process again.
 //
-// For all processes of a task it returns the call in the middle of which the last of
-// them to serve ended, such as "closure 17 of train"; empty: that one was in none.
+// For all processes of a task it returns the call in which the last serving one ended, such
+// as "closure 17 of train"; it is empty if that process was in none.
 func (b *Broker) ProcessEnded(task, process string) (call string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,7 +40,7 @@ func (b *Broker) ProcessEnded(task, process string) (call string) {
 }
 
 // Has reports whether a process of a task serves here or has closures, or is awaited because
-// an earlier broker may have given it some.
+// it may hold closures from an earlier broker.
 func (b *Broker) Has(task string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,8 +90,8 @@ func (b *Broker) hasEnded(p *process) {
 	}
 }
 
-// calledOf returns the closure that a process was calling, as far as anybody knows, of those
-// that it held when it ended.
+// calledOf returns the closure that a process was calling when it ended, as far as is known,
+// among those that it held.
 func calledOf(held []*entry) *entry {
 	i := slices.IndexFunc(held, func(e *entry) bool { return e.begun })
 	return held[max(i, 0)]

@@ -2,8 +2,8 @@ package closures
 
 import "container/heap"
 
-// queue has the closures that wait for a process, in a line for each function, and
-// for each task that alone may call it. Lines are never empty.
+// queue has the closures that wait for a process, in a line for each function and, for
+// closures that only one task may call, each task. Lines are never empty.
 type queue struct {
 	lines map[lineKey]*line
 	size  int
@@ -11,12 +11,12 @@ type queue struct {
 
 type lineKey struct {
 	function string
-	// task is the only one that may call it. None: all may.
+	// task is the only task that may call it. If empty, all may.
 	task string
 }
 
-// line is a heap: higher priorities first, and then who was scheduled first. So
-// what is put back is in front again.
+// line is a heap, ordered by priority and then by the order of scheduling. A closure that is
+// put back is therefore in front again.
 type line struct {
 	key     lineKey
 	entries []*entry
@@ -69,7 +69,7 @@ func (q *queue) push(e *entry) {
 	q.size++
 }
 
-// remove takes a closure out of the queue.
+// remove removes a closure from the queue.
 func (q *queue) remove(e *entry) {
 	l := q.lines[keyOf(e)]
 	heap.Remove(l, e.index)

@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ranges are ranges of IDs, first and last, in order and as few as possible.
+// ranges are ranges of IDs, first and last, sorted and as few as possible.
 type ranges [][2]uint64
 
 func (r ranges) contains(id uint64) bool {
@@ -22,11 +22,11 @@ func (r ranges) contains(id uint64) bool {
 	return found
 }
 
-// with has others, too.
+// with returns the union of r and others.
 func (r ranges) with(others ranges) ranges { return spec.JoinRanges(slices.Concat(r, others)) }
 
-// Release has all processes drop what they have built of resources that nobody needs
-// any more, by ranges of their IDs.
+// Release tells all processes to drop what they have built of resources that are no longer
+// needed, given by ranges of IDs.
 func (b *Broker) Release(released [][2]uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,8 +34,8 @@ func (b *Broker) Release(released [][2]uint64) {
 	b.tellReleased()
 }
 
-// release must be called with mu held. Resources have no IDs twice, so what was released once
-// stays so.
+// release records released resources. b.mu must be held. IDs of resources are never reused,
+// so a released resource stays released.
 func (b *Broker) release(released ranges) {
 	if len(released) == 0 || b.isClosed() {
 		return
@@ -46,7 +46,7 @@ func (b *Broker) release(released ranges) {
 	}
 }
 
-// tellReleased answers those who wait and have not been told with closures.
+// tellReleased answers waiting processes that have not been told of a release.
 func (b *Broker) tellReleased() {
 	for _, p := range slices.Clone(b.waiting) {
 		if p.owed {
@@ -55,8 +55,8 @@ func (b *Broker) tellReleased() {
 	}
 }
 
-// releaseAgain has a process drop what it may have built anew, for a closure that the
-// queue had ended when the resource went.
+// releaseAgain tells a process to drop resources that it may have built again, for a closure
+// that the queue had ended before the resource was released.
 func (b *Broker) releaseAgain(p *process, resources []uint64) {
 	for _, id := range resources {
 		if b.released.contains(id) {
@@ -65,8 +65,8 @@ func (b *Broker) releaseAgain(p *process, resources []uint64) {
 	}
 }
 
-// release has a process be told, with an answer that has a number of its own. What it
-// has been told of before it is told again until it has acknowledged that.
+// release makes the next answer to a process, which has its own number, report a release.
+// Answers repeat it until the process has acknowledged one.
 func (p *process) release(released ranges) {
 	p.released = p.released.with(released)
 	p.releasedBy = 0
@@ -78,13 +78,13 @@ func (p *process) release(released ranges) {
 	}
 }
 
-// nextNews numbers an answer, which tells all that was released.
+// nextNews assigns a number to an answer that reports all releases.
 func (p *process) nextNews() {
 	p.news++
 	p.releasedBy = p.news
 }
 
-// hasRead notes which news a process has.
+// hasRead notes which news a process has received.
 func (p *process) hasRead(news uint64) {
 	switch {
 	case len(p.released) == 0:

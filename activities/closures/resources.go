@@ -2,7 +2,7 @@ package closures
 
 import "github.com/clusterrun/clusterrun/workflows/closure"
 
-// resources are those that closures which are held refer to.
+// resources are the resources that closures of the broker refer to.
 type resources struct {
 	all  map[uint64]closure.Resource
 	refs map[uint64]int
@@ -12,7 +12,7 @@ func newResources() resources {
 	return resources{all: map[uint64]closure.Resource{}, refs: map[uint64]int{}}
 }
 
-// learn keeps those that some closure refers to.
+// learn keeps the resources that a closure refers to.
 func (r *resources) learn(list []closure.Resource) {
 	for _, one := range list {
 		if r.refs[one.ID] > 0 {

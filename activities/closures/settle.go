@@ -1,6 +1,7 @@
 package closures
 
-// follow has the broker wait for the processes that one before it may have given closures.
+// follow makes the broker wait for the processes that may hold closures from an earlier
+// broker.
 func (b *Broker) follow(earlier map[string][]string) {
 	for task, names := range earlier {
 		if len(names) == 0 {
@@ -12,9 +13,9 @@ func (b *Broker) follow(earlier map[string][]string) {
 	}
 }
 
-// heard says that a process has told what it has, or has ended; without a name: all of its
-// task. After the last that is awaited, what nobody has told of is with nobody. b.mu must be
-// held.
+// heard records that a process has reported its closures, or has ended; without a name it
+// stands for all processes of the task. After the last awaited process, closures that nobody
+// has reported are held by nobody. b.mu must be held.
 func (b *Broker) heard(key processKey) {
 	if len(b.awaited) == 0 {
 		return
@@ -34,8 +35,7 @@ func (b *Broker) heard(key processKey) {
 	}
 }
 
-// settle ends the time in which processes of an earlier broker are waited for. b.mu must be
-// held.
+// settle ends the wait for processes of an earlier broker. b.mu must be held.
 func (b *Broker) settle() {
 	if b.settled || b.isClosed() {
 		return
@@ -48,7 +48,7 @@ func (b *Broker) settle() {
 		b.reporting = nil
 	}
 	if late || !b.told {
-		// Those that an earlier broker has reported may have ended since.
+		// Processes that an earlier broker has reported may have ended since.
 		b.changed()
 	}
 	b.dispatch()

@@ -11,12 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 )
 
-// silentAfter is how long a process may be silent that was given closures and has not said
-// that it begins them. It asks again as soon as it has an answer; one that does not is
-// frozen, or something keeps its interpreter.
+// silentAfter is how long a process may be silent after it was given closures and before it
+// reports that it has begun them. A process asks again as soon as it has an answer; otherwise
+// it is frozen, or its interpreter is blocked.
 const silentAfter = 10 * time.Second
 
-// watchSilent looks after processes that were given something, after some time.
+// watchSilent schedules a check of the processes that were given closures.
 func (b *Broker) watchSilent(after time.Duration) {
 	if b.silence == nil && !b.isClosed() {
 		due := time.Now().Add(after)
@@ -24,7 +24,7 @@ func (b *Broker) watchSilent(after time.Duration) {
 	}
 }
 
-// takeFromSilent gives to others what silent processes have not begun.
+// takeFromSilent takes back the closures that silent processes have not begun.
 func (b *Broker) takeFromSilent(due time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,7 +39,7 @@ func (b *Broker) takeFromSilent(due time.Time) {
 			continue
 		}
 		if late {
-			p.answered = time.Now() // this host was frozen itself, and what they say may lie here
+			p.answered = time.Now() // this host was frozen itself, and their requests may be pending
 		}
 		left := silentAfter - time.Since(p.answered)
 		if left <= 0 {
@@ -54,12 +54,12 @@ func (b *Broker) takeFromSilent(due time.Time) {
 	b.dispatch()
 }
 
-// silent takes the closures from a process that it has not begun, for all that it has said.
-// With them it counts as serving no more until it says something.
+// silent takes the closures from a process that it has not reported as begun. After that the
+// process does not count as serving until its next request.
 func (b *Broker) silent(p *process) {
 	var taken []*entry
 	for _, e := range p.holds {
-		if e.told == untold && (e.news > p.got || !e.begun) { // others end with the process
+		if e.told == untold && (e.news > p.got || !e.begun) { // others are lost only with the process
 			taken = append(taken, e)
 		}
 	}
@@ -83,8 +83,9 @@ func (b *Broker) silent(p *process) {
 	}
 }
 
-// speaks: a process that was silent is not any more. What was taken from it, and nobody
-// else has, it keeps. The rest it is told to cancel: somebody else calls it.
+// speaks handles a request of a process that was silent. It keeps the closures that were
+// taken from it and that no other process has. It is told to cancel the rest, because another
+// process calls them.
 func (b *Broker) speaks(p *process, in taskapi.ClosuresRequest) {
 	if p.quiet {
 		p.quiet = false
@@ -112,7 +113,7 @@ func (b *Broker) speaks(p *process, in taskapi.ClosuresRequest) {
 	p.owed = p.owed || len(p.taken) > 0
 }
 
-// Executing returns how many of some closures are being called.
+// Executing returns how many of the given closures are being called.
 func (b *Broker) Executing(of []uint64) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

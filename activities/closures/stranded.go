@@ -7,12 +7,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// strandedAfter is how long a closure waits on a host where nobody serves it (any more), or
-// where all are busy with others. A task that is started again is back sooner than another
-// host could begin, and what a host is given in advance is work for less than that.
+// strandedAfter is how long a closure waits on a host where no process serves it, or all are
+// busy with other closures. A restarted task returns sooner than another host could begin,
+// and a host is given less work than that in advance.
 const strandedAfter = time.Second
 
-// watchStranded looks for what is stranded after a while, if anything waits.
+// watchStranded schedules a check for stranded closures, if anything waits.
 func (b *Broker) watchStranded() {
 	if b.stranding != nil || b.queue.size == 0 || !b.settled || b.isClosed() {
 		return
@@ -20,7 +20,7 @@ func (b *Broker) watchStranded() {
 	b.stranding = time.AfterFunc(strandedAfter, b.giveBackStranded)
 }
 
-// giveBackStranded gives closures back to the queue that nobody here serves, or that lie
+// giveBackStranded returns closures to the queue that no process here serves, or that wait
 // behind long calls: another host may have a task for them. They were not begun.
 func (b *Broker) giveBackStranded() {
 	b.mu.Lock()
@@ -33,7 +33,7 @@ func (b *Broker) giveBackStranded() {
 		why := "no task of this host serves " + key.function + " any more"
 		if b.servedHere(key) {
 			if key.task != "" {
-				continue // no other host has it
+				continue // the task is on no other host
 			}
 			why = "the tasks of this host are busy"
 		}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch has a process end for the broker when it ends. Hosts say so, too, for the
-// processes of tasks; but what these have forked may end without anybody noticing. An
-// old kernel has nothing for that.
+// watch watches for the end of a process by a pidfd. Hosts report the ends of the processes
+// of tasks, too, but children that these have forked may end unnoticed. Old kernels have no
+// pidfds.
 func (b *Broker) watch(p *process, pid int) {
 	if pid <= 0 {
 		return
@@ -30,8 +30,8 @@ func (b *Broker) watch(p *process, pid int) {
 	}(p.watched, p.processKey)
 }
 
-// awaitReadable waits until the process of a descriptor has ended; false where the
-// wait was ended before.
+// awaitReadable waits until the process of a pidfd has ended; it returns false if the wait
+// was cancelled.
 func awaitReadable(f *os.File) bool {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -46,7 +46,7 @@ func awaitReadable(f *os.File) bool {
 	return err == nil
 }
 
-// unwatch ends that.
+// unwatch ends the watch.
 func (p *process) unwatch() {
 	if p.watched != nil {
 		_ = p.watched.SetReadDeadline(time.Unix(1, 0))
