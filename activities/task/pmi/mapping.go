@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Mapping returns which ranks share a host, in MPICH's words: hosts has that of each rank.
-// A block (FIRST,HOSTS,RANKS) has as many ranks on each of some hosts, which are numbered in
-// the order in which they come.
+// Mapping returns which ranks share a host, in MPICH's format: hosts has the host of each
+// rank. A block (FIRST,HOSTS,RANKS) stands for RANKS ranks on each of HOSTS hosts, beginning
+// with the host numbered FIRST. Hosts are numbered in the order in which they occur.
 func Mapping(hosts []string) string {
 	type block struct{ first, hosts, ranks int }
 	var blocks []block

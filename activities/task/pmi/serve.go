@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxLine is how long a line may be, in bytes: with a key, a value and their names MPICH's
-// are shorter than 2 KiB.
+// maxLine bounds the length of a line, in bytes. MPICH's lines, with a key, a value and their
+// names, are shorter than 2 KiB.
 const maxLine = 64 << 10
 
 // AbortError reports that a process called MPI_Abort.
@@ -18,12 +18,12 @@ type AbortError struct{ Code int }
 
 func (e *AbortError) Error() string { return fmt.Sprintf("MPI_Abort was called with %d", e.Code) }
 
-// BarrierFunc waits until all processes are there, and returns what they have brought.
+// BarrierFunc waits until all processes have arrived, and returns their values.
 type BarrierFunc func(ctx context.Context, brings string) ([]string, error)
 
-// Serve answers a process until it closes the connection; that is no error. An [AbortError]
-// is its wish. After any other error the connection is to be closed: the process finds that
-// and fails, because it waits for an answer.
+// Serve answers a process until it closes the connection, and then returns nil. An
+// [AbortError] is a request of the process. After any other error the caller must close the
+// connection: the process waits for an answer, and fails when it sees that.
 func Serve(ctx context.Context, c io.ReadWriter, s *Session, barrier BarrierFunc) error {
 	lines := bufio.NewScanner(c)
 	lines.Buffer(make([]byte, 0, 4<<10), maxLine)
@@ -42,7 +42,7 @@ func Serve(ctx context.Context, c io.ReadWriter, s *Session, barrier BarrierFunc
 			r.Text = s.Released(brought)
 		}
 		if _, err := io.WriteString(c, r.Text); err != nil {
-			return nil //nolint:nilerr // it has gone
+			return nil //nolint:nilerr // the process is gone
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {

@@ -8,39 +8,39 @@ import (
 	"unicode/utf8"
 )
 
-// Limits, in bytes, which clients ask for. They are those of MPICH's own server.
+// Limits that clients ask for, in bytes. They are those of MPICH's own server.
 const (
 	maxName  = 256
 	maxKey   = 64
 	maxValue = 1024
 )
 
-// World is what a process is told of itself and the others.
+// World is what a process is told about itself and the others.
 type World struct {
 	Rank, Size int
-	// App is the number of its program, of those that make one world.
+	// App is the number of its program among those of the world.
 	App int
-	// Mapping says which ranks share a host ([Mapping]). Empty: nobody knows.
+	// Mapping says which ranks share a host ([Mapping]). Empty means unknown.
 	Mapping string
 }
 
-// name is that of the pairs. There is one world.
+// name is the name of the key-value space. There is only one.
 const name = "clusterrun"
 
-// mappingKey is the key of a pair that is there from the start.
+// mappingKey is the key of a pair that exists from the start.
 const mappingKey = "PMI_process_mapping"
 
 // Session is one process. It is not safe for concurrent use.
 type Session struct {
 	world World
 	pairs map[string]string
-	keys  []string // of pairs, in the order in which they came
+	keys  []string // of pairs, in the order of arrival
 	fresh []string // keys put since the last barrier
 	// spawning reports whether lines up to endcmd belong to a request to start processes.
 	spawning bool
 }
 
-// NewSession returns the session of a process that has said nothing yet.
+// NewSession returns the session of a process that has not sent anything yet.
 func NewSession(w World) *Session {
 	s := &Session{world: w, pairs: map[string]string{}}
 	if w.Mapping != "" && len(w.Mapping) <= maxValue {
@@ -49,30 +49,30 @@ func NewSession(w World) *Session {
 	return s
 }
 
-// Step is what a line asks for beside its answer.
+// Step is what a line requires in addition to its answer.
 type Step int
 
 // The values of [Step].
 const (
-	// Answer: nothing more.
+	// Answer requires nothing else.
 	Answer Step = iota
-	// Barrier: no answer until all are there.
+	// Barrier requires the barrier; the answer follows it.
 	Barrier
-	// Abort: the process wants all to end, with the [Reply.Code].
+	// Abort requires all processes to end, with [Reply.Code].
 	Abort
-	// Unknown: the line is no request of PMI-1, and [Reply.Text] says so.
+	// Unknown means that the line is not a request of PMI-1; [Reply.Text] says so.
 	Unknown
 )
 
-// Reply is what a line comes to.
+// Reply is the result of a line.
 type Reply struct {
 	Step Step
-	// Text is the answer, a whole line or nothing.
+	// Text is the answer, either a whole line or empty.
 	Text string
 	Code int
 }
 
-// Line takes a line, without its end.
+// Line handles a line, given without its line end.
 func (s *Session) Line(line string) Reply {
 	if s.spawning {
 		if line != "endcmd" {
@@ -128,7 +128,7 @@ func answer(format string, args ...any) Reply {
 	return Reply{Text: fmt.Sprintf(format, args...) + "\n"}
 }
 
-// parse reads words name=value. Where a name comes twice the first counts.
+// parse reads words name=value. If a name occurs twice, the first one counts.
 func parse(line string) map[string]string {
 	words := map[string]string{}
 	for word := range strings.FieldsSeq(line) {
@@ -192,8 +192,8 @@ func (s *Session) set(key, value string) {
 	s.pairs[key] = value
 }
 
-// Brings returns what the process brings to the barrier that it wants: its pairs since the
-// last one, a line "KEY VALUE" for each.
+// Brings returns the value of the process for the barrier that it requires: its pairs since
+// the previous one, as a line "KEY VALUE" each.
 func (s *Session) Brings() string {
 	var text strings.Builder
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(s.fresh))) {
@@ -202,7 +202,7 @@ func (s *Session) Brings() string {
 	return text.String()
 }
 
-// Released takes in what all have brought to a barrier, and returns the answer to the
+// Released records the values of all processes at a barrier, and returns the answer to the
 // process.
 func (s *Session) Released(brought []string) string {
 	s.fresh = nil
