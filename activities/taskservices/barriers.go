@@ -13,8 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// acrossHosts brings tasks that ask their host for a barrier to one that spans
-// hosts.
+// acrossHosts passes arrivals of tasks on to barriers that span hosts.
 type acrossHosts struct {
 	meetings *barriers.Barriers
 	waits    *prometheus.HistogramVec
@@ -22,15 +21,15 @@ type acrossHosts struct {
 
 var _ taskapi.Barriers = acrossHosts{}
 
-// released is the outcome of a wait at a barrier that let the task pass.
+// released is the outcome of a wait that ended with the release of the barrier.
 const released = "released"
 
-// newAcrossHosts returns barriers that observe how long tasks wait.
+// newAcrossHosts returns barriers that record how long tasks wait.
 func newAcrossHosts(meetings *barriers.Barriers, waits *prometheus.HistogramVec) acrossHosts {
 	for _, outcome := range []string{
 		released, string(taskapi.TimedOut), string(taskapi.Broken), string(taskapi.OtherParticipants), string(taskapi.TooOften), string(taskapi.TooLarge),
 	} {
-		waits.WithLabelValues(outcome) // which begins at 0
+		waits.WithLabelValues(outcome) // makes the series begin at 0
 	}
 	return acrossHosts{meetings, waits}
 }
@@ -54,7 +53,7 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	return taskapi.Release{Round: release.Round + 1, Values: spec.ValuesOf(release.Values, a.Participants)}, nil
 }
 
-// forTask returns an error as a task is told it that came at this time.
+// forTask returns an error in the form that a task is told. came is the time of the arrival.
 func forTask(err error, a taskapi.Arrival, came time.Time) error {
 	var (
 		broken  *barriers.BrokenError
@@ -81,9 +80,9 @@ func forTask(err error, a taskapi.Arrival, came time.Time) error {
 	return &taskapi.BarrierError{Why: why, Message: err.Error(), Standing: standing(broken, a, came)}
 }
 
-// standing returns how the round stood; nil where nobody knows, because the server was
-// away or the round was ended by force. The clocks of the server and of this host
-// may differ, so that how long it took is what this task has seen of it.
+// standing returns the state of the round; nil if it is unknown because the server was away
+// or the round was terminated. The clocks of the server and of this host may differ, so the
+// wait is what this task has seen of it.
 func standing(broken *barriers.BrokenError, a taskapi.Arrival, came time.Time) *taskapi.Standing {
 	if len(broken.Missing) == 0 {
 		return nil
@@ -92,7 +91,7 @@ func standing(broken *barriers.BrokenError, a taskapi.Arrival, came time.Time) *
 		Name: a.Name, Round: broken.Round + 1, Arrived: []string{}, Missing: []string{},
 		Waited: time.Since(came).Seconds(),
 	}
-	// Who has never been there has been missing since the first arrived.
+	// A task that never arrived has been missing since the first arrival.
 	since := broken.Missing[0].Since
 	missing := map[string]bool{}
 	for _, m := range broken.Missing {

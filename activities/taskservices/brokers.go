@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Brokers are those of the runs whose tasks here serve closures.
+// Brokers are the brokers of the runs whose tasks on this host serve closures.
 type Brokers struct {
 	Config
 	group *background.Group
@@ -31,18 +31,18 @@ type Brokers struct {
 // Broker has the closures of one run.
 type Broker struct {
 	*closures.Broker
-	// in is for the queue, if there is none yet.
+	// in is the input to start the queue with, if there is none yet.
 	in closure.QueueInput
-	// life tells this broker from the one before.
+	// life tells this broker from earlier ones.
 	life string
 	seq  int64
 	end  context.CancelFunc
 
 	mu sync.Mutex
-	// serving is there once the broker has said so.
+	// serving is valid once said is true.
 	said    bool
 	serving []closure.ServingTask
-	changed chan struct{} // has an element when the queue has to be told
+	changed chan struct{} // has an element while the queue must be told
 }
 
 var _ taskapi.Closures = (*Brokers)(nil)
@@ -79,7 +79,7 @@ func (b *Brokers) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresR
 	return answer, err
 }
 
-// Serving returns the broker of a run; nil where the run has not this host (any more).
+// Serving returns the broker of a run; nil if the run does not have this host, or no longer.
 func (b *Brokers) Serving(run runkey.Run) *Broker {
 	r, ok := b.here(run)
 	if !ok {
@@ -88,15 +88,15 @@ func (b *Brokers) Serving(run runkey.Run) *Broker {
 	return b.of(r)
 }
 
-// Known returns the broker of a run, if there is one.
+// Known returns the broker of a run, or nil if there is none.
 func (b *Brokers) Known(run runkey.Run) *Broker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all[run]
 }
 
-// of returns the broker of a run, which is made when it is first asked for; nil where this
-// host has released the run meanwhile.
+// of returns the broker of a run, which it creates on first use; nil if this host has
+// released the run meanwhile.
 func (b *Brokers) of(run Run) *Broker {
 	key := run.Key
 	b.mu.Lock()
@@ -119,7 +119,7 @@ func (b *Brokers) of(run Run) *Broker {
 		Earlier: run.servers(),
 	})
 	if ctx.Err() != nil {
-		s.Close() // nobody would
+		s.Close() // nobody else would
 		return s
 	}
 	b.all[key] = s
@@ -128,7 +128,7 @@ func (b *Brokers) of(run Run) *Broker {
 	return s
 }
 
-// changes notes who serves now, for the queue.
+// changes records which processes serve now, and has the queue told.
 func (s *Broker) changes(serving []closure.ServingTask) {
 	s.mu.Lock()
 	s.said, s.serving = true, serving
@@ -136,8 +136,8 @@ func (s *Broker) changes(serving []closure.ServingTask) {
 	s.TellAgain()
 }
 
-// TellAgain has the queue told once more who serves: it gives nothing to a host that it has
-// not heard of since it lost what it gave it.
+// TellAgain repeats the report to the queue. After the queue has lost what it gave to a host,
+// it gives the host nothing until it hears from it.
 func (s *Broker) TellAgain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Broker) TellAgain() {
 	}
 }
 
-// TellAgain has all queues told.
+// TellAgain repeats the reports to all queues.
 func (b *Brokers) TellAgain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,12 +162,12 @@ func (b *Brokers) TellAgain() {
 // tellPatience is how long the server may take to answer.
 const tellPatience = 10 * time.Second
 
-// tellWarnsAfter is after how many failures in a row, which take most of a second, that is
-// more than an answer that got lost.
+// tellWarnsAfter is the number of successive failures after which a warning is logged. They
+// take most of a second, which is more than a single lost answer.
 const tellWarnsAfter = 5
 
-// tell tells the queue who serves, until the run is released here. What the server
-// did not take is told again.
+// tell reports the serving processes to the queue until the run is released here. It repeats
+// a report that the server did not accept.
 func (b *Brokers) tell(ctx context.Context, s *Broker) {
 	for {
 		select {
@@ -202,7 +202,7 @@ func (b *Brokers) tell(ctx context.Context, s *Broker) {
 	}
 }
 
-// end ends the service of a run, without a word to its queue.
+// end ends the service of a run, without telling its queue.
 func (b *Brokers) end(key runkey.Run) {
 	b.mu.Lock()
 	s := b.all[key]
@@ -224,10 +224,10 @@ func (b *Brokers) close() {
 	}
 }
 
-// restartPatience is how long the supervisor may take to hear of a restart.
+// restartPatience is how long the supervisor may take to accept a restart.
 const restartPatience = time.Minute
 
-// restart has a process restarted that does not end a call.
+// restart restarts a process that does not end a call.
 func (b *Brokers) restart(key runkey.Run, task string) {
 	run, ok := b.here(key)
 	if !ok {
@@ -240,9 +240,9 @@ func (b *Brokers) restart(key runkey.Run, task string) {
 	}
 }
 
-// processEnded says so to whoever had given it closures. It returns the call in the
-// middle of which the process ended, if there is one, and who says so; empty: nobody had
-// given it any.
+// processEnded requeues the closures of a process that has ended. It returns the call in
+// which the process ended, if there is one, and the life of the broker that says so; both are
+// empty if no broker here had given it any.
 func (b *Brokers) processEnded(run Run, task string) (call, life string) {
 	if s := b.Known(run.Key); s != nil {
 		return s.ProcessEnded(task, ""), s.life
@@ -263,7 +263,7 @@ func (c *Config) queueInput(run *Run) closure.QueueInput {
 	return in
 }
 
-// noteQueue notes that the run has a queue of closures, so that it is ended with it.
+// noteQueue notes that the run has a queue of closures, which is ended with the run.
 func (c *Config) noteQueue(run *Run) {
 	if run.Served {
 		return

@@ -17,24 +17,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// coordinators bring what tasks here schedule to the queues of their runs. All that
-// is kept of them is what was read ahead of the histories; the rest is in the queues
-// and in the processes, and another host worker goes on with it.
+// coordinators pass what tasks here schedule on to the queues of their runs. They keep only
+// what was read ahead of the histories; the rest is in the queues and in the processes, so
+// another host worker can continue.
 type coordinators struct {
 	Config
 	group *background.Group
 
 	mu sync.Mutex
-	// feeds are those of the queues.
+	// feeds has the feeds of the queues.
 	feeds map[runkey.Run]*closurequeue.Feeds
-	// tasks are those that closures may ask for.
+	// tasks has the tasks that closures may ask for.
 	tasks map[runkey.Run]*closurequeue.Tasks
 }
 
 var _ taskapi.Coordinators = (*coordinators)(nil)
 
-// queueOf returns the run of a task and its queue. A server that is not there yet is
-// waited for.
+// queueOf returns the run of a task and its queue. It waits until there is a connection to
+// the server.
 func (c *coordinators) queueOf(ctx context.Context, by runkey.Task) (*Run, *closurequeue.Client, error) {
 	run, err := c.runOf(by)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *coordinators) Open(ctx context.Context, by runkey.Task, process int) (t
 	if err != nil {
 		return taskapi.Opened{}, err
 	}
-	// The run ends its queue only where it knows of it.
+	// The run ends its queue only if it knows about the queue.
 	c.noteQueue(run)
 	c.noteCoordinator(run, by.Task)
 	in := c.queueInput(run)
@@ -81,7 +81,7 @@ func (c *coordinators) Open(ctx context.Context, by runkey.Task, process int) (t
 	}
 }
 
-// releaseBefore releases the per-worker resources that a task's processes before one have
+// releaseBefore releases the per-worker resources that earlier processes of a task have
 // created. They have ended, and may have been killed.
 func (c *coordinators) releaseBefore(ctx context.Context, client *closurequeue.Client, task string, process int) error {
 	if process == 0 {
@@ -90,15 +90,15 @@ func (c *coordinators) releaseBefore(ctx context.Context, client *closurequeue.C
 	_, err := client.ReleaseResources(ctx, closure.ReleaseRequest{Task: task, Process: process})
 	var refused *closure.RefusedError
 	if errors.As(err, &refused) {
-		return nil // the run has ended, and everything of it
+		return nil // the run has ended, and its resources with it
 	}
 	return err
 }
 
-// taskEnded releases what a task has created that has ended for good with the process of
-// that number, also where an earlier host worker has seen it coordinate. It returns at
-// once, and tries until the queue has answered or ended, or the host worker ends: then the
-// next one finds the task ended, and does it.
+// taskEnded releases what a task has created, after it has ended for good with the process of
+// that number. It does so even if the task scheduled closures through an earlier host worker.
+// It returns at once, and retries in the background until the queue has answered or ended, or
+// the host worker ends. Then the next host worker does it when it finds the task ended.
 func (c *coordinators) taskEnded(k runkey.Task, process int) {
 	run, err := c.Plans.Run(k.Run)
 	if err != nil || !slices.Contains(run.Coordinators, k.Task) {
@@ -117,7 +117,7 @@ func (c *coordinators) taskEnded(k runkey.Task, process int) {
 	})
 }
 
-// asking has a queue answer.
+// asking sends a request to the queue of a task's run.
 func asking[Q, A any](ctx context.Context, c *coordinators, by runkey.Task, in Q, ask func(*closurequeue.Client, context.Context, Q) (A, error)) (A, error) {
 	_, client, err := c.queueOf(ctx, by)
 	if err != nil {
@@ -128,7 +128,7 @@ func asking[Q, A any](ctx context.Context, c *coordinators, by runkey.Task, in Q
 	return out, forTasks(err)
 }
 
-// forTasks returns an error of a queue as tasks are told.
+// forTasks returns an error of a queue in the form that tasks are told.
 func forTasks(err error) error {
 	if errors.Is(err, closurequeue.ErrRunEnded) {
 		return taskapi.ErrRunOver
@@ -211,7 +211,7 @@ func (c *coordinators) feedsOf(key runkey.Run, client *closurequeue.Client) *clo
 	return f
 }
 
-// end forgets a run.
+// end drops what is kept of a run.
 func (c *coordinators) end(key runkey.Run) {
 	c.mu.Lock()
 	f := c.feeds[key]
@@ -223,7 +223,7 @@ func (c *coordinators) end(key runkey.Run) {
 	}
 }
 
-// close ends what is read ahead.
+// close ends all reading ahead.
 func (c *coordinators) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,8 +232,8 @@ func (c *coordinators) close() {
 	}
 }
 
-// noteCoordinator notes that a task schedules closures: at its end what it has created for
-// them is released.
+// noteCoordinator notes that a task schedules closures, so that what it creates for them is
+// released at its end.
 func (c *coordinators) noteCoordinator(run *Run, task string) {
 	if slices.Contains(run.Coordinators, task) {
 		return

@@ -15,7 +15,7 @@ import (
 )
 
 // checkTasks refuses closures for a task that the run does not have. Tasks may be started
-// outside the spec, on any host, and only the run knows of all of them.
+// outside the spec, on any host, and only the run knows all of them.
 func (c *coordinators) checkTasks(ctx context.Context, by runkey.Task, closures []closure.Closure) error {
 	run, err := c.runOf(by)
 	if err != nil {

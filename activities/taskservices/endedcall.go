@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// EndedCall is a call in the middle of which a process exited with 0.
+// EndedCall is a call during which a process exited with 0.
 type EndedCall struct {
 	Generation int    `json:"generation,omitempty"`
 	Task       string `json:"task"`
@@ -15,7 +15,7 @@ type EndedCall struct {
 	Call       string `json:"call"`
 }
 
-// InCall returns the call in the middle of which a process exited with 0; empty: none.
+// InCall returns the call during which a process exited with 0; empty if there is none.
 func (n *Notes) InCall(q supervisor.Process) string {
 	for _, c := range n.Calls {
 		if c.Generation == q.Key.Generation && c.Task == q.Key.Task && c.Process == q.Number {
@@ -26,7 +26,7 @@ func (n *Notes) InCall(q supervisor.Process) string {
 }
 
 // callsOf returns the calls without those of the task's processes that the supervisor has
-// omitted: a task may be started again for as long as its run lives.
+// dropped: the number of restarts of a task is not bounded.
 func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
 	last := processes[len(processes)-1]
 	return slices.DeleteFunc(slices.Clone(n.Calls), func(c EndedCall) bool {
@@ -35,15 +35,15 @@ func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
 	})
 }
 
-// ProcessEnded tells the broker that the last process of a task has ended, and notes the
-// call that it was in where it would count as completed: this exit is judged again, maybe
-// by another host worker, and counts for all restarts that follow. It returns all such
-// calls of the run.
+// ProcessEnded tells the broker that the last process of a task has ended. If that process
+// would count as completed, it notes the call that the process was in, because this exit is
+// judged again, maybe by another host worker, and counts for all later restarts. It returns
+// all such calls of the run.
 //
-// Where the process has asked an earlier host worker last, only that one knew whether it
-// was in a call. Then one that has not left counts as being in one: its task is started
-// again for nothing at worst, while a task that is not started again is waited for without
-// end. Nobody waits where all tasks stop together.
+// If the process last asked an earlier host worker, only that one knew whether the process
+// was in a call. A process that has not left in order then counts as being in a call: at
+// worst its task is restarted needlessly, whereas the run would wait forever for a task that
+// is not restarted. While all tasks stop together, nothing waits for it.
 func (s *Services) ProcessEnded(processes []supervisor.Process, completed bool) ([]EndedCall, error) {
 	q := processes[len(processes)-1]
 	run, err := s.Plans.Run(q.Key.Run)

@@ -10,18 +10,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Runs are the runs themselves, which are asked for what their tasks want.
+// Runs sends requests of tasks to their runs.
 type Runs interface {
-	// Update makes a request to a run, which is named by its first execution, and reads
-	// its answer into answer. A [RefusedError] is final; after any other error it may be
-	// made again.
+	// Update sends a request to a run, which is named by its first execution, and decodes the
+	// answer into answer. A [RefusedError] is final; after any other error the request may be
+	// retried.
 	Update(ctx context.Context, run runkey.Run, q RunUpdate, answer any) error
-	// Tasks returns the names of the run's tasks, also of those outside its spec.
+	// Tasks returns the names of the run's tasks, including those outside its spec.
 	Tasks(ctx context.Context, run runkey.Run) ([]string, error)
 }
 
-// RunUpdate is a request to a run. With the same ID it is the same request, and is
-// answered the same.
+// RunUpdate is a request to a run. Requests with the same ID are the same request, and get
+// the same answer.
 type RunUpdate struct {
 	ID, Name string
 	Input    any
@@ -32,21 +32,21 @@ type RefusedError struct{ Message string }
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// Queues are the queues of closures, as hosts speak with them.
+// Queues gives hosts access to the queues of closures.
 type Queues interface {
-	// Tell gives the queue of a run a message, and opens it with that input if there is
-	// none. It returns [ErrQueueClosed] if the queue has ended.
+	// Tell sends a message to the queue of a run, and opens the queue with that input if
+	// there is none. It returns [ErrQueueClosed] if the queue has ended.
 	Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error
 	// Left reports whether the queue of a run is open.
 	Left(ctx context.Context, run spec.RunRef) (bool, error)
-	// Over says how a run has ended, whichever execution it was in. It is empty while
-	// the run is open.
+	// Over returns how a run has ended, whichever execution it was in; empty while the run is
+	// open.
 	Over(ctx context.Context, run spec.RunRef) (string, error)
-	// End tells a queue, if there is one, that its run has ended, and waits until the
-	// queue has ended, too.
+	// End tells a queue, if there is one, that its run has ended, and waits until the queue
+	// has ended, too.
 	End(ctx context.Context, run spec.RunRef, over string) error
-	// Client returns a client of the queue of a run. It fails while there is no
-	// connection to the server.
+	// Client returns a client of the queue of a run. It fails while there is no connection to
+	// the server.
 	Client(run spec.RunRef) (*closurequeue.Client, error)
 	// Open opens the queue of a client with that input if there is none.
 	Open(ctx context.Context, c *closurequeue.Client, in closure.QueueInput) error

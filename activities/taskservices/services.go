@@ -16,22 +16,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Config is what [Services] need.
+// Config configures [Services].
 type Config struct {
-	// Host is the name of this host, and Queue that of its host worker's activities.
+	// Host is the name of this host, and Queue the task queue of its host worker's
+	// activities.
 	Host, Queue string
-	// StateDir is the host worker's own.
+	// StateDir is the state directory of the host worker.
 	StateDir string
 	Plans    Plans
-	// Rounds keeps the barriers across hosts. None: there are no such barriers.
+	// Rounds keeps the barriers across hosts. If nil, there are no such barriers.
 	Rounds barriers.Server
-	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
+	// Runs sends requests of tasks to their runs. If nil, tasks cannot make any.
 	Runs Runs
-	// Queues are the queues of closures that tasks here serve and schedule. None: they
-	// cannot.
+	// Queues has the queues of closures that tasks here serve and schedule. If nil, tasks can
+	// do neither.
 	Queues Queues
-	// Restart stops the process of a task that does not end a call, and has it started
-	// again like one that an operator restarts.
+	// Restart stops the process of a task that does not end a call. The process is started
+	// again, as if an operator had restarted it.
 	Restart func(ctx context.Context, run runkey.Run, task string) error
 	// MayServe returns why a task must not be given closures.
 	MayServe func(run runkey.Run, task string) error
@@ -39,7 +40,7 @@ type Config struct {
 	Log      *zap.Logger
 }
 
-// Services answer what the tasks of a host ask.
+// Services answer the requests of the tasks of a host.
 type Services struct {
 	Config
 	group        *background.Group
@@ -51,7 +52,7 @@ type Services struct {
 	coordinators *coordinators
 }
 
-// New returns services that serve nobody yet.
+// New returns services without any tasks.
 func New(c Config) (*Services, error) {
 	if c.Metrics == nil {
 		c.Metrics = metrics.New()
@@ -78,11 +79,11 @@ func New(c Config) (*Services, error) {
 	return s, err
 }
 
-// Close ends the services and waits for all that they do. Nobody is told: the tasks ask
-// again, the next host worker.
+// Close ends the services and waits for everything that they do. Tasks are not told: they ask
+// again, and reach the next host worker.
 func (s *Services) Close() {
 	if s.meetings != nil {
-		// While connections are open: their end would take arrivals back.
+		// This comes first: the end of a connection would withdraw arrivals.
 		s.meetings.Close()
 	}
 	_ = s.server.Close()
@@ -91,7 +92,7 @@ func (s *Services) Close() {
 	s.coordinators.close()
 }
 
-// Brokers returns those that have tasks here call closures.
+// Brokers returns the brokers through which tasks here call closures.
 func (s *Services) Brokers() *Brokers { return s.brokers }
 
 // Served is a task with a process.
@@ -100,10 +101,10 @@ type Served struct {
 	RestartCount int
 	LogDir       string
 	User         *hostuser.User
-	// Alone reports whether the task has a view of its own. Others share that of their
+	// Alone reports whether the task has a view of its own. Others share the view of their
 	// generation.
 	Alone bool
-	// View returns what the task knows of the others.
+	// View returns what the task knows about the others.
 	View func() *taskapi.View
 }
 
@@ -114,7 +115,7 @@ func (s *Services) Listen(t Served) (string, error) {
 	})
 }
 
-// Sweep removes what earlier host workers left of runs that are not here any more.
+// Sweep removes what earlier host workers left of runs that are no longer here.
 func (s *Services) Sweep(here []runkey.Run) {
 	s.server.Sweep(here)
 }
@@ -124,19 +125,19 @@ func (s *Services) SetStopping(run runkey.Run, now spec.Stopping) {
 	s.server.SetStopping(run, now)
 }
 
-// Learn notes what a run says of stopping together, unless something newer is known, and
-// tells its tasks. It returns what is known then.
+// Learn notes the state of stopping together of a run, unless a newer one is known, and tells
+// the tasks. It returns the newest state.
 func (s *Services) Learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
 	return s.stops.learn(run, now)
 }
 
-// Progress returns how far a task says it has got; nil where it has not said.
+// Progress returns the progress that a task has reported; nil if there is none.
 func (s *Services) Progress(k runkey.Task) *taskapi.Progress { return s.server.Progress(k) }
 
-// Restarts says that a process has ended, and how, and that its task gets another one.
+// Restarts records that a process has ended, and how, and that its task gets another one.
 func (s *Services) Restarts(k runkey.Task, how string) { s.server.Ended(k, false, how) }
 
-// Ended says that a task has, with the process of that number, and how.
+// Ended records that a task has ended with the process of that number, and how.
 func (s *Services) Ended(k runkey.Task, process int, how string) {
 	s.server.Ended(k, true, how)
 	if s.Queues != nil {
@@ -144,16 +145,16 @@ func (s *Services) Ended(k runkey.Task, process int, how string) {
 	}
 }
 
-// Lost says that a task has ended of whose processes nothing is known.
+// Lost records that a task has ended about whose processes nothing is known.
 func (s *Services) Lost(run Run, k runkey.Task) {
 	s.brokers.processEnded(run, k.Task)
 	s.server.Ended(k, true, "was lost")
 }
 
-// Release ends what there is for the tasks of a run but its closures.
+// Release ends the services for the tasks of a run except its closures.
 func (s *Services) Release(ctx context.Context, run runkey.Run) {
 	if s.meetings != nil {
-		// What cannot be ended now finds out by itself that the run is over.
+		// A round that cannot be ended now finds out by itself that the run is over.
 		if err := s.meetings.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
 			s.Log.Warn("a barrier of a released run is still open", zap.Error(err))
 		}
@@ -163,16 +164,15 @@ func (s *Services) Release(ctx context.Context, run runkey.Run) {
 	s.views.forget(run)
 }
 
-// ReleaseClosures ends what there is for the closures of a run, without a word to its
-// queue. A lease that is tried again must not find the run: it would have all that made
-// anew.
+// ReleaseClosures ends the closures of a run here, without telling its queue. The run must be
+// released already: otherwise a retried lease would create a broker again.
 func (s *Services) ReleaseClosures(run Run) {
 	s.brokers.end(run.Key)
 	s.coordinators.end(run.Key)
 }
 
-// HasQueue reports whether the run has a queue of closures: a coordinator can have made
-// that of a run none of whose tasks here ever served.
+// HasQueue reports whether the run has a queue of closures. A coordinator may have opened the
+// queue even if no task here has served.
 func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	if run.Served || s.Queues == nil {
 		return run.Served
@@ -184,9 +184,9 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	return left
 }
 
-// EndAbandoned ends the closures of a run that nobody will release any more, and its
-// queue, unless the run goes on elsewhere: a run that continues as new leaves closed
-// executions behind. Where that cannot be done now, the queue's own check does it later.
+// EndAbandoned ends the closures and the queue of a run that nobody will release any more,
+// unless the run continues elsewhere: a run that continues as new leaves closed executions
+// behind. If that fails, the queue's own check ends it later.
 func (s *Services) EndAbandoned(ctx context.Context, run Run) {
 	if _, ok := s.here(run.Key); ok || s.Queues == nil {
 		return
@@ -203,7 +203,7 @@ func (s *Services) EndAbandoned(ctx context.Context, run Run) {
 
 var errReleased = errors.New("the run is released on this host")
 
-// runOf returns the run of a task, in the generation that the task is of.
+// runOf returns the run of a task if the run is in the generation of the task.
 func (c *Config) runOf(by runkey.Task) (Run, error) {
 	r, err := c.Plans.Run(by.Run)
 	switch {

@@ -9,10 +9,11 @@ import (
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 )
 
-// noteServing notes that a process of a task serves, before it is given anything. A process
-// that exits with 0 while no host worker is there must not read as completed: nobody is left
-// who knows what it was calling. And the next broker has to know whom to wait for, so a
-// process that cannot be noted is given nothing: it asks again.
+// noteServing notes that a process of a task serves, before the process is given anything. If
+// it exits with 0 while there is no host worker, the exit must not count as completed,
+// because nobody knows what the process was calling. The next broker also has to know which
+// processes to wait for. A process that cannot be noted is therefore given nothing, and asks
+// again.
 func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
 	known := slices.Contains(run.Servers[task], process)
 	if known && run.Serving[task] == s.life {
@@ -32,15 +33,15 @@ func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
 	return nil
 }
 
-// noteLeft notes that the last process of a task that served has left.
+// noteLeft notes that the last serving process of a task has left.
 func (b *Brokers) noteLeft(run Run, task string) {
 	if _, err := b.Plans.Note(run.Key, func(n *Notes) { n.left(task) }); err != nil {
 		b.Log.Warn("that a task serves closures no more is not noted; should it exit with 0, it may be started again", zap.Error(err))
 	}
 }
 
-// servers returns the processes that may have been given closures, by task: none where
-// nobody has noted which.
+// servers returns the processes that may have been given closures, by task. The list of a
+// task is empty if its processes are unknown.
 func (n *Notes) servers() map[string][]string {
 	all := map[string][]string{}
 	for task := range n.Serving {
@@ -49,8 +50,8 @@ func (n *Notes) servers() map[string][]string {
 	return all
 }
 
-// serves notes that a process of a task serves, and whom it has asked, beside others that
-// are not gone.
+// serves notes that a process of a task serves, and the life of the broker that it has asked.
+// It drops the processes of the task that are gone.
 func (n *Notes) serves(task, process, life string, gone func(process string) bool) {
 	others := slices.DeleteFunc(slices.Clone(n.Servers[task]), func(p string) bool {
 		return p == process || gone(p)
@@ -60,14 +61,14 @@ func (n *Notes) serves(task, process, life string, gone func(process string) boo
 	n.Servers[task] = append(others, process)
 }
 
-// left notes that a task serves no more.
+// left notes that a task no longer serves.
 func (n *Notes) left(task string) {
 	n.Serving, n.Servers = cloned(n.Serving), cloned(n.Servers)
 	delete(n.Serving, task)
 	delete(n.Servers, task)
 }
 
-// cloned returns a copy that can be written to.
+// cloned returns a copy that can be changed.
 func cloned[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}

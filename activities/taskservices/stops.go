@@ -17,28 +17,28 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stops brings the requests of tasks to stop together to their runs.
+// stops passes the stop requests of tasks on to their runs.
 type stops struct {
 	Config
 	// tell tells the tasks of a run here.
 	tell func(runkey.Run, spec.Stopping)
 
 	mu sync.Mutex
-	// gates let one at a time ask a run.
+	// gates admit one request at a time to each run.
 	gates map[runkey.Run]chan struct{}
 }
 
 var _ taskapi.Stops = (*stops)(nil)
 
-// RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment,
-// and a run takes no more than ten requests at a time: so a host asks for one task
-// after the other, and no more once it knows of a stop. A clear that has not arrived
-// here yet came after a request that is answered so.
+// RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment, and a run
+// accepts at most ten requests at a time. A host therefore asks for one task after the other,
+// and stops asking once it knows of a stop. If that stop has been cleared without the host
+// knowing yet, the clear came after the request.
 func (s *stops) RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error) {
 	request.Task, request.Generation, request.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
 	request = request.Bounded()
 	if request.Key == "" {
-		request.Key = rand.Text() // it may have to be sent more than once
+		request.Key = rand.Text() // identifies the request if it is sent again
 	}
 	r, leave, err := s.enter(ctx, by)
 	if err != nil {
@@ -61,17 +61,17 @@ func (s *stops) ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, e
 	return s.ask(ctx, r, updateOf(by, spec.UpdateClearStop, rand.Text(), spec.ClearStopRequest{Task: by.Task, Generation: by.Generation}))
 }
 
-// updateOf returns the update by which a task asks its run. With the same key it is the
-// same one.
+// updateOf returns the update by which a task sends a request to its run. The same key gives
+// the same update.
 func updateOf(by runkey.Task, name, key string, input any) RunUpdate {
 	return RunUpdate{ID: fmt.Sprintf("%s/%d/%s/%s", name, by.Generation, by.Task, key), Name: name, Input: input}
 }
 
-// askAgain is how long a host waits before it asks a run again that did not answer.
+// askAgain is the time between retries of a request to a run.
 var askAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
 
-// ask asks a run again and again until it answers, refuses, or ctx is done. The answer is
-// known here at once.
+// ask retries until the run answers or refuses, or ctx is done. The host uses the answer at
+// once.
 func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, error) {
 	for again := askAgain; ; {
 		var now spec.Stopping
@@ -81,7 +81,7 @@ func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, e
 		case err == nil:
 			known, err := s.learn(run.Key, now)
 			if err != nil {
-				// The run has decided, and tells this host once more.
+				// The run has decided, and tells this host again.
 				s.Log.Warn("what a run answered could not be kept", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 				return now, nil
 			}
@@ -96,8 +96,8 @@ func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, e
 	}
 }
 
-// learn is [Services.Learn]. The note comes first: what the tasks have been told they are
-// told again by the next host worker.
+// learn implements [Services.Learn]. The note is written first, so that the next host worker
+// tells the tasks the same.
 func (s *stops) learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
 	r, err := s.Plans.Note(run, func(n *Notes) {
 		if n.Stopping == nil || n.Stopping.Seq < now.Seq {
@@ -113,8 +113,8 @@ func (s *stops) learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) 
 	return *r.Stopping, nil
 }
 
-// enter waits until no other task of this host asks the run, and returns what is known of
-// that here then.
+// enter waits until no other task of this host asks the run, and returns the run as the host
+// knows it then.
 func (s *stops) enter(ctx context.Context, by runkey.Task) (r Run, leave func(), err error) {
 	run := by.Run
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *stops) enter(ctx context.Context, by runkey.Task) (r Run, leave func(),
 	return r, leave, err
 }
 
-// forget drops the gate of a run that nobody asks any more.
+// forget drops the gate of a run that is no longer asked.
 func (s *stops) forget(run runkey.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 )
 
-// views are what the tasks of a generation know of each other, once for all of
-// them: in a large run it is large, too.
+// views has what the tasks of a generation know about each other, shared by all of them,
+// because in a large run it is large.
 type views struct {
 	mu  sync.Mutex
 	all map[viewKey]*taskapi.View
@@ -18,11 +18,11 @@ type views struct {
 type viewKey struct {
 	run        runkey.Run
 	generation int
-	// alone is the task, where it has a view of its own.
+	// alone is the task that has a view of its own; empty for the shared view.
 	alone string
 }
 
-// of returns the view of a task, and forgets those of earlier generations.
+// of returns the view of a task, and drops those of earlier generations.
 func (v *views) of(t Served) *taskapi.View {
 	k := viewKey{run: t.Key.Run, generation: t.Key.Generation}
 	if t.Alone {
