@@ -2,17 +2,17 @@ package taskapi
 
 import "github.com/clusterrun/clusterrun/activities/internal/wire"
 
-// keepAnswers is how many of its last answers at barriers are kept for a task, for
-// arrivals that come again because the answer got lost.
+// keepAnswers is how many of its latest answers at barriers are kept for a task, for arrivals
+// that are repeated because the answer was lost.
 const keepAnswers = 32
 
-// outcome is what an arrival is told: released, or what went wrong.
+// outcome is the answer to an arrival: a release or a problem.
 type outcome struct {
 	released *wire.Released
 	problem  *wire.Problem
 }
 
-// answers are the last ones a task was given.
+// answers has the latest answers to a task.
 type answers struct {
 	next int
 	ring [keepAnswers]struct {

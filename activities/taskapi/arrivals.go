@@ -32,7 +32,7 @@ func postBarrier(r *request) (any, *wire.Problem) {
 	case o := <-told:
 		return o.answer()
 	case <-r.Context().Done():
-		// Nobody is there to read this.
+		// Nobody reads this answer.
 		t.leave()
 		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
 	}
@@ -45,7 +45,7 @@ func (o outcome) answer() (any, *wire.Problem) {
 	return o.released, nil
 }
 
-// arrival checks what a task asks for, and says whether this host releases the
+// arrival checks a request, and returns the arrival and whether this host alone releases the
 // barrier.
 func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.Problem) {
 	task := r.endpoint.view()
@@ -99,7 +99,7 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 // away returns the participants on other hosts.
 func (s *Server) away(t Task, participants []string) (away []string) {
 	for _, p := range participants {
-		// A task that was added to the run is in no view but its own.
+		// A task that was added to the run is only in its own view.
 		if !t.View.Here[p] && p != t.ID.Task && !s.serves(runkey.Task{Run: t.ID.Run, Generation: t.ID.Generation, Task: p}) {
 			away = append(away, p)
 		}
@@ -107,7 +107,7 @@ func (s *Server) away(t Task, participants []string) (away []string) {
 	return away
 }
 
-// without leaves the names out that come in the second list, in the same order.
+// without returns names without those in out, which must be in the same order.
 func without(names, out []string) []string {
 	left := make([]string, 0, len(names)-len(out))
 	for _, name := range names {
@@ -133,7 +133,7 @@ func isAre(tasks []string) string {
 	return enumerate(tasks) + " are"
 }
 
-// deleteBarrier takes an arrival back.
+// deleteBarrier withdraws an arrival.
 func deleteBarrier(r *request) (any, *wire.Problem) {
 	key := r.URL.Query().Get("key")
 	if key == "" {

@@ -10,38 +10,38 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// Arrival is a task at a barrier.
+// Arrival is the arrival of a task at a barrier.
 type Arrival struct {
 	Run        runkey.Run
 	Generation int
 	Task       string
-	// Name is the barrier's.
+	// Name is the name of the barrier.
 	Name string
-	// Key names this arrival: one that comes again with the same key is the same.
+	// Key names this arrival: a repeated arrival has the same key.
 	Key string
-	// Participants are tasks in rank order; Task is among them.
+	// Participants are tasks in rank order, including Task.
 	Participants []string
-	// Here are those of them on this host.
+	// Here are the participants on this host.
 	Here []string
-	// Value is what it brings for the others.
+	// Value is passed to the other participants.
 	Value string
-	// Timeout bounds the wait. 0: nothing does.
+	// Timeout bounds the wait. 0 is no bound.
 	Timeout time.Duration
 }
 
-// atOnce is the timeout of an arrival that asked for 0: it waits for nobody, unless it
-// is the last.
+// atOnce is the timeout of an arrival that asked for 0: it does not wait, but may be the last
+// one and release the barrier.
 const atOnce = time.Nanosecond
 
-// Release is the answer at a barrier: its round, counted from 1, and the place of
-// the task among its participants.
+// Release is the answer at a barrier: the round, counted from 1, and the place of the task
+// among the participants.
 type Release = wire.Released
 
 // Barriers releases barriers across hosts.
 type Barriers interface {
-	// Arrive returns the round once it is released, and a [BarrierError] where it
-	// will not be. When ctx ends the arrival is withdrawn, unless the round was
-	// released. [ErrComeAgain] ends the wait, but not the arrival.
+	// Arrive returns the round once it is released, and a [BarrierError] if it will not be.
+	// When ctx ends, the arrival is withdrawn, unless the round was released. [ErrComeAgain]
+	// ends the wait, but not the arrival.
 	Arrive(ctx context.Context, a Arrival) (Release, error)
 }
 
@@ -49,30 +49,30 @@ type Barriers interface {
 type BarrierError struct {
 	Why     BarrierWhy
 	Message string
-	// Standing is how the round stood, where that is known.
+	// Standing is the state of the round, if it is known.
 	Standing *Standing
 }
 
-// BarrierWhy is why a barrier does not let a task pass. It is what tasks are told as
-// the code of the problem.
+// BarrierWhy is the reason why a barrier does not let a task pass. Tasks receive it as the
+// code of the problem.
 type BarrierWhy string
 
 // The values of [BarrierWhy].
 const (
-	// TimedOut: the time of an arrival has passed.
+	// TimedOut means that the time of an arrival has passed.
 	TimedOut BarrierWhy = wire.CodeBarrierTimeout
-	// Broken: a participant has ended, or the generation has.
+	// Broken means that a participant has ended, or the generation has.
 	Broken BarrierWhy = wire.CodeBarrierBroken
-	// OtherParticipants: others wait for other participants under this name.
+	// OtherParticipants means that others wait for other participants under this name.
 	OtherParticipants BarrierWhy = wire.CodeBarrierMismatch
-	// TooOften: the task waits there already.
+	// TooOften means that the task already waits there.
 	TooOften BarrierWhy = wire.CodeAlreadyWaiting
-	// TooLarge: the values of the round are too large together.
+	// TooLarge means that the values of the round exceed the limit together.
 	TooLarge BarrierWhy = wire.CodeTooLarge
 )
 
-// Standing is how a round stood when it broke: who had arrived, who had not, and
-// for how long those who had were kept.
+// Standing is the state of a round when it broke: who had arrived, who was missing, and how
+// long those that had arrived waited.
 type Standing = wire.Standing
 
 func (e *BarrierError) Error() string { return e.Message }
@@ -81,13 +81,13 @@ func (e *BarrierError) problem() *wire.Problem {
 	return &wire.Problem{Code: string(e.Why), Message: e.Message, Barrier: e.Standing}
 }
 
-// participants returns those an arrival names, in rank order: tasks, and types for
-// all their tasks in the spec.
+// participants returns the participants that an arrival names, in rank order. A name is a
+// task, or a type for all its tasks in the spec.
 func (v *View) participants(names []string) ([]string, *wire.Problem) {
 	if len(names) == 0 {
 		return v.Tasks, nil
 	}
-	// Every task of a large run may name all the others.
+	// A map, because every task of a large run may name all the others.
 	inSpec := make(map[string]bool, len(v.Tasks))
 	for _, task := range v.Tasks {
 		inSpec[task] = true
@@ -127,7 +127,7 @@ func (v *View) names() []string {
 	return names
 }
 
-// enumerate writes names the way one says them, and not a thousand of them.
+// enumerate writes names as a list for people, at most 20 of them.
 func enumerate(names []string) string {
 	const most = 20
 	return shorten.List(names, most)

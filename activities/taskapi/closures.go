@@ -14,23 +14,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Closures has the processes of tasks call closures.
+// Closures lets the processes of tasks call closures.
 type Closures interface {
-	// Next takes what a process of a task has done, and answers with what is next for
-	// it. It waits as long as the request says, and until ctx ends. Its error is
-	// [ErrClosuresAway] or [ErrProcessEnded], or for people.
+	// Next accepts what a process of a task has done, and returns what it is to do next. It
+	// waits as long as the request says, or until ctx ends. The error is [ErrClosuresAway],
+	// [ErrProcessEnded], or one for people to read.
 	Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
 }
 
 var (
-	// ErrClosuresAway is the answer of a host that is being started again: the process
-	// is to ask again.
+	// ErrClosuresAway is the answer of a host that is being restarted: the process must ask
+	// again.
 	ErrClosuresAway = errors.New("the host takes no outcomes and gives no closures at the moment; ask again")
 	// ErrProcessEnded is the answer to a process that counts as ended.
 	ErrProcessEnded = errors.New("for its host this process has ended: the closures it had are called again, and it gets no more")
 )
 
-// What a serving process and its host say to each other.
+// The messages between a serving process and its host.
 type (
 	ClosuresRequest   = wire.ClosuresRequest
 	ClosuresAnswer    = wire.ClosuresAnswer
@@ -40,7 +40,7 @@ type (
 	ReleasedResources = wire.ReleasedResources
 )
 
-// postClosures answers a serving process that reports how it stands.
+// postClosures answers a serving process.
 func postClosures(r *request) (any, *wire.Problem) {
 	if r.server.Closures == nil {
 		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures for its tasks"}
@@ -67,9 +67,10 @@ func postClosures(r *request) (any, *wire.Problem) {
 	return out, nil
 }
 
-// untilStop is for the request of a process that serves: while the tasks of the run are
-// to stop it is given nothing, and waits for nothing. ctx ends when they are; stops
-// reports whether the process is to be told, which it is until it serves no more.
+// untilStop handles stops for a request of a serving process: while the tasks of the run are
+// stopping, the process is given nothing and does not wait. The returned ctx ends when a stop
+// begins. stops reports whether the answer must tell the process, which is until it no longer
+// serves.
 func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	if in.Slots == 0 {
@@ -100,13 +101,14 @@ func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx c
 	return ctx, func() bool { return e.stopping.Latest().Value.Stop }, leave
 }
 
-// maxClosures bounds the body, in bytes: outcomes and texts of which not all is kept.
+// maxClosures bounds the body, in bytes. Outcomes and texts may be longer than what is kept
+// of them.
 const maxClosures = 4 << 20
 
 // maxListed bounds each list of closures in a request.
 const maxListed = 4096
 
-// checkClosures returns what is wrong with a request.
+// checkClosures returns a problem if a request is invalid.
 func checkClosures(in *ClosuresRequest) *wire.Problem {
 	if problem := checkRandomName("process", in.Process); problem != nil {
 		return problem
@@ -142,7 +144,7 @@ func checkClosures(in *ClosuresRequest) *wire.Problem {
 	return nil
 }
 
-// checkRandomName returns what is wrong with the name that a process has given itself.
+// checkRandomName returns a problem if the name that a process has chosen is invalid.
 func checkRandomName(field, name string) *wire.Problem {
 	switch {
 	case name == "":
@@ -182,7 +184,8 @@ func checkFunctions(names []string) *wire.Problem {
 	return nil
 }
 
-// checkOutcome returns which field of an outcome is wrong, and how.
+// checkOutcome returns the invalid field of an outcome, and the problem; empty if it is
+// valid.
 func checkOutcome(o *CallOutcome) (field, problem string) {
 	if o.ID == 0 {
 		return "id", "it is missing; want that of the closure"

@@ -5,35 +5,36 @@ import (
 	"time"
 )
 
-// conn is one connection of a task. It is net/http's, but for arrivals at local
-// barriers in the very form that our clients send: they are answered by Read, before
-// net/http has seen a request, with the goroutine that read the last arrival writing
-// all answers. Programs meet at such barriers in every step. With net/http, which has
-// two goroutines for each who waits, a round of 2, 8 or 32 tasks takes 1.8, 1.6 and 1.5
-// times as long (BenchmarkLocalBarrier).
+// conn is one connection of a task. It wraps net/http's, except for arrivals at local
+// barriers in the exact form that our clients send: Read answers them before net/http has
+// seen a request, and the goroutine that read the last arrival writes all answers. Programs
+// meet at such barriers in every step. With net/http, which needs two goroutines for each
+// waiting task, a round of 2, 8 or 32 tasks takes 1.8, 1.6 and 1.5 times as long
+// (BenchmarkLocalBarrier).
 type conn struct {
 	net.Conn
 	listener *listener
-	// idle is since when nobody uses it; zero: in use. listener.mu must be held.
+	// idle is the time since which it has been unused; zero while in use. listener.mu guards
+	// it.
 	idle time.Time
 
 	// general reports whether net/http serves it from now on.
 	general bool
-	// ticket is that of the last arrival, and told has an element once its answer is
+	// ticket is the ticket of the last arrival, and told has an element once its answer is
 	// written.
 	ticket *ticket
 	told   chan error
 	out    []byte
 }
 
-// Read returns what is to be read from the first request on that is not an arrival in
-// the form of our clients.
+// Read answers arrivals in the form of our clients itself. It returns data from the first
+// other request on.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.general {
 		return c.Conn.Read(p)
 	}
 	for {
-		// The next request, or the end of the connection.
+		// This reads the next request, or the end of the connection.
 		n, err := c.Conn.Read(p)
 		if err != nil {
 			if c.ticket != nil {
@@ -65,7 +66,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// setIdle notes whether a connection is between two requests.
+// setIdle records whether a connection is between two requests.
 func (c *conn) setIdle(idle bool) {
 	l := c.listener
 	l.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// scheduleOf returns the request as the queue knows it.
+// scheduleOf returns the request in the form that the queue accepts.
 func scheduleOf(in *wire.ScheduleRequest) closure.ScheduleRequest {
 	for i := range in.Closures {
 		c := &in.Closures[i]
@@ -88,8 +88,8 @@ func checkSession(session string) *wire.Problem {
 	return checkRandomName("session", session)
 }
 
-// invalidRequest returns the first problem of a request, by the names of this API, where a
-// resource is the request itself.
+// invalidRequest returns the first problem of a request, with the field names of this API, in
+// which a resource is the request itself.
 func invalidRequest(code string, err error) *wire.Problem {
 	var wrong *spec.InvalidRequestError
 	switch {

@@ -10,13 +10,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Coordinators bring what processes of tasks ask, which schedule closures, to the
-// queue of their run. Nothing of a process has to be kept for that: it has a name, which
-// is the one of a client of the queue, numbers its requests, and knows how far it has
-// read. A server that is away is waited for until ctx ends.
+// Coordinators pass the requests of processes that schedule closures on to the queue of their
+// run. They need no state of a process: it has a name, which is that of a client of the
+// queue, numbers its requests, and knows how far it has read. While the server is away, they
+// retry until ctx ends.
 type Coordinators interface {
-	// Open makes the queue if there is none. The process is the one with that number of
-	// the task: what those before it have created there nobody needs any more.
+	// Open creates the queue if there is none. process is the number of the calling process
+	// among those of the task: what earlier processes have created is released.
 	Open(ctx context.Context, by runkey.Task, process int) (Opened, error)
 	Schedule(ctx context.Context, by runkey.Task, in closure.ScheduleRequest) (closure.ScheduleAnswer, error)
 	Join(ctx context.Context, by runkey.Task, in closure.WaitRequest) (closure.WaitAnswer, error)
@@ -24,17 +24,17 @@ type Coordinators interface {
 	CreateResource(ctx context.Context, by runkey.Task, in closure.ResourceRequest) (closure.ResourceAnswer, error)
 	ReleaseResources(ctx context.Context, by runkey.Task, in closure.ReleaseRequest) (closure.ReleaseAnswer, error)
 	Cancel(ctx context.Context, by runkey.Task, in closure.CancelRequest) (closure.CancelAnswer, error)
-	// Outcomes is what the history has after a position. It waits for something.
+	// Outcomes returns the history after a position. It waits until there is something.
 	Outcomes(ctx context.Context, by runkey.Task, session, after string, wait time.Duration) (Outcomes, error)
-	// Find has the outcomes of those closures that have ended.
+	// Find returns the outcomes of those closures that have ended.
 	Find(ctx context.Context, by runkey.Task, ids []uint64) (map[uint64]closure.Outcome, error)
 }
 
-// Opened is a queue that is there.
+// Opened describes a queue that exists.
 type Opened struct {
 	// At is the end of its history.
 	At string
-	// Room is how many closures can be scheduled before it says how much room it has.
+	// Room is how many closures can be scheduled before the queue reports its room.
 	Room int
 }
 
@@ -48,10 +48,10 @@ type Outcomes struct {
 // CancelledClosures are a range of closures that the queue has cancelled.
 type CancelledClosures = wire.CancelledClosures
 
-// ErrRunOver says that nothing can be asked of a queue, because its run has ended.
+// ErrRunOver is returned if a queue cannot be used because its run has ended.
 var ErrRunOver = errors.New("the run has ended, and its closures with it")
 
-// caller is a process of a task, with the number that it knows as its restart count.
+// caller is a process of a task, with its number, which it knows as its restart count.
 type caller struct {
 	ID      runkey.Task
 	process int
@@ -63,8 +63,8 @@ func (e *endpoint) caller() caller {
 	return caller{e.id, e.task.RestartCount}
 }
 
-// coordinating is the handler of a request of type Q. prepare says what is wrong with
-// it.
+// coordinating returns the handler of a request of type Q. prepare returns a problem if the
+// request is invalid.
 func coordinating[Q, A any](prepare func(*Q) *wire.Problem, ask func(ctx context.Context, c Coordinators, by caller, in *Q) (A, error)) handler {
 	return func(r *request) (any, *wire.Problem) {
 		c := r.server.Coordinators
@@ -140,7 +140,7 @@ func schedule(ctx context.Context, c Coordinators, by caller, in *wire.ScheduleR
 	return out, nil
 }
 
-// waiting blocks the request until it is answered, in one of two ways.
+// waiting blocks the request until it is answered, by either Join or Done.
 func waiting(how func(Coordinators, context.Context, runkey.Task, closure.WaitRequest) (closure.WaitAnswer, error)) func(context.Context, Coordinators, caller, *wire.WaitRequest) (closure.WaitAnswer, error) {
 	return func(ctx context.Context, c Coordinators, by caller, in *wire.WaitRequest) (closure.WaitAnswer, error) {
 		return how(c, ctx, by.ID, closure.WaitRequest{Client: in.Session, Call: in.Call})
@@ -168,8 +168,8 @@ func find(ctx context.Context, c Coordinators, by caller, in *wire.FindRequest) 
 	return out, err
 }
 
-// outcomeOf returns an outcome for a program that knows tuples, or does not. The outcomes of a
-// batch are shared.
+// outcomeOf returns an outcome in a form that the program understands: with or without
+// tuples. It returns a copy, because the outcomes of a batch are shared.
 func outcomeOf(o closure.Outcome, tuples bool) closure.Outcome {
 	if !tuples {
 		o.Value = closure.PlainValue(o.Value)

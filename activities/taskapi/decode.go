@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/strictjson"
 )
 
-// Bounds of bodies, in bytes. An error that is longer than what is kept of it is
-// cut and not refused, as far as that is reasonable.
+// Bounds of bodies, in bytes. An error that is longer than what is kept of it is cut, not
+// refused, within reason.
 const (
 	maxSmall     = 64 << 10
 	maxArrive    = 256 << 10 // a thousand participants by name
@@ -37,8 +37,8 @@ func (r *request) body(most int64) ([]byte, *wire.Problem) {
 	return b, nil
 }
 
-// decode reads the body as a JSON object with the fields of v and no others. No
-// body is an object without fields.
+// decode reads the body as a JSON object with the fields of v and no others. An empty body
+// counts as an empty object.
 func (r *request) decode(v any, most int64) *wire.Problem {
 	b, problem := r.body(most)
 	if problem != nil {

@@ -15,19 +15,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// MaxResult bounds the value a task returns, in bytes of JSON.
+// MaxResult bounds the value that a task returns, in bytes of JSON.
 const MaxResult = wire.MaxResult
 
-// maxErrorFile is what is read of an error file.
+// maxErrorFile bounds what is read of an error file.
 const maxErrorFile = 1 << 20
 
-// putResult keeps the value that a task returns.
+// putResult stores the value that a task returns.
 func putResult(r *request) (any, *wire.Problem) {
 	dir, problem := r.logDir("a result")
 	if problem != nil {
 		return nil, problem
 	}
-	// White space does not count; but there is a limit to it.
+	// White space does not count, but its amount is limited, too.
 	b, problem := r.body(4 * wire.MaxResult)
 	if problem != nil && problem.Code == wire.CodeTooLarge {
 		return nil, tooLargeResult()
@@ -62,7 +62,7 @@ func tooLargeResult() *wire.Problem {
 		"the result has more than %d bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names", wire.MaxResult)}
 }
 
-// logDir returns where the files of the process are.
+// logDir returns the directory with the files of the process.
 func (r *request) logDir(what string) (string, *wire.Problem) {
 	dir := r.endpoint.view().LogDir
 	if dir == "" {
@@ -71,8 +71,8 @@ func (r *request) logDir(what string) (string, *wire.Problem) {
 	return dir, nil
 }
 
-// putError keeps the error that a task reports of itself, as torch's @record
-// writes it.
+// putError stores the error that a task reports about itself, in the format of torch's
+// @record.
 func putError(r *request) (any, *wire.Problem) {
 	dir, problem := r.logDir("an error")
 	if problem != nil {
@@ -95,7 +95,7 @@ func putError(r *request) (any, *wire.Problem) {
 	return wire.Done{OK: true}, nil
 }
 
-// checkError checks an error whose fields have this prefix.
+// checkError checks an error; prefix is the path of its fields.
 func checkError(e wire.Error, prefix string) *wire.Problem {
 	switch {
 	case e.Message == "" && e.Kind == "":
@@ -106,8 +106,8 @@ func checkError(e wire.Error, prefix string) *wire.Problem {
 	return nil
 }
 
-// errorFile returns an error in torch's nested form. What is too long is cut: of a
-// traceback the end says most.
+// errorFile returns an error in torch's nested form. It cuts long texts; the end of a
+// traceback is the most useful part.
 func errorFile(e wire.Error) ([]byte, error) {
 	message := e.Message
 	if e.Kind != "" {
@@ -131,7 +131,7 @@ func errorFile(e wire.Error) ([]byte, error) {
 	for keep := wire.MaxTraceback; ; keep /= 4 {
 		b, err := json.Marshal(map[string]nested{"message": {
 			Message: shorten.Text(message, wire.MaxMessage),
-			// Whole seconds: torch's own reader takes no others.
+			// The timestamp has whole seconds: torch's own reader accepts nothing else.
 			ExtraInfo: extra{shorten.Traceback(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
 		}})
 		if err != nil || len(b) <= maxErrorFile {

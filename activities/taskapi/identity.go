@@ -14,28 +14,28 @@ import (
 // Task is a task as its host knows it.
 type Task struct {
 	ID runkey.Task
-	// RestartCount is what its process is told.
+	// RestartCount is the restart count of its process.
 	RestartCount int
-	// Host is the host's name.
+	// Host is the name of the host.
 	Host string
-	// LogDir has the files of its process. None: the run keeps no files.
+	// LogDir has the files of its process. It is empty if the run keeps no files.
 	LogDir string
-	// User is whom its processes run as, who alone can ask; nil: our own.
+	// User is the user of its processes, who alone may use the socket; nil is our own user.
 	User *hostuser.User
 	// View is shared by the tasks of a generation.
 	View *View
 }
 
-// View is what the tasks of one generation of a run know of each other.
+// View is what the tasks of one generation of a run know about each other.
 type View struct {
 	// Members are the cluster, in rank order.
 	Members []Member
-	// Tasks are the participants of a barrier that names none: those of the spec,
-	// in rank order.
+	// Tasks are the participants of a barrier that names none: the tasks of the spec, in rank
+	// order.
 	Tasks []string
 	// Here has the tasks of this host.
 	Here map[string]bool
-	// Local reports whether every barrier is a local one, whether its arrivals ask for that or not.
+	// Local reports whether every barrier is local, even if its arrivals do not ask for that.
 	Local bool
 }
 
@@ -48,7 +48,7 @@ type Progress = wire.Progress
 // SocketVar is the environment variable with the path of a task's socket.
 const SocketVar = wire.SocketVar
 
-// short returns a name for a path that must not be long: 50 bits of a hash.
+// short returns a short name for use in a path: 50 bits of a hash.
 func short(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
@@ -58,7 +58,7 @@ func dirOf(r runkey.Run) string { return short(r.Namespace, r.WorkflowID, r.RunI
 
 func fileOf(id runkey.Task) string { return short(fmt.Sprint(id.Generation), id.Task) }
 
-// describe returns the answer to who asks.
+// describe returns the description of the task that it is given itself.
 func (t *Task) describe() wire.Task {
 	out := wire.Task{
 		Run: t.ID.Run.WorkflowID, Execution: t.ID.Run.RunID, Task: t.ID.Task,

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// acceptAgain is how long nobody is accepted after an error.
+	// acceptAgain is the pause after an error of Accept.
 	acceptAgain = 100 * time.Millisecond
 	warnAgain   = time.Minute
 )
 
-// listener accepts a bounded number of connections of one task for net/http. Where all
-// are taken, one that nobody uses at the moment is closed for the next: clients open
-// another when they need it. netutil.LimitListener does neither that, nor does its
-// bound change with the number of tasks.
+// listener accepts a bounded number of connections of one task for net/http. If all are
+// taken, it closes an idle one for the next: clients open another one when they need it.
+// netutil.LimitListener does not do that, and its bound cannot change with the number of
+// tasks.
 type listener struct {
 	net.Listener
 	server   *Server
@@ -33,7 +33,7 @@ type listener struct {
 	closed bool
 }
 
-// listen binds a socket in the place of whatever is at the path.
+// listen binds a socket that replaces whatever is at the path.
 func (s *Server) listen(e *endpoint) (*listener, error) {
 	fresh := e.path + ".new"
 	_ = os.Remove(fresh)
@@ -43,7 +43,7 @@ func (s *Server) listen(e *endpoint) (*listener, error) {
 	}
 	l.SetUnlinkOnClose(false)
 	if u := e.task.User; u != nil {
-		// Until then [listener.keep] refuses others.
+		// Until then [endpoint.serves] refuses others.
 		err := os.Chmod(fresh, 0o600)
 		if err == nil {
 			err = os.Lchown(fresh, int(u.UID), int(u.GID))
@@ -53,7 +53,7 @@ func (s *Server) listen(e *endpoint) (*listener, error) {
 			return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
 		}
 	}
-	// Clients never find nothing there.
+	// The rename leaves no moment without a socket at the path.
 	if err := os.Rename(fresh, e.path); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
@@ -63,7 +63,7 @@ func (s *Server) listen(e *endpoint) (*listener, error) {
 	return out, nil
 }
 
-// Accept returns the next connection, once there may be one more.
+// Accept returns the next connection, once there is room for one more.
 func (l *listener) Accept() (net.Conn, error) {
 	var warned time.Time
 	for {
@@ -78,7 +78,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		case errors.Is(err, net.ErrClosed):
 			return nil, err
 		}
-		// Such as too many open files: it passes, or not, with others.
+		// For example, there may be too many open files: the error may pass when others close
+		// theirs.
 		if time.Since(warned) > warnAgain {
 			warned = time.Now()
 			l.server.Log.Warn("a task cannot ask its host at the moment", zap.String("task", l.endpoint.id.Task), zap.Error(err))
@@ -101,8 +102,8 @@ func (l *listener) awaitRoom() {
 	}
 }
 
-// serves reports whether whoever made a connection is the user of the task, or as powerful
-// as we are: nobody acts on a run by a socket that they have got hold of.
+// serves reports whether the peer of a connection is the user of the task, or as privileged
+// as we are. Other users who have obtained a socket must not act on the run.
 func (e *endpoint) serves(raw net.Conn) bool {
 	peer := peerOf(raw)
 	if peer == nil {
@@ -112,7 +113,7 @@ func (e *endpoint) serves(raw net.Conn) bool {
 	return peer.Uid == 0 || int(peer.Uid) == os.Geteuid() || u != nil && peer.Uid == u.UID
 }
 
-// keep counts a connection that was accepted.
+// keep registers an accepted connection.
 func (l *listener) keep(raw net.Conn) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,8 +126,8 @@ func (l *listener) keep(raw net.Conn) (net.Conn, error) {
 	return c, nil
 }
 
-// setMost changes how many connections are served at a time. Where there are more,
-// they stay until they are idle.
+// setMost changes how many connections are served at a time. If there are more, the others
+// stay until they are idle.
 func (l *listener) setMost(most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +135,8 @@ func (l *listener) setMost(most int) {
 	l.change.Broadcast()
 }
 
-// closeIdle closes the connection that was idle for longest, and reports whether there
-// was one. l.mu must be held.
+// closeIdle closes the connection that has been idle longest, and reports whether there was
+// one. l.mu must be held.
 func (l *listener) closeIdle() bool {
 	var found *conn
 	for c := range l.open {

@@ -6,24 +6,23 @@ import (
 )
 
 const (
-	// askEvery is how often a task may ask its run for something, on average: each time
-	// costs the run some events of its history and the server a few writes, which runs of
-	// others have to share.
+	// askEvery is how often a task may send a request to its run, on average. Each request
+	// adds events to the run's history and writes on the server, which other runs share.
 	askEvery = 200 * time.Millisecond
-	// askAtOnce is how many of these it may ask without a wait.
+	// askAtOnce is how many requests a task may send without waiting.
 	askAtOnce = 20
 )
 
-// pace spaces what a task asks of its run. The zero value is that of a task which has asked
-// nothing.
+// pace spaces the requests of a task to its run. The zero value belongs to a task that has
+// sent none.
 type pace struct {
 	mu sync.Mutex
-	// next is when the next one would come if all came as slowly as they may.
+	// next is when the next request would come if all came at the average rate.
 	next time.Time
 }
 
-// turn returns after how long one that comes now may be asked. ok is false where that is
-// longer than it would wait; it has no turn then.
+// turn returns how long a request that comes now must wait. If that is longer than patience,
+// ok is false and the request is not counted.
 func (p *pace) turn(now time.Time, patience time.Duration) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

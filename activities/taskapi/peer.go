@@ -8,8 +8,8 @@ import (
 
 type connKey struct{}
 
-// ProcessOf returns the process ID of who sent the request of a context, or opened the
-// connection for it. 0: nobody knows.
+// ProcessOf returns the ID of the process that sent the request of a context or opened its
+// connection; 0 if it is unknown.
 func ProcessOf(ctx context.Context) int {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
@@ -21,7 +21,7 @@ func ProcessOf(ctx context.Context) int {
 	return 0
 }
 
-// peerOf returns who has opened a connection; nil: nobody knows.
+// peerOf returns the credentials of the process that opened a connection; nil if unknown.
 func peerOf(c net.Conn) *syscall.Ucred {
 	raw, ok := c.(syscall.Conn)
 	if !ok {

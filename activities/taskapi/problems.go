@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
-// statuses are the HTTP status of each code.
+// statuses has the HTTP status of each code.
 var statuses = map[string]int{
 	wire.CodeInvalid:          http.StatusBadRequest,
 	wire.CodeNotFound:         http.StatusNotFound,
@@ -34,7 +34,7 @@ var statuses = map[string]int{
 	wire.CodeUnavailable:      http.StatusServiceUnavailable,
 }
 
-// invalid returns a mistake in a request; field may be empty.
+// invalid returns a problem with a request; field may be empty.
 func invalid(field, message string) *wire.Problem {
 	if field != "" {
 		message = "field " + field + ": " + message
@@ -59,7 +59,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 		status, b = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","message":"the answer cannot be written"}}`)
 	}
 	b = append(b, '\n')
-	// A client that does not read must not hold us up.
+	// A client that does not read must not block the server.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writePatience))
 	h := w.Header()
 	h["Content-Type"] = jsonType

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
-// quickPatience is how long an answer may take whose reader does not read. Others
-// wait for theirs meanwhile.
+// quickPatience is how long writing an answer may take if the client does not read. Others
+// wait for their answers meanwhile.
 const quickPatience = time.Second
 
 var (
@@ -21,8 +21,8 @@ var (
 	headEnd    = []byte("\r\n\r\n")
 )
 
-// arrive has the task arrive at a local barrier. It reports false, and has done
-// nothing, where the request is for net/http.
+// arrive handles the arrival of the task at a local barrier. It returns false, without any
+// effect, if the request is for net/http.
 func (c *conn) arrive(b []byte) bool {
 	name, body, ok := parseQuick(b)
 	if !ok {
@@ -44,13 +44,13 @@ func (c *conn) arrive(b []byte) bool {
 	}
 	if c.told == nil {
 		c.told = make(chan error, 1)
-		_ = c.SetReadDeadline(time.Time{}) // it was for the first request
+		_ = c.SetReadDeadline(time.Time{}) // the deadline was for the first request
 	}
 	c.ticket = e.rounds.arrive(a, c.tell)
 	return true
 }
 
-// parseQuick finds an arrival that has been read as a whole, and nothing after it.
+// parseQuick parses an arrival that was read completely, with nothing after it.
 func parseQuick(b []byte) (name, body []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(b, quickStart)
 	if !ok {
@@ -65,8 +65,8 @@ func parseQuick(b []byte) (name, body []byte, ok bool) {
 	return name, body, ok && err == nil && length == uint64(len(body))
 }
 
-// parseArrive reads {"key":"K"} and {"key":"K","local":true}, which is what there
-// mostly is. Everything else is for the real decoder.
+// parseArrive parses {"key":"K"} and {"key":"K","local":true}, the usual bodies. All others
+// are for the general decoder.
 func parseArrive(body []byte) (wire.Arrive, bool) {
 	rest, ok := bytes.CutPrefix(body, []byte(`{"key":"`))
 	if !ok {

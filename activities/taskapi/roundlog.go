@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// roundLogSize is when the log of rounds is begun anew, in bytes; the one before
-// is kept beside it.
+// roundLogSize is the size at which a new log is begun, in bytes; the previous log is kept
+// beside it.
 const roundLogSize = 256 << 10
 
-// roundLog has the last rounds that were released. It need not survive a power
-// cut, which the processes do not survive either; so it is not synced.
+// roundLog has the latest released rounds. It need not survive a power cut, since the
+// processes do not either, so it is not synced.
 type roundLog struct {
 	path string
 	file *os.File
 	size int
 	line []byte
-	err  error // why rounds are not written down any more
+	err  error // why rounds are no longer written
 }
 
 // released is one round in the log.
@@ -52,7 +52,7 @@ func openRoundLog(path string) (*roundLog, error) {
 
 func (l *roundLog) oldPath() string { return l.path + ".old" }
 
-// each reads the log. A line that is cut short was never told to anybody.
+// each reads the log. It skips an incomplete line, which was never told to anybody.
 func (l *roundLog) each(f func(released)) {
 	for _, path := range []string{l.oldPath(), l.path} {
 		b, err := os.ReadFile(path)
@@ -67,8 +67,8 @@ func (l *roundLog) each(f func(released)) {
 	}
 }
 
-// parseReleased reads "3 worker-0=key worker-0=key worker-1=key "name"", and behind the
-// name the values, in quotes too.
+// parseReleased parses "3 worker-0=key worker-0=key worker-1=key "name"", with the values
+// after the name, in quotes too.
 func parseReleased(line string) (released, bool) {
 	line, whole := strings.CutSuffix(line, "\n")
 	at := strings.IndexByte(line, '"')
@@ -99,7 +99,7 @@ func parseReleased(line string) (released, bool) {
 	return rec, err == nil
 }
 
-// unquoteAll reads quoted texts with a space between them, of which there is one at least.
+// unquoteAll parses one or more quoted texts, separated by spaces.
 func unquoteAll(line string) (all []string, err error) {
 	for {
 		quoted, err := strconv.QuotedPrefix(line)
@@ -118,9 +118,9 @@ func unquoteAll(line string) (all []string, err error) {
 	}
 }
 
-// append writes a round down, with the keys of each participant and all values. It has to be quick,
-// and must not fail the barrier: without it only a crash at this very moment would be
-// noticed.
+// append writes a round, with the keys of each participant and all values. It has to be fast,
+// and its failure must not break the barrier: the log matters only if the host worker crashes
+// at this very moment.
 func (l *roundLog) append(number int, name string, participants []string, keys map[string][]string, values []string) {
 	if l.err != nil || l.file == nil {
 		return
@@ -159,7 +159,7 @@ func (l *roundLog) rotate() error {
 	return err
 }
 
-// remove ends the log of rounds that nobody will ask for again.
+// remove removes the log of rounds that nobody will ask for again.
 func (l *roundLog) remove() {
 	l.close()
 	_ = os.Remove(l.path)

@@ -11,13 +11,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxNames is of how many barriers the rounds are counted. One that was forgotten
-// begins with round 1 again.
+// maxNames bounds the barriers whose rounds are counted. A barrier that was dropped begins
+// with round 1 again.
 const maxNames = 4096
 
-// rounds are the local barriers of one generation of a run. Package rendezvous
-// decides what an event means for a round; here are the lock, the timers, who waits
-// for which answer, and the answers that were given.
+// rounds are the local barriers of one generation of a run. Package rendezvous decides what
+// an event means for a round; this type has the lock, the timers, the waiting arrivals, and
+// the answers that were given.
 type rounds struct {
 	mu      sync.Mutex
 	open    map[string]*round
@@ -28,7 +28,7 @@ type rounds struct {
 	log     *roundLog
 }
 
-// round is one that waits for participants.
+// round is a round that waits for participants.
 type round struct {
 	rules        *rendezvous.Round
 	name         string
@@ -41,19 +41,19 @@ type round struct {
 // arrivalID names an arrival in a round.
 type arrivalID struct{ task, key string }
 
-// arrived is an arrival that counts. More than one connection may wait for its
-// answer when the first was cut and that is not known yet.
+// arrived is an arrival that counts. Several connections may wait for its answer: when one
+// was cut, that may not be known yet.
 type arrived struct {
 	waiting []*ticket
 	timer   *time.Timer
 }
 
-// ticket is one who waits for an answer.
+// ticket is a request that waits for an answer.
 type ticket struct {
 	rounds *rounds
 	round  *round
 	id     arrivalID
-	// tell gives the answer, once. It must not take long.
+	// tell delivers the answer, once. It must be fast.
 	tell func(outcome)
 }
 
@@ -87,8 +87,8 @@ func newRounds(log *roundLog) *rounds {
 	return r
 }
 
-// arrive joins the open round. The answer comes through answer, and may come before
-// arrive returns. The ticket is for those who do not want to wait any more.
+// arrive joins the open round. It calls answer with the outcome, perhaps before arrive
+// returns. The ticket is for leaving before that.
 func (r *rounds) arrive(a Arrival, answer func(outcome)) *ticket {
 	t := &ticket{rounds: r, id: arrivalID{a.Task, a.Key}, tell: answer}
 	r.mu.Lock()
@@ -98,8 +98,7 @@ func (r *rounds) arrive(a Arrival, answer func(outcome)) *ticket {
 	return t
 }
 
-// join puts the arrival into its round and returns who is to be told what. r.mu must
-// be held.
+// join adds the arrival to its round and returns the answers to deliver. r.mu must be held.
 func (r *rounds) join(t *ticket, a Arrival) []told {
 	if before, ok := r.answers[a.Task].find(a.Name, a.Key); ok {
 		return []told{{t, before}}
@@ -148,8 +147,8 @@ func (r *rounds) join(t *ticket, a Arrival) []told {
 	return r.settle(o, answers, nil)
 }
 
-// digestOf returns the digest of participants. Those of the round, which nearly all mean,
-// are not hashed again.
+// digestOf returns the digest of participants. For the participants of the round, the usual
+// case, it does not compute the hash again.
 func (o *round) digestOf(participants []string) string {
 	if slices.Equal(participants, o.participants) {
 		return o.rules.Digest()
@@ -157,9 +156,9 @@ func (o *round) digestOf(participants []string) string {
 	return spec.ParticipantsDigest(spec.NormalParticipants(participants))
 }
 
-// settle ends a round that the rules have closed, which then have answers, and returns
-// who is to be told what. broken makes what they are told who were not released. r.mu
-// must be held.
+// settle ends a round that the rules have closed, if there are answers, and returns the
+// answers to deliver. broken returns the problem for those that were not released. r.mu must
+// be held.
 func (r *rounds) settle(o *round, answers []rendezvous.Answer, broken func() *wire.Problem) []told {
 	if len(answers) == 0 {
 		return nil
@@ -168,7 +167,7 @@ func (r *rounds) settle(o *round, answers []rendezvous.Answer, broken func() *wi
 	var out outcome
 	var values []string
 	if result := o.rules.Result(); result.State == spec.BarrierReleased {
-		// Written down before anybody is told.
+		// It is written before anybody is told.
 		values = spec.ValuesOf(result.Values, o.participants)
 		r.log.append(o.number, o.name, o.participants, result.Arrived, values)
 	} else {
@@ -185,7 +184,7 @@ func (r *rounds) settle(o *round, answers []rendezvous.Answer, broken func() *wi
 	return all
 }
 
-// end takes an arrival out, and appends those who wait for its answer.
+// end removes an arrival, and appends the answers for those that wait for it.
 func (o *round) end(all []told, id arrivalID, out outcome) []told {
 	a := o.arrived[id]
 	delete(o.arrived, id)
@@ -211,8 +210,8 @@ func (r *rounds) count(o *round) {
 	r.counts[o.name] = o.number
 }
 
-// broken returns what those are told who waited in a round that broke. why says it, given
-// the names of those who are missing.
+// broken returns the problem for those that waited in a round that broke. why returns the
+// reason, given the names of the missing tasks.
 func (o *round) broken(code string, why func(missing string) string) *wire.Problem {
 	s := o.standing()
 	return &wire.Problem{Code: code, Barrier: s, Message: fmt.Sprintf(
@@ -220,7 +219,7 @@ func (o *round) broken(code string, why func(missing string) string) *wire.Probl
 		o.name, o.number, why(enumerate(s.Missing)), enumerate(s.Arrived), s.Since)}
 }
 
-// standing returns how a round stood when it closed.
+// standing returns the state of a round when it closed.
 func (o *round) standing() *wire.Standing {
 	s := &wire.Standing{
 		Name: o.name, Round: o.number, Arrived: []string{}, Missing: []string{},
@@ -252,13 +251,13 @@ func (r *rounds) passed(o *round, after time.Duration) {
 	tell(all)
 }
 
-// leave takes back the arrival of someone who does not wait any more.
+// leave withdraws the arrival of a request that no longer waits.
 func (t *ticket) leave() {
 	r := t.rounds
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.round == nil || t.round.arrived[t.id] == nil {
-		return // it has an answer
+		return // the arrival has been answered
 	}
 	a := t.round.arrived[t.id]
 	a.waiting = slices.DeleteFunc(a.waiting, func(o *ticket) bool { return o == t })
@@ -267,7 +266,7 @@ func (t *ticket) leave() {
 	}
 }
 
-// remove withdraws an arrival, and returns those who waited. r.mu must be held.
+// remove withdraws an arrival, and returns the answers to deliver. r.mu must be held.
 func (r *rounds) remove(o *round, id arrivalID, why *wire.Problem) []told {
 	all := o.end(nil, id, outcome{problem: why})
 	o.rules.Step(rendezvous.Withdrawn{Task: id.task, Key: id.key, Now: time.Now()})
@@ -277,8 +276,8 @@ func (r *rounds) remove(o *round, id arrivalID, why *wire.Problem) []told {
 	return all
 }
 
-// withdraw takes an arrival back by its key; the outcome is set where there has
-// been one. It reports whether such an arrival is known here.
+// withdraw withdraws an arrival by its key; out is set if the arrival was answered already.
+// known reports whether such an arrival is known here.
 func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 	var all []told
 	defer func() { tell(all) }()
@@ -295,12 +294,12 @@ func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 	return outcome{}, false
 }
 
-// processEnded withdraws what the process of a task was waiting for. One that
-// does not come back breaks the rounds it is missing in.
+// processEnded withdraws the arrivals of a task's process. A task that does not return breaks
+// the rounds that it is missing in.
 func (r *rounds) processEnded(task string, final bool, how string) {
 	var all []told
 	r.mu.Lock()
-	delete(r.answers, task) // the keys were that process's
+	delete(r.answers, task) // the keys belong to that process
 	for _, o := range r.open {
 		for id := range o.arrived {
 			if id.task == task {
@@ -322,14 +321,14 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 	tell(all)
 }
 
-// starts notes that a process of the task is there (again).
+// starts records that the task has a process (again).
 func (r *rounds) starts(task string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.ended, task)
 }
 
-// end breaks all rounds, now and from now on.
+// end breaks all rounds, also future ones.
 func (r *rounds) end(why string) {
 	var all []told
 	r.mu.Lock()
@@ -342,8 +341,8 @@ func (r *rounds) end(why string) {
 	tell(all)
 }
 
-// close closes the log, which the next server reads. A timer that is about to run finds
-// that nobody waits any more.
+// close closes the log, which the next server reads. A timer that is about to fire finds that
+// nobody waits any more.
 func (r *rounds) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,14 +17,14 @@ type request struct {
 	w        http.ResponseWriter
 	server   *Server
 	endpoint *endpoint
-	// name is that of a barrier.
+	// name is the name of a barrier.
 	name string
 }
 
-// handler answers with a value for JSON.
+// handler returns a value to be encoded as JSON.
 type handler func(*request) (any, *wire.Problem)
 
-// routes are all there are; {name} is a barrier's.
+// routes has all paths except those of barriers.
 var routes = map[string]map[string]handler{
 	wire.PathTask:                {http.MethodGet: getTask},
 	wire.PathClosures:            {http.MethodPost: postClosures},
@@ -46,7 +46,7 @@ var routes = map[string]map[string]handler{
 	wire.PathCoordinatorFind:      {http.MethodPost: postCoordinatorFind},
 }
 
-// answer finds the handler of a request and has it answer.
+// answer finds the handler of a request and calls it.
 func (s *Server) answer(r *request) (any, *wire.Problem) {
 	path := r.URL.EscapedPath()
 	methods, ok := routes[path]
@@ -78,7 +78,7 @@ func getCluster(r *request) (any, *wire.Problem) {
 	return wire.Cluster{Members: r.endpoint.view().View.Members}, nil
 }
 
-// keepProgress is what is kept of a message, in bytes. Much less of it is shown.
+// keepProgress bounds what is kept of a message, in bytes. Much less of it is shown.
 const keepProgress = 1000
 
 func putProgress(r *request) (any, *wire.Problem) {

@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	// writePatience is how long an answer may take.
+	// writePatience is how long writing an answer may take.
 	writePatience = 10 * time.Second
 	maxHeader     = 16 << 10
 )
 
-// patience is how long the head and the body of a request may take, and how long the
-// run may take to answer: less than our clients wait, so that they hear why.
+// patience is how long the head and the body of a request may take, and how long the run may
+// take to answer, which is less than our clients wait, so that they learn the reason.
 type patience struct{ head, body, run time.Duration }
 
 var usualPatience = patience{10 * time.Second, 30 * time.Second, 50 * time.Second}
 
-// Config is what a [Server] needs.
+// Config configures a [Server].
 type Config struct {
-	// StateDir is the host worker's own; sockets lie below it where it is short
+	// StateDir is the state directory of the host worker. Sockets are below it if it is short
 	// enough.
 	StateDir string
-	// Barriers releases those that are not local. None: only those are released
-	// whose participants are all on this host.
+	// Barriers releases barriers that are not local. If nil, a barrier is released only if
+	// all its participants are on this host.
 	Barriers Barriers
-	// Closures are for tasks to call. None: tasks cannot serve.
+	// Closures are for tasks that serve. If nil, tasks cannot serve.
 	Closures Closures
-	// Coordinators are for tasks that schedule closures. None: tasks cannot.
+	// Coordinators are for tasks that schedule closures. If nil, tasks cannot.
 	Coordinators Coordinators
-	// Stops brings the request that all tasks stop to the run. None: tasks cannot ask
-	// for it, nor whether somebody did.
+	// Stops passes stop requests on to the run. If nil, tasks can neither request a stop nor
+	// ask whether there is one.
 	Stops Stops
 	Log   *zap.Logger
 }
@@ -52,11 +52,11 @@ type Server struct {
 	Config
 	dir  string
 	http *http.Server
-	// group has what accepts connections.
+	// group has the goroutines that accept connections.
 	group *background.Group
 	// answering counts the connections.
 	answering sync.WaitGroup
-	// budget is of open connections, for all tasks together.
+	// budget bounds the open connections of all tasks together.
 	budget   int
 	patience patience
 
@@ -79,10 +79,10 @@ type endpoint struct {
 	listener *listener
 	rounds   *rounds
 	stopping *stopping
-	// ended ends when the task is not served any more; its cause says why.
+	// ended ends when the task is no longer served; its cause says why.
 	ended context.Context
 	end   context.CancelCauseFunc
-	// pace is that of what the task asks of its run.
+	// pace spaces the requests of the task to its run.
 	pace pace
 	// visits has the arrivals at barriers that are not local.
 	visits visits
@@ -92,8 +92,8 @@ type endpoint struct {
 	progress *Progress
 }
 
-// NewServer makes the directory of the sockets. Nothing is served before
-// [Server.Listen].
+// NewServer returns a server, and creates the directory of the sockets. It serves nothing
+// before [Server.Listen].
 func NewServer(c Config) (*Server, error) { return newServer(c, usualPatience) }
 
 func newServer(c Config, p patience) (*Server, error) {
@@ -121,14 +121,13 @@ func newServer(c Config, p patience) (*Server, error) {
 				s.answering.Done()
 			}
 		},
-		ErrorLog: zap.NewStdLog(zap.NewNop()), // what clients do wrong they are told
+		ErrorLog: zap.NewStdLog(zap.NewNop()), // clients are told about their mistakes
 	}
 	return s, nil
 }
 
-// Listen serves a task, and returns the path of its socket. For one that is
-// served it says what is new of it, such as its next process. An older generation
-// of its run is over with it.
+// Listen serves a task, and returns the path of its socket. If the task is served already,
+// Listen updates it, for example for its next process. It ends older generations of the run.
 func (s *Server) Listen(t Task) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +141,7 @@ func (s *Server) Listen(t Task) (string, error) {
 	}
 	e.mu.Lock()
 	if e.task.LogDir != t.LogDir || e.task.RestartCount != t.RestartCount {
-		e.progress = nil // it was the last process's
+		e.progress = nil // it belongs to the previous process
 	}
 	e.task = t
 	e.mu.Unlock()
@@ -185,8 +184,8 @@ func (s *Server) open(t Task) (*endpoint, error) {
 	return e, nil
 }
 
-// Ended says that the process of a task has, and whether that is the end of the
-// task; how says in what way, such as "exited with exit code 1".
+// Ended records that the process of a task has ended, and whether the task has ended with it;
+// how says in what way, such as "exited with exit code 1".
 func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	s.mu.Lock()
 	r, e := s.groups[group{id.Run, id.Generation}], s.tasks[id]
@@ -199,7 +198,7 @@ func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	}
 }
 
-// Progress returns how far a task says it has got; nil where it has not said.
+// Progress returns the progress that a task has reported; nil if there is none.
 func (s *Server) Progress(id runkey.Task) *Progress {
 	s.mu.Lock()
 	e := s.tasks[id]
@@ -221,7 +220,7 @@ func (s *Server) Release(run runkey.Run) {
 	_ = os.RemoveAll(filepath.Join(s.dir, dirOf(run)))
 }
 
-// endOlder ends the generations of a run before one.
+// endOlder ends the generations of a run before the given one.
 func (s *Server) endOlder(run runkey.Run, generation int) {
 	s.endWhere(func(g group) bool { return g.run == run && g.generation < generation }, "a new generation of the run has begun")
 }
@@ -248,7 +247,7 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 	}
 }
 
-// Sweep removes what earlier servers left of runs that are not here any more.
+// Sweep removes what earlier servers left of runs that are no longer here.
 func (s *Server) Sweep(here []runkey.Run) {
 	keep := map[string]bool{}
 	for _, run := range here {
@@ -265,10 +264,10 @@ func (s *Server) Sweep(here []runkey.Run) {
 	}
 }
 
-// Close ends the service and waits until nobody is being answered. Sockets stay, for the
+// Close ends the service and waits until no request is in progress. The sockets stay, for the
 // next server.
 func (s *Server) Close() error {
-	s.group.Close()       // nobody is accepted any more
+	s.group.Close()       // no more connections are accepted
 	err := s.http.Close() // all connections, those of tasks that have ended among them
 	s.answering.Wait()
 	s.mu.Lock()
@@ -282,9 +281,9 @@ func (s *Server) Close() error {
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	e := r.Context().Value(connKey{}).(*conn).listener.endpoint
-	// Against clients that send half a body, also of a request that has no use for one:
-	// net/http reads to its end before it looks for the next. Without a body a deadline
-	// would end the context of the connection while the request waits for news.
+	// The deadline protects against clients that send half a body, even of a request that
+	// needs none: net/http reads the body to its end before the next request. Without a body
+	// a deadline would end the context of the connection while the request waits for news.
 	var deadline time.Time
 	if r.ContentLength != 0 {
 		deadline = time.Now().Add(s.patience.body)
@@ -298,7 +297,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// view returns the task as it is now.
+// view returns the current state of the task.
 func (e *endpoint) view() Task {
 	e.mu.Lock()
 	defer e.mu.Unlock()

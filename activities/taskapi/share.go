@@ -3,15 +3,15 @@ package taskapi
 import "syscall"
 
 const (
-	// maxConns is how many connections of one task are served at a time. Others wait
-	// in the kernel, and those of other tasks do not notice.
+	// maxConns is how many connections of one task are served at a time. Others wait in the
+	// kernel, without effect on other tasks.
 	maxConns = 512
 	// minConns are served in any case.
 	minConns = 4
 )
 
-// budget returns how many descriptors the connections of all tasks may take: half of what
-// this process may have. The rest is for files, for sockets, and for the server.
+// budget returns how many descriptors the connections of all tasks may take: half of the
+// limit of this process. The rest is for files, sockets, and the server.
 func budget() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -20,12 +20,12 @@ func budget() int {
 	return int(min(limit.Cur/2, 1<<20))
 }
 
-// share returns how many of them one of so many tasks may have.
+// share returns how many connections each of that many tasks may have.
 func share(budget, tasks int) int {
 	return min(max(budget/max(tasks, 1), minConns), maxConns)
 }
 
-// divide gives every task its share. mu must be held.
+// divide gives every task its share. s.mu must be held.
 func (s *Server) divide() {
 	most := share(s.budget, len(s.tasks))
 	for _, e := range s.tasks {

@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// maxSocketPath is what Linux takes as the path of a socket (sun_path has 108
-	// bytes, the last of them zero).
+	// maxSocketPath is the longest path of a socket on Linux (sun_path has 108 bytes, the
+	// last of them zero).
 	maxSocketPath = 107
-	// belowDir is the longest path of a socket below the directory of all of
-	// them: a directory for its run, its own name, and ".new".
+	// belowDir is the longest path of a socket below the common directory: a directory for
+	// its run, its own name, and ".new".
 	belowDir = len("/0123456789/0123456789.new")
 )
 
-// socketDir makes the directory of the sockets of a host worker: below its state
-// directory, unless that makes paths too long for a socket; then below the first
-// of those that belong to the user alone and do not.
+// socketDir creates the directory for the sockets of a host worker: below its state directory
+// or, if that makes paths too long for a socket, below the first shared directory that does
+// not.
 func socketDir(stateDir string, shared []string) (string, error) {
 	own := filepath.Join(stateDir, "tasks")
 	if len(own)+belowDir <= maxSocketPath {
 		return own, privateDir(own)
 	}
-	// The state directory is locked by one host worker, so this is, too.
+	// Only one host worker uses the state directory, and so this name, at a time.
 	name := short(stateDir)
 	for _, parent := range shared {
 		dir := filepath.Join(parent, name)
 		if parent == "" || !filepath.IsAbs(parent) || len(dir)+belowDir > maxSocketPath {
 			continue
 		}
-		// Its parent is in a place where others may write, too.
+		// The parent of this directory may be writable by others.
 		if err := privateDir(parent); err != nil {
 			return "", err
 		}
@@ -42,7 +42,7 @@ func socketDir(stateDir string, shared []string) (string, error) {
 	return "", fmt.Errorf("the paths of the sockets of tasks would be too long (Linux takes %d bytes): choose a shorter state directory than %s, or a shorter TMPDIR", maxSocketPath, stateDir)
 }
 
-// sharedDirs returns where sockets may lie that cannot below the state directory.
+// sharedDirs returns directories for sockets that cannot be below the state directory.
 func sharedDirs() []string {
 	var dirs []string
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
@@ -52,14 +52,14 @@ func sharedDirs() []string {
 	return append(dirs, filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
 }
 
-// letThrough lets other users get to what they know the name of and may use: the sockets of
-// their tasks, in the directory of a run. They have no say over the directories, where other
-// files of ours are.
+// letThrough lets other users reach the sockets of their tasks, in the directory of a run,
+// whose names they know. They cannot list or change the directories, which have other files
+// of ours.
 func (s *Server) letThrough(dir string) error {
 	const passable = 0o711
 	dirs := []string{s.dir, dir}
 	if filepath.Dir(s.dir) != s.StateDir {
-		dirs = append(dirs, filepath.Dir(s.dir)) // one of ours as well; see [socketDir]
+		dirs = append(dirs, filepath.Dir(s.dir)) // also ours; see [socketDir]
 	}
 	for _, d := range dirs {
 		if err := os.Chmod(d, passable); err != nil {
@@ -69,9 +69,8 @@ func (s *Server) letThrough(dir string) error {
 	return nil
 }
 
-// privateDir makes a directory that only we may look into. One that is there
-// already has to be ours: whoever owns it could put their sockets in the place of
-// ours.
+// privateDir creates a directory that only we may read. An existing directory must belong to
+// us: its owner could replace our sockets with others.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("sockets of tasks: %w", err)

@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// maxStopWait is how long one request waits at most. Clients ask again, so that
-	// none is forgotten here whose connection nobody closes.
+	// maxStopWait bounds the wait of one request. Clients ask again, so a request whose
+	// connection is never closed does not stay forever.
 	maxStopWait = time.Minute
 	// maxKind bounds the kind of an error, in bytes.
 	maxKind = 200
 )
 
-// getStop says whether the tasks of the run are to stop, at once or when that
-// changes.
+// getStop answers whether the tasks of the run are to stop, at once or when that changes.
 func getStop(r *request) (any, *wire.Problem) {
 	if problem := r.canStop(); problem != nil {
 		return nil, problem
@@ -45,7 +44,7 @@ func getStop(r *request) (any, *wire.Problem) {
 			case <-timer.C:
 			case <-e.ended.Done():
 				return nil, r.canStop()
-			case <-r.Context().Done(): // nobody is there to read this
+			case <-r.Context().Done(): // nobody reads this answer
 			}
 			break
 		}
@@ -53,11 +52,12 @@ func getStop(r *request) (any, *wire.Problem) {
 	return asAnswer(now.Value, time.Now()), nil
 }
 
-// stopQuery is what a task wants to know.
+// stopQuery is what a task asks about a stop.
 type stopQuery struct {
-	// wait is how long it waits for that at most.
+	// wait is how long it waits at most.
 	wait time.Duration
-	// after is the state it knows already. -1: it waits for a stop.
+	// after is the number of the state that it knows already. -1 means that it waits for a
+	// stop.
 	after int
 }
 
@@ -96,7 +96,7 @@ func parseStopQuery(raw string) (stopQuery, *wire.Problem) {
 	return q, nil
 }
 
-// postStop returns a task's request that all tasks of the run stop.
+// postStop handles a task's request that all tasks of the run stop.
 func postStop(r *request) (any, *wire.Problem) {
 	if problem := r.canStop(); problem != nil {
 		return nil, problem
@@ -126,7 +126,7 @@ func postStop(r *request) (any, *wire.Problem) {
 	})
 }
 
-// deleteStop takes a stop back.
+// deleteStop clears a stop.
 func deleteStop(r *request) (any, *wire.Problem) {
 	if problem := r.canStop(); problem != nil {
 		return nil, problem
@@ -136,7 +136,7 @@ func deleteStop(r *request) (any, *wire.Problem) {
 	})
 }
 
-// canStop returns why the task cannot ask.
+// canStop returns a problem if the task cannot make such requests.
 func (r *request) canStop() *wire.Problem {
 	if why := context.Cause(r.endpoint.ended); why != nil {
 		return &wire.Problem{Code: wire.CodeOver, Message: why.Error()}
@@ -147,8 +147,8 @@ func (r *request) canStop() *wire.Problem {
 	return nil
 }
 
-// askRun has the run answer. What it says is known here from then on, so that a
-// task that asked for a stop finds it.
+// askRun calls the run and returns its answer. The host uses the answer from then on, so a
+// task that requested a stop sees it.
 func (r *request) askRun(call func(context.Context) (spec.Stopping, error)) (any, *wire.Problem) {
 	ctx, cancel := context.WithTimeout(r.Context(), r.server.patience.run)
 	defer cancel()

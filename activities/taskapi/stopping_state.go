@@ -9,23 +9,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopping is whether the tasks of one run are stopping together, as far as this
-// host knows. Who waits follows it from one state to the next.
+// stopping is whether the tasks of one run are stopping together, as far as this host knows.
+// Waiting requests follow it from one state to the next.
 type stopping struct {
 	news.Feed[spec.Stopping]
 }
 
-// SetStopping says whether the tasks of a run are stopping together. What is older
-// than what is known already changes nothing. It is kept for tasks that are listened
-// for later, until [Server.Release]; a host worker that was started again says it
-// before [Server.Listen], so that nobody is told otherwise in between.
+// SetStopping sets whether the tasks of a run are stopping together. A state that is older
+// than the known one is ignored. The state is kept for tasks that are added later, until
+// [Server.Release]. A restarted host worker calls it before [Server.Listen], so that no task
+// sees an older state in between.
 func (s *Server) SetStopping(run runkey.Run, now spec.Stopping) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stoppingOf(run).set(now)
 }
 
-// stoppingOf must be called with mu held.
+// stoppingOf returns the state of a run, and creates it if necessary. s.mu must be held.
 func (s *Server) stoppingOf(run runkey.Run) *stopping {
 	st := s.stops[run]
 	if st == nil {
@@ -39,7 +39,7 @@ func (st *stopping) set(now spec.Stopping) {
 	st.Add(now, func(known spec.Stopping) bool { return now.Seq > known.Seq })
 }
 
-// asAnswer returns what a task is told.
+// asAnswer returns a state in the form that tasks are told.
 func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
 	if !s.Stop {
 		return wire.Stopping{Seq: s.Seq}
@@ -50,8 +50,8 @@ func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
 	}
 	if !s.Deadline.IsZero() {
 		out.Deadline = s.Deadline.UTC().Format(time.RFC3339Nano)
-		// The clocks of this host and of the run are two: nobody is told of more time
-		// than there was from the beginning.
+		// The clocks of this host and of the run differ: never report more time than there
+		// was from the beginning.
 		left := s.Deadline.Sub(at)
 		if !s.Asked.IsZero() {
 			left = min(left, s.Deadline.Sub(s.Asked))

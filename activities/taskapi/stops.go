@@ -7,11 +7,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Stops brings a task's request that the whole run stops to the run.
+// Stops passes a task's request that all tasks stop on to the run.
 type Stops interface {
-	// RequestStop answers with how the run stands afterwards. The same key again is
-	// the same request. Its error is for the task where the run refuses it.
+	// RequestStop returns the state of the run after the request. The same key means the same
+	// request. If the run refuses it, the error is for the task.
 	RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error)
-	// ClearStop takes a stop back.
+	// ClearStop clears a stop.
 	ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, error)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
-// ErrComeAgain is what [Barriers] answer that are about to end while a task waits.
-// The client is not told: its connection is cut, and it arrives again with the same
-// key at whoever comes next.
+// ErrComeAgain is returned by [Barriers] that are about to end while a task waits. The client
+// is not told: its connection is cut, and it arrives again with the same key at the next
+// server.
 var ErrComeAgain = errors.New("arrive again with the same key")
 
-// visits are the arrivals of one task at barriers that are not this host's alone.
+// visits are the arrivals of one task at barriers that are not local.
 type visits struct {
 	mu      sync.Mutex
 	waiting []*visit
@@ -27,11 +27,11 @@ type visits struct {
 type visit struct {
 	name, key string
 	end       context.CancelCauseFunc
-	// left is closed when what came of it is remembered, if anything did.
+	// left is closed once the answer, if there is one, has been recorded.
 	left chan struct{}
 }
 
-// endedError is the cause why a visit was ended from here.
+// endedError is the cause of a visit that was ended by this server.
 type endedError struct{ *wire.Problem }
 
 func (e endedError) Error() string { return e.Message }
@@ -87,8 +87,8 @@ func (l *visits) remember(name, key string, out outcome) {
 	l.answers.add(name, key, out)
 }
 
-// withdraw takes an arrival back by its key; the outcome is set where there has
-// been one, also in this moment: then the others were released with it, and it counts.
+// withdraw withdraws an arrival by its key. out is set if the arrival was answered, even if
+// that happens at this moment: the others were released with it, so the answer counts.
 func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
 	for _, v := range l.of(name, key) {
 		v.end(endedError{withdrawn(name)})
@@ -116,7 +116,7 @@ func (l *visits) of(name, key string) []*visit {
 	return all
 }
 
-// endAll takes all arrivals back: the process that arrived has ended, or its
+// endAll withdraws all arrivals, because the process that arrived has ended, or its
 // generation has.
 func (l *visits) endAll(why *wire.Problem) {
 	l.mu.Lock()
@@ -124,7 +124,7 @@ func (l *visits) endAll(why *wire.Problem) {
 	for _, v := range l.waiting {
 		v.end(endedError{why})
 	}
-	l.answers = nil // the keys were that process's
+	l.answers = nil // the keys belong to that process
 }
 
 func withdrawn(name string) *wire.Problem {
