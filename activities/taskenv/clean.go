@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Clean returns base without the variables that would mislead a process: those that say which
-// rank of another launch it is (the one that started us), and those that belong to the host worker
-// itself. What is left is unchanged, in order.
+// Clean returns base without the variables that would mislead a process: those that describe
+// its rank in another launch (the one that started us), and those that belong to the host
+// worker itself. The rest is unchanged and in order.
 func Clean(base []string) []string {
 	out := make([]string, 0, len(base))
 	for _, kv := range base {
@@ -19,8 +19,8 @@ func Clean(base []string) []string {
 	return out
 }
 
-// Ranks returns the names of the variables that [Clean] leaves out since they say which rank of
-// another launch a process is. There are none in a task of ours, where the launch is known.
+// Ranks returns the names of the variables that [Clean] removes because they describe a rank
+// in another launch. It returns none in a task of ours, where the launch is known.
 func Ranks(base []string) (names []string) {
 	for _, kv := range base {
 		switch name, _, ok := strings.Cut(kv, "="); {
@@ -35,19 +35,19 @@ func Ranks(base []string) (names []string) {
 
 // isOwn reports whether a variable belongs to the host worker.
 func isOwn(name string) bool {
-	// Ours, where a run is started from within a task of another one. And our connection, API
-	// key and client certificate included, all of it: an address without its key and TLS
-	// settings would only make a program fail in a strange way. One that needs a connection
-	// gets it from the spec.
+	// Our own variables are set if a run is started from a task of another one. The
+	// connection to Temporal is removed completely, including API key and client certificate:
+	// an address without its key and TLS settings would only make a program fail in a strange
+	// way. A program that needs a connection gets it from the spec.
 	return hasAnyPrefix(name, ownPrefix, "TEMPORAL_") || slices.Contains(ofService, name)
 }
 
-// ofService are what systemd tells the host worker as its service: a program that finds them would
-// report its own readiness as ours.
+// ofService are variables that systemd sets for the host worker as a service: a program that
+// finds them would report its own readiness as ours.
 var ofService = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 
-// isRank reports whether libraries that find a variable would take a process for a rank of another
-// launch. What else Slurm, MPI and torch have there, such as the job and their tuning, is left.
+// isRank reports whether a variable makes libraries take a process for a rank of another
+// launch. Other variables of Slurm, MPI and torch, such as the job and tuning, are kept.
 func isRank(name string) bool {
 	if hasAnyPrefix(name, "PMIX_MCA_") {
 		return false
@@ -73,8 +73,8 @@ var ranks = []string{
 	"LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
 	"HOROVOD_HOSTNAME", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
 	"HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
-	// Slurm's for each process of a step, and of the script of a batch job. By their number of
-	// tasks Lightning and JAX find that they were started by srun.
+	// Slurm's for each process of a step, and for the script of a batch job. From the number
+	// of tasks Lightning and JAX conclude that they were started by srun.
 	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEPID", "SLURM_NTASKS", "SLURM_NPROCS",
 	"SLURM_TASK_PID", "SLURM_GTIDS", "SLURM_LAUNCH_NODE_IPADDR",
 	// Open MPI's and MPICH's.

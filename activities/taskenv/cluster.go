@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Member is one task of a cluster and where it runs.
+// Member is one task of a cluster, and where it runs.
 type Member struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
@@ -16,26 +16,26 @@ type Member struct {
 	Host string `json:"host"`
 	// Address is the "host:port" at which other tasks reach this one.
 	Address string `json:"address"`
-	// LocalRank is the rank among the tasks of the same host, of which there
-	// are LocalWorldSize.
+	// LocalRank is the rank among the tasks of the same host, and LocalWorldSize their
+	// number.
 	LocalRank      int `json:"local_rank"`
 	LocalWorldSize int `json:"local_world_size"`
 	// HostIndex is the place of the host among those of the run, from 0.
 	HostIndex int `json:"host_index"`
 }
 
-// Name is the task's, such as "worker-3".
+// Name returns the name of the task, such as "worker-3".
 func (m Member) Name() string { return spec.TaskName(m.Type, m.Index) }
 
-// Cluster is all that the processes of a run are told of each other. It is
-// kept on every host of the run.
+// Cluster is everything that the processes of a run are told about each other. It is kept on
+// every host of the run.
 type Cluster struct {
 	// Members are in rank order.
 	Members Members `json:"members"`
 	// RPCLayer goes into TF_CONFIG.
 	RPCLayer string `json:"rpc_layer,omitempty"`
-	// MasterAddr is the host of rank 0, without a port. MasterPort and JAXPort
-	// are leased there, for torch's store and for JAX's coordinator.
+	// MasterAddr is the host of rank 0, without a port. MasterPort and JAXPort are leased
+	// there, for torch's store and for JAX's coordinator.
 	MasterAddr string `json:"master_addr,omitempty"`
 	MasterPort int    `json:"master_port,omitempty"`
 	JAXPort    int    `json:"jax_port,omitempty"`
@@ -45,7 +45,7 @@ type Cluster struct {
 	Profiles []spec.EnvProfile `json:"profiles,omitempty"`
 }
 
-// Member finds a task by name.
+// Member returns a task by name.
 func (c *Cluster) Member(task string) (Member, error) {
 	typ, index, err := spec.ParseTaskName(task)
 	i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Index == index && m.Type == typ })
@@ -55,7 +55,7 @@ func (c *Cluster) Member(task string) (Member, error) {
 	return c.Members[i], nil
 }
 
-// role is the place of m among the tasks of its type, in rank order.
+// role returns the place of m among the tasks of its type, in rank order, and their number.
 func (c *Cluster) role(m Member) (rank, size int) {
 	for _, other := range c.Members {
 		if other.Type != m.Type {

@@ -14,44 +14,43 @@ import (
 // ownPrefix starts the names of the variables that only clusterrun sets.
 const ownPrefix = "CLUSTERRUN_"
 
-// maxVariable is what Linux takes as one "name=value", its final zero included
-// (MAX_ARG_STRLEN). The exec of a longer one fails with a message that names
-// nothing.
+// maxVariable is Linux's limit for one "name=value", including the final zero
+// (MAX_ARG_STRLEN). The exec of a longer one fails with a message that does not name it.
 const maxVariable = 128 << 10
 
-// Process is one process of a task, as far as its environment shows it.
+// Process is what the environment of a process of a task depends on.
 type Process struct {
 	Cluster *Cluster
 	// Task is the name of the task, such as "worker-3".
 	Task string
-	// WorkflowID is the run ID; RunID is Temporal's for this execution of it.
+	// WorkflowID is the run ID; RunID is Temporal's ID of this execution.
 	WorkflowID, RunID string
-	// Restart counts the processes of the task before this one. MaxRestarts is
-	// their limit; 0 where there is none or nothing is restarted.
+	// Restart counts the earlier processes of the task. MaxRestarts is their limit; 0 if
+	// there is none or nothing is restarted.
 	Restart, MaxRestarts int
 	Generation           int
-	// ResultFile, ErrorFile and LogDir are paths on the host. No path: no variable.
+	// ResultFile, ErrorFile and LogDir are paths on the host. An empty path sets no variable.
 	ResultFile, ErrorFile, LogDir string
 	// TFConfigFile is the path of the file for a TF_CONFIG that is too long for a variable.
-	// No path: such a process cannot be started.
+	// If it is empty, such a process cannot be started.
 	TFConfigFile string
-	// Socket is the path at which the process can ask its host.
+	// Socket is the path of the socket to the host.
 	Socket string
-	// Devices are the variables that say which GPUs the process sees, such as
-	// CUDA_VISIBLE_DEVICES. None: those the host worker sees.
+	// Devices are the variables that select the GPUs that the process sees, such as
+	// CUDA_VISIBLE_DEVICES. If empty, it sees those of the host worker.
 	Devices map[string]string
-	// CPUs is how many the process is bound to. 0: it is not bound.
+	// CPUs is the number of CPUs that the process is bound to; 0 if it is not bound.
 	CPUs int
 	// AgentStore reports whether a host serves torch's store.
 	AgentStore bool
-	// Unset names variables of the host worker that the process does not get: exactly,
-	// or with a * behind what they begin with.
+	// Unset names variables of the host worker that the process does not get. A name may end
+	// with a * and then matches by prefix.
 	Unset []string
-	// Env is the task's, from the spec.
+	// Env has the task's variables from the spec.
 	Env map[string]string
 }
 
-// Environ is the environment of a process, sorted, each name once. base is the
+// Environ returns the environment of a process, sorted, each name once. base is the
 // environment of the host worker.
 func Environ(base []string, p Process) ([]string, error) {
 	m, err := p.Cluster.Member(p.Task)
@@ -97,7 +96,7 @@ func (p Process) unsets(name string) bool {
 	})
 }
 
-// own sets what is there whatever the profiles are.
+// own sets the variables that do not depend on the profiles.
 func own(env map[string]string, p Process, m Member) {
 	for name, value := range map[string]string{
 		"RUN_ID":           p.WorkflowID,

@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// Members are the tasks of a cluster, in rank order. Each host of a run is told all of them,
-// so as JSON those of a large run are rows.
+// Members are the tasks of a cluster, in rank order. Each host of a run receives all of them,
+// so the JSON of a large run has rows.
 type Members []Member
 
 // manyMembers is the number above which members are written as rows. Host workers of v0.5.0
 // do not read rows.
 const manyMembers = 250
 
-// row is a sequence of members of one type on one host, of which each is the next one in
-// all that is counted. They differ in their ports.
+// row is a sequence of members of one type on one host whose index and ranks increase by 1.
+// Their ports are listed.
 type row struct {
 	Member
 	Ports []int `json:"ports"`
@@ -68,15 +68,15 @@ func (m *Members) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// at returns the ith member of a row, with the host of its address alone.
+// at returns the ith member of a row, without the port in its address.
 func (r row) at(i int) Member {
 	m := r.Member
 	m.Index, m.Rank, m.LocalRank = m.Index+i, m.Rank+i, m.LocalRank+i
 	return m
 }
 
-// splitPort returns a member with the host of its address alone, and the port; 0 and the
-// member as it is if the address is written in another way.
+// splitPort returns a member without the port in its address, and the port; 0 and the
+// unchanged member if the address is written in another way.
 func splitPort(m Member) (Member, int) {
 	host, text, err := net.SplitHostPort(m.Address)
 	port, numberErr := strconv.Atoi(text)

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tensorFlow sets TF_CONFIG, or where that is too long for a variable the path of the file
-// that has it.
+// tensorFlow sets TF_CONFIG or, if that is too long for a variable, the path of a file with
+// it.
 func tensorFlow(env map[string]string, p Process, m Member) error {
 	config, err := tfConfig(p.Cluster, m)
 	if err != nil {
@@ -26,7 +26,7 @@ func tensorFlow(env map[string]string, p Process, m Member) error {
 	return nil
 }
 
-// LongTFConfig returns the text for p.TFConfigFile; empty if the process has none.
+// LongTFConfig returns the content of p.TFConfigFile; empty if the process needs none.
 func (p Process) LongTFConfig() (string, error) {
 	if _, own := p.Env["TF_CONFIG"]; own || !slices.Contains(p.Cluster.Profiles, spec.EnvTensorFlow) {
 		return "", nil
@@ -63,8 +63,8 @@ func tfConfig(c *Cluster, m Member) (string, error) {
 	return `{"cluster":` + cluster + "," + string(own[1:]), nil
 }
 
-// tfClusters keeps the part of TF_CONFIG that all tasks of a cluster have, of the last
-// cluster it was asked for: a host starts many of the same one after the other.
+// tfClusters caches the part of TF_CONFIG that all tasks of a cluster share, for the last
+// cluster: a host starts many tasks of the same cluster in succession.
 var tfClusters lastTFCluster
 
 type lastTFCluster struct {
@@ -87,8 +87,8 @@ func (l *lastTFCluster) of(members Members) (string, error) {
 	return l.text, nil
 }
 
-// tfCluster lists the addresses of each type by index, or maps the indices to
-// them where some are missing: a list would number the later tasks wrongly.
+// tfCluster lists the addresses of each type by index or, if indices are missing, maps the
+// indices to addresses: a list would number the later tasks wrongly.
 func tfCluster(members []Member) map[string]any {
 	byType := map[string]map[int]string{}
 	for _, m := range members {
@@ -113,7 +113,7 @@ func tfCluster(members []Member) map[string]any {
 	return out
 }
 
-// torch sets what torchrun gives to a process.
+// torch sets the variables that torchrun sets.
 func torch(env map[string]string, p Process, m Member) {
 	roleRank, roleSize := p.Cluster.role(m)
 	env["RANK"] = strconv.Itoa(m.Rank)
@@ -130,15 +130,15 @@ func torch(env map[string]string, p Process, m Member) {
 	env["TORCHELASTIC_RUN_ID"] = p.WorkflowID
 	env["TORCHELASTIC_RESTART_COUNT"] = strconv.Itoa(p.Restart)
 	env["TORCHELASTIC_MAX_RESTARTS"] = strconv.Itoa(p.MaxRestarts)
-	// With True rank 0 connects to a store as the others do, and waits for ever where there is
-	// none.
+	// With True, rank 0 connects to a store as the others do, and would wait forever if there
+	// is none.
 	env["TORCHELASTIC_USE_AGENT_STORE"] = pythonBool(p.AgentStore)
 	if p.ErrorFile != "" {
 		env["TORCHELASTIC_ERROR_FILE"] = p.ErrorFile
 	}
 	setDefault(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
 	if m.LocalWorldSize > 1 {
-		// Else each process takes all cores, and they slow each other down.
+		// Otherwise each process uses all cores, and they slow each other down.
 		setDefault(env, "OMP_NUM_THREADS", "1")
 	}
 }
@@ -150,7 +150,7 @@ func pythonBool(b bool) string {
 	return "False"
 }
 
-// jax sets the coordinator's address, and what programs hand on to
+// jax sets the coordinator's address, and the values that programs pass to
 // jax.distributed.initialize themselves.
 func jax(env map[string]string, p Process, m Member) {
 	env["JAX_COORDINATOR_ADDRESS"] = net.JoinHostPort(p.Cluster.MasterAddr, strconv.Itoa(p.Cluster.JAXPort))

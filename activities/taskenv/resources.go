@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// resources shows a process its share of the host.
+// resources sets the variables for a process's share of the host.
 func resources(env map[string]string, p Process) {
-	own := false // the spec's env says itself what the task sees
+	own := false // whether the spec's env selects the GPUs itself
 	for name := range p.Devices {
 		_, set := p.Env[name]
 		own = own || set

@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Secret returns the value that this host has for a variable, where it is allowed to give
-// it; base is the environment of the host worker. The problem says why there is none, and
-// does not contain the value.
+// Secret returns the value that this host has for a variable, if the policy allows that; base
+// is the environment of the host worker. The problem says why there is no value, and does not
+// contain it.
 func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *spec.Problem) {
 	if from.FromFile != "" {
 		value, err := secretFile(from.FromFile, allowed)
@@ -34,7 +34,7 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 	}
 	name := from.FromEnv
 	if isOwn(name) {
-		// With these it talks to the server; they are what no task is to have.
+		// The host worker uses these to reach the server, and no task may have them.
 		return "", &spec.Problem{Path: "from_env", Message: name + " is the host worker's own, and no task gets it", Remedy: "name another variable, or a file"}
 	}
 	if !allowed.AllowsEnv(name) {
@@ -49,18 +49,18 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 
 var errNotLent = errors.New("the policy of the host does not lend it to this run")
 
-// secretFile reads a value from a file, without a newline at its end.
+// secretFile reads a value from a file, without a final newline.
 func secretFile(path string, allowed policy.Secrets) (string, error) {
 	if !allowed.AllowsFile(filepath.Clean(path)) {
 		return "", errNotLent
 	}
-	// What is no file must not be waited for, such as a pipe.
+	// O_NONBLOCK, because opening a pipe would block.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", reasonOf(err)
 	}
 	defer f.Close()
-	// A link may lead anywhere; this is where it has led.
+	// A link may lead anywhere; the descriptor tells where it has led.
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	switch {
 	case err != nil:
@@ -90,7 +90,7 @@ func secretFile(path string, allowed policy.Secrets) (string, error) {
 	}
 }
 
-// reasonOf leaves out the path.
+// reasonOf returns an error without its path.
 func reasonOf(err error) error {
 	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
 		return pathError.Err
