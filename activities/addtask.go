@@ -11,23 +11,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// addedTask is a task that was started outside the spec, or with another
-// command than there.
+// addedTask is a task that was started outside the spec, or with a command other than the
+// spec's.
 type addedTask struct {
 	Task spec.Task `json:"task"`
-	// Signers are the principals of whoever has signed it.
+	// Signers are the principals of the key that signed it.
 	Signers []string `json:"signers,omitempty"`
 	// Launch is as in [RunTaskInput].
 	Launch int `json:"launch,omitempty"`
-	// Member is set where the task is not in the cluster.
+	// Member is set if the task is not in the cluster.
 	Member *taskenv.Member `json:"member,omitempty"`
 }
 
-// groupOfAdded returns the lease of an added task; the groups of a reservation count
-// from 0.
+// groupOfAdded returns the port lease group of an added task; the groups of a reservation
+// count from 0.
 func groupOfAdded(rank int) int { return -1 - rank }
 
-// addTask puts such a task into the plan.
+// addTask adds such a task to the plan.
 func (h *Host) addTask(ctx context.Context, run runkey.Run, in RunTaskInput) error {
 	t := *in.Added
 	p, err := h.plans.get(run)
@@ -66,8 +66,8 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in RunTaskInput) err
 	return err
 }
 
-// clusterFor returns the cluster as a task sees it. Only a task outside the spec
-// sees itself in it; the others keep the one they were started with.
+// clusterFor returns the cluster as a task sees it. Only a task outside the spec sees itself
+// in it; the others keep the cluster that they were started with.
 func (p *plan) clusterFor(task string) *taskenv.Cluster {
 	c := p.Cluster
 	if a, ok := p.Added[task]; ok && a.Member != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkSpec returns what is wrong with a spec, before its tasks are listed: whoever can write
-// to the namespace can ask for anything, so nothing that a workflow has checked counts.
+// checkSpec returns the problems of a spec, before its tasks are listed. It does not rely on
+// the checks of a workflow: anyone who can write to the namespace can ask for anything.
 func (h *Host) checkSpec(s *spec.RunSpec) []spec.Problem {
 	var invalid *spec.InvalidSpecError
 	if !errors.As(s.Validate(), &invalid) {
@@ -33,25 +33,25 @@ func (h *Host) checkSpec(s *spec.RunSpec) []spec.Problem {
 	if !s.IsElastic() {
 		return invalid.Problems
 	}
-	// This may be a part of the run, whose tasks are too few for its hosts and for what it says of them.
+	// This may be a part of the run, with fewer tasks than its hosts settings require.
 	return slices.DeleteFunc(invalid.Problems, func(p spec.Problem) bool {
 		if h.Guard == nil {
-			return p.Path != "tasks" // but their number is bounded for all
+			return p.Path != "tasks" // the number of tasks is bounded in any case
 		}
 		return p.Path == "hosts.count" || p.Path == "hosts.per_host"
 	})
 }
 
-// leave is what a host knows of a run whose tasks it takes.
+// leave is the permission for a run whose tasks the host takes.
 type leave struct {
 	signers []string
-	as      string // whom its tasks run as
-	// statement is the ID of its spec; empty: there is no policy.
+	as      string // the user of its tasks
+	// statement is the ID of its spec; empty if there is no policy.
 	statement string
 }
 
-// sameSpec returns why a run must not go on with a spec: its directory, its log and its user's
-// processes here are of another one, which others may have written.
+// sameSpec returns an error if a run must not continue with a spec because its directory, its
+// logs and its processes here belong to another spec, which others may have written.
 func (h *Host) sameSpec(p *plan, l leave) error {
 	if !h.Guard.HasPolicy() || p.Statement == l.statement {
 		return nil
@@ -61,8 +61,8 @@ func (h *Host) sameSpec(p *plan, l leave) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", h.Name, why), spec.ErrPlacement, nil)
 }
 
-// unsignedStatement returns the ID of a spec that nobody has signed. A part of an elastic run
-// has that of the whole.
+// unsignedStatement returns the ID of an unsigned spec. A part of an elastic run has the ID
+// of the whole.
 func unsignedStatement(s *spec.RunSpec) string {
 	whole := s.AsSigned()
 	if whole.IsElastic() && len(whole.Tasks) > 0 {
@@ -70,14 +70,14 @@ func unsignedStatement(s *spec.RunSpec) string {
 	}
 	b, err := json.Marshal(whole)
 	if err != nil {
-		return "" // it has come as JSON
+		return "" // cannot happen: the spec was decoded from JSON
 	}
 	sum := sha256.Sum256(b)
 	return policy.Unsigned + " " + hex.EncodeToString(sum[:])
 }
 
-// admit returns by whose leave this host takes tasks of a run, and why it does not: before
-// anything is fetched, reserved or started.
+// admit returns the permission for tasks of a run, or the problems that forbid it. It comes
+// before anything is fetched, reserved or started.
 func (h *Host) admit(run runkey.Run, in ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
 	if h.Guard == nil {
 		return l, nil
@@ -109,9 +109,9 @@ func (h *Host) admit(run runkey.Run, in ReserveInput, tasks []spec.Task) (l leav
 	return l, problems
 }
 
-// sameUser denies what is allowed as another user than the one the run has here: its files
-// and sockets are that user's, and whoever may start something as one user must not by a run
-// of another's.
+// sameUser denies a request that is allowed as a user other than the run's user here. The
+// run's files and sockets belong to that user, and a signer who may start processes as one
+// user must not use the run of another.
 func sameUser(d policy.Decision, as string) policy.Decision {
 	if !d.Allowed || d.User == as {
 		return d
@@ -120,7 +120,7 @@ func sameUser(d policy.Decision, as string) policy.Decision {
 	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d has it run as %s, and the run runs as %s here", d.Rule, name(d.User), name(as))}
 }
 
-// denial says to whoever starts a run why the policy does not allow a task of it.
+// denial returns the problem that tells a user why the policy does not allow a task.
 func (h *Host) denial(task string, signers []string, why string) spec.Problem {
 	return spec.Problem{
 		Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", task, by(signers), h.Name, why), Remedy: remedyOfDenial(signers),
@@ -141,13 +141,13 @@ func remedyOfDenial(signers []string) string {
 	return "ask the owner of the host"
 }
 
-// useOf is the use of a signature by a run.
+// useOf returns the use of a signature by a run.
 func useOf(run runkey.Run) guard.Use {
 	return guard.Use{Namespace: run.Namespace, Workflow: run.WorkflowID, Run: run.RunID}
 }
 
-// admitAdded returns who has signed a task that is to be added to a plan, and why it must not
-// be: before that, since it would take the place of the one that is there.
+// admitAdded returns the signers of a task that is to be added to a plan, or why it must not
+// be added. It is called before addTask replaces the existing task.
 func (h *Host) admitAdded(p *plan, in RunTaskInput) ([]string, error) {
 	t := *in.Added
 	if before, ok := p.Added[t.Name()]; ok && before.Launch == in.Launch && reflect.DeepEqual(before.Task, t) {
@@ -165,8 +165,9 @@ func (h *Host) admitAdded(p *plan, in RunTaskInput) ([]string, error) {
 	return signers, nil
 }
 
-// admitStart returns who has signed a task that is outside the spec, or differs from it. A
-// task that is as in the spec is signed with it. With launch nil nothing is started yet.
+// admitStart returns the signers of a task that is outside the spec or differs from it. A
+// task that is as in the spec is signed with the spec. If launch is nil, nothing is started
+// yet.
 func (h *Host) admitStart(p *plan, t spec.Task, launch *RunTaskInput) ([]string, error) {
 	if h.Guard == nil {
 		return nil, nil
@@ -198,8 +199,8 @@ func sameTask(a, b spec.Task) bool {
 
 var errCluster = temporal.NewNonRetryableApplicationError("the cluster is not that of the run's spec", spec.ErrPlacement, nil)
 
-// checkCluster returns why a cluster is not that of the run: what a workflow adds to the spec
-// are hosts, addresses and ports.
+// checkCluster returns an error if a cluster is not that of the run: a workflow adds only
+// hosts, addresses and ports to the spec.
 func (h *Host) checkCluster(p *plan, c taskenv.Cluster) error {
 	if !h.Guard.HasPolicy() {
 		return nil
@@ -220,7 +221,7 @@ func (h *Host) checkCluster(p *plan, c taskenv.Cluster) error {
 	return nil
 }
 
-// forgetSignatures removes what nobody has to know any more of signatures.
+// forgetSignatures removes the notes of signatures that are no longer needed.
 func (h *Host) forgetSignatures() {
 	err := h.Guard.Forget(func(u guard.Use) bool {
 		_, err := h.plans.get(runkey.Run{Namespace: u.Namespace, WorkflowID: u.Workflow, RunID: u.Run})

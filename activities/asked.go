@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// PolicyRequest is what the policy is asked about the process of a task. ships is the directory
-// of what the run ships.
+// PolicyRequest returns the request to the policy for the process of a task. ships is the
+// directory of what the run ships.
 func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string) policy.Request {
 	dir := dirIn(ships, s, t)
 	r := policy.Request{
@@ -45,8 +45,8 @@ func (h *Host) requestFor(run runkey.Run, s *spec.RunSpec, t spec.Task, signers 
 	return PolicyRequest(s, t, h.shipsTo(run, s), signers)
 }
 
-// goesUp returns which path of a task has an element .., which is not what it seems to be
-// where it follows a link; empty: none has.
+// goesUp returns the problem if a path of a task has an element .., which may lead elsewhere
+// after a link; empty if none has.
 func goesUp(s *spec.RunSpec, t spec.Task) string {
 	paths := []struct{ field, path string }{{"dir", t.Dir}, {"logs.dir", s.Logs.Dir}}
 	if len(t.Command) > 0 {
@@ -60,13 +60,13 @@ func goesUp(s *spec.RunSpec, t spec.Task) string {
 	return ""
 }
 
-// inRealDir returns the path of a program without links in the way to it. It may be one itself.
+// inRealDir resolves the links in the directory of a program, but not the program itself.
 func inRealDir(program string) string {
 	program = filepath.Clean(program)
 	return filepath.Join(resolved(filepath.Dir(program)), filepath.Base(program))
 }
 
-// resolved returns a directory without links in the way, as far as it is there.
+// resolved resolves the links in the existing part of a directory's path.
 func resolved(dir string) string {
 	dir = filepath.Clean(dir)
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -78,7 +78,7 @@ func resolved(dir string) string {
 	return dir
 }
 
-// known returns a path as a policy knows it: what the run ships is at one place on each host.
+// known returns a path in the form that a policy uses, with what the run ships below ship:/.
 func known(ships, path string) string {
 	if ships == "" {
 		return path

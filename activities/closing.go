@@ -7,9 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// CancelRuns cancels all runs that have tasks here, because their owner is
-// gone, and returns them. They get to their end while the supervisor stops
-// their processes.
+// CancelRuns cancels all runs that have tasks here, because their owner is gone, and returns
+// them. They end while the supervisor stops their processes.
 func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
 	var runs []runkey.Run
 	for _, p := range h.plans.all() {
@@ -22,8 +21,8 @@ func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
 	return runs
 }
 
-// AwaitIdle returns when no RunTask holds a lease any more: all of them could
-// report how their processes ended. It returns early when ctx ends.
+// AwaitIdle returns when no RunTask holds a lease any more, so all of them could report how
+// their processes ended. It returns early when ctx ends.
 func (h *Host) AwaitIdle(ctx context.Context) {
 	for h.leases() > 0 {
 		select {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// command returns what to execute as process number n of the task.
+// command returns the command for process number n of the task.
 func (l *taskLease) command(n int) (supervisor.Command, error) {
 	t, ok := l.plan.task(l.key.Task)
 	if !ok {
@@ -71,7 +71,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	}
 	program := lookPath(t.Command[0], dir, looksIn)
 	if l.Guard.HasPolicy() {
-		// As the policy was asked: a link may have been changed since.
+		// Resolve the same way as for the policy: a link may have changed since.
 		program, dir = inRealDir(program), resolved(dir)
 	}
 	args := t.Command
@@ -96,7 +96,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	}, nil
 }
 
-// stdinOf returns what a task reads.
+// stdinOf returns the source of a task's stdin.
 func (l *taskLease) stdinOf(task string) string {
 	switch l.Stdin {
 	case AllTasks:
@@ -107,13 +107,13 @@ func (l *taskLease) stdinOf(task string) string {
 	return ""
 }
 
-// asRank returns what starts a program as a rank of an MPI world.
+// asRank returns the command that starts a program as a rank of an MPI world.
 func asRank(program string, args []string) (string, []string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, fmt.Errorf("find our own executable: %w", err)
 	}
-	// What has replaced it since this program was started does as well.
+	// If the executable was replaced since this program started, the new one works as well.
 	self = strings.TrimSuffix(self, " (deleted)")
 	return self, append([]string{self, "task", "mpi", "--", program}, args[1:]...), nil
 }
@@ -133,8 +133,8 @@ func writeTFConfig(p taskenv.Process) error {
 	return os.WriteFile(p.TFConfigFile, []byte(config), tasklog.FileMode(p.LogDir))
 }
 
-// restartCount returns what process number n of a task is told. In restart scope "group"
-// all tasks of a generation have to be told the same.
+// restartCount returns the restart count of process number n of a task. In restart scope
+// "group" all tasks of a generation must get the same count.
 func (p *plan) restartCount(generation, n int) int {
 	if p.Spec.RestartScope == spec.RestartScopeGroup {
 		return generation
@@ -153,14 +153,13 @@ func (f processFiles) path(name string) string {
 	return filepath.Join(f.dir, name)
 }
 
-// files returns the files of process number n of a task. What the oldest attempts left is
-// removed.
+// files returns the files of process number n of a task, and removes the oldest attempts.
 func (l *taskLease) files(t spec.Task, n int) processFiles {
 	runDir := l.plan.runDir()
 	if runDir == "" {
 		return processFiles{}
 	}
-	// Before the new attempt, so that at most the bound and this one are there.
+	// This comes before the new attempt, so that there are at most the bound and this one.
 	err := l.plan.User.Do(func() error { return tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts) })
 	if err != nil {
 		l.Log.Warn("old attempts stay", zap.String("task", l.key.String()), zap.Error(err))
@@ -168,8 +167,8 @@ func (l *taskLease) files(t spec.Task, n int) processFiles {
 	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}
 }
 
-// output returns where one stream goes: its file, our owner's output where there is
-// one, or nowhere.
+// output returns where one stream goes: to its file, to the owner's output if there is one,
+// or nowhere.
 func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string {
 	switch {
 	case s.File&stream != 0:

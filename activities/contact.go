@@ -13,15 +13,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// beatsInContact is how often a host tries to reach the server in the time after which it
-// stops what it could not reach the server for.
+// beatsInContact is how often a host tries to reach the server before it stops a process for
+// lack of contact.
 const beatsInContact = 4
 
-// stopAfter returns how long a process of the run goes on without contact; 0: without limit.
+// stopAfter returns how long a process of the run continues without contact; 0 is without
+// limit.
 func (p *plan) stopAfter() time.Duration { return p.Spec.StopAfter(p.Cluster.Hosts) }
 
-// hurry shortens a time between two signs of life, or the patience for one, where the run
-// does not leave so much time.
+// hurry shortens the time between two heartbeats, or the wait for an answer, if the run stops
+// its processes sooner.
 func (p *plan) hurry(d time.Duration) time.Duration {
 	if after := p.stopAfter(); after > 0 {
 		return min(d, after/beatsInContact)
@@ -29,9 +30,9 @@ func (p *plan) hurry(d time.Duration) time.Duration {
 	return d
 }
 
-// contact returns what a process of the task begins with. Where it needs contact the server has
-// answered for this very attempt a moment ago: an attempt that was frozen for a while may
-// be nobody's any more. The answer may be the one that brought the attempt.
+// contact returns the first contact of a process. If the process needs contact, the server
+// must have answered for this very attempt a moment ago: an attempt that was frozen for a
+// while may no longer be valid. The answer may be the one that delivered the attempt.
 func (l *taskLease) contact() (supervisor.Contact, error) {
 	after := l.plan.stopAfter()
 	if after == 0 {
@@ -46,7 +47,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 			return supervisor.Contact{Until: at + after.Nanoseconds(), Signal: signal, Grace: grace}, nil
 		}
 	}
-	// There is no process to tell of, and that there was one must not be forgotten.
+	// There is no process to report, but the details of an earlier one must be kept.
 	var details []any
 	if before := (spec.Heartbeat{}); l.resumed && activity.GetHeartbeatDetails(l.ctx, &before) == nil {
 		details = append(details, before)
@@ -66,8 +67,8 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	}
 }
 
-// inContact renews the contact of the task's process: the server has answered what was sent
-// for it at that time of CLOCK_BOOTTIME.
+// inContact renews the contact of the task's process: the server has answered a heartbeat
+// that was sent at that time of CLOCK_BOOTTIME.
 func (l *taskLease) inContact(ctx context.Context, sent int64) {
 	after := l.plan.stopAfter()
 	if after == 0 {

@@ -11,34 +11,34 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ControlInput asks for something short on the host of running tasks.
+// ControlInput is a short operation on the host of running tasks.
 type ControlInput struct {
 	// Run is as in [ReserveInput].
 	Run   string              `json:"run,omitempty"`
 	Op    lifecycle.ControlOp `json:"op"`
 	Tasks []string            `json:"tasks"`
-	// Generation is the one it is meant for. A request that comes late reaches no
-	// process of the next.
+	// Generation is the generation that the request is meant for. A late request reaches no
+	// process of the next one.
 	Generation int            `json:"generation,omitempty"`
 	Signal     string         `json:"signal,omitempty"`
 	Grace      *time.Duration `json:"grace,omitempty"`
-	// Start is the task that is to be started, for the check before that.
+	// Start is the task that is to be started, if the operation checks that.
 	Start *spec.Task `json:"start,omitempty"`
-	// Stopping is what there is to tell.
+	// Stopping is the state that the operation tells the tasks.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
 }
 
 // ControlOutput names the tasks that had a process to reach.
 type ControlOutput struct {
 	Tasks []string `json:"tasks"`
-	// Files are the paths of what was captured, by task.
+	// Files are the paths of the captured stacks, by task.
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// Control terminates, restarts or signals processes, writes down what they are
-// doing, checks whether a task could be started, seals the run on this host, or tells
-// its tasks that they stop together. The RunTask activities of the tasks stay open:
-// they see the processes end and judge what it means.
+// Control terminates, restarts or signals processes, captures their stacks, checks whether a
+// task could be started, seals the run on this host, or tells its tasks that they stop
+// together. The RunTask activities of the tasks stay open: they see the processes end and
+// judge the ends.
 func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, error) {
 	run := runOf(ctx, in.Run)
 	switch in.Op {
@@ -93,7 +93,7 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 	case lifecycle.ControlTerminate, lifecycle.ControlRestart:
 		reason := supervisor.ReasonTerminate
 		if in.Op == lifecycle.ControlRestart {
-			// What could not be started again is better left running.
+			// A process that could not be started again is better left running.
 			if err := h.checkAgain(p, in.Tasks); err != nil {
 				return ControlOutput{}, err
 			}

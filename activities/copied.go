@@ -9,16 +9,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// logRoot returns the directory below which the logs of a run with that spec lie here.
+// logRoot returns the directory below which the logs of a run with that spec are stored here.
 func (h *Host) logRoot(s *spec.RunSpec) string {
 	if h.LogsCopiedTo != "" {
-		return h.LogRoot // the directory of the spec is one of the owner's
+		return h.LogRoot // the directory of the spec is on the owner's machine
 	}
 	return cmp.Or(s.Logs.Dir, h.LogRoot)
 }
 
-// told returns what the run is told of a path below the logs: where they are copied to, if
-// they are.
+// told returns the path below the logs that the run is told: the path of the copy, if logs
+// are copied.
 func (h *Host) told(p *plan, path string) string {
 	if h.LogsCopiedTo == "" || p == nil {
 		return path
@@ -34,7 +34,7 @@ func (h *Host) told(p *plan, path string) string {
 	return root + rest
 }
 
-// describe returns what the run is told of an exit, and the value of the task.
+// describe returns the exit as the run is told it, and the value of the task.
 func (h *Host) describe(p *plan, q supervisor.Process) (spec.Exit, json.RawMessage) {
 	e, value := h.describeExit(p, q)
 	e.LogDir, e.ErrorFile = h.told(p, e.LogDir), h.told(p, e.ErrorFile)

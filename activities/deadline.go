@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// withDeadline returns the plan with max_run_time counting: from the first task that
-// is started here, which is when the workflow's own timer starts.
+// withDeadline returns the plan after starting max_run_time, which counts from the first task
+// that is started here. The workflow's own timer starts then, too.
 func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 	p, err := h.plans.get(run)
 	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == BootID() {
@@ -20,11 +20,11 @@ func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 		if p.DeadlineWall.IsZero() {
 			from := h.now()
 			if p.Elapsed > 0 {
-				from = p.Reserved // it has been counted up to then
+				from = p.Reserved // Elapsed includes the time up to then
 			}
 			p.DeadlineWall = from.Add(p.Spec.MaxRunTime.Std() - p.Elapsed)
 		}
-		// The clock since boot does not jump; after another boot it starts anew.
+		// The clock since boot does not jump, but it restarts with each boot.
 		p.Deadline, p.BootID = supervisor.BootNanos()+int64(p.DeadlineWall.Sub(h.now())), BootID()
 		return nil
 	})
@@ -33,8 +33,8 @@ func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 // overdue reports whether max_run_time has passed.
 func (p *plan) overdue() bool { return p.Deadline != 0 && supervisor.BootNanos() >= p.Deadline }
 
-// killAt returns when the supervisor kills by itself. The workflow's own timer comes
-// first while the server is there; this one holds through outages.
+// killAt returns when the supervisor kills by itself. The workflow's own timer comes first
+// while the server is there; this one works during outages.
 func (p *plan) killAt() int64 {
 	if p.Deadline == 0 {
 		return 0
@@ -42,8 +42,8 @@ func (p *plan) killAt() int64 {
 	return p.Deadline + int64(time.Second)
 }
 
-// BootID tells this boot of the machine from others; clocks since boot compare
-// only within one.
+// BootID returns the ID of this boot of the machine; clocks since boot can be compared only
+// within one boot.
 func BootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 
 const sigkill = int(unix.SIGKILL)
 
-// stderrLines are what explains a failure without an error file.
+// stderrLines is how many lines of stderr explain a failure without an error file.
 const stderrLines = 8
 
-// exitOf translates what the supervisor saw, without reading any file. call is the one
-// that the process had not ended; see [plan.inCall].
+// exitOf converts the supervisor's record of an exit, without reading any file. call is the
+// call that the process had not ended; see [plan.inCall].
 func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 	e := spec.Exit{
 		Restart: p.Number, PID: p.PID, LogDir: p.LogDir, Started: p.Started,
@@ -42,9 +42,9 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 	return e
 }
 
-// causeOf returns why a process ended. One that ended well before it felt the stop
-// has completed all the same; one that dies of our signal has not failed. One that
-// ended by itself in the middle of a call has, whatever its exit code.
+// causeOf returns why a process ended. A process that exited with 0 despite a collateral stop
+// has completed, and one that died of our signal has not failed. A process that ended by
+// itself during a call has failed, whatever its exit code.
 func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 	switch {
 	case e.Lost:
@@ -78,14 +78,14 @@ func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 	return spec.CauseOrigin
 }
 
-// describeExit returns the whole account of an exit on that host: what the supervisor saw, and
-// what the process left in its files.
+// describeExit returns the complete description of an exit on that host: the supervisor's
+// record and what the process left in its files.
 func describeExit(host string, p supervisor.Process, owned bool, call string) (spec.Exit, json.RawMessage) {
 	e := exitOf(p, owned, call)
 	if p.LogDir == "" {
 		return e, nil
 	}
-	// Of what came after the last heartbeat, the end is when it was written.
+	// Output after the last heartbeat counts as written at the end.
 	times := tasklog.NewTimes(p.LogDir)
 	times.NoteEnd(p.Exit.Ended)
 	e.Usage.OutputBytes = times.Written()
@@ -93,8 +93,8 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	report, malformed := tasklog.ReadErrorFile(file)
 	switch {
 	case malformed != nil:
-		// It reports nothing, and must not be passed over: what was to be the
-		// explanation is in it.
+		// It reports nothing, but must not be ignored: it contains what was meant to be the
+		// explanation.
 		e.Message, e.ErrorFile = shorten.Text(malformed.Error(), maxMessage/2), file
 	case report != nil:
 		e.Message, e.Reported = report.Message, e.Cause.ByItself() || p.Exit.Failed
@@ -102,7 +102,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	}
 	switch e.Cause {
 	case spec.CauseCompleted:
-		// Whatever it once wrote down, it did not fail of it.
+		// Whatever error it once reported, it did not fail.
 		e.Message, e.ErrorTime = "", time.Time{}
 		file := filepath.Join(p.LogDir, tasklog.ResultFile)
 		value, err := tasklog.ReadResult(file, taskapi.MaxResult)
@@ -110,7 +110,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		case errors.Is(err, tasklog.ErrTooLarge):
 			e.ValueFile = file
 		case err != nil:
-			// A value that cannot be handed on must not look like success.
+			// A value that cannot be delivered must not look like success.
 			e.Cause, e.Message = spec.CauseOrigin, err.Error()
 		}
 		return bound(e), value
@@ -135,7 +135,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	return bound(e), nil
 }
 
-// describeExit is the same as the user whose files they are.
+// describeExit calls the function of that name as the user who owns the files.
 func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value json.RawMessage) {
 	user, err := p.userOf(q)
 	if err == nil {
@@ -150,7 +150,7 @@ func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value j
 	return e, value
 }
 
-// unread says why an exit has nothing of the files of its process.
+// unread adds to an exit why the files of its process could not be read.
 func unread(e spec.Exit, why error) spec.Exit {
 	e.Message = strings.Trim(e.Message+"\n"+why.Error(), "\n")
 	return bound(e)
@@ -179,8 +179,8 @@ func (p *plan) attemptsOf(processes []supervisor.Process, launch int, owned bool
 
 func lived(p supervisor.Process) time.Duration { return max(0, p.Exit.Ended.Sub(p.Started)) }
 
-// restartsOf counts the processes of a launch after its first, of which each launch
-// has one that is known.
+// restartsOf counts the restarts of a launch. The supervisor keeps the first process of each
+// launch.
 func restartsOf(processes []supervisor.Process, launch int) int {
 	first, last := -1, -1
 	for _, p := range processes {

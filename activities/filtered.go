@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// collectors collect the filtered lines of the runs that ask for them, from the
-// first task of a run here to its release. They die with this host worker, and
-// begin anew with the next.
+// collectors collect the filtered lines of the runs that ask for them, from the first task of
+// a run here to its release. They end with this host worker, and the next one starts them
+// again.
 type collectors struct {
 	mu    sync.Mutex
 	byRun map[runkey.Run]*tasklog.Collector
 }
 
-// collectPatience is how long a release waits for what is left to be collected.
+// collectPatience is how long a release waits until the remaining lines are collected.
 const collectPatience = 30 * time.Second
 
 func (p *plan) filters() bool {
@@ -32,8 +32,8 @@ func (p *plan) filters() bool {
 	return len(l.DuplicateStdoutFilters)+len(l.DuplicateStderrFilters) > 0 && p.runDir() != ""
 }
 
-// collect starts to collect the lines of a run, unless that is done already, or
-// there is nothing to collect. A released run has all its lines.
+// collect starts to collect the lines of a run, unless it has started already or there is
+// nothing to collect. A released run has all its lines.
 func (h *Host) collect(p *plan) {
 	if p.Released || !p.filters() {
 		return
@@ -66,14 +66,14 @@ func (h *Host) collect(p *plan) {
 		},
 	}
 	if p.Cluster.Hosts > 1 && p.Spec.Logs.Dir != "" {
-		// The hosts may share it.
+		// The hosts may share the directory.
 		o.Name = h.Name
 	}
 	h.collectors.byRun[p.Run] = tasklog.Collect(p.runDir(), o)
 }
 
-// collectRest collects what is left of a run whose processes have all ended, and
-// all of it where this host worker has seen none of them.
+// collectRest collects the remaining lines of a run whose processes have all ended, or all
+// lines if this host worker has seen none of the processes.
 func (h *Host) collectRest(ctx context.Context, p *plan) {
 	h.collect(p)
 	ctx, cancel := context.WithTimeout(ctx, collectPatience)
@@ -83,8 +83,8 @@ func (h *Host) collectRest(ctx context.Context, p *plan) {
 	}
 }
 
-// endCollecting ends what is collected of a run. Where that takes longer than ctx
-// it goes on, and can be waited for again.
+// endCollecting ends the collection of a run. If that takes longer than ctx, it continues,
+// and the caller can wait for it again.
 func (h *Host) endCollecting(ctx context.Context, run runkey.Run) error {
 	h.collectors.mu.Lock()
 	c := h.collectors.byRun[run]
@@ -110,7 +110,7 @@ func (p *plan) here(rank int) bool {
 	return added || slices.Contains(p.Tasks, name)
 }
 
-// nameOf returns the name of the task with that rank; none: there is no such task.
+// nameOf returns the name of the task with that rank; empty if there is none.
 func (p *plan) nameOf(rank int) string {
 	for name, a := range p.Added {
 		if a.Task.Rank == rank {
@@ -125,7 +125,7 @@ func (p *plan) nameOf(rank int) string {
 	return ""
 }
 
-// lineFields returns what the prefix of the lines of a process is made of.
+// lineFields returns the fields for the prefix of a process's lines.
 func (h *Host) lineFields(run runkey.Run, rank, attempt int) spec.PrefixFields {
 	p, err := h.plans.get(run)
 	if err != nil {

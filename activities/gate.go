@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// signersOf returns who has signed a task of the run.
+// signersOf returns the signers of a task of the run.
 func (p *plan) signersOf(task string) []string {
 	if a, ok := p.Added[task]; ok {
 		return a.Signers
@@ -20,23 +20,23 @@ func (p *plan) signersOf(task string) []string {
 	return p.Signers
 }
 
-// decide asks the policy about the process of a task, or what somebody asks of it.
+// decide asks the policy about the process of a task, or about a request to it.
 func (h *Host) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
 	if h.Guard == nil {
-		return h.Guard.Decide(policy.Request{}) // nothing is looked up for that
+		return h.Guard.Decide(policy.Request{}) // avoids the lookups of requestFor
 	}
 	r := h.requestFor(p.Run, p.Spec, t, p.signersOf(t.Name()))
 	r.Ask = ask
 	return sameUser(h.Guard.Decide(r), p.As)
 }
 
-// denied is the error of what the policy does not allow.
+// denied logs a refusal by the policy and returns the error for it.
 func (h *Host) denied(p *plan, e guard.Entry, why string) error {
 	h.refused(p.Run, e, why)
 	return fmt.Errorf("the policy of host %s does not allow it: %s", h.Name, why)
 }
 
-// refused notes a refusal. That it cannot be written changes nothing.
+// refused logs a refusal. An error of the audit log does not change the refusal.
 func (h *Host) refused(run runkey.Run, e guard.Entry, why string) {
 	e.What, e.Why, e.Run, e.Execution = "refused", why, run.WorkflowID, run.RunID
 	if err := h.Guard.Log(e); err != nil {
@@ -44,7 +44,7 @@ func (h *Host) refused(run runkey.Run, e guard.Entry, why string) {
 	}
 }
 
-// allowedStart is asked at each start of a process, before anything of it is made.
+// allowedStart asks the policy at each start of a process, before anything is created for it.
 func (l *taskLease) allowedStart(t spec.Task) (policy.Decision, error) {
 	if l.Guard != nil {
 		l.asked = l.requestFor(l.plan.Run, l.plan.Spec, t, l.plan.signersOf(t.Name()))
@@ -56,7 +56,8 @@ func (l *taskLease) allowedStart(t spec.Task) (policy.Decision, error) {
 	return d, nil
 }
 
-// written writes a start down, of the program that was decided on.
+// written logs a start to the audit log, after checking that the program is the one that the
+// policy allowed.
 func (l *taskLease) written(c supervisor.Command) error {
 	if l.Guard == nil {
 		return nil
@@ -76,7 +77,7 @@ func (l *taskLease) written(c supervisor.Command) error {
 	})
 }
 
-// audited notes that a run stops a task.
+// audited logs that a run stops a task.
 func (l *taskLease) audited(reason string) {
 	err := l.Guard.Log(guard.Entry{
 		What: "stop", Run: l.key.Run.WorkflowID, Execution: l.key.Run.RunID, Task: l.key.Task,

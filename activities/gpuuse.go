@@ -13,21 +13,21 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// gpuStale is how old may be what nvidia-smi said.
+// gpuStale is how old the output of nvidia-smi may be.
 const gpuStale = time.Minute
 
-// gpuUse is what the driver of NVIDIA last said about the processes on the GPUs. It is asked
-// by nvidia-smi, which hangs where a GPU does: nobody waits for it.
+// gpuUse is the latest information of NVIDIA's driver about the processes on the GPUs. It
+// comes from nvidia-smi, which hangs if a GPU does, so nothing waits for it.
 type gpuUse struct {
 	mu        sync.Mutex
 	asking    bool
-	asked     time.Time // when last
+	asked     time.Time // start of the last query
 	pause     time.Duration
 	answered  time.Time
 	processes []supervisor.GPUProcess
 }
 
-// latest returns what is known, and begins to ask again where that is old.
+// latest returns the latest information, and starts a new query if it is old.
 func (g *gpuUse) latest(h *Host) []supervisor.GPUProcess {
 	program, err := exec.LookPath("nvidia-smi")
 	if err != nil {
@@ -37,7 +37,7 @@ func (g *gpuUse) latest(h *Host) []supervisor.GPUProcess {
 	defer g.mu.Unlock()
 	if !g.asking && (g.asked.IsZero() || time.Since(g.asked) >= max(g.pause, sampleEvery)) {
 		g.asking, g.asked = true, time.Now()
-		go g.ask(h, program) // not one that the end of the host waits for
+		go g.ask(h, program) // not in the group: the end of the host does not wait for it
 	}
 	if time.Since(g.answered) > gpuStale+g.pause {
 		return nil
@@ -58,8 +58,8 @@ func (g *gpuUse) ask(h *Host, program string) {
 	g.processes, g.answered = processes, time.Now()
 }
 
-// readGPUUse asks nvidia-smi, and says how much processor time that took. A GPU that several
-// processes share is busy with all of them in equal parts.
+// readGPUUse runs nvidia-smi, and returns also how much processor time that took. The use of
+// a GPU is divided equally among the processes that share it.
 func readGPUUse(ctx context.Context, program string) ([]supervisor.GPUProcess, time.Duration, error) {
 	gpus, took, err := resources.AskNVIDIA(ctx, program, "--query-gpu=uuid,utilization.gpu")
 	if err != nil {
@@ -73,7 +73,7 @@ func readGPUUse(ctx context.Context, program string) ([]supervisor.GPUProcess, t
 	for _, app := range apps {
 		sharing[app[0]]++
 	}
-	busy := map[string]float64{} // of each of those that share a GPU; what it does not tell is 0
+	busy := map[string]float64{} // share of each process of a GPU; 0 if unknown
 	for _, gpu := range gpus {
 		if percent, err := strconv.ParseFloat(gpu[1], 64); err == nil && sharing[gpu[0]] > 0 {
 			busy[gpu[0]] = percent / 100 / sharing[gpu[0]]

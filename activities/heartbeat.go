@@ -15,46 +15,46 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Heartbeats say that a task's lease is held, and where its process is; with each
-// the host notes how far the output of the process has got ([tasklog.Times]). A
-// cancellation that the server could not push is learnt from their answers, so
-// small runs beat often and large ones spare the server, and the host, which
-// has 32 beats a second at most.
+// Heartbeats report that a task's lease is held, and where its process is. With each one the
+// host records the sizes of the process's output ([tasklog.Times]). The answers report
+// cancellations that the server could not push, so small runs beat often. Large runs beat
+// less often, which spares the server and the host: the tasks of a run send at most 32 beats
+// a second.
 const (
 	minBeat = time.Second
-	// beatPatience is how long the server may take to answer one.
+	// beatPatience is how long the server may take to answer a heartbeat.
 	beatPatience = 5 * time.Second
-	// firstBeat is how soon people see the pid. Not at once: a heartbeat costs the
-	// server as much as the start of a task, and while a run is being launched it
-	// has better things to do.
+	// firstBeat is how soon people see the pid. It is not 0, because a heartbeat costs the
+	// server as much as the start of a task, and the server is busy while a run is being
+	// launched.
 	firstBeat = 300 * time.Millisecond
-	// manyTasks is where runs are large: their first beats are spread out, too.
+	// manyTasks is the size from which on the first beats of a run are spread out, too.
 	manyTasks = 32
 )
 
-// beatInterval returns the time between two beats of a task, of that many in the run. Two
-// in a row may be lost.
+// beatInterval returns the time between two beats of a task in a run with that many tasks.
+// Two successive beats may be lost.
 func beatInterval(tasks int, timeout time.Duration) time.Duration {
 	return min(max(time.Duration(tasks)*time.Second/manyTasks, minBeat), timeout*2/5)
 }
 
-// untilBeat returns an interval that ends on a whole second and the phase of the host: the
-// beats of a host come together, a crowd a second, which wakes it up far less often than
-// beats that come one by one.
+// untilBeat returns an interval that ends at the phase of the host within a second. The beats
+// of a host come together once a second, which wakes it up far less often than beats at
+// different times.
 func untilBeat(now time.Time, interval, phase time.Duration) time.Duration {
 	return now.Add(interval - phase).Truncate(time.Second).Add(phase).Sub(now)
 }
 
-// phaseOf returns the phase of a host worker: the crowds of many hosts do not come to the
-// server at the same moment.
+// phaseOf returns the phase of a host worker. Different phases keep the beats of many hosts
+// from reaching the server at the same moment.
 func phaseOf(instance string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(instance))
 	return time.Duration(h.Sum32()%1000) * time.Millisecond
 }
 
-// beater beats for one lease. Each beat has a goroutine of its own for as long
-// as it takes: one that stayed would keep the deep stack of a call.
+// beater sends the heartbeats of one lease. Each beat has a goroutine of its own only for as
+// long as it takes: a permanent one would keep the deep stack of a call.
 type beater struct {
 	lease    *taskLease
 	process  supervisor.Process
@@ -62,10 +62,10 @@ type beater struct {
 	interval time.Duration
 	phase    time.Duration
 	times    *tasklog.Times
-	// answers has what the server said where that means something; a server that
-	// is away for a while means nothing.
+	// answers has the server's answers that require an action. A server that is temporarily
+	// away requires none.
 	answers chan error
-	beating chan struct{} // holds an element during a beat
+	beating chan struct{} // has an element during a beat
 }
 
 func (l *taskLease) newBeater(p supervisor.Process) *beater {
@@ -76,7 +76,7 @@ func (l *taskLease) newBeater(p supervisor.Process) *beater {
 	}
 	first := firstBeat
 	if tasks > manyTasks {
-		first += rand.N(b.interval) //nolint:gosec // no secret: beats are to spread
+		first += rand.N(b.interval) //nolint:gosec // not a secret: it spreads the beats
 	}
 	b.due = time.NewTimer(first)
 	return b
@@ -84,7 +84,7 @@ func (l *taskLease) newBeater(p supervisor.Process) *beater {
 
 func (b *beater) stop() { b.due.Stop() }
 
-// beat sends one heartbeat, unless the one before is still on its way.
+// beat sends one heartbeat, unless the previous one is still in progress.
 func (b *beater) beat(ctx context.Context) {
 	b.due.Reset(untilBeat(time.Now(), b.interval, b.phase))
 	select {
@@ -92,8 +92,8 @@ func (b *beater) beat(ctx context.Context) {
 	default:
 		return
 	}
-	// On its own: a file system that hangs must keep neither the heartbeat nor the end of
-	// the host.
+	// This has its own goroutine: a file system that hangs must block neither the heartbeat
+	// nor the end of the host.
 	go func() {
 		_ = b.lease.plan.User.Do(func() error {
 			b.times.Note()
@@ -106,7 +106,7 @@ func (b *beater) beat(ctx context.Context) {
 		defer cancel()
 		b.lease.used.Store(b.lease.usage(b.process, b.times.Written()))
 		if b.lease.mustAct() {
-			go b.lease.actOnSilence(ctx, b.process) // no heartbeat waits for that, nor the end of the host
+			go b.lease.actOnSilence(ctx, b.process) // neither a heartbeat nor the end of the host waits for it
 		}
 		sent := supervisor.BootNanos()
 		err := b.lease.Server.RecordActivityHeartbeat(beating, b.lease.token, b.lease.details(b.process))
@@ -123,7 +123,7 @@ func (b *beater) beat(ctx context.Context) {
 	})
 }
 
-// details returns what people see of a process while it runs.
+// details returns the heartbeat details of a running process.
 func (l *taskLease) details(p supervisor.Process) spec.Heartbeat {
 	return spec.Heartbeat{
 		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: l.told(l.plan, p.LogDir),

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
-// Held returns the runs that have reserved the host worker with a state directory and not
-// given it back. The host worker may be another process.
+// Held returns the runs that have reserved the host worker with that state directory and not
+// released it. The host worker may be another process.
 func Held(stateDir string) ([]runkey.Run, error) {
 	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// Holds returns what runs hold on this host, the oldest first: a fleet that this host joins
-// learns of it.
+// Holds returns what runs hold on this host, the oldest first, for a fleet that the host
+// joins.
 func (h *Host) Holds() []fleet.Holding {
 	var holds []fleet.Holding
 	for _, p := range h.plans.all() {

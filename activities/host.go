@@ -21,24 +21,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// Config is what a [Host] needs.
+// Config configures a [Host].
 type Config struct {
 	// Name is the name under which specs pin tasks to this host.
 	Name string
-	// Instance tells this host worker from another of the same name.
+	// Instance distinguishes this host worker from others of the same name.
 	Instance string
-	// StateDir is where plans are kept.
+	// StateDir is the directory in which plans are kept.
 	StateDir string
 	// KeyDir is the state directory with the [tasklog.ValueKey]. Default: StateDir.
 	KeyDir string
-	// LogRoot is where runs without a log directory of their own keep logs.
+	// LogRoot is the directory for the logs of runs without a log directory of their own.
 	LogRoot string
-	// Retention is how long the logs of runs that have ended are kept. None: nobody removes
-	// them.
+	// Retention says how long the logs of ended runs are kept. If nil, nobody removes them.
 	Retention *retention.Policy
 	// LogsCopiedTo is the directory, on the machine of the owner, to which the owner copies
-	// what is below LogRoot. All output goes to files then, and runs are told where their
-	// logs lie there. None: logs stay here.
+	// everything below LogRoot. If it is set, all output goes to files, and runs are told the
+	// paths of the copies.
 	LogsCopiedTo string
 	// Advertise is the address by which tasks of other hosts reach those of this one.
 	// Default: Name.
@@ -47,66 +46,65 @@ type Config struct {
 	Slots int
 	// Owned reports whether runs end with the owner of this worker.
 	Owned bool
-	// OwnersOutput reports whether the owner has an output for streams that go to no
-	// file.
+	// OwnersOutput reports whether the owner has an output for streams that go to no file.
 	OwnersOutput bool
-	// Env are variables that all processes get here, as NAME=VALUE, where their spec sets no
-	// other value.
+	// Env has variables for all processes here, as NAME=VALUE. The spec of a run can override
+	// them.
 	Env []string
-	// Foreground is the task that gets the owner's stdin, stdout and stderr; none:
-	// no task does.
+	// Foreground is the task that gets the owner's stdin, stdout and stderr; empty if no task
+	// does.
 	Foreground string
-	// Stdin is the task that gets the owner's stdin, or [AllTasks]; none: no task does.
+	// Stdin is the task that gets the owner's stdin, or [AllTasks]; empty if no task does.
 	Stdin string
 
-	// Guard has the policy of this host and its audit log. None: everything is allowed.
+	// Guard has the policy of this host and its audit log. If nil, everything is allowed.
 	Guard      *guard.Guard
 	Supervisor supervisor.API
 	Server     Server
-	// Files serves the files of runs to others. None: they are read here only.
+	// Files serves the files of runs to others. If nil, they can be read only on this host.
 	Files *hostservice.Server
-	// Rounds keeps the barriers across hosts at which tasks here wait. None: there are
-	// no such barriers.
+	// Rounds keeps the barriers across hosts at which tasks here wait. If nil, there are no
+	// such barriers.
 	Rounds barriers.Server
-	// Runs are asked for what tasks want of their run. None: they cannot ask for that.
+	// Runs sends requests of tasks to their runs. If nil, tasks cannot make any.
 	Runs taskservices.Runs
-	// Queues are the queues of closures that tasks here serve and schedule. None: they
-	// cannot.
+	// Queues has the queues of closures that tasks here serve and schedule. If nil, tasks can
+	// do neither.
 	Queues taskservices.Queues
-	// Fleet is told of what a run holds here no longer, where nobody else tells it. None:
-	// this host is in no fleet.
+	// Fleet is told when a run no longer holds anything on this host, if nobody else tells
+	// it. If nil, this host is in no fleet.
 	Fleet Fleet
-	// Queue is that of this host worker's own activities.
+	// Queue is the task queue of this host worker's own activities.
 	Queue string
-	// AskedAt returns when the server was asked for the activity with that token, in
-	// nanoseconds of CLOCK_BOOTTIME; 0: nobody knows. None: nobody knows of any.
+	// AskedAt, if not nil, returns when the poll for the activity with that token was sent,
+	// in nanoseconds of CLOCK_BOOTTIME; 0 if unknown.
 	AskedAt func(taskToken []byte) int64
-	// Metrics count what happens here. None: nobody is told.
+	// Metrics, if not nil, counts what happens here.
 	Metrics *metrics.Metrics
 	Log     *zap.Logger
 }
 
-// AllTasks stands for all tasks in [Config.Stdin]. The owner's stdin is a file then.
+// AllTasks stands for all tasks in [Config.Stdin]. The owner's stdin must then be a file.
 const AllTasks = "all"
 
-// Server is what a host asks of the Temporal server beside executing activities.
+// Server is the part of the Temporal server that a host uses besides its activities.
 type Server interface {
-	// RecordActivityHeartbeat is used instead of the activity context's own
-	// heartbeat, because a failure of that one ends the context: a server that
-	// is away for a second would look like a cancellation.
+	// RecordActivityHeartbeat replaces the heartbeat of the activity context, because a
+	// failure of the latter ends the context: a server that is away for a second would look
+	// like a cancellation.
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
-	// CancelRun cancels the run that began with that execution, and DescribeRun
-	// describes the execution that has it now, or has ended it.
+	// CancelRun cancels the run that began with that execution, and DescribeRun describes the
+	// current execution of that run, or the last one.
 	CancelRun(ctx context.Context, workflowID, began string) error
 	DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
-	// Identity tells the server, and its database, from others. It is empty where the
-	// server does not say.
+	// Identity returns an ID of the server and its database. It is empty if the server has
+	// none.
 	Identity(ctx context.Context, namespace string) (string, error)
 }
 
-// Fleet is what a host asks of its fleet.
+// Fleet is the part of the fleet that a host uses.
 type Fleet interface {
-	// Freed says that the run holds nothing on this host any more.
+	// Freed reports that the run no longer holds anything on this host.
 	Freed(ctx context.Context, run fleet.Run) error
 }
 
@@ -121,20 +119,20 @@ type Host struct {
 	samples    samples
 	silences   sync.Map // from runkey.Task to time.Duration
 
-	// strangers are the runs of which it was said that the server is another one.
+	// strangers are the runs for which a changed server has been logged.
 	strangers sync.Map // of runkey.Run
 
 	mu        sync.Mutex
 	attached  map[runkey.Task]int // RunTask calls that hold a lease, by task
-	nudge     chan struct{}       // has the reconciler look now
-	lastHeard time.Time           // of the server
+	nudge     chan struct{}       // wakes the reconciler
+	lastHeard time.Time           // when the server last answered
 	ended     chan struct{}       // has an element after a lease ended
 	now       func() time.Time
 }
 
-// NewHost opens the plans in c.StateDir. Nothing runs until a worker polls; tasks that an
-// earlier host worker left are served from [Host.ServeTasks] on, and their runs looked
-// after from [Host.Reconcile] on.
+// NewHost opens the plans in c.StateDir. Nothing runs until a worker polls. Tasks that an
+// earlier host worker left are served from [Host.ServeTasks] on, and their runs are watched
+// from [Host.Reconcile] on.
 func NewHost(c Config) (*Host, error) {
 	plans, err := openPlans(c.StateDir)
 	if err != nil {
@@ -168,19 +166,19 @@ func NewHost(c Config) (*Host, error) {
 	return h, err
 }
 
-// Close ends all that the host does beside its activities, and waits for it. Processes go
-// on, and their tasks ask again, the next host worker.
+// Close ends everything that the host does besides its activities, and waits for it.
+// Processes continue, and their tasks ask again, at the next host worker.
 func (h *Host) Close() {
 	h.group.Close()
 	h.services.Close()
 }
 
-// RemoveSockets removes the sockets of all tasks. It is for a host that has no successor: its
-// processes have ended, and no run is released any more.
+// RemoveSockets removes the sockets of all tasks. It is for a host without a successor: its
+// processes have ended, and no run will be released any more.
 func (h *Host) RemoveSockets() { h.services.Sweep(nil) }
 
-// AwaitOver returns when the run has given this host back, or was never here, or when ctx
-// is done.
+// AwaitOver returns when the run has released this host or was never here, or when ctx is
+// done.
 func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	for {
 		changes := h.plans.changes.Latest()
@@ -195,7 +193,7 @@ func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	}
 }
 
-// Brokers returns those that have the tasks of this host call closures.
+// Brokers returns the brokers through which the tasks of this host call closures.
 func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
 
 func (h *Host) attach(k runkey.Task) {
@@ -204,8 +202,7 @@ func (h *Host) attach(k runkey.Task) {
 	h.attached[k]++
 }
 
-// detach ends a lease and has the reconciler look at once: the reason may be
-// that the run was closed.
+// detach ends a lease and wakes the reconciler: the reason may be that the run was closed.
 func (h *Host) detach(k runkey.Task) {
 	h.mu.Lock()
 	if h.attached[k]--; h.attached[k] <= 0 {

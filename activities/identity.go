@@ -7,14 +7,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// errStranger: the server is not the one that the run is on.
+// errStranger is returned if the server is not the one that the run is on.
 var errStranger = errors.New("the Temporal server is another one, or its database is new; the processes of the run are left alone")
 
-// knows returns nil if the server is the one that the run is on: only then it means something
-// that it does not know the run.
+// knows returns nil if the server is the one that the run is on. Only then does it mean
+// anything if the server does not know the run.
 func (h *Host) knows(ctx context.Context, p *plan) error {
 	if p.Server == "" {
-		return nil // from before this was noted
+		return nil // from a version that did not note this
 	}
 	id, err := h.Server.Identity(ctx, p.Run.Namespace)
 	if err != nil || id == p.Server {

@@ -5,9 +5,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// LastExits returns how the last processes of tasks ended, by task, as the supervisor of an
-// owner wrote it down that had the state directory and has ended. Tasks are left out
-// whose end nobody wrote down.
+// LastExits returns how the last processes of tasks ended, by task, from the journal of an
+// owner's supervisor that has ended. Tasks whose end was not journalled are left out.
 func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	processes, err := supervisor.Journalled(stateDir)
 	if err != nil {

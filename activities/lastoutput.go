@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxOutputLines and maxStreamOutput bound what one stream gives to the output
-	// in a result, and maxOutput all of a host.
+	// maxOutputLines and maxStreamOutput bound the part of one stream in the output of a
+	// result, and maxOutput the output of all tasks of a host.
 	maxOutputLines  = 100
 	maxStreamOutput = 64 << 10
 	maxOutput       = 256 << 10
@@ -21,33 +21,33 @@ const (
 // outputEnd is the end of one stream of one process.
 type outputEnd struct {
 	path   string
-	size   int // what it may give, with prefixes
+	size   int // upper bound of its output, with prefixes
 	prefix string
 	lines  []string
 }
 
-// lastOutput returns the end of each process's output, prefixed like the console's: by
-// task, its processes one after the other. Where that is too much together, every
-// stream gives less, and what the last process of a task wrote goes first.
+// lastOutput returns the end of each process's output, prefixed as on the console, by task
+// and then by process. If that is too much, every stream is shortened, and the last process
+// of each task has precedence.
 func lastOutput(p *plan, processes []supervisor.Process) []string {
 	prefix, err := spec.ParsePrefix(p.Spec.Logs.Prefix)
 	if err != nil {
 		return nil
 	}
 	var all []*outputEnd
-	byAge := map[int][]*outputEnd{} // by how many processes of the task came after
+	byAge := map[int][]*outputEnd{} // by the number of later processes of the task
 	later := map[string]int{}
 	for _, q := range slices.Backward(processes) {
 		age := later[q.Key.Task]
 		later[q.Key.Task]++
 		if _, err := p.userOf(q); err != nil || q.LogDir == "" {
-			continue // the run keeps no files, or not for us
+			continue // the run keeps no files, or we may not read them
 		}
 		for _, name := range []string{tasklog.StderrFile, tasklog.StdoutFile} {
 			path := filepath.Join(q.LogDir, name)
 			if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 				end := &outputEnd{path: path, prefix: prefix.Format(p.prefixFields(q.Key.Task, p.number(q)))}
-				lines := min(info.Size(), maxOutputLines) // no more than these
+				lines := min(info.Size(), maxOutputLines) // a line has at least one byte
 				end.size = int(min(info.Size()+lines*int64(len(end.prefix)), maxStreamOutput))
 				all = append(all, end)
 				byAge[age] = append(byAge[age], end)
@@ -68,8 +68,8 @@ func lastOutput(p *plan, processes []supervisor.Process) []string {
 	return lines
 }
 
-// shareOf returns how much each stream may give, so that together they give no more
-// than that, and small ones all they have.
+// shareOf returns the share of each stream such that all together stay within total, and
+// small streams are complete.
 func shareOf(ends []*outputEnd, total int) int {
 	sizes := make([]int, len(ends))
 	for i, end := range ends {
@@ -85,8 +85,8 @@ func shareOf(ends []*outputEnd, total int) int {
 	return maxStreamOutput
 }
 
-// read takes the last lines of the stream, and says how many bytes they have with
-// their prefixes: at most its share.
+// read reads the last lines of the stream, and returns their size with prefixes, which is at
+// most share.
 func (e *outputEnd) read(share int) (bytes int) {
 	share = min(share, maxStreamOutput)
 	lines := tasklog.SplitLines(tasklog.LastLines(e.path, maxOutputLines, max(0, share-len(e.prefix))))
@@ -102,7 +102,7 @@ func (e *outputEnd) read(share int) (bytes int) {
 	return bytes
 }
 
-// prefixFields returns what the prefix of the lines of a process is made of.
+// prefixFields returns the fields for the prefix of a process's lines.
 func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 	f := spec.PrefixFields{Attempt: attempt}
 	if m, err := p.clusterFor(task).Member(task); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// limitsOf returns the limits of a task as the supervisor takes them.
+// limitsOf returns the limits of a task in the form that the supervisor accepts.
 func limitsOf(s *spec.RunSpec, t spec.Task) supervisor.Limits {
 	l := s.LimitsOf(t)
 	out := supervisor.Limits{Memory: l.MemoryBytes()}
@@ -31,8 +31,8 @@ func limitsOf(s *spec.RunSpec, t spec.Task) supervisor.Limits {
 	return out
 }
 
-// controllersPatience bounds the question which controllers there are: the supervisor has
-// the answer in memory.
+// controllersPatience bounds the request for the available controllers, which the supervisor
+// answers from memory.
 const controllersPatience = 10 * time.Second
 
 // checkLimits returns the limits of a task that this host cannot enforce.
@@ -43,7 +43,7 @@ func (h *Host) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Proble
 		defer cancel()
 		there, err := h.Supervisor.Controllers(ctx)
 		if err != nil {
-			return nil // the supervisor is gone, which the next request to it says
+			return nil // the supervisor is gone, and the next request to it fails
 		}
 		for _, name := range names {
 			if !slices.Contains(there.Controllers, name) {
@@ -68,7 +68,7 @@ func (h *Host) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Proble
 	return problems
 }
 
-// limitNames are the fields of limits by the controllers that they need.
+// limitNames has the fields of limits by the controllers that they need.
 var limitNames = map[string]string{"cpu": "cpus", "memory": "memory", "pids": "pids"}
 
 var rlimitNames = map[int]struct{ name, raise string }{

@@ -25,60 +25,60 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// plan is what a host knows of a run that has tasks on it. It is on disk
-// before Reserve answers, so that any later host worker can serve the run.
+// plan is what a host knows about a run that has tasks on it. It is on disk before Reserve
+// answers, so that any later host worker can serve the run.
 type plan struct {
 	Run        runkey.Run    `json:"run"`
 	Generation int           `json:"generation"`
 	Spec       *spec.RunSpec `json:"spec"`
-	// Signers are the principals of whoever has signed the run, as the policy of this host
-	// knows them.
+	// Signers are the principals of the key that signed the run, according to the policy of
+	// this host.
 	Signers []string `json:"signers,omitempty"`
-	// Statement is the ID of the spec, where this host has a policy: who has signed it, or
-	// that nobody has, included.
+	// Statement is the ID of the spec if this host has a policy. It includes the signer, or
+	// that there is none.
 	Statement string `json:"statement,omitempty"`
-	// Tasks names those placed here.
+	// Tasks names the tasks placed here.
 	Tasks []string `json:"tasks"`
 	// Added are tasks started outside the spec, or with another command.
 	Added map[string]addedTask `json:"added,omitempty"`
 	// Devices are the GPUs that the fleet gave the run on this host.
 	Devices []string        `json:"devices,omitempty"`
 	Cluster taskenv.Cluster `json:"cluster"`
-	// As names whom the tasks run as, as the policy does, and User is that user; empty and
-	// nil: whom the host worker does.
+	// As is the name of the user of the tasks, as the policy gives it, and User is that user;
+	// empty and nil for the user of the host worker.
 	As   string         `json:"as,omitempty"`
 	User *hostuser.User `json:"user,omitempty"`
-	// LogRoot is the log directory that holds those of the runs.
+	// LogRoot is the directory below which the logs of runs are stored.
 	LogRoot string `json:"log_root"`
-	// Firsts has the number of the first process of each generation that does not
-	// begin at 0. Processes are numbered over the life of a task, and the
-	// supervisor numbers them anew in each generation.
+	// Firsts has the number of the first process of each generation whose numbers do not
+	// begin at 0. Processes are numbered over the life of a task, but the supervisor numbers
+	// them from 0 in each generation.
 	Firsts map[int]int `json:"firsts,omitempty"`
 	// Elapsed is the run time before this plan was made.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
-	// Deadline ends max_run_time, on CLOCK_BOOTTIME of the boot it was made in,
-	// and DeadlineWall on the wall clock, for another boot. 0: none, or no task
-	// was started yet.
+	// Deadline is the end of max_run_time on CLOCK_BOOTTIME of the boot with BootID, and
+	// DeadlineWall that on the wall clock, for another boot. They are 0 if there is no limit
+	// or no task was started yet.
 	Deadline     int64     `json:"deadline,omitempty"`
 	DeadlineWall time.Time `json:"deadline_wall,omitzero"`
 	BootID       string    `json:"boot_id"`
 	// Server is the [Server.Identity] of the server that the run is on.
 	Server   string    `json:"server,omitempty"`
 	Reserved time.Time `json:"reserved"`
-	// Released reports whether the run has given this host back. The plan stays until the run is
-	// closed, so that a release that is asked for again answers the same.
+	// Released reports whether the run has released this host. The plan stays until the run
+	// is closed, so that a repeated release gets the same answer.
 	Released bool `json:"released,omitempty"`
 	// Sealed reports whether nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
-	// Notes are those of the services of the run's tasks.
+	// Notes are the notes of the services of the run's tasks.
 	taskservices.Notes
 }
 
-// sealed: nothing is started again on this host. That the tasks stop together can
-// be taken back.
+// sealed reports whether nothing may be started again on this host now. A stop of all tasks
+// can be cleared later.
 func (p *plan) sealed() bool { return p.Sealed || p.Stopping != nil && p.Stopping.Stop }
 
-// task finds a task of the run by name.
+// task returns a task of the run by name.
 func (p *plan) task(name string) (spec.Task, bool) {
 	if a, ok := p.Added[name]; ok {
 		return a.Task, true
@@ -86,7 +86,7 @@ func (p *plan) task(name string) (spec.Task, bool) {
 	return p.Spec.Task(name)
 }
 
-// forServices returns the run as the services of its tasks know it.
+// forServices returns the run in the form that the services of its tasks use.
 func (p *plan) forServices() taskservices.Run {
 	return taskservices.Run{
 		Key: p.Run, Generation: p.Generation, Spec: p.Spec,
@@ -95,8 +95,8 @@ func (p *plan) forServices() taskservices.Run {
 	}
 }
 
-// inCall returns the call in the middle of which a process exited with 0; empty: none. p
-// may be nil.
+// inCall returns the call during which a process exited with 0; empty if there is none. p may
+// be nil.
 func (p *plan) inCall(q supervisor.Process) string {
 	if p == nil {
 		return ""
@@ -104,7 +104,7 @@ func (p *plan) inCall(q supervisor.Process) string {
 	return p.InCall(q)
 }
 
-// runDir returns the log directory of the run; none where the run keeps no files.
+// runDir returns the log directory of the run; empty if the run keeps no files.
 func (p *plan) runDir() string {
 	if p.LogRoot == spec.NullDir {
 		return ""
@@ -116,18 +116,18 @@ func (p *plan) runDirBelow(root string) string {
 	return tasklog.RunDir(root, p.Run.WorkflowID, p.Run.RunID)
 }
 
-// number returns a process's among all of its task.
+// number returns the number of a process among all processes of its task.
 func (p *plan) number(q supervisor.Process) int { return p.Firsts[q.Key.Generation] + q.Number }
 
-// errNoPlan: this host knows nothing of the run. Either it was released, or the
-// state directory is not the one the run was reserved with.
+// errNoPlan is returned if this host knows nothing about the run. Either it was released, or
+// the state directory is not the one that the run was reserved with.
 var errNoPlan = errors.New("this host has no plan of the run")
 
 // planStore keeps plans as one JSON file per run, and in memory.
 type planStore struct {
 	dir string
-	// changing is held by who changes a plan, until that is on disk. It is acquired
-	// before mu, which is never held over a file: a slow disk keeps nobody from reading.
+	// changing is held while a plan is being changed, until it is on disk. It is acquired
+	// before mu, which is never held during file access: a slow disk blocks no readers.
 	changing sync.Mutex
 
 	mu    sync.RWMutex
@@ -154,7 +154,7 @@ func openPlans(stateDir string) (*planStore, error) {
 		}
 		var p plan
 		if err := json.Unmarshal(b, &p); err != nil {
-			// The others have to go on; the run of this one is host-lost.
+			// The other runs must continue; the run of this plan is host-lost.
 			if err := os.Rename(f, f+".damaged"); err != nil {
 				return nil, fmt.Errorf("plan %s is damaged, and cannot be set aside: %w", f, err)
 			}
@@ -166,8 +166,8 @@ func openPlans(stateDir string) (*planStore, error) {
 	return s, nil
 }
 
-// get returns a copy that the caller may read without holding a lock. Slices
-// and maps in it are never changed in place.
+// get returns a copy that the caller may read without holding a lock. Slices and maps in it
+// are never changed in place.
 func (s *planStore) get(run runkey.Run) (*plan, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -179,7 +179,7 @@ func (s *planStore) get(run runkey.Run) (*plan, error) {
 	return &c, nil
 }
 
-// all lists the plans, the oldest first.
+// all returns the plans, the oldest first.
 func (s *planStore) all() []*plan {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -213,7 +213,7 @@ func (s *planStore) Note(run runkey.Run, change func(*taskservices.Notes)) (task
 	return p.forServices(), nil
 }
 
-// change changes the plan that there is of a run, and returns it once it is on disk.
+// change changes the existing plan of a run, and returns it once it is on disk.
 func (s *planStore) change(run runkey.Run, change func(*plan) error) (*plan, error) {
 	return s.update(run, func(p *plan) (*plan, error) {
 		if p == nil {
@@ -223,8 +223,8 @@ func (s *planStore) change(run runkey.Run, change func(*plan) error) (*plan, err
 	})
 }
 
-// update is like change, but the plan given is nil where there is none yet; the one that is
-// returned is kept. Changes come one after the other, so that one may depend on all plans.
+// update is like change, but passes nil if there is no plan yet, and keeps the plan that the
+// function returns. Changes are serialised, so one may depend on all plans.
 func (s *planStore) update(run runkey.Run, change func(*plan) (*plan, error)) (*plan, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -252,8 +252,8 @@ func (s *planStore) write(p *plan) error {
 	if err != nil {
 		return err
 	}
-	// A plan needs no fsync: what must survive a power cut is that a process
-	// was started, and that is in the supervisor's journal.
+	// A plan needs no fsync: what must survive a power cut is that a process was started,
+	// which is in the supervisor's journal.
 	if err := atomicfile.Write(s.path(p.Run), b, 0o600); err != nil {
 		return fmt.Errorf("keep the plan of the run: %w", err)
 	}
@@ -283,12 +283,12 @@ func (s *planStore) path(run runkey.Run) string {
 func plansIn(stateDir string) string { return filepath.Join(stateDir, "plans") }
 
 // Holds reports whether the host worker with a state directory, which need not be running,
-// has not done with a run.
+// still holds a run.
 func Holds(stateDir string, run runkey.Run) bool {
 	journal, _ := supervisor.Journals(stateDir, run)
 	plan := (&planStore{dir: plansIn(stateDir)}).path(run)
 	return slices.ContainsFunc([]string{plan, journal}, func(path string) bool {
 		_, err := os.Lstat(path)
-		return !errors.Is(err, fs.ErrNotExist) // what cannot be seen may be there
+		return !errors.Is(err, fs.ErrNotExist) // a file that cannot be checked may exist
 	})
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// awaitPredecessor waits until no process of an earlier execution under the
-// same workflow ID is left: two generations of one job must not share a host.
-// The reconciler stops those whose run is closed.
+// awaitPredecessor waits until no process of an earlier execution under the same workflow ID
+// is left: two executions of one job must not share a host. The reconciler stops those whose
+// run is closed.
 func (h *Host) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 	for {
 		all, err := h.Supervisor.Processes(ctx, runkey.Run{})
@@ -36,9 +36,9 @@ func (h *Host) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 	}
 }
 
-// endOlder ends what is left of earlier generations of the run. No activity of one
-// is open when the next is placed, so these are orphans: of a lease that was lost
-// while the group was being stopped.
+// endOlder stops what is left of earlier generations of the run. Activities of one generation
+// are closed before the next is placed, so these are orphans of a lease that was lost while
+// the group was being stopped.
 func (h *Host) endOlder(ctx context.Context, run runkey.Run, in ReserveInput) error {
 	if in.Generation == 0 {
 		return nil
@@ -72,8 +72,8 @@ func (h *Host) endOlder(ctx context.Context, run runkey.Run, in ReserveInput) er
 	return nil
 }
 
-// checkUnused refuses a generation that has had processes here: its workflow was reset to
-// before it was placed, and what it does again has been done.
+// checkUnused refuses a generation that has had processes here: its workflow was reset to an
+// earlier point, and would repeat what has been done.
 func (h *Host) checkUnused(ctx context.Context, run runkey.Run, generation int) error {
 	if p, err := h.plans.get(run); err != nil || p.Generation != generation {
 		return nil //nolint:nilerr // nothing was reserved for it

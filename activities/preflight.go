@@ -19,13 +19,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// preflight checks on this host what a spec says of it: the working directories, the
-// programs, the variables whose values are here, the limits, the place for logs. Whatever is
-// wrong is found here for all tasks at once, before the first one starts.
+// preflight checks the parts of a spec that depend on this host: the working directories, the
+// programs, the variables whose values are here, the limits, the place for logs. It finds all
+// problems of all tasks at once, before the first one starts.
 func (h *Host) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
 	type wrong struct{ path, what string }
-	of := map[wrong]int{} // the problem, by what is wrong, and for how many tasks
+	of := map[wrong]int{} // index of each problem, to count its tasks
 	count := map[wrong]int{}
 	report := func(task, path, what, remedy string, exitCode int) {
 		key := wrong{path, what}
@@ -98,7 +98,7 @@ func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, repo
 	}
 }
 
-// checkStart is preflight for a task that is to be started while the run lives.
+// checkStart does the preflight for a task that is to be started while the run lives.
 func (h *Host) checkStart(p *plan, t *spec.Task) error {
 	if t == nil {
 		return h.cannotStart(spec.Problem{Path: "task", Message: "missing", Remedy: "name the task to start"})
@@ -123,7 +123,7 @@ func (h *Host) checkStart(p *plan, t *spec.Task) error {
 	return h.cannotStart(problems...)
 }
 
-// checkAgain is preflight for tasks that are to be started again.
+// checkAgain does the preflight for tasks that are to be started again.
 func (h *Host) checkAgain(p *plan, names []string) error {
 	var tasks []spec.Task
 	for _, name := range names {
@@ -134,7 +134,7 @@ func (h *Host) checkAgain(p *plan, names []string) error {
 	return h.cannotStart(h.preflight(p.Run, p.Spec, p.User, tasks)...)
 }
 
-// cannotStart refuses a request for good; nil where there are no problems.
+// cannotStart returns a non-retryable error with the problems; nil if there are none.
 func (h *Host) cannotStart(problems ...spec.Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (h *Host) cannotStart(problems ...spec.Problem) error {
 		(&spec.InvalidRequestError{Problems: problems}).Error(), spec.ErrInvalidRequest, nil)
 }
 
-// usableLogDir makes a missing log directory and refuses a file.
+// usableLogDir creates a log directory if it is missing, and checks that it is writable.
 func usableLogDir(dir string) error {
 	if err := tasklog.MakeDir(dir); err != nil {
 		return err
@@ -154,9 +154,9 @@ func usableLogDir(dir string) error {
 	return nil
 }
 
-// lookPath finds a program the way a shell would in that directory and with
-// that environment: os/exec would look in our own PATH. What is not found stays
-// as it is, below the directory, so that starting it says what is missing.
+// lookPath finds a program as a shell would in that directory and with that environment:
+// os/exec would use our own PATH. A program that is not found is returned as a path below the
+// directory, so that starting it fails with a clear error.
 func lookPath(name, dir string, env []string) string {
 	if strings.Contains(name, "/") {
 		return absolute(name, dir)
@@ -194,7 +194,7 @@ func envList(env map[string]string) []string {
 	return out
 }
 
-// What a shell exits with for a program that it cannot execute, or does not find.
+// The exit codes of a shell for a program that it cannot execute or does not find.
 const exitNotExecutable, exitNotFound = 126, 127
 
 // Why a file cannot be executed.
@@ -235,10 +235,11 @@ func remedyOf(program string, err error) string {
 	return "give a path, or a program that is in PATH there"
 }
 
-// interpreters are those of scripts, by the end of their names.
+// interpreters has the interpreter for each suffix of a script.
 var interpreters = map[string]string{".py": "python3", ".sh": "bash"}
 
-// reasonOf leaves out the path that a caller's text has already.
+// reasonOf returns the text of an error without the path, which the caller's text has
+// already.
 func reasonOf(err error) string {
 	return reasonIn(err).Error()
 }

@@ -19,7 +19,7 @@ type PrepareInput struct {
 	Cluster    taskenv.Cluster `json:"cluster"`
 }
 
-// Prepare keeps the cluster in the plan, once the host of rank 0 can be reached.
+// Prepare stores the cluster in the plan, once the host of rank 0 can be reached.
 func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
 	p, err := h.plans.get(runOf(ctx, in.Run))
 	if err == nil {
@@ -41,9 +41,9 @@ func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
 	return err
 }
 
-// address returns how other tasks reach a task here. Tasks that are all on one host
-// talk over the loopback interface unless the spec says otherwise; an address of that
-// interface is never told to another host.
+// address returns how other tasks reach a task here. If all tasks are on one host, they talk
+// over the loopback interface unless the spec says otherwise; a loopback address is never
+// given to another host.
 func (h *Host) address(pinned string, port int, alone bool) string {
 	host := pinned
 	switch {

@@ -14,12 +14,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// reachTakes bounds one try to reach the host of rank 0.
+// reachTakes bounds one attempt to reach the host of rank 0.
 const reachTakes = 5 * time.Second
 
-// reachMaster returns an error where tasks here would wait for rank 0 at an address that does
-// not lead to its host. Nothing listens at the port before rank 0 does: that the host refuses
-// a connection is an answer.
+// reachMaster returns an error if tasks here would wait for rank 0 at an address that does
+// not lead to its host. Nothing listens at the port before rank 0 does, so a refused
+// connection counts as reached.
 func (h *Host) reachMaster(ctx context.Context, c *taskenv.Cluster) error {
 	master := c.Members[0]
 	if master.Host == h.Name || !slices.Contains(c.Profiles, spec.EnvTorch) {

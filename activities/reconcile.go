@@ -23,23 +23,21 @@ import (
 
 const (
 	sigterm = unix.SIGTERM
-	// defaultGrace is for runs whose spec is not known any more.
+	// defaultGrace is for runs whose spec is no longer known.
 	defaultGrace = 30 * time.Second
-	// reconcileEvery is how soon a run that ended behind our back is noticed.
+	// reconcileEvery is how soon the host notices that a run has ended.
 	reconcileEvery = 2 * time.Second
-	// reservationLapse is how long a reservation is kept that no task follows,
-	// beyond the placement timeout: the answer of Reserve got lost, and the run
-	// was placed elsewhere.
+	// reservationLapse is how long a reservation without a task is kept beyond the placement
+	// timeout: perhaps the answer of Reserve was lost, and the run was placed elsewhere.
 	reservationLapse = time.Minute
-	// longSilence is longer than it takes to hear of the server where there are tasks,
+	// longSilence is longer than a host with tasks usually waits for an answer of the server,
 	// and shorter than the queue of closures waits for a host worker.
 	longSilence = 20 * time.Second
 )
 
-// Reconcile begins to look after the runs on this host that nobody holds a lease on,
-// until [Host.Close]. Their processes go on as long as the run wants them: only one
-// whose run is closed, or does not list the task's activity as pending any
-// more, is stopped. A server that cannot be asked decides nothing.
+// Reconcile starts to watch the runs on this host that have no lease, until [Host.Close]. A
+// process is stopped only if its run is closed or does not list the task's activity as
+// pending any more. A server that cannot be reached decides nothing.
 func (h *Host) Reconcile() {
 	h.group.Go(h.reconcileAll)
 	if !h.Owned {
@@ -56,7 +54,7 @@ func (h *Host) reconcileAll(ctx context.Context) {
 	var looking sync.Map // of runkey.Run
 	for {
 		for _, p := range h.plans.all() {
-			// Each on its own: the processes of one may take their grace.
+			// Each run has its own goroutine: its processes may use up their grace.
 			if _, busy := looking.LoadOrStore(p.Run, true); busy {
 				continue
 			}
@@ -82,7 +80,7 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	// Before the server is asked: what is started after its answer is in no list of it.
+	// This comes before the server is asked: the answer does not list later starts.
 	before, err := h.Supervisor.Processes(ctx, p.Run)
 	if err != nil {
 		return err
@@ -101,7 +99,7 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 	case d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return h.abandon(p, "the run is closed", d.GetWorkflowExecutionInfo())
 	case takingOver(d):
-		return nil // it is looked at again
+		return nil // the next round looks again
 	}
 	pending, err := h.pendingHere(ctx, d)
 	if err != nil {
@@ -117,7 +115,7 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 }
 
 // hasLater reports whether an open run has tasks of a later generation. All hosts of that
-// have a plan for it by then.
+// generation have a plan for it by then.
 func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation int) bool {
 	for _, a := range d.GetPendingActivities() {
 		if _, its, ok := spec.TaskOfActivity(a.GetActivityId()); ok && a.GetActivityType().GetName() == spec.ActivityRunTask && its > generation {
@@ -131,8 +129,8 @@ func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation i
 
 func lives(p supervisor.Process) bool { return p.Exit == nil }
 
-// leave gives the slots of a run back that goes on without this host. How its processes
-// ended is kept for the release.
+// leave frees the slots of a run that continues without this host. How its processes ended is
+// kept for the release.
 func (h *Host) leave(ctx context.Context, p *plan) error {
 	now, err := h.plans.get(p.Run)
 	if err != nil || now.Generation != p.Generation || len(now.Tasks)+len(now.Added) == 0 {
@@ -142,11 +140,11 @@ func (h *Host) leave(ctx context.Context, p *plan) error {
 	return h.free(ctx, now)
 }
 
-// errNotBegun: a group of the run has still to start its activities. It is looked at again.
+// errNotBegun is returned if a group of the run has not started its activities yet. The next
+// round looks again.
 var errNotBegun = errors.New("a group of the run has not begun yet")
 
-// pendingHere returns the activities that are open in the workflow of a run and in those of
-// its groups on this host.
+// pendingHere returns the pending activities of a run and of its groups on this host.
 func (h *Host) pendingHere(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
 	pending := d.GetPendingActivities()
 	for _, c := range d.GetPendingChildren() {
@@ -168,8 +166,9 @@ func (h *Host) pendingHere(ctx context.Context, d *workflowservice.DescribeWorkf
 	return pending, nil
 }
 
-// holdsAny spares the server: a run with a lease on one of its tasks hears of
-// its end there. Each lease that ends has the run looked at again.
+// holdsAny reports whether a task of the run has a lease here. Such a run need not be looked
+// up on the server: the lease learns of its end. After each end of a lease the run is checked
+// again.
 func (h *Host) holdsAny(p *plan) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +181,7 @@ func (h *Host) holdsAny(p *plan) bool {
 }
 
 // abandon releases a run that nobody will release any more. closed describes its last
-// execution, as far as the server knows it, where that has ended; nil: the run is open.
+// execution, if the server knows it and it has ended; nil if the run is open.
 func (h *Host) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
 	if !p.Released {
 		h.Log.Info("stopping what is left of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
@@ -191,7 +190,7 @@ func (h *Host) abandon(p *plan, why string, closed *workflowpb.WorkflowExecution
 	if err != nil {
 		signal, grace = int(sigterm), defaultGrace
 	}
-	// Its own time: processes may take their grace.
+	// It gets a context of its own: processes may use up their grace.
 	ctx, cancel := context.WithTimeout(h.group.Context(), grace+time.Minute)
 	defer cancel()
 	_, err = h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Signal: signal, Grace: grace})
@@ -217,8 +216,8 @@ func (h *Host) abandon(p *plan, why string, closed *workflowpb.WorkflowExecution
 	return nil
 }
 
-// free gives the slots of a run back that has not done so itself, and tells the fleet. The
-// plan stays until the fleet knows.
+// free frees the slots of a run that has not released the host itself, and tells the fleet.
+// The plan stays until the fleet knows.
 func (h *Host) free(ctx context.Context, p *plan) error {
 	if p.Released || h.Fleet == nil {
 		return nil
@@ -229,8 +228,8 @@ func (h *Host) free(ctx context.Context, p *plan) error {
 	return h.Fleet.Freed(ctx, fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID})
 }
 
-// awaited reports whether the run has an activity open on this host worker's own queue,
-// or is not done placing its tasks.
+// awaited reports whether the run has a pending activity on this host worker's own queue, or
+// is still placing its tasks.
 func (h *Host) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	own := "/" + h.Name + "/" + h.Instance
 	for _, a := range pending {
@@ -242,8 +241,8 @@ func (h *Host) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	return false
 }
 
-// heard notes what came of a request to the server. After a long time without an answer
-// queues of closures are told again who serves here: they may have given up this host.
+// heard records the result of a request to the server. After a long time without an answer
+// the queues of closures are told again who serves here: they may have given up this host.
 func (h *Host) heard(err error) {
 	if !server.IsContact(err) && !server.IsGone(err) {
 		return
@@ -258,13 +257,13 @@ func (h *Host) heard(err error) {
 	}
 }
 
-// stopUnlisted stops processes whose activity the open run does not list. They are
+// stopUnlisted stops processes whose activity the open run does not list. The processes are
 // older than the list.
 func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor.Process, pending []*workflowpb.PendingActivityInfo) error {
 	if len(processes) == 0 {
 		now, err := h.plans.get(p.Run)
 		if err != nil || now.Generation != p.Generation {
-			return err // reserved anew meanwhile, or given back
+			return err // reserved again meanwhile, or released
 		}
 		if h.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !h.awaited(pending) {
 			return h.abandon(p, "the reservation lapsed: the run has no task here", nil)
@@ -296,20 +295,20 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor
 	return h.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
 }
 
-// begun is the shortest history of an execution that has started the activities of its tasks,
-// which it does with its first workflow task: it was started, and the task was scheduled,
-// started and completed.
+// begun is the minimal history length of an execution that has started the activities of its
+// tasks, which it does in its first workflow task: the execution was started, and the task
+// was scheduled, started and completed.
 const begun = 4
 
-// takingOver: the execution goes on with a run, and may not have got so far as to take
-// over its tasks. The server may put its first workflow task off for a second.
+// takingOver reports whether the execution continues a run and may not have taken over its
+// tasks yet. The server may delay its first workflow task by a second.
 func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	info := d.GetWorkflowExecutionInfo()
 	first := info.GetFirstRunId()
 	return first != "" && first != info.GetExecution().GetRunId() && begins(d)
 }
 
-// begins reports whether an execution may have its first workflow task before it.
+// begins reports whether an execution may not have completed its first workflow task.
 func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return d.GetPendingWorkflowTask() != nil || d.GetWorkflowExecutionInfo().GetHistoryLength() < begun
 }

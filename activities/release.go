@@ -22,31 +22,30 @@ type ReleaseInput struct {
 	Run string `json:"run,omitempty"`
 }
 
-// ReleaseOutput is every exit of every task this host had, by task.
+// ReleaseOutput has every exit of every task that this host had, by task.
 type ReleaseOutput struct {
 	Exits map[string][]spec.Exit `json:"exits"`
 	// Values are the JSON values that tasks returned, as far as they fit.
 	Values map[string]json.RawMessage `json:"values,omitempty"`
 	// LeftOut names the tasks whose values did not fit.
 	LeftOut []string `json:"left_out,omitempty"`
-	// Output has the last lines of the output where the spec asks for it.
+	// Output has the last lines of the output if the spec asks for it.
 	Output []string `json:"output,omitempty"`
-	// Usage is what all processes that are known here used, also those not in Exits.
+	// Usage is the use of all processes known here, including those not in Exits.
 	Usage spec.Usage `json:"usage,omitzero"`
-	// Served reports whether the run has a queue of closures, which is to end with it.
+	// Served reports whether the run has a queue of closures, which must end with it.
 	Served bool `json:"served,omitempty"`
 }
 
 const (
-	// maxExits bounds the exits reported per task, and with it the payload.
+	// maxExits bounds the exits reported per task, and thereby the payload.
 	maxExits = 10
 	// maxReleasePayload leaves room under the server's limit of 2 MiB.
 	maxReleasePayload = 1 << 20
 )
 
-// Release ends the run on this host: what is left is stopped and ports are freed.
-// Asked again, it answers the same: the plan stays until the reconciler finds
-// the run closed.
+// Release ends the run on this host: it stops what is left and frees the ports. A repeated
+// call returns the same: the plan stays until the reconciler finds the run closed.
 func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error) {
 	run := runOf(ctx, in.Run)
 	signal, grace := int(sigterm), defaultGrace
@@ -102,15 +101,15 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 		if err != nil && !errors.Is(err, errNoPlan) {
 			h.Log.Warn("a released run keeps its slots for now", zap.Error(err))
 		}
-		// Now that the plan says that it is released: the leases end with this, and are
-		// tried again at once.
+		// This comes after the plan says that the run is released: it ends the leases of the
+		// queue, which are retried at once.
 		h.services.ReleaseClosures(p.forServices())
 	}
 	return out, nil
 }
 
-// fit leaves details out until the answer is small enough for the server: first
-// older exits, then the messages, and last, never silently, the largest values.
+// fit leaves details out until the answer is small enough for the server: first older exits,
+// then the messages, and last, listed in LeftOut, the largest values.
 func (o *ReleaseOutput) fit() {
 	if o.size() <= maxReleasePayload {
 		return
@@ -147,8 +146,8 @@ func (o *ReleaseOutput) fit() {
 
 func (o *ReleaseOutput) size() int { return carried(o) }
 
-// carried returns how many bytes something has on the way to the server. Of a value that
-// can be more than it has itself: every < and > is written with six.
+// carried returns the size of v on the way to the server. A value can be larger there than by
+// itself: every < and > takes six bytes.
 func carried(v any) int {
 	b, err := json.Marshal(v)
 	if err != nil {

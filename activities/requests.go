@@ -18,8 +18,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkRequest holds a request to the tasks of a run against the policy, and writes it down.
-// What ends processes is done in any case: whoever can ask for it can also end the run.
+// checkRequest checks a request to the tasks of a run against the policy, and logs it to the
+// audit log. Requests that end processes are always allowed: whoever can send them can also
+// end the run.
 func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error {
 	ask, known := asks[in.Op]
 	if h.Guard == nil || !known {
@@ -29,7 +30,8 @@ func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error
 	if len(names) == 0 {
 		names = slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added)))
 		if ask != "" {
-			// It reaches every process of the run, also of a task that the plan has lost.
+			// It reaches every process of the run, even of a task that the plan no longer
+			// has.
 			all, err := h.Supervisor.Processes(ctx, p.Run)
 			if err != nil {
 				return err
@@ -67,7 +69,7 @@ func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error
 	return nil
 }
 
-// asks are the requests that are written down, and what the policy is asked about them.
+// asks are the requests that are logged, and the question to the policy for each.
 var asks = map[lifecycle.ControlOp]policy.Ask{
 	lifecycle.ControlRestart:   policy.AskRestart,
 	lifecycle.ControlSignal:    policy.AskSignal,
@@ -77,7 +79,7 @@ var asks = map[lifecycle.ControlOp]policy.Ask{
 	lifecycle.ControlSeal:      "",
 }
 
-// noted writes down what is asked of a run as a whole. The policy is not asked about that.
+// noted logs a request about a run as a whole. The policy is not asked about it.
 func (h *Host) noted(run runkey.Run, in ControlInput) {
 	err := h.Guard.Log(guard.Entry{What: string(in.Op), Run: run.WorkflowID, Execution: run.RunID})
 	if err != nil {
@@ -85,13 +87,13 @@ func (h *Host) noted(run runkey.Run, in ControlInput) {
 	}
 }
 
-// notEnded returns those of processes that have not ended.
+// notEnded returns the processes that have not ended.
 func notEnded(processes []supervisor.Process) []supervisor.Process {
 	return slices.DeleteFunc(slices.Clone(processes), func(q supervisor.Process) bool { return q.Exit != nil })
 }
 
-// checkLeft returns why a run has not left this host: a process that the policy let start must
-// stay known while it lives.
+// checkLeft returns an error if a run has not left this host: a process that the policy has
+// allowed must stay known while it lives.
 func (h *Host) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
 	if !h.Guard.HasPolicy() {
 		return nil
@@ -108,8 +110,9 @@ func (h *Host) checkLeft(ctx context.Context, run runkey.Run, generation int) er
 	return nil
 }
 
-// mayStop returns what of the signal and the grace that a request names counts for a task.
-// A signal is one like any other, and a long grace has a task outlive its stop.
+// mayStop returns the signal and the grace of a request that may be used for a task. The
+// policy treats the signal like any other signal; a long grace would let a task outlive its
+// stop.
 func (h *Host) mayStop(p *plan, task string, in ControlInput) (string, *time.Duration) {
 	if !h.Guard.HasPolicy() || in.Signal == "" && in.Grace == nil {
 		return in.Signal, in.Grace
@@ -124,7 +127,7 @@ func (h *Host) mayStop(p *plan, task string, in ControlInput) (string, *time.Dur
 	return "", in.Grace
 }
 
-// mayServe returns why the tasks of a run must not be given closures.
+// mayServe returns an error if the tasks of a run must not be given closures.
 func (h *Host) mayServe(run runkey.Run, task string) error {
 	if !h.Guard.HasPolicy() {
 		return nil

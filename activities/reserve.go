@@ -23,52 +23,52 @@ import (
 type ReserveInput struct {
 	Spec       *spec.RunSpec `json:"spec"` // validated, defaults filled in
 	Generation int           `json:"generation"`
-	// Tasks names those for this host; none means all, and then the host knows
-	// the whole cluster and needs no Prepare.
+	// Tasks names those for this host; empty means all, and then the host knows the whole
+	// cluster and needs no Prepare.
 	Tasks []string `json:"tasks,omitempty"`
-	// Group tells the reservations of a run apart: one for the tasks that any
-	// host may take, and one for each host that tasks are pinned to. Two of
-	// them may meet on one host.
+	// Group distinguishes the reservations of a run: one for the tasks that any host may
+	// take, and one for each host that tasks are pinned to. Two of them may be on the same
+	// host.
 	Group int `json:"group,omitempty"`
 	// First is the number of the first process of every task in this generation.
 	First int `json:"first,omitempty"`
-	// Run is the execution by which hosts know the run, where that is not the one that
-	// asks; see [runOf].
+	// Run is the execution by which hosts know the run, if it is not the calling one; see
+	// [runOf].
 	Run string `json:"run,omitempty"`
-	// Devices are the GPUs that the run has on the host for itself; none: the fleet was not
-	// asked, or the run claims none.
+	// Devices are the GPUs that the run has on the host for itself; empty if the fleet was
+	// not asked, or if the run claims none.
 	Devices []string `json:"devices,omitempty"`
-	// Elapsed is the run time so far, of which max_run_time is the limit.
+	// Elapsed is the run time so far, which max_run_time limits.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
-	// Shipped are hosts that have what the run ships, beside the one in its spec.
+	// Shipped are hosts that have what the run ships, besides the one in its spec.
 	Shipped []spec.HostService `json:"shipped,omitempty"`
-	// Stopping is the last that was said of stopping together, in an earlier
-	// generation. None: nobody ever asked for it.
+	// Stopping is the latest state of stopping together, from an earlier generation; nil if
+	// no stop was ever requested.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
 
-	// unknown says what a newer program has asked for that this one does not know.
+	// unknown describes a field from a newer program that this one does not know.
 	unknown string
 }
 
-// ReserveOutput is where the tasks are.
+// ReserveOutput says where the tasks are.
 type ReserveOutput struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
-	// Addresses are those of the tasks, in the order asked for (rank order for
+	// Addresses are the addresses of the tasks, in the order of the request (rank order for
 	// all tasks).
 	Addresses []string `json:"addresses"`
-	// MasterPort and JAXPort are for the coordinator that the first task of
-	// the run may host; only the host of rank 0 is asked for theirs.
+	// MasterPort and JAXPort are for the coordinator that the first task of the run may host;
+	// only those of rank 0's host are used.
 	MasterPort int `json:"master_port"`
 	JAXPort    int `json:"jax_port"`
-	// Service is how the files of the run are read that are here; nil: only here.
+	// Service says how to read the files of the run that are here; nil if only this host can.
 	Service *spec.HostService `json:"service,omitempty"`
-	// Shipped is how others get what the run ships from here; nil: not from here.
+	// Shipped says how to get what the run ships from here; nil if that is not possible.
 	Shipped *spec.HostService `json:"shipped,omitempty"`
 }
 
-// loopback is the address of tasks that all run on one host: nothing of theirs
-// is reachable from outside.
+// loopback is the address of tasks that all run on one host: none of their ports can be
+// reached from outside.
 const loopback = "127.0.0.1"
 
 // Reserve takes tasks: it checks what can be checked beforehand, leases ports
@@ -172,14 +172,13 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 	return out, nil
 }
 
-// refusedSpec refuses a spec for good.
+// refusedSpec returns a non-retryable error for a spec.
 func refusedSpec(problems []spec.Problem) error {
 	err := &spec.InvalidSpecError{Problems: problems}
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil, spec.RunResult{ExitCode: err.ExitCode()})
 }
 
-// newPlan returns the plan of a new generation; before is the last one's, if there was one
-// here.
+// newPlan returns the plan of a new generation; before is the previous plan here, or nil.
 func (h *Host) newPlan(run runkey.Run, in ReserveInput, before *plan) *plan {
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
@@ -201,8 +200,8 @@ func (h *Host) newPlan(run runkey.Run, in ReserveInput, before *plan) *plan {
 	return p
 }
 
-// unreserve gives back the slots of a run that has left this host, or has not come off. Its
-// plan and ports stay until the run is released: it may come again.
+// unreserve frees the slots of a run that has left this host, or whose placement failed. Its
+// plan and ports stay until the run is released: it may return.
 func (h *Host) unreserve(run runkey.Run, generation int) error {
 	_, err := h.plans.change(run, func(p *plan) error {
 		if p.Generation <= generation {
@@ -234,8 +233,8 @@ func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {
 }
 
 // claimSlots checks the bound on tasks of this host. It is called while a plan is being
-// changed, so that two runs cannot both get the last slots. Those that the run had in an
-// earlier generation, under other ranks perhaps, are free for this one.
+// changed, so that two runs cannot both get the last slots. Slots that the run had in an
+// earlier generation, perhaps under other ranks, are free for this one.
 func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if h.Slots == 0 {
 		return nil
@@ -251,7 +250,7 @@ func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) err
 		}
 		for _, t := range tasks {
 			if slices.Contains(p.Tasks, t.Name()) {
-				want-- // reserved already: this is another try
+				want-- // reserved already: this is a retry
 			}
 		}
 	}
@@ -263,8 +262,8 @@ func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) err
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
-// leasePorts leases two ports for coordinators and one for each task that
-// brings no port of its own, and returns the leased ports and the addresses.
+// leasePorts leases two ports for coordinators and one for each task that has no port of its
+// own, and returns the leased ports and the addresses.
 func (h *Host) leasePorts(ctx context.Context, run runkey.Run, in ReserveInput, tasks []spec.Task) ([]int, []string, error) {
 	request := supervisor.PortLeaseRequest{Run: run, Generation: in.Generation, Group: in.Group, Count: 2}
 	for _, t := range tasks {
@@ -298,7 +297,7 @@ func (h *Host) leasePorts(ctx context.Context, run runkey.Run, in ReserveInput, 
 			fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement,
 			temporal.ApplicationErrorOptions{
 				NextRetryDelay: time.Second,
-				// A run that has its own host has no other to go to.
+				// A run with its own host has no other to go to.
 				NonRetryable: h.Owned && errors.Is(err, supervisor.ErrLimit),
 			})
 	}
@@ -340,9 +339,9 @@ func newCluster(s *spec.RunSpec) taskenv.Cluster {
 	return taskenv.Cluster{RPCLayer: s.RPCLayer, Profiles: s.EnvProfiles}
 }
 
-// runOf returns the key of the run an activity belongs to. It is the same in all executions
-// of its workflow that go on with its tasks, by that in which the run began; activities
-// of the others bring it.
+// runOf returns the key of the run that an activity belongs to. The key has the run's first
+// execution, so it is the same for all executions that continue with its tasks. Activities of
+// later executions pass the first one as began.
 func runOf(ctx context.Context, began string) runkey.Run {
 	info := activity.GetInfo(ctx)
 	return runkey.Run{

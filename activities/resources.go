@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// inventory returns what this host has for a run: of its GPUs those that the fleet gave
-// it, if it gave any.
+// inventory returns what this host has for a run. If the fleet granted GPUs to the run, only
+// these count.
 func inventory(granted []string) (resources.Inventory, error) {
 	inv, err := resources.Read(os.Environ())
 	if len(granted) > 0 {
@@ -21,9 +21,8 @@ func inventory(granted []string) (resources.Inventory, error) {
 	return inv, err
 }
 
-// checkResources finds what a spec wants of this host's GPUs and CPUs that it
-// does not have. Tasks of the run that were reserved here apart from these share
-// with them.
+// checkResources returns what a spec wants of this host's GPUs and CPUs and the host does not
+// have. Tasks of the run that were reserved here separately share with these.
 func (h *Host) checkResources(run runkey.Run, in ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(in.Spec) {
 		return nil, nil
@@ -44,8 +43,8 @@ func (h *Host) checkResources(run runkey.Run, in ReserveInput, tasks []spec.Task
 	return problems, nil
 }
 
-// checkResourcesOf finds what this host does not have for a task that is to be
-// started while the run lives.
+// checkResourcesOf returns what this host does not have for a task that is to be started
+// while the run lives.
 func (h *Host) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(p.Spec) {
 		return nil, nil
@@ -59,8 +58,8 @@ func (h *Host) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
 	return problems, nil
 }
 
-// resources puts the devices of a task into what its environment is made of, and
-// returns the CPUs it is to be bound to.
+// resources adds the devices of a task to the input of its environment, and returns the CPUs
+// to bind it to.
 func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	if !resources.Wanted(l.plan.Spec) {
 		return nil, nil
@@ -82,8 +81,8 @@ func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	return share.CPUs, nil
 }
 
-// withTask returns the tasks of the spec on this host, and beside them the one of that
-// name where it is none of these.
+// withTask returns the tasks of the spec on this host, and separately t if it is not one of
+// them.
 func (p *plan) withTask(t spec.Task) (here, added []spec.Task) {
 	here = p.tasksHere()
 	if !slices.ContainsFunc(here, func(o spec.Task) bool { return o.Name() == t.Name() }) {
@@ -92,8 +91,8 @@ func (p *plan) withTask(t spec.Task) (here, added []spec.Task) {
 	return here, added
 }
 
-// tasksHere returns the tasks of the spec that are on this host, in the order of
-// local ranks; while these are not known yet, of ranks.
+// tasksHere returns the tasks of the spec that are on this host, ordered by local rank or,
+// while local ranks are unknown, by rank.
 func (p *plan) tasksHere() []spec.Task {
 	localRanks := map[string]int{}
 	for _, m := range p.Cluster.Members {

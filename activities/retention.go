@@ -16,15 +16,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// pruneEvery is how often logs are looked at that are not to be kept.
+// pruneEvery is how often the host looks for logs to remove.
 const pruneEvery = time.Hour
 
-// pruneLogs removes logs that are not to be kept, until ctx is done.
+// pruneLogs removes expired logs until ctx is done.
 func (h *Host) pruneLogs(ctx context.Context) {
 	ticker := time.NewTicker(pruneEvery)
 	defer ticker.Stop()
 	for {
-		// Not at once: a clock may have to be set after a start of the machine.
+		// It does not start at once: the clock may still be wrong after the machine has
+		// started.
 		select {
 		case <-ctx.Done():
 			return
@@ -40,8 +41,8 @@ func (h *Host) pruneLogs(ctx context.Context) {
 	}
 }
 
-// noteEnd notes beside the logs of a run that it has ended, as whoever has them. closed is as
-// in abandon. The error is that of a full disk, on which that can be done later.
+// noteEnd notes beside the logs of a run that it has ended, as their user. closed is as in
+// abandon. It returns an error only for a full disk, so that the caller can retry.
 func (h *Host) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error {
 	if p.LogRoot == spec.NullDir || p.LogRoot == "" {
 		return nil
@@ -53,7 +54,7 @@ func (h *Host) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error 
 	well := endedWell(closed.GetStatus())
 	user := p.User
 	if p.LogRoot == h.LogRoot {
-		user = (*hostuser.User)(nil) // the directory is ours
+		user = (*hostuser.User)(nil) // the directory belongs to us
 	}
 	err := user.Do(func() error { return retention.End(p.LogRoot, p.Run.WorkflowID, p.Run.RunID, at, well) })
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The modes of a run's log directory: what is in it is for its user, or also for a group,
-// which everything that is made there gets.
+// The modes of a run's log directory: it is for the run's user alone, or also for a group,
+// which files created in it inherit.
 const (
 	closedDir fs.FileMode = 0o700
 	groupDir  fs.FileMode = 0o750
@@ -28,8 +28,9 @@ const (
 // logMode returns the mode of directories of logs.
 func (p *plan) logMode() fs.FileMode { return logMode(p.Spec) }
 
-// keptIn returns the directory out of which no link leads the files of processes. What is
-// above the run's is for other users to pass through only, and that one is theirs.
+// keptIn returns the directory that the files of processes must not leave through a link. If
+// the run has a user, it is the run's own directory, since other users may only pass through
+// the directories above.
 func (p *plan) keptIn() string {
 	if p.User != nil {
 		return p.runDir()
@@ -44,8 +45,8 @@ func logMode(s *spec.RunSpec) fs.FileMode {
 	return closedDir
 }
 
-// makeRunDir makes the log directory of a run. It follows no links out of the log root,
-// and takes no directory that somebody else has made.
+// makeRunDir creates the log directory of a run. It follows no links out of the log root, and
+// refuses a directory that somebody else has created.
 func (h *Host) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User) error {
 	root := h.logRoot(s)
 	if root == spec.NullDir || root == "" {
@@ -64,20 +65,20 @@ func (h *Host) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User) 
 		d.gid = int(gid)
 	}
 	if user != nil && root == h.LogRoot {
-		d.user = user // who cannot make it there
+		d.user = user // the user cannot create it there
 		return d.make()
 	}
 	return user.Do(d.make)
 }
 
-// runDir is the log directory of a run that is to be made.
+// runDir is the log directory of a run that is to be created.
 type runDir struct {
 	run        runkey.Run
 	state      string // the host worker's state directory
 	root, path string
 	mode       fs.FileMode
-	gid        int            // -1: that of whoever makes it
-	user       *hostuser.User // whom it is made for, by root
+	gid        int            // -1 keeps the default group
+	user       *hostuser.User // the owner to set, if we are root
 }
 
 func (d runDir) make() error {
@@ -85,7 +86,7 @@ func (d runDir) make() error {
 		return err
 	}
 	var err error
-	// Whoever prunes may take away the directory of an earlier run of that ID meanwhile.
+	// A prune may remove the directory of an earlier run with that ID meanwhile.
 	for range 3 {
 		if err = d.makeBelow(); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -100,7 +101,8 @@ func (d runDir) makeBelow() error {
 		return err
 	}
 	defer root.Close()
-	// Whoever may read the logs of a run gets to them.
+	// The parent is passable: users with access to the logs of a run must be able to reach
+	// them.
 	if err := root.MkdirAll(filepath.Dir(d.path), tasklog.Passable); err != nil {
 		return d.wrong(err)
 	}
@@ -148,7 +150,7 @@ func (d runDir) wrong(err error) error {
 	return fmt.Errorf("log directory %s/%s: %w", d.root, d.path, reasonIn(err))
 }
 
-// reasonIn returns what is wrong without the path.
+// reasonIn returns an error without its path.
 func reasonIn(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -26,41 +26,40 @@ import (
 
 // RunTaskInput names a task to run.
 type RunTaskInput struct {
-	// Workflow is the ID of the workflow of the run, where that is not the one that asks.
+	// Workflow is the ID of the workflow of the run, if it is not the calling one.
 	Workflow string `json:"workflow,omitempty"`
-	// Run is as in [ReserveInput], and Execution counts the executions of the workflow
-	// that have had the task, from 0.
+	// Run is as in [ReserveInput], and Execution counts the executions of the workflow that
+	// have had the task, from 0.
 	Run        string `json:"run,omitempty"`
 	Execution  int    `json:"execution,omitempty"`
 	Task       string `json:"task"`
 	Generation int    `json:"generation"`
-	// Launch counts how often the workflow started the task, from 0, in each
-	// generation.
+	// Launch counts how often the workflow started the task in this generation, from 0.
 	Launch int `json:"launch"`
 	// Added is set for a task outside the spec, or with a changed command.
 	Added *spec.Task `json:"added,omitempty"`
 }
 
-// RunTaskOutput is how a task ended. The value it returned comes with Release.
+// RunTaskOutput says how a task ended. The value it returned comes with Release.
 type RunTaskOutput struct {
 	Exit spec.Exit `json:"exit"`
 }
 
-// errSuperseded: another attempt holds the lease on the task, or the run is
-// closed. Nobody listens to this attempt's answer any more.
+// errSuperseded is returned if another attempt holds the lease on the task, or the run is
+// closed. Nobody uses this attempt's answer any more.
 var errSuperseded = errors.New("this attempt of the activity is over; the process is not touched")
 
-// errAway ends an attempt without ending the process: the next one adopts it.
+// errAway ends an attempt without ending the process: the next attempt adopts it.
 var errAway = errors.New("the host worker let go of the process; it goes on and the next attempt adopts it")
 
-// RunTask holds a lease on the process of a task. It starts the process unless
-// the journal knows one: a living one is adopted, a recorded exit is taken as
-// it is. How it returns says how the task ended:
+// RunTask holds a lease on the process of a task. It starts the process unless the journal
+// knows one: it adopts a living process, and uses a recorded exit as it is. The kind of
+// result says how the task ended:
 //
-//   - a result: well, or at an operator's request
-//   - a non-retryable error with the [spec.Exit] in its details: badly
-//   - a cancellation with the [spec.Exit] in its details: stopped
-//   - a retryable error: there is more to come, such as a restart
+//   - a result: it ended well, or at an operator's request
+//   - a non-retryable error with the [spec.Exit] in its details: it failed
+//   - a cancellation with the [spec.Exit] in its details: it was stopped
+//   - a retryable error: it continues, for example with a restart
 func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, error) {
 	info := activity.GetInfo(ctx)
 	run := runOf(ctx, in.Run)
@@ -86,18 +85,17 @@ func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, err
 	return out, h.answer(in.Task, err)
 }
 
-// awayFor is how long an attempt waits that follows one whose supervisor was
-// closing: this host worker polls a little longer than it can be of use.
+// awayFor is the delay of the attempt after one whose supervisor was closing: this host
+// worker polls a little longer than it can run tasks.
 const awayFor = 2 * time.Second
 
-// leavingFor is how long an attempt waits that follows one whose host worker is
-// about to end, with its supervisor or without: what the server hands it in its last
-// moments would be missed for a whole heartbeat timeout.
+// leavingFor is the delay of the attempt after one whose host worker or supervisor was about
+// to end. If the server gave it to the same host worker in its last moments, the attempt
+// would be lost for a whole heartbeat timeout.
 const leavingFor = 500 * time.Millisecond
 
-// answer turns errors of the host's own into what the server is to do: those
-// that pass are tried again, those that will be the same next time are how the
-// task ended.
+// answer converts errors of the host into errors that the server acts on: temporary ones are
+// retried, and permanent ones are how the task ended.
 func (h *Host) answer(task string, err error) error {
 	switch {
 	case err == nil:
@@ -105,8 +103,8 @@ func (h *Host) answer(task string, err error) error {
 	case errors.Is(err, supervisor.ErrDamaged):
 		return h.lost(task, "the journal of its processes is damaged")
 	case errors.Is(err, supervisor.ErrReleased):
-		// A run gives its hosts back after its tasks have ended, so nobody listens. If
-		// somebody does, another try would be told the same for ever.
+		// A run releases its hosts after its tasks have ended, so nobody listens. If somebody
+		// does, a retry would never succeed.
 		return h.lost(task, "the run was given back before")
 	case errors.Is(err, supervisor.ErrFenced):
 		return errSuperseded
@@ -123,7 +121,7 @@ func (h *Host) answer(task string, err error) error {
 	return err
 }
 
-// planFor returns the plan with the task in it, which for an added one is this call.
+// planFor returns the plan with the task in it. If the task is an added one, this adds it.
 func (h *Host) planFor(ctx context.Context, run runkey.Run, in RunTaskInput) (*plan, error) {
 	if in.Added != nil {
 		if err := h.addTask(ctx, run, in); err != nil {
@@ -133,10 +131,10 @@ func (h *Host) planFor(ctx context.Context, run runkey.Run, in RunTaskInput) (*p
 	return h.withDeadline(run)
 }
 
-// errCommand: the command line or environment of the task cannot be made.
+// errCommand is returned if the command line or environment of the task cannot be made.
 var errCommand = errors.New("no command")
 
-// taskLease is one RunTask call at work.
+// taskLease is one RunTask call in progress.
 type taskLease struct {
 	*Host
 	ctx     context.Context
@@ -146,18 +144,18 @@ type taskLease struct {
 	token   []byte
 	resumed bool
 
-	asked    policy.Request  // about the process that is started
-	allowed  policy.Decision // of that
+	asked    policy.Request  // the question to the policy
+	allowed  policy.Decision // the answer
 	restarts int             // of the task so far
 	stopping bool            // the activity was cancelled
-	// used is what the process was last seen to use; nil: nobody has looked yet.
+	// used is the last sample of what the process uses; nil before the first.
 	used    atomic.Pointer[spec.LiveUsage]
 	silence silence
-	// stopped has the outcome of the request to stop the process.
+	// stopped receives the result of the request to stop the process.
 	stopped chan error
 }
 
-// hold finds or starts the process, attends it to its end, and judges that.
+// hold finds or starts the process, attends it until its end, and judges that.
 func (l *taskLease) hold() (RunTaskOutput, error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
@@ -214,26 +212,25 @@ func (l *taskLease) hold() (RunTaskOutput, error) {
 	return l.attend(processes)
 }
 
-// restartsOf returns what people see of the restarts: those of this launch, and in
-// restart scope "group" the generations before.
+// restartsOf returns the number of restarts to report: those of this launch and, in restart
+// scope "group", the earlier generations.
 func (l *taskLease) restartsOf(processes []supervisor.Process) int {
 	return l.key.Generation + restartsOf(processes, l.fence.Launch)
 }
 
-// sealed reads the plan again: the run may have been sealed after the start of
-// this call.
+// sealed reads the plan again: the run may have been sealed after the start of this call.
 func (l *taskLease) sealed() bool {
 	p, err := l.plans.get(l.key.Run)
 	return err == nil && p.sealed()
 }
 
-// attend waits for the end of the last process, beating meanwhile, and asks it
-// to end when the activity is cancelled.
+// attend waits for the end of the last process, sending heartbeats meanwhile, and stops the
+// process when the activity is cancelled.
 func (l *taskLease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
 	p := processes[len(processes)-1]
-	// The wait must outlive a cancellation of the activity, and not the host.
+	// The wait must outlive a cancellation of the activity, but not the host.
 	waiting, done := context.WithCancel(context.WithoutCancel(l.ctx))
 	defer done()
 	closed := l.group.Context()
@@ -275,8 +272,8 @@ func (l *taskLease) attend(processes []supervisor.Process) (RunTaskOutput, error
 				return RunTaskOutput{}, errSuperseded
 			}
 			l.stop(waiting, p)
-			// The SDK has to hear of the cancellation itself before it lets an
-			// activity end as cancelled.
+			// The SDK must learn of the cancellation itself before it lets an activity end as
+			// cancelled.
 			activity.RecordHeartbeat(l.ctx, l.details(p))
 		case <-cancelled:
 			cancelled = nil
@@ -287,7 +284,7 @@ func (l *taskLease) attend(processes []supervisor.Process) (RunTaskOutput, error
 			case server.IsGone(cause):
 				return RunTaskOutput{}, errSuperseded
 			case l.stopping, errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
-				// Paused means: do not start it again. The process goes on.
+				// A paused activity must not be started again, but its process continues.
 			default:
 				return RunTaskOutput{}, fmt.Errorf("%w: %v", errAway, cause)
 			}
@@ -295,9 +292,9 @@ func (l *taskLease) attend(processes []supervisor.Process) (RunTaskOutput, error
 	}
 }
 
-// confirm asks the server what a cancellation that it has pushed means. It pushes one
-// also where the execution is closed, and the run may go on in another one, whose attempt
-// has the process then.
+// confirm asks the server about a cancellation that it has pushed. The server pushes one even
+// if only the execution is closed: the run may continue in another one, whose attempt then
+// has the process.
 func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
 	ctx, cancel := context.WithTimeout(waiting, beatPatience)
 	defer cancel()
@@ -306,12 +303,12 @@ func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cance
 	}
 	select {
 	case answers <- cancelled:
-	default: // there is one already
+	default: // an answer is pending already
 	}
 }
 
-// stop begins to stop the process because the activity was cancelled. Waiting ends
-// with the process.
+// stop starts to stop the process because the activity was cancelled. waiting ends with the
+// process.
 func (l *taskLease) stop(waiting context.Context, p supervisor.Process) {
 	if l.stopping {
 		return
@@ -321,8 +318,8 @@ func (l *taskLease) stop(waiting context.Context, p supervisor.Process) {
 	l.group.Go(func(context.Context) { l.stopped <- l.stopProcess(waiting, p) })
 }
 
-// reportedGrace is how long a process that has reported an error may take to end by
-// itself before it is stopped. It counts as part of the grace.
+// reportedGrace is how long a process that has reported an error may take to end by itself
+// before it is stopped. It counts as part of the grace.
 const reportedGrace = time.Second
 
 func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) error {
@@ -333,7 +330,7 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	request := supervisor.StopRequest{
 		Run: l.key.Run, Tasks: []string{l.key.Task}, Generation: l.key.Generation, Fence: &l.fence,
 		Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
-		// Nobody could tell later whether it reported this before our signal or
+		// Later nobody could tell whether the process reported this before our signal or
 		// because of it.
 		Failed: hasReported(p),
 	}
@@ -343,23 +340,23 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	case request.Failed:
 		wait := min(reportedGrace, grace)
 		if retry.Sleep(waiting, wait) != nil {
-			return nil //nolint:nilerr // waiting ends with the process: there is nothing to stop
+			return nil //nolint:nilerr // the process has ended: there is nothing to stop
 		}
 		request.Grace -= wait
 	}
-	// Who waits may let go meanwhile; the process is stopped all the same.
+	// The caller may give up meanwhile; the process is stopped in any case.
 	_, err = l.Supervisor.Stop(l.group.Context(), request)
 	return err
 }
 
-// hasReported reports whether a process has written an error file. A file system
-// that does not answer knows of none.
+// hasReported reports whether a process has written an error file. If the file system does
+// not answer, it returns false.
 func hasReported(p supervisor.Process) bool {
 	if p.LogDir == "" {
 		return false
 	}
 	found := make(chan bool, 1)
-	go func() { // not one that the end of the host waits for
+	go func() { // not in the group: the end of the host does not wait for it
 		_, err := os.Stat(filepath.Join(p.LogDir, tasklog.ErrorFile))
 		found <- err == nil
 	}()
@@ -371,9 +368,9 @@ func hasReported(p supervisor.Process) bool {
 	}
 }
 
-// judge decides what the end of the last process means: the end of the task, or
-// another process. In the second case the journal has the permission for it
-// before anybody hears of it.
+// judge decides what the end of the last process means: the end of the task, or another
+// process. In the second case the journal has the permission for that process before anybody
+// learns of it.
 func (l *taskLease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
 	last := processes[len(processes)-1]
 	completed := last.Exit.Reason == supervisor.ReasonNone && causeOf(last.Exit, l.Owned, "") == spec.CauseCompleted
@@ -404,8 +401,8 @@ func (l *taskLease) judge(processes []supervisor.Process) (RunTaskOutput, error)
 		"Restart", delay, nil)
 }
 
-// historyOf returns what the rules have to know of a launch. The supervisor does not keep
-// all of its processes, but how many had failed by the one before the last.
+// historyOf returns the history of a launch for the restart rules. The supervisor does not
+// keep all of its processes, but it keeps the number of failures up to the last but one.
 func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool) lifecycle.RestartHistory {
 	history := lifecycle.HistoryOf(p.attemptsOf(processes, launch, owned))
 	if n := len(processes); n > 1 && processes[n-2].Launch == launch {
@@ -414,7 +411,7 @@ func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool)
 	return history
 }
 
-// next asks the rules whether a task gets another process after its last one.
+// next asks the rules whether, and when, a task gets another process after its last one.
 func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.Duration, again bool) {
 	history.Sealed = sealed
 	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts}.Next(history)
@@ -424,7 +421,7 @@ func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.D
 func (l *taskLease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
 	last := processes[len(processes)-1]
 	exit := l.exit(last)
-	if !last.Granted { // else it was counted when its successor was
+	if !last.Granted { // otherwise it was counted with its successor
 		l.count(last, exit)
 	}
 	l.services.Ended(l.key, l.plan.restartCount(l.key.Generation, l.plan.number(last)), howEnded(exit))
@@ -438,7 +435,7 @@ func (l *taskLease) conclude(processes []supervisor.Process) (RunTaskOutput, err
 	return RunTaskOutput{Exit: exit}, nil
 }
 
-// count counts a process that has ended.
+// count adds a process that has ended to the metrics.
 func (l *taskLease) count(p supervisor.Process, exit spec.Exit) {
 	l.Metrics.Exits.WithLabelValues(string(exit.Cause)).Inc()
 	l.Metrics.LogBytes.Add(float64(max(0, exit.Usage.OutputBytes)))
@@ -452,13 +449,13 @@ func (l *taskLease) exit(p supervisor.Process) spec.Exit {
 	return exit
 }
 
-// cancelled reports whether the activity was: by what the SDK knows, or by the answer
-// of a heartbeat the SDK did not see.
+// cancelled reports whether the activity was cancelled, according to the SDK or to the answer
+// of a heartbeat that the SDK did not see.
 func (l *taskLease) cancelled() bool {
 	return l.stopping || temporal.IsCanceledError(context.Cause(l.ctx))
 }
 
-// failed returns the error for a task that ended badly.
+// failed returns the error for a task that failed.
 func failed(task string, exit spec.Exit) error {
 	kind, message := spec.ErrUnexpectedExit, spec.UnexpectedExitText(task, exit)
 	switch {
@@ -470,7 +467,7 @@ func failed(task string, exit spec.Exit) error {
 	return temporal.NewNonRetryableApplicationError(bounded(message), kind, nil, exit)
 }
 
-// lost returns the error for a task whose process nobody can say anything about.
+// lost returns the error for a task whose process has left no record.
 func (h *Host) lost(task, why string) error {
 	return failed(task, spec.Exit{
 		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: supervisor.BootNanos(),

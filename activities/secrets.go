@@ -12,15 +12,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// variables has the values of the variables of tasks, also of those that only this host
-// knows. They are read when somebody asks, and kept nowhere: a process that is started
-// again gets what is there then.
+// variables has the values of the variables of tasks, including those that only this host
+// knows. They are read on demand and stored nowhere: a process that is started again gets the
+// current values.
 type variables struct {
 	host    string
 	allowed policy.Secrets
 	// base is the environment of the host worker, and own are [Config.Env].
 	base, own []string
-	// known are the answers so far, for who asks for many tasks at once.
+	// known caches the answers, for callers that ask for many tasks.
 	known map[spec.Source]answer
 }
 
@@ -33,11 +33,11 @@ func (h *Host) variables(allowed policy.Secrets) variables {
 	return variables{h.Name, allowed, os.Environ(), h.Env, map[spec.Source]answer{}}
 }
 
-// lent are the secrets that runs may have of a host worker without a policy: those that
-// its tasks could read themselves.
+// lent are the secrets that runs may use on a host worker without a policy: those that its
+// tasks could read themselves.
 var lent = (*policy.Policy)(nil).Decide(policy.Request{}).Secrets
 
-// of returns the variables of a task, and what is wrong with those that have no value here.
+// of returns the variables of a task, and the problems of those that have no value here.
 func (v variables) of(t spec.Task) (map[string]string, []spec.Problem) {
 	values := make(map[string]string, len(v.own)+len(t.Env))
 	for _, kv := range v.own {

@@ -11,10 +11,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// settle makes sure that nothing of tasks lives here any more, in this generation or an
-// earlier one, and that nothing of it is started: the run has heard of no end of theirs,
-// and is about to start them elsewhere. An attempt that is still on its way with them is
-// fenced off.
+// settle makes sure that no process of the given tasks lives here any more, in this
+// generation or an earlier one, and that none is started. The run has not heard of their end,
+// and is about to start them elsewhere. An attempt that is still on its way is fenced off.
 func (h *Host) settle(ctx context.Context, run runkey.Run, in ControlInput) (ControlOutput, error) {
 	p, err := h.plans.get(run)
 	if err != nil && !errors.Is(err, errNoPlan) {

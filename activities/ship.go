@@ -26,17 +26,18 @@ import (
 )
 
 const (
-	// sweepEvery is how often the store looks for what nobody needs, and askEvery how often
-	// the server is asked whether runs have ended that have their archives from here.
+	// sweepEvery is how often the store is swept, and askEvery how often the server is asked
+	// whether runs that fetch their archives from here have ended.
 	sweepEvery, askEvery = 10 * time.Second, 5 * time.Minute
-	// startTakes is how long after its archive has come a run may take to be started.
+	// startTakes is how long after the arrival of its archive a run may be started.
 	startTakes = time.Hour
-	// tellEvery is how often it is said how far a host has got with what a run ships.
+	// tellEvery is how often the progress of fetching an archive is reported.
 	tellEvery = 2 * time.Second
 )
 
-// bring brings what the run ships into its directory on this host, from where it can be had.
-// It is the user's then. It must not be removed before a plan has the run, until when unlock is not called.
+// bring fetches what the run ships and unpacks it into the run's directory on this host,
+// which then belongs to the user. Until unlock is called, a sweep cannot remove it: a plan
+// must have the run by then.
 func (h *Host) bring(ctx context.Context, run runkey.Run, in ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
@@ -78,14 +79,14 @@ func (h *Host) bring(ctx context.Context, run runkey.Run, in ReserveInput, state
 	if errors.As(err, &taken) {
 		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement, nil)
 	}
-	h.sweepShipped(nil) // what was fetched is in the way of others
+	h.sweepShipped(nil) // frees the space for others
 	return nil, temporal.NewApplicationErrorWithOptions(
 		fmt.Sprintf("what the run ships cannot be had: %v", err), spec.ErrPlacement,
-		// A run that has its own host has no other to go to.
+		// A run with its own host has no other to go to.
 		temporal.ApplicationErrorOptions{NonRetryable: h.Owned})
 }
 
-// tellHowFar has the server know how far a host has got, until that is done.
+// tellHowFar reports the progress of a host to the server until done is closed.
 func tellHowFar(ctx context.Context, now *atomic.Pointer[spec.Fetching], done <-chan struct{}) {
 	ticker := time.NewTicker(tellEvery)
 	defer ticker.Stop()
@@ -99,8 +100,8 @@ func tellHowFar(ctx context.Context, now *atomic.Pointer[spec.Fetching], done <-
 	}
 }
 
-// sources are those that have the archive: other hosts of the run, and the one that keeps it
-// for all of them.
+// sources returns the hosts that have the archive: other hosts of the run, and the host that
+// keeps it for all of them.
 func (in ReserveInput) sources() []spec.HostService {
 	if in.Spec.Ship.From == nil {
 		return in.Shipped
@@ -108,8 +109,8 @@ func (in ReserveInput) sources() []spec.HostService {
 	return append([]spec.HostService{*in.Spec.Ship.From}, in.Shipped...)
 }
 
-// fetch fetches an archive that is not here from the first source that has it. Its digest is
-// locked.
+// fetch fetches an archive that is not here from the first source that has it. The digest
+// must be locked.
 func (h *Host) fetch(ctx context.Context, a spec.Archive, sources []spec.HostService, progress func(int64)) error {
 	if h.shipped.Has(a.Digest) {
 		return nil
@@ -122,7 +123,7 @@ func (h *Host) fetch(ctx context.Context, a spec.Archive, sources []spec.HostSer
 	var problems []string
 	for _, from := range sources {
 		if from.Host == h.Name {
-			continue // and it is not here any more
+			continue // this host itself, which no longer has it
 		}
 		err := fetchFrom(ctx, from, a, in, progress)
 		var of *fs.PathError
@@ -130,7 +131,7 @@ func (h *Host) fetch(ctx context.Context, a spec.Archive, sources []spec.HostSer
 		case err == nil:
 			return nil
 		case ctx.Err() != nil, errors.As(err, &of):
-			return err // of this host's disk
+			return err // an error of this host's disk
 		}
 		problems = append(problems, err.Error())
 		var mismatch *shipped.DigestError
@@ -158,7 +159,7 @@ func fetchFrom(ctx context.Context, from spec.HostService, a spec.Archive, in *s
 	return nil
 }
 
-// reported tells how much has come.
+// reported reports how much has arrived.
 type reported struct {
 	*shipped.Incoming
 	progress func(int64)
@@ -170,13 +171,13 @@ func (r reported) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// dirOf returns the working directory of a task: where the spec names none it is the
-// host worker's own, and of a run that ships one that.
+// dirOf returns the working directory of a task. If the spec names none, it is that of the
+// host worker or, if the run ships a directory, that directory.
 func (h *Host) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
 	return dirIn(h.shipsTo(run, s), s, t)
 }
 
-// shipsTo returns the directory of what the run ships; empty: it ships nothing.
+// shipsTo returns the directory of what the run ships; empty if it ships nothing.
 func (h *Host) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 	if !s.Ships() {
 		return ""
@@ -198,7 +199,7 @@ func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {
 	return dir
 }
 
-// keepStore removes what nobody needs of what runs have shipped, until ctx is done.
+// keepStore removes what is no longer needed of what runs have shipped, until ctx is done.
 func (h *Host) keepStore(ctx context.Context) {
 	if err := h.shipped.Clear(); err != nil {
 		h.Log.Warn("what was being fetched stays", zap.Error(err))
@@ -224,7 +225,7 @@ func (h *Host) keepStore(ctx context.Context) {
 
 func (h *Host) sweepShipped(over func(string, time.Time) bool) {
 	if h.Owned {
-		return // its directory is removed with the run, and others write there, too
+		return // its directory is removed with the run, and others use it, too
 	}
 	err := h.shipped.Sweep(shipped.Needs{
 		Held: func(run runkey.Run) bool {
@@ -246,8 +247,8 @@ func (h *Host) sweepShipped(over func(string, time.Time) bool) {
 	}
 }
 
-// isOver reports whether a run has ended whose archive has come at that time. A server that
-// cannot be asked, or that is another one, decides nothing.
+// isOver reports whether the run whose archive arrived at that time has ended. A server that
+// cannot be reached, or that has changed, decides nothing.
 func (h *Host) isOver(ctx context.Context, workflowID string, since time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -260,7 +261,7 @@ func (h *Host) isOver(ctx context.Context, workflowID string, since time.Time) b
 		return false
 	}
 	info := d.GetWorkflowExecutionInfo()
-	// One that ended before is an earlier run of that ID.
+	// If it ended before that, it is an earlier run with that ID.
 	return info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING &&
 		(info.GetCloseTime().AsTime().After(since) || h.now().Sub(since) > startTakes)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// silence is for how long the process of a lease has been silent.
+// silence tracks how long the process of a lease has been silent.
 type silence struct {
 	rule lifecycle.Silence
-	// acted reports whether on_silence was carried out since it last showed a sign.
+	// acted reports whether on_silence was carried out since the last sign of life.
 	acted bool
 }
 
-// silentFor takes what was seen of the process, and returns for how many seconds it has been
-// silent once that is what its run calls silence; 0: it is not.
+// silentFor records the signs of the process, and returns for how many seconds it has been
+// silent if that exceeds the limit of its run; otherwise 0.
 func (l *taskLease) silentFor(at time.Time, signs lifecycle.Signs) int {
 	if l.plan.Spec == nil || l.plan.Spec.Silence == nil {
 		return 0
@@ -38,8 +38,8 @@ func (l *taskLease) silentFor(at time.Time, signs lifecycle.Signs) int {
 	return int(silent.Seconds())
 }
 
-// mustAct reports whether on_silence is to be carried out now: all tasks of the run on this
-// host are silent. One that waits for another here is not.
+// mustAct reports whether on_silence must be carried out now: all tasks of the run on this
+// host are silent. A task that waits for another one here does not trigger it alone.
 func (l *taskLease) mustAct() bool {
 	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == nil || l.silence.acted {
 		return false
@@ -79,7 +79,7 @@ func (l *taskLease) actOnSilence(ctx context.Context, p supervisor.Process) {
 	}
 }
 
-// silentStacks captures the stacks of the task as if somebody had asked for them.
+// silentStacks captures the stacks of the task as if an operator had asked for them.
 func (l *taskLease) silentStacks(ctx context.Context) (ControlOutput, error) {
 	tasks := []string{l.key.Task}
 	if err := l.checkRequest(ctx, l.plan, ControlInput{Op: lifecycle.ControlStacks, Tasks: tasks}); err != nil {

@@ -26,14 +26,14 @@ const stacksError = "StacksNotCaptured"
 const (
 	// captureBound leaves room within the time that Control has.
 	captureBound = 7 * time.Second
-	// keepCaptures is how long those captures stay that lie in the state directory.
+	// keepCaptures is how long captures in the state directory are kept.
 	keepCaptures = 7 * 24 * time.Hour
 )
 
-// captureStacks writes down what the processes of tasks are doing: of all tasks
-// on this host, where none is named. Those that have been silent for the longest
-// time come first, because they may be the cause of what somebody looks for, and
-// the time is bounded. Tasks without a living process are not in the answer.
+// captureStacks captures the stacks of the processes of tasks, or of all tasks on this host
+// if none is named. Tasks that have been silent longest come first, because they may be the
+// cause of the problem, and the time is bounded. Tasks without a living process are not in
+// the answer.
 func (h *Host) captureStacks(ctx context.Context, run runkey.Run, p *plan, tasks []string) (ControlOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
 	defer cancel()
@@ -62,8 +62,8 @@ func (h *Host) captureStacks(ctx context.Context, run runkey.Run, p *plan, tasks
 	return h.captured(results)
 }
 
-// captured makes the answer. What could not be captured is an error only where
-// nothing could: some stacks are worth more than none.
+// captured returns the answer. Failures are an error only if all captures have failed: some
+// stacks are better than none.
 func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
 	out := ControlOutput{Files: map[string]string{}}
 	var failed []error
@@ -84,8 +84,8 @@ func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
 	return out, nil
 }
 
-// notCaptured returns an error that is not tried again: somebody may wait for the
-// capture with the end of the run.
+// notCaptured returns a non-retryable error: a user may be waiting for the capture before
+// ending the run.
 func (h *Host) notCaptured(what string, err error) error {
 	return temporal.NewNonRetryableApplicationError(
 		bounded(fmt.Sprintf("%s on host %s: %s", what, h.Name, err)), stacksError, nil)
@@ -109,10 +109,10 @@ func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
 	return t
 }
 
-// captureDir returns where the captures of a process lie that has no log directory, below
-// a root: where its logs would be if its run had not said that it wants none, because
-// the state directory of a host worker may go with the run; or else there. What is there of
-// another user is never among logs, where directories may be that user's.
+// captureDir returns the directory, and the root above it, for captures of a process without
+// a log directory. It is below the log root, because the state directory of a host worker may
+// be removed with the run. Without a log root, or if the process has a user of its own, it is
+// in the state directory: directories among the logs may belong to that user.
 func (h *Host) captureDir(p *plan, q supervisor.Process) (root, dir string) {
 	root = h.LogRoot
 	if root == "" || root == spec.NullDir || p.User != nil || q.User != "" {
@@ -125,16 +125,16 @@ func (h *Host) captureDir(p *plan, q supervisor.Process) (root, dir string) {
 	return root, tasklog.ProcessDir(p.runDirBelow("."), p.number(q), rank)
 }
 
-// ownCaptures holds captures on a host without any log directory.
+// ownCaptures is the directory for captures in the state directory.
 func (h *Host) ownCaptures() string { return filepath.Join(h.StateDir, "stacks") }
 
-// dropOld removes the files below a directory that were written before a time.
-// There is nothing else to tell when nobody wants them any more.
+// dropOld removes the files below a directory that were written before a time. Age is the
+// only sign that they are no longer wanted.
 func dropOld(dir string, before time.Time) {
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be listed stays
+			return nil //nolint:nilerr // unreadable directories stay
 		}
 		if d.IsDir() {
 			dirs = append(dirs, path)
@@ -144,7 +144,7 @@ func dropOld(dir string, before time.Time) {
 		return nil
 	})
 	for _, path := range slices.Backward(dirs) {
-		_ = os.Remove(path) // fails for those with something in them, as it should
+		_ = os.Remove(path) // fails for non-empty ones, as it should
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// noteStart keeps how a process was started beside its output.
+// noteStart records, beside the output of a process, how it was started.
 func (l *taskLease) noteStart(c supervisor.Command) {
 	t, ok := l.plan.task(l.key.Task)
 	if c.LogDir == "" || !ok {
@@ -24,7 +24,7 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 	user := l.plan.User
 	base := os.Environ()
 	lent := valuesLent(t.Env, base, c.Env)
-	// Where there is no key, nothing is kept of the values.
+	// Without a key, no hashes of values are kept.
 	key, keyErr := tasklog.OpenValueKey(cmp.Or(l.KeyDir, l.StateDir))
 	if keyErr != nil {
 		l.Log.Warn("whether variables are the same as in other runs is not kept", zap.Error(keyErr))
@@ -34,14 +34,14 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 		s.Variables(c.Env, taskenv.Clean(user.Environ(base)), key, func(_, value string) bool { return lent[value] })
 		return s.Write(c.LogDir)
 	})
-	// Without its directory the process could not be started, and its exit says why.
+	// If the directory is missing, the process could not be started, and its exit says why.
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.Log.Warn("how a process was started is not kept", zap.String("task", l.key.String()), zap.Error(err))
 	}
 }
 
-// valuesLent returns the values that a process has by reference. The host worker may have them
-// under other names, which the process inherits.
+// valuesLent returns the values that a process has by reference. The host worker may also
+// have them under other names, which the process inherits.
 func valuesLent(variables spec.Env, environments ...[]string) map[string]bool {
 	names := map[string]bool{}
 	for name, v := range variables {

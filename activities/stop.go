@@ -10,10 +10,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopOf returns how the processes of a task are asked to end, with what a request says
-// over what the spec says of its type.
+// stopOf returns the signal and grace for stopping a task. Values of a request override those
+// of the spec for the task's type.
 func (p *plan) stopOf(task, signal string, grace *time.Duration) (int, time.Duration, error) {
-	t, _ := p.task(task) // without one, what the spec says of all
+	t, _ := p.task(task) // an unknown task gets the spec's defaults
 	name, g := p.Spec.StopOf(t)
 	if signal != "" {
 		name = signal
@@ -31,7 +31,7 @@ type howToStop struct {
 	grace  time.Duration
 }
 
-// byStop groups tasks of a request by how they are asked to end, in their order.
+// byStop groups tasks of a request by signal and grace, in their order.
 func (h *Host) byStop(p *plan, in ControlInput) (order []howToStop, groups map[howToStop][]string, err error) {
 	groups = map[howToStop][]string{}
 	for _, task := range in.Tasks {
@@ -49,7 +49,7 @@ func (h *Host) byStop(p *plan, in ControlInput) (order []howToStop, groups map[h
 	return order, groups, nil
 }
 
-// stopTasks asks the processes of tasks to end, each as its type wants it.
+// stopTasks stops the processes of tasks, each with the signal and grace of its type.
 func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason supervisor.Reason) (ControlOutput, error) {
 	order, groups, err := h.byStop(p, in)
 	if err != nil {
@@ -69,8 +69,8 @@ func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason s
 	return out, nil
 }
 
-// stopProcesses asks these processes to end, each as its type wants it, and nobody who
-// may have come after them.
+// stopProcesses stops exactly these processes, each with the signal and grace of its type,
+// and none of their successors.
 func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []supervisor.Process, reason supervisor.Reason) error {
 	groups := map[howToStop][]supervisor.ProcessRef{}
 	for _, q := range processes {
@@ -92,14 +92,14 @@ func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []superviso
 	return nil
 }
 
-// stopOfRun returns how whatever is left of a run is asked to end.
+// stopOfRun returns the signal and grace for what is left of a run.
 func stopOfRun(s *spec.RunSpec) (int, time.Duration, error) {
 	n, err := spec.SignalNumber(s.Stop.Signal)
 	return n, s.Stop.Grace.Std(), err
 }
 
-// restart stops the process of a task that does not end a call, and has it started again
-// like one that an operator restarts.
+// restart stops the process of a task that does not end a call. The process is started again,
+// as if an operator had restarted it.
 func (h *Host) restart(ctx context.Context, run runkey.Run, task string) error {
 	p, err := h.plans.get(run)
 	if err != nil {

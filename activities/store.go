@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// leaseStore asks for a store for torch where the run wants one and rank 0 is here: at the
-// MASTER_PORT that the spec gives it, else at the one that is leased.
+// leaseStore requests a store for torch if the run wants one and rank 0 is here, at the
+// MASTER_PORT of the spec or, without one, at a leased port.
 func (h *Host) leaseStore(in ReserveInput, tasks []spec.Task, request *supervisor.PortLeaseRequest) {
 	if !in.Spec.AgentStore || len(tasks) == 0 || tasks[0].Rank != 0 {
 		return
@@ -20,7 +20,7 @@ func (h *Host) leaseStore(in ReserveInput, tasks []spec.Task, request *superviso
 		port, _ = strconv.Atoi(v.Value) // validated
 		request.Ports, request.Tasks = append(request.Ports, port), append(request.Tasks, "the agent's store")
 	}
-	// Where all tasks are on one host, its loopback interface will do, unless they are told
+	// If all tasks are on one host, the loopback interface suffices, unless the spec sets
 	// another address.
 	master := tasks[0].Env["MASTER_ADDR"].Value
 	if master == "" {

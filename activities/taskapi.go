@@ -22,8 +22,8 @@ import (
 // maxProgress bounds the text of progress in a heartbeat, in bytes of JSON.
 const maxProgress = 100
 
-// ServeTasks serves the tasks that an earlier host worker left, at the sockets
-// they know.
+// ServeTasks serves the tasks that an earlier host worker left, at the sockets that they
+// know.
 func (h *Host) ServeTasks(ctx context.Context) error {
 	var runs []runkey.Run
 	for _, p := range h.plans.all() {
@@ -38,7 +38,7 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// First those that live: without a barrier to wait at nobody can be missing.
+		// Living tasks come first: a task counts as missing only at a barrier that exists.
 		byTask := map[runkey.Task][]supervisor.Process{}
 		for _, q := range reply.Processes {
 			if q.Key.Generation != p.Generation {
@@ -92,7 +92,7 @@ func (h *Host) listen(p *plan, key runkey.Task, restart int, logDir string) (str
 	})
 }
 
-// view returns what a task knows of the others.
+// view returns what a task knows about the others.
 func (p *plan) view(task string) *taskapi.View {
 	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
 	for _, m := range p.clusterFor(task).Members {
@@ -110,7 +110,7 @@ func (p *plan) view(task string) *taskapi.View {
 	return v
 }
 
-// progress returns what a task says of its progress, short enough for a heartbeat.
+// progress returns the progress that a task has reported, short enough for a heartbeat.
 func (h *Host) progress(key runkey.Task) *spec.Progress {
 	p := h.services.Progress(key)
 	if p == nil {
@@ -119,12 +119,12 @@ func (h *Host) progress(key runkey.Task) *spec.Progress {
 	return &spec.Progress{Current: p.Current, Total: p.Total, Message: shortText(p.Message)}
 }
 
-// shortText makes one line of a text, fit for a terminal, and cuts it to the bytes it
-// has as JSON.
+// shortText turns a text into one line that is safe for a terminal, and limits its size as
+// JSON.
 func shortText(s string) string {
 	s = tasklog.Printable([]byte(shorten.Text(s, 4*maxProgress)))
 	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) { // what turns the direction of a line around is no control character
+		if !unicode.IsPrint(r) { // includes characters that reverse the direction of text
 			return ' '
 		}
 		return r
@@ -139,7 +139,7 @@ func shortText(s string) string {
 	}
 }
 
-// howEnded says it in a few words, such as "exited with exit code 1".
+// howEnded describes an exit in a few words, such as "exited with exit code 1".
 func howEnded(e spec.Exit) string {
 	switch {
 	case e.StoppedByHost():

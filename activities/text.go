@@ -6,12 +6,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// maxMessage bounds the texts of failures, in bytes: they are kept in the
-// mutable state of the run.
+// maxMessage bounds the texts of failures, in bytes: they are part of the mutable state of
+// the run.
 const maxMessage = 1024
 
-// bounded makes a text fit for a failure. A program may write anything, and a
-// failure that is not UTF-8 cannot be sent at all.
+// bounded makes a text fit for a failure. A program may write anything, and a failure that is
+// not valid UTF-8 cannot be sent at all.
 func bounded(s string) string {
 	return shorten.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage)
 }

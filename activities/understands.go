@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// UnmarshalJSON does not fail where a newer program has written more than this one knows: that is for
-// the host to refuse.
+// UnmarshalJSON accepts fields of a newer program that this one does not know, so that the
+// host can refuse them with a proper error.
 func (in *ReserveInput) UnmarshalJSON(text []byte) error {
 	type plain ReserveInput
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -27,9 +27,10 @@ func (in *ReserveInput) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// understands returns why this host cannot do what it is asked for. The spec was found valid when the run
-// was started; so what is wrong with it here is what another version means by it. Another host may
-// understand it, and so may this one once its worker is upgraded.
+// understands returns an error if this host does not understand a request. The spec was valid
+// when the run was started, so a problem here means that another version reads it
+// differently. Another host may understand it, and so may this one once its worker is
+// upgraded.
 func (h *Host) understands(in ReserveInput) error {
 	why := in.unknown
 	if why == "" && in.Spec == nil {
@@ -47,8 +48,9 @@ func (h *Host) understands(in ReserveInput) error {
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NonRetryable: true})
 }
 
-// UnderstandsPlans returns why this program cannot serve the runs that the host worker with a state
-// directory has: another version has noted more of one than this one knows.
+// UnderstandsPlans returns an error if this program cannot serve the runs of the host worker
+// with that state directory, because a newer version has noted fields that this one does not
+// know.
 func UnderstandsPlans(stateDir string) error {
 	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
 	if err != nil {

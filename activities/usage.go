@@ -14,32 +14,33 @@ import (
 )
 
 const (
-	// sampleEvery is how old the sample of a process gets before the host looks again, and
-	// sampleSoon how old the last look is at least when one is made for a new process.
+	// sampleEvery is the age at which the sample of a process is renewed, and sampleSoon the
+	// minimal age of the last samples when a new process needs one.
 	sampleEvery = 10 * time.Second
 	sampleSoon  = time.Second
-	// sampleShare bounds what looking costs on a host with many processes: one part in that
+	// sampleShare bounds the cost of sampling on a host with many processes: one part in that
 	// many of a processor.
 	sampleShare = 200
-	// samplePatience is how long the supervisor may take to look.
+	// samplePatience is how long the supervisor may take to sample.
 	samplePatience = 10 * time.Second
 )
 
-// samples is what the supervisor saw when it last looked at what the living processes use. It
-// looks when a heartbeat wants to tell of it, and all heartbeats share a look.
+// samples has the latest samples of what the living processes use. They are taken by the
+// supervisor when a heartbeat needs them, for all processes at once.
 type samples struct {
 	mu sync.Mutex
-	// looking reports whether a look is under way, which began, or the last one, at begun.
+	// looking reports whether samples are being taken. begun is when that, or the last time,
+	// began.
 	looking   bool
 	begun     time.Time
 	pause     time.Duration
 	byProcess map[supervisor.ProcessRef]supervisor.Sample
-	seen      time.Time // when byProcess was
+	seen      time.Time // when byProcess was taken
 	gpus      gpuUse
 }
 
-// of returns the last sample of a process and when it was taken, and begins to take others
-// where it is old.
+// of returns the last sample of a process and when it was taken, and starts to take new
+// samples if it is old.
 func (s *samples) of(h *Host, p supervisor.ProcessRef) (sample supervisor.Sample, at time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +75,7 @@ func (s *samples) look(ctx context.Context, h *Host) {
 	}
 }
 
-// usage returns what the living process uses, and has written; nil while that is not known.
+// usage returns what the living process uses and has written; nil while that is unknown.
 func (l *taskLease) usage(p supervisor.Process, written int64) *spec.LiveUsage {
 	s, at, ok := l.samples.of(l.Host, p.Ref())
 	if !ok {
@@ -96,5 +97,5 @@ func usageOf(u supervisor.Usage) spec.Usage {
 	}
 }
 
-// thousandths rounds a number for people and histories.
+// thousandths rounds a number, for people and histories.
 func thousandths(f float64) float64 { return math.Round(f*1000) / 1000 }

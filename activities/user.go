@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// userFor returns the user that the policy names; nil: whom we run as.
+// userFor returns the user that the policy names; nil for our own.
 func (h *Host) userFor(ctx context.Context, name string) (*hostuser.User, error) {
 	if name == "" {
 		return nil, nil
@@ -24,14 +24,14 @@ func (h *Host) userFor(ctx context.Context, name string) (*hostuser.User, error)
 		err = h.letThrough(user)
 	}
 	if err != nil {
-		// The host is set up so: another try would be told the same.
+		// This is the configuration of the host: a retry would fail as well.
 		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement, nil)
 	}
 	return user, nil
 }
 
-// letThrough lets a user get to what is theirs in the state directory: sockets, and what
-// their runs ship. Everything else in it is closed by its own mode.
+// letThrough lets a user reach their files in the state directory: sockets, and what their
+// runs ship. Everything else in it is protected by its own mode.
 func (h *Host) letThrough(user *hostuser.User) error {
 	if user == nil {
 		return nil
@@ -50,8 +50,8 @@ func (h *Host) letThrough(user *hostuser.User) error {
 	})
 }
 
-// closedAbove returns the first directory on the way to one that cannot be entered; empty if
-// none is there.
+// closedAbove returns the first directory on the path that the current user cannot enter;
+// empty if there is none.
 func closedAbove(dir string) string {
 	if parent := filepath.Dir(dir); parent != dir {
 		if at := closedAbove(parent); at != "" {
@@ -64,8 +64,8 @@ func closedAbove(dir string) string {
 	return ""
 }
 
-// userOf returns as whom the files of a process are read and written, as it has been written
-// down: who has the directory now may be somebody else. p may be nil.
+// userOf returns the user to read and write the files of a process as, according to the
+// records: the directory may have another owner by now. p may be nil.
 func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
 	if p != nil && p.User != nil {
 		return p.User, nil
