@@ -4,18 +4,17 @@ import (
 	"bytes"
 )
 
-// maxBar is how long a state of a progress bar may be. What is longer is text.
+// maxBar bounds the state of a progress bar. Anything longer is text.
 const maxBar = 4 << 10
 
-// bar is an unfinished line that has a carriage return: what was before it is
-// written over by what comes after it, as with a progress bar. Its state is the
-// piece since the last carriage return, or the one before while there is nothing
-// new.
+// bar is an unfinished line with a carriage return: the text after it overwrites the text
+// before it, as in a progress bar. The state of the bar is the piece after the last carriage
+// return or, while that is empty, the piece before.
 type bar struct {
 	current, last []byte
 	// returns is the number of carriage returns since current.
 	returns int
-	// changed reports whether the current state was not shown yet.
+	// changed reports whether the current state has not been shown yet.
 	changed bool
 }
 
@@ -27,7 +26,7 @@ func (b *bar) renew() {
 	b.current, b.returns = b.current[:0], 0
 }
 
-// state returns what a terminal would show of it.
+// state returns what a terminal would show.
 func (b *bar) state() []byte {
 	if isInvisible(b.current) {
 		return b.last
@@ -35,8 +34,7 @@ func (b *bar) state() []byte {
 	return b.current
 }
 
-// isInvisible reports whether a text leaves a terminal as it is, except for
-// attributes.
+// isInvisible reports whether a text changes nothing on a terminal except attributes.
 func isInvisible(text []byte) bool {
 	for len(text) > 0 {
 		rest, ok := bytes.CutPrefix(text, []byte("\x1b["))
@@ -52,13 +50,13 @@ func isInvisible(text []byte) bool {
 	return true
 }
 
-// isBlank reports whether a text shows nothing but space.
+// isBlank reports whether a text shows only space.
 func isBlank(text []byte) bool {
 	var f filter
 	return len(bytes.TrimSpace(stripStyles(f.appendSafe(nil, text)))) == 0
 }
 
-// stripStyles takes the sequences out of what a filter has passed on.
+// stripStyles removes the sequences that a filter has passed.
 func stripStyles(text []byte) []byte {
 	var plain []byte
 	for {
@@ -75,7 +73,7 @@ func stripStyles(text []byte) []byte {
 	}
 }
 
-// closed appends what ends the styles in a state.
+// closed appends the state, and ends its styles.
 func closed(dst, state []byte) []byte {
 	dst = append(dst, state...)
 	if bytes.IndexByte(state, esc) >= 0 {

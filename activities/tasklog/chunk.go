@@ -7,15 +7,15 @@ type Stream struct {
 	Stderr  bool `json:"stderr,omitempty"`
 }
 
-// Chunk is a piece of a stream: whole lines, except that the last may be
-// unfinished. The next chunk of the stream then goes on with it.
+// Chunk is a piece of a stream: whole lines, except that the last may be unfinished. The next
+// chunk of the stream then continues it.
 type Chunk struct {
 	Stream
 	// Data is never empty. It is valid only until the sink returns.
 	Data []byte
 	// Start reports whether Data begins a line.
 	Start bool
-	// Offset is where Data is in its file.
+	// Offset is the offset of Data in its file.
 	Offset int64
 }
 

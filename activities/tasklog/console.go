@@ -8,35 +8,31 @@ import (
 	"time"
 )
 
-// ConsoleOptions says how a [Console] shows lines.
+// ConsoleOptions configures how a [Console] shows lines.
 type ConsoleOptions struct {
-	// Prefix gives the start of the lines of a process. Each output asks for it
-	// once per process. None: lines have no prefix.
+	// Prefix returns the start of the lines of a process. Each output calls it once per
+	// process. If nil, lines have no prefix.
 	Prefix func(rank, attempt int) string
-	// Timestamps puts the time of day in front of each line, before the prefix:
-	// local time, when the line is shown, which is a little later than when it
-	// was written.
+	// Timestamps puts the local time of day in front of each line, before the prefix. It is
+	// the time at which the line is shown, a little later than when it was written.
 	Timestamps bool
-	// Terminal says which of the two outputs is a terminal that understands
-	// escape sequences. Default: [IsTerminal], for files and for what has a method
-	// File.
+	// Terminal reports whether an output is a terminal that understands escape sequences.
+	// Default: [IsTerminal], for files and for values with a method File.
 	Terminal func(io.Writer) bool
-	// Shared reports whether others write to the same terminal meanwhile. Then nothing
-	// is shown below the lines, since it would be torn.
+	// Shared reports whether others write to the same terminal. Then nothing is shown below
+	// the lines, since their output would break it.
 	Shared bool
 }
 
-// Console writes the lines of many tasks, each with its prefix, to stdout and
-// stderr. Lines are written whole: one of them never has another within it.
-// On a terminal, what a line does to its colours ends with it, and sequences
-// that move the cursor are left out; elsewhere all bytes stay as they are. Of a
-// line with carriage returns its last state counts; while it is unfinished it is
-// a progress bar, which is shown below all lines or, without a terminal, as a
-// line now and then. All methods may be called at the same time.
+// Console writes the lines of many tasks, each with its prefix, to stdout and stderr. Lines
+// are written whole: no line has another line within it. On a terminal, the colours of a line
+// end with it, and sequences that move the cursor are left out; elsewhere all bytes are kept.
+// Of a line with carriage returns only the last state counts. While such a line is
+// unfinished, it is a progress bar, which is shown below all lines or, without a terminal, as
+// a line now and then. All methods may be called concurrently.
 //
-// The two outputs do not touch each other unless they are the same place: one that
-// fails is written to no more, and one that is not read keeps only those waiting who
-// write to it.
+// The two outputs are independent unless they are the same place: after an error an output is
+// no longer written to, and an output that is not read blocks only those that write to it.
 type Console struct {
 	prefix     func(rank, attempt int) string
 	timestamps bool
@@ -49,7 +45,7 @@ type prefixOf struct {
 	text    []byte
 }
 
-// NewConsole writes to stdout and stderr, which may be the same.
+// NewConsole returns a console for stdout and stderr, which may be the same.
 func NewConsole(stdout, stderr io.Writer, o ConsoleOptions) *Console {
 	c := &Console{
 		prefix: o.Prefix, timestamps: o.Timestamps, now: time.Now,
@@ -99,7 +95,7 @@ func (c *Console) Deliver(chunk Chunk) {
 	c.end(o)
 }
 
-// plain writes a chunk that needs no care.
+// plain writes a chunk without carriage returns and escape sequences.
 func (c *Console) plain(o *output, chunk Chunk) {
 	data := chunk.Data
 	if o.place.isOpen(chunk.Stream) {
@@ -127,8 +123,8 @@ func (c *Console) Println(text string) {
 	c.end(c.err)
 }
 
-// End is for a task whose processes have all ended: what is unfinished of its
-// lines is finished.
+// End finishes the unfinished lines of a task. It is called when all processes of the task
+// have ended.
 func (c *Console) End(rank int) {
 	for _, stderr := range []bool{false, true} {
 		c.endOf(c.outputOf(stderr), streamKey{rank, stderr})
@@ -144,8 +140,8 @@ func (c *Console) endOf(o *output, key streamKey) {
 	c.end(o)
 }
 
-// Close finishes the last lines and removes what is below them. It returns the first
-// error of writing of each output.
+// Close finishes the last lines and removes the live area below them. It returns the first
+// write error of each output.
 func (c *Console) Close() error {
 	if c.out.place == c.err.place {
 		c.closePlace(c.out, c.err)
@@ -181,8 +177,8 @@ func (c *Console) closePlace(outputs ...*output) {
 	p.closed = true
 }
 
-// Err returns the first error of writing of each output. Nothing is written to it after
-// that.
+// Err returns the first write error of each output. After an error nothing more is written to
+// that output.
 func (c *Console) Err() error {
 	var errs []error
 	for _, o := range []*output{c.out, c.err} {
@@ -200,7 +196,7 @@ func firstLine(data []byte) (line, rest []byte) {
 	return data, nil
 }
 
-// prefixFor returns what a line of a stream begins with.
+// prefixFor returns the start of a line of a stream.
 func (c *Console) prefixFor(p *place, s Stream) []byte {
 	text := c.barePrefix(p, s)
 	if !c.timestamps {

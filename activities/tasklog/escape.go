@@ -8,29 +8,28 @@ import (
 const (
 	esc  = 0x1b
 	bell = 0x07
-	// latin is the first byte of the characters U+0080 to U+00BF. The first half
-	// of them are controls again.
+	// latin is the first byte of the characters U+0080 to U+00BF, the first half of which are
+	// control characters.
 	latin = 0xc2
-	// maxSequence is kept of an escape sequence. Links have the longest ones that
-	// are passed on, and about 2 KiB is what terminals take.
+	// maxSequence bounds what is kept of an escape sequence. Links have the longest sequences
+	// that pass, and terminals accept about 2 KiB.
 	maxSequence = 4 << 10
 )
 
-// filter makes the text of a stream safe for a terminal that others write to:
-// what sets attributes and links is passed on, and what moves the cursor, erases
-// or changes the terminal is left out. It knows the style that the text has come
-// to.
+// filter makes the text of a stream safe for a terminal that others write to: sequences that
+// set attributes and links pass, and those that move the cursor, erase or change the terminal
+// are left out. It tracks the style of the text.
 type filter struct {
 	style style
-	// sequence is what is there of an unfinished escape sequence.
+	// sequence is the beginning of an unfinished escape sequence.
 	sequence []byte
-	// tooLong reports whether some of the sequence was not kept.
+	// tooLong reports whether part of the sequence was dropped.
 	tooLong bool
-	// erased reports whether the text has asked for its line to be erased.
+	// erased reports whether the text has requested that its line be erased.
 	erased bool
 }
 
-// passes are the bytes that a terminal may get just so.
+// passes are the bytes that may go to a terminal unchanged.
 var passes = func() (t [256]bool) {
 	for b := range t {
 		t[b] = b >= ' ' && b != latin
@@ -51,7 +50,7 @@ func isSafe(text []byte) bool {
 	return true
 }
 
-// appendSafe appends what a terminal may get of a piece of a line.
+// appendSafe appends the safe part of a piece of a line.
 func (f *filter) appendSafe(dst, text []byte) []byte {
 	for i := 0; i < len(text); {
 		if len(f.sequence) > 0 {
@@ -76,11 +75,11 @@ func (f *filter) appendSafe(dst, text []byte) []byte {
 	return dst
 }
 
-// abort is for the end of a line within a sequence.
+// abort drops an unfinished sequence at the end of a line.
 func (f *filter) abort() { f.sequence, f.tooLong = f.sequence[:0], false }
 
-// next takes one more byte of a sequence, unless it ends the sequence without
-// being part of it.
+// next consumes one more byte of a sequence. It returns false if the byte ends the sequence
+// without being part of it.
 func (f *filter) next(dst []byte, b byte) (_ []byte, used bool) {
 	if len(f.sequence) == 1 && f.sequence[0] == latin {
 		return f.nextLatin(dst, b)
@@ -91,7 +90,7 @@ func (f *filter) next(dst []byte, b byte) (_ []byte, used bool) {
 		return dst, true
 	case esc:
 		if f.isString() && f.sequence[len(f.sequence)-1] != esc {
-			f.keep(b) // most probably the first half of its end
+			f.keep(b) // probably the first half of the terminator
 			return dst, true
 		}
 		f.abort()
@@ -122,14 +121,13 @@ func (f *filter) next(dst []byte, b byte) (_ []byte, used bool) {
 	return dst, true
 }
 
-// nextLatin tells the characters of U+0080 to U+009F, which are controls, from
-// the letters.
+// nextLatin distinguishes the control characters U+0080 to U+009F from other characters.
 func (f *filter) nextLatin(dst []byte, b byte) (_ []byte, used bool) {
 	f.abort()
 	switch {
 	case b >= 0xa0 && b < 0xc0:
 		return append(dst, latin, b), true
-	case b < 0x80 || b >= 0xc0: // no character at all, and what follows could make it a control
+	case b < 0x80 || b >= 0xc0: // not a character, and the next byte could make it a control
 		return dst, false
 	case strings.IndexByte("[]PX^_", b-0x40) >= 0:
 		f.sequence = append(f.sequence, esc, b-0x40)
@@ -137,7 +135,7 @@ func (f *filter) nextLatin(dst []byte, b byte) (_ []byte, used bool) {
 	return dst, true
 }
 
-// second takes the byte after the escape.
+// second consumes the byte after the escape.
 func (f *filter) second(b byte) (used bool) {
 	if strings.IndexByte("[]PX^_", b) >= 0 || b >= ' ' && b <= '/' {
 		f.sequence = append(f.sequence, b)
@@ -175,8 +173,7 @@ func (f *filter) nextOfString(dst []byte, b byte) (_ []byte, used bool) {
 	return dst, true
 }
 
-// keep appends to the sequence. Of one that is too long for anything that is
-// passed on it keeps the kind only.
+// keep appends to the sequence. If the sequence is too long to pass, only its kind is kept.
 func (f *filter) keep(b byte) {
 	if len(f.sequence) >= maxSequence {
 		f.sequence, f.tooLong = f.sequence[:2], true
@@ -184,14 +181,14 @@ func (f *filter) keep(b byte) {
 	f.sequence = append(f.sequence, b)
 }
 
-// control does what the control sequence with this last byte does to the style.
+// control applies the control sequence with this last byte to the style.
 func (f *filter) control(dst []byte, last byte) []byte {
 	parameters := f.sequence[2:]
 	switch {
 	case last == 'K':
 		f.erased = true
 	case last == 'm' && len(parameters) < 128 && len(bytes.Trim(parameters, "0123456789;:")) == 0:
-		// What is not known could not be ended with its line.
+		// An unknown attribute could not be ended with its line.
 		if s := f.style; s.apply(string(parameters)) {
 			f.style = s
 			dst = append(append(dst, f.sequence...), last)

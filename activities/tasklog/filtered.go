@@ -16,25 +16,23 @@ import (
 // filteredPrefix starts the names of the files of a [Collector].
 const filteredPrefix = "filtered_"
 
-// maxMatched is how much of a line is looked at for the texts that are looked for.
+// maxMatched is how much of a line is searched for the texts.
 const maxMatched = maxHeld
 
-// CollectOptions says what a [Collector] collects.
+// CollectOptions configures a [Collector].
 type CollectOptions struct {
 	// Stdout and Stderr are texts: lines of that output that contain one of them are
-	// collected. None: nothing of it is.
+	// collected. If empty, none are.
 	Stdout, Stderr []string
-	// Prefix gives the start of the lines of a process. It is asked once per
-	// process.
+	// Prefix returns the start of the lines of a process. It is called once per process.
 	Prefix func(rank, attempt int) string
-	// Select says whose output is looked at. None: that of all tasks.
+	// Select reports whether the output of a task is collected. If nil, that of all tasks is.
 	Select func(rank int) bool
-	// Name is put into the names of the files, where several hosts write to one
-	// directory.
+	// Name is part of the file names, to distinguish hosts that write to one directory.
 	Name string
-	// OnError is told what is wrong with a file.
+	// OnError is called with problems of files.
 	OnError func(error)
-	// As is whose files they are; see [FollowOptions].
+	// As is the user of the files; see [FollowOptions].
 	As *hostuser.User
 }
 
@@ -43,12 +41,12 @@ type CollectOptions struct {
 //
 //	<run dir>/attempt_<n>/filtered_stdout.log filtered_stderr.log
 //
-// A collector that starts writes them anew, from the first line of all logs that
-// are there: so it does not matter how far the one before it had got.
+// A new collector rewrites them from the first line of all existing logs, so it does not
+// matter how far its predecessor had come.
 //
-// Lines are matched whole, those longer than 64 KiB by their first 64 KiB. One
-// that is longer than that may be broken by a line of another task, and then goes
-// on with the prefix again.
+// Lines are matched as a whole; of those longer than 64 KiB only the first 64 KiB are
+// matched. Such a line may be interrupted by a line of another task, and then continues after
+// another prefix.
 type Collector struct {
 	CollectOptions
 	dir    string
@@ -58,7 +56,7 @@ type Collector struct {
 
 	seen     map[int]bool            // by attempt
 	lines    map[Stream]bool         // unfinished lines, and whether they match
-	cursors  map[filteredFile]Stream // whose unfinished line a file ends with
+	cursors  map[filteredFile]Stream // the stream whose unfinished line ends a file
 	prefixes map[int]prefixOf        // by rank
 	buf      []byte
 }
@@ -69,7 +67,7 @@ type filteredFile struct {
 	stderr  bool
 }
 
-// Collect starts to collect the lines of the run whose directory that is.
+// Collect starts to collect the lines of the run with that directory.
 func Collect(runDir string, o CollectOptions) *Collector {
 	if o.Select == nil {
 		o.Select = func(int) bool { return true }
@@ -88,8 +86,8 @@ func Collect(runDir string, o CollectOptions) *Collector {
 	return c
 }
 
-// Stop collects what is there and ends. When that takes longer than ctx, it
-// returns ctx's error, and ends later.
+// Stop collects what is there and ends. If that takes longer than ctx, it returns ctx's
+// error, and ends later.
 func (c *Collector) Stop(ctx context.Context) error { return c.follow.Stop(ctx) }
 
 func (c *Collector) texts(stderr bool) []string {
@@ -110,7 +108,7 @@ func (c *Collector) wants(s Stream) bool {
 	return true
 }
 
-// begin makes the files of an attempt, empty.
+// begin creates the files of an attempt, empty.
 func (c *Collector) begin(attempt int) {
 	for _, stderr := range []bool{false, true} {
 		if len(c.texts(stderr)) == 0 {
@@ -173,7 +171,7 @@ func (c *Collector) matches(stderr bool, line []byte) bool {
 	return false
 }
 
-// add puts a line, or the rest of one, below what the file ends with.
+// add appends a line, or the rest of one, after what the file ends with.
 func (c *Collector) add(to filteredFile, s Stream, line []byte, goesOn, ends bool) {
 	last, open := c.cursors[to]
 	if open && (!goesOn || last != s) {
@@ -199,8 +197,8 @@ func (c *Collector) prefixFor(s Stream) []byte {
 	return p.text
 }
 
-// flush writes what was added. The file is open only for that: there is one for
-// each attempt, and attempts are many.
+// flush writes what was added. The file is open only during the write, because there is one
+// for each attempt, and there are many attempts.
 func (c *Collector) flush(to filteredFile) {
 	if len(c.buf) == 0 {
 		return
@@ -214,7 +212,7 @@ func (c *Collector) flush(to filteredFile) {
 	c.buf = c.buf[:0]
 }
 
-// check tells of an error, unless the attempt has been pruned meanwhile.
+// check reports an error, unless the attempt has been pruned meanwhile.
 func (c *Collector) check(err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.OnError(fmt.Errorf("filtered output: %w", err))

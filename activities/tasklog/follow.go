@@ -8,34 +8,32 @@ import (
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
-// FollowOptions changes how a [Follower] works. The zero value is good.
+// FollowOptions configures a [Follower]. The zero value is valid.
 type FollowOptions struct {
-	// Select says which streams to follow. None: all.
+	// Select reports whether to follow a stream. If nil, all streams are followed.
 	Select func(Stream) bool
-	// From says where to begin in a stream, at the start of a line. None: at its
-	// beginning.
+	// From returns where to begin in a stream, at the start of a line. If nil, streams are
+	// followed from their beginning.
 	From func(Stream) int64
-	// OnNext is told of each process of a task after the first that is followed. It
-	// must not call the follower.
+	// OnNext is called for each process of a task after the first that is followed. It must
+	// not call the follower.
 	OnNext func(rank, attempt int)
-	// OnError is told what is wrong with a file, once per file. The other files
-	// are followed on. It must not call the follower.
+	// OnError is called with a problem of a file, once per file. The other files are still
+	// followed. It must not call the follower.
 	OnError func(error)
-	// Hold is how long the unfinished end of a stream is held back, in the hope
-	// of the rest of its line; where that has a carriage return, a tenth of it.
-	// Default 1s.
+	// Hold is how long the unfinished end of a stream is held back to wait for the rest of
+	// its line; with a carriage return it is a tenth of that. Default 1s.
 	Hold time.Duration
-	// Poll, when set, is how often to look, instead of being told by inotify.
+	// Poll, if not 0, is how often to poll instead of using inotify.
 	Poll time.Duration
-	// As is whose files they are. The functions above and the sink are called by a thread
+	// As is the user of the files. The functions above and the sink are called on a thread
 	// that acts as that user.
 	As *hostuser.User
 }
 
-// Follower follows the output of all processes of a run: those that are there,
-// and those that will be. The run's directory need not exist yet. Everything is
-// delivered from its beginning, each stream in order, and the attempts of a task
-// one after the other.
+// Follower follows the output of all present and future processes of a run. The run's
+// directory need not exist yet. Everything is delivered from its beginning, each stream in
+// order, and the attempts of a task one after the other.
 type Follower struct {
 	dir  string
 	sink func(Chunk)
@@ -50,10 +48,10 @@ type Follower struct {
 
 	watch     *watcher
 	processes map[processKey]*process
-	newest    map[int]*process // by rank: the one that is watched
+	newest    map[int]*process // by rank: the watched process
 	ready     []*stream        // to be read
 	held      map[*stream]struct{}
-	nextHold  time.Time       // when to look at held; zero: there is none
+	nextHold  time.Time       // when to check held; zero if it is empty
 	reported  map[string]bool // by path
 	buf       []byte
 }
@@ -64,16 +62,15 @@ type drain struct {
 }
 
 const (
-	// quiet is the time between two rounds of reading. It makes one read of what
-	// a process writes in many small pieces, and is too short to be noticed.
+	// quiet is the time between two rounds of reading. It combines many small writes of a
+	// process into one read, and is too short to be noticed.
 	quiet = 2 * time.Millisecond
-	// pollEvery is used where inotify cannot be.
+	// pollEvery is the interval of polling if inotify is not available.
 	pollEvery = 100 * time.Millisecond
 )
 
-// Follow starts to follow the run whose directory that is ([RunDir]). The sink
-// is called from one goroutine, and may take its time; it must not call the
-// follower.
+// Follow starts to follow the run with that directory ([RunDir]). The sink is called from one
+// goroutine, and may be slow; it must not call the follower.
 func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
 	return follow(runDir, sink, o, newWatcher(o.Poll))
 }
@@ -109,7 +106,7 @@ func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follo
 			f.run()
 			return nil
 		})
-		if err != nil { // and it has not run
+		if err != nil { // run has not started
 			o.OnError(err)
 			close(f.done)
 		}
@@ -117,9 +114,9 @@ func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follo
 	return f
 }
 
-// Drain delivers all that is on disk when it is called, unfinished lines too,
-// of the tasks with these ranks, or of all tasks. When the sink keeps it waiting
-// for longer than ctx, it returns ctx's error.
+// Drain delivers everything that is on disk when it is called, unfinished lines too, for the
+// tasks with these ranks, or for all tasks. If the sink blocks it for longer than ctx, it
+// returns ctx's error.
 func (f *Follower) Drain(ctx context.Context, ranks ...int) error {
 	d := drain{ranks, make(chan struct{})}
 	select {
@@ -137,8 +134,8 @@ func (f *Follower) Drain(ctx context.Context, ranks ...int) error {
 	}
 }
 
-// Stop drains everything and ends. When the sink keeps it waiting for longer
-// than ctx, it returns ctx's error, and ends later. It may be called again.
+// Stop drains everything and ends. If the sink blocks it for longer than ctx, it returns
+// ctx's error, and ends later. It may be called again.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stop()
 	select {
@@ -158,7 +155,7 @@ func (f *Follower) run() {
 	now := time.Now()
 	nextRound, nextPoll := now, now
 	for {
-		// Wait for news, but no longer than until there is something to do.
+		// Wait for news, but no longer than until the next task is due.
 		wake := f.nextHold
 		if len(f.ready) > 0 {
 			wake = nextRound
@@ -202,7 +199,7 @@ func (f *Follower) run() {
 	}
 }
 
-// fail reports what is wrong with a path, once.
+// fail reports a problem of a path, once.
 func (f *Follower) fail(path string, err error) {
 	if !f.reported[path] {
 		f.reported[path] = true

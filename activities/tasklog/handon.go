@@ -11,13 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
-// HandOn copies the error file of a process to the place where the launcher that
-// started us looks for ours, as torch's launcher does: byte for byte, except that
-// torch's own form of it gets the exit code of the process as message.errorCode
-// where that is not 0. A file that is there already is replaced; replaced says so.
+// HandOn copies the error file of a process to the place where the launcher that started this
+// program expects ours, as torch's launcher does. It copies the bytes unchanged, except that
+// a file in torch's form gets the exit code of the process as message.errorCode if that is
+// not 0. An existing file is replaced, which replaced reports.
 //
-// Where the process left no error file, the error is [fs.ErrNotExist] and
-// nothing is written.
+// If the process left no error file, the error is [fs.ErrNotExist] and nothing is written.
 func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 	b, _, err := readBounded(from, maxReport)
 	if err != nil {
@@ -31,7 +30,7 @@ func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 	return HandOnContent(b, to, exitCode)
 }
 
-// HandOnContent is [HandOn] for the content of an error file that is elsewhere.
+// HandOnContent is like [HandOn] for the content of an error file that is elsewhere.
 func HandOnContent(b []byte, to string, exitCode int) (replaced bool, err error) {
 	if exitCode != 0 {
 		b = withErrorCode(b, exitCode)
@@ -49,8 +48,8 @@ func HandOnContent(b []byte, to string, exitCode int) (replaced bool, err error)
 	return err == nil, nil
 }
 
-// withErrorCode adds the exit code to an error file in torch's form; any other
-// content is left as it is.
+// withErrorCode adds the exit code to an error file in torch's form; any other content is
+// returned unchanged.
 func withErrorCode(b []byte, exitCode int) []byte {
 	var file, message map[string]json.RawMessage
 	if json.Unmarshal(b, &file) != nil || json.Unmarshal(file["message"], &message) != nil || message == nil {
@@ -68,7 +67,7 @@ func withErrorCode(b []byte, exitCode int) []byte {
 	return b
 }
 
-// encode leaves the signs of call stacks as they are, such as those of <module>.
+// encode does not escape < and >, which occur in call stacks, such as <module>.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// WholeLines is a [FollowOptions.Hold] that never gives up: what is delivered are
-// whole lines, save those longer than 64 KiB and what is unfinished at the end.
+// WholeLines is a [FollowOptions.Hold] without end: only whole lines are delivered, except
+// lines longer than 64 KiB and an unfinished line at the end.
 const WholeLines = time.Duration(math.MaxInt64 / 2)
 
 // Line is a line of a process as a JSON object.
@@ -19,9 +19,9 @@ type Line struct {
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
 	Stream  string `json:"stream"` // stdout or stderr
-	Text    string `json:"line"`   // without the newline; what is not UTF-8 is replaced
+	Text    string `json:"line"`   // without the newline; invalid UTF-8 is replaced
 	// Partial reports whether the line does not end here: the next object of the stream
-	// goes on with it, if there is one.
+	// continues it, if there is one.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -32,12 +32,12 @@ type JSONLines struct {
 	mu   sync.Mutex
 	w    *bufio.Writer
 	json *json.Encoder
-	// split are the first bytes of a character whose rest is yet to come.
+	// split has the first bytes of incomplete characters.
 	split   map[Stream][]byte
 	failure error
 }
 
-// NewJSONLines writes to w; task names the one with a rank.
+// NewJSONLines returns a writer to w; task returns the name of the task with a rank.
 func NewJSONLines(w io.Writer, task func(rank int) string) *JSONLines {
 	j := &JSONLines{task: task, w: bufio.NewWriterSize(w, 64<<10), split: map[Stream][]byte{}}
 	j.json = json.NewEncoder(j.w)
@@ -71,7 +71,7 @@ func (j *JSONLines) Deliver(chunk Chunk) {
 	j.flush()
 }
 
-// Close writes what is left. It returns the first error of writing.
+// Close writes what is left. It returns the first write error.
 func (j *JSONLines) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -83,7 +83,7 @@ func (j *JSONLines) Close() error {
 	return j.failure
 }
 
-// flush hands on what was written of a chunk: whoever follows wants it now.
+// flush writes the lines of a chunk out: followers want them now.
 func (j *JSONLines) flush() {
 	if j.failure == nil {
 		j.failure = j.w.Flush()
@@ -98,12 +98,11 @@ func (j *JSONLines) write(s Stream, text []byte, partial bool) {
 	if s.Stderr {
 		name = "stderr"
 	}
-	// The encoder replaces what is not UTF-8.
+	// The encoder replaces invalid UTF-8.
 	j.failure = j.json.Encode(Line{Task: j.task(s.Rank), Attempt: s.Attempt, Stream: name, Text: string(text), Partial: partial})
 }
 
-// wholeRunes returns how much of a text is left without the start of a character at
-// its end.
+// wholeRunes returns the length of a text without an incomplete character at its end.
 func wholeRunes(text []byte) int {
 	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax); i-- {
 		if utf8.RuneStart(text[i]) {

@@ -21,25 +21,25 @@ const (
 	StderrFile = "stderr.log"
 	ErrorFile  = "error.json"
 	ResultFile = "result.json"
-	// TFConfigFile has the TF_CONFIG that is too long for a variable.
+	// TFConfigFile has a TF_CONFIG that is too long for a variable.
 	TFConfigFile = "tf_config.json"
 )
 
 const attemptPrefix = "attempt_"
 
-// RunDir returns the directory of one execution of a run below the log directory.
-// It holds attempts and nothing else.
+// RunDir returns the directory of one execution of a run below the log directory. It contains
+// only attempts.
 func RunDir(logDir, workflowID, runID string) string {
 	return filepath.Join(logDir, fileName(workflowID), fileName(shortRunID(runID)))
 }
 
-// ProcessDir returns the directory of the n-th process of the task with that rank,
-// counted from 0 over the life of the task.
+// ProcessDir returns the directory of the n-th process of the task with that rank, counted
+// from 0 over the life of the task.
 func ProcessDir(runDir string, n, rank int) string {
 	return filepath.Join(attemptDir(runDir, n), strconv.Itoa(rank))
 }
 
-// SplitProcessDir returns the inverse of [ProcessDir].
+// SplitProcessDir is the inverse of [ProcessDir].
 func SplitProcessDir(dir string) (runDir string, n, rank int, ok bool) {
 	attempt, last := filepath.Split(dir)
 	attempt = filepath.Clean(attempt)
@@ -52,18 +52,18 @@ func attemptDir(runDir string, n int) string {
 	return filepath.Join(runDir, attemptPrefix+strconv.Itoa(n))
 }
 
-// shortRunID returns the last part of Temporal's run ID. The first will not do: it
-// is the time in recent servers, and the same for runs of one minute.
+// shortRunID returns the last part of Temporal's run ID. The first part is not suitable: in
+// recent servers it is the time, and the same for runs of one minute.
 func shortRunID(runID string) string {
 	return runID[strings.LastIndexByte(runID, '-')+1:]
 }
 
-// maxFileName leaves room below the 255 bytes that Linux takes.
+// maxFileName leaves room below Linux's limit of 255 bytes.
 const maxFileName = 200
 
-// fileName writes any text as the name of one file, and no two the same way:
-// letters, digits, and the signs of ordinary IDs stay, other bytes become %XX.
-// A name too long for a file is cut and ends in "%-" and a hash of the whole.
+// fileName returns a file name for any text, different for different texts: letters, digits,
+// and the characters of ordinary IDs are kept, other bytes become %XX. A name that is too
+// long is cut and ends in "%-" and a hash of the whole.
 func fileName(text string) string {
 	if text == "" {
 		return "%"
@@ -72,7 +72,7 @@ func fileName(text string) string {
 	for i := range len(text) {
 		c := text[i]
 		ordinary := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-			c == '_' || c == '-' || c == '.' && i > 0 // not "..", and nothing hidden
+			c == '_' || c == '-' || c == '.' && i > 0 // neither ".." nor hidden files
 		if ordinary {
 			b.WriteByte(c)
 		} else {
@@ -87,11 +87,11 @@ func fileName(text string) string {
 	return name
 }
 
-// MakeDir makes a log directory with its parents. Where a file is in the way,
-// the error names it.
+// MakeDir creates a log directory with its parents. If a file is in the way, the error names
+// it.
 func MakeDir(dir string) error {
 	var err error
-	// [Prune] may take away an empty parent between our making it and its child.
+	// [Prune] may remove an empty parent before its child is created.
 	for range 3 {
 		if err = os.MkdirAll(dir, Passable); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -113,12 +113,12 @@ func MakeDir(dir string) error {
 	return nil
 }
 
-// Passable is the mode of directories above those of runs: whoever may read the logs of a
-// run gets to them, and does not see which others there are.
+// Passable is the mode of directories above those of runs: users who may read the logs of a
+// run can reach them, but cannot list other runs.
 const Passable = 0o711
 
 // FileMode returns the mode for a file of ours among the logs in a directory: whoever may
-// read the directory may read it.
+// read the directory may read the file.
 func FileMode(dir string) fs.FileMode {
 	const closed = 0o600
 	info, err := os.Stat(dir)
@@ -128,14 +128,14 @@ func FileMode(dir string) fs.FileMode {
 	return closed | info.Mode().Perm()&0o044
 }
 
-// attempts lists the numbers of the attempts of a run, ascending. No directory,
-// no attempts.
+// attempts returns the numbers of the attempts of a run, ascending; none if there is no
+// directory.
 func attempts(runDir string) ([]int, error) {
 	return numbered(runDir, attemptPrefix)
 }
 
-// Attempts lists the numbers of the processes that have a directory, ascending, by
-// the rank of their task. No directory, no attempts.
+// Attempts returns the numbers of the processes that have a directory, ascending, by the rank
+// of their task; none if there is no directory.
 func Attempts(runDir string) (map[int][]int, error) {
 	numbers, err := attempts(runDir)
 	byRank := map[int][]int{}
@@ -149,7 +149,7 @@ func Attempts(runDir string) (map[int][]int, error) {
 	return byRank, err
 }
 
-// numbered lists the directories with that prefix and a number as their names.
+// numbered returns the numbers of the directories named by that prefix and a number.
 func numbered(dir, prefix string) ([]int, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -167,7 +167,7 @@ func numbered(dir, prefix string) ([]int, error) {
 	return out, ignoreMissing(err)
 }
 
-// number reads N in the name <prefix>N, as we write it.
+// number parses N in the name <prefix>N, in the form in which we write it.
 func number(name, prefix string) (int, bool) {
 	text, ok := strings.CutPrefix(name, prefix)
 	n, err := strconv.Atoi(text)

@@ -2,26 +2,25 @@ package tasklog
 
 import "bytes"
 
-// streamKey names a stream of a task, whatever the attempt.
+// streamKey names a stream of a task, regardless of the attempt.
 type streamKey struct {
 	rank   int
 	stderr bool
 }
 
-// line is what is known of the line that a stream is in, where there is more to
-// know than that it is open.
+// line is the state of an unfinished line that is a bar or has escape sequences.
 type line struct {
 	Stream
 	filter
-	bar *bar // nil: it is none
+	bar *bar // nil if it is not a bar
 }
 
-// isNothing reports whether nothing is left to be shown of it.
+// isNothing reports whether the line needs no state any more.
 func (l *line) isNothing() bool {
 	return l.bar == nil && len(l.sequence) == 0 && l.style.isPlain()
 }
 
-// lineOf returns the line that a chunk goes on with; nil: nothing is known of it.
+// lineOf returns the state of the line that a chunk continues; nil if there is none.
 func (c *Console) lineOf(o *output, chunk Chunk) *line {
 	l := o.place.lines[streamKey{chunk.Rank, chunk.Stderr}]
 	switch {
@@ -37,8 +36,8 @@ func (c *Console) lineOf(o *output, chunk Chunk) *line {
 	return l
 }
 
-// endLine is for a line that will not go on. A bar is shown as it was last,
-// unless it was.
+// endLine ends a line that will not continue. The last state of a bar is shown, unless it has
+// been already.
 func (c *Console) endLine(o *output, l *line) {
 	delete(o.place.lines, streamKey{l.Rank, l.Stderr})
 	if l.bar == nil {
@@ -50,8 +49,7 @@ func (c *Console) endLine(o *output, l *line) {
 	c.dropBar(o, l)
 }
 
-// careful writes a chunk with carriage returns, or for a terminal one with
-// escape sequences.
+// careful writes a chunk with carriage returns or, for a terminal, with escape sequences.
 func (c *Console) careful(o *output, l *line, chunk Chunk) {
 	if l == nil {
 		l = &line{Stream: chunk.Stream}
@@ -80,7 +78,7 @@ func (c *Console) carefulLine(o *output, l *line, text []byte) {
 		text = bytes.TrimLeft(rest, "\r")
 		returns := len(rest) - len(text)
 		if returns > 0 && len(text) == 0 && newline && l.bar == nil {
-			// It ends as lines do on other systems.
+			// It ends with \r\n, like lines on other systems.
 			c.piece(o, l, piece, rest, true)
 			return
 		}
@@ -105,7 +103,7 @@ func (c *Console) carefulLine(o *output, l *line, text []byte) {
 	case b == nil:
 		c.piece(o, l, nil, nil, true)
 	case len(b.state()) == 0 && !l.erased:
-		// It has had nothing but carriage returns.
+		// It contains nothing but carriage returns.
 		end := bytes.Repeat([]byte("\r"), b.returns)
 		c.dropBar(o, l)
 		c.piece(o, l, nil, end, true)
@@ -117,7 +115,7 @@ func (c *Console) carefulLine(o *output, l *line, text []byte) {
 	}
 }
 
-// feed takes text that has no carriage return.
+// feed adds text without carriage returns.
 func (c *Console) feed(o *output, l *line, text []byte) {
 	b := l.bar
 	if b == nil {
@@ -129,7 +127,7 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 		b.renew()
 	}
 	if len(b.current)+len(text) > maxBar {
-		// This is no bar. It goes on as text.
+		// This is not a bar. It continues as text.
 		begun := bytes.Clone(b.current)
 		c.dropBar(o, l)
 		if o.place.terminal {
@@ -156,8 +154,8 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 	c.barChanged(o)
 }
 
-// piece writes a piece of a line that is no bar: text, carriage returns before
-// the end of the line, and the end.
+// piece writes a piece of a line that is not a bar: text, carriage returns before the end of
+// the line, and the end.
 func (c *Console) piece(o *output, l *line, text, returns []byte, newline bool) {
 	if o.place.terminal && len(text) > 0 {
 		safe := l.style.appendOpen(o.place.text[:0])
@@ -177,7 +175,7 @@ func (c *Console) piece(o *output, l *line, text, returns []byte, newline bool) 
 	o.place.open = !newline
 }
 
-// raw writes a piece of a line as it is. The line stays open.
+// raw writes a piece of a line unchanged. The line stays open.
 func (c *Console) raw(o *output, l *line, text []byte) {
 	if o.place.isOpen(l.Stream) {
 		c.add(o, text, nil)

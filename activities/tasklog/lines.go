@@ -11,16 +11,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// LastLines returns the last n lines of a file, at most maxBytes of them, as
-// text for people: valid UTF-8, without control characters, without empty lines
-// at the end. It reads only the end of the file. Of a line that alone is too
-// long, the middle is left out. What cannot be read has no lines.
+// LastLines returns the last n lines of a file, at most maxBytes of them, as text for people:
+// valid UTF-8, without control characters, without empty lines at the end. It reads only the
+// end of the file. If a single line is too long, its middle is left out. A file that cannot
+// be read has no lines.
 func LastLines(path string, n, maxBytes int) string {
-	// What is left out of a message by cleaning it up may be most of it.
+	// Printable may remove most of a text.
 	const overhead = 4
 	text, whole := tailOf(path, int64(overhead*maxBytes))
 	if !whole {
-		// The first line is probably not one; but if it is all there is, it must do.
+		// The first line is probably incomplete, but if it is the only one, it is used.
 		if _, rest, ok := bytes.Cut(text, []byte("\n")); ok && len(bytes.TrimSpace(rest)) > 0 {
 			text = rest
 		}
@@ -33,7 +33,7 @@ func LastLines(path string, n, maxBytes int) string {
 			if i < len(lines)-1 {
 				lines = lines[i+1:]
 			} else {
-				// An error says what it is at its start and often where at its end.
+				// An error is described at the start, and its location often at the end.
 				lines = []string{shorten.Middle(lines[i], maxBytes, " … ")}
 			}
 			break
@@ -43,7 +43,7 @@ func LastLines(path string, n, maxBytes int) string {
 	return strings.Join(lines, "\n")
 }
 
-// SplitLines splits a text into lines. No text has no lines.
+// SplitLines splits a text into lines. An empty text has none.
 func SplitLines(text string) []string {
 	if text == "" {
 		return nil
@@ -51,7 +51,7 @@ func SplitLines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// tailOf reads the last bytes of a regular file, and says whether that was all.
+// tailOf reads the last bytes of a regular file, and reports whether that was all.
 func tailOf(path string, size int64) (text []byte, whole bool) {
 	f, err := openToRead(path)
 	if err != nil {
@@ -64,21 +64,20 @@ func tailOf(path string, size int64) (text []byte, whole bool) {
 	}
 	from := max(0, info.Size()-size)
 	text = make([]byte, info.Size()-from)
-	n, _ := f.ReadAt(text, from) // it may have been truncated since; that is fine
+	n, _ := f.ReadAt(text, from) // it may have been truncated since
 	return text[:n], from == 0
 }
 
-// openToRead opens a file that a program we do not know may have replaced: with
-// a FIFO, for example, on which open would wait, or a link to what is not its own.
+// openToRead opens a file that an unknown program may have replaced, for example with a FIFO,
+// which would block open, or with a link to a file of somebody else.
 func openToRead(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }
 
-// escape matches the sequences that steer a terminal: CSI, OSC, and short ones.
+// escape matches sequences that control a terminal: CSI, OSC, and short ones.
 var escape = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
 
-// Printable makes text of what a program wrote: what a terminal would show in
-// the end, more or less.
+// Printable returns roughly the text that a terminal would show for the output of a program.
 func Printable(b []byte) string {
 	text := escape.ReplaceAllString(string(bytes.ToValidUTF8(b, []byte("\uFFFD"))), "")
 	lines := strings.Split(text, "\n")

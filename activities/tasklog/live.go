@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/plural"
 )
 
-// hasLive reports whether something is to be below the lines.
+// hasLive reports whether anything is to be shown below the lines.
 func (p *place) hasLive() bool {
 	if !p.live {
 		return false
@@ -37,10 +37,9 @@ func (p *place) appendErase(dst []byte) []byte {
 	return dst
 }
 
-// appendLive draws the bars and the status line. The terminal is told not to
-// wrap them: a line that is too long for it would become two, and only one would
-// be erased. So nobody has to know how wide the terminal is, nor when that
-// changes.
+// appendLive draws the bars and the status line. The terminal is told not to wrap them: a
+// line that is too long would become two, and only one would be erased. So the width of the
+// terminal does not matter, even if it changes.
 func (c *Console) appendLive(dst []byte, p *place) []byte {
 	dst = append(dst, "\x1b[?7l"...)
 	row := func() {
@@ -73,8 +72,8 @@ func (c *Console) appendLive(dst []byte, p *place) []byte {
 	return append(dst, "\x1b[?7h"...)
 }
 
-// maxRows returns how many bars have room: all that is below the lines must fit on
-// the terminal, or it could not be erased.
+// maxRows returns how many bars there is room for: everything below the lines must fit on the
+// terminal, or it could not be erased.
 func (p *place) maxRows() int {
 	const others = 3 // the line above, the number of further bars, the status line
 	if h := p.height(); h > 0 {

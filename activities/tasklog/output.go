@@ -6,21 +6,21 @@ import (
 	"reflect"
 )
 
-// output is one of the two that lines go to.
+// output is one of the two outputs for lines.
 type output struct {
 	w   io.Writer
 	buf []byte
-	// place is shared by the two outputs where both are the same.
+	// place is shared by the two outputs if both go to the same place.
 	place *place
-	// failure is the first error of writing.
+	// failure is the first write error.
 	failure error
 }
 
-// consoleBuffer is written at once. It is larger than what a [Follower]
-// delivers at once, so that most chunks are one write.
+// consoleBuffer is the size of one write. It is larger than what a [Follower] delivers at
+// once, so that most chunks are one write.
 const consoleBuffer = 512 << 10
 
-// add appends one line, given in two parts, to what will be written.
+// add appends one line, given in two parts, to the buffer.
 func (c *Console) add(o *output, a, b []byte) {
 	if o.place.drawn > 0 {
 		o.buf = o.place.appendErase(o.buf)
@@ -36,7 +36,7 @@ func (c *Console) add(o *output, a, b []byte) {
 	o.buf = append(append(o.buf, a...), b...)
 }
 
-// finishLine ends the line that stands unfinished on an output.
+// finishLine ends the unfinished line on an output.
 func (c *Console) finishLine(o *output) {
 	if o.place.open {
 		c.add(o, []byte("\n"), nil)
@@ -44,7 +44,7 @@ func (c *Console) finishLine(o *output) {
 	}
 }
 
-// end writes what was added, and below it what belongs there.
+// end writes the buffer, and the live area below it.
 func (c *Console) end(o *output) {
 	if p := o.place; p.drawn == 0 && !p.closed && p.hasLive() {
 		c.finishLine(o)
@@ -66,7 +66,7 @@ func (c *Console) write(o *output, b []byte) {
 }
 
 // FileOf returns the file that a stream reads or writes: the stream itself, or what its
-// method File returns. Nil: there is none.
+// method File returns; nil if there is none.
 func FileOf(stream any) *os.File {
 	switch s := stream.(type) {
 	case *os.File:
@@ -77,8 +77,8 @@ func FileOf(stream any) *os.File {
 	return nil
 }
 
-// samePlace reports whether an unfinished line on one writer is in the way of the
-// other's lines, as with 2>&1 or on a terminal.
+// samePlace reports whether an unfinished line on one writer would mix with the other's
+// lines, as with 2>&1 or on a terminal.
 func samePlace(a, b io.Writer) bool {
 	fa, fb := FileOf(a), FileOf(b)
 	if fa == nil || fb == nil {

@@ -12,29 +12,29 @@ import (
 	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
-// place is where one or both outputs go: what stands there, and what is to be
-// below it.
+// place is where one or both outputs go: what is shown there, and what should be below the
+// lines.
 type place struct {
-	// mu guards all of it, and the outputs that go here.
+	// mu guards all fields, and the outputs that go here.
 	mu       sync.Mutex
 	terminal bool
-	// live reports whether there may be something below the lines.
+	// live reports whether there may be anything below the lines.
 	live bool
-	// below is the output through which that is written.
+	// below is the output through which the live area is written.
 	below *output
 
-	// open reports whether the last line, which is stream's, is unfinished.
+	// open reports whether the last line, which belongs to stream, is unfinished.
 	open   bool
 	stream Stream
 
-	bars   []*line // those with a bar, by rank
+	bars   []*line // lines with a bar, by rank
 	status string
-	// drawn is the number of rows that stand below the lines.
+	// drawn is the number of rows in the live area.
 	drawn int
-	// timer is for what has changed of the bars. nil: nothing has.
+	// timer is armed while a change of the bars has not been drawn.
 	timer  *time.Timer
 	redraw time.Duration
-	// height is that of the terminal, in rows; 0: unknown.
+	// height returns the height of the terminal, in rows; 0 if unknown.
 	height func() int
 
 	prefixes map[int]prefixOf // by rank, of the attempt that last had a line
@@ -45,11 +45,11 @@ type place struct {
 }
 
 const (
-	// redrawEvery is how often bars are drawn anew on a terminal.
+	// redrawEvery is how often bars are redrawn on a terminal.
 	redrawEvery = 100 * time.Millisecond
-	// repeatEvery is how often they are shown as lines elsewhere.
+	// repeatEvery is how often bars are shown as lines without a terminal.
 	repeatEvery = 10 * time.Second
-	// maxRows is the number of bars that are drawn.
+	// maxRows is the maximal number of bars.
 	maxRows = 8
 )
 
@@ -69,7 +69,7 @@ func newPlace(w io.Writer, o ConsoleOptions) *place {
 
 func (p *place) isOpen(s Stream) bool { return p.open && p.stream == s }
 
-// isPlain reports whether a text needs no care here.
+// isPlain reports whether a text can be written unchanged.
 func (p *place) isPlain(text []byte) bool {
 	if p.terminal {
 		return isSafe(text)
@@ -77,7 +77,7 @@ func (p *place) isPlain(text []byte) bool {
 	return bytes.IndexByte(text, '\r') < 0
 }
 
-// newBar makes a bar of a line.
+// newBar turns a line into a bar.
 func (c *Console) newBar(o *output, l *line) {
 	l.bar, l.erased = &bar{}, false
 	i, _ := slices.BinarySearchFunc(o.place.bars, l, byRank)
@@ -101,14 +101,14 @@ func byRank(a, b *line) int {
 	return cmp.Compare(a.Rank, b.Rank)
 }
 
-// barChanged has the bars shown, but not too often.
+// barChanged schedules a redraw of the bars.
 func (c *Console) barChanged(o *output) {
 	if p := o.place; p.timer == nil && !p.closed {
 		p.timer = time.AfterFunc(p.redraw, func() { c.showBars(p) })
 	}
 }
 
-// showBars shows how the bars of a place are now.
+// showBars shows the current state of the bars of a place.
 func (c *Console) showBars(p *place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *Console) showBars(p *place) {
 	}
 }
 
-// heightOf returns the height of a terminal in rows; 0: it is unknown.
+// heightOf returns the height of a terminal in rows; 0 if unknown.
 func heightOf(f *os.File) int {
 	rows, _, _ := pty.Size(f)
 	return rows

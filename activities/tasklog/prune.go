@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// KeepAttempts is how many attempts of a task [Prune] usually keeps, beside the first.
+// KeepAttempts is how many attempts of a task [Prune] usually keeps, besides the first.
 const KeepAttempts = 20
 
-// Pruned reports which attempts of a task are gone, given those that it has, in
+// Pruned returns the range of removed attempts of a task, given the existing ones in
 // ascending order ([Attempts]).
 func Pruned(attempts []int) (from, to int, ok bool) {
 	if len(attempts) <= KeepAttempts {
-		return 0, 0, false // a gap is none of ours
+		return 0, 0, false // a gap has another cause
 	}
 	from, to = attempts[0]+1, attempts[1]-1
 	return from, to, from <= to
 }
 
-// Prune removes the oldest attempts of the task with that rank, so that keep of
-// them are left, and at least the newest; and the first, which often tells how it
-// began. Other tasks' attempts stay.
+// Prune removes the oldest attempts of the task with that rank, so that keep of them are
+// left, at least the newest, and also the first, which often tells how a problem began. Other
+// tasks' attempts stay.
 func Prune(runDir string, rank, keep int) error {
 	all, err := attempts(runDir)
 	if err != nil {
@@ -52,8 +52,8 @@ func Prune(runDir string, rank, keep int) error {
 	return errors.Join(errs...)
 }
 
-// removeEmpty removes the directory of an attempt that no task has files of any
-// more, and with it what was collected of them.
+// removeEmpty removes the directory of an attempt in which no task has files any more, and
+// with it the collected lines.
 func removeEmpty(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -67,6 +67,6 @@ func removeEmpty(dir string) {
 	for _, e := range entries {
 		_ = os.Remove(filepath.Join(dir, e.Name()))
 	}
-	// Fails where a task has begun this attempt meanwhile, as it should.
+	// This fails if a task has begun this attempt meanwhile, as it should.
 	_ = os.Remove(dir)
 }

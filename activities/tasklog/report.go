@@ -14,21 +14,20 @@ import (
 // Report is an error that a program wrote about itself before it failed.
 type Report struct {
 	Message string
-	// Callstack is empty where the program gave none.
+	// Callstack is empty if the program gave none.
 	Callstack string
-	// Timestamp is the program's own; zero where it gave none.
+	// Timestamp is the program's own; zero if it gave none.
 	Timestamp time.Time
 	// Written is when the file was last written, by the clock of its file system.
 	Written time.Time
 }
 
-// writtenWithin is how soon after its timestamp torch has written an error file.
+// writtenWithin is how soon after its timestamp torch writes an error file.
 const writtenWithin = 2 * time.Second
 
-// When returns the time of the error, as exactly as it is known. torch writes whole
-// seconds, which say little about which of several processes failed first; the
-// file's own time is finer, and is taken where it agrees with the timestamp, and
-// where there is none.
+// When returns the time of the error as precisely as possible. torch writes whole seconds,
+// which are too coarse to tell which of several processes failed first. The file's own time
+// is finer, and is used if it agrees with the timestamp, or if there is none.
 func (r *Report) When() time.Time {
 	switch late := r.Written.Sub(r.Timestamp); {
 	case r.Timestamp.IsZero():
@@ -42,13 +41,13 @@ func (r *Report) When() time.Time {
 // maxReport bounds an error file. Call stacks are long, but not that long.
 const maxReport = 1 << 20
 
-// ReadErrorFile reads an error file. There are two forms of it: the one that
-// torch's @record writes,
+// ReadErrorFile reads an error file. There are two forms: the one that torch's @record
+// writes,
 //
 //	{"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "…", "timestamp": "1700000000"}}}
 //
-// and a simple one, {"message": "x", "timestamp": 1700000000}. The timestamp is
-// optional, and a number or a text. No file is no report and no error.
+// and a simple one, {"message": "x", "timestamp": 1700000000}. The timestamp is optional, and
+// a number or a text. If there is no file, the report and the error are nil.
 func ReadErrorFile(path string) (*Report, error) {
 	b, written, err := readBounded(path, maxReport)
 	if err != nil {
@@ -102,8 +101,8 @@ func parseReport(b []byte) (*Report, error) {
 	return &r, err
 }
 
-// parseTimestamp reads seconds since 1970, as a number or a text. 0 stands for
-// none, as in torch.
+// parseTimestamp parses seconds since 1970, given as a number or a text. 0 means none, as in
+// torch.
 func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return time.Time{}, nil
@@ -118,11 +117,12 @@ func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 	return time.UnixMicro(int64(math.Round(seconds * 1e6))), nil
 }
 
-// ErrTooLarge is the error of a file that has more bytes than may be read of it.
+// ErrTooLarge is returned for a file that is larger than allowed.
 var ErrTooLarge = errors.New("is too large")
 
-// ReadResult reads the value that a process returned: one JSON value, compacted.
-// No file, or an empty one, is no value and no error. A larger one is [ErrTooLarge].
+// ReadResult reads the value that a process returned: one JSON value, compacted. If there is
+// no file, or it is empty, the value and the error are nil. For a larger file the error is
+// [ErrTooLarge].
 func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	b, _, err := readBounded(path, maxBytes)
 	if err != nil {
@@ -138,8 +138,8 @@ func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	return value, nil
 }
 
-// readBounded reads a whole regular file, unless it has more than maxBytes, and
-// says when it was last written.
+// readBounded reads a whole regular file, unless it has more than maxBytes, and returns when
+// it was last written.
 func readBounded(path string, maxBytes int64) (b []byte, written time.Time, err error) {
 	f, err := openToRead(path)
 	if err != nil {

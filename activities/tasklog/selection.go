@@ -8,19 +8,19 @@ import (
 
 // Selection says which part of a run's output is wanted. The zero Selection is all of it.
 type Selection struct {
-	// Ranks are those of the tasks; none: all.
+	// Ranks are the ranks of the tasks; nil means all.
 	Ranks []int `json:"ranks,omitzero"`
 	// OnlyStdout and OnlyStderr leave the other stream out.
 	OnlyStdout bool `json:"only_stdout,omitempty"`
 	OnlyStderr bool `json:"only_stderr,omitempty"`
-	// Attempts are numbers of processes; none: all. Last adds each task's last, and those
-	// that start later; Latest has the number of that by rank, as far as there is one.
+	// Attempts are numbers of processes; empty means all. Last adds each task's last process
+	// and later ones; Latest has the number of the last one by rank, if there is one.
 	Attempts []int       `json:"attempts,omitempty"`
 	Last     bool        `json:"last,omitempty"`
 	Latest   map[int]int `json:"latest,omitempty"`
-	// Since leaves out what was written before, as [Since] does; zero: nothing.
+	// Since leaves out earlier output, as [Since] does, unless it is zero.
 	Since time.Time `json:"since,omitzero"`
-	// Tail is the number of lines at the end of each file that are wanted; 0: all.
+	// Tail is the number of lines wanted at the end of each file; 0 means all.
 	Tail int `json:"tail,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func (s Selection) Has(st Stream) bool {
 	return !leftOut && s.HasTask(st.Rank) && s.HasAttempt(st.Rank, st.Attempt)
 }
 
-// From returns where the streams of a run begin that are wanted. It is for
+// From returns a function that returns where the wanted part of a stream begins. It is for
 // [FollowOptions.From].
 func (s Selection) From(runDir string) func(Stream) int64 {
 	since := func(Stream) int64 { return 0 }
@@ -61,8 +61,8 @@ func outputOf(s Stream) string {
 	return StdoutFile
 }
 
-// startOfLastLines returns where the last n lines of a regular file begin. An unfinished
-// line at its end is one of them.
+// startOfLastLines returns where the last n lines of a regular file begin. An unfinished line
+// at the end counts as one.
 func startOfLastLines(path string, n int) int64 {
 	f, err := openToRead(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func startOfLastLines(path string, n int) int64 {
 		from := max(0, end-int64(len(b)))
 		read, err := f.ReadAt(b[:end-from], from)
 		if err != nil {
-			return 0 // somebody has truncated it
+			return 0 // the file was truncated
 		}
 		for i := read - 1; i >= 0; i-- {
 			if at := from + int64(i) + 1; b[i] == '\n' && at < info.Size() {

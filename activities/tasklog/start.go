@@ -17,28 +17,28 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// StartFile has the [Start] of the process. It is for its user alone, whoever may read the
-// logs.
+// StartFile has the [Start] of the process. Only its user may read it, even if others may
+// read the logs.
 const StartFile = "start.json"
 
-// Start is how a process was started, as far as its run does not say: for those who compare
-// it with another later.
+// Start records how a process was started, as far as the spec of its run does not say, for
+// later comparison with another process.
 type Start struct {
-	// Version is that of the clusterrun that started it.
+	// Version is the version of the clusterrun that started it.
 	Version string `json:"clusterrun"`
 	Dir     string `json:"dir"`
 	// Files are the program, and those of its arguments that name files.
 	Files []File `json:"files,omitempty"`
-	// Key names the [ValueKey] of the values of Inherited; empty: there are none.
+	// Key names the [ValueKey] of the values of Inherited; empty if there is none.
 	Key string `json:"key,omitempty"`
-	// Inherited are the variables that the process has of the host worker, with a digest for
-	// the value, and Set those that the run gave it. nil stands for a value that may be a
-	// secret, and is kept nowhere.
+	// Inherited are the variables that the process has from the host worker, with a digest of
+	// the value, and Set those that the run gave it. nil stands for a value that may be
+	// secret, and is not stored.
 	Inherited map[string]*string `json:"inherited"`
 	Set       map[string]*string `json:"set"`
 }
 
-// File is a file as it was when a process was started.
+// File is the state of a file when a process was started.
 type File struct {
 	Path     string    `json:"path"`
 	Size     int64     `json:"size"`
@@ -46,16 +46,18 @@ type File struct {
 }
 
 const (
-	// mostFiles bounds those of a [Start].
+	// mostFiles bounds the files of a [Start].
 	mostFiles = 8
-	// longValue is how many bytes of a variable are kept as they are: of a longer one it
+	// longValue is the longest value of a variable that is stored itself. For a longer one it
 	// only matters whether it is the same.
 	longValue = 1 << 10
-	// maxStart is more than any StartFile has: a kernel takes no more variables than that.
+	// maxStart is more than the size of any StartFile, because the kernel bounds the
+	// environment.
 	maxStart = 8 << 20
 )
 
-// FilesOf returns the program, and the arguments that name regular files, as they are now.
+// FilesOf returns the current state of the program and of the arguments that name regular
+// files.
 func FilesOf(program string, args []string, dir string) []File {
 	var files []File
 	for _, path := range append([]string{program}, args...) {
@@ -72,9 +74,9 @@ func FilesOf(program string, args []string, dir string) []File {
 	return files
 }
 
-// Variables sorts the environment of a process for a [Start]. Those in base with the same
-// value are inherited, and nothing is kept of their values but what the key makes of them;
-// hide reports whether a value must not be kept.
+// Variables stores the environment of a process in a [Start]. Variables in base with the same
+// value are inherited, and only digests of their values are stored; hide reports whether a
+// value must not be stored at all.
 func (s *Start) Variables(env, base []string, key ValueKey, hide func(name, value string) bool) {
 	own := make(map[string]string, len(base))
 	for _, kv := range base {
@@ -103,7 +105,7 @@ func (s *Start) Variables(env, base []string, key ValueKey, hide func(name, valu
 	}
 }
 
-// Write keeps it in the directory of the process, unless it is there already.
+// Write writes s into the directory of the process, unless there is one already.
 func (s *Start) Write(dir string) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -111,7 +113,7 @@ func (s *Start) Write(dir string) error {
 	}
 	f, err := os.OpenFile(filepath.Join(dir, StartFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // of an attempt before this one to start the same process
+		return nil // from an earlier attempt to start the same process
 	}
 	if err != nil {
 		return err
@@ -120,7 +122,7 @@ func (s *Start) Write(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReadStart returns how the process with that directory was started; nil: that is not known
+// ReadStart returns how the process with that directory was started; nil if that is not known
 // here.
 func ReadStart(dir string) *Start {
 	f, err := openToRead(filepath.Join(dir, StartFile))
@@ -135,13 +137,13 @@ func ReadStart(dir string) *Start {
 	return ParseStart(b)
 }
 
-// ParseStart returns what a [StartFile] says; nil: nothing.
+// ParseStart parses the content of a [StartFile]; nil if it is invalid.
 func ParseStart(b []byte) *Start {
 	s := &Start{}
 	if json.Unmarshal(b, s) != nil {
 		return nil
 	}
-	if s.Key == "" { // of a clusterrun that kept the values themselves
+	if s.Key == "" { // from a version that stored the values themselves
 		for name := range s.Inherited {
 			s.Inherited[name] = nil
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
-// SetStatus shows a text as the last line of the terminal, below all lines,
-// until the next one. Empty: none. Without a terminal it does nothing.
+// SetStatus shows a text as the last line of the terminal, below all lines, until the next
+// call. An empty text removes it. Without a terminal it does nothing.
 func (c *Console) SetStatus(text string) {
 	c.err.place.mu.Lock()
 	defer c.err.place.mu.Unlock()

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// readSize is read at once.
+	// readSize is the size of one read.
 	readSize = 256 << 10
 	// maxHeld is how much of an unfinished line is held back.
 	maxHeld = 64 << 10
-	// roundSize is read of one stream before the next one's turn.
+	// roundSize is how much of one stream is read before the next one's turn.
 	roundSize = 1 << 20
 )
 
-// stream is what is known of one file.
+// stream is the state of one file.
 type stream struct {
 	Stream
 	path string
-	// offset is where the undelivered begins.
+	// offset is where the undelivered part begins.
 	offset int64
 	// open reports whether the delivered part ended within a line.
 	open bool
 	// ready reports whether it is in the follower's list.
 	ready bool
-	// held is since when the unfinished line at the end is held back; zero:
-	// there is none.
+	// held is since when the unfinished line at the end has been held back; zero if there is
+	// none.
 	held time.Time
-	// due is when it is delivered unfinished.
+	// due is when the line is delivered unfinished.
 	due time.Time
 }
 
@@ -45,8 +45,8 @@ func (f *Follower) markReady(s *stream) {
 	}
 }
 
-// readRound reads a bounded part of each stream that is ready, and says whether
-// there is more in one of them.
+// readRound reads a bounded part of each ready stream, and reports whether one of them has
+// more.
 func (f *Follower) readRound() (more bool) {
 	round := f.ready
 	f.ready = nil
@@ -60,9 +60,9 @@ func (f *Follower) readRound() (more bool) {
 	return more
 }
 
-// read delivers a stream up to an offset, or somewhat further, and says whether
-// there is more. The unfinished line at the end is delivered only if all is
-// true, or if it was held back long enough.
+// read delivers a stream up to an offset, or somewhat further, and reports whether there is
+// more. The unfinished line at the end is delivered only if all is true, or if it has been
+// held back long enough.
 func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 	file, err := openToRead(s.path)
 	if err != nil {
@@ -79,7 +79,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 		if n == 0 {
 			f.release(s)
 			if info, err := file.Stat(); err == nil && info.Size() < s.offset {
-				s.offset = 0 // somebody has truncated it
+				s.offset = 0 // the file was truncated
 				continue
 			}
 			return false
@@ -111,9 +111,9 @@ func (f *Follower) deliver(s *stream, data []byte) {
 	s.open = data[len(data)-1] != '\n'
 }
 
-// heldLongEnough starts to hold back the unfinished line of a stream, or goes
-// on with it. The time of a new line starts anew. One with a carriage return is a
-// progress bar, and held for a short time only.
+// heldLongEnough starts or continues to hold back the unfinished line of a stream, and
+// reports whether that has lasted long enough. The time starts again with a new line. A line
+// with a carriage return is a progress bar, and is held only for a short time.
 func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	now := time.Now()
 	if s.held.IsZero() || newLine {
@@ -138,7 +138,7 @@ func (f *Follower) release(s *stream) {
 	}
 }
 
-// expireHolds makes the lines ready that were held back long enough.
+// expireHolds makes the streams ready whose lines were held back long enough.
 func (f *Follower) expireHolds(now time.Time) {
 	if f.nextHold.IsZero() || now.Before(f.nextHold) {
 		return
@@ -153,9 +153,8 @@ func (f *Follower) expireHolds(now time.Time) {
 	}
 }
 
-// cannotRead reports what is wrong with the file of a stream. That it does not
-// exist is not wrong: not yet, or because output is not redirected, or no
-// longer.
+// cannotRead reports a problem of the file of a stream. A missing file is not a problem: it
+// may not exist yet, or no longer, or the output may not be redirected.
 func (f *Follower) cannotRead(s *stream, err error) {
 	f.release(s)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -180,8 +179,8 @@ func (f *Follower) drain(ranks []int) {
 	}
 }
 
-// finish delivers all that is in the files of a process now. What it goes on
-// writing meanwhile does not keep it up.
+// finish delivers what is in the files of a process now. It does not wait for what the
+// process writes meanwhile.
 func (f *Follower) finish(p *process) {
 	for _, s := range p.streams {
 		if info, err := os.Stat(s.path); err != nil {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// style is what a text has switched on and not off again: attributes of its
-// characters and a link. The zero value is how a terminal begins.
+// style has the attributes and the link that a text has switched on and not off again. The
+// zero value is the initial state of a terminal.
 type style struct {
 	attributes [slots]string // parameters of SGR, such as "38;5;12"
-	link       string        // the sequence that has opened it
+	link       string        // the sequence that opened it
 }
 
-// What excludes each other has one slot.
+// Attributes that exclude each other share a slot.
 const (
 	slotFont = iota
 	slotBold
@@ -39,7 +39,7 @@ const (
 
 func (s *style) isPlain() bool { return *s == style{} }
 
-// appendOpen switches on what the style has.
+// appendOpen appends the sequences that switch the style on.
 func (s *style) appendOpen(dst []byte) []byte {
 	separator := "\x1b["
 	for _, a := range s.attributes {
@@ -54,7 +54,7 @@ func (s *style) appendOpen(dst []byte) []byte {
 	return append(dst, s.link...)
 }
 
-// appendClose switches it off.
+// appendClose appends the sequences that switch the style off.
 func (s *style) appendClose(dst []byte) []byte {
 	if s.attributes != [slots]string{} {
 		dst = append(dst, resetAttributes...)
@@ -65,8 +65,8 @@ func (s *style) appendClose(dst []byte) []byte {
 	return dst
 }
 
-// apply does what the sequence SGR with these parameters does (ECMA-48 8.3.117,
-// and what xterm has added to it), and says whether it knows all of them.
+// apply applies the sequence SGR with these parameters (ECMA-48 8.3.117, and xterm's
+// additions), and reports whether it knows all of them.
 func (s *style) apply(parameters string) (known bool) {
 	for more := true; more; {
 		var p string
@@ -111,8 +111,8 @@ func colorSlot(n int) int {
 	return slotUnderlineColor
 }
 
-// longColor takes the parameters of a colour of the form 38;5;n or 38;2;r;g;b.
-// Without them there is no color.
+// longColor consumes the parameters of a colour of the form 38;5;n or 38;2;r;g;b. If they are
+// missing, color is empty.
 func longColor(p, rest string, more bool) (color, after string, afterMore bool) {
 	kind, _, _ := strings.Cut(rest, ";")
 	take := map[string]int{"5": 2, "2": 4}[kind]
@@ -127,7 +127,7 @@ func longColor(p, rest string, more bool) (color, after string, afterMore bool) 
 	return p, rest, more
 }
 
-// set is for parameters of one number, and says whether it knows it.
+// set applies a parameter of one number, and reports whether it knows it.
 func (s *style) set(n int, p string) (known bool) {
 	a := &s.attributes
 	switch {

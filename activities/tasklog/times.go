@@ -15,26 +15,24 @@ import (
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 )
 
-// TimesFile says how far the output of a process had got, and when. A process
-// writes no times with its lines; this is what later tells the new from the old.
-// It has a line for each time somebody looked and there was more:
+// TimesFile records the sizes of a process's output over time, since the process writes no
+// times with its lines. It has a line for each time at which the sizes had changed:
 //
 //	<nanoseconds since 1970> <bytes of stdout> <bytes of stderr>
 //
-// All that is below those sizes was written by then.
+// Everything below those sizes was written by then.
 const TimesFile = "times"
 
-// maxTimes bounds the file. Past it every second line goes, so that a long life
-// is told more coarsely, and its end no less exactly than its beginning.
+// maxTimes bounds the file. Beyond it every second line is dropped, so that a long life is
+// recorded more coarsely, and evenly from beginning to end.
 const maxTimes = 1 << 20
 
-// clockTick is how much later than its file says something may have been written:
-// the kernel takes the time of its last tick, of which there are 100 a second or
-// more.
+// clockTick is how much later than the file's time a write may have happened: the kernel uses
+// the time of its last tick, and there are at least 100 ticks a second.
 const clockTick = 20 * time.Millisecond
 
-// Times keeps the [TimesFile] of one process. What cannot be written is left
-// out: a later line makes up for it.
+// Times writes the [TimesFile] of one process. A line that cannot be written is skipped; a
+// later line makes up for it.
 type Times struct {
 	dir string
 	max int64
@@ -42,7 +40,7 @@ type Times struct {
 	written atomic.Int64
 
 	mu    sync.Mutex
-	known bool // last is what the file says
+	known bool // last is the last record of the file
 	last  record
 }
 
@@ -52,12 +50,11 @@ type record struct {
 	sizes [2]int64
 }
 
-// NewTimes is for the process with that directory ([ProcessDir]).
+// NewTimes returns the Times of the process with that directory ([ProcessDir]).
 func NewTimes(processDir string) *Times { return &Times{dir: processDir, max: maxTimes} }
 
-// Note looks at the output, of which there may be more by the time it returns.
-// It may take as long as the file system does; another call does nothing
-// meanwhile.
+// Note records the current size of the output, which may grow before it returns. It may block
+// as long as the file system does; another call returns at once meanwhile.
 func (t *Times) Note() {
 	if t.dir != "" && t.mu.TryLock() {
 		defer t.mu.Unlock()
@@ -65,8 +62,8 @@ func (t *Times) Note() {
 	}
 }
 
-// NoteEnd looks at the output of a process that has ended then. It may be asked
-// long after.
+// NoteEnd records the output of a process that ended at that time. It may be called much
+// later.
 func (t *Times) NoteEnd(ended time.Time) {
 	if t.dir != "" {
 		t.mu.Lock()
@@ -75,16 +72,16 @@ func (t *Times) NoteEnd(ended time.Time) {
 	}
 }
 
-// Written returns how many bytes of output there were at the last look.
+// Written returns how many bytes of output there were at the last check.
 func (t *Times) Written() int64 { return t.written.Load() }
 
 func (t *Times) note(ended time.Time) {
 	r, written := look(t.dir)
 	t.written.Store(r.sizes[0] + r.sizes[1])
-	// Only now, so that nothing below these sizes was written later.
+	// The time is taken after the sizes, so that nothing below them was written later.
 	r.at = time.Now().UnixNano()
 	if !ended.IsZero() {
-		// What it had started may have written after it.
+		// Processes that it started may have written after its end.
 		r.at = max(ended.UnixNano(), written.Add(clockTick).UnixNano())
 	}
 	if !t.known {
@@ -95,7 +92,7 @@ func (t *Times) note(ended time.Time) {
 	}
 }
 
-// look returns how much output there is, and when the last of it was written.
+// look returns the sizes of the output, and when the last of it was written.
 func look(dir string) (r record, written time.Time) {
 	for i, name := range outputs {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
@@ -133,14 +130,14 @@ func (t *Times) append(r record) error {
 	} else if size > 0 {
 		var end [1]byte
 		if _, err := f.ReadAt(end[:], size-1); err == nil && end[0] != '\n' {
-			line = append([]byte("\n"), line...) // we were killed within that line
+			line = append([]byte("\n"), line...) // the writer was killed within that line
 		}
 	}
 	_, err = f.Write(line)
 	return err
 }
 
-// coarsen writes every second record, and the last in any case.
+// coarsen writes every second record, and always the last one.
 func (t *Times) coarsen(all []record) error {
 	var b []byte
 	for i := (len(all) - 1) % 2; i < len(all); i += 2 {
@@ -157,9 +154,9 @@ func (r record) line() []byte {
 	return append(b, '\n')
 }
 
-// readTimes reads what can be read of a file.
+// readTimes reads the valid records of a file.
 func readTimes(dir string) []record {
-	// A process may have put anything in its place.
+	// A process may have replaced the file.
 	b, _, err := readBounded(filepath.Join(dir, TimesFile), 2*maxTimes)
 	if err != nil {
 		return nil
@@ -173,11 +170,11 @@ func readTimes(dir string) []record {
 	return all
 }
 
-// lastRecord returns the last of the file, or none.
+// lastRecord returns the last record of the file, or a zero one.
 func lastRecord(dir string) (last record) {
 	end, _ := tailOf(filepath.Join(dir, TimesFile), 512)
 	for line := range bytes.Lines(end) {
-		// That the first may be the end of a longer one does not matter: others follow.
+		// The first may be the end of a longer line, which does not matter: others follow.
 		if r, err := parseRecord(line); err == nil {
 			last = r
 		}
@@ -199,10 +196,10 @@ func parseRecord(line []byte) (r record, err error) {
 	return r, nil
 }
 
-// Since says for the streams of a run where what was written after that time
-// begins: at the start of a line, and somewhat early rather than late. A stream
-// of which nobody noted the times begins at its start, or where nothing was
-// written to it since, at its end. It is for [FollowOptions.From].
+// Since returns a function that returns where the output of a stream after that time begins:
+// at the start of a line, and rather somewhat early than late. Without recorded times a
+// stream begins at its start or, if nothing was written to it since, at its end. It is for
+// [FollowOptions.From].
 func Since(runDir string, at time.Time) func(Stream) int64 {
 	return func(s Stream) int64 {
 		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), 0
@@ -219,21 +216,21 @@ func Since(runDir string, at time.Time) func(Stream) int64 {
 		}
 		from := int64(0)
 		for _, r := range readTimes(dir) {
-			// Not the latest that is early enough: clocks are set back.
+			// Stop at the first later record, because clocks may be set back.
 			if r.at > at.UnixNano() {
 				break
 			}
 			from = r.sizes[i]
 		}
 		if from > info.Size() {
-			return 0 // the file is not the one that was looked at
+			return 0 // the file is not the recorded one
 		}
 		return startOfLine(path, from)
 	}
 }
 
-// startOfLine returns where the line begins that has this offset in it, or, of a very
-// long one, a place in it.
+// startOfLine returns where the line with this offset begins or, in a very long line, a place
+// within it.
 func startOfLine(path string, offset int64) int64 {
 	f, err := openToRead(path)
 	if err != nil || offset == 0 {

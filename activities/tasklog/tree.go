@@ -14,16 +14,16 @@ import (
 
 type processKey struct{ attempt, rank int }
 
-// process is what is known of the directory of one process.
+// process is the state of the directory of one process.
 type process struct {
 	processKey
 	dir string
-	// streams are those that are followed.
+	// streams are the followed streams.
 	streams []*stream
 }
 
-// attach watches the directory of the run, or the lowest one above it while it
-// does not exist.
+// attach watches the directory of the run or, while that does not exist, the lowest existing
+// one above it.
 func (f *Follower) attach() {
 	for {
 		at := f.lowestExisting()
@@ -37,8 +37,8 @@ func (f *Follower) attach() {
 		} else {
 			f.watch.waiting = at
 		}
-		// What has appeared before the watch makes no event. What was removed
-		// before it may be there again, and is not watched then.
+		// A directory that appeared before the watch causes no event. One that was removed
+		// before it may exist again, unwatched.
 		if exists && f.lowestExisting() == at {
 			return
 		}
@@ -57,11 +57,11 @@ func (f *Follower) lowestExisting() string {
 	}
 }
 
-// handle acts on one event of inotify.
+// handle handles one event of inotify.
 func (f *Follower) handle(e fsnotify.Event) {
 	rel, below := strings.CutPrefix(e.Name, f.dir+string(filepath.Separator))
 	if !below {
-		// The run's directory itself, or one above it.
+		// It is the run's directory itself, or one above it.
 		if e.Name == f.dir || strings.HasPrefix(f.dir, strings.TrimSuffix(e.Name, "/")+"/") {
 			f.attach()
 		}
@@ -103,8 +103,7 @@ func (f *Follower) handle(e fsnotify.Event) {
 	}
 }
 
-// lostTrack is for a queue of events that has run over: everything may have
-// changed.
+// lostTrack handles an overflow of the event queue: everything may have changed.
 func (f *Follower) lostTrack(err error) {
 	if err != nil {
 		f.attach()
@@ -112,7 +111,7 @@ func (f *Follower) lostTrack(err error) {
 	}
 }
 
-// lookAtAll looks at all that inotify would have told.
+// lookAtAll checks everything that inotify would have reported.
 func (f *Follower) lookAtAll() {
 	f.scan(nil)
 	for _, p := range f.newest {
@@ -126,14 +125,14 @@ func (f *Follower) lookAtAll() {
 	}
 }
 
-// scan finds the processes on disk, of the tasks with these ranks or of all. In
-// the latter case it forgets those that were pruned.
+// scan finds the processes on disk, of the tasks with these ranks or of all. In the latter
+// case it drops those that were pruned.
 func (f *Follower) scan(ranks []int) {
 	f.watch.add(f.dir)
 	numbers, err := attempts(f.dir)
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
-		f.lowestExisting() // says what is in the way
+		f.lowestExisting() // reports what is in the way
 		return
 	case err != nil:
 		f.fail(f.dir, fmt.Errorf("tail: %w", err))
@@ -169,7 +168,7 @@ func (f *Follower) scanAttempt(n int) (ranks []int) {
 	return ranks
 }
 
-// found starts to follow a process, if there is one.
+// found starts to follow a process, if it exists.
 func (f *Follower) found(key processKey) {
 	if f.processes[key] != nil {
 		return
@@ -196,7 +195,7 @@ func (f *Follower) found(key processKey) {
 		return
 	}
 	if last != nil {
-		// It has ended: it will make no more events, and what it wrote comes first.
+		// It has ended: it causes no more events, and its output comes first.
 		f.watch.remove(last.dir)
 		f.finish(last)
 		f.opts.OnNext(key.rank, key.attempt)
@@ -207,8 +206,7 @@ func (f *Follower) found(key processKey) {
 	}
 }
 
-// forget is for files that are gone: after a long run there are more of them
-// than of those that are left.
+// forget drops files that no longer exist: after a long run they outnumber the others.
 func (f *Follower) forget(gone func(*process) bool) {
 	for key, p := range f.processes {
 		if !gone(p) {

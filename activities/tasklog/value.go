@@ -8,12 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep lists and objects of a value may lie in each other. Most
-// readers of JSON have a bound of about 1,000, and Go's is 10,000: a value with more
-// would take the result of the whole run with it.
+// maxDepth is how deep the lists and objects of a value may be nested. Most readers of JSON
+// have a limit of about 1,000, and Go's is 10,000: a deeper value would make the result of
+// the whole run unreadable.
 const maxDepth = 500
 
-// Value returns the one JSON value that a text has to be, compacted: what a task returns.
+// Value returns the single JSON value of a text, compacted. It is the value that a task
+// returns.
 func Value(text []byte) (json.RawMessage, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {

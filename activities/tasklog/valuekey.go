@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// ValueKey makes digests of values that are kept nowhere, by which it can be told whether two
-// are the same. Without the key a value cannot be found by trying short ones.
+// ValueKey makes digests of values that are not stored, by which equal values can be
+// recognised. Without the key a short value cannot be found by trial.
 type ValueKey []byte
 
 const (
@@ -23,7 +23,7 @@ const (
 	digestSize = 16
 )
 
-// OpenValueKey reads the key of a state directory, or makes it.
+// OpenValueKey reads the key of a state directory, or creates it.
 func OpenValueKey(stateDir string) (ValueKey, error) {
 	path := filepath.Join(stateDir, valueKeyFile)
 	key, err := os.ReadFile(path)
@@ -42,15 +42,15 @@ func OpenValueKey(stateDir string) (ValueKey, error) {
 	return key, nil
 }
 
-// makeValueKey writes a key unless somebody else is first.
+// makeValueKey writes a key unless another process is faster.
 func makeValueKey(stateDir, path string) error {
-	f, err := os.CreateTemp(stateDir, "."+valueKeyFile+"-*") // for its user alone
+	f, err := os.CreateTemp(stateDir, "."+valueKeyFile+"-*") // readable by its user only
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
 	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // never fails
 	_, err = f.Write(key)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -61,14 +61,14 @@ func makeValueKey(stateDir, path string) error {
 	return err
 }
 
-// digest returns what stands for the value of a variable.
+// digest returns the digest of the value of a variable.
 func (k ValueKey) digest(name, value string) string {
 	h := hmac.New(sha256.New, k)
 	h.Write([]byte(name + "=" + value))
 	return hex.EncodeToString(h.Sum(nil)[:digestSize])
 }
 
-// name tells a key from others; empty: there is none.
+// name returns a name of the key; empty if there is no key.
 func (k ValueKey) name() string {
 	if len(k) == 0 {
 		return ""

@@ -8,16 +8,16 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watcher is one inotify instance, or a period for polling. Both at once is
-// possible: some directories may be watched when the user's limit is reached.
+// watcher is one inotify instance, or a period for polling. It may be both at once: some
+// directories may be watched already when the user's limit is reached.
 type watcher struct {
 	inotify *fsnotify.Watcher
 	events  <-chan fsnotify.Event
 	errors  <-chan error
-	// poll is how often to look at everything; 0: no need.
+	// poll is how often to check everything; 0 if that is not necessary.
 	poll time.Duration
-	// waiting is the directory above the run's that is watched because the
-	// run's does not exist yet. Empty: it does.
+	// waiting is the directory above the run's that is watched because the run's does not
+	// exist yet; empty if it does.
 	waiting string
 }
 
@@ -26,18 +26,18 @@ func newWatcher(poll time.Duration) *watcher {
 	if poll > 0 {
 		return w
 	}
-	// The buffer spares a switch of goroutines per event.
+	// The buffer saves a goroutine switch per event.
 	inotify, err := fsnotify.NewBufferedWatcher(1024)
 	if err != nil {
-		w.poll = pollEvery // no instance is left, or there is no inotify
+		w.poll = pollEvery // no instances are left, or there is no inotify
 		return w
 	}
 	w.inotify, w.events, w.errors = inotify, inotify.Events, inotify.Errors
 	return w
 }
 
-// add watches a directory and reports whether it exists. One that does not is
-// not watched; that it appears is seen from above.
+// add watches a directory and reports whether it exists. A directory that does not exist is
+// not watched; its parent shows when it appears.
 func (w *watcher) add(dir string) (exists bool) {
 	if w.inotify == nil {
 		return true
@@ -47,14 +47,14 @@ func (w *watcher) add(dir string) (exists bool) {
 		return false
 	}
 	if err != nil && w.poll == 0 {
-		w.poll = pollEvery // most often: the user's watches are used up
+		w.poll = pollEvery // usually the user's watches are used up
 	}
 	return true
 }
 
 func (w *watcher) remove(dir string) {
 	if w.inotify != nil {
-		_ = w.inotify.Remove(dir) // it may be gone with its directory
+		_ = w.inotify.Remove(dir) // it may have been removed with its directory
 	}
 }
 
