@@ -14,12 +14,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// barrierQueryTimeout bounds the question to the run, which its workflow worker
-// may not be there to answer.
+// barrierQueryTimeout bounds the query to the run, which may have no workflow worker to
+// answer it.
 const barrierQueryTimeout = 10 * time.Second
 
-// BarrierCheck is the activity that looks whether tasks that are missing at a barrier can still come,
-// by asking the run. It lasts for as long as all of them can.
+// BarrierCheck is an activity that checks, by asking the run, whether the tasks that are
+// missing at a barrier can still arrive. It lasts as long as all of them can.
 func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (out spec.BarrierCheckOutput, err error) {
 	unchanged := temporal.NewApplicationErrorWithOptions("all who are missing can still come", spec.ErrBarrierUnchanged,
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
@@ -30,7 +30,7 @@ func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) 
 	return out, err
 }
 
-// lookForMissing returns which of the missing cannot come any more.
+// lookForMissing returns which of the missing tasks can no longer arrive.
 func (s *Barriers) lookForMissing(ctx context.Context, in spec.BarrierCheckInput) (out spec.BarrierCheckOutput, err error) {
 	ctx, cancel := context.WithTimeout(ctx, barrierQueryTimeout)
 	defer cancel()

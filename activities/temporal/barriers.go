@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxBarrierRound is how long a round can be open. It ends rounds that everybody
-// has forgotten: their hosts were killed, and with them the workers of a queue
-// that nobody else polls.
+// maxBarrierRound is how long a round can be open. It ends rounds that everybody has
+// forgotten, because their hosts were killed, and with them the workers of a queue that
+// nobody else polls.
 const maxBarrierRound = 30 * 24 * time.Hour
 
 // Barriers keeps the rounds of barriers as workflows on the Temporal server.
@@ -26,7 +26,7 @@ type Barriers struct {
 	queue  string
 }
 
-// NewBarriers returns rounds whose workflows have that task queue.
+// NewBarriers returns rounds whose workflows use that task queue.
 func NewBarriers(s *Server, queue string) *Barriers { return &Barriers{server: s, queue: queue} }
 
 var _ barriers.Server = (*Barriers)(nil)
@@ -50,7 +50,7 @@ func (s *Barriers) Withdraw(ctx context.Context, id string, m spec.BarrierMessag
 	return final(gone(c.SignalWorkflow(ctx, id, "", spec.SignalArrive, m)))
 }
 
-// Result implements [barriers.Server]. Get polls long and hides short outages.
+// Result implements [barriers.Server]. Get uses long polls and hides short outages.
 func (s *Barriers) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
 	var r spec.BarrierResult
 	c, err := s.server.connected()
@@ -60,7 +60,7 @@ func (s *Barriers) Result(ctx context.Context, id string) (spec.BarrierResult, e
 	err = c.GetWorkflow(ctx, id, "").Get(ctx, &r)
 	var ended *temporal.WorkflowExecutionError
 	if errors.As(err, &ended) {
-		// It left no result, so nobody is in it.
+		// It left no result, so no arrival counts.
 		return spec.BarrierResult{State: spec.BarrierBroken, Why: spec.BarrierCancelled, Message: "the barrier was ended: " + ended.Unwrap().Error()}, nil
 	}
 	return r, gone(err)
@@ -107,7 +107,7 @@ func (s *Barriers) End(ctx context.Context, id, why string) error {
 	return gone(c.TerminateWorkflow(ctx, id, "", why))
 }
 
-// gone returns what the server says of a workflow that is closed or was never there.
+// gone returns [barriers.ErrClosed] if the workflow is closed or never existed.
 func gone(err error) error {
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
@@ -116,7 +116,7 @@ func gone(err error) error {
 	return err
 }
 
-// final marks what another try would not change.
+// final marks errors that a retry would not change.
 func final(err error) error {
 	var (
 		invalid   *serviceerror.InvalidArgument

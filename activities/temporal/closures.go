@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Closures has the activities by which a queue of closures has them called on a host.
+// Closures has the activities by which a queue of closures gets them called on a host.
 type Closures struct {
 	server  heartbeats
 	brokers *taskservices.Brokers
@@ -23,24 +23,24 @@ type heartbeats interface {
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
 }
 
-// NewClosures returns the activities of the host that has those brokers.
+// NewClosures returns the activities of the host with those brokers.
 func NewClosures(s *Server, b *taskservices.Brokers) *Closures {
 	return &Closures{server: s, brokers: b}
 }
 
-// leaseBeats is how often a lease says that it is held, and firstLeaseBeat is after which time
-// for the first time: with how many of its closures are being called, for people. Most end
-// sooner than that. beatPatience is how long the server may take to answer.
+// leaseBeats is how often a lease sends a heartbeat, and firstLeaseBeat how long after its
+// start the first one follows. A heartbeat has the number of closures that are being called,
+// for people. Most leases end sooner. beatPatience is how long the server may take to answer.
 const leaseBeats, firstLeaseBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
-// RunClosures has the tasks of this host call closures. See [closure.Lease].
+// RunClosures lets the tasks of this host call closures. See [closure.Lease].
 func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
 	broker := c.brokers.Serving(runOf(ctx, in.Run))
 	if broker == nil {
 		return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", closure.ErrNotServed, nil)
 	}
-	// The context of the activity ends when a heartbeat fails, and a server that is
-	// away for a second is no reason to give the lease back.
+	// The context of the activity ends when a heartbeat fails, but a server that is away for
+	// a second is no reason to return the lease.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
 	ids := make([]uint64, len(in.Closures))
@@ -57,8 +57,9 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.L
 	return out, nil
 }
 
-// keep beats until a lease is over, and ends it when the queue does not want it any more or
-// this host worker ends. A queue that has lost it has to hear that there is somebody here.
+// keep sends heartbeats until a lease is over. It ends the lease when the queue no longer
+// wants it or this host worker ends. A queue that has lost the lease is told again that the
+// host serves.
 func (c *Closures) keep(ctx, leased context.Context, b *taskservices.Broker, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
 	beat := time.NewTimer(firstLeaseBeat)
 	defer beat.Stop()
@@ -83,8 +84,8 @@ func (c *Closures) keep(ctx, leased context.Context, b *taskservices.Broker, tok
 	}
 }
 
-// CancelClosures has closures not be called any more. See [closure.CancelLease]. A host worker
-// that was just started may hear of it before tasks and leases come back to it.
+// CancelClosures cancels closures. See [closure.CancelLease]. A host worker that was just
+// started may be called before its tasks and leases have returned.
 func (c *Closures) CancelClosures(ctx context.Context, in closure.CancelLease) error {
 	if b := c.brokers.Serving(runOf(ctx, in.Run)); b != nil {
 		b.Cancel(in)
@@ -92,8 +93,8 @@ func (c *Closures) CancelClosures(ctx context.Context, in closure.CancelLease) e
 	return nil
 }
 
-// ReleaseResources has processes drop what they have built of resources that nobody needs
-// any more. See [closure.ReleasedResources].
+// ReleaseResources makes processes drop what they have built of resources that are no longer
+// needed. See [closure.ReleasedResources].
 func (c *Closures) ReleaseResources(ctx context.Context, in closure.ReleasedResources) error {
 	if b := c.brokers.Known(runOf(ctx, in.Run)); b != nil {
 		b.Release(in.Released)

@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ClosuresCheck is the activity that has a queue of closures hear of the end of its run that nobody told it:
-// the run was terminated, its hosts are gone, or none of its tasks ever served. It lasts as
-// long as the run is open.
+// ClosuresCheck is an activity by which a queue of closures learns of the end of its run if
+// nobody tells it, because the run was terminated, its hosts are gone, or none of its tasks
+// ever served. It lasts as long as the run is open.
 func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out closure.CheckOutput, err error) {
 	open := temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
@@ -31,11 +31,11 @@ func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out 
 	return out, err
 }
 
-// overTimeout bounds the question to the server.
+// overTimeout bounds the request to the server.
 const overTimeout = 10 * time.Second
 
-// Over implements [taskservices.Queues]. A run that went on in another execution has the same first
-// one.
+// Over implements [taskservices.Queues]. A run that continues in another execution has the
+// same first execution.
 func (s *Queues) Over(ctx context.Context, run spec.RunRef) (string, error) {
 	c, err := s.server.connected()
 	if err != nil {

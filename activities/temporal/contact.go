@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// IsContact reports whether what came of a heartbeat is an answer of the server about a
-// task that its run still has. Nothing else shows that: the SDK returns errors of its own
+// IsContact reports whether the result of a heartbeat is an answer of the server about a task
+// that its run still has. Other errors do not prove that: the SDK returns errors of its own
 // when connections are refused, and a server that does not know the attempt says that
 // somebody else may have the task.
 func IsContact(err error) bool {
@@ -17,8 +17,7 @@ func IsContact(err error) bool {
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 
-// IsGone reports whether the server does not know the attempt any more for which it got a
-// heartbeat.
+// IsGone reports whether the server no longer knows the attempt of a heartbeat.
 func IsGone(err error) bool {
 	var notFound *serviceerror.NotFound
 	var noNamespace *serviceerror.NamespaceNotFound

@@ -25,8 +25,8 @@ type Membership struct {
 	host   fleet.Host
 
 	mu sync.Mutex
-	// open counts the leases: of two the older is about to hear that it is over. changed
-	// has an element after open has changed.
+	// open counts the leases: of two, the older one is about to end. changed has an element
+	// after open has changed.
 	open    int
 	changed chan struct{}
 	// confirmed is when the server last answered for a lease.
@@ -35,7 +35,7 @@ type Membership struct {
 	leaves chan struct{}
 }
 
-// NewMembership returns that of a host in the fleet of the queue.
+// NewMembership returns the membership of a host in the fleet of the queue.
 func NewMembership(s *Server, queue string, h fleet.Host) *Membership {
 	return &Membership{
 		server: s, queue: queue, host: h,
@@ -44,18 +44,18 @@ func NewMembership(s *Server, queue string, h fleet.Host) *Membership {
 }
 
 const (
-	// leaseTakes is how long after it has joined a host waits for its lease, and before it
-	// joins again where a lease has ended: a fleet that continues in another execution
-	// gives the next by itself.
+	// leaseTakes is how long a host waits for its lease after it has joined, and leaseFollows
+	// how long it waits for the next lease after one has ended, before it joins again: a
+	// fleet that continues in another execution gives a new lease by itself.
 	leaseTakes, leaseFollows = 20 * time.Second, 2 * time.Second
-	// hostBeats is how often a host says that it is there, a third of the time after which
-	// it is silent.
+	// hostBeats is how often a host sends a heartbeat, a third of the time after which it
+	// counts as silent.
 	hostBeats = 5 * time.Second
 )
 
-// Keep joins the fleet, and joins it again whenever it has lost its place, until ctx is done.
-// holds is asked each time for what runs hold on this host. It tells refused of each
-// refusal, and of nil when it has joined.
+// Keep joins the fleet, and joins again whenever the host has lost its place, until ctx is
+// done. It calls holds each time for what runs hold on this host. It calls refused with each
+// refusal, and with nil when the host has joined.
 func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, refused func(error)) {
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 	for ctx.Err() == nil {
@@ -66,7 +66,7 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 			continue
 		}
 		if !reflect.DeepEqual(held, holds()) {
-			continue // the fleet may have heard of what came or went before it heard this
+			continue // the fleet may have received changes before this older list
 		}
 		refused(nil)
 		again.Reset()
@@ -78,7 +78,7 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 }
 
 // await waits until this host has a lease, or has none, and reports whether that came before
-// the time was up; 0: it is never up.
+// the time was up; 0 is without limit.
 func (m *Membership) await(ctx context.Context, leased bool, wait time.Duration) bool {
 	var over <-chan time.Time
 	if wait > 0 {
@@ -113,10 +113,10 @@ func (m *Membership) count(leases int) {
 	}
 }
 
-// Leave has the lease end in order, so that the fleet does not wait for this host.
+// Leave ends the lease in order, so that the fleet does not wait for this host.
 func (m *Membership) Leave() { close(m.leaves) }
 
-// join starts the fleet where there is none.
+// join starts the fleet if there is none.
 func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	c, err := m.server.connected()
 	if err != nil {
@@ -144,8 +144,8 @@ func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	return h.Get(ctx, nil)
 }
 
-// Freed tells the fleet that a run holds nothing here any more. A fleet that is not there
-// learns it when this host joins the next one.
+// Freed tells the fleet that a run no longer holds anything here. If there is no fleet, the
+// next one learns it when this host joins.
 func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 	c, err := m.server.connected()
 	if err != nil {
@@ -159,8 +159,8 @@ func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 	return err
 }
 
-// Confirmed returns when the server last confirmed that the fleet has this host; before it
-// first did, when the host worker was started.
+// Confirmed returns when the server last confirmed that the fleet has this host or, before
+// the first time, when the host worker was started.
 func (m *Membership) Confirmed() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,7 +193,7 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return ctx.Err() // the server has said so without being asked
+			return ctx.Err() // the server has pushed the cancellation
 		case <-m.leaves:
 			return nil
 		case <-activity.GetWorkerStopChannel(ctx):
@@ -203,8 +203,8 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 	}
 }
 
-// FleetCheck is the activity that looks which of some runs have ended. While none has it
-// fails with an error that has the server try it again: attempts cost no history.
+// FleetCheck is an activity that checks which of some runs have ended. While none has, it
+// fails with an error that the server retries: attempts add nothing to the history.
 func (m *Membership) FleetCheck(ctx context.Context, in fleet.CheckInput) (fleet.CheckOutput, error) {
 	var out fleet.CheckOutput
 	for _, run := range in.Runs {

@@ -22,7 +22,7 @@ type Queues struct {
 	queue  string
 }
 
-// NewQueues returns queues whose workflows have that task queue.
+// NewQueues returns queues whose workflows use that task queue.
 func NewQueues(s *Server, queue string) *Queues { return &Queues{server: s, queue: queue} }
 
 var _ taskservices.Queues = (*Queues)(nil)
@@ -36,7 +36,7 @@ func (s *Queues) Tell(ctx context.Context, in closure.QueueInput, m closure.Serv
 	}, closure.QueueType, in, taskservices.ErrQueueClosed)
 }
 
-// lookAgain is how long End waits before it looks again whether a queue has ended.
+// lookAgain is how long End waits before it checks again whether a queue has ended.
 const lookAgain = 50 * time.Millisecond
 
 // End implements [taskservices.Queues].
@@ -54,7 +54,7 @@ func (s *Queues) End(ctx context.Context, run spec.RunRef, over string) error {
 		return err
 	}
 	for {
-		// How it ended is not ours to judge.
+		// It does not matter how the queue ended.
 		err := c.GetWorkflow(ctx, id, "").Get(ctx, nil)
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
@@ -81,9 +81,8 @@ func (s *Queues) Open(ctx context.Context, c *closurequeue.Client, in closure.Qu
 	return c.Open(ctx, closurequeue.Options{TaskQueue: s.queue, QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable})
 }
 
-// EndClosures is the activity that tells the queue of a run that the run has ended, and
-// waits until the queue has, too: a run that has a host worker of its own takes that with
-// it.
+// EndClosures is an activity that tells the queue of a run that the run has ended, and waits
+// until the queue has ended, too: the host worker of a run on its own host ends with the run.
 func (s *Queues) EndClosures(ctx context.Context, in closure.EndInput) error {
 	return s.End(ctx, in.Run, in.Over)
 }

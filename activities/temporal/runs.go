@@ -17,8 +17,8 @@ import (
 
 var _ taskservices.Runs = (*Server)(nil)
 
-// Update implements [taskservices.Runs]. It reaches the execution that has the run now. The
-// server refuses it where the workflow ID is another run's by now.
+// Update implements [taskservices.Runs]. It reaches the current execution of the run. The
+// server rejects it if the workflow ID belongs to another run by now.
 func (s *Server) Update(ctx context.Context, run runkey.Run, q taskservices.RunUpdate, answer any) error {
 	c, err := s.connected()
 	if err != nil {
@@ -35,8 +35,8 @@ func (s *Server) Update(ctx context.Context, run runkey.Run, q taskservices.RunU
 	return refusal(err)
 }
 
-// tasksTimeout bounds the query: with nobody there to answer it would wait for as long
-// as it is allowed to.
+// tasksTimeout bounds the query: without a worker to answer it, it would wait for as long as
+// it is allowed to.
 const tasksTimeout = 3 * time.Second
 
 // Tasks implements [taskservices.Runs].
@@ -58,7 +58,7 @@ func (s *Server) Tasks(ctx context.Context, run runkey.Run) ([]string, error) {
 	return names, nil
 }
 
-// status asks the execution of a run that is described.
+// status queries the execution of a run that is described.
 func (s *Server) status(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) (status spec.Status, err error) {
 	c, err := s.connected()
 	if err != nil {
@@ -81,15 +81,15 @@ func (s *Server) CancelRun(ctx context.Context, workflowID, began string) error 
 	return c.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: workflowID, FirstExecutionRunID: began})
 }
 
-// DescribeRun describes the execution that goes on with the run which began with that one,
-// or has ended it. A run whose history gets long goes on in another execution of its
-// workflow, and takes its tasks along; hosts know it by the one in which it began.
+// DescribeRun describes the current or last execution of the run that began with the given
+// one. A run whose history gets long continues in another execution of its workflow, with its
+// tasks; hosts know it by its first execution.
 func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	c, err := s.connected()
 	if err != nil {
 		return nil, err
 	}
-	// The last comes first: the server may have forgotten the others.
+	// Ask for the last execution: the server may have forgotten the others.
 	last, err := c.DescribeWorkflowExecution(ctx, workflowID, "")
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*wo
 	return c.DescribeWorkflowExecution(ctx, workflowID, began)
 }
 
-// refusal returns what another try would not change from what it may.
+// refusal returns an error that a retry would not change as a refusal, and others unchanged.
 func refusal(err error) error {
 	var (
 		application *temporal.ApplicationError

@@ -13,16 +13,16 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// errNotConnected is tried again like any outage.
+// errNotConnected is retried like any outage.
 var errNotConnected = errors.New("there is no connection to the Temporal server yet")
 
-// Server is the Temporal server, for those that are made before there is a connection:
-// tasks are served from the first moment. Until then it counts as away.
+// Server is the Temporal server, for users that are created before there is a connection:
+// tasks are served from the first moment. Until it is connected, it counts as away.
 type Server struct {
 	client atomic.Pointer[client.Client]
 }
 
-// Connect gives it the connection, which is closed with it.
+// Connect sets the connection, which [Server.Close] closes.
 func (s *Server) Connect(c client.Client) { s.client.Store(&c) }
 
 // Close closes the connection, if there is one.
@@ -39,7 +39,7 @@ func (s *Server) connected() (client.Client, error) {
 	return nil, errNotConnected
 }
 
-// RecordActivityHeartbeat records a heartbeat with the client.
+// RecordActivityHeartbeat sends a heartbeat through the client.
 func (s *Server) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error {
 	c, err := s.connected()
 	if err != nil {
@@ -48,9 +48,9 @@ func (s *Server) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, 
 	return c.RecordActivityHeartbeat(ctx, taskToken, details...)
 }
 
-// tell sends a signal to a workflow, which begins with it where there is none. An ID that
-// was closed is never started again, so that a signal that comes too late is refused, with
-// the error closed, by the server and not by a race.
+// tell sends a signal to a workflow, which it starts if there is none. A closed ID is never
+// started again, so the server, and not a race, rejects a late signal; tell then returns the
+// error closed.
 func (s *Server) tell(ctx context.Context, signal string, message any, o client.StartWorkflowOptions, workflow string, in any, closed error) error {
 	c, err := s.connected()
 	if err != nil {
@@ -65,12 +65,12 @@ func (s *Server) tell(ctx context.Context, signal string, message any, o client.
 	return err
 }
 
-// identityPatience is how long a server may take to say who it is.
+// identityPatience is how long a server may take to answer.
 const identityPatience = 5 * time.Second
 
-// Identity returns what tells the server from others, and its database from the next one:
-// the ID of the namespace, which is made with it. The ID of the cluster does not, for a
-// namespace that fails over to another cluster takes its runs along. It is empty where the
+// Identity returns an ID that tells the server from others, and its database from a new one:
+// the ID of the namespace, which is created with it. The ID of the cluster is not suitable,
+// because a namespace that fails over to another cluster keeps its runs. It is empty if the
 // server does not tell this client.
 func (s *Server) Identity(ctx context.Context, namespace string) (string, error) {
 	c, err := s.connected()

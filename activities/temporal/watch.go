@@ -10,21 +10,21 @@ import (
 	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
-// watchEvery are the times between looks: a minute bounds how late something is noticed.
+// watchEvery is the time between checks: a change is noticed within a minute.
 var watchEvery = retry.Backoff{First: time.Second, Most: time.Minute}
 
-// mostLasting is how many looks may last here at a time. Each holds a slot of its queue, which
-// those who start and end tasks need, too.
+// mostLasting bounds the activities that last here at a time. Each holds a slot of its queue,
+// which is needed to start and end tasks, too.
 const mostLasting = 500
 
-// lasting is how many do.
+// lasting is the number of activities that last.
 var lasting atomic.Int64
 
-// watch looks until something is found, within one attempt of the activity of ctx. An attempt
-// that fails for want of news costs no more history, and looks like a failure to whoever watches
-// the workflow. The heartbeats have the number of looks. nothing is returned where the worker
-// stops, where an earlier version has scheduled the activity (it gives an attempt no time), and
-// where too many looks last already: then the next attempt looks again.
+// watch checks until something is found, within one attempt of the activity of ctx. Failing
+// attempts would not add to the history either, but would look like failures to people who
+// watch the workflow. The heartbeats have the number of checks. It returns nothing if the
+// worker stops, if an earlier version has scheduled the activity (without a heartbeat
+// timeout), or if too many checks last already: the next attempt checks again.
 func watch(ctx context.Context, nothing error, look func(context.Context) (found bool, err error)) error {
 	beat := activity.GetInfo(ctx).HeartbeatTimeout / 3
 	if found, err := look(ctx); err != nil || found {
@@ -61,7 +61,7 @@ func watch(ctx context.Context, nothing error, look func(context.Context) (found
 	}
 }
 
-// stops reports whether the worker stops, which ends the context of the activity in the end.
+// stops reports whether the worker is stopping, which will end the context of the activity.
 func stops(ctx context.Context) bool {
 	select {
 	case <-activity.GetWorkerStopChannel(ctx):
