@@ -16,8 +16,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Handover is a frozen server, for another program that is executed in this process. It names
-// descriptors, which must stay open.
+// Handover is the state of a frozen server, for another program that is executed in this
+// process. It refers to descriptors, which must stay open.
 type Handover struct {
 	Listener int         `json:"listener"`
 	Last     client      `json:"last"`
@@ -26,7 +26,7 @@ type Handover struct {
 	Clients  []Connected `json:"clients,omitempty"`
 }
 
-// Key is a key of a store, or one that somebody waits for.
+// Key is a key of a store, or one that clients wait for.
 type Key struct {
 	Key     []byte   `json:"key"`
 	Known   bool     `json:"known,omitempty"`
@@ -40,11 +40,11 @@ type Key struct {
 type Connected struct {
 	ID     client `json:"id"`
 	Socket int    `json:"socket"`
-	// Numbers is how it numbers its requests: 20, 21 or 22; 0: it has made none.
+	// Numbers is how the client numbers its requests: 20, 21 or 22; 0 if it has made none.
 	Numbers int    `json:"numbers,omitempty"`
 	Watches bool   `json:"watches,omitempty"`
-	Read    []byte `json:"read,omitempty"`   // of requests that are not carried out
-	Unsent  []byte `json:"unsent,omitempty"` // of answers
+	Read    []byte `json:"read,omitempty"`   // bytes of requests that were not carried out
+	Unsent  []byte `json:"unsent,omitempty"` // bytes of answers
 }
 
 // Files returns the descriptors.
@@ -56,7 +56,7 @@ func (h Handover) Files() []int {
 	return files
 }
 
-// start runs f until the server is closed.
+// start runs f in a goroutine, unless the server is closed.
 func (s *Server) start(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *Server) startLocked(f func()) {
 	})
 }
 
-// park waits as long as the server is frozen.
+// park waits while the server is frozen.
 func (s *Server) park() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Server) parkLocked() {
 	s.working++
 }
 
-// awaitRequest returns when a request has begun to come.
+// awaitRequest returns when a request has begun to arrive.
 func (c *conn) awaitRequest() error {
 	s := c.server
 	for {
@@ -113,8 +113,8 @@ func (c *conn) awaitRequest() error {
 }
 
 // Freeze stops the server between requests. It returns an error if a client does not send the
-// rest of a request until then; whatever it returns, [Server.Thaw] must be called if the process
-// goes on.
+// rest of a request by then. Whatever it returns, [Server.Thaw] must be called if the process
+// continues.
 func (s *Server) Freeze(until time.Time) error {
 	timer := time.AfterFunc(time.Until(until), func() {
 		s.mu.Lock()
@@ -131,12 +131,12 @@ func (s *Server) Freeze(until time.Time) error {
 			return fmt.Errorf("a client of the store at %s has sent half a request", s.listener.Addr())
 		}
 		s.parked.Wait()
-		s.setDeadlines(time.Unix(1, 0)) // also for who has just connected
+		s.setDeadlines(time.Unix(1, 0)) // also for clients that have just connected
 	}
 	return nil
 }
 
-// Thaw has a frozen server go on.
+// Thaw lets a frozen server continue.
 func (s *Server) Thaw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +145,8 @@ func (s *Server) Thaw() {
 	s.parked.Broadcast()
 }
 
-// setDeadlines sets those of everything that may go on for any time. A request that has begun to
-// come is none of that. s.mu must be held.
+// setDeadlines sets the deadlines of everything that may block without limit, which excludes
+// a request that has begun to arrive. s.mu must be held.
 func (s *Server) setDeadlines(at time.Time) {
 	if l, ok := s.listener.(*net.TCPListener); ok {
 		_ = l.SetDeadline(at)
@@ -162,7 +162,7 @@ func (s *Server) setDeadlines(at time.Time) {
 	}
 }
 
-// Handover describes a server that is frozen.
+// Handover returns the state of a frozen server.
 func (s *Server) Handover() (Handover, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Server) Handover() (Handover, error) {
 	return h, nil
 }
 
-// descriptor returns that of a socket, which stays open with the socket.
+// descriptor returns the descriptor of a socket, which stays open with the socket.
 func descriptor(socket any) (fd int, err error) {
 	conn, ok := socket.(syscall.Conn)
 	if !ok {
@@ -207,7 +207,7 @@ func descriptor(socket any) (fd int, err error) {
 	return fd, err
 }
 
-// Resume serves the store of a server that was frozen. It takes over the descriptors.
+// Resume serves the store of a frozen server. It takes over the descriptors.
 func Resume(h Handover, log *zap.Logger) (*Server, error) {
 	file := os.NewFile(uintptr(h.Listener), "store") //nolint:gosec // a descriptor
 	listener, err := net.FileListener(file)
@@ -224,7 +224,7 @@ func Resume(h Handover, log *zap.Logger) (*Server, error) {
 		socket, err := net.FileConn(file)
 		_ = file.Close()
 		if err != nil {
-			// It is as if it had ended its connection.
+			// Treat the client as if it had closed its connection.
 			s.store.leave(was.ID)
 			log.Warn("A client of a store is disconnected.", zap.Error(err))
 			continue
@@ -244,7 +244,7 @@ func Resume(h Handover, log *zap.Logger) (*Server, error) {
 	return s, nil
 }
 
-// numberings are those of requests by the name that a [Handover] gives them.
+// numberings has the numberings of requests under the names that a [Handover] uses.
 var numberings = map[int][]op{20: numbers20, 21: numbers21, 22: numbers22}
 
 func numbersOf(name int) []op { return numberings[name] }

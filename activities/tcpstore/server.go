@@ -15,11 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds on what clients make this process keep, beside the store itself.
+// Bounds on what clients make this process keep, besides the store itself.
 const (
 	maxClients = 32 << 10
-	// maxUnsent is how much may wait to be sent to a client before no more of its requests
-	// are read, and maxUnsentToAll to all of them before one more is disconnected.
+	// maxUnsent is how much may wait to be sent to a client before its requests are no longer
+	// read, and maxUnsentToAll is the bound for all clients, beyond which clients are
+	// disconnected.
 	maxUnsent      = 16 << 20
 	maxUnsentToAll = 512 << 20
 )
@@ -28,7 +29,7 @@ const (
 type Server struct {
 	listener net.Listener
 	log      *zap.Logger
-	most     int // connections
+	most     int // maximal number of connections
 	done     sync.WaitGroup
 	unsent   atomic.Int64 // to all clients
 	read     atomic.Int64 // from all clients, of requests that are not carried out yet
@@ -42,11 +43,11 @@ type Server struct {
 	// frozen, working and parked are for [Server.Freeze].
 	frozen  atomic.Bool // changed with mu held
 	working int         // goroutines that are not parked
-	parked  sync.Cond   // of mu: working or frozen has changed
+	parked  sync.Cond   // with mu; signals a change of working or frozen
 }
 
-// Listen serves a new store at an address, "host:port", until Close. It has at most half as many
-// clients as this process may open files.
+// Listen serves a new store at an address, "host:port", until Close. It accepts at most half
+// as many clients as this process may open files.
 func Listen(address string, log *zap.Logger) (*Server, error) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Server) accept() {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			s.park()
 		default:
-			// No file is free, most likely: one will be.
+			// Most likely the process has too many open files; others will be closed.
 			s.log.Warn("A client of a store cannot connect.", zap.Error(err))
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -114,7 +115,7 @@ func (s *Server) connect(socket net.Conn) {
 	s.startLocked(c.write)
 }
 
-// do carries out a request, and sends the answers to whom they are for.
+// do carries out a request, and sends the answers to their clients.
 func (s *Server) do(from client, q *request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +183,7 @@ func (c *conn) read() {
 	}
 }
 
-// awaitRoom waits until the client has read what it was sent, or most of it.
+// awaitRoom waits until the client has read most of what it was sent.
 func (c *conn) awaitRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,8 +193,8 @@ func (c *conn) awaitRoom() bool {
 	return !c.closed
 }
 
-// send never waits. A client is disconnected if too much would wait to be sent to all of them.
-// server.mu must be held.
+// send queues data without blocking. It disconnects the client if too much would be queued
+// for all clients together. server.mu must be held.
 func (c *conn) send(data reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +230,7 @@ func (c *conn) write() {
 		if closed {
 			return
 		}
-		_, err := data.WriteTo(c.socket) // which leaves in data what was not written
+		_, err := data.WriteTo(c.socket) // data keeps what was not written
 		if errors.Is(err, os.ErrDeadlineExceeded) && c.takeBack(data, size) {
 			continue
 		}
@@ -241,7 +242,7 @@ func (c *conn) write() {
 	}
 }
 
-// takeBack has what could not be written before the server was frozen written later.
+// takeBack queues again what could not be written before the server was frozen.
 func (c *conn) takeBack(data net.Buffers, size int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,7 +259,7 @@ func (c *conn) close() {
 	c.closeLocked()
 }
 
-// closeLocked disconnects the client and drops what it was not sent yet. mu must be held.
+// closeLocked disconnects the client and drops its unsent data. mu must be held.
 func (c *conn) closeLocked() {
 	c.closed = true
 	c.server.unsent.Add(-c.size)

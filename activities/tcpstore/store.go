@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxSize is how many bytes a store holds, with overhead for each key and each value of a
-	// queue, and with the keys that clients wait for or watch.
+	// maxSize is how many bytes a store holds, including overhead for each key and each value
+	// of a queue, and the keys that clients wait for or watch.
 	maxSize  = 256 << 20
 	overhead = 64
 	entry    = 16 // a client in the list of a key
@@ -22,22 +22,22 @@ const (
 // client names a client of a store.
 type client int
 
-// answer is something that a client is sent. Others may be sent the same slice.
+// answer is something to send to a client. Several clients may get the same slice.
 type answer struct {
 	to   client
 	data reply
 }
 
-// store is the keys of one store and who waits for them. It is pure: do carries out one request
-// and returns who is sent what. A missing key reads as empty; clients wait for a key before they
-// read it.
+// store has the keys of one store and the clients that wait for them. It is pure: do carries
+// out one request and returns what to send to whom. A missing key reads as empty; clients
+// wait for a key before they read it.
 type store struct {
 	keys   map[string][]byte
 	queues map[string][][]byte
 	size   int
 
-	// waiting has, by key, who waits for it, and awaited how many keys each of them still
-	// waits for.
+	// waiting has, by key, the clients that wait for it, and awaited how many keys each of
+	// them still waits for.
 	waiting map[string][]client
 	awaited map[client]int
 	watches map[string][]client
@@ -54,7 +54,7 @@ func newStore() *store {
 
 var errFull = fmt.Errorf("the store would hold more than %d MiB", maxSize>>20)
 
-// do carries out a request. After an error the client that made it is to be disconnected.
+// do carries out a request. After an error the client must be disconnected.
 func (s *store) do(c client, q *request) ([]answer, error) {
 	s.answers = nil
 	err := s.carryOut(c, q)
@@ -136,7 +136,7 @@ func (s *store) carryOut(c client, q *request) error {
 		s.forgetWait(c)
 		r = r.byte(waitCancelled)
 	case opPing:
-		n := uint32(q.number) //nolint:gosec // it was read as one
+		n := uint32(q.number) //nolint:gosec // it was read as 32 bits
 		r = reply{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}
 	case opPop:
 		r = s.pop(q.keys[0])
@@ -151,7 +151,7 @@ func (s *store) answer(to client, data reply) {
 	s.answers = append(s.answers, answer{to, data})
 }
 
-// leave forgets a client that is gone.
+// leave removes a client that is gone.
 func (s *store) leave(c client) {
 	s.forgetWait(c)
 	s.unlist(s.watches, c)
@@ -164,8 +164,8 @@ func (s *store) forgetWait(c client) {
 	}
 }
 
-// fits returns an error if a client has just waited for or watched more than there is room for.
-// It then does neither any more.
+// fits returns an error if there is no room for the keys that a client has just begun to wait
+// for or to watch. The client then does neither any more.
 func (s *store) fits(c client) error {
 	if s.size > maxSize {
 		s.leave(c)
@@ -191,7 +191,7 @@ func listSize(key string, list []client) int {
 	return len(key) + overhead + len(list)*entry
 }
 
-// unlist takes a client out of all lists.
+// unlist removes a client from all lists.
 func (s *store) unlist(lists map[string][]client, c client) {
 	for key, list := range lists {
 		if i := slices.Index(list, c); i >= 0 {
@@ -200,13 +200,13 @@ func (s *store) unlist(lists map[string][]client, c client) {
 	}
 }
 
-// has reports whether nobody has to wait for a key.
+// has reports whether a key exists, so that a client need not wait for it.
 func (s *store) has(key string) bool {
 	_, ok := s.keys[key]
 	return ok || len(s.queues[key]) > 0
 }
 
-// put changes a key, tells who watches it, and wakes who waits for it.
+// put changes a key, notifies the clients that watch it, and wakes those that wait for it.
 func (s *store) put(key string, value []byte) error {
 	old, known := s.keys[key]
 	grows := len(value) - len(old)
@@ -240,8 +240,8 @@ func changeOf(known bool) byte {
 	return keyCreated
 }
 
-// compareSet sets a key that is as expected, and returns what it is then. Torch's own answer for
-// a key that there is not is what was expected.
+// compareSet sets a key that has the expected value, and returns the value that it has then.
+// For a key that does not exist, torch returns the expected value.
 func (s *store) compareSet(key string, expected, value []byte) ([]byte, error) {
 	old, known := s.keys[key]
 	switch {
@@ -255,7 +255,7 @@ func (s *store) compareSet(key string, expected, value []byte) ([]byte, error) {
 
 var errNoNumber = errors.New("the value of the key is no number")
 
-// add adds to the number that a key has.
+// add adds to the number in a key.
 func (s *store) add(key string, n int64) (int64, error) {
 	if old, known := s.keys[key]; known {
 		before, err := numberOf(string(old))
@@ -267,7 +267,7 @@ func (s *store) add(key string, n int64) (int64, error) {
 	return n, s.set(key, strconv.AppendInt(nil, n, 10))
 }
 
-// numberOf returns the number that a value begins with, as std::stoll does.
+// numberOf returns the number at the beginning of a value, as std::stoll does.
 func numberOf(value string) (int64, error) {
 	value = strings.TrimLeft(value, " \t\n\v\f\r")
 	end := strings.IndexFunc(value, func(r rune) bool { return r < '0' || r > '9' })
@@ -311,7 +311,7 @@ func (s *store) delete(key string) int64 {
 	return 1
 }
 
-// tell tells who watches a key what became of it.
+// tell notifies the clients that watch a key of a change.
 func (s *store) tell(key string, change byte, old, value []byte) {
 	watchers := s.watches[key]
 	if len(watchers) == 0 {
@@ -344,7 +344,7 @@ func (s *store) wait(c client, keys []string) error {
 	return nil
 }
 
-// take returns who waits for a key, who then do not any more.
+// take returns the clients that wait for a key, and clears the list.
 func (s *store) take(key string) []client {
 	list := s.waiting[key]
 	s.list(s.waiting, key, nil)
@@ -361,7 +361,7 @@ func (s *store) wake(c client) bool {
 	return true
 }
 
-// barrier counts arrivals in a key. The last of them releases the others.
+// barrier counts arrivals in a key. The last one releases the others.
 func (s *store) barrier(c client, key string, size int64) error {
 	arrived := int64(1)
 	if old, known := s.keys[key]; known {
@@ -389,7 +389,7 @@ func (s *store) barrier(c client, key string, size int64) error {
 	return nil
 }
 
-// push adds to a queue and wakes one of those who wait for it.
+// push adds to a queue and wakes one of the clients that wait for it.
 func (s *store) push(key string, value []byte) error {
 	grows := len(value) + overhead
 	if _, known := s.queues[key]; !known {
@@ -410,7 +410,7 @@ func (s *store) push(key string, value []byte) error {
 	return nil
 }
 
-// pop returns how many values a queue had, and the first of them.
+// pop returns the number of values in a queue, and removes and returns the first of them.
 func (s *store) pop(key string) reply {
 	queue := s.queues[key]
 	r := reply{}.number(int64(len(queue)))

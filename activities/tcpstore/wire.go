@@ -15,17 +15,18 @@ const (
 	maxKey   = 8 << 10
 	maxValue = 64 << 20
 	maxKeys  = 128 << 10 // of one request
-	// piece is how much of a text is read at a time, and what is read of any request.
+	// piece is how much of a text is read at a time, and what any request may have.
 	piece = 64 << 10
-	// maxRead is how many bytes of the requests of all clients may be read before one that is
-	// larger than a piece is refused. Nobody waits for room: who has it may never send the rest.
+	// maxRead is how many bytes the requests being read from all clients may have together.
+	// Beyond it a request larger than a piece is refused. It does not wait for room, because
+	// another client may never send the rest of its request.
 	maxRead = 256 << 20
 )
 
-// magic is what clients from torch 2.2 on send behind their first byte.
+// magic is what clients send after their first byte, from torch 2.2 on.
 var magic = [...]byte{0xCE, 0xF7, 0x85, 0x3C}
 
-// op is what a request asks for.
+// op is the kind of a request.
 type op int
 
 const (
@@ -50,7 +51,7 @@ const (
 	opBarrier
 )
 
-// The requests by their numbers.
+// The requests by their numbers, for each version.
 var (
 	numbers20 = []op{opSet, opCompareSet, opGet, opAdd, opCheck, opWait, opCountKeys, opWatch, opDelete, opAppend, opMultiGet, opMultiSet, opCancelWait}
 	numbers21 = []op{opSet, opCompareSet, opGet, opAdd, opCheck, opWait, opCountKeys, opDelete, opAppend, opMultiGet, opMultiSet, opCancelWait}
@@ -71,10 +72,10 @@ type request struct {
 // reader reads the requests of one client.
 type reader struct {
 	in      *bufio.Reader
-	numbers []op          // nil: nothing was read yet
+	numbers []op          // nil if nothing was read yet
 	watches bool          // it is a connection for watching keys
 	taken   int64         // bytes of the request that is read or carried out
-	read    *atomic.Int64 // those of all clients
+	read    *atomic.Int64 // bytes of all clients
 }
 
 var (
@@ -121,7 +122,7 @@ func (r *reader) greeting() error {
 	if first[0] != 0 {
 		return nil
 	}
-	// No length of a key has the magic number as its low half.
+	// The magic number cannot be the low half of the length of a key.
 	begin, err := r.in.Peek(1 + len(magic))
 	if err != nil {
 		return io.ErrUnexpectedEOF
@@ -133,8 +134,8 @@ func (r *reader) greeting() error {
 	return err
 }
 
-// isOf21 reports whether a number that was just read shows torch 2.1. Clients send each request
-// in one piece where it is small, and wait for the answer to the last before they send the next.
+// isOf21 reports whether a number that was just read identifies torch 2.1. Clients send a
+// small request in one piece, and wait for the answer before they send the next.
 func (r *reader) isOf21(number byte, first bool) bool {
 	switch number {
 	case 7:
@@ -183,7 +184,7 @@ func (r *reader) arguments(q *request) error {
 	return nil
 }
 
-// many reads a count, and that many keys, with opMultiSet each with a value.
+// many reads a count and that many keys, for opMultiSet each with a value.
 func (r *reader) many(q *request) error {
 	n, err := r.size()
 	if err != nil {
@@ -238,7 +239,8 @@ func (r *reader) release() {
 	r.taken = 0
 }
 
-// text reads a length and as many bytes. Memory is taken for what came, not for what was announced.
+// text reads a length and that many bytes. It allocates memory only for bytes that have
+// arrived.
 func (r *reader) text(most uint64) ([]byte, error) {
 	n, err := r.size()
 	if err != nil {
@@ -279,7 +281,7 @@ func (r reply) number(n int64) reply {
 
 func (r reply) text(b []byte) reply { return append(r.number(int64(len(b))), b...) }
 
-// What waiting clients, those that check for keys, and those that watch one are sent.
+// The answers to clients that wait, that check for keys, and that watch one.
 const (
 	stopWaiting   = 0
 	waitCancelled = 1
