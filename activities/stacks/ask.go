@@ -14,11 +14,11 @@ import (
 const (
 	// answerBound is how long a process may take to answer.
 	answerBound = 2 * time.Second
-	// answerQuiet is how long a file must not grow any more to count as the whole
-	// answer: writers say nothing of their end.
+	// answerQuiet is how long a file must have stopped growing to count as the complete
+	// answer: writers do not mark the end.
 	answerQuiet = 200 * time.Millisecond
 	answerPoll  = 20 * time.Millisecond
-	// mostAnswer bounds the bytes of an answer.
+	// mostAnswer bounds the size of an answer, in bytes.
 	mostAnswer = 512 << 10
 )
 
@@ -30,7 +30,7 @@ type pendingAnswer struct {
 	done       bool
 }
 
-// ask sends the signal to those that have opted in, and collects what they write.
+// ask sends the signal to the processes that have opted in, and collects what they write.
 func ask(ctx context.Context, processes []*process) {
 	var open []*pendingAnswer
 	for _, p := range processes {
@@ -54,7 +54,7 @@ func ask(ctx context.Context, processes []*process) {
 
 func send(p *process) (*pendingAnswer, error) {
 	if p.stopped() {
-		// It would answer when it goes on, at a time when nobody wants to know.
+		// It would answer when it continues, when nobody wants the answer any more.
 		return nil, errors.New("not asked: it is stopped")
 	}
 	info, err := os.Stat(p.answers)
@@ -69,7 +69,7 @@ func send(p *process) (*pendingAnswer, error) {
 	case errors.Is(err, unix.ESRCH):
 		return nil, errEnded
 	}
-	// Looked at once more, now that the number cannot be given to another.
+	// Check again, now that the process ID cannot be reused.
 	if now, err := readStat(procDir(p.pid)); err != nil || now.ticks != p.ticks {
 		return nil, errEnded
 	}
@@ -92,7 +92,7 @@ func send(p *process) (*pendingAnswer, error) {
 
 var errEnded = errors.New("not asked: it has ended")
 
-// await returns when all have answered or ended, or the time is over.
+// await returns when all have answered or ended, or when the time is over.
 func await(ctx context.Context, open []*pendingAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, answerBound)
 	defer cancel()
@@ -114,12 +114,12 @@ func await(ctx context.Context, open []*pendingAnswer) {
 	}
 }
 
-// look reports whether nothing more is to come.
+// look reports whether the answer is complete.
 func (a *pendingAnswer) look() bool {
 	if a.done {
 		return true
 	}
-	// Before the size: what a process wrote before its end is in its file then.
+	// This comes before the size: what a process wrote before its end is then in its file.
 	s, err := readStat(procDir(a.pid))
 	ended := err != nil || s.ticks != a.ticks || s.dead()
 	info, err := os.Stat(a.answers)

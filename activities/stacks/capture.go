@@ -9,23 +9,23 @@ import (
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
-// Task is a task whose processes are looked at.
+// Task is a task whose processes are captured.
 type Task struct {
 	Name string
-	// PID is that of its process, the leader of a session.
+	// PID is the ID of its process, the leader of a session.
 	PID int
-	// Head are lines for the beginning of the file.
+	// Head has the first lines of the file.
 	Head []string
-	// LogDir is where its processes answer; none: they are not asked.
+	// LogDir is the directory in which its processes answer. If empty, they are not asked.
 	LogDir string
-	// Dir is where the file is made, below Root, out of which no link leads; Prefix is the
-	// beginning of its name.
+	// Dir is the directory of the file, below Root, which no link leaves; Prefix begins the
+	// name of the file.
 	Root, Dir, Prefix string
-	// User is whose directories these are; nil: ours.
+	// User is the owner of these directories; nil is our own user.
 	User *hostuser.User
 }
 
-// Result is what came of one task.
+// Result is the result for one task.
 type Result struct {
 	Name string
 	// File is the path of the capture.
@@ -33,26 +33,26 @@ type Result struct {
 	Err  error
 }
 
-// ErrGone says that a task has no living process.
+// ErrGone is returned if a task has no living process.
 var ErrGone = errors.New("its process has ended")
 
 var (
 	errLate = errors.New("there was no time left for it")
-	// errWrite: whoever writes may hang with the disk.
+	// errWrite is returned if writing takes too long, perhaps because the disk hangs.
 	errWrite = errors.New("its capture could not be written in time")
 )
 
 const (
 	// parallel is how many processes are read at a time.
 	parallel = 16
-	// reserve is what is kept of the time for the answers and for writing.
+	// reserve is the time kept for the answers and for writing.
 	reserve = answerBound + 500*time.Millisecond
 )
 
-// Capture looks at tasks in their order, and starts with the next while the
-// processes of earlier ones are about to answer. It returns a result for each, at
-// the end of ctx at the latest, which should have one. CookieVar is the name of
-// the environment variable with the supervisor's cookie.
+// Capture captures tasks in their order, and starts with the next one while the processes of
+// earlier ones are about to answer. It returns a result for each, at the latest when ctx
+// ends, so ctx should have a deadline. CookieVar is the name of the environment variable with
+// the supervisor's cookie.
 func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, error) {
 	all, err := readTable()
 	if err != nil {
@@ -116,7 +116,7 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 	return results, nil
 }
 
-// read has the processes of a task read, each when there is a slot for it.
+// read starts to read the processes of a task, each when there is a slot for it.
 func (r *report) read(ctx context.Context, all table, pids []int, slots chan struct{}) *sync.WaitGroup {
 	if len(pids) > mostProcesses {
 		r.unshown = len(pids) - mostProcesses

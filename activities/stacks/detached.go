@@ -1,13 +1,12 @@
 package stacks
 
-// mostDetached bounds the reads that go on, those that hang for good included.
+// mostDetached bounds the reads in progress, including those that hang forever.
 const mostDetached = 512
 
 var detachedSlots = make(chan struct{}, mostDetached)
 
-// detached does something that may hang with the process it looks at, in a
-// goroutine that nobody has to wait for. It reports whether it could be started:
-// too many may hang already.
+// detached runs do, which may hang with the process that it reads, in a goroutine that nobody
+// has to wait for. It returns false, without running do, if too many hang already.
 func detached(do func()) bool {
 	select {
 	case detachedSlots <- struct{}{}:

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// create makes a file that was not there: <dir>/<prefix>stacks-<time>.txt, with a
-// number where two were made in one millisecond.
+// create creates a new file <dir>/<prefix>stacks-<time>.txt, with a number if there is one of
+// the same millisecond already.
 func create(root *os.Root, dir, prefix string, taken time.Time) (*os.File, error) {
 	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -29,8 +29,8 @@ func create(root *os.Root, dir, prefix string, taken time.Time) (*os.File, error
 	}
 }
 
-// save writes the report and returns its path. What cannot be written whole is
-// taken away: half a report would be believed.
+// save writes the report and returns its path. It removes an incomplete file, because readers
+// would take it for complete.
 func (r *report) save() (string, error) {
 	if err := os.MkdirAll(r.Root, 0o700); err != nil {
 		return "", err

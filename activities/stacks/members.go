@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// members finds the processes of tasks by their leaders: those of the leader's
-// session, what descends from these, and what left both but carries the task's
-// mark. The lists have the leader first, then what is older.
+// members finds the processes of tasks by their leaders: those of the leader's session, their
+// descendants, and processes that left both but carry the task's mark. The lists have the
+// leader first, and then the others by age.
 func members(ctx context.Context, all table, leaders []int, cookieVar string) map[int][]int {
 	owner := make(map[int]int, len(leaders))
 	for _, pid := range leaders {
 		owner[pid] = pid
 	}
-	strays := make(map[int][]int) // by the parent they would be orphans of
+	strays := make(map[int][]int) // by the parent that would adopt them
 	for pid, s := range all {
 		switch lead, known := all[s.session]; {
 		case owner[s.session] == s.session && s.session != 0 && known && s.ticks >= lead.ticks:
@@ -49,9 +49,9 @@ func members(ctx context.Context, all table, leaders []int, cookieVar string) ma
 	return lists
 }
 
-// ownerOf follows parents up to one whose task is known.
+// ownerOf follows parents up to a process whose task is known.
 func ownerOf(pid int, all table, owner map[int]int) int {
-	const deepest = 1000 // the table is no snapshot: there may be circles
+	const deepest = 1000 // the table is not a snapshot: there may be cycles
 	for range deepest {
 		if lead := owner[pid]; lead != 0 {
 			return lead
@@ -65,8 +65,8 @@ func ownerOf(pid int, all table, owner map[int]int) int {
 	return 0
 }
 
-// adopt gives owners to orphans. They have become children of whoever started the
-// leaders, who is a subreaper, so only those are looked at.
+// adopt finds the owners of orphans. Orphans become children of the process that started the
+// leaders, which is a subreaper, so only its children are checked.
 func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]int, leaders []int, cookieVar string) {
 	var candidates []int
 	parents := make(map[int]bool)
@@ -94,7 +94,7 @@ func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]i
 		if m.cgroup != "" {
 			byMark[m.cgroup] = lead
 		}
-		// Those that follow are of supervisors around ours.
+		// Further cookies belong to supervisors around ours.
 		if len(m.cookies) > 0 {
 			byMark[m.cookies[0]] = lead
 		}
@@ -110,10 +110,10 @@ func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]i
 	}
 }
 
-// markBound is how long the marks of processes may take to read.
+// markBound is how long reading the marks of processes may take.
 const markBound = time.Second
 
-// marks are what the supervisor gave a process so that it finds it again.
+// marks are what the supervisor gave a process in order to find it again.
 type marks struct {
 	cgroup  string
 	cookies []string
@@ -145,7 +145,7 @@ func readMarks(ctx context.Context, pids []int, cookieVar string) map[int]marks 
 	return all
 }
 
-// readCgroup returns the cgroup of a process, where a supervisor made it.
+// readCgroup returns the cgroup of a process, if a supervisor created it.
 func readCgroup(pid int) string {
 	raw, err := os.ReadFile(procDir(pid) + "/cgroup")
 	if err != nil {
@@ -160,7 +160,8 @@ func parseCgroup(raw []byte) string {
 		if !ok {
 			continue
 		}
-		// <…>/clusterrun-<instance>/<process>, and what the task made below.
+		// <…>/clusterrun-<instance>/<process>, and perhaps cgroups that the task created
+		// below.
 		parts := strings.Split(path, "/")
 		i := slices.IndexFunc(parts, func(p string) bool { return strings.HasPrefix(p, "clusterrun-") })
 		if i >= 0 && i+1 < len(parts) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// stat is what we need of the stat file of a process or of a thread.
+// stat is the used part of the stat file of a process or thread.
 type stat struct {
 	name    string
 	state   byte
@@ -17,16 +17,16 @@ type stat struct {
 	session int
 	threads int
 	cpu     time.Duration
-	// ticks is when it started, in clock ticks since boot: with the ID it names
-	// a process for good.
+	// ticks is the start time in clock ticks since boot: together with the ID it identifies a
+	// process uniquely.
 	ticks uint64
 }
 
-// tick is what Linux counts times in for user space (USER_HZ).
+// tick is the unit of times in /proc (USER_HZ).
 const tick = 10 * time.Millisecond
 
-// dead reports whether nothing of the process runs any more. One whose main thread has
-// ended before the others looks dead at first sight.
+// dead reports whether nothing of the process runs any more. A process whose main thread has
+// ended before the others has the state of a zombie but is not dead.
 func (s stat) dead() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
 // stopped reports whether the process cannot handle a signal at the moment.
@@ -83,7 +83,7 @@ func parseStat(raw []byte) (stat, error) {
 	return s, nil
 }
 
-// table has every process there is, by ID.
+// table has all processes, by ID.
 type table map[int]stat
 
 func readTable() (table, error) {
@@ -109,10 +109,10 @@ func readTable() (table, error) {
 	return t, nil
 }
 
-// status is what we need of the status file of a process.
+// status is the used part of the status file of a process.
 type status struct {
 	caught uint64 // the signals it handles; the first is the lowest bit
-	// ids are its process IDs from our namespace of them to its own.
+	// ids are its process IDs, from our PID namespace to its own.
 	ids []int
 }
 

@@ -22,18 +22,19 @@ const (
 	processBound = time.Second
 )
 
-// process is what was found out about one.
+// process is what was found out about a process.
 type process struct {
 	pid int
 	stat
 	command string
 	threads []thread
-	unshown int // threads beyond the bound
-	// answers is the file in which it answers the signal; none: it has not opted in.
+	unshown int // number of threads beyond the bound
+	// answers is the file in which it answers the signal; empty if it has not opted in.
 	answers string
-	// gaps are what could not be found out.
+	// gaps describes what could not be found out.
 	gaps []string
-	// answer is what it said itself, and why not where it should have.
+	// answer is what the process itself reported, and silence the reason if it should have
+	// and did not.
 	answer, silence string
 }
 
@@ -46,14 +47,14 @@ type thread struct {
 	barred  bool // we may not see the system call
 }
 
-// readProcess finds out what the kernel knows of a process. Whatever may hang is
-// done by a goroutine that sends what it has piece by piece, and is left to
-// itself when the time is over.
+// readProcess returns what the kernel knows about a process. Everything that may hang is done
+// by a goroutine that sends its results piece by piece, and is abandoned when the time is
+// over.
 func readProcess(ctx context.Context, pid int, s stat, logDir string) *process {
 	p := &process{pid: pid, stat: s}
 	ctx, cancel := context.WithTimeout(ctx, processBound)
 	defer cancel()
-	// Room for all there can be: the sender never waits for us.
+	// There is room for all pieces, so the sender never waits.
 	pieces := make(chan func(*process), mostThreads+8)
 	started := detached(func() {
 		defer close(pieces)
@@ -77,8 +78,8 @@ func readProcess(ctx context.Context, pid int, s stat, logDir string) *process {
 	}
 }
 
-// readPieces sends what it finds. What takes locks of the process comes late, and
-// what takes its memory's comes last.
+// readPieces sends what it finds. Reads that take locks of the process come late, and those
+// that take the lock of its memory come last.
 func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send func(func(*process))) {
 	dir := procDir(pid)
 	if now, err := readStat(dir); err != nil || now.ticks != ticks {
@@ -95,8 +96,8 @@ func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send 
 	send(func(p *process) { p.command = command })
 }
 
-// findAnswerFile returns the file in which a process is ready to answer: one that it
-// has open and whose name has its process ID, by its own count of them.
+// findAnswerFile returns the file in which a process is ready to answer: a file that it has
+// open and whose name has its process ID in its own namespace.
 func findAnswerFile(dir, logDir string) string {
 	s, err := readStatus(dir)
 	if err != nil || !s.catches(Signal) {
@@ -119,7 +120,7 @@ func hasOpen(dir, name string, file fs.FileInfo) bool {
 	}
 	for _, fd := range fds {
 		link := dir + "/fd/" + fd
-		// Only what looks like it is touched: the others' disks may hang.
+		// Only files with the right name are accessed: the disks of others may hang.
 		target, err := os.Readlink(link)
 		if err != nil || filepath.Base(target) != name {
 			continue
@@ -148,7 +149,7 @@ func readNames(path string, most int) ([]string, error) {
 func readThreads(ctx context.Context, dir string, send func(func(*process))) {
 	names, err := readNames(dir+"/task", -1)
 	if err != nil {
-		return // it ended
+		return // the process has ended
 	}
 	var tids []int
 	for _, name := range names {
@@ -193,7 +194,7 @@ func readThread(dir string, tid int, link func(int) string) (thread, bool) {
 	return t, true
 }
 
-// parseKernelStack has the frames without what is the same in all of them.
+// parseKernelStack returns the frames without the parts that all of them share.
 func parseKernelStack(raw []byte) []string {
 	var frames []string
 	for line := range bytes.Lines(raw) {

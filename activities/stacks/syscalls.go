@@ -12,7 +12,7 @@ import (
 // call is a system call that a thread is in.
 type call struct {
 	name string
-	// file is what its first argument refers to, where that is a descriptor.
+	// file is what its first argument refers to, if that is a descriptor.
 	file string
 }
 
@@ -23,9 +23,8 @@ func (c call) String() string {
 	return c.name + " on " + c.file
 }
 
-// onDescriptor are calls that may take long and whose first argument is a
-// descriptor; others are those that take none. They are there on all
-// architectures.
+// onDescriptor has calls that may block and whose first argument is a descriptor; others has
+// calls without one. They exist on all architectures.
 var (
 	onDescriptor = map[int]string{
 		unix.SYS_READ: "read", unix.SYS_WRITE: "write", unix.SYS_READV: "readv", unix.SYS_WRITEV: "writev",
@@ -55,8 +54,8 @@ func init() {
 	maps.Copy(others, othersHere)
 }
 
-// parseCall reads the syscall file of a thread: nothing where it is in none. Link
-// tells what a descriptor of its process refers to.
+// parseCall parses the syscall file of a thread; the result is empty if the thread is in no
+// call. link returns what a descriptor of its process refers to.
 func parseCall(raw []byte, link func(fd int) string) call {
 	fields := strings.Fields(string(raw))
 	if len(fields) < 2 {
@@ -64,7 +63,7 @@ func parseCall(raw []byte, link func(fd int) string) call {
 	}
 	number, err := strconv.Atoi(fields[0])
 	if err != nil || number < 0 {
-		return call{} // it waits in the kernel for another reason, a page fault say
+		return call{} // it waits in the kernel for another reason, such as a page fault
 	}
 	if name, ok := others[number]; ok {
 		return call{name: name}
@@ -80,7 +79,7 @@ func parseCall(raw []byte, link func(fd int) string) call {
 	return call{name: name, file: strings.TrimSpace("descriptor " + strconv.Itoa(int(int32(fd))) + " " + link(int(int32(fd))))}
 }
 
-// linkOf returns what descriptors of a process refer to.
+// linkOf returns a function that returns what a descriptor of a process refers to.
 func linkOf(dir string) func(int) string {
 	return func(fd int) string {
 		target, err := os.Readlink(dir + "/fd/" + strconv.Itoa(fd))

@@ -2,5 +2,5 @@
 
 package stacks
 
-// There are no calls that only this architecture has.
+// This architecture has no calls of its own.
 var onDescriptorHere, othersHere map[int]string

@@ -17,7 +17,7 @@ type report struct {
 	Task
 	taken     time.Time
 	processes []*process
-	unshown   int // processes beyond the bounds
+	unshown   int // number of processes beyond the bounds
 	gaps      []string
 }
 
@@ -84,7 +84,7 @@ func (t *thread) write(w io.Writer) {
 	}
 }
 
-// printableLines returns a text of several lines for a terminal.
+// printableLines returns a text of several lines in a form that is safe for a terminal.
 func printableLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -94,15 +94,15 @@ func printableLines(text string) string {
 	return b.String()
 }
 
-// printable returns a text for one line.
+// printable returns a text in a form that is safe for one line of a terminal.
 func printable(text string, most int) string {
 	var b strings.Builder
 	escape(&b, shorten.Text(text, most), 0)
 	return b.String()
 }
 
-// escape writes text without control characters, which would do things to the
-// terminal of whoever reads it.
+// escape writes text without control characters, which would affect the terminal of the
+// reader.
 func escape(b *strings.Builder, text string, except rune) {
 	for _, r := range strings.ToValidUTF8(text, "?") {
 		if strconv.IsPrint(r) || r == except {
