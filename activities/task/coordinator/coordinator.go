@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Coordinator stops threads together. Its methods may be called from any number
-// of goroutines at once. Make one with [New].
+// Coordinator stops threads together. Its methods may be called concurrently. Use [New] to
+// create one.
 type Coordinator struct {
 	clean  func(error) bool
 	logger *slog.Logger
@@ -16,17 +16,17 @@ type Coordinator struct {
 	mu      sync.Mutex
 	round   *round
 	joined  bool
-	threads []*Thread // registered, in that order
-	outside Outside   // nil: the coordinator is part of nothing
+	threads []*Thread // in the order of registration
+	outside Outside   // nil if the coordinator is not tied
 }
 
-// round is what lasts until ClearStop undoes a stop.
+// round is the state that ClearStop replaces.
 type round struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	err  error // what stopped it
-	// told is closed when what the coordinator is part of knows of the stop, or cannot
-	// be told. Nil: it has not been passed on.
+	// told is closed when the outside knows of the stop, or cannot be told. It is nil if the
+	// stop has not been passed on.
 	told chan struct{}
 }
 
@@ -38,7 +38,7 @@ func newRound() *round {
 
 func (r *round) stopped() bool { return r.ctx.Err() != nil }
 
-// New returns a coordinator that nobody has told to stop.
+// New returns a coordinator that has not been stopped.
 func New(opts ...Option) *Coordinator {
 	c := &Coordinator{clean: endOfInput, round: newRound()}
 	for _, o := range opts {
@@ -47,17 +47,16 @@ func New(opts ...Option) *Coordinator {
 	return c
 }
 
-// RequestStop tells all threads to stop. If it is the first to do so since New or
-// ClearStop, err is recorded, and Join returns it; nil, and what is a clean stop,
-// records nothing. An error that comes when the coordinator has stopped already is
-// logged only.
+// RequestStop tells all threads to stop. If it is the first to do so since New or ClearStop,
+// err is recorded, and Join returns it; nil, and an error that is a clean stop, records
+// nothing. If the coordinator has stopped already, the error is only logged.
 //
-// After Join nobody would ever hear of an error. Then, and only then, RequestStop
-// returns it, unless it is a clean stop, and does nothing else.
+// After Join nobody would learn of an error. Then, and only then, RequestStop returns it,
+// unless it is a clean stop, and does nothing else.
 func (c *Coordinator) RequestStop(err error) error { return c.report(nil, err) }
 
-// report is RequestStop for what belongs to a round; nil is the one of now. It
-// returns an error that it can hand to nobody.
+// report is RequestStop for the thread of a round; nil is the current round. It returns an
+// error that it can report nowhere else.
 func (c *Coordinator) report(of *round, err error) error {
 	reported, clean := err, err != nil && c.isClean(err)
 	if clean {
@@ -79,7 +78,7 @@ func (c *Coordinator) report(of *round, err error) error {
 		told = c.telling(r)
 	}
 	c.mu.Unlock()
-	// The lock is free again: a handler of the log may ask us something.
+	// This is after the unlock: a log handler may call the coordinator.
 	switch {
 	case err == nil:
 	case first:
@@ -96,7 +95,7 @@ func (c *Coordinator) report(of *round, err error) error {
 	return nil
 }
 
-// isClean reports whether err is no error of the program.
+// isClean reports whether err is a clean stop, not an error of the program.
 func (c *Coordinator) isClean(err error) bool {
 	_, panicked := errors.AsType[*PanicError](err)
 	return !panicked && c.clean(err)
@@ -107,10 +106,9 @@ func ofStop(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// ClearStop makes a coordinator that was stopped, and perhaps joined, like a new
-// one: nothing is requested, and nothing recorded. Registered threads stay so,
-// unless Join has been there. Contexts that have ended do not begin again; Context
-// has a new one.
+// ClearStop resets a coordinator that was stopped, and perhaps joined, to its initial state:
+// no stop is requested, and no error recorded. Threads stay registered unless Join has
+// returned. Contexts that have ended stay ended; Context returns a new one.
 func (c *Coordinator) ClearStop() {
 	c.mu.Lock()
 	stopped, outside := c.round.stopped(), c.outside
@@ -124,7 +122,7 @@ func (c *Coordinator) ClearStop() {
 	}
 }
 
-// clear must be called with mu held.
+// clear resets the coordinator. c.mu must be held.
 func (c *Coordinator) clear() {
 	c.joined = false
 	if c.round.stopped() {
@@ -135,8 +133,8 @@ func (c *Coordinator) clear() {
 // ShouldStop reports whether a stop was requested.
 func (c *Coordinator) ShouldStop() bool { return c.current().stopped() }
 
-// WaitForStop waits until a stop is requested, and then returns true; it returns
-// false if ctx ends before.
+// WaitForStop waits until a stop is requested, and then returns true. It returns false if ctx
+// ends first.
 func (c *Coordinator) WaitForStop(ctx context.Context) bool {
 	r := c.current()
 	select {
@@ -146,12 +144,12 @@ func (c *Coordinator) WaitForStop(ctx context.Context) bool {
 	return r.stopped()
 }
 
-// Context ends when a stop is requested; its cause is then the recorded error, or
-// [context.Canceled] where there is none.
+// Context returns a context that ends when a stop is requested; its cause is then the
+// recorded error, or [context.Canceled] if there is none.
 func (c *Coordinator) Context() context.Context { return c.current().ctx }
 
-// Err returns the error that stopped the coordinator: the one Join returns, for those
-// who do not join. It is nil before a stop, after a clean one, and after ClearStop.
+// Err returns the error that stopped the coordinator, which Join returns as well. It is nil
+// before a stop, after a clean stop, and after ClearStop.
 func (c *Coordinator) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

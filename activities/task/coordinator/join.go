@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// DefaultGrace is how long threads may take to stop if Join is not told.
+// DefaultGrace is how long threads may take to stop by default.
 const DefaultGrace = 2 * time.Minute
 
-// leastGrace lets threads end that are just about to, even with no grace.
+// leastGrace lets threads end that are about to, even without any grace.
 const leastGrace = time.Millisecond
 
 // StillRunningError names the threads that did not end within the grace.
@@ -23,7 +23,7 @@ func (e *StillRunningError) Error() string {
 	return "Coordinator stopped with threads still running: " + strings.Join(e.Threads, " ")
 }
 
-// JoinOption is something Join is told.
+// JoinOption configures Join.
 type JoinOption func(*join)
 
 type join struct {
@@ -32,28 +32,29 @@ type join struct {
 	ignoreLive bool
 }
 
-// Threads are waited for as well as the registered ones. A thread may be both.
+// Threads makes Join wait for these threads as well as the registered ones. A thread may be
+// both.
 func Threads(threads ...*Thread) JoinOption {
 	return func(j *join) { j.threads = append(j.threads, threads...) }
 }
 
-// Grace sets how long threads may take to end once a stop is requested. With 0 they
-// have a millisecond, with less nothing.
+// Grace sets how long threads may take to end once a stop is requested. With 0 they have a
+// millisecond, with a negative value no time at all.
 func Grace(d time.Duration) JoinOption { return func(j *join) { j.grace = d } }
 
-// IgnoreLive has threads that outlast the grace logged; they are no error then.
+// IgnoreLive logs threads that exceed the grace, instead of returning an error for them.
 func IgnoreLive() JoinOption { return func(j *join) { j.ignoreLive = true } }
 
-// Join waits until the registered threads have ended, and returns the error that
-// stopped the coordinator, if there is one.
+// Join waits until the registered threads have ended, and returns the error that stopped the
+// coordinator, if there is one.
 //
-// Without a stop it waits without limit. Once a stop is requested the threads have
-// the grace to end, counted from the stop, or from the call of Join where that is
-// later; if one is left then, and no error stopped the coordinator, Join returns a
-// [StillRunningError]. A goroutine cannot be ended from outside: stragglers go on.
+// Without a stop it waits without limit. Once a stop is requested, the threads have the grace
+// to end, counted from the stop or from the call of Join, whichever is later. If a thread is
+// left then, and no error stopped the coordinator, Join returns a [StillRunningError]. A
+// goroutine cannot be ended from outside: stragglers continue.
 //
-// Afterwards no thread is registered any more, and RequestStop hands errors back.
-// Until ClearStop each later Join returns the same recorded error.
+// Afterwards no thread is registered any more, and RequestStop returns errors. Until
+// ClearStop each later Join returns the same recorded error.
 func (c *Coordinator) Join(opts ...JoinOption) error {
 	j := join{grace: DefaultGrace}
 	for _, o := range opts {
@@ -80,7 +81,7 @@ func (c *Coordinator) Join(opts ...JoinOption) error {
 	told := c.round.told
 	c.mu.Unlock()
 	if told != nil {
-		<-told // who returns from here may end the process
+		<-told // the caller may end the process after Join
 	}
 
 	c.mu.Lock()
@@ -100,7 +101,7 @@ func (c *Coordinator) Join(opts ...JoinOption) error {
 	return left
 }
 
-// union has each thread once, in the order of its first place.
+// union returns each thread once, in the order of first occurrence.
 func union(registered, passed []*Thread) []*Thread {
 	var all []*Thread
 	seen := map[*Thread]bool{}
@@ -113,7 +114,7 @@ func union(registered, passed []*Thread) []*Thread {
 	return all
 }
 
-// await returns true when all threads have ended, false when ctx ends before.
+// await returns true when all threads have ended, and false if ctx ends first.
 func await(ctx context.Context, threads []*Thread) bool {
 	for _, t := range threads {
 		select {

@@ -6,27 +6,25 @@ import (
 	"time"
 )
 
-// Looper is something that is done again and again until a stop is requested.
+// Looper describes something that is repeated until a stop is requested.
 type Looper struct {
-	// Name is what it is called in errors.
+	// Name is its name in errors.
 	Name string
-	// Interval is the time from the beginning of one call to that of the next. The
-	// first call comes at once, and the others at fixed times counted from it,
-	// however long a call takes; those that were missed meanwhile are made up, back
-	// to back. 0 is always back to back. It must not be negative.
+	// Interval is the time between the beginnings of calls. The first call happens at once,
+	// and the others at fixed times counted from it, however long a call takes; missed calls
+	// are made up, back to back. 0 means always back to back. It must not be negative.
 	Interval time.Duration
-	// Start is called before the first call, if it is set.
+	// Start, if not nil, is called before the first call.
 	Start func(context.Context) error
-	// Run is the call. Its context ends when a stop is requested, and if it returns
-	// the error of the context then, it has not failed.
+	// Run is the call. Its context ends when a stop is requested; if Run then returns the
+	// error of the context, it has not failed.
 	Run func(context.Context) error
-	// Stop is called after the last call, if it is set and nothing failed.
+	// Stop, if not nil, is called after the last call if nothing failed.
 	Stop func() error
 }
 
-// Loop starts a looper in a goroutine that is registered. What fails in it is a
-// stop request. If a stop was requested before, Start and Stop are called, but
-// Run is not.
+// Loop starts a looper in a registered goroutine. A failure in it is a stop request. If a
+// stop was requested before, Start and Stop are called, but Run is not.
 func (c *Coordinator) Loop(l Looper) *Thread { return c.Go(l.Name, l.loop) }
 
 func (l Looper) loop(ctx context.Context) error {
@@ -59,8 +57,8 @@ func (l Looper) check() error {
 	return nil
 }
 
-// schedule has the times of calls. They are on the monotonic clock, so that
-// setting the clock of the machine changes nothing.
+// schedule computes the times of calls on the monotonic clock, so that setting the machine's
+// clock changes nothing.
 type schedule struct {
 	next     time.Time
 	interval time.Duration
@@ -68,7 +66,7 @@ type schedule struct {
 
 func newSchedule(interval time.Duration) *schedule { return &schedule{time.Now(), interval} }
 
-// await returns true when the next call is due, false if ctx has ended.
+// await returns true when the next call is due, and false if ctx ends first.
 func (s *schedule) await(ctx context.Context) bool {
 	if wait := time.Until(s.next); wait > 0 {
 		due := time.NewTimer(wait)

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// Option is something [New] is told.
+// Option configures a coordinator in [New].
 type Option func(*Coordinator)
 
-// CleanStop names the errors that stop the coordinator without being errors of
-// the program, as [errors.Is] finds them. They replace the default, [io.EOF]; with
-// none at all every error is one.
+// CleanStop names the errors that stop the coordinator without being errors of the program,
+// compared by [errors.Is]. They replace the default, [io.EOF]; without any, every error is an
+// error of the program.
 func CleanStop(errs ...error) Option {
 	errs = slices.Clone(errs)
 	return CleanStopFunc(func(err error) bool {
@@ -20,14 +20,14 @@ func CleanStop(errs ...error) Option {
 	})
 }
 
-// CleanStopFunc is [CleanStop] for kinds of errors that only code can tell. The
-// function may be called from several goroutines at once.
+// CleanStopFunc is like [CleanStop], but decides with a function, which may be called
+// concurrently.
 func CleanStopFunc(clean func(error) bool) Option {
 	return func(c *Coordinator) { c.clean = clean }
 }
 
-// Logger sets where the coordinator logs which error stopped it, and what nobody
-// else is told. By default that is [slog.Default].
+// Logger sets the logger for the error that stopped the coordinator, and for errors that are
+// reported nowhere else. Default: [slog.Default].
 func Logger(log *slog.Logger) Option {
 	return func(c *Coordinator) { c.logger = log }
 }

@@ -1,23 +1,21 @@
 package coordinator
 
-// Outside is something wider that a coordinator is part of and stops with, such as
-// all tasks of a run.
+// Outside is something larger that a coordinator belongs to and stops with, such as all tasks
+// of a run.
 type Outside interface {
-	// RequestStop passes on that a stop was asked for in the coordinator, once until it
-	// is cleared: also if it was stopped from outside before, because that may be
-	// cleared there already. Err is what was reported, and clean says that the
-	// coordinator takes it for no error. It is called where the stop was asked for,
-	// and Join waits for it.
+	// RequestStop passes on that a stop was requested in the coordinator. It is called once
+	// per stop, even if the stop came from outside, because that may be cleared there
+	// already. err is the reported error, and clean reports that the coordinator treats it as
+	// a clean stop. It is called where the stop was requested, and Join waits for it.
 	RequestStop(err error, clean bool) error
 	// ClearStop passes on that a stop was cleared in the coordinator.
 	ClearStop() error
 }
 
-// Tie makes the coordinator part of something wider, in the place of what it was
-// part of before: what stops or is cleared here is passed on, and a stop that stands
-// already is, too. What happens outside is reported with [Coordinator.OutsideStopped]
-// and [Coordinator.OutsideCleared]. If a stop without an error cannot be passed on,
-// why is what Join returns.
+// Tie makes the coordinator part of something larger, and replaces an earlier tie. Stops and
+// clears of the coordinator are passed on, including an existing stop. Stops and clears
+// outside are reported with [Coordinator.OutsideStopped] and [Coordinator.OutsideCleared]. If
+// a stop without an error cannot be passed on, Join returns the reason.
 func (c *Coordinator) Tie(o Outside) (untie func()) {
 	c.mu.Lock()
 	c.outside = o
@@ -43,8 +41,8 @@ func (c *Coordinator) Tie(o Outside) (untie func()) {
 	}
 }
 
-// telling must be called with mu held. It returns what to close when the stop of the round
-// has been passed on; nil: nobody has to be told, or others do it.
+// telling returns a channel to close when the stop of the round has been passed on; nil if
+// there is nobody to tell or another call tells it. c.mu must be held.
 func (c *Coordinator) telling(r *round) chan struct{} {
 	if c.outside == nil || r.told != nil {
 		return nil
@@ -53,8 +51,8 @@ func (c *Coordinator) telling(r *round) chan struct{} {
 	return r.told
 }
 
-// notTold is for a stop that could not be passed on; first says that it was asked for
-// here and not outside.
+// notTold handles a stop that could not be passed on; first says that it was requested here
+// and not outside.
 func (c *Coordinator) notTold(r *round, first bool, why error) {
 	c.mu.Lock()
 	if first && r.err == nil {
@@ -64,10 +62,10 @@ func (c *Coordinator) notTold(r *round, first bool, why error) {
 	c.log().Error("A stop of the Coordinator could not be passed on", "error", why)
 }
 
-// OutsideStopped stops the coordinator because what it is part of was stopped. An
-// error is what Join returns; it is none of this process, so no rule of clean stops
-// is asked, and it is recorded after a Join, too. If the coordinator has stopped
-// already, nothing changes.
+// OutsideStopped stops the coordinator because what it belongs to was stopped. Join returns
+// the error. Since it is not an error of this process, the rules of clean stops do not apply,
+// and it is recorded even after a Join. If the coordinator has stopped already, nothing
+// changes.
 func (c *Coordinator) OutsideStopped(err error) {
 	c.mu.Lock()
 	r := c.round
@@ -82,7 +80,7 @@ func (c *Coordinator) OutsideStopped(err error) {
 	}
 }
 
-// OutsideCleared is ClearStop, of what the coordinator is part of.
+// OutsideCleared clears a stop because it was cleared outside.
 func (c *Coordinator) OutsideCleared() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Thread is something that runs and ends, known by a name: most often a
-// goroutine, but a process or a server is one as well.
+// Thread is something that runs and ends, known by a name: usually a goroutine, but it may
+// also be a process or a server.
 type Thread struct {
 	name string
 	done <-chan struct{}
 }
 
-// NewThread stands for something that was started elsewhere and whose end is the
-// closing of done. It has to be registered, or named to Join, to be waited for.
+// NewThread returns a thread for something that was started elsewhere and that ends when done
+// is closed. Join waits for it only if it is registered or passed to Join.
 func NewThread(name string, done <-chan struct{}) *Thread { return &Thread{name, done} }
 
-// Name returns what the thread is called in errors.
+// Name returns the name of the thread in errors.
 func (t *Thread) Name() string { return t.name }
 
-// Done is closed when the thread has ended.
+// Done returns a channel that is closed when the thread has ended.
 func (t *Thread) Done() <-chan struct{} { return t.done }
 
 // Alive reports whether the thread has not ended.
@@ -32,8 +32,8 @@ func (t *Thread) Alive() bool {
 	}
 }
 
-// Register has the next Join wait for threads. Those that are registered while a
-// Join is waiting are not waited for, and that Join forgets them as well.
+// Register makes the next Join wait for threads. A Join that is waiting already does not wait
+// for them, but forgets them as well.
 func (c *Coordinator) Register(threads ...*Thread) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,14 +42,15 @@ func (c *Coordinator) Register(threads ...*Thread) {
 
 func (c *Coordinator) register(threads ...*Thread) {
 	if len(c.threads)+len(threads) > cap(c.threads) {
-		// Whoever starts threads for hours is to have room for those that live.
+		// Threads that have ended make room, so that starting threads for hours needs no more
+		// memory.
 		c.threads = slices.DeleteFunc(c.threads, func(t *Thread) bool { return !t.Alive() })
 	}
 	c.threads = append(c.threads, threads...)
 }
 
-// Go runs f in a goroutine that is registered. An error of f, and a panic, is a
-// stop request. The context ends when a stop is requested; f may return its error.
+// Go runs f in a registered goroutine. An error or a panic of f is a stop request. The
+// context ends when a stop is requested; f may return its error.
 func (c *Coordinator) Go(name string, f func(context.Context) error) *Thread {
 	done := make(chan struct{})
 	t := NewThread(name, done)
