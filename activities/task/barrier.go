@@ -14,18 +14,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
-// Release is the answer at a barrier: its round, counted from 1, the place of the
-// task among the participants, from 0, and their number; and what they have brought, if
-// anybody did.
+// Release is the answer at a barrier: the round, counted from 1, the place of the task among
+// the participants, from 0, and their number; and the values of the participants, if there
+// are any.
 type Release = wire.Released
 
-// BarrierError reports that a barrier broke. All who waited at it are told.
+// BarrierError reports that a barrier broke. All that wait at it get the error.
 type BarrierError struct {
-	// Timeout reports whether a timeout passed; else a participant ended, or all did.
+	// Timeout reports whether a timeout passed; otherwise a participant has ended, or all
+	// have.
 	Timeout bool
 	Message string
-	// Arrived and Missing are the participants that had arrived, and those that
-	// had not; empty where the host did not answer.
+	// Arrived and Missing are the participants that had arrived, and those that had not;
+	// empty if the host did not answer.
 	Arrived, Missing []string
 }
 
@@ -41,31 +42,31 @@ type arrival struct {
 	value        string
 }
 
-// Timeout bounds the wait. When it has passed the barrier breaks, for all.
+// Timeout bounds the wait. When it has passed, the barrier breaks for all.
 func Timeout(d time.Duration) Option { return func(a *arrival) { a.timeout = max(0, d) } }
 
-// Participants are tasks, such as "worker-0", or types for all their tasks. All
-// participants have to name the same. Without them they are all tasks of the spec.
+// Participants are tasks, such as "worker-0", or types for all their tasks. All participants
+// must name the same ones. By default they are all tasks of the spec.
 func Participants(names ...string) Option {
 	return func(a *arrival) { a.participants = append(a.participants, names...) }
 }
 
-// Local has the host release the barrier without asking anybody, in microseconds.
-// All participants have to be on it.
+// Local lets the host release the barrier alone, within microseconds. All participants must
+// be on it.
 func Local() Option { return func(a *arrival) { a.local = true } }
 
 // Value is a text of up to 64 KiB that all participants get with the release
-// ([Release.Values]). The values of all together have at most 1 MiB.
+// ([Release.Values]). All values together may have at most 1 MiB.
 func Value(text string) Option { return func(a *arrival) { a.value = text } }
 
-// answerSlack is how much later than the timeout of a barrier the host may answer
-// before it counts as away.
+// answerSlack is how much later than the timeout of a barrier the host may answer before it
+// counts as away.
 const answerSlack = 5 * time.Second
 
-// Barrier waits until all participants have arrived at the barrier of that name.
-// It can be used again, in rounds. When ctx ends first, the arrival is withdrawn;
-// if the barrier was released in the meantime, that is the answer. A broken
-// barrier is a [BarrierError].
+// Barrier waits until all participants have arrived at the barrier with that name. It can be
+// used again, in rounds. If ctx ends first, the arrival is withdrawn; if the barrier was
+// released in the meantime, Barrier returns the release. The error for a broken barrier is a
+// [BarrierError].
 func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Release, error) {
 	if name == "" || len(name) > wire.MaxName {
 		return Release{}, fmt.Errorf("the name of a barrier has 1 to %d bytes; this one has %d", wire.MaxName, len(name))
@@ -135,11 +136,11 @@ func (a *arrival) body(b []byte, key string, timeout time.Duration) []byte {
 	return append(b, '}')
 }
 
-// withdrawPatience bounds the wait for the answer of a withdrawal.
+// withdrawPatience bounds the wait for the answer to a withdrawal.
 const withdrawPatience = time.Second
 
-// withdraw takes an arrival back whose caller does not wait any more. The context
-// has ended, so it has a short time of its own.
+// withdraw withdraws an arrival whose caller no longer waits. It has a short time of its own,
+// because the caller's context has ended.
 func (t *Task) withdraw(path, key string) (Release, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawPatience)
 	defer cancel()
@@ -155,10 +156,10 @@ var (
 	keyCount atomic.Uint64
 )
 
-// newKey returns a key that no other arrival has: not of this process, nor of another.
+// newKey returns a key that no other arrival has, in this process or in another.
 func newKey() string { return keyBase + "." + strconv.FormatUint(keyCount.Add(1), 36) }
 
-// asError returns the error that an answer is.
+// asError converts a problem into an error.
 func asError(p wire.Problem) error {
 	switch p.Code {
 	case wire.CodeBarrierTimeout, wire.CodeBarrierBroken, wire.CodeBarrierWithdrawn:

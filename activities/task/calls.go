@@ -15,20 +15,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// Causes of the end of the context that a function is called with, beside that of
+// Causes for the end of the context of a function, besides those of the context of
 // [Task.Serve].
 var (
-	// ErrCallCancelled: nobody wants its value any more.
+	// ErrCallCancelled means that the value is no longer wanted.
 	ErrCallCancelled = errors.New("the call was cancelled")
-	// ErrCallTimeout: it has taken longer than it may.
+	// ErrCallTimeout means that the call has exceeded its timeout.
 	ErrCallTimeout = errors.New("the call has taken longer than its timeout")
 )
 
-// UnavailableError is what a function returns that cannot do its work because
-// another task, such as a parameter server, does not answer. It is called again, and
-// only when that happens too often is it an error of the coordinator.
+// UnavailableError is returned by a function that cannot do its work because another task,
+// such as a parameter server, does not answer. The function is called again, and only if that
+// happens too often the coordinator gets the error.
 type UnavailableError struct {
-	// Task is the one that does not answer, such as "ps-0".
+	// Task is the task that does not answer, such as "ps-0".
 	Task string
 	Err  error
 }
@@ -53,15 +53,15 @@ func (e *panicError) Error() string { return e.message }
 // call is a closure that this process has.
 type call struct {
 	wire.Call
-	// Once it has begun:
+	// These are set once the call has begun:
 	began  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// told is why it was to end.
+	// told is the reason why it was told to end.
 	told error
 }
 
-// run calls a closure, and says how that went.
+// run calls a closure, and returns the outcome.
 func (s *server) run(c *call) wire.CallOutcome {
 	value, err := s.value(c.ctx, &c.Call)
 	out := outcomeOf(value, err, context.Cause(c.ctx))
@@ -69,14 +69,14 @@ func (s *server) run(c *call) wire.CallOutcome {
 	return out
 }
 
-// value returns what the function of a closure returns, as JSON.
+// value returns the value that the function of a closure returns, as JSON.
 func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, error) {
 	f := s.functions.find(c.Function)
 	if f == nil {
 		return nil, s.unknown(c.Function)
 	}
 	var find func(uint64) (reflect.Value, error)
-	var has []func() // to leave them
+	var has []func() // releases the resources after the call
 	if len(c.Resources) > 0 {
 		find = func(id uint64) (reflect.Value, error) {
 			value, leave, err := s.resources.get(ctx, s, id)
@@ -110,7 +110,7 @@ func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, erro
 	return b, nil
 }
 
-// ownError is an error of one of our kinds.
+// ownError is an error with one of our kinds.
 type ownError struct{ kind, message string }
 
 func (e *ownError) Error() string { return e.message }
@@ -119,7 +119,7 @@ func (s *server) unknown(name string) error {
 	return &ownError{closure.ErrUnknownFunction, fmt.Sprintf("no function %q is registered here; there are %s", name, strings.Join(s.functions.names(), ", "))}
 }
 
-// invoke calls the function. A panic is an error.
+// invoke calls the function. It returns a panic as an error.
 func (f *function) invoke(ctx context.Context, args []reflect.Value) (value reflect.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -133,7 +133,8 @@ func (f *function) invoke(ctx context.Context, args []reflect.Value) (value refl
 	return out[0], nil
 }
 
-// outcomeOf returns the outcome of a call whose context has ended with a cause, if it has.
+// outcomeOf returns the outcome of a call. cause is the cause of the end of its context, if
+// that has ended.
 func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	if err == nil {
 		return wire.CallOutcome{Value: value}
@@ -158,7 +159,7 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 	case errors.Is(cause, ErrCallCancelled):
 		out.Kind = closure.OutcomeCancelled
 	case errors.Is(cause, ErrCallTimeout):
-		// The host has its own words for that.
+		// The host has its own text for that.
 	case errors.As(err, &unavailable):
 		out.Kind, out.Error.Kind, out.Error.Task = closure.OutcomeUnavailable, closure.ErrUnavailable, shorten.Head(unavailable.Task, closure.MaxFunctionName)
 	}

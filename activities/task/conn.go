@@ -22,28 +22,28 @@ import (
 	"github.com/clusterrun/clusterrun/activities/retry"
 )
 
-// The transport of net/http hands every request to two other goroutines, which
-// takes longer than a barrier does. One request after the other on a connection of
-// its own needs none.
+// The transport of net/http passes every request through two other goroutines, which takes
+// longer than a barrier does. Here requests are sent one after the other on a connection of
+// their own, without other goroutines.
 
-// tries is the time between tries of a request.
+// tries is the time between retries of a request.
 var tries = retry.Backoff{First: 5 * time.Millisecond, Most: 200 * time.Millisecond}
 
 const (
-	// maxIdle is how many connections are kept for later.
+	// maxIdle is how many idle connections are kept.
 	maxIdle = 4
 	// maxAnswer bounds an answer, in bytes.
 	maxAnswer = 16 << 20
 )
 
-// pool keeps connections that nobody uses at the moment.
+// pool keeps idle connections.
 type pool struct {
 	mu   sync.Mutex
 	idle []*conn
 }
 
-// conn is a connection whose reads block their thread. A barrier takes microseconds, and
-// Go's poller, to which the processes of all tasks would go at the same time, more than that.
+// conn is a connection whose reads block their thread. A barrier takes microseconds, and Go's
+// poller, which the processes of all tasks would use at the same time, takes longer.
 type conn struct {
 	*os.File
 	in   *bufio.Reader
@@ -64,12 +64,12 @@ func dial(ctx context.Context, socket string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	file.Fd() // lets it block
+	file.Fd() // makes it blocking
 	return &conn{File: file, in: bufio.NewReader(file)}, nil
 }
 
-// interrupt ends the exchange that is in progress, if there is one. The connection is of no
-// use afterwards.
+// interrupt ends the exchange that is in progress, if there is one. The connection cannot be
+// used afterwards.
 func (c *conn) interrupt() {
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
@@ -102,7 +102,7 @@ func (t *Task) call(ctx context.Context, method, path string, body []byte, out a
 	return t.callWith(ctx, method, path, func(b []byte) []byte { return append(b, body...) }, out)
 }
 
-// callWith is call with a body that is made anew for each try.
+// callWith is like call, but makes the body anew for each try.
 func (t *Task) callWith(ctx context.Context, method, path string, body func([]byte) []byte, out any) error {
 	for again := tries; ; {
 		status, answer, reused, err := t.try(ctx, method, path, body)
@@ -124,7 +124,7 @@ func (t *Task) callWith(ctx context.Context, method, path string, body func([]by
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w (the host was asked at %s)", context.Cause(ctx), t.socket)
 		case reused:
-			continue // it may have been closed while nobody looked
+			continue // the idle connection may have been closed
 		case !passes(err):
 			return fmt.Errorf("the host cannot be asked: %w", err)
 		}
@@ -134,8 +134,8 @@ func (t *Task) callWith(ctx context.Context, method, path string, body func([]by
 	}
 }
 
-// passes reports whether an error is one of a host whose half that answers is being
-// started again, or is busy.
+// passes reports whether an error may pass, because the host worker is being restarted or is
+// busy.
 func passes(err error) bool {
 	for _, e := range []error{
 		fs.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EAGAIN,
@@ -162,7 +162,7 @@ func (t *Task) try(ctx context.Context, method, path string, body func([]byte) [
 	}
 	status, answer, keep, err := c.exchange(method, path, body)
 	if stop != nil && !stop() {
-		keep = false // it has been interrupted, or is about to be
+		keep = false // the connection has been interrupted, or is about to be
 	}
 	reused = c.used
 	if err != nil || !keep {
@@ -187,7 +187,7 @@ func (c *conn) exchange(method, path string, body func([]byte) []byte) (status i
 	if cap(c.body) > maxKept {
 		c.out, c.body = nil, nil
 	}
-	// A host that refuses a request may answer, and close, before it has read it.
+	// A host that refuses a request may answer and close before it has read all of it.
 	_, sendErr := c.Write(b)
 	r, err := http.ReadResponse(c.in, nil)
 	if err != nil {
@@ -198,5 +198,5 @@ func (c *conn) exchange(method, path string, body func([]byte) []byte) (status i
 	return r.StatusCode, answer, err == nil && sendErr == nil && !r.Close, err
 }
 
-// maxKept is how large the buffers of an idle connection may be.
+// maxKept bounds the buffers of an idle connection.
 const maxKept = 64 << 10

@@ -18,22 +18,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// Functions are what a process offers to call; see [Task.Serve].
+// Functions are the functions that a process offers; see [Task.Serve].
 type Functions struct {
 	mu     sync.RWMutex
 	byName map[string]*function
 }
 
-// function is one that was registered.
+// function is a registered function.
 type function struct {
 	name     string
 	call     reflect.Value
 	takes    []reflect.Type // after the context
 	variadic bool           // the last of takes is the type of all others
-	returns  bool           // a value, before the error
+	returns  bool           // whether it returns a value before the error
 }
 
-// NewFunctions are none yet.
+// NewFunctions returns an empty set.
 func NewFunctions() *Functions { return &Functions{byName: map[string]*function{}} }
 
 var (
@@ -41,9 +41,9 @@ var (
 	errorType   = reflect.TypeFor[error]()
 )
 
-// Register offers a function under a name: any func(ctx, args...) (T, error), or one
-// that returns only an error. Its arguments are made of JSON, one by one, and its
-// value becomes JSON. Functions may be registered while they are served.
+// Register registers a function under a name: any func(ctx, args...) (T, error), or one that
+// returns only an error. Its arguments are decoded from JSON, one by one, and its value is
+// encoded as JSON. Functions may be registered while others are served.
 func (f *Functions) Register(name string, fn any) error {
 	if err := checkFunctionName(name); err != nil {
 		return err
@@ -111,13 +111,13 @@ func (f *Functions) find(name string) *function {
 	return f.byName[name]
 }
 
-// argumentError is a mistake of who has scheduled a closure.
+// argumentError is a mistake in the arguments of a closure.
 type argumentError struct{ message string }
 
 func (e *argumentError) Error() string { return e.message }
 
-// arguments returns the ones for a call, after the context. find has the value of a
-// resource; it is nil where there are none.
+// arguments returns the arguments of a call, after the context. find returns the value of a
+// resource; it is nil if there are none.
 func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) (reflect.Value, error)) ([]reflect.Value, error) {
 	if names, err := keysOf(kwargs); err != nil || len(names) > 0 {
 		return nil, &argumentError{fmt.Sprintf("%s takes no arguments by name, as it is written in Go; it was given %s", f.name, strings.Join(names, ", "))}
@@ -176,8 +176,8 @@ func keysOf(object json.RawMessage) ([]string, error) {
 
 var resourcePrefix = []byte(`{"` + closure.ResourceKey + `"`)
 
-// resourceIn returns the ID of the resource that an argument stands for. 0: it is an
-// argument like others.
+// resourceIn returns the ID of the resource that an argument stands for; 0 if it is an
+// ordinary argument.
 func resourceIn(b json.RawMessage) uint64 {
 	if !bytes.HasPrefix(b, resourcePrefix) {
 		return 0
@@ -189,11 +189,11 @@ func resourceIn(b json.RawMessage) uint64 {
 	return ref[closure.ResourceKey]
 }
 
-// maxQuoted is enough of a JSON text to know it again, in bytes.
+// maxQuoted is how much of a JSON text an error quotes, in bytes.
 const maxQuoted = 60
 
-// inWords returns what JSON calls the values of a type: who schedules a function need not
-// know what it is written in.
+// inWords returns the JSON name for the values of a type: the author of a closure need not
+// know the language of the function.
 func inWords(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -215,7 +215,7 @@ func inWords(t reflect.Type) string {
 	return "something else"
 }
 
-// whichPart returns what is wrong with an argument that has parts.
+// whichPart returns which part of a structured argument is wrong.
 func whichPart(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return fmt.Sprintf(": its %s has to be %s, and is a JSON %s", wrong.Field, inWords(wrong.Type), wrong.Value)

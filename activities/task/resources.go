@@ -13,13 +13,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// resources are what this process has built, or is to build when it is needed.
+// resources are the resources that this process has built or may have to build.
 type resources struct {
 	mu  sync.Mutex
 	all map[uint64]*resource
 }
 
-// resource is one of them. Done is closed once it is built, or has failed to be.
+// resource is one resource. done is closed once it is built, or has failed to be.
 type resource struct {
 	closure.Resource
 	started bool
@@ -27,8 +27,8 @@ type resource struct {
 	value   reflect.Value
 	err     error
 
-	// Guarded by mu of resources: uses are the calls that have it, and its building
-	// is one. released: it is dropped with the last.
+	// These are guarded by mu of resources. uses counts the calls that use it, and its
+	// construction counts as one. If released, it is dropped after the last use.
 	uses     int
 	released bool
 }
@@ -44,7 +44,7 @@ func (e *inputError) Error() string {
 	return fmt.Sprintf("Input has an error, the original exception is %s(%q), error message is %s.", kind, e.original.Error(), e.original)
 }
 
-// learn takes in what resources are.
+// learn adds the definitions of resources.
 func (r *resources) learn(list []closure.Resource) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *resources) learn(list []closure.Resource) {
 	}
 }
 
-// release drops resources that nobody needs any more. A call that has one keeps it.
+// release drops resources that are no longer needed. A call that uses one keeps it.
 func (r *resources) release(ranges []wire.ReleasedResources) {
 	if len(ranges) == 0 {
 		return
@@ -76,21 +76,20 @@ func (r *resources) release(ranges []wire.ReleasedResources) {
 	}
 }
 
-// leave says that a call has ended, or the building. mu must be held, as is
-// dropUnused.
+// leave ends a use by a call or by the construction. mu must be held, also for dropUnused.
 func (r *resources) leave(one *resource) {
 	one.uses--
 	r.dropUnused(one)
 }
 
-// dropUnused closes what was built, if it can be closed and nobody has it any more.
+// dropUnused closes the value, if it can be closed and is no longer used.
 func (r *resources) dropUnused(one *resource) {
 	if !one.released || one.uses > 0 || !one.value.IsValid() {
 		return
 	}
 	value := one.value
 	one.value = reflect.Value{}
-	// A nil in an interface has nothing that could be closed.
+	// The interface may hold nil, which cannot be closed.
 	if c, ok := value.Interface().(io.Closer); ok {
 		go closeResource(one.ID, one.Function, c)
 	}
@@ -107,10 +106,10 @@ func closeResource(id uint64, function string, c io.Closer) {
 	}
 }
 
-// get returns the value of a resource, which is built at its first use. One that could
-// not be built stays so as long as this process lives. A task that does not answer
-// is no reason for that: then it is built anew the next time. Who gets it leaves it when
-// its call has ended.
+// get returns the value of a resource, which is built at its first use. A resource that could
+// not be built stays failed as long as this process lives, unless the reason was a task that
+// does not answer: then it is built again the next time. The caller must call leave when its
+// call has ended.
 func (r *resources) get(ctx context.Context, s *server, id uint64) (value reflect.Value, leave func(), err error) {
 	r.mu.Lock()
 	one := r.all[id]
@@ -122,7 +121,7 @@ func (r *resources) get(ctx context.Context, s *server, id uint64) (value reflec
 	if !one.started {
 		one.started = true
 		one.uses++
-		// The call that needs it first may be cancelled, and others need it, too.
+		// The call that needs it first may be cancelled, but others need it, too.
 		go r.build(s, one)
 	}
 	r.mu.Unlock()

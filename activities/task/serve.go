@@ -16,38 +16,37 @@ import (
 )
 
 const (
-	// outcomesWait is how long outcomes wait for others while calls go on, and
-	// slotWaits how long a slot that has nothing to do waits for the other slots, which
-	// may be as quick.
+	// outcomesWait is how long outcomes wait for others while calls continue, and slotWaits
+	// how long an idle slot waits for the other slots, which may be as fast.
 	outcomesWait = 20 * time.Millisecond
 	slotWaits    = 500 * time.Microsecond
-	// handBackAfter is how long closures wait behind calls before they are for others.
+	// handBackAfter is how long closures wait behind calls before they are handed back.
 	handBackAfter = 100 * time.Millisecond
-	// leavePatience bounds the farewell of a process that serves no more.
+	// leavePatience bounds the farewell of a process that no longer serves.
 	leavePatience = 2 * time.Second
 )
 
-// ServeOption changes [Task.Serve].
+// ServeOption configures [Task.Serve].
 type ServeOption func(*server)
 
 // Slots sets how many functions are called at the same time. Default 1.
 func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 
-// Serve calls the functions that coordinators schedule, until ctx ends. Their context
-// ends when a call is cancelled, with [ErrCallCancelled] as its cause, when it runs
-// out of time, with [ErrCallTimeout], and with ctx. A function that does not return
-// then costs its process: the host has the task restarted. A program that it has started
-// ends with the call only if that was by [os/exec.CommandContext].
+// Serve calls the functions that coordinators schedule, until ctx ends. The context of a
+// function ends when the call is cancelled, with [ErrCallCancelled] as its cause, when it
+// exceeds its timeout, with [ErrCallTimeout], and with ctx. If the function then does not
+// return, the host restarts the task and its process is lost. A program that the function has
+// started ends with the call only if it was started by [os/exec.CommandContext].
 //
-// What a function has built as a per-worker resource is kept until its coordinator needs
-// it no more and no call has it. Then an [io.Closer] is closed.
+// The value of a per-worker resource is kept until its coordinator no longer needs it and no
+// call uses it. Then it is closed if it is an [io.Closer].
 //
-// When ctx ends Serve hands back what it has not called, waits for the functions that
-// are being called, and returns the cause. What these return counts, unless it is an
-// error: then they are called again elsewhere.
+// When ctx ends, Serve hands back the closures that it has not called, waits for the
+// functions that are being called, and returns the cause. Their results count, except for
+// errors: these functions are called again elsewhere.
 //
-// When the tasks of the run are to stop together Serve does the same without ending the
-// context of the functions, which may look at [Task.ShouldStop], and returns nil.
+// When the tasks of the run are to stop together, Serve does the same, but without ending the
+// context of the functions, which may check [Task.ShouldStop], and returns nil.
 func (t *Task) Serve(ctx context.Context, functions *Functions, options ...ServeOption) error {
 	s := &server{
 		task: t, functions: functions, name: rand.Text(), slots: 1,
@@ -92,36 +91,37 @@ type server struct {
 	resources resources
 	workers   sync.WaitGroup
 	requests  sync.WaitGroup
-	poke      chan struct{} // has an element when something has changed
+	poke      chan struct{} // has an element after a change
 	failed    chan error
 
 	mu     sync.Mutex
-	change sync.Cond // of queue and leaving, for the workers
-	// calls are all closures that are here, and queue those that have not begun.
+	change sync.Cond // signals workers a change of queue or leaving
+	// calls are all closures of this process, and queue those that have not begun.
 	calls map[uint64]*call
 	queue []*call
 	busy  int
-	// progress is when a call was begun, or closures came.
+	// progress is when the last call began, or closures last arrived.
 	progress time.Time
-	// done are outcomes that no request has, since the first of them, and returned
-	// closures that are handed back.
+	// done are outcomes that are not in any request yet, since is the time of the first of
+	// them, and returned are closures that are handed back.
 	done     []wire.CallOutcome
 	since    time.Time
 	returned []uint64
-	// unanswered counts the requests without an answer that have the outcome of a
-	// closure, or hand it back.
+	// unanswered counts the unanswered requests that have the outcome of a closure, or hand
+	// it back.
 	unanswered map[uint64]int
 	seq, got   uint64
-	// open are the requests without an answer, the oldest first.
+	// open are the unanswered requests, the oldest first.
 	open []*exchange
 	// introduced are the functions that the host knows.
 	introduced []string
-	// stopping reports whether the tasks of the run are to stop together, and no call begins any more.
+	// stopping reports whether the tasks of the run are to stop together. Then no more calls
+	// begin.
 	stopping bool
 	leaving  bool
 }
 
-// exchange is a request on its way.
+// exchange is a request in flight.
 type exchange struct {
 	request wire.ClosuresRequest
 }
@@ -157,13 +157,13 @@ func (s *server) serve() error {
 	}
 }
 
-// long is a wait for nothing in particular.
+// long is the wait when nothing is due.
 const long = time.Hour
 
-// next returns the request that is due, or how long none is.
+// next returns the request that is due or, if none is, how long to wait.
 func (s *server) next(now time.Time) (*exchange, time.Duration) {
 	if s.stopping && len(s.calls)+len(s.done)+len(s.returned) == 0 {
-		return nil, long // the host counts it as ended already, or the farewell tells it
+		return nil, long // the host knows that it has ended, or the farewell tells it
 	}
 	free := 0
 	if len(s.queue) == 0 && !s.stopping {
@@ -175,7 +175,7 @@ func (s *server) next(now time.Time) (*exchange, time.Duration) {
 	case 1:
 		asked = s.open[0].request.Free
 	default:
-		return nil, long // the older one is answered because of the newer one
+		return nil, long // the newer request makes the host answer the older one
 	}
 	due := func(since time.Time, after time.Duration) time.Duration { return after - now.Sub(since) }
 	wait := long
@@ -207,7 +207,7 @@ func (s *server) next(now time.Time) (*exchange, time.Duration) {
 	case len(s.open) == 0 && free > 0:
 		wait = min(wait, due(s.progress, slotWaits))
 	case len(s.open) == 0:
-		// Somebody may want to cancel what is being called.
+		// A request must be open for the host to cancel calls.
 		wait = min(wait, due(s.progress, outcomesWait))
 	}
 	if wait > 0 {
@@ -216,7 +216,7 @@ func (s *server) next(now time.Time) (*exchange, time.Duration) {
 	return s.compose(free), 0
 }
 
-// handBack gives up what has not begun.
+// handBack hands back the closures that have not begun.
 func (s *server) handBack() {
 	for _, c := range s.queue {
 		s.returned = append(s.returned, c.ID)
@@ -225,7 +225,7 @@ func (s *server) handBack() {
 	s.queue = s.queue[:0]
 }
 
-// compose returns how the process stands.
+// compose returns a request with the state of the process.
 func (s *server) compose(free int) *exchange {
 	s.seq++
 	x := &exchange{request: wire.ClosuresRequest{
@@ -251,7 +251,7 @@ func (s *server) compose(free int) *exchange {
 	}
 	in.Done, s.done = s.done[:n:n], s.done[n:]
 	for _, o := range s.done {
-		in.Held = append(in.Held, o.ID) // the next request has them
+		in.Held = append(in.Held, o.ID) // the next request reports them
 	}
 	for id := range s.unanswered {
 		if s.calls[id] == nil {
@@ -309,7 +309,7 @@ func (s *server) fail(err error) {
 	}
 }
 
-// answered takes in the answer to a request, or that there is none.
+// answered handles the answer to a request, or its failure.
 func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 	s.open = slices.DeleteFunc(s.open, func(o *exchange) bool { return o == x })
 	for _, o := range x.request.Done {
@@ -329,7 +329,8 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 	if a.Introduce {
 		s.introduced = nil
 	}
-	// Before what comes: a closure of this answer may use anew what was released earlier.
+	// This comes before the rest: a closure of this answer may use again what was released
+	// earlier.
 	s.resources.release(a.Released)
 	if a.News > s.got {
 		s.got = a.News
@@ -356,11 +357,11 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 	}
 }
 
-// receive takes in a closure that is to be called.
+// receive adds a closure that is to be called.
 func (s *server) receive(in *wire.Call) {
 	s.returned = slices.DeleteFunc(s.returned, func(id uint64) bool { return id == in.ID })
 	if c := s.calls[in.ID]; c != nil {
-		// A host that was started again may not know that it is here.
+		// A restarted host may not know that this process has it.
 		c.Call.Call = in.Call
 		return
 	}
@@ -375,7 +376,7 @@ func (s *server) forget(id uint64) {
 	}
 }
 
-// cancel ends a call, or has a closure not be called.
+// cancel ends a call, or removes a closure that has not begun.
 func (s *server) cancel(one wire.CallCancel) {
 	c := s.calls[one.ID]
 	if c == nil || c.told != nil {
@@ -410,7 +411,7 @@ func (s *server) work() {
 	}
 }
 
-// begin waits for a closure to call. None: the process serves no more.
+// begin waits for a closure to call. It returns nil when the process no longer serves.
 func (s *server) begin() *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -436,14 +437,14 @@ func (s *server) oneCall(c *call) {
 	returned := false
 	var out wire.CallOutcome
 	defer func() {
-		if !returned { // runtime.Goexit, and this goroutine ends, too
+		if !returned { // runtime.Goexit: this goroutine ends, too
 			out = outcomeOf(nil, errEndedItsGoroutine, nil)
 			s.workers.Go(s.work)
 		}
 		s.mu.Lock()
 		s.busy--
 		if s.ctx.Err() != nil && out.Error != nil && c.told == nil {
-			// It has ended because all does: that is no answer to who wanted it.
+			// It has ended because Serve ends, which is no result for the coordinator.
 			delete(s.calls, c.ID)
 			s.returned = append(s.returned, c.ID)
 		} else {
@@ -460,7 +461,8 @@ func (s *server) oneCall(c *call) {
 	returned = true
 }
 
-// leave says that the process serves no more, and what came of its last calls.
+// leave tells the host that the process no longer serves, with the outcomes of its last
+// calls.
 func (s *server) leave() {
 	s.stop()
 	s.mu.Lock()
@@ -476,14 +478,14 @@ func (s *server) leave() {
 	}
 }
 
-// unsaid reports whether there is something for the host that it has not heard.
+// unsaid reports whether there is news that the host has not received.
 func (s *server) unsaid() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.done) > 0 || len(s.returned) > 0
 }
 
-// farewell says how the process stands, for a short time.
+// farewell sends the state of the process to the host, for a short time.
 func (s *server) farewell() {
 	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
 	defer cancel()

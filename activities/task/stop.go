@@ -14,23 +14,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// Stopping says whether the tasks of the run are to stop, who asked first, why, and
-// how much time they have.
+// Stopping says whether the tasks of the run are to stop, who asked first, why, and how much
+// time they have.
 type Stopping = wire.Stopping
 
 // Stop is a request that all tasks of the run stop.
 type Stop = wire.Stop
 
-// RequestStop asks for all tasks of the run to stop, because of err if there is one:
-// the first error is the verdict of the run, unless it is of a kind that is none.
-// [io.EOF] is the kind "EOF", which is none by default. It returns when the run knows
-// of it; from then on ShouldStop says true.
+// RequestStop asks for all tasks of the run to stop, because of err if that is not nil: the
+// first error is the verdict of the run, unless it is of a kind that means a clean stop.
+// [io.EOF] has the kind "EOF", which does by default. RequestStop returns when the run knows
+// of the stop; from then on ShouldStop returns true.
 func (t *Task) RequestStop(ctx context.Context, err error) error {
 	_, failed := t.Stop(ctx, Stop{Error: reportOf(err)})
 	return failed
 }
 
-// reportOf returns an error that stops the run, from the goroutine that has it.
+// reportOf returns the report of an error that stops the run. It is called in the goroutine
+// with the error.
 func reportOf(err error) *Report {
 	if err == nil {
 		return nil
@@ -40,18 +41,18 @@ func reportOf(err error) *Report {
 	}
 	kind := kindOf(err)
 	if errors.Is(err, io.EOF) {
-		kind = "EOF" // no type says so
+		kind = "EOF" // its type has no name of its own
 	}
 	return &Report{Kind: kind, Message: err.Error(), Traceback: string(debug.Stack())}
 }
 
-// Stop is RequestStop with words of one's own. It returns how the run stands
-// afterwards: somebody else may have asked first.
+// Stop is like RequestStop, but takes a complete request. It returns the state of the run
+// afterwards: another task may have asked first.
 func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
 	if request.Key == "" {
 		request.Key = newKey()
 	}
-	// The host keeps less; what it would not even read is no reason to fail.
+	// The host keeps less, and a longer text that it would not even read must not fail.
 	request.Reason = shorten.Text(request.Reason, wire.MaxMessage)
 	if request.Error != nil {
 		e := *request.Error
@@ -66,13 +67,13 @@ func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
 	return t.askRun(ctx, http.MethodPost, b)
 }
 
-// ClearStop takes the stop back, whoever asked for it: afterwards ShouldStop says
-// false, in all tasks that still run.
+// ClearStop clears the stop, whoever asked for it: afterwards ShouldStop returns false in all
+// tasks that still run.
 func (t *Task) ClearStop(ctx context.Context) (Stopping, error) {
 	return t.askRun(ctx, http.MethodDelete, nil)
 }
 
-// askRun sends a request that the run answers, for as long as it is away.
+// askRun sends a request that the run answers, and retries while the run is away.
 func (t *Task) askRun(ctx context.Context, method string, body []byte) (Stopping, error) {
 	for {
 		var out Stopping
@@ -98,16 +99,16 @@ func (t *Task) Stopping(ctx context.Context) (Stopping, error) {
 	return out, err
 }
 
-// ShouldStop reports whether the tasks of the run are to stop. It is cheap to call in
-// every step: the first call has the host tell this process of every change from
-// then on, and all others only look. A host that cannot be asked has told of no stop;
-// Stopping says why it cannot.
+// ShouldStop reports whether the tasks of the run are to stop. It is cheap to call in every
+// step: the first call makes the host tell this process every change from then on, and later
+// calls only read the state. If the host cannot be asked, ShouldStop returns false; Stopping
+// returns the reason.
 func (t *Task) ShouldStop() bool {
 	return t.watching().Latest().Value.Stop
 }
 
-// WaitForStop waits until the tasks of the run are to stop. Its error is that of ctx
-// if that ends first, and the host's if it cannot say.
+// WaitForStop waits until the tasks of the run are to stop. It returns the error of ctx if
+// that ends first, or that of the host if the host cannot be asked.
 func (t *Task) WaitForStop(ctx context.Context) (Stopping, error) {
 	w := t.watching()
 	for now := w.Latest(); ; now = now.Next() {

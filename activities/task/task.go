@@ -19,12 +19,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
-// ErrNotATask says that this process was not started by clusterrun.
+// ErrNotATask is returned if this process was not started by clusterrun.
 var ErrNotATask = errors.New("barrier is not defined. It is likely because you are calling get_barrier() in the main process. " +
 	"get_barrier() can only be called in the subprocesses. (" + wire.SocketVar + " is not set: clusterrun did not start this process.)")
 
-// Task is a task of a run, as its own process sees it. Its methods may be called
-// at the same time.
+// Task is a task of a run, seen from its own process. Its methods may be called concurrently.
 type Task struct {
 	socket string
 	pool   pool
@@ -53,10 +52,10 @@ func Current() (*Task, error) {
 	return current, nil
 }
 
-// Info is who the task is.
+// Info describes a task.
 type Info = wire.Task
 
-// Info asks who the task is.
+// Info asks the host for the description of the task.
 func (t *Task) Info(ctx context.Context) (Info, error) {
 	var out Info
 	return out, t.call(ctx, http.MethodGet, wire.PathTask, nil, &out)
@@ -65,21 +64,21 @@ func (t *Task) Info(ctx context.Context) (Info, error) {
 // Member is one task of the cluster.
 type Member = wire.Member
 
-// Cluster asks for all tasks of the cluster, in rank order.
+// Cluster asks the host for all tasks of the cluster, in rank order.
 func (t *Task) Cluster(ctx context.Context) ([]Member, error) {
 	var out wire.Cluster
 	return out.Members, t.call(ctx, http.MethodGet, wire.PathCluster, nil, &out)
 }
 
-// RestartCount returns how many processes of the task there were before this one.
+// RestartCount returns how many processes the task had before this one.
 func (t *Task) RestartCount() int {
 	n, _ := strconv.Atoi(os.Getenv("CLUSTERRUN_RESTART_COUNT"))
 	return n
 }
 
-// Result sets what the task returns, in place of what it was before: any value
-// that JSON has. It counts if the process exits with 0. A value of more than 256 KiB
-// stays in a file on the host, which the result of the run names.
+// Result sets the value that the task returns, which replaces an earlier one. It can be any
+// JSON value. It counts if the process exits with 0. A value of more than 256 KiB stays in a
+// file on the host, whose path is in the result of the run.
 func (t *Task) Result(ctx context.Context, value any) error {
 	b, err := encode(value)
 	if err != nil {
@@ -91,8 +90,8 @@ func (t *Task) Result(ctx context.Context, value any) error {
 	return t.call(ctx, http.MethodPut, wire.PathResult, b, nil)
 }
 
-// keepResult writes a result that is too large to be sent, for those who may read what is
-// beside it.
+// keepResult writes a result that is too large to be sent. Users who may read the directory
+// may read it.
 func keepResult(file string, value []byte) error {
 	dir, err := os.Stat(filepath.Dir(file))
 	if err != nil {
@@ -101,8 +100,8 @@ func keepResult(file string, value []byte) error {
 	return atomicfile.Write(file, value, 0o600|dir.Mode().Perm()&0o044)
 }
 
-// Error reports why the program is about to fail, with the stack of the caller, in
-// place of what it reported before. It counts if the process does not exit with 0.
+// Error reports why the program is about to fail, with the stack of the caller. It replaces
+// an earlier report. It counts if the process does not exit with 0.
 func (t *Task) Error(ctx context.Context, report error) error {
 	if report == nil {
 		return errors.New("there is no error to report")
@@ -110,16 +109,16 @@ func (t *Task) Error(ctx context.Context, report error) error {
 	return t.Report(ctx, Report{Kind: kindOf(report), Message: report.Error(), Traceback: string(debug.Stack())})
 }
 
-// Report is an error that a program reports of itself. A time of 0 is now.
+// Report is an error that a program reports about itself. A zero time means now.
 type Report = wire.Error
 
-// Report is Error with words of one's own. Of a message the first 64 KiB are kept,
-// and of a traceback 256, without its middle.
+// Report is like Error, but takes a complete report. Of a message the first 64 KiB are kept,
+// and of a traceback 256 KiB, without its middle.
 func (t *Task) Report(ctx context.Context, r Report) error {
 	if r.Timestamp == 0 {
 		r.Timestamp = float64(time.Now().UnixMicro()) / 1e6
 	}
-	// The host would do the same; but of what is very long it takes nothing.
+	// The host does the same, but rejects a request that is far too large.
 	r.Message, r.Traceback = shorten.Text(r.Message, wire.MaxMessage), shorten.Traceback(r.Traceback, wire.MaxTraceback)
 	b, err := encode(r)
 	if err != nil {
@@ -128,7 +127,7 @@ func (t *Task) Report(ctx context.Context, r Report) error {
 	return t.call(ctx, http.MethodPut, wire.PathError, b, nil)
 }
 
-// encode is JSON that is no longer than it has to be: < stays <.
+// encode returns JSON without unnecessary escapes: < stays <.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -137,7 +136,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// kindOf returns the type of an error, unless that says nothing.
+// kindOf returns the type of an error; empty if that is not informative.
 func kindOf(err error) string {
 	switch name := fmt.Sprintf("%T", err); name {
 	case "*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError":
@@ -148,18 +147,18 @@ func kindOf(err error) string {
 }
 
 const (
-	// progressEvery is how often progress is sent at most: nobody sees more.
+	// progressEvery is the shortest time between two updates: people see no more.
 	progressEvery = 100 * time.Millisecond
-	// maxProgress is what is sent of a message, in bytes; 100 are shown.
+	// maxProgress bounds the message that is sent, in bytes; 100 bytes are shown.
 	maxProgress = 1000
-	// progressPatience is how long progress may hold a program up.
+	// progressPatience is how long progress may block a program.
 	progressPatience = time.Second
 )
 
-// Progress reports how far the task has got: people see it while it runs. A total of
-// 0 means that nobody knows where it ends. It is cheap to call often: at most ten a
-// second are sent, and the one that reaches the total. It waits for a host that is
-// away no longer than a second.
+// Progress reports how far the task has got; people see it while the task runs. A total of 0
+// means that the end is unknown. It is cheap to call often: at most ten updates a second are
+// sent, and always the one that reaches the total. If the host is away, Progress blocks for
+// at most a second.
 func (t *Task) Progress(ctx context.Context, current, total float64, message string) error {
 	t.mu.Lock()
 	now := time.Now()
@@ -178,12 +177,12 @@ func (t *Task) Progress(ctx context.Context, current, total float64, message str
 	return t.call(ctx, http.MethodPut, wire.PathProgress, b, nil)
 }
 
-// APIError is what the host answers to a request it refuses.
+// APIError is the error of a request that the host refuses.
 type APIError struct {
-	// Code is for programs, such as "too_large".
+	// Code identifies the error for programs, such as "too_large".
 	Code    string
 	Message string
-	// Field is the field of the request that is wrong, where it is one.
+	// Field is the wrong field of the request, if there is one.
 	Field string
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/clusterrun/clusterrun/activities/task/coordinator"
 )
 
-// tiePatience is how long the run may take to hear of a stop of a coordinator.
+// tiePatience is how long the run may take to accept a stop of a coordinator.
 const tiePatience = time.Minute
 
-// StopError is what stopped a coordinator that is tied to the run: an error of
-// another process.
+// StopError is what stopped a coordinator that is tied to the run: an error of another
+// process.
 type StopError struct{ Stopping }
 
 func (e *StopError) Error() string {
@@ -29,10 +29,10 @@ func (e *StopError) Error() string {
 	return fmt.Sprintf("%s stopped the run: %s", who, text)
 }
 
-// Tie makes one of a coordinator of this process and those of all others that do the
-// same: whatever stops it stops the run, and a stop of the run, whoever asked, stops
-// it. Its Join then returns the first error anywhere: a [StopError] if that is of
-// another process. ClearStop is for all, too.
+// Tie unites a coordinator of this process with those of all other processes that do the
+// same: whatever stops it stops the run, and a stop of the run, whoever asked for it, stops
+// it. Its Join then returns the first error anywhere, as a [StopError] if it is an error of
+// another process. ClearStop clears the stop for all, too.
 //
 //	coord := coordinator.New()
 //	defer t.Tie(coord)()
@@ -40,9 +40,9 @@ func (e *StopError) Error() string {
 //	coord.Go("trainer", train)
 //	return coord.Join()
 //
-// RequestStop of the coordinator returns, and Join does, when the run has heard of
-// it, or after a minute. What the coordinator takes for a clean stop reaches the run
-// as a reason and not as an error; of other errors the run knows kinds that are none.
+// RequestStop and Join of the coordinator return when the run knows of the stop, or after a
+// minute. A clean stop of the coordinator reaches the run as a reason and not as an error;
+// other errors may be of kinds that are clean stops for the run.
 func (t *Task) Tie(c *coordinator.Coordinator) (untie func()) {
 	x := &tie{task: t, coord: c}
 	w := t.watching()
@@ -55,16 +55,15 @@ func (t *Task) Tie(c *coordinator.Coordinator) (untie func()) {
 	}
 }
 
-// tie keeps a coordinator and the run agreed.
+// tie keeps a coordinator and the run in the same state.
 type tie struct {
 	task  *Task
 	coord *coordinator.Coordinator
 
 	mu sync.Mutex
-	// said is what the run said last.
+	// said is the latest state that the run has sent.
 	said Stopping
-	// asking counts requests under way. The run has not heard of them when it says
-	// something meanwhile.
+	// asking counts requests in flight. States that the run sends meanwhile may precede them.
 	asking int
 }
 
@@ -80,7 +79,7 @@ func (x *tie) follow(ctx context.Context, now *news.Item[Stopping]) {
 	}
 }
 
-// receive notes what the run says, unless it has said something later.
+// receive records a state of the run, unless a later one is known.
 func (x *tie) receive(now Stopping) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -91,7 +90,7 @@ func (x *tie) receive(now Stopping) {
 	x.agree()
 }
 
-// agree must be called with mu held.
+// agree brings the coordinator into the state of the run. x.mu must be held.
 func (x *tie) agree() {
 	switch {
 	case x.asking > 0:
@@ -104,7 +103,7 @@ func (x *tie) agree() {
 	}
 }
 
-// ask has the run hear of something, and agrees with what it says then.
+// ask sends a request to the run, and then brings the coordinator into the state of the run.
 func (x *tie) ask(call func(context.Context) (Stopping, error)) error {
 	x.mu.Lock()
 	x.asking++

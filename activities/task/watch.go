@@ -14,26 +14,25 @@ import (
 const (
 	// watchWait is how long one request of a watch waits at the host.
 	watchWait = time.Minute
-	// firstPatience is how long the first who asks waits for the first answer of a
-	// host that is away.
+	// firstPatience is how long the first caller waits for the first answer of a host that is
+	// away.
 	firstPatience = time.Second
 )
 
-// watch keeps up with whether the tasks of the run are to stop, with one request to
-// the host that waits, for all who ask in this process. It lasts as long as the
-// process.
+// watch follows whether the tasks of the run are to stop, with one waiting request to the
+// host for all callers in this process. It lasts as long as the process.
 type watch struct {
 	news.Feed[Stopping]
 	start sync.Once
 	// heard is closed when the host has answered, or takes too long.
 	heard chan struct{}
-	// over is closed, with err, when the host does not answer any more.
+	// over is closed when the host no longer answers. err is the reason.
 	over chan struct{}
 	err  error
 }
 
-// watching returns the watch, which has begun and has heard how it stands, if the host is
-// not away.
+// watching returns the watch, which has started and has the first state, unless the host is
+// away.
 func (t *Task) watching() *watch {
 	w := &t.watch
 	w.start.Do(func() {
@@ -50,18 +49,18 @@ func (t *Task) watching() *watch {
 	})
 	select {
 	case <-w.heard:
-	default: // later calls get by without the lock of a channel
+	default: // spares later calls the lock of a channel
 		<-w.heard
 	}
 	return w
 }
 
-// keepUp returns the error with which the host refuses to say more.
+// keepUp follows the state. It returns the error with which the host refuses to continue.
 func (t *Task) keepUp(heard func()) error {
 	path := wire.PathStop
 	for {
 		var now Stopping
-		// A host that is away is asked again in there.
+		// call retries while the host is away.
 		if err := t.call(context.Background(), http.MethodGet, path, nil, &now); err != nil {
 			return err
 		}
@@ -71,8 +70,8 @@ func (t *Task) keepUp(heard func()) error {
 	}
 }
 
-// learn takes in what the host said, unless something later is known: a host worker
-// that was started again may need a moment.
+// learn records a state, unless a later one is known: a restarted host worker may not know
+// the latest one yet.
 func (w *watch) learn(said Stopping) {
 	w.Add(said, func(known Stopping) bool { return said.Seq > known.Seq })
 }

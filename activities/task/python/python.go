@@ -1,6 +1,6 @@
-// Package python carries the Python package clusterrun, which programs import to ask
-// of their host what the Go package task does. pyproject.toml makes its directory a
-// project that pip installs; the program clusterrun has it embedded.
+// Package python contains the Python package clusterrun, which offers programs the same as
+// the Go package task. With pyproject.toml its directory is a project that pip can install;
+// it is embedded in the program clusterrun.
 package python
 
 import (
@@ -22,17 +22,17 @@ import (
 //go:embed pyproject.toml backend.py clusterrun/*.py clusterrun/py.typed
 var project embed.FS
 
-// binaryFile names the program clusterrun that the package came from.
+// binaryFile names the program clusterrun that the package belongs to.
 const binaryFile = "clusterrun/_binary.py"
 
-// file is one of the project.
+// file is a file of the project.
 type file struct {
 	name    string // with slashes
 	content []byte
 }
 
-// files returns the files of the project in order of their names. Its package executes
-// binary for pools of processes; "" has it search PATH.
+// files returns the files of the project, sorted by name. The package executes binary for
+// pools of processes; if it is "", the package searches PATH.
 func files(binary string) ([]file, error) {
 	quoted, err := json.Marshal(binary) // a string of Python as well
 	if err != nil {
@@ -54,9 +54,9 @@ func files(binary string) ([]file, error) {
 }
 
 // Install makes sure that the package is in a directory below dir, and returns that
-// directory, for PYTHONPATH. Each version of the package has a directory of its own: a
-// program that runs keeps what it started with. binary is the program clusterrun that
-// the package executes for pools of processes; "" has it search PATH.
+// directory, for PYTHONPATH. Each version of the package has a directory of its own, so a
+// running program keeps the version that it started with. binary is the program clusterrun
+// that the package executes for pools of processes; if it is "", the package searches PATH.
 func Install(dir, binary string) (string, error) {
 	all, err := files(binary)
 	if err != nil {
@@ -85,8 +85,8 @@ func Install(dir, binary string) (string, error) {
 	return own, nil
 }
 
-// Archive returns the project as a zip file: Python imports the package from it, and
-// pip installs it. binary is that of [Install].
+// Archive returns the project as a zip file: Python can import the package from it, and pip
+// can install it. binary is as in [Install].
 func Archive(binary string) ([]byte, error) {
 	all, err := files(binary)
 	if err != nil {
