@@ -10,9 +10,8 @@ import (
 // mostCPUs bounds the numbers of CPUs.
 const mostCPUs = 8192
 
-// onCPUs calls fork with the current thread, and so the child, bound to cpus. Without
-// cpus the child may run where the supervisor may. The caller must have locked the
-// thread.
+// onCPUs calls fork with the current thread, and so the child, bound to cpus. Without cpus
+// the child may run wherever the supervisor may. The caller must have locked the thread.
 func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	if len(cpus) == 0 {
 		return fork()
@@ -43,8 +42,8 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	return fork()
 }
 
-// unbind must not fail, or the next child would be bound like this one. The CPUs that
-// were allowed before may be gone; then all CPUs are.
+// unbind restores the CPUs of the thread. It must not fail, or the next child would be bound
+// like this one. If the CPUs that were allowed before are gone, it allows all.
 func unbind(before unix.CPUSetDynamic) {
 	if unix.SchedSetaffinityDynamic(0, before) != nil {
 		before.Fill()

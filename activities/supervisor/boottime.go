@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BootNanos returns the time since boot, including suspension, in nanoseconds. It is the
-// one clock that all processes of a machine share and that is never set.
+// BootNanos returns the time since boot, including suspension, in nanoseconds. It is the only
+// clock that all processes of a machine share and that is never set.
 func BootNanos() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -35,7 +35,7 @@ func bootID() (string, error) {
 }
 
 // bootTimer calls a function when CLOCK_BOOTTIME passes a point. A timer of the runtime
-// stands still while the machine is suspended; this one fires on resume. It takes one
+// stands still while the machine is suspended; this one fires on resume. It needs one
 // descriptor and one goroutine for all processes.
 type bootTimer struct {
 	f  *os.File

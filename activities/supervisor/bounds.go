@@ -15,9 +15,9 @@ import (
 )
 
 // Memory, processors and the number of processes are limited by controllers of cgroups of
-// version 2. A cgroup with processes of its own cannot hand controllers down, so the
-// supervisor moves into a leaf of its cgroup where it is alone there, as a service of
-// systemd with Delegate=yes is.
+// version 2. A cgroup with processes of its own cannot delegate controllers, so the
+// supervisor moves into a leaf of its cgroup if it is alone there, as in a service of systemd
+// with Delegate=yes.
 
 // limiting are the controllers that [Limits] need.
 var limiting = []string{"cpu", "memory", "pids"}
@@ -25,8 +25,8 @@ var limiting = []string{"cpu", "memory", "pids"}
 // ownLeaf is the cgroup of the supervisor itself, beside that of its tasks.
 const ownLeaf = "clusterrun-supervisor"
 
-// delegate hands the controllers of the cgroup above that of an instance down to those of
-// processes. self is moved out of the way if nobody else is in it.
+// delegate delegates the controllers of the cgroup above the instance's down to the cgroups
+// of processes. self is moved out of the way if no other process is in it.
 func delegate(instance string, self int) ControllersReply {
 	if instance == "" {
 		return ControllersReply{Why: noCgroupV2}
@@ -58,8 +58,8 @@ func delegate(instance string, self int) ControllersReply {
 	return onlyThese(there)
 }
 
-// Prospect returns what a supervisor could limit that is started in the cgroup of this
-// process, as far as that is known without a change of the cgroup.
+// Prospect returns what a supervisor that is started in the cgroup of this process could
+// limit, as far as that is known without changing the cgroup.
 func Prospect() ControllersReply { return prospect(ownCgroup()) }
 
 func prospect(own string) ControllersReply {
@@ -72,7 +72,7 @@ func prospect(own string) ControllersReply {
 	}
 	handed := words(own, "cgroup.subtree_control")
 	for _, name := range there {
-		// The root may hand controllers down although it has processes; it has no type.
+		// The root can delegate controllers although it has processes; it has no type.
 		if _, err := os.Stat(filepath.Join(own, "cgroup.type")); !slices.Contains(handed, name) && err == nil {
 			return ControllersReply{Why: sharedCgroup}
 		}
@@ -80,7 +80,7 @@ func prospect(own string) ControllersReply {
 	return onlyThese(there)
 }
 
-// Why controllers are not there.
+// Reasons why controllers are missing.
 const (
 	noCgroupV2   = "the host worker has no cgroup of version 2 in which it may make others; start it as a service with Delegate=yes"
 	sharedCgroup = "other processes share the cgroup of the host worker; start it as a service of its own with Delegate=yes"
@@ -117,7 +117,7 @@ func moveInto(leaf string, pid int) error {
 	return writeCgroup(leaf, "cgroup.procs", []byte(strconv.Itoa(pid)))
 }
 
-// limitCgroup bounds what may be used in a cgroup that nobody is in yet.
+// limitCgroup sets limits on a cgroup that no process is in yet.
 func (s *supervisor) limitCgroup(dir string, l Limits) error {
 	for _, name := range l.Controllers() {
 		if dir == "" || !slices.Contains(s.controllers.Controllers, name) {
@@ -131,7 +131,8 @@ func (s *supervisor) limitCgroup(dir string, l Limits) error {
 	var settings []setting
 	if l.Memory > 0 {
 		settings = append(settings, setting{file: "memory.max", value: strconv.FormatInt(l.Memory, 10)},
-			// Without swap, and all of it is killed together: half a program is of no use.
+			// Without swap, and all of it is killed together: a partly killed program is of
+			// no use.
 			setting{"memory.swap.max", "0", true}, setting{"memory.oom.group", "1", true})
 	}
 	if l.PIDs > 0 {
@@ -154,7 +155,7 @@ func (s *supervisor) limitCgroup(dir string, l Limits) error {
 }
 
 // oom returns the numbers if the kernel has killed the process, or one of its descendants,
-// because they had used all the memory they may; else nothing.
+// because they had used all the memory that they may; otherwise it returns "".
 func (p *process) oom() string {
 	if p.cgroup == "" || p.limits.Memory == 0 {
 		return ""
@@ -186,7 +187,7 @@ func readCgroup(dir, file string) []byte {
 func words(dir, file string) []string { return strings.Fields(string(readCgroup(dir, file))) }
 
 func writeCgroup(dir, file string, value []byte) error {
-	// Such a file is there or not, and never made.
+	// O_CREATE is not used: such a file exists or not.
 	fd, err := unix.Open(filepath.Join(dir, file), unix.O_WRONLY|unix.O_TRUNC|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -196,10 +197,10 @@ func writeCgroup(dir, file string, value []byte) error {
 	return err
 }
 
-// forkWithin forks a program that has its limits from its first instruction on: it is
-// stopped there, as for a debugger, until they are set. The thread must be locked. A
-// program that changes its user by itself, such as sudo, cannot do so where it has limits
-// and the supervisor is not root.
+// forkWithin forks a program that has its limits from its first instruction on: it is stopped
+// there, as for a debugger, until they are set. The thread must be locked. With limits, a
+// program that changes its own user, such as sudo, cannot do so unless the supervisor is
+// root.
 func forkWithin(limits []Rlimit, path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	if len(limits) == 0 {
 		return syscall.ForkExec(path, argv, attr)

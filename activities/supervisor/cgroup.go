@@ -20,9 +20,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
-// A cgroup of version 2 contains a process and all its descendants, whatever they do to
-// their session, parents and environment. Cgroups are used if the supervisor may make
-// them. No controller is needed.
+// A cgroup of version 2 contains a process and all its descendants, whatever they do to their
+// session, parents and environment. Cgroups are used if the supervisor may create them. No
+// controller is needed.
 
 // ownCgroup returns the directory of the cgroup of this process; empty if there is none.
 func ownCgroup() string {
@@ -74,7 +74,7 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// makeInstanceCgroup makes the parent of the tasks' cgroups, or returns "".
+// makeInstanceCgroup creates the parent of the tasks' cgroups, or returns "".
 func makeInstanceCgroup(instance string) string {
 	own := ownCgroup()
 	if own == "" {
@@ -117,7 +117,7 @@ func killCgroup(dir string) {
 			return // no such cgroup at all
 		}
 	}
-	// Before Linux 5.14 there is only the list.
+	// Before Linux 5.14 there is only the list of processes.
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return nil //nolint:nilerr // a cgroup that is gone has nobody left to kill
@@ -138,7 +138,7 @@ func cgroupPopulated(dir string) bool {
 	return err == nil && bytes.Contains(raw, []byte("populated 1"))
 }
 
-// removeCgroup removes a cgroup and those that a task made in it.
+// removeCgroup removes a cgroup and those that a task created in it.
 func removeCgroup(dir string) {
 	pause := time.Millisecond
 	for range 6 {
@@ -158,7 +158,7 @@ func removeCgroup(dir string) {
 		if err := unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
 			return
 		}
-		// The last process is a zombie for us a moment before it has left.
+		// The last process becomes a zombie a moment before it leaves the cgroup.
 		time.Sleep(pause)
 		pause *= 2
 	}

@@ -28,7 +28,7 @@ func (s *supervisor) Attach(ctx context.Context, r AttachRequest) (AttachReply, 
 	}
 	var reply AttachReply
 	for _, p := range ps {
-		// An earlier commander is starting it.
+		// An earlier commander is starting the process.
 		select {
 		case <-p.settled:
 		case <-ctx.Done():
@@ -85,7 +85,7 @@ func (s *supervisor) Wait(ctx context.Context, r ProcessRef) (Process, error) {
 	return p.view(), nil
 }
 
-// Grant allows a successor; see [API].
+// Grant allows a successor to be started; see [API].
 func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 	s.mu.Lock()
 	p, err := s.findLocked(ProcessRef{Key: r.Key, Number: r.Number})
@@ -120,7 +120,7 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 	return nil
 }
 
-// Processes lists; see [API].
+// Processes returns processes; see [API].
 func (s *supervisor) Processes(_ context.Context, key runkey.Run) (ProcessesReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesRe
 
 func (s *supervisor) release(r *run, all []*process) {
 	for _, p := range all {
-		<-p.settled // with which its start is journalled
+		<-p.settled // its start is then journalled
 		<-p.done
 	}
 	s.releases.RLock()

@@ -14,10 +14,10 @@ import (
 // compactFrom is the size from which a journal is compacted, in bytes.
 const compactFrom = 512 << 10
 
-// compactLocked rewrites the file without what the run omits ([task.omit]), each time the
-// file has doubled. If that fails the file stays as it is. j.mu must be held.
+// compactLocked rewrites the file without the omitted processes ([task.omit]), each time the
+// file has doubled. If that fails, the file stays as it is. j.mu must be held.
 func (j *journal) compactLocked() {
-	// A sync that is in progress has the file that is there.
+	// A sync that is in progress uses the present file.
 	if j.size < max(j.compactAt, compactFrom) || j.syncing {
 		return
 	}
@@ -32,7 +32,7 @@ func (j *journal) compactLocked() {
 	}
 	_ = j.f.Close()
 	j.f, j.size = nil, int64(len(text))
-	// Should this fail, the next record opens it.
+	// If this fails, the next record opens the file.
 	_ = j.openLocked()
 }
 
@@ -40,7 +40,7 @@ func (j *journal) compactLocked() {
 func compact(raw []byte, hash string) ([]byte, bool) {
 	r := newRun(hash, runkey.Run{})
 	var records []record
-	var lines [][]byte // of those: a later version may have said more in them
+	var lines [][]byte // of the records: a later version may have written more fields
 	for line := range bytes.Lines(raw) {
 		var rec record
 		if json.Unmarshal(line, &rec) != nil || !r.replay(rec) {
@@ -70,7 +70,7 @@ func compact(raw []byte, hash string) ([]byte, bool) {
 				continue
 			}
 		case recOmitted:
-			continue // made anew
+			continue // written again
 		case recStarting, recStarted, recAborted, recExited, recGranted:
 			if !kept[id][rec.Number] {
 				continue

@@ -8,15 +8,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// over reports whether the process must not live any more.
+// over reports whether the process must no longer live.
 func (c Contact) over(now int64) bool { return c.Until != 0 && c.Until <= now }
 
 // killAt returns when a process that has lost contact is killed. The grace counts from the
-// end of the contact: on a machine that was suspended it may be over before the process
-// was asked.
+// end of the contact: on a machine that was suspended it may be over before the process got
+// the signal.
 func (c Contact) killAt() int64 { return c.Until + c.Grace.Nanoseconds() }
 
-// next returns when the process is to be stopped or killed, on CLOCK_BOOTTIME; 0 for
+// next returns when the process has to be stopped or killed, on CLOCK_BOOTTIME; 0 means
 // never.
 func (p *process) next() int64 {
 	if !p.killed.IsZero() {
@@ -38,7 +38,7 @@ func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
 	defer s.mu.Unlock()
 	run := s.runs[runHash(r.Key.Run)]
 	if run == nil {
-		return nil // there is nothing that lives
+		return nil // the run has no living processes
 	}
 	t := run.tasks[taskID{r.Key.Generation, r.Key.Task}]
 	if t == nil {
@@ -48,7 +48,7 @@ func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
 		return fenced(r.Key, r.Fence, t.fence)
 	}
 	for _, p := range t.processes {
-		// The timer may go off too early then, and finds that out.
+		// The timer may then fire too early, which it notices.
 		if p.contact.Until != 0 && !p.cutOff {
 			p.contact.Until = max(p.contact.Until, r.Until)
 		}
@@ -77,7 +77,7 @@ func (s *supervisor) watch(p *process) {
 }
 
 // timeIsUp kills processes that ran for too long, stops those that are cut off from the
-// server, and sets the timer for the next.
+// server, and sets the timer for the next deadline.
 func (s *supervisor) timeIsUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,38 +5,38 @@ import (
 	"strings"
 )
 
-// The errors of requests. errors.Is works on what a [Client] returns, and the text says
-// more.
+// The errors of requests. errors.Is works on what a [Client] returns; the text has the
+// details.
 var (
-	// ErrFenced: a newer commander of the task has been seen.
+	// ErrFenced means that a newer commander of the task has been seen.
 	ErrFenced = errors.New("fenced")
-	// ErrReleased: the run was released on this host; nothing is started for it.
+	// ErrReleased means that the run was released on this host; nothing is started for it.
 	ErrReleased = errors.New("released")
-	// ErrClosing: the supervisor is about to end; nothing is started any more.
+	// ErrClosing means that the supervisor is about to end; nothing is started any more.
 	ErrClosing = errors.New("closing")
-	// ErrCutOff: the contact to the server that the process needs is over.
+	// ErrCutOff means that the contact to the server that the process needs is over.
 	ErrCutOff = errors.New("cut off")
-	// ErrAlive: an earlier process of the task still lives.
+	// ErrAlive means that an earlier process of the task still lives.
 	ErrAlive = errors.New("alive")
-	// ErrNotGranted: the last process of the task was not granted a successor.
+	// ErrNotGranted means that the last process of the task was not granted a successor.
 	ErrNotGranted = errors.New("not granted")
-	// ErrUnknownProcess: no process of that number was ever journalled here.
+	// ErrUnknownProcess means that no process of that number was ever journalled here.
 	ErrUnknownProcess = errors.New("unknown process")
-	// ErrPortTaken: a port wanted by number is in use, or there are none left.
+	// ErrPortTaken means that a port wanted by number is in use, or that none are left.
 	ErrPortTaken = errors.New("port taken")
-	// ErrPortShared: a port wanted by number is that of another task of the run.
+	// ErrPortShared means that a port wanted by number belongs to another task of the run.
 	ErrPortShared = errors.New("port shared")
-	// ErrJournal: the journal could not be written, so nothing was done.
+	// ErrJournal means that the journal could not be written, so nothing was done.
 	ErrJournal = errors.New("journal")
-	// ErrDamaged: the journal of the run was found damaged. What it still says
-	// is known; everything else of the run counts as lost with the host.
+	// ErrDamaged means that the journal of the run was found damaged. Its readable part is
+	// known; everything else of the run counts as lost with the host.
 	ErrDamaged = errors.New("journal damaged")
-	// ErrLimit: this host could not do it even if it did nothing else, because of a limit
-	// that its owner has set.
+	// ErrLimit means that this host could not do it even if it did nothing else, because of a
+	// limit that its owner has set.
 	ErrLimit = errors.New("limit")
-	// ErrInvalid: the request makes no sense.
+	// ErrInvalid means that the request is invalid.
 	ErrInvalid = errors.New("invalid")
-	// ErrLost: the supervisor is gone. Never sent by one, of course.
+	// ErrLost means that the supervisor is gone. Only the client returns it.
 	ErrLost = errors.New("supervisor lost")
 )
 

@@ -37,7 +37,7 @@ func reasonOf(err error) string {
 // execError explains why a program could not be executed.
 func execError(c Command, err error) error {
 	if se := (*startError)(nil); errors.As(err, &se) {
-		return se // it says so itself
+		return se // it has its own text
 	}
 	e := &startError{fmt.Sprintf("cannot execute %s: %s", c.Path, reasonOf(err)), exitNotExecutable}
 	switch {
@@ -64,8 +64,8 @@ func execError(c Command, err error) error {
 	return e
 }
 
-// Interpreter returns the program that a script names in its first line; "" for what is
-// no script.
+// Interpreter returns the program that a script names in its first line; "" if path is not a
+// script.
 func Interpreter(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 	"github.com/clusterrun/clusterrun/activities/undumpable"
 )
 
-// forker does all forks of a supervisor on one OS thread that lives as long as
-// the supervisor runs. A parent-death signal is sent when the *thread* that
-// forked dies (golang/go#27505), and the runtime ends threads when it likes.
+// forker does all forks of a supervisor on one OS thread that lives as long as the supervisor
+// runs. A parent-death signal is sent when the *thread* that forked dies (golang/go#27505),
+// and the runtime may end other threads at any time.
 type forker struct {
 	requests chan func()
 	quit     chan struct{}
-	apart    bool // the thread shares its mask with no other
+	apart    bool // the thread has a mask of its own
 	score    oomScore
 	stopped  chan struct{}
-	// window is held from a fork until the child is registered. Code that meets an
-	// unknown child takes it, too, and looks again. It is a channel and not a lock
-	// because a fork lasts until the program was read, which can take for ever if its
-	// file server is gone.
+	// window is held from a fork until the child is registered. Code that finds an unknown
+	// child takes it, too, and looks again. It is a channel and not a lock because a fork
+	// lasts until the program is loaded, which can take forever if its file server is gone.
 	window chan struct{}
 }
 
@@ -35,8 +34,8 @@ func newForker() *forker {
 	}
 	serve := func() {
 		runtime.LockOSThread()
-		// So that it can have a file mode creation mask of its own. Where that is not
-		// allowed, processes of other users have that of the supervisor.
+		// The thread needs a file mode creation mask of its own. If that is not allowed,
+		// processes of other users have the supervisor's mask.
 		f.apart = unix.Unshare(unix.CLONE_FS) == nil
 		defer close(f.stopped)
 		defer runtime.UnlockOSThread()
@@ -76,7 +75,7 @@ func (f *forker) fork(path string, argv []string, attr *syscall.ProcAttr, regist
 
 // forking says how a child is forked.
 type forking struct {
-	cpus  []int // those it is bound to; none: it is not
+	cpus  []int // the CPUs that it is bound to; empty for all
 	login bool  // it has the mask of a login
 	// limits are those of setrlimit(2).
 	limits []Rlimit
@@ -94,7 +93,7 @@ func (f *forker) forkIn(how forking, path string, argv []string, attr *syscall.P
 			if f.apart {
 				defer unix.Umask(unix.Umask(loginMask))
 			}
-			// The child changes its user while it has our memory, which may open that
+			// The child changes its user while it has our memory, which may make us dumpable
 			// (fs.suid_dumpable).
 			defer func() { _ = undumpable.Set() }()
 		}

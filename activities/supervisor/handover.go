@@ -18,22 +18,23 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tcpstore"
 )
 
-// The versions of [handover] that this program writes, oldest and newest, and the newest that it
-// reads: it reads all before. They are variables for the linker's -X. What is added to the record
-// makes a new version, and a program writes the one before as well if that says everything it holds.
+// The versions of [handover] that this program writes, oldest and newest; the newest is also
+// the newest that it reads, and it reads all earlier ones. They are variables for the
+// linker's -X. A new field makes a new version, and a program writes the previous version as
+// well if that can express everything that it holds.
 var (
 	handoverVersion = "1"
 	handoverOldest  = "1"
 )
 
 // handover is everything that a supervisor holds, for another program that is executed in its
-// process. It is written as JSON to a memfd, whose number is in [early.Handover]; descriptors stay
-// open under their numbers. A reader refuses a field that it does not know: it would lose what
-// that says. Times are nanoseconds of CLOCK_BOOTTIME where they must go on.
+// process. It is written as JSON to a memfd, whose number is in [early.Handover]; descriptors
+// stay open under their numbers. A reader refuses an unknown field, because it would lose its
+// content. Times that must continue are nanoseconds of CLOCK_BOOTTIME.
 type handover struct {
 	Version int `json:"version"`
-	// From is the version of the program that writes, and Program what it has to say to the
-	// next, of which the supervisor knows nothing.
+	// From is the version of the writing program, and Program its message to the next one,
+	// which the supervisor passes on unread.
 	From    string          `json:"from"`
 	Program json.RawMessage `json:"program"`
 	Tries   int             `json:"tries"`
@@ -47,7 +48,7 @@ type handover struct {
 	Cgroup      string           `json:"cgroup,omitempty"`
 	NoCgroup    bool             `json:"no_cgroup,omitempty"`
 	Controllers ControllersReply `json:"controllers"`
-	// OOMScore is that of children where the supervisor's own is lower.
+	// OOMScore is the score of children if the supervisor's own is lower.
 	OOMScore *int `json:"oom_score,omitempty"`
 
 	Foreign []int          `json:"foreign,omitempty"`
@@ -68,7 +69,7 @@ type handedRun struct {
 	Key    runkey.Run   `json:"key"`
 	Newest int          `json:"newest,omitempty"`
 	Tasks  []handedTask `json:"tasks,omitempty"`
-	// Releasing and Released are whether a release was requested, and is over.
+	// Releasing and Released report whether a release was requested, and whether it is over.
 	Releasing bool          `json:"releasing,omitempty"`
 	Released  bool          `json:"released,omitempty"`
 	Damaged   string        `json:"damaged,omitempty"`
@@ -111,7 +112,7 @@ type handedProcess struct {
 	Sampled handedSample `json:"sampled,omitzero"`
 }
 
-// handedSample is what was found when a process was last looked at.
+// handedSample is the last sample of a process.
 type handedSample struct {
 	At           int64         `json:"at"`
 	CPU          time.Duration `json:"cpu"`
@@ -182,11 +183,11 @@ type handedFile struct {
 	Seen    int64 `json:"seen"`
 }
 
-// phases are the names of those in which a process is handed over. One that is being started
-// is not.
+// phases has the names of the phases in which a process can be handed over. A process that is
+// being started cannot.
 var phases = map[phase]string{running: "running", ending: "ending", ended: "ended", abandoned: "abandoned"}
 
-// held is what a record comes to, in numbers: its reader and its writer compare them.
+// held is a summary of a record, which its reader and its writer compare.
 type held struct {
 	Runs   int `json:"runs"`
 	Living int `json:"living"`
@@ -235,19 +236,19 @@ func (h *handover) files() []int {
 	return files
 }
 
-// check refuses a record that cannot be true.
+// check returns an error for an inconsistent record.
 func (h *handover) check() error {
 	seen := make(map[int]bool)
 	for _, fd := range h.files() {
 		if fd <= 2 || seen[fd] {
-			return fmt.Errorf("the descriptor %d is named twice, or is nobody's to hand over", fd)
+			return fmt.Errorf("the descriptor %d is named twice, or cannot be handed over", fd)
 		}
 		seen[fd] = true
 	}
 	return nil
 }
 
-// open refuses a record with a descriptor that is not open.
+// open returns an error if a descriptor of the record is not open.
 func (h *handover) open() error {
 	for _, fd := range h.files() {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil { //nolint:gosec // a descriptor
@@ -289,14 +290,14 @@ func decodeHandover(raw []byte) (*handover, error) {
 func versionOf(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		panic(err) // it was linked so
+		panic(err) // a mistake in linking
 	}
 	return n
 }
 
 var errStarting = errors.New("a process is being started")
 
-// describe returns what the supervisor holds, which must be frozen, as a record of that version.
+// describe returns what the supervisor holds as a record of that version. It must be frozen.
 func (s *supervisor) describe(version int) (*handover, error) {
 	h := &handover{
 		Version: version, From: s.cfg.Upgrade.Version, Program: s.cfg.Upgrade.Program, Tries: s.upgrades,
@@ -334,9 +335,9 @@ func (s *supervisor) describe(version int) (*handover, error) {
 	return h, nil
 }
 
-// foreign returns the children that belong to no task. Those that other parts of this program have
-// started, such as a server, hang on threads that are gone then; orphans hang on the main one, and the
-// two could not be told apart any more.
+// foreign returns the children that belong to no task. The threads that have started them,
+// for other parts of this program such as a server, are then gone, so they become children of
+// the main thread, like orphans. After that the two could not be told apart.
 func (s *supervisor) foreign() []int {
 	orphans := s.reaper.children.read()
 	pids := slices.Collect(maps.Keys(s.reaper.foreign))
@@ -388,7 +389,7 @@ func (p *process) describe() handedProcess {
 	}
 }
 
-// toBoot returns a time on CLOCK_BOOTTIME, and fromBoot the time of one; 0 is none.
+// toBoot converts a time to CLOCK_BOOTTIME, and fromBoot converts it back; 0 is no time.
 func toBoot(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -20,13 +20,13 @@ const (
 	recRun      = "run"      // first line: which run this is
 	recStarting = "starting" // synced before the fork
 	recStarted  = "started"
-	recAborted  = "aborted" // the starting before it was not carried out
+	recAborted  = "aborted" // the start before it was not carried out
 	recExited   = "exited"
 	recGranted  = "granted"
 	recLeased   = "leased"
 	recDamaged  = "damaged" // an earlier version of this file was unreadable
 	recReleased = "released"
-	recOmitted  = "omitted" // what is known of the task goes on with this number
+	recOmitted  = "omitted" // the known processes of the task continue with this number
 )
 
 // record is one line of a journal. It never contains the environment of a process, which
@@ -54,8 +54,8 @@ type record struct {
 }
 
 const (
-	// lazySync is how long a record may stay unsynced if no caller waits for it. Only a
-	// crash of the machine could lose it, which loses the process anyway.
+	// lazySync is how long a record may stay unsynced if no caller waits for it. Only a crash
+	// of the machine could lose it, in which the process is lost as well.
 	lazySync = time.Second
 	// retryFirst and retryMost are the delays between attempts to write to a full disk.
 	retryFirst = time.Second
@@ -74,10 +74,10 @@ type journal struct {
 
 	mu   sync.Mutex
 	f    *os.File // nil until the first append
-	size int64    // of what was written whole
-	torn bool     // half a line behind that could not be taken back
-	// backlog holds records that could not be written yet and must not get lost. Later
-	// records wait behind them.
+	size int64    // of all complete lines
+	torn bool     // followed by half a line that could not be removed
+	// backlog holds records that could not be written yet and must not be lost. Later records
+	// wait behind them.
 	backlog    [][]byte
 	retry      *time.Timer
 	retryAfter time.Duration
@@ -85,7 +85,7 @@ type journal struct {
 	waiters    []chan error
 	syncing    bool
 	closed     bool
-	// compactAt is the size at which the file is next made smaller.
+	// compactAt is the size at which the file is next compacted.
 	compactAt int64
 }
 
@@ -246,7 +246,7 @@ func (j *journal) openLocked() error {
 	return err
 }
 
-// commit returns once all records written before are on disk, as far as they have to be.
+// commit returns once all records written before are on disk, as far as necessary.
 func (j *journal) commit() error {
 	done := make(chan error, 1)
 	j.mu.Lock()

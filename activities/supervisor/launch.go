@@ -29,8 +29,8 @@ func (s *supervisor) launch(p *process, c Command) error {
 		Dir:   c.Dir,
 		Env:   withCookie(c.Env, p.cookie, s.outer),
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
-		// The user is changed before the parent-death signal is set, which that would
-		// clear, and before the directory is entered.
+		// The user changes before the parent-death signal is set, which a change would clear,
+		// and before the directory is entered.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: c.User.Credential()},
 	}
 	if c.Foreground {
@@ -80,7 +80,7 @@ func (s *supervisor) launch(p *process, c Command) error {
 func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscall.ProcAttr) error {
 	how := forking{cpus: c.CPUs, login: c.User != nil, limits: c.Limits.Rlimits}
 	return s.fork.forkIn(how, c.Path, c.Args, attr, func(pid int) {
-		// A child has a stat until it is reaped.
+		// A child has a stat file until it is reaped.
 		stat, _ := readStat(pid)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func mayBeCgroup(err error) bool {
 	return false
 }
 
-// enterCgroup makes the cgroup of a process and opens it; -1 if it gets none.
+// enterCgroup creates the cgroup of a process and opens it; -1 if it gets none.
 func (s *supervisor) enterCgroup(p *process) (string, int) {
 	s.mu.Lock()
 	no := s.noCgroup
@@ -113,7 +113,7 @@ func (s *supervisor) enterCgroup(p *process) (string, int) {
 	}
 	dir := filepath.Join(s.cgroup, cgroupName(p.task.run.hash, p.Key, p.Number))
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", -1 // one that is there already may have something unkillable in it
+		return "", -1 // an existing one may contain something unkillable
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -129,7 +129,7 @@ func closeAll(fds []int) {
 	}
 }
 
-// openFiles opens stdin, stdout and stderr. They are closed on exec: the fork
+// openFiles opens stdin, stdout and stderr. They are closed on exec, since the fork
 // duplicates them to 0, 1 and 2.
 func (s *supervisor) openFiles(c Command) (fds []int, err error) {
 	defer func() {

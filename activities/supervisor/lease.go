@@ -27,9 +27,9 @@ type portLeaseKey struct{ generation, group int }
 
 // portLease is the ports of one lease.
 type portLease struct {
-	any   []int // of any number
+	any   []int // without a wanted number
 	fixed []int
-	store string // where it is served; empty: there is none
+	store string // the address of the store; empty if there is none
 }
 
 func (l portLease) all() []int { return slices.Concat(l.any, l.fixed) }
@@ -82,7 +82,7 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 		return PortLeaseReply{}, refuse(ErrInvalid, fmt.Sprintf("generation %d of run %s has %d ports and runs with them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.any), r.Count))
 	}
 	got := portLease{fixed: r.Ports}
-	fresh := make([]int, 0, r.Count) // freed again if this fails
+	fresh := make([]int, 0, r.Count) // freed if this fails
 	fail := func(err error) (PortLeaseReply, error) {
 		run.ports.letGo(fresh)
 		return PortLeaseReply{}, err
@@ -121,7 +121,7 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 			if began {
 				return fail(err) // the tasks know this port
 			}
-			continue // not in use yet: any other will do
+			continue // not in use yet: take another one
 		}
 		if mine {
 			fresh = append(fresh, port)
@@ -158,14 +158,14 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 	return PortLeaseReply{Ports: got.any}, nil
 }
 
-// lapseLater has the ports of a run lapse unless it starts a process. portsMu must be held.
+// lapseLater lets the ports of a run lapse unless it starts a process. portsMu must be held.
 func (s *supervisor) lapseLater(run *run) {
 	var timer *time.Timer
 	timer = time.AfterFunc(s.cfg.PortsLapse, func() { s.lapsePorts(run, &timer) })
 	run.ports.lapse = timer
 }
 
-// dropOldPorts frees the ports that only earlier generations had, unless one of these is
+// dropOldPorts frees the ports of earlier generations only, unless a process of these is
 // still ending. They are not reused for the new generation: a peer of the old one must not
 // reach it by mistake.
 func (s *supervisor) dropOldPorts(run *run, generation int) {
@@ -206,8 +206,8 @@ func (s *supervisor) lapsePorts(run *run, timer **time.Timer) {
 	run.ports.letGo(nil)
 }
 
-// keepPorts keeps the ports of a run that starts a process until its release, and takes
-// them again if they have just lapsed.
+// keepPorts keeps the ports of a run that starts a process until its release, and leases them
+// again if they have just lapsed.
 func (s *supervisor) keepPorts(run *run, generation int) {
 	s.portsMu.Lock()
 	defer s.portsMu.Unlock()
@@ -218,7 +218,7 @@ func (s *supervisor) keepPorts(run *run, generation int) {
 			continue
 		}
 		for _, port := range l.all() {
-			// It is not probed: a task of the run may already listen.
+			// The port is not probed: a task of the run may already listen.
 			if _, err := run.ports.hold(port, false); err != nil {
 				s.log.Warn("A port of a run is not leased to it any more.", zap.String("run", run.key.WorkflowID), zap.Error(err))
 			}
@@ -287,10 +287,10 @@ func (p *runPorts) hold(port int, probe bool) (bool, error) {
 	return true, nil
 }
 
-// holdAny leases ports of any number, below the range that the kernel uses for outgoing
-// connections.
+// holdAny leases ports without a wanted number, below the range that the kernel uses for
+// outgoing connections.
 func (p *runPorts) holdAny(count int, avoid []int) ([]int, error) {
-	got := make([]int, 0, count) // to letGo, nil would be all
+	got := make([]int, 0, count) // not nil, which letGo would take for all
 	for port := range anyPorts() {
 		if len(got) == count {
 			break

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lifeline is our end of a pipe to the owner. A nil one is of a supervisor without an owner.
+// lifeline is our end of a pipe to the owner. It is nil if the supervisor has no owner.
 type lifeline struct {
 	file *os.File
 	conn syscall.RawConn
 	gone chan struct{} // closed when the owner is gone
 	told chan StopAll  // what the owner has written
-	// later is called with what is to be done later.
+	// later is called with a request for later stops.
 	later func(StopAll)
 	log   *zap.Logger
 	ended chan struct{} // closed when nothing is read any more
@@ -60,7 +60,8 @@ func watchLifeline(f *os.File, later func(StopAll), log *zap.Logger) (*lifeline,
 	return l, nil
 }
 
-// news returns what is closed when the owner is gone, and what has a request of it to stop.
+// news returns a channel that is closed when the owner is gone, and one with its requests to
+// stop.
 func (l *lifeline) news() (gone <-chan struct{}, told <-chan StopAll) {
 	if l == nil {
 		return nil, nil
@@ -76,7 +77,7 @@ func (l *lifeline) stop() {
 	}
 }
 
-// catchUp returns once all that the owner has written before is done. Without it a request
+// catchUp returns once everything that the owner has written is handled. Without it a request
 // that the owner has caused could overtake what the owner has written.
 func (l *lifeline) catchUp() {
 	if l != nil {
@@ -84,7 +85,7 @@ func (l *lifeline) catchUp() {
 	}
 }
 
-// readAll reads what is there. It reports whether that was the end.
+// readAll reads what is available. It reports whether that was the end.
 func (l *lifeline) readAll(fd uintptr) (end bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +112,7 @@ func (l *lifeline) readAll(fd uintptr) (end bool) {
 	}
 }
 
-// do does what a line says. Of those that make the supervisor end the first counts.
+// do handles a line. Of those that make the supervisor end, the first one counts.
 func (l *lifeline) do(line []byte) {
 	var all StopAll
 	err := json.Unmarshal(line, &all)

@@ -31,7 +31,7 @@ func mostFiles() uint64 {
 	return limit.Max
 }
 
-// ownFiles is about how many files a supervisor has open without any port.
+// ownFiles is roughly how many files a supervisor has open without any port.
 const ownFiles = 16
 
 // checkFiles refuses more ports than can ever be leased: each leased port is an open file.

@@ -49,9 +49,9 @@ func loadRuns(dir string) (map[string]*run, error) {
 	return runs, nil
 }
 
-// Journalled reads the processes that a supervisor which has ended journalled, by task and
-// number. It changes nothing. Unlike [OpenState] it does not mark processes without an end
-// as lost.
+// Journalled reads the processes from the journals of a supervisor that has ended, by task
+// and number. It changes nothing. Unlike [OpenState] it does not mark processes without an
+// end as lost.
 func Journalled(dir string) ([]Process, error) {
 	var all []Process
 	for _, folder := range []string{journalDir, releasedDir} {
@@ -74,7 +74,7 @@ func Journalled(dir string) ([]Process, error) {
 	return all, nil
 }
 
-// contents describes a journal apart from its run.
+// contents describes the content of a journal without its run.
 type contents struct {
 	good    []byte // whole, readable lines
 	damaged bool
@@ -110,11 +110,11 @@ func loadJournal(path, hash string) (*run, contents, error) {
 		c.good = append(append(c.good, line...), '\n')
 	}
 	if len(c.good) > 0 && r.key == (runkey.Run{}) {
-		c.damaged = true // the line that says whose it is is gone
+		c.damaged = true // the line that names the run is gone
 	}
 	r.journal = newJournal(path, r.key)
 	r.journal.size = int64(len(c.good))
-	r.journal.torn = true // whatever is behind that
+	r.journal.torn = true // the rest of the file is not valid
 	return r, c, nil
 }
 
@@ -191,7 +191,7 @@ func (r *run) replay(rec record) bool {
 		r.releasing = true
 		r.released = closedChan
 	default:
-		// Written by a later version: the line is kept for that.
+		// The line was written by a later version, and is kept for that.
 		return rec.Type != ""
 	}
 	return true

@@ -51,8 +51,8 @@ func holder(dir string) (pid int, role string) {
 	return pid, role
 }
 
-// How long an opener waits for a lock: briefly if another process only checks whether it is
-// free, longer if the side of a dead supervisor is cleaning up.
+// How long an opener waits for a lock: briefly if another process only checks it, longer if
+// the side of a dead supervisor is cleaning up.
 const (
 	lockPatience  = 250 * time.Millisecond
 	sweepPatience = 15 * time.Second
@@ -78,7 +78,7 @@ func waitLock(dir string) (*os.File, error) {
 }
 
 // inUse returns the error for a state directory in use: by which process, and what ending
-// that would do.
+// that process would do.
 func inUse(dir string, pid int, role string) error {
 	switch {
 	case pid <= 0:
@@ -97,14 +97,15 @@ func LockFree(dir string) bool {
 	return err == nil && !held
 }
 
-// Holder returns the process ID of the supervisor that uses a state directory; 0: none does.
+// Holder returns the process ID of the supervisor that uses a state directory; 0 if none
+// does.
 func Holder(dir string) int {
 	if LockFree(dir) {
 		return 0
 	}
 	pid, role := holder(dir)
 	if role != roleSupervisor {
-		return 0 // the side of a dead one cleans up
+		return 0 // the side of a dead supervisor is cleaning up
 	}
 	return pid
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
-// checkDir says what is wrong with a working directory: of the kernel's errors one does not
-// know whether they mean the program or the directory.
+// checkDir returns an error for an unusable working directory: the kernel's errors do not
+// tell whether they mean the program or the directory.
 func checkDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -33,14 +33,14 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// logDir is where the files of a process are made.
+// logDir is the directory in which the files of a process are created.
 type logDir struct {
-	root *os.Root // what is not left; nil: it is not known
+	root *os.Root // links must not leave it; nil if it is not known
 	path string   // of root
 	mode fs.FileMode
 }
 
-// makeLogDir makes the log directory of a process.
+// makeLogDir creates the log directory of a process.
 func makeLogDir(c Command) (logDir, error) {
 	l := logDir{mode: cmp.Or(c.LogMode, 0o700)}
 	if c.LogDir == "" {
@@ -68,7 +68,7 @@ func (l logDir) close() {
 	}
 }
 
-// open opens a file, which is made if it is missing and flags say so. It is closed on exec.
+// open opens a file, creating it if flags say so. The file is closed on exec.
 func (l logDir) open(path string, flags int) (int, error) {
 	mode := l.mode.Perm() & 0o666
 	if name, below := strings.CutPrefix(path, l.path+"/"); below && l.root != nil {

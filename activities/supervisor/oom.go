@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// oomScore is what the kernel adds to the badness of this process when memory runs out on
-// the host: the supervisor is the last to go, and its children are like any other program.
+// oomScore is the kernel's oom_score_adj of this process: the supervisor is killed last when
+// memory runs out on the host, and its children are treated like any other program.
 type oomScore struct {
 	file string
-	// protected reports whether the supervisor has [oomProtected]; a child has children.
+	// protected reports whether the supervisor has [oomProtected]; a child has the score
+	// children.
 	protected bool
 	children  int
 }
@@ -21,7 +22,7 @@ const (
 	oomProtected = -900
 )
 
-// protect protects this process if it may, which needs CAP_SYS_RESOURCE.
+// protect lowers the score of this process if it may, which needs CAP_SYS_RESOURCE.
 func protect(file string) oomScore {
 	s := oomScore{file: file}
 	b, err := os.ReadFile(file)

@@ -11,16 +11,17 @@ import (
 
 type orphan struct {
 	ticks uint64
-	// owner is the process it descends from; nil if that is not known.
+	// owner is the process that it descends from; nil if unknown.
 	owner *process
-	// ours reports whether it is of this instance but of a process not known any more.
+	// ours reports whether it belongs to this instance but to a process that is no longer
+	// known.
 	ours    bool
 	unknown bool // not attributed yet
 	swept   bool // counted with its owner
 }
 
-// reapOrphans reaps the children that we did not start and that have ended, and
-// keeps the list of those that have not.
+// reapOrphans reaps the children that have ended and that we did not start, and updates the
+// list of those that have not ended.
 //
 // A child that ends between listing and reaping leaves children of its own that the list
 // does not contain. So a list counts only if nothing was reaped after it. If orphans come
@@ -54,7 +55,7 @@ func (r *reaper) reapKnown() int {
 	reaped := 0
 	for pid, o := range r.orphans {
 		if o.unknown && !r.foreign[pid] && zombie(pid) {
-			r.attribute(pid, o) // nothing is known of it once it is reaped
+			r.attribute(pid, o) // nothing can be found out once it is reaped
 		}
 		var used syscall.Rusage
 		got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, &used)
@@ -75,7 +76,7 @@ func (r *reaper) reapKnown() int {
 	return reaped
 }
 
-// meet tells new children that the supervisor started from orphans.
+// meet distinguishes new children that the supervisor started from orphans.
 func (r *reaper) meet(pids []int) bool {
 	s := r.s
 	// A child that is being started is not in the table yet.
@@ -109,7 +110,7 @@ func (r *reaper) killLeftovers() map[*process]int {
 		switch {
 		case r.foreign[pid] || o.unknown:
 		case o.owner != nil && (o.owner.phase == starting || o.owner.phase == running):
-			// A daemon of a living task may live.
+			// A daemon of a living task may continue.
 		case o.owner != nil:
 			s.send(pid, unix.SIGKILL)
 			o.count()
@@ -127,8 +128,7 @@ func (r *reaper) killLeftovers() map[*process]int {
 	return rest
 }
 
-// count counts an orphan that has outlived its owner, once. The supervisor's mu must be
-// held.
+// count counts an orphan that has outlived its owner, once. The supervisor's mu must be held.
 func (o *orphan) count() {
 	if o.owner != nil && !o.swept {
 		o.swept = true
@@ -174,10 +174,10 @@ func (r *reaper) attribute(pid int, o *orphan) {
 	}
 }
 
-// ownerless reports whether an orphan without a cookie must belong to a task that has
-// ended, because all processes that could have started it have; one of them then waits for
-// it. As process 1 of a host the supervisor also gets the orphans of others, and leaves
-// those that it does not know alone.
+// ownerless reports whether an orphan without a cookie must belong to a task that has ended,
+// because all processes that could have started it have ended; one of them then waits for it.
+// As process 1 of a host the supervisor also gets the orphans of others, and leaves unknown
+// ones alone.
 func (r *reaper) ownerless(o *orphan) bool {
 	if os.Getpid() == 1 {
 		return false

@@ -10,14 +10,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
-// Owner holds the files of the supervisor's owner that tasks can get. The supervisor itself
+// Owner has the files of the supervisor's owner that tasks can get. The supervisor itself
 // neither reads, writes nor closes them.
 type Owner struct {
 	// Stdout and Stderr are where a stream with [OwnersOutput] goes; /dev/null if nil.
 	Stdout, Stderr *os.File
 	// Stdin is for a command in the foreground, with Stdout and Stderr, and for others by
-	// [Command.Stdin]. If it is a terminal, that becomes the controlling terminal of the process
-	// in the foreground. If nil, nothing is started in the foreground.
+	// [Command.Stdin]. If it is a terminal, it becomes the controlling terminal of the
+	// process in the foreground. If nil, nothing is started in the foreground.
 	Stdin *os.File
 }
 
@@ -53,7 +53,7 @@ func (o *owner) standard() (fds []int, err error) {
 	return fds, nil
 }
 
-// input returns the owner's stdin, or the file that it is, for a command.
+// input returns the owner's stdin, or the file behind it, for a command.
 func (o *owner) input(stdin string) (int, error) {
 	if stdin == OwnersInput || o.Stdin == nil {
 		return duplicate(o.Stdin)
@@ -62,7 +62,7 @@ func (o *owner) input(stdin string) (int, error) {
 	if err != nil {
 		return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitNotExecutable}
 	}
-	// As far as the owner has come: it may have been given the rest of a file.
+	// The offset is the owner's, whose stdin may be the rest of a file.
 	if at, err := unix.Seek(int(o.Stdin.Fd()), 0, unix.SEEK_CUR); err == nil {
 		_, err = unix.Seek(fd, at, unix.SEEK_SET)
 		if err != nil {
@@ -73,8 +73,8 @@ func (o *owner) input(stdin string) (int, error) {
 	return fd, nil
 }
 
-// lendTerminal makes the terminal, if there is one, the controlling terminal of a process
-// in the foreground, and resets the modes that an earlier process may have changed.
+// lendTerminal makes the terminal, if there is one, the controlling terminal of a process in
+// the foreground, and resets the modes, which an earlier process may have changed.
 func (o *owner) lendTerminal(attr *syscall.SysProcAttr) {
 	if o.modes == nil {
 		return

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pin is a port that a task wants by number. Two tasks of a run may want the same port of
-// one machine, under two names of it and even on two host workers. Waiting would never
+// pin is a port that a task wants by number. Two tasks of a run may want the same port of one
+// machine, under two names of the machine and even on two host workers. Waiting would never
 // help, and only the supervisors can find out: the name of the socket contains the task, for
 // other supervisors to read.
 type pin struct {
 	task       string
 	generation int
-	fd         int // of the socket with the name
+	fd         int // the socket with the name
 }
 
 // pin records the task of a port. Without the socket other supervisors only see that the

@@ -14,7 +14,7 @@ import (
 
 func bindPort(port int) (int, error) { return bindAbstract(portPrefix + strconv.Itoa(port)) }
 
-// bindAbstract takes an abstract name, which the kernel frees with its holder.
+// bindAbstract binds an abstract name, which the kernel frees with its holder.
 func bindAbstract(name string) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -27,9 +27,9 @@ func bindAbstract(name string) (int, error) {
 	return fd, nil
 }
 
-// probePort reports whether a program could listen on a port, on every address
-// of both families. With reuse, what an earlier listener left in TIME_WAIT does
-// not count; it does not for nearly all programs.
+// probePort returns an error if a program could not listen on a port, on any address of both
+// families. With reuse, the remains of an earlier listener in TIME_WAIT are ignored, as
+// nearly all programs do.
 func probePort(port int, reuse bool) error {
 	probe := func(family int, addr unix.Sockaddr) error {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -60,7 +60,7 @@ func probePort(port int, reuse bool) error {
 
 const (
 	lowestPort = 20000
-	// fewestPorts is how many there must be for a range to be worth using.
+	// fewestPorts is how many ports a range needs to be used.
 	fewestPorts = 1024
 )
 
@@ -89,17 +89,17 @@ func choosePorts(local string) (low, high int) {
 	case 65536-(last+1) >= fewestPorts:
 		return last + 1, 65536
 	default:
-		return lowestPort, 32768 // all of them are ephemeral: the probe must do
+		return lowestPort, 32768 // all of them are ephemeral: only the probe helps
 	}
 }
 
-// anyPorts returns the ports to choose from that the administrator does not keep for
-// something, beginning anywhere.
+// anyPorts returns the ports to choose from that the administrator has not reserved,
+// beginning at a random one.
 func anyPorts() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		low, high := portRange()
 		reserved := reservedPorts()
-		start := rand.IntN(high - low) //nolint:gosec // no secret: whoever looks for ports may begin elsewhere
+		start := rand.IntN(high - low) //nolint:gosec // not a secret: it spreads concurrent searches
 		for i := range high - low {
 			if port := low + (start+i)%(high-low); !reserved(port) && !yield(port) {
 				return
@@ -109,7 +109,7 @@ func anyPorts() iter.Seq[int] {
 }
 
 // FreePorts returns ports that no run has leased, below the range that the kernel uses for
-// outgoing connections. None is leased to a run until the next one is asked for.
+// outgoing connections. Each is kept from runs until the next one is requested.
 func FreePorts() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for port := range anyPorts() {
@@ -126,7 +126,7 @@ func FreePorts() iter.Seq[int] {
 	}
 }
 
-// reservedPorts tells the ports that the administrator keeps for something.
+// reservedPorts returns whether the administrator has reserved a port.
 func reservedPorts() func(int) bool {
 	raw, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_reserved_ports")
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// procStat is what we need of /proc/<pid>/stat.
+// procStat is the used part of /proc/<pid>/stat.
 type procStat struct {
 	state   byte
 	ppid    int
 	session int
-	// ticks is when the process started, in clock ticks since boot: with the
-	// pid it names a process for good.
+	// ticks is when the process started, in clock ticks since boot: with the pid it
+	// identifies a process uniquely.
 	ticks uint64
 	// user and system are the processor time of the process and of the children that it has
 	// waited for.
@@ -37,8 +37,8 @@ func readStat(pid int) (procStat, error) {
 var errStat = errors.New("malformed /proc/<pid>/stat")
 
 func parseStat(raw []byte) (procStat, error) {
-	// The second field is the program's name in parentheses, which can itself
-	// have spaces and parentheses: the fields begin after the last one.
+	// The second field is the program's name in parentheses, which can itself have spaces and
+	// parentheses: the other fields follow the last one.
 	end := bytes.LastIndexByte(raw, ')')
 	if end < 0 {
 		return procStat{}, errStat
@@ -72,10 +72,10 @@ func parseStat(raw []byte) (procStat, error) {
 	return s, nil
 }
 
-// userTick is the unit of times in /proc, on every machine that Go knows.
+// userTick is the unit of times in /proc, on every platform that Go supports.
 const userTick = 10 * time.Millisecond
 
-// allPIDs lists every process one can see.
+// allPIDs returns every visible process.
 func allPIDs() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -98,20 +98,20 @@ func allPIDs() ([]int, error) {
 	return pids, nil
 }
 
-// childLister lists the children that this process did not start itself: the
-// orphans that were re-parented to it.
+// childLister lists the children that this process did not start itself: the orphans that
+// were re-parented to it.
 //
-// The kernel keeps children by thread, and hands orphans to the first living
-// thread, which is the main one. So one small file has them all and a host
-// with 256 tasks needs no scan of /proc when one of them ends. It may list some
-// of our own children too; the caller knows those.
+// The kernel keeps children by thread, and gives orphans to the first living thread, which is
+// the main one. One small file therefore has them all, and a host with 256 tasks needs no
+// scan of /proc when one of them ends. The list may contain some of our own children too; the
+// caller knows those.
 type childLister struct {
-	path string // empty: the kernel has no such file, /proc is scanned
+	path string // empty if the kernel has no such file; then /proc is scanned
 	self int
 }
 
-// For tests: noChildren does as if there were no such file, and listed is called
-// when a list was made.
+// For tests: noChildren acts as if there were no such file, and listed is called after each
+// list.
 var (
 	noChildren bool
 	listed     func()

@@ -44,138 +44,140 @@ type Reason string
 // The values of [Reason]. It is empty if the process ended by itself.
 const (
 	ReasonNone Reason = ""
-	// ReasonCollateral: another task's end, or the run's, made this one pointless.
+	// ReasonCollateral means that the end of another task, or of the run, made this one
+	// pointless.
 	ReasonCollateral Reason = "collateral"
-	// ReasonTerminate and ReasonRestart: an operator asked.
+	// ReasonTerminate and ReasonRestart mean that an operator asked for it.
 	ReasonTerminate Reason = "terminate"
 	ReasonRestart   Reason = "restart"
-	// ReasonTimeout: the run's timeout passed.
+	// ReasonTimeout means that the run's timeout passed.
 	ReasonTimeout Reason = "timeout"
-	// ReasonMaxRunTime: KillAt of the command passed.
+	// ReasonMaxRunTime means that KillAt of the command passed.
 	ReasonMaxRunTime Reason = "max-run-time"
-	// ReasonCutOff: the [Contact] that the process needs was not renewed in time.
+	// ReasonCutOff means that the [Contact] that the process needs was not renewed in time.
 	ReasonCutOff Reason = "cut-off"
-	// ReasonShutdown: the supervisor was asked to end, or its owner died.
+	// ReasonShutdown means that the supervisor was asked to end, or that its owner died.
 	ReasonShutdown Reason = "shutdown"
-	// ReasonOOM: the kernel killed it because it had reached its [Limits.Memory].
+	// ReasonOOM means that the kernel killed it because it had reached its [Limits.Memory].
 	ReasonOOM Reason = "oom"
-	// ReasonSilence: it was silent for too long.
+	// ReasonSilence means that it was silent for too long.
 	ReasonSilence Reason = "silence"
-	// ReasonLogQuota: it wrote more than [Command.LogQuota].
+	// ReasonLogQuota means that it wrote more than [Command.LogQuota].
 	ReasonLogQuota Reason = "log-quota"
 )
 
-// OwnersOutput stands for the output of the supervisor's owner, which it has for
-// a run in the foreground ([Config.Owner]).
+// OwnersOutput stands for the output of the supervisor's owner ([Config.Owner]), which a run
+// in the foreground has.
 const OwnersOutput = "owner"
 
 // The values of [Command.Stdin].
 const (
-	// OwnersInput is the owner's stdin itself: what one process reads no other does.
+	// OwnersInput is the owner's stdin itself: what one process reads, no other gets.
 	OwnersInput = "owner"
-	// OwnersFile is the file that the owner's stdin is, opened again for each process.
+	// OwnersFile is the file behind the owner's stdin, opened again for each process.
 	OwnersFile = "owner's file"
 )
 
 // Command is what to execute. Its output goes directly to files, not through the
 // supervisor.
 type Command struct {
-	Path string   `json:"path"` // an absolute path: nothing is looked up
-	Args []string `json:"args"` // argv, the program's name included
+	Path string   `json:"path"` // absolute: PATH is not searched
+	Args []string `json:"args"` // argv, including the program's name
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"`
-	// User is whom the process runs as; nil: the supervisor's own. What the supervisor does
-	// with the directories and files below it does as that user.
+	// User is the user of the process; nil is the supervisor's own. The supervisor also
+	// handles the directories and files below as that user.
 	User *hostuser.User `json:"user,omitempty"`
-	// LogDir is made, with its parents, before the files are opened. It is below LogRoot,
-	// which is not left, whatever links lead out of it; empty: nothing is known of it.
+	// LogDir is created, with its parents, before the files are opened. It is below LogRoot,
+	// which no link may leave; LogRoot is empty if it is unknown.
 	LogDir  string `json:"log_dir"`
 	LogRoot string `json:"log_root,omitempty"`
-	// LogMode is that of the directories that are made; files are not executable. Default:
-	// nobody but the user may read them.
+	// LogMode is the mode of the created directories; files are not executable. By default
+	// only the user may read them.
 	LogMode fs.FileMode `json:"log_mode,omitempty"`
-	// Stdin is what the process reads: [OwnersInput], [OwnersFile], or if empty /dev/null.
+	// Stdin is the source of stdin: [OwnersInput], [OwnersFile], or /dev/null if empty.
 	Stdin string `json:"stdin,omitempty"`
 	// Stdout and Stderr are opened for appending; /dev/null is allowed, and
 	// [OwnersOutput] stands for the same output of the supervisor's owner.
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
-	// Foreground gives the process the owner's stdin, stdout and stderr, and its
-	// terminal if they are one. Stdin, Stdout and Stderr are ignored then.
+	// Foreground gives the process the owner's stdin, stdout and stderr, and its terminal if
+	// they are one. Stdin, Stdout and Stderr are then ignored.
 	Foreground bool `json:"foreground,omitempty"`
 	// CPUs are the processors that the process is bound to; empty for all.
 	CPUs   []int  `json:"cpus,omitempty"`
 	Limits Limits `json:"limits,omitzero"`
 	// LogQuota is how many bytes the processes of the run may write to their output files
-	// here; 0: any number. What is more ends the process that has written most, or is
-	// dropped where LogDrop is set.
+	// here; 0 is no limit. Beyond it the process that has written most is killed or, if
+	// LogDrop is set, the excess is dropped.
 	LogQuota int64 `json:"log_quota,omitempty"`
 	LogDrop  bool  `json:"log_drop,omitempty"`
-	// KillAt is when the process is killed for running too long, in
-	// nanoseconds of CLOCK_BOOTTIME. 0: never.
+	// KillAt is when the process is killed for running too long, in nanoseconds of
+	// CLOCK_BOOTTIME; 0 means never.
 	KillAt int64 `json:"kill_at"`
 }
 
 // Contact bounds the life of a process whose task may be started elsewhere: the server must
-// keep answering the side for this task. Start and Renew set the deadline, and need an
-// answer for that. So a side that was killed, is frozen, crashes again and again or cannot
-// log in does not extend it.
+// keep answering the side for this task. Start and Renew set the deadline, and need an answer
+// for that. So a side that was killed, is frozen, crashes repeatedly or cannot log in does
+// not extend it.
 type Contact struct {
 	// Until is when the process is stopped, in nanoseconds of CLOCK_BOOTTIME: a fixed time
-	// after the request was sent that the server answered last. 0: it needs no contact.
+	// after the last request that the server answered was sent. It is 0 if the process needs
+	// no contact.
 	Until int64 `json:"until"`
-	// Signal and Grace are how it is stopped.
+	// Signal and Grace are those of that stop.
 	Signal int           `json:"signal"`
 	Grace  time.Duration `json:"grace"`
 }
 
-// Process is one process of a task, as the journal has it.
+// Process is the journal's record of one process of a task.
 type Process struct {
 	Key runkey.Task `json:"key"`
-	// Number counts the processes of a task from 0, over restarts, start-task
-	// and all; it names the journal entry.
+	// Number counts the processes of a task from 0, across restarts and start-task; it
+	// identifies the journal entry.
 	Number int `json:"number"`
 	// Launch is the launch this process was started under.
 	Launch int    `json:"launch"`
 	PID    int    `json:"pid"`
 	LogDir string `json:"log_dir"`
-	// User is the name of whom it runs as, where that is not the supervisor's own.
+	// User is the name of its user, if that is not the supervisor's own.
 	User    string    `json:"user,omitempty"`
 	Started time.Time `json:"started"`
 	// Exit is nil while the process lives.
 	Exit *Exit `json:"exit,omitempty"`
-	// Granted reports whether the next process of the task may be started: the exit
-	// was judged, and the task is restarted.
+	// Granted reports whether the next process of the task may be started: the exit was
+	// judged, and the task is restarted.
 	Granted bool `json:"granted,omitempty"`
 	// Failures is the number of processes of the launch that have failed, up to this
 	// one, as reported with the grant of the next one.
 	Failures int `json:"failures,omitempty"`
 }
 
-// Ref names the process.
+// Ref returns the reference to the process.
 func (p Process) Ref() ProcessRef { return ProcessRef{Key: p.Key, Number: p.Number} }
 
-// Exit is how a process ended.
+// Exit describes how a process ended.
 type Exit struct {
 	// Code is the exit code, or -N if signal N ended the process.
 	Code int `json:"code"`
 	// Reason is why the supervisor, or the kernel, stopped it; empty if it ended by itself.
 	Reason Reason `json:"reason,omitempty"`
-	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], or is that of [StopRequest].
+	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], or the Detail of a
+	// [StopRequest].
 	Detail string `json:"detail,omitempty"`
 	// Dropped is how many bytes of its output were dropped; see [Command.LogDrop].
 	Dropped int64 `json:"dropped,omitempty"`
-	// Swept is how many processes it had left behind, which were killed after it.
+	// Swept is how many processes it left behind, which were killed after it.
 	Swept int `json:"swept,omitempty"`
 	// Failed reports whether it was known to have failed when it was stopped.
 	Failed bool `json:"failed,omitempty"`
-	// Lost reports whether the process ended with its host, supervisor or boot, so that
-	// its exit is not known.
+	// Lost reports whether the process ended with its host, supervisor or boot, so that its
+	// exit is unknown.
 	Lost bool `json:"lost,omitempty"`
-	// Unkillable reports whether it was still alive a bound after SIGKILL and was given
-	// up.
+	// Unkillable reports whether it was still alive some time after SIGKILL and was given up.
 	Unkillable bool `json:"unkillable,omitempty"`
-	// StartError: the program could not be executed, and why.
+	// StartError is the reason if the program could not be executed.
 	StartError string    `json:"start_error,omitempty"`
 	Ended      time.Time `json:"ended"`
 	// BootNanos is the end on CLOCK_BOOTTIME.
@@ -222,22 +224,21 @@ type GrantRequest struct {
 	Key    runkey.Task
 	Fence  Fence
 	Number int
-	// Failures becomes that of the process.
+	// Failures is stored in the process.
 	Failures int
 }
 
-// StopRequest asks living processes of a run to end: Signal to the group, and
-// SIGKILL after Grace. A second request may shorten the first one's grace but
-// never lengthens it, and never changes its reason. The reply comes at once;
-// use Wait for the end.
+// StopRequest stops living processes of a run: Signal to the group, and SIGKILL after Grace.
+// A second request may shorten the grace of the first but never lengthen it, and never
+// changes its reason. The reply comes at once; use Wait for the end.
 type StopRequest struct {
 	Run runkey.Run
 	// Tasks limits the request to the living processes of these tasks, in Generation.
 	// Nil means every task of the run.
 	Tasks      []string
 	Generation int
-	// Processes, when set, limits the request to these very processes instead. One
-	// that has ended is no reason to stop its successor.
+	// Processes, if not nil, limits the request to exactly these processes instead. If one
+	// has ended, its successor is not stopped.
 	Processes []ProcessRef
 	// Signal is the number of the signal. SIGKILL needs no grace.
 	Signal int
@@ -248,28 +249,27 @@ type StopRequest struct {
 	// Failed is recorded in the exits of the processes that this request stops first:
 	// they have failed but not ended yet.
 	Failed bool
-	// Fence, when set, must not be older than the task's in Generation, to which
-	// it limits the request: attempts are counted anew in each.
+	// Fence, if not nil, must not be older than the task's in Generation, to which it limits
+	// the request: each generation counts attempts from the start.
 	Fence *Fence
 }
 
 // StopAll is a request that the owner can write to the lifeline, as one line of JSON: stop
-// everything in this way and end. It is for an owner whose side cannot go on, for example
+// everything in this way and end. It is for an owner whose side cannot continue, for example
 // without a server.
 type StopAll struct {
 	Stop
-	// Tasks are those that are to be stopped in another way.
+	// Tasks has the tasks that are to be stopped in another way.
 	Tasks map[string]Stop `json:"tasks,omitempty"`
-	// Recorded reports whether the server knows how all runs have ended. The side has
-	// nothing to say then, and is killed.
+	// Recorded reports whether the server knows how all runs have ended. The side then has
+	// nothing to report, and is killed.
 	Recorded bool `json:"recorded,omitempty"`
-	// Later reports whether nothing is to be stopped now, nor to end: only when runs stop their
-	// processes, these signals are sent in place of those that they ask for.
+	// Later reports whether nothing is to be stopped now: instead, when runs stop their
+	// processes, these signals replace the ones that the runs request.
 	Later bool `json:"later,omitempty"`
 }
 
-// Stop is how a process is asked to end: a signal by number, and the time until
-// SIGKILL.
+// Stop describes how a process is stopped: a signal by number, and the time until SIGKILL.
 type Stop struct {
 	Signal int           `json:"signal"`
 	Grace  time.Duration `json:"grace"`
@@ -292,7 +292,7 @@ func (a StopAll) longest() time.Duration {
 	return grace
 }
 
-// check refuses what is no signal.
+// check returns an error for an invalid signal.
 func (a StopAll) check() error {
 	err := checkSignal(a.Signal)
 	for _, s := range a.Tasks {
@@ -309,7 +309,7 @@ type SignalRequest struct {
 	Signal     int
 }
 
-// TasksReply names the tasks a request reached.
+// TasksReply names the tasks that a request reached.
 type TasksReply struct{ Tasks []string }
 
 // PortLeaseRequest leases ports for a run. It is idempotent by run, generation and group: a
@@ -318,28 +318,28 @@ type TasksReply struct{ Tasks []string }
 type PortLeaseRequest struct {
 	Run        runkey.Run
 	Generation int
-	// Group tells the leases of one generation apart.
+	// Group distinguishes the leases of one generation.
 	Group int
-	// Count is how many ports of any number are wanted.
+	// Count is how many ports without a wanted number are leased.
 	Count int
-	// Ports are wanted by number, by these Tasks. The request fails if one is taken, and
-	// with ErrPortShared, for good, if another task of the run has it.
+	// Ports are wanted by number, by these Tasks. The request fails if one is taken and,
+	// permanently, with ErrPortShared if another task of the run has it.
 	Ports []int
 	Tasks []string
 	// Avoid are ports that the run wants by number in any of its leases.
 	Avoid []int
-	// Store is where a store for torch is served while the ports are leased, as "host:port";
-	// port 0 is the first of the Count ports. Empty: there is none. Each generation has
-	// another.
+	// Store is the address of a store for torch that is served while the ports are leased, as
+	// "host:port"; port 0 is the first of the Count ports. If empty, there is none. Each
+	// generation has its own store.
 	Store string
 }
 
 // PortLeaseReply has the Count ports.
 type PortLeaseReply struct{ Ports []int }
 
-// ReleaseRequest ends a run on this host: what is left is stopped, ports are
-// freed. Once released, the run's processes stay readable for seven days and
-// no new one can be started.
+// ReleaseRequest ends a run on this host: what is left is stopped, and ports are freed. After
+// the release, the run's processes stay readable for seven days and no new ones can be
+// started.
 type ReleaseRequest struct {
 	Run    runkey.Run
 	Signal int
@@ -349,13 +349,13 @@ type ReleaseRequest struct {
 // ProcessesReply has processes, by task and number.
 type ProcessesReply struct{ Processes []Process }
 
-// Limits bound what a process and its descendants use of the host, all of them together.
-// 0: no bound.
+// Limits bound what a process and all its descendants together use of the host. 0 is no
+// bound.
 type Limits struct {
 	Memory int64 `json:"memory,omitempty"` // bytes
 	CPUs   int   `json:"cpus,omitempty"`   // full processors
 	PIDs   int   `json:"pids,omitempty"`   // processes and threads
-	// Rlimits are those of setrlimit(2), which each of the processes has for itself.
+	// Rlimits are limits of setrlimit(2), which apply to each of the processes separately.
 	Rlimits []Rlimit `json:"rlimits,omitempty"`
 }
 
@@ -365,7 +365,7 @@ type Rlimit struct {
 	Value    uint64 `json:"value"`
 }
 
-// Controllers returns those of cgroups that the limits need.
+// Controllers returns the cgroup controllers that the limits need.
 func (l Limits) Controllers() (needed []string) {
 	for name, n := range map[string]int64{"cpu": int64(l.CPUs), "memory": l.Memory, "pids": int64(l.PIDs)} {
 		if n > 0 {
@@ -376,13 +376,13 @@ func (l Limits) Controllers() (needed []string) {
 	return needed
 }
 
-// ControllersReply has the controllers of cgroups that can limit processes here: cpu, memory
-// and pids. Why says why not all of them can.
+// ControllersReply has the cgroup controllers that can limit processes here: cpu, memory and
+// pids. Why is the reason if some are missing.
 type ControllersReply struct {
 	Controllers []string
 	Why         string
 }
 
-// ClosingReply reports that the supervisor is ending. OwnerGone reports whether that is
-// because the owner has ended or requested it ([StopAll]).
+// ClosingReply reports that the supervisor is ending. OwnerGone reports whether the reason is
+// that the owner has ended or requested it ([StopAll]).
 type ClosingReply struct{ OwnerGone bool }

@@ -9,46 +9,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quota is how much the processes of a run write to their output files. It has a lock of
+// quota tracks how much the processes of a run write to their output files. It has a lock of
 // its own, which may be held while supervisor.mu is acquired: a file may be on a server that
 // is gone.
 type quota struct {
 	mu sync.Mutex
-	// bytes is the limit. What is above it is dropped, or ends processes.
+	// bytes is the limit. Output beyond it is dropped, or ends processes.
 	bytes int64
 	drop  bool
-	// ended is what those have written that have ended, but for those stopped for it: after
+	// ended is the output of processes that have ended, except those stopped for it: after
 	// that the others have the whole limit.
 	ended   int64
 	outputs map[*process]*output
-	// watched reports whether somebody looks at the files.
+	// watched reports whether a goroutine watches the files.
 	watched bool
 }
 
-// output is what a process writes.
+// output is the output of a process.
 type output struct {
 	files []*watchedFile
 	// stopped reports whether it was stopped for writing too much.
 	stopped bool
 }
 
-// watchedFile is an output file of a process. It is known by a descriptor, because the
+// watchedFile is an output file of a process. It is identified by a descriptor, because the
 // process may give its name to another file.
 type watchedFile struct {
 	*os.File
-	// kept is its size after the last look, and dropped what was cut off by then, but for
+	// kept is its size after the last check, and dropped what was cut off by then, except for
 	// what the process wrote at that very moment.
 	kept, dropped int64
-	// seen is its size at this look. What is written after it is no part of any decision,
-	// or a little more would stay with each look.
+	// seen is its size at this check. Later output is not part of any decision of this check,
+	// or a little more would stay with each check.
 	seen int64
 }
 
-// watchEvery is how often the sizes of files are looked at.
+// watchEvery is how often the sizes of files are checked.
 const watchEvery = 100 * time.Millisecond
 
-// watchOutput has the output files of a process watched. It is called before the process
-// can write.
+// watchOutput starts to watch the output files of a process. It must be called before the
+// process can write.
 func (s *supervisor) watchOutput(p *process, c Command, fds []int) error {
 	o := &output{}
 	for _, fd := range fds {
@@ -56,7 +56,7 @@ func (s *supervisor) watchOutput(p *process, c Command, fds []int) error {
 		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 			continue
 		}
-		// The same file, and where we write in it is not its end.
+		// This opens the same file without O_APPEND, so that we can write at any offset.
 		f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0)
 		if err != nil {
 			o.close()
@@ -79,7 +79,7 @@ func (s *supervisor) watchOutput(p *process, c Command, fds []int) error {
 	return nil
 }
 
-// keepQuota looks at the files of a run until all of its processes have ended.
+// keepQuota watches the files of a run until all of its processes have ended.
 func (s *supervisor) keepQuota(q *quota) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -99,7 +99,7 @@ func (s *supervisor) keepQuota(q *quota) {
 	}
 }
 
-// look drops what is too much, or returns the process to stop. mu must be held.
+// look drops the excess, or returns the process to stop. mu must be held.
 func (q *quota) look() *process {
 	over := q.total() - q.bytes
 	if q.drop {
@@ -115,8 +115,8 @@ func (q *quota) look() *process {
 	return p
 }
 
-// loudest returns the process that has written most, where the run has written so much too
-// much; nil while one that was stopped for it has not ended. mu must be held.
+// loudest returns the process that has written most if the run is over the limit; nil while a
+// process that was stopped for it has not ended. mu must be held.
 func (q *quota) loudest(over int64) (most *process) {
 	if over <= 0 {
 		return nil
@@ -133,8 +133,8 @@ func (q *quota) loudest(over int64) (most *process) {
 	return most
 }
 
-// endOutput completes the exit of a process, which may have written too much since the last
-// look.
+// endOutput completes the exit of a process, which may have exceeded the limit since the last
+// check.
 func (s *supervisor) endOutput(p *process, exit *Exit) {
 	q := &p.task.run.quota
 	q.mu.Lock()
@@ -172,7 +172,7 @@ func (o *output) close() {
 	}
 }
 
-// total looks at all files, and returns what the run has written. mu must be held.
+// total checks all files, and returns what the run has written. mu must be held.
 func (q *quota) total() int64 {
 	n := q.ended
 	for _, o := range q.outputs {
@@ -186,7 +186,7 @@ func (q *quota) total() int64 {
 	return n
 }
 
-// size returns the size at the last look.
+// size returns the size at the last check.
 func (o *output) size() (n int64) {
 	for _, f := range o.files {
 		n += f.seen
@@ -194,8 +194,8 @@ func (o *output) size() (n int64) {
 	return n
 }
 
-// cut cuts off up to so many of the bytes that were written since the last look, and returns
-// how many. The first time it says so in the file.
+// cut cuts off at most over of the bytes that were written since the last check, and returns
+// how many. The first time it writes a note into the file.
 func (o *output) cut(over, quota int64) (n int64) {
 	for _, f := range o.files {
 		n += f.cut(over-n, quota)
@@ -218,7 +218,7 @@ func (f *watchedFile) cut(over, quota int64) int64 {
 	return n
 }
 
-// note writes a text that is to be the end of the file, and returns where it ends.
+// note writes a text as the end of the file, and returns where it ends.
 func (f *watchedFile) note(at int64, text string) int64 {
 	n, err := f.WriteAt([]byte(text), at)
 	if err == nil {

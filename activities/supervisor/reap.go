@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaper notices the ends of children, clears up behind the leaders of tasks,
-// and reaps. One goroutine, woken by SIGCHLD.
+// reaper notices the ends of children, kills what the leaders of tasks leave behind, and
+// reaps. It is one goroutine, woken by SIGCHLD.
 //
 // A leader is not reaped before the rest of its process is gone: until then its
 // number, and with it the group's, cannot pass to a stranger. That is also why
@@ -29,16 +29,17 @@ type reaper struct {
 	nudge   chan struct{}
 	quit    chan struct{}
 	stopped chan struct{}
-	// pauses hands a channel to who wants the reaper to pause until that is closed.
+	// pauses passes a channel from a goroutine that wants the reaper to pause until it is
+	// closed.
 	pauses chan chan struct{}
 
 	children *childLister
 	session  int // the supervisor's own
-	// foreign holds children that belong to no task: from before an exec, or of the
-	// side. They are reaped and otherwise left alone.
+	// foreign has children that belong to no task: from before an exec, or of the side. They
+	// are reaped and otherwise left alone.
 	foreign map[int]bool
-	// orphans has every child we did not start, until it is reaped: as long, its
-	// pid is its own. Only the reaper's goroutine uses it.
+	// orphans has every child that we did not start, until it is reaped; until then its pid
+	// cannot be reused. Only the reaper's goroutine uses it.
 	orphans map[int]*orphan
 	// unsure reports whether the owner of some children is not known yet.
 	unsure bool
@@ -124,13 +125,12 @@ const (
 	strayMost = 5 * time.Second
 )
 
-// pass looks at everything once and reports whether something is left that will
-// not let go yet.
+// pass checks everything once and reports whether anything is left that has not ended yet.
 func (r *reaper) pass() bool {
 	r.reapOrphans()
 	waiting := r.findEnded()
 	if len(waiting) > 0 {
-		r.reapOrphans() // SIGKILL works at once where nothing is in its way
+		r.reapOrphans() // SIGKILL usually works at once
 	}
 	rest := r.killLeftovers()
 	lingering := false
@@ -142,7 +142,7 @@ func (r *reaper) pass() bool {
 	if len(waiting) > 0 && !lingering {
 		rest = r.killLeftovers() // some may just have lost their last possible owner
 	}
-	// Most news comes by SIGCHLD; a cgroup gives none.
+	// Most changes are announced by SIGCHLD, but those of a cgroup are not.
 	if lingering || rest[nil] > 0 {
 		most := pauseMost
 		if !lingering {
@@ -190,8 +190,8 @@ func (r *reaper) findEnded() []*process {
 	for _, p := range dead {
 		p.endedAt, p.endedBoot = now, boot
 		stopTimer(p.killTimer)
-		// What a program leaves running when it ends gets no grace: it was not
-		// asked to end, it was forgotten, and holds ports and devices.
+		// What a program leaves running when it ends gets no grace: it was not asked to end,
+		// it was forgotten, and holds ports and devices.
 		s.kill(p)
 	}
 	var waiting []*process
@@ -235,7 +235,7 @@ func (r *reaper) finish(p *process, left int) bool {
 	stopTimer(p.bound)
 	stopTimer(p.killTimer)
 	if p.phase == running {
-		// It does not die. It stays in the table to be reaped should it ever.
+		// It does not die. It stays in the table, to be reaped if it ever does.
 		p.phase = abandoned
 		exit.Code, exit.Unkillable = -int(unix.SIGKILL), true
 		exit.Ended, exit.BootNanos = time.Now().UTC(), BootNanos()
@@ -270,7 +270,7 @@ func (r *reaper) finish(p *process, left int) bool {
 }
 
 // recordExit journals an exit and then publishes it, in this order: an exit that was seen
-// once must be seen again after a restart.
+// must be seen again after a restart.
 func (s *supervisor) recordExit(p *process, exit *Exit) {
 	r := p.task.run
 	s.endOutput(p, exit)

@@ -18,14 +18,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor/internal/wire"
 )
 
-// What a side finds in its environment.
+// The variables in the environment of a side.
 const (
 	envFD       = "CLUSTERRUN_SUPERVISOR_FD"
 	envState    = "CLUSTERRUN_SUPERVISOR_STATE"
 	envInstance = "CLUSTERRUN_SUPERVISOR_INSTANCE"
 )
 
-// Client asks a supervisor. It is safe for concurrent use; a call ends with its
+// Client sends requests to a supervisor. It is safe for concurrent use; a call ends with its
 // context, and every call fails with [ErrLost] once the supervisor has died.
 type Client struct {
 	rpc      *rpc.Client
@@ -39,16 +39,16 @@ type Client struct {
 
 var _ API = (*Client)(nil)
 
-// NewClient speaks over a connection that a supervisor serves.
+// NewClient returns a client over a connection that a supervisor serves.
 func NewClient(conn net.Conn) *Client {
 	c := &Client{lost: make(chan struct{})}
 	c.rpc = rpc.NewClient(&watchedConn{Conn: conn, ended: func() { c.once.Do(func() { close(c.lost) }) }})
 	return c
 }
 
-// NewOwnersClient returns the client of a side in the process of the owner, which has started the
-// supervisor with that pid, state directory and instance, and has the other end of conn as its
-// [Config] OwnersSide.
+// NewOwnersClient returns the client of a side in the process of the owner, who has started
+// the supervisor with that pid, state directory and instance, and with the other end of conn
+// as OwnersSide in its [Config].
 func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client {
 	c := NewClient(conn)
 	c.dir, c.instance, c.pid = stateDir, instance, pid
@@ -58,8 +58,8 @@ func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client 
 // IsSide reports whether this process was started by a supervisor as its side.
 func IsSide() bool { return os.Getenv(envFD) != "" }
 
-// ClientFromEnv returns the client of a side. It takes the socket out of the
-// environment, so that no program started from here takes itself for a side.
+// ClientFromEnv returns the client of a side. It removes the socket from the environment, so
+// that no program started from here takes itself for a side.
 func ClientFromEnv() (*Client, error) {
 	text := os.Getenv(envFD)
 	if text == "" {
@@ -90,16 +90,16 @@ func (c *Client) Instance() string { return c.instance }
 // StateDir returns the supervisor's state directory.
 func (c *Client) StateDir() string { return c.dir }
 
-// Lost is closed when the supervisor is gone.
+// Lost returns a channel that is closed when the supervisor is gone.
 func (c *Client) Lost() <-chan struct{} { return c.lost }
 
 // Close ends the connection.
 func (c *Client) Close() error { return c.rpc.Close() }
 
-// SweepAfterLoss cleans up after the supervisor is Lost: parent-death signals have ended the
-// leaders of all tasks, and this ends what they had started, by cookie, session and cgroup.
-// It returns the number of processes. If the next supervisor already has the state
-// directory, that one has done it.
+// SweepAfterLoss cleans up after the supervisor is lost: parent-death signals have killed the
+// leaders of all tasks, and this kills what they had started, by cookie, session and cgroup.
+// It returns the number of processes. If the next supervisor already has the state directory,
+// that one has done it.
 func (c *Client) SweepAfterLoss(ctx context.Context) (int, error) {
 	return sweepAfterLoss(ctx, c.dir, c.pid)
 }
@@ -110,7 +110,7 @@ func call[R, A any](ctx context.Context, c *Client, method string, arg A) (R, er
 		return none, err
 	}
 	id := c.calls.Add(1)
-	reply := new(R) // its own: a reply may come after the caller has gone
+	reply := new(R) // not shared: a reply may come after the caller has gone
 	done := c.rpc.Go(serviceName+"."+method, wire.Call[A]{ID: id, Arg: arg}, reply, make(chan *rpc.Call, 1)).Done
 	select {
 	case got := <-done:
@@ -165,7 +165,7 @@ func (c *Client) Grant(ctx context.Context, r GrantRequest) error {
 // Stop implements [API].
 func (c *Client) Stop(ctx context.Context, r StopRequest) (TasksReply, error) {
 	if r.Tasks != nil && len(r.Tasks) == 0 || r.Processes != nil && len(r.Processes) == 0 {
-		// gob does not tell an empty list from none, which would mean everybody.
+		// gob does not distinguish an empty list from nil, which would mean all.
 		return TasksReply{}, ctx.Err()
 	}
 	return call[TasksReply](ctx, c, "Stop", r)

@@ -42,7 +42,7 @@ func (c *orderedCodec) WriteResponse(r *rpc.Response, reply any) error {
 	if err == nil {
 		return c.buf.Flush()
 	}
-	// What could not be encoded may be half written: the other end cannot go on.
+	// A failed encoding may be half written, so the connection cannot continue.
 	_ = c.Close()
 	return err
 }

@@ -41,7 +41,7 @@ func serve(conn net.Conn, api API) {
 	server.ServeCodec(newOrderedCodec(&watchedConn{Conn: conn, ended: cancel}, c.received))
 }
 
-// watchedConn tells of the end of a connection.
+// watchedConn calls ended at the end of a connection.
 type watchedConn struct {
 	net.Conn
 	ended func()

@@ -16,8 +16,7 @@ import (
 const (
 	sideBackoffFirst = 100 * time.Millisecond
 	sideBackoffMost  = 5 * time.Second
-	// sideSettled is how long a side must live for its next end to count as the first
-	// again.
+	// sideSettled is how long a side must live for the backoff to start again.
 	sideSettled = 5 * time.Second
 	// sideFarewell is how long a side may take at the end to report to the server, and
 	// sideGrace its grace after SIGTERM.
@@ -25,10 +24,10 @@ const (
 	sideGrace    = 2 * time.Second
 )
 
-// keepSide starts the side, and again whenever it ends, until the supervisor is closing. If the
-// owner has brought a side, it starts one only after that has ended.
-// The outcome of the first start is sent to started. What was taken over goes on without a side,
-// as it does whenever that ends.
+// keepSide starts the side, and again whenever it ends, until the supervisor is closing. If
+// the owner has a side in its process, keepSide starts one only after that has ended. It
+// sends the outcome of the first start to started. After a takeover the processes continue
+// without a side, as they do whenever it ends.
 func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	if s.cfg.OwnersSide != nil {
 		link, err := s.linkOwnersSide()
@@ -54,7 +53,7 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 				return
 			}
 			if s.cfg.Upgrade != nil {
-				s.tellUpgrade(nil) // before what is said of the first request
+				s.tellUpgrade(nil) // before the answer to the first request
 			}
 			started <- nil
 			started = nil
@@ -94,7 +93,7 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	}
 }
 
-// linkOwnersSide begins to answer the side in the owner's process.
+// linkOwnersSide starts to answer the side in the owner's process.
 func (s *supervisor) linkOwnersSide() (*sideLink, error) {
 	conn, err := net.FileConn(s.cfg.OwnersSide)
 	_ = s.cfg.OwnersSide.Close()
@@ -108,8 +107,8 @@ func (s *supervisor) linkOwnersSide() (*sideLink, error) {
 	return link, nil
 }
 
-// ownersSideLeft reports whether the side in the owner's process, which has ended, has nothing
-// left to report. Otherwise its owner was killed, and a side is started to do that.
+// ownersSideLeft reports whether the side in the owner's process, which has ended, has
+// nothing left to report. Otherwise its owner was killed, and a side is started to report.
 func (s *supervisor) ownersSideLeft() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +167,8 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 		// gets no parent-death signal: it must sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
-	// The same program, also when another is in its file by now: they speak to each other.
+	// It is the same program, even if its file was replaced: the two must understand each
+	// other.
 	err = s.fork.fork("/proc/self/exe", argv, attr, func(pid int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 		return nil, fmt.Errorf("starting the Temporal-facing side %s: %w", argv[0], err)
 	}
 	link = s.serveSide(conn)
-	s.reaper.wake() // it may have ended before it was in the table
+	s.reaper.wake() // the side may have ended before it was in the table
 	return link, nil
 }
 
@@ -193,7 +193,7 @@ func SocketPair() (ours net.Conn, theirs *os.File, err error) {
 	}
 	mine := os.NewFile(uintptr(fds[0]), "ours")
 	theirs = os.NewFile(uintptr(fds[1]), "theirs")
-	ours, err = net.FileConn(mine) // which has its own
+	ours, err = net.FileConn(mine) // FileConn has its own descriptor
 	_ = mine.Close()
 	if err != nil {
 		_ = theirs.Close()
@@ -228,14 +228,14 @@ func lastOfEach(env []string) []string {
 	return out
 }
 
-// endSide lets the side finish, then sends SIGTERM, then SIGKILL: at once if what the side
-// would report is recorded. A side in the owner's process is only cut off.
+// endSide lets the side finish, then sends SIGTERM, then SIGKILL; SIGKILL at once if what the
+// side would report is recorded. A side in the owner's process is only disconnected.
 func (s *supervisor) endSide(gone <-chan struct{}) {
 	steps := []struct {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{0, sideFarewell}, {unix.SIGTERM, sideGrace}, {unix.SIGKILL, s.cfg.KillBound}}
-	if s.recorded { // nobody writes it any more
+	if s.recorded { // no longer written by anybody
 		steps = steps[2:]
 	}
 	for _, step := range steps {

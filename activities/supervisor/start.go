@@ -25,7 +25,7 @@ func (s *supervisor) Start(ctx context.Context, r StartRequest) (Process, error)
 		s.make(p, r)
 		s.starts.Done()
 	}
-	// The first request starts it; the others get the outcome.
+	// The first request starts it; the others get the same outcome.
 	select {
 	case <-p.settled:
 	case <-ctx.Done():
@@ -54,7 +54,7 @@ func checkStart(r StartRequest) error {
 }
 
 // admit returns the process of a request, or a new one. mine reports whether the caller must
-// make it and report that to starts.
+// call make, and afterwards starts.Done.
 func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	err := journal.append(begin)
 	if err == nil {
 		if err = journal.commit(); err != nil {
-			// The start may be on disk. If this record fails too and the supervisor
-			// dies, the process counts as lost, and never as not begun.
+			// The start may be on disk. If this record fails too and the supervisor dies, the
+			// process counts as lost, and never as not begun.
 			abort := entry
 			abort.Type = recAborted
 			_ = journal.keep(abort)

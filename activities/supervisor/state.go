@@ -33,8 +33,8 @@ type State struct {
 	lock     *os.File
 	volatile bool // see StateOptions
 	runs     map[string]*run
-	pruned   time.Time // when last; guarded by supervisor.mu while one runs
-	// handed is what the program before this one held; nil: there was none.
+	pruned   time.Time // time of the last prune; guarded by supervisor.mu while one runs
+	// handed is what the previous program held; nil if there was none.
 	handed *handover
 }
 
@@ -46,16 +46,16 @@ func (s *State) Dir() string { return s.dir }
 func (s *State) Instance() string { return s.instance }
 
 // OpenState locks a state directory, which it creates if necessary, reads what an earlier
-// supervisor left there, ends whatever of that still runs, and journals every process
-// without an exit as lost. It fails while another supervisor uses the directory.
+// supervisor left there, kills what still runs of that, and journals every process without an
+// exit as lost. It fails while another supervisor uses the directory.
 func OpenState(dir string) (*State, error) { return OpenStateWith(dir, StateOptions{}) }
 
 // StateOptions say how a state directory is used.
 type StateOptions struct {
-	// Instance is the one that a new directory gets. Default: any.
+	// Instance is the instance for a new directory. By default it is random.
 	Instance string
-	// Volatile reports whether the directory is of no use once the machine has crashed: nothing
-	// waits for the disk then.
+	// Volatile reports whether the directory is of no use after the machine has crashed: then
+	// nothing waits for the disk.
 	Volatile bool
 }
 
@@ -86,7 +86,7 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 	fresh := false
 	if s.instance, fresh, err = loadInstance(dir, o); err == nil && fresh {
 		s.runs = make(map[string]*run)
-		return s, nil // nobody can carry a name that did not exist
+		return s, nil // no process can have a cookie of a new instance
 	}
 	if err == nil {
 		err = s.recover()
@@ -124,7 +124,7 @@ func InstanceIn(dir string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// NewInstance returns a name for a state directory that is to be made.
+// NewInstance returns an instance for a state directory that is to be created.
 func NewInstance() string { return strings.ToLower(rand.Text())[:8] }
 
 func loadInstance(dir string, o StateOptions) (name string, fresh bool, err error) {
@@ -157,26 +157,27 @@ func (s *State) releasedPath(hash string) string { return journalIn(s.dir, relea
 
 func journalIn(dir, folder, hash string) string { return filepath.Join(dir, folder, hash+".jsonl") }
 
-// Journals returns where a state directory has the journal of a run, until it is released
-// there and afterwards.
+// Journals returns the paths of the journal of a run in a state directory: before and after
+// its release.
 func Journals(dir string, run runkey.Run) (open, released string) {
 	hash := runHash(run)
 	return journalIn(dir, journalDir, hash), journalIn(dir, releasedDir, hash)
 }
 
-// AllJournals returns the paths of all journals of a state directory, below which they are.
+// AllJournals returns the paths of all journals in a state directory.
 func AllJournals(dir string) []string {
 	open, _ := filepath.Glob(journalIn(dir, journalDir, "*"))
 	released, _ := filepath.Glob(journalIn(dir, releasedDir, "*"))
 	return append(open, released...)
 }
 
-// archive moves the closed journal of a released run to where OpenState does not read it.
+// archive moves the closed journal of a released run to a place where OpenState does not read
+// it.
 func (s *State) archive(r *run) error {
 	return os.Rename(s.journalPath(r.hash), s.releasedPath(r.hash))
 }
 
-// prune deletes journals that were released long enough ago.
+// prune deletes journals that were released long ago.
 func (s *State) prune(now time.Time) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, releasedDir))
 	if err != nil {
@@ -202,7 +203,7 @@ func (s *State) recover() error {
 	for hash, r := range s.runs {
 		r.journal.volatile = s.volatile
 		s.loseRest(r, swept)
-		// However old a journal is: until it is released its run may be open.
+		// A journal stays however old it is: until the release its run may be open.
 		if r.released != nil && r.journal.close() == nil && s.archive(r) == nil {
 			delete(s.runs, hash)
 		}
@@ -222,7 +223,7 @@ func (s *State) loseRest(r *run, swept sweepResult) {
 		p.Exit = exit
 		p.phase = ended
 		close(p.done)
-		// With a full disk it stays in memory; the next OpenState comes to the same.
+		// On a full disk it stays in memory; the next OpenState comes to the same result.
 		_ = r.journal.keep(record{
 			Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 		})

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stop asks processes to end; see [API].
+// Stop stops processes; see [API].
 func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) {
 	if err := checkSignal(r.Signal); err != nil {
 		return TasksReply{}, err
@@ -102,8 +102,8 @@ func (s *supervisor) Signal(_ context.Context, r SignalRequest) (TasksReply, err
 	return TasksReply{Tasks: namesOf(reached)}, nil
 }
 
-// lives looks at the process itself and not at the table: a process that has just ended by
-// itself must not be reported as stopped.
+// lives checks the process itself and not the table: a process that has just ended by itself
+// must not be reported as stopped.
 func (s *supervisor) lives(p *process) bool {
 	if p.phase == running && zombie(p.PID) {
 		s.reaper.wake()
@@ -112,7 +112,7 @@ func (s *supervisor) lives(p *process) bool {
 	return p.alive()
 }
 
-// stopLocked begins to stop the chosen processes that are alive and returns them. s.mu must
+// stopLocked starts to stop the chosen processes that are alive and returns them. s.mu must
 // be held.
 func (s *supervisor) stopLocked(chosen []*process, sig syscall.Signal, deadline time.Time, reason Reason, failed bool) []*process {
 	now := time.Now()

@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tcpstore"
 )
 
-// store is a store for the processes of one lease of a run. It is served here, since they live as
-// long as the supervisor and no longer.
+// store is a store for the processes of one lease of a run. The supervisor serves it, because
+// it lives as long as the processes do.
 type store struct {
 	of      portLeaseKey
 	address string
 	server  *tcpstore.Server
 }
 
-// storeAddress returns where a store is served; empty: there is none.
+// storeAddress returns the address of a store; empty if there is none.
 func storeAddress(wanted string, anyPorts []int) (string, error) {
 	host, port, err := net.SplitHostPort(wanted)
 	switch {
@@ -35,8 +35,8 @@ func storeAddress(wanted string, anyPorts []int) (string, error) {
 	return wanted, nil
 }
 
-// serveStore serves the store of a lease, where it has one and it is not served yet. The port is
-// held. portsMu must be held.
+// serveStore serves the store of a lease, if it has one and does not serve it yet. The port
+// must be held, and portsMu as well.
 func (s *supervisor) serveStore(run *run, key portLeaseKey, address string) error {
 	if address == "" {
 		return nil

@@ -16,12 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// successor is a program that is to take over, and a process of it that reads the record before
-// it is executed in ours. As long as that process lives the file of the program cannot be changed.
+// successor is a program that is to take over, and a process of it that reads the record
+// before the program is executed in ours. While that process lives, the program's file cannot
+// be changed.
 type successor struct {
-	file    int // of the program
+	file    int // the program
 	record  *os.File
-	version int // in which the record is written
+	version int // of the record
 	pidfd   int
 	ask     *os.File
 	told    *os.File
@@ -39,10 +40,10 @@ type answered struct {
 // lowestFD keeps descriptors away from those that a new process gets.
 const lowestFD = 10
 
-// recordFD is the descriptor by which the process that checks has the record.
+// recordFD is the descriptor of the record in the checking process.
 const recordFD = 3
 
-// callSuccessor opens the program on disk, and has it say which records it reads.
+// callSuccessor opens the program on disk, and asks it which records it reads.
 func (s *supervisor) callSuccessor() (_ *successor, err error) {
 	u := s.cfg.Upgrade
 	n := &successor{file: -1, pidfd: -1}
@@ -52,7 +53,7 @@ func (s *supervisor) callSuccessor() (_ *successor, err error) {
 			err = fmt.Errorf("%s: %w", u.Path, err)
 		}
 	}()
-	// O_PATH: it may be a program that may be executed and not read.
+	// O_PATH, because the program may be executable but not readable.
 	fd, err := unix.Open(u.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, errors.New(reasonOf(err))
@@ -81,8 +82,8 @@ func (s *supervisor) callSuccessor() (_ *successor, err error) {
 	return n, nil
 }
 
-// path returns the name of the program by which it is executed: what was checked, whatever is
-// on disk by then.
+// path returns a path to the program that was checked, even if the file on disk has been
+// replaced.
 func (n *successor) path() string { return fmt.Sprintf("/proc/self/fd/%d", n.file) }
 
 func (n *successor) start(f *forker, argv []string) error {
@@ -113,7 +114,7 @@ func (n *successor) start(f *forker, argv []string) error {
 	return nil
 }
 
-// answer reads what the process says next.
+// answer reads the next answer of the process.
 func (n *successor) answer() (answered, error) {
 	var a answered
 	_ = n.told.SetReadDeadline(time.Now().Add(checkBound))
@@ -133,7 +134,8 @@ func (n *successor) answer() (answered, error) {
 	return a, errors.New("it does not know how to take over: it has ended without an answer")
 }
 
-// read writes the record and has the process read it. It must find in it what we have.
+// read writes the record and makes the process read it. The process must find in it what we
+// hold.
 func (n *successor) read(h *handover) error {
 	raw, err := json.Marshal(h)
 	if err != nil {
@@ -166,7 +168,7 @@ func (n *successor) read(h *handover) error {
 	return nil
 }
 
-// close ends the process, reaps it, unless the reaper does, and forgets the program.
+// close kills the process, reaps it unless the reaper does, and closes the program.
 func (n *successor) close() {
 	for _, f := range []*os.File{n.ask, n.told, n.record} {
 		if f != nil {
@@ -189,9 +191,9 @@ func (n *successor) close() {
 	}()
 }
 
-// Answer is how a program that is to take over shows that it can. It is called with what
-// [Upgrade.Check] says, and answers until the supervisor has no more questions. check is
-// called with what the program before has to say ([Upgrade.Program]).
+// Answer is how a program that is to take over shows that it can. It is called with the
+// arguments in [Upgrade.Check], and answers until the supervisor has no more questions. check
+// is called with the message of the previous program ([Upgrade.Program]).
 func Answer(version string, check func(json.RawMessage) error, in io.Reader, out io.Writer) error {
 	record := os.NewFile(recordFD, "handover")
 	if record == nil {

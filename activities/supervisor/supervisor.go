@@ -16,13 +16,13 @@ import (
 //
 // mu guards the table; nothing is written to disk while it is held. The journals have locks
 // of their own. portsMu guards ports. mu may be locked while portsMu or the forker's window
-// is held, and never the other way round.
+// is held, but never the other way round.
 type supervisor struct {
 	cfg    Config
 	state  *State
 	log    *zap.Logger
-	cgroup string // of the instance; empty without
-	// controllers are those that the cgroups of processes have.
+	cgroup string // of the instance; empty if there is none
+	// controllers are the controllers of the cgroups of processes.
 	controllers ControllersReply
 	outer       string // cookies of a supervisor whose task we are
 
@@ -44,20 +44,20 @@ type supervisor struct {
 	records   tally
 	closing   chan struct{}
 	ownerGone bool
-	recorded  bool // what the side would report at the end
+	recorded  bool // whether the server knows what the side would report at the end
 	lifeline  *lifeline
-	later     func(task string) Stop // the owner's signals for the runs' own stops; nil: none
+	later     func(task string) Stop // the owner's signals for the runs' own stops; nil if there are none
 	boot      *bootTimer
 	bootNext  int64
-	noCgroup  bool // the kernel let us make cgroups, but not start in them
+	noCgroup  bool // the kernel allows cgroups, but no starts in them
 
 	portsMu sync.Mutex
-	// sampling is held while processes are looked at, before mu.
+	// sampling is held while processes are sampled. It is acquired before mu.
 	sampling sync.Mutex
 
 	// releases is held for reading while a release ends, and for writing by [freeze].
 	releases sync.RWMutex
-	upgrades int // tries, since the first program was started
+	upgrades int // attempts since the first program was started
 	next     *successor
 	// ignored are the signals that were ignored at the start, and ending is closed when the
 	// supervisor is to end.
@@ -101,7 +101,7 @@ func newSupervisor(cfg Config) *supervisor {
 	return s
 }
 
-// run returns a run, also one that was released and is only on disk; nil if this host never
+// run returns a run, even one that was released and is only on disk; nil if this host never
 // had it. s.mu must be held.
 func (s *supervisor) run(key runkey.Run) *run {
 	hash := runHash(key)
@@ -110,7 +110,7 @@ func (s *supervisor) run(key runkey.Run) *run {
 		r = s.state.archived(hash)
 	}
 	if r != nil && r.key == (runkey.Run{}) {
-		r.key = key // its journal lost the line that says so
+		r.key = key // its journal has lost the line with the key
 	}
 	return r
 }
@@ -152,7 +152,7 @@ func zombie(pid int) bool {
 	}
 }
 
-// living processes that f picks. mu must be held.
+// pick returns the living processes that f picks. mu must be held.
 func (s *supervisor) pick(f func(*process) bool) []*process {
 	var out []*process
 	for _, r := range s.runs {

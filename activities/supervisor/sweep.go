@@ -45,7 +45,7 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 			}
 		})
 	}
-	// A second on top for the resolution of file times.
+	// A second is added for the resolution of file times.
 	ago := time.Since(lastSign) - time.Second
 	if now := BootNanos(); now > int64(ago) {
 		plan.lastSign = uint64((now - int64(ago)) / (int64(time.Second) / ticksPerSecond))
@@ -54,12 +54,12 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 	return plan
 }
 
-// sweepHost ends what a dead supervisor left: every process with a cookie of the instance,
-// in a recorded session, or in its cgroup. It repeats until it finds none, because a
-// process may fork just before it is killed.
+// sweepHost kills what a dead supervisor left: every process with a cookie of the instance,
+// in a recorded session, or in its cgroup. It repeats until it finds none, because a process
+// may fork just before it is killed.
 //
-// None of them is a child of this process, so there is no event to wait for: it polls, soon
-// at first.
+// None of them is a child of this process, so there is no event to wait for: it polls,
+// quickly at first.
 func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 	result := sweepResult{left: make(map[int]bool)}
 	seen := make(map[int]bool)
@@ -95,7 +95,7 @@ func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 	return result
 }
 
-// find returns living processes that are to be killed, with their start ticks.
+// find returns the living processes to kill, with their start ticks.
 func (plan sweepPlan) find() map[int]uint64 {
 	victims := make(map[int]uint64)
 	pids, err := allPIDs()
@@ -131,7 +131,7 @@ func (plan sweepPlan) inSession(stat procStat) bool {
 	return stat.ticks <= plan.lastSign
 }
 
-// killExactly sends SIGKILL to one process and to no other that has its number now.
+// killExactly sends SIGKILL to one process, but not to another one with the same number.
 func killExactly(pid int, ticks uint64) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -146,7 +146,7 @@ func killExactly(pid int, ticks uint64) {
 	}
 }
 
-// sweepAfterLoss ends every process that a dead supervisor left and returns how many there
+// sweepAfterLoss kills every process that a dead supervisor left and returns how many there
 // were. If the next supervisor already has the state directory, that one has done it.
 func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	lock, err := lockBehind(ctx, dir, dead)

@@ -19,7 +19,7 @@ type run struct {
 	newest int
 	// releasing reports whether Release was requested, so that nothing is started.
 	releasing bool
-	// released is closed once it is done.
+	// released is closed once the release is done.
 	released chan struct{}
 	// damaged is the path of the journal that could not be read; empty if it could.
 	damaged string
@@ -28,9 +28,9 @@ type run struct {
 
 	ports runPorts
 	quota quota
-	// files bounds how many processes of the run have their files created at the same
-	// time. Each may block a thread, and the runtime never ends threads. It is per run
-	// because the files of one run may be on a server that is gone.
+	// files bounds how many processes of the run have their files created at the same time.
+	// Each may block a thread, and the runtime never ends threads. It is per run because the
+	// files of one run may be on a server that is gone.
 	files chan struct{}
 }
 
@@ -46,7 +46,7 @@ type task struct {
 	id        taskID
 	fence     Fence
 	processes []*process // in the order of their numbers; see omit
-	next      int        // number of the next one
+	next      int        // number of the next process
 }
 
 type phase int
@@ -54,13 +54,13 @@ type phase int
 const (
 	// starting: the start is journalled or about to be; there is no OS process yet.
 	starting phase = iota
-	// running: the leader was alive when last looked at.
+	// running: the leader was alive at the last check.
 	running
 	// ending: the leader is a zombie, kept until the rest of it is gone.
 	ending
 	// ended: the exit is journalled or being journalled.
 	ended
-	// abandoned: it was reported as unkillable and is still alive.
+	// abandoned: the process was reported as unkillable and is still alive.
 	abandoned
 )
 
@@ -77,8 +77,8 @@ type process struct {
 	cgroup  string // directory, if it has one
 	limits  Limits
 
-	// settled is closed once it runs or could not be started; notMade is why there is no
-	// such process.
+	// settled is closed once the process runs or could not be started; notMade is the reason
+	// if there is no such process.
 	settled chan struct{}
 	notMade error
 	// done is closed once the exit can be read.
@@ -88,7 +88,7 @@ type process struct {
 	detail    string // see [StopRequest.Detail]
 	failed    bool   // see [StopRequest.Failed]
 	swept     int    // see [Exit.Swept]
-	signals   []int  // those that Stop sent, or will once it runs
+	signals   []int  // signals that Stop has sent, or will send once it runs
 	deadline  time.Time
 	killTimer *time.Timer
 	// killed is when SIGKILL was first sent; bound is the timer after which the process
@@ -98,8 +98,8 @@ type process struct {
 	// endedAt and endedBoot are when the leader was found dead.
 	endedAt   time.Time
 	endedBoot int64
-	// overdue and cutOff report whether it was stopped because its time or its contact
-	// was over.
+	// overdue and cutOff report whether it was stopped because its time or its contact was
+	// over.
 	overdue, cutOff bool
 	sampled         sampled
 }
@@ -133,7 +133,7 @@ func (t *task) enter(p *process) {
 	t.omit()
 }
 
-// takeBack removes the process that was entered last.
+// takeBack removes the last entered process.
 func (t *task) takeBack(p *process) {
 	t.processes = t.processes[:len(t.processes)-1]
 	t.next = p.Number
@@ -156,8 +156,8 @@ func (t *task) omit() {
 	}
 }
 
-// begin records that a process of a generation is started, and drops the generations that
-// are not kept.
+// begin records that a process of a generation is started, and drops the generations that are
+// not kept.
 func (r *run) begin(generation int) {
 	if generation <= r.newest {
 		return

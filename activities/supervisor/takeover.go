@@ -17,13 +17,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tcpstore"
 )
 
-// handedFD is the descriptor of the record; 0: this program was started anew.
+// handedFD is the descriptor of the record; 0 if this program did not take over.
 var handedFD int
 
-// mainThread has the main goroutine, which [Main] has call what it receives. A program that
-// takes over forks on its main thread. The children of the program before were forked by the thread
-// that executed this one, which is the main thread now; it must not be another the next time, or
-// their parent-death signals are sent.
+// mainThread has functions for the main goroutine, which [Main] calls. A program that takes
+// over forks on its main thread, because the children of the previous program were forked by
+// the thread that executed this one, which is now the main thread. The next takeover must use
+// the same thread, or the parent-death signals of the children are sent.
 var mainThread chan func()
 
 func init() {
@@ -37,7 +37,7 @@ func init() {
 	_ = os.Unsetenv(early.Handover)
 	unix.CloseOnExec(fd)
 	handedFD = fd
-	// It is named after the descriptor by which it was executed.
+	// Restore the name: the kernel has named the process after the descriptor.
 	_ = os.WriteFile("/proc/self/comm", []byte(filepath.Base(os.Args[0])), 0)
 	runtime.LockOSThread()
 	mainThread = make(chan func())
@@ -47,7 +47,7 @@ func init() {
 func TakesOver() bool { return handedFD != 0 }
 
 // Main calls main and returns its exit code. The function main of a program with a supervisor
-// calls it, on the main goroutine.
+// must call it, on the main goroutine.
 func Main(main func() int) int {
 	if mainThread == nil {
 		return main()
@@ -59,8 +59,8 @@ func Main(main func() int) int {
 	return 0
 }
 
-// Inherit returns the state of the supervisor that this program takes over from, and what
-// that has to say to the program ([Upgrade.Program]).
+// Inherit returns the state of the supervisor that this program takes over from, and the
+// message of the previous program ([Upgrade.Program]).
 func Inherit() (*State, json.RawMessage, error) {
 	f := os.NewFile(uintptr(handedFD), "handover") //nolint:gosec // a descriptor
 	defer f.Close()
@@ -81,7 +81,7 @@ func Inherit() (*State, json.RawMessage, error) {
 	return s, h.Program, nil
 }
 
-// state builds what the record describes. open opens descriptors.
+// state builds the state that the record describes. open opens descriptors.
 func (h *handover) state(open func(fd int, name string) *os.File) (*State, error) {
 	s := &State{dir: h.Dir, instance: h.Instance, boot: h.Boot, pruned: h.Pruned, runs: make(map[string]*run), handed: h}
 	s.lock = open(h.Lock, lockFile)
@@ -201,7 +201,7 @@ func (h *handedProcess) process(t *task) (*process, error) {
 	return p, nil
 }
 
-// takeOver has a new supervisor go on with what the program before it held.
+// takeOver makes a new supervisor continue with what the previous program held.
 func (s *supervisor) takeOver(h *handover) {
 	s.cgroup, s.noCgroup, s.controllers, s.upgrades = h.Cgroup, h.NoCgroup, h.Controllers, h.Tries
 	s.fork.score = oomScore{file: oomFile}
@@ -228,7 +228,7 @@ func (s *supervisor) takeOver(h *handover) {
 	s.reaper.wake() // for what has ended meanwhile
 }
 
-// resume has the timers, the stores and the release of a run go on. s.mu must be held.
+// resume resumes the timers, the stores and the release of a run. s.mu must be held.
 func (s *supervisor) resume(r *run, h *handedRun) {
 	now := time.Now()
 	r.each(func(p *process) {
@@ -272,7 +272,7 @@ func (s *supervisor) resume(r *run, h *handedRun) {
 	}
 }
 
-// resume has what was not written yet written, and what was not synced yet synced.
+// resume schedules the writes and syncs that are still outstanding.
 func (j *journal) resume() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

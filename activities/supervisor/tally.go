@@ -2,12 +2,12 @@ package supervisor
 
 import "sync"
 
-// tally counts functions that are being called. Unlike a [sync.WaitGroup] it may be waited for
-// while others begin, and the wait may be given up.
+// tally counts functions that are being called. Unlike with a [sync.WaitGroup], one may wait
+// while others begin, and give up the wait.
 type tally struct {
 	mu    sync.Mutex
 	n     int
-	ended chan struct{} // closed when n is 0; nil: nobody waits
+	ended chan struct{} // closed when n is 0; nil if nobody waits
 }
 
 // Go calls f in a new goroutine.
@@ -30,7 +30,7 @@ func (t *tally) end() {
 	}
 }
 
-// none returns a channel that is closed as soon as none is being called.
+// none returns a channel that is closed as soon as no function is being called.
 func (t *tally) none() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,23 +15,23 @@ import (
 
 // Usage is what a process and its descendants have used.
 //
-// Processor time is exact where the process has a cgroup. Without one it is that of the
-// processes that live, and of those that were waited for by their parents or by us. Nobody is
-// charged for the children of a program that ignores SIGCHLD, nor for a daemon that has left
-// its session and ended.
+// Processor time is exact if the process has a cgroup. Without one it includes the living
+// processes, and those that their parents or the supervisor have waited for. It excludes the
+// children of a program that ignores SIGCHLD, and daemons that have left their session and
+// ended.
 type Usage struct {
 	User   time.Duration `json:"user"`
 	System time.Duration `json:"system"`
-	// MaxRSS is the most memory in bytes of one of them that has ended, as the kernel says, or
-	// of all of them together, when somebody looked.
+	// MaxRSS is the maximal memory in bytes of one ended process, according to the kernel, or
+	// of all together in a sample.
 	MaxRSS int64 `json:"max_rss"`
-	// GPUTime counts a second of a GPU in full use as a second.
+	// GPUTime counts a second of full use of one GPU as a second.
 	GPUTime time.Duration `json:"gpu_time,omitempty"`
-	// MaxGPUMemory is the most GPU memory in bytes when somebody looked.
+	// MaxGPUMemory is the maximal GPU memory in bytes in a sample.
 	MaxGPUMemory int64 `json:"max_gpu_memory,omitempty"`
 }
 
-// GPUProcess is what the driver of the GPUs knows of an OS process.
+// GPUProcess is what the GPU driver knows about an OS process.
 type GPUProcess struct {
 	PID    int
 	Memory int64 // bytes
@@ -43,7 +43,7 @@ type GPUProcess struct {
 type Sample struct {
 	Process ProcessRef
 	Usage   Usage
-	// CPUs and GPUs are how many were in use since the sample before, or since the start.
+	// CPUs and GPUs are how many were in use since the previous sample, or since the start.
 	CPUs, GPUs float64
 	RSS        int64 // bytes
 	GPUMemory  int64 // bytes
@@ -56,19 +56,19 @@ type SampleRequest struct{ GPUs []GPUProcess }
 // SampleReply has a sample of every living process.
 type SampleReply struct{ Samples []Sample }
 
-// sampled is what was found when a process was last looked at. The supervisor's mu guards it.
+// sampled is the last sample of a process. The supervisor's mu guards it.
 type sampled struct {
 	at  time.Time // or when it was started
 	cpu time.Duration
-	// ended is what descendants have used that were reaped by the supervisor.
+	// ended is the use of descendants that the supervisor has reaped.
 	ended        Usage
 	maxRSS       int64
 	gpuTime      time.Duration
 	maxGPUMemory int64
 }
 
-// Sample looks at what the living processes use; see [API]. It reads one small file for each
-// process of the host: that costs less than to follow each task's threads to their children.
+// Sample samples the living processes; see [API]. It reads one small file for each process of
+// the host, which costs less than following each task's threads to their children.
 func (s *supervisor) Sample(_ context.Context, r SampleRequest) (SampleReply, error) {
 	s.sampling.Lock()
 	defer s.sampling.Unlock()
@@ -104,14 +104,14 @@ func (s *supervisor) Sample(_ context.Context, r SampleRequest) (SampleReply, er
 	return reply, nil
 }
 
-// sample records what was found of a process now. mu must be held.
+// sample records a new sample. mu must be held.
 func (p *process) sample(now time.Time, use *treeUsage) Sample {
 	seen := &p.sampled
 	user, system := use.user, use.system
 	if !use.whole {
 		user, system = user+seen.ended.User, system+seen.ended.System
 	}
-	// What ended while it was looked at may have been missed, and is in the next sample.
+	// Processes that end during the sampling may be missed, and are in the next sample.
 	cpu := max(seen.cpu, user+system)
 	v := Sample{Process: p.Ref(), RSS: use.rss, GPUMemory: use.gpuMemory, GPUs: use.gpus, Processes: use.processes}
 	if elapsed := now.Sub(seen.at); elapsed > 0 {
@@ -129,7 +129,7 @@ func (p *process) sample(now time.Time, use *treeUsage) Sample {
 	return v
 }
 
-// charge adds what a descendant has used that the supervisor has reaped. mu must be held.
+// charge adds the use of a descendant that the supervisor has reaped. mu must be held.
 func (p *process) charge(r *syscall.Rusage) {
 	u := usageOf(r)
 	p.sampled.ended.User += u.User
@@ -137,7 +137,7 @@ func (p *process) charge(r *syscall.Rusage) {
 	p.sampled.ended.MaxRSS = max(p.sampled.ended.MaxRSS, u.MaxRSS)
 }
 
-// used returns what a process has used whose leader was reaped with that account. mu must be
+// used returns the use of a process whose leader was reaped with that rusage. mu must be
 // held.
 func (p *process) used(leader *syscall.Rusage, cgroup *treeUsage) Usage {
 	seen := &p.sampled
@@ -156,10 +156,10 @@ func usageOf(r *syscall.Rusage) Usage {
 	return Usage{User: timevalDuration(r.Utime), System: timevalDuration(r.Stime), MaxRSS: r.Maxrss * 1024}
 }
 
-// treeUsage is what the processes of a tree use.
+// treeUsage is the use of the processes of a tree.
 type treeUsage struct {
 	user, system time.Duration
-	// whole reports whether these are those of all that were ever in the tree.
+	// whole reports whether user and system include all processes that were ever in the tree.
 	whole     bool
 	rss       int64
 	processes int
@@ -173,7 +173,7 @@ type hostUsage struct {
 	side    int
 	leaders map[int]*process
 	stats   map[int]procStat
-	// owners are known of the processes that were asked for; nil: it is of no task.
+	// owners caches the owners of processes; nil if a process belongs to no task.
 	owners map[int]*process
 	uses   map[*process]*treeUsage
 }
@@ -206,13 +206,13 @@ func (h *hostUsage) read(pids []int) {
 	}
 }
 
-// owner returns the process of a task that an OS process is part of: by its session, that of
-// one of its ancestors, or the cookie of an orphan.
+// owner returns the process of a task that an OS process belongs to, found by its session,
+// that of one of its ancestors, or the cookie of an orphan.
 func (h *hostUsage) owner(pid int) *process {
 	if p, known := h.owners[pid]; known {
 		return p
 	}
-	h.owners[pid] = nil // pids can be reused while /proc is read, and lead in a circle
+	h.owners[pid] = nil // pids can be reused while /proc is read, and form a cycle
 	stat, ok := h.stats[pid]
 	if !ok || pid == h.side {
 		return nil
@@ -242,9 +242,9 @@ func (h *hostUsage) addGPUs(gpus []GPUProcess) {
 	}
 }
 
-// readCgroup takes what the kernel has counted for a cgroup. Its memory is known only where
-// it has that controller; then pages are counted once that several of its processes share,
-// and the page cache is left out, which is the host's.
+// readCgroup reads the kernel's counters of a cgroup. Memory is known only if the cgroup has
+// that controller; shared pages then count once, and the page cache is left out, since it
+// belongs to the host.
 func (t *treeUsage) readCgroup(dir string) {
 	stat := readCgroup(dir, "cpu.stat")
 	user, ok := cgroupNumber(stat, "user_usec")
@@ -270,7 +270,8 @@ func cgroupNumber(file []byte, name string) (int64, bool) {
 	return 0, false
 }
 
-// cgroupUsage returns the processor time of all that was ever in the cgroup of a process.
+// cgroupUsage returns the processor time of everything that was ever in the cgroup of a
+// process.
 func (p *process) cgroupUsage() *treeUsage {
 	t := &treeUsage{}
 	if p.cgroup != "" {
@@ -279,7 +280,7 @@ func (p *process) cgroupUsage() *treeUsage {
 	return t
 }
 
-// readStatInto is readStat for many processes: it allocates as good as nothing.
+// readStatInto is like readStat, but hardly allocates.
 func readStatInto(pid int, buf []byte) (procStat, error) {
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/stat"...)
 	fd, err := unix.Open(string(path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
